@@ -35,7 +35,8 @@ enum {
     APART_FLOATS = 16,     /* a line: rows as much longer do not */
     APART_ROWS = 1024,     /* of A, copied at a time */
     APART_LEAST_COLUMNS = 256, /* for which copying A is little */
-    COPY_FLOATS = 1 << 14 /* of one task */
+    COPY_FLOATS = 1 << 14, /* of one task */
+    PLAIN_LEAST = 1 << 23 /* floats of a B that no cache holds: in panels it would be read hardly faster, and packing it is most of a start */
 };
 
 PRN_SIMD_PICK(prn_gemm_isa_table, prn_gemm_isa_, const prn_gemm_isa_table *prn_gemm_isa)
@@ -102,7 +103,7 @@ static bool is_column(const prn_gemm *gemm)
 
 bool prn_gemm_plain_is_best(const prn_gemm *gemm)
 {
-    return is_column(gemm) || (is_dots(gemm) && gemm->k * gemm->n > PRN_GEMM_STREAMED);
+    return is_column(gemm) || (is_dots(gemm) && gemm->k * gemm->n > PLAIN_LEAST);
 }
 
 /* ---- finishing a block of C ---- */

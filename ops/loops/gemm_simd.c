@@ -11,7 +11,6 @@
 #include "ops/loops/stored_weights.h"
 #include "ops/loops/vec_math.h"
 
-#include <string.h>
 
 #define LANES (PRN_SIMD_BYTES / 4)
 #define TILE_ROWS (LANES == 16 ? 14 : 6)
@@ -375,22 +374,20 @@ static inline void add_products(vec sums[DOT_VECS], const float *a, const float 
     for (int v = 0; v < DOT_VECS; v++) sums[v] += load(a + v * LANES) * load(b + v * LANES);
 }
 
-static inline float lanes_sum(const vec sums[DOT_VECS])
+/* The same of the `count` elements, less than 16, at the end of both. */
+static inline void add_rest(vec sums[DOT_VECS], const float *a, const float *b, int64_t count)
 {
-    float total = 0.0f;
-    for (int lane = 0; lane < DOT_LANES; lane++) total += sums[lane / LANES][lane % LANES];
-    return total;
+    PRN_UNROLL
+    for (int v = 0; v < DOT_VECS; v++)
+        if (count > v * LANES) sums[v] += v_load_part(a + v * LANES, count - v * LANES, 0.0f) * v_load_part(b + v * LANES, count - v * LANES, 0.0f);
 }
 
-/* `count` columns from j on, `apart` from each other; a_rest: the last elements of A's row and zeros. `width`, the most columns, and `fetch`
- * are constants after inlining. */
-static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *gemm, const float *a_rest, int64_t j, int64_t count,
-                                                              int64_t apart, const int width, const bool fetch)
+/* `count` columns from j on, `apart` from each other. `width`, the most columns, and `fetch` are constants after inlining. */
+static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *gemm, int64_t j, int64_t count, int64_t apart, const int width,
+                                                              const bool fetch)
 {
     const float *a = gemm->a, *b[DOT_COLUMNS];
     const int64_t k = gemm->k, whole = k - k % DOT_LANES;
-    const size_t rest = (size_t)(k - whole) * sizeof *a;
-    float b_rest[DOT_LANES] = {0};
     for (int64_t i = 0; i < width; i++) b[i] = gemm->b + (j + (i < count ? i * apart : 0)) * gemm->b_col;
     vec sums[DOT_COLUMNS][DOT_VECS] = {0};
     for (int64_t from = 0; from < whole && (from == 0 || !prn_stopped()); from += LOOK_UP) {
@@ -404,25 +401,21 @@ static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *ge
         }
     }
     for (int64_t s = 0; s < count; s++) {
-        if (rest) memcpy(b_rest, b[s] + whole, rest);
-        add_products(sums[s], a_rest, b_rest);
-        gemm->c[j + s * apart] = lanes_sum(sums[s]);
+        add_rest(sums[s], a + whole, b[s] + whole, k - whole);
+        gemm->c[j + s * apart] = v_sum_16(sums[s]);
     }
 }
 
 static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
 {
-    const int64_t rest = gemm->k % DOT_LANES;
-    float a_rest[DOT_LANES] = {0};
-    if (rest) memcpy(a_rest, gemm->a + gemm->k - rest, (size_t)rest * sizeof *a_rest);
     if (gemm->k * gemm->n <= PRN_GEMM_STREAMED) {
         for (int64_t j = j0; j < j1; j += DOT_COLUMNS)
-            dot_columns(gemm, a_rest, j, j1 - j < DOT_COLUMNS ? j1 - j : DOT_COLUMNS, 1, DOT_COLUMNS, true);
+            dot_columns(gemm, j, j1 - j < DOT_COLUMNS ? j1 - j : DOT_COLUMNS, 1, DOT_COLUMNS, true);
         return;
     }
     const int64_t apart = prn_ceil_div(j1 - j0, DOT_STREAMS);
     for (int64_t j = j0; j < j0 + apart && !prn_stopped(); j++)
-        dot_columns(gemm, a_rest, j, j + apart < j1 ? DOT_STREAMS : 1, apart, DOT_STREAMS, false);
+        dot_columns(gemm, j, j + apart < j1 ? DOT_STREAMS : 1, apart, DOT_STREAMS, false);
 }
 
 const prn_gemm_isa_table PRN_SIMD_TABLE(prn_gemm_isa_) = {PRN_SIMD_NAME, PANEL, TILE_ROWS, pack, block, dots};

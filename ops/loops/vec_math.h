@@ -96,6 +96,32 @@ VEC_INLINE void v_store_part(float *p, vf x, int64_t count)
 #endif
 }
 
+/* ---- sums of 16 lanes, as many vectors as that takes: the same for every width */
+
+typedef float v_quarter __attribute__((vector_size(16)));
+
+/* The first half of the lanes plus the second, and the half of that again: lanes i, i + 4, i + 8 and i + 12. */
+VEC_INLINE v_quarter v_sum_quarters(const vf *sum)
+{
+#if VEC_LANES == 16
+    typedef float half __attribute__((vector_size(32)));
+    const half low = __builtin_shufflevector(sum[0], sum[0], 0, 1, 2, 3, 4, 5, 6, 7);
+    const half both = low + __builtin_shufflevector(sum[0], sum[0], 8, 9, 10, 11, 12, 13, 14, 15);
+    return __builtin_shufflevector(both, both, 0, 1, 2, 3) + __builtin_shufflevector(both, both, 4, 5, 6, 7);
+#elif VEC_LANES == 8
+    const vf both = sum[0] + sum[1];
+    return __builtin_shufflevector(both, both, 0, 1, 2, 3) + __builtin_shufflevector(both, both, 4, 5, 6, 7);
+#else
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+#endif
+}
+
+VEC_INLINE float v_sum_16(const vf *sum)
+{
+    const v_quarter four = v_sum_quarters(sum);
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
 VEC_INLINE vf v_abs(vf x)
 {
     return (vf)((vu)x & UINT32_C(0x7fffffff));

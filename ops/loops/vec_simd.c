@@ -222,31 +222,6 @@ VEC_INLINE int64_t run_end(int64_t begin, int64_t n)
 #define SUM_LANES 16
 #define SUM_VECS (SUM_LANES / VEC_LANES)
 
-typedef float quarter __attribute__((vector_size(16)));
-
-/* The 16 lanes' first half plus the second, and the half of that again: lanes i, i + 4, i + 8 and i + 12. */
-VEC_INLINE quarter sum_quarters(const vf *sum)
-{
-#if VEC_LANES == 16
-    typedef float half __attribute__((vector_size(32)));
-    const half low = __builtin_shufflevector(sum[0], sum[0], 0, 1, 2, 3, 4, 5, 6, 7);
-    const half both = low + __builtin_shufflevector(sum[0], sum[0], 8, 9, 10, 11, 12, 13, 14, 15);
-    return __builtin_shufflevector(both, both, 0, 1, 2, 3) + __builtin_shufflevector(both, both, 4, 5, 6, 7);
-#elif VEC_LANES == 8
-    const vf both = sum[0] + sum[1];
-    return __builtin_shufflevector(both, both, 0, 1, 2, 3) + __builtin_shufflevector(both, both, 4, 5, 6, 7);
-#else
-    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
-#endif
-}
-
-/* Adds up the SUM_VECS vectors, halves first. */
-VEC_INLINE float sum_total(const vf *sum)
-{
-    const quarter four = sum_quarters(sum);
-    return (four[0] + four[2]) + (four[1] + four[3]);
-}
-
 #define BLOCK_SUM(name, parameters, load, term)                                                                        \
     static float name parameters                                                                                       \
     {                                                                                                                  \
@@ -265,7 +240,7 @@ VEC_INLINE float sum_total(const vf *sum)
         }                                                                                                              \
         for (int k = 0; k < SUM_VECS; k++)                                                                             \
             sum[k] = (sum[k] + sum[SUM_VECS + k]) + (sum[2 * SUM_VECS + k] + sum[3 * SUM_VECS + k]);                   \
-        return sum_total(sum);                                                                                         \
+        return v_sum_16(sum);                                                                                         \
     }
 
 #define LOAD_X(at, left) v_load_part(p + (at), left, 0.0f)
@@ -376,7 +351,7 @@ static double exp_sum(float *y, const float *x, int64_t n, float shift)
             v_store_part(y + i, e, end - i);
             sum[k] += e;
         }
-        total += (double)sum_total(sum);
+        total += (double)v_sum_16(sum);
     }
     return total;
 }
@@ -456,7 +431,7 @@ static void log_softmax(float *y, const float *x, int64_t n)
         vf part[SUM_VECS] = {{0}};
         for (int64_t i = begin, k = 0; i < end; i += VEC_LANES, k = (k + 1) % SUM_VECS)
             part[k] += v_exp(v_load_part(x + i, end - i, -INFINITY) - vt);
-        sum += (double)sum_total(part);
+        sum += (double)v_sum_16(part);
     }
     const vf offset = v_splat((float)log(sum));
     EACH_RUN(begin, end, n)

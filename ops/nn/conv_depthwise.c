@@ -1,8 +1,8 @@
 /* conv_f32_depthwise: one filter for each channel, in channel blocks.
  *
- *   x [N, C/L, H, W, L]    task: some output rows of one block of one image; each row is a run of positions whose sums stay in
- *   w [C/L, tap, L]        registers (conv_depthwise_simd.c)
- *   y [N, C/L, H, W, L]
+ *   x [N, C/L, D, H, W, L]    task: some output rows of one block of one image; each row is a run of positions whose sums stay in
+ *   w [C/L, tap, L]           registers (conv_depthwise_simd.c). Of a window of several planes, each plane's sums are added to those of
+ *   y [N, C/L, D, H, W, L]    the planes before
  *
  * Invariant: tasks are cut by the problem alone. */
 #include "ops/nn/conv_depthwise.h"
@@ -28,7 +28,6 @@ bool prn_conv_depthwise_usable(const prony_context *context)
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     if (conv.groups < 2 || conv.group_in != 1 || conv.group_out != 1 || conv.batch < 1) return false;
-    if (!prn_conv_in_plane(&conv)) return false;
     return prn_direct_can_end(context, conv.out_channels);
 }
 
@@ -108,7 +107,7 @@ prony_status prn_conv_depthwise_prepare(const prony_context *context, prn_prepar
     plan->blocks = prn_ceil_div(conv.out_channels, simd()->lanes);
     const double row_work = (double)conv.window.out[2] * (double)conv.kernel_volume * PRN_DIRECT_UNIT;
     plan->rows = row_work > 0 && row_work < TASK_WORK ? (int64_t)(TASK_WORK / row_work) : 1;
-    plan->pieces = prn_ceil_div(conv.window.out[1], plan->rows);
+    plan->pieces = prn_ceil_div(conv.window.out[0] * conv.window.out[1], plan->rows);
     find_inside(plan);
     prony_status status = pack(context, plan);
     if (status != PRONY_OK) {
@@ -143,6 +142,40 @@ typedef struct job {
     float *y;
 } job;
 
+/* The planes of the input that the windows of output plane z meet: taps [*first, *end) along the first axis. */
+static void find_planes(const prn_window *window, int64_t z, int64_t *first, int64_t *end)
+{
+    const int64_t front = z * window->stride[0] - window->pad_begin[0], apart = window->dilation[0];
+    *first = 0;
+    *end = window->kernel[0];
+    while (*first < *end && front + *first * apart < 0) ++*first;
+    while (*first < *end && front + (*end - 1) * apart >= window->in[0]) --*end;
+}
+
+/* An output row of plane z. `row` is that of a window without planes: it ends with the bias and with what its place says. */
+static void run_planes(const job *job, const prn_depthwise_row *whole, int64_t z)
+{
+    const depthwise_plan *plan = job->plan;
+    const prn_window *window = &plan->conv.window;
+    const int64_t lanes = simd()->lanes, plane = window->in[1] * window->in[2] * lanes, taps = window->kernel[1] * window->kernel[2] * lanes;
+    static const float none[PRN_DIRECT_UNIT];
+    int64_t first, end;
+    find_planes(window, z, &first, &end);
+    prn_depthwise_row row = *whole;
+    if (first == end) row.height = 0; /* all of it is padding */
+    for (int64_t k = first; k < end || k == first; k++) {
+        const bool last = k + 1 >= end;
+        if (first < end) {
+            row.x = whole->x + (z * window->stride[0] - window->pad_begin[0] + k * window->dilation[0]) * plane;
+            row.weights = whole->weights + k * taps;
+        }
+        row.bias = last ? whole->bias : none;
+        row.clamped = last && whole->clamped;
+        simd()->row(&row);
+        row.added = row.y;
+    }
+}
+
 static void run_task(void *argument, int64_t task)
 {
     const job *job = argument;
@@ -150,7 +183,9 @@ static void run_task(void *argument, int64_t task)
     const prn_conv *conv = &plan->conv;
     const prn_window *window = &conv->window;
     const int64_t lanes = simd()->lanes, plane = task / plan->pieces, begin = task % plan->pieces * plan->rows;
-    const int64_t end = prn_least(begin + plan->rows, window->out[1]), block = plane % plan->blocks, width = window->out[2];
+    const int64_t height = window->out[1], width = window->out[2], end = prn_least(begin + plan->rows, window->out[0] * height);
+    const int64_t block = plane % plan->blocks;
+    const bool in_plane = prn_conv_in_plane(conv);
     float bias[PRN_DIRECT_UNIT];
     prn_direct_copy_bias(conv->bias, conv->out_channels, 0, block * lanes, lanes, bias);
     prn_depthwise_row row = {.x = job->x + plane * conv->in_spatial * lanes,
@@ -170,10 +205,13 @@ static void run_task(void *argument, int64_t task)
                              .high = plan->end.high};
     for (int64_t y = begin; y < end && !prn_stopped(); y++) {
         const int64_t at = (plane * conv->out_spatial + y * width) * lanes;
-        row.top = y * window->stride[1] - window->pad_begin[1];
+        row.top = (in_plane ? y : y % height) * window->stride[1] - window->pad_begin[1];
         row.y = job->y + at;
         row.added = job->added ? job->added + at : NULL;
-        simd()->row(&row);
+        if (in_plane)
+            simd()->row(&row);
+        else
+            run_planes(job, &row, y / height);
     }
     prn_direct_finish(job->context, &plan->end, job->y, plane, 1, conv->out_spatial, begin * width, end * width);
 }

@@ -188,6 +188,8 @@ static void run_row(const prn_depthwise_row *row)
         inside(row, &rows, row->first, row->last, 2, 5);
     else if (kernel == 7 && row->stride == 1)
         inside(row, &rows, row->first, row->last, 1, 7);
+    else if (kernel == 1 && row->stride == 1)
+        inside(row, &rows, row->first, row->last, 1, 1);
     else
         inside(row, &rows, row->first, row->last, 0, 0);
     edges(row, &rows, row->last, row->columns);
