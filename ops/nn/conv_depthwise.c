@@ -20,7 +20,7 @@
 
 enum { TASK_WORK = 200000 /* multiply-adds, of all lanes */ };
 
-PRN_SIMD_PICK(prn_depthwise_simd, prn_depthwise_simd_, static const prn_depthwise_simd *simd)
+PRN_SIMD_PICK(prn_depthwise_simd, prn_depthwise_simd_, const prn_depthwise_simd *prn_depthwise_rows)
 
 bool prn_conv_depthwise_usable(const prony_context *context)
 {
@@ -34,7 +34,7 @@ bool prn_conv_depthwise_usable(const prony_context *context)
 bool prn_conv_depthwise_worth(const prony_context *context)
 {
 #ifdef PRN_HAVE_DNNL
-    return context->precision == PRONY_PRECISION_FP32_STRICT || simd()->lanes == 16 || prn_direct_ends_in_maps(context);
+    return context->precision == PRONY_PRECISION_FP32_STRICT || prn_depthwise_rows()->lanes == 16 || prn_direct_ends_in_maps(context);
 #else
     (void)context;
     return true;
@@ -43,7 +43,7 @@ bool prn_conv_depthwise_worth(const prony_context *context)
 
 void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
-    in[0] = out[0] = simd()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    in[0] = out[0] = prn_depthwise_rows()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
     prn_direct_ask_layout(context, out[0], in);
 }
 
@@ -60,7 +60,7 @@ static prony_status build_weights(const prony_context *context, void *argument, 
 {
     (void)context;
     const prn_conv *conv = argument;
-    const int64_t lanes = simd()->lanes, taps = conv->kernel_volume;
+    const int64_t lanes = prn_depthwise_rows()->lanes, taps = conv->kernel_volume;
     const float *weights = conv->weights->data;
     float *to = packed;
     for (int64_t first = 0; first < conv->out_channels && !prn_stopped(); first += lanes) {
@@ -76,7 +76,7 @@ static prony_status pack(const prony_context *context, depthwise_plan *plan)
     char tag[96];
     const void *packed;
     prn_conv *conv = &plan->conv;
-    const int64_t lanes = simd()->lanes;
+    const int64_t lanes = prn_depthwise_rows()->lanes;
     snprintf(tag, sizeof tag, "conv depthwise %lld lanes: %lld x %lld", (long long)lanes, (long long)conv->out_channels,
              (long long)conv->kernel_volume);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * lanes * conv->kernel_volume);
@@ -104,7 +104,7 @@ prony_status prn_conv_depthwise_prepare(const prony_context *context, prn_prepar
     if (!plan) return prn_no_memory(context->error);
     plan->conv = conv;
     plan->end = prn_direct_find_end(context->post_ops, plan->conv.out_channels);
-    plan->blocks = prn_ceil_div(conv.out_channels, simd()->lanes);
+    plan->blocks = prn_ceil_div(conv.out_channels, prn_depthwise_rows()->lanes);
     const double row_work = (double)conv.window.out[2] * (double)conv.kernel_volume * PRN_DIRECT_UNIT;
     plan->rows = row_work > 0 && row_work < TASK_WORK ? (int64_t)(TASK_WORK / row_work) : 1;
     plan->pieces = prn_ceil_div(conv.window.out[0] * conv.window.out[1], plan->rows);
@@ -129,8 +129,8 @@ void prn_conv_depthwise_facts(const prony_context *context, prony_cost *facts)
     prn_cost_fact(facts, "product_rows", conv->window.out[2]); /* tiles end with the row */
     prn_cost_fact(facts, "product_columns", 1);
     prn_cost_fact(facts, "product_depth", conv->kernel_volume);
-    prn_cost_fact(facts, "tile_rows", simd()->positions);
-    prn_cost_fact(facts, "tile_columns", simd()->lanes);
+    prn_cost_fact(facts, "tile_rows", prn_depthwise_rows()->positions);
+    prn_cost_fact(facts, "tile_columns", prn_depthwise_rows()->lanes);
 }
 
 /* ---- run */
@@ -157,7 +157,7 @@ static void run_planes(const job *job, const prn_depthwise_row *whole, int64_t z
 {
     const depthwise_plan *plan = job->plan;
     const prn_window *window = &plan->conv.window;
-    const int64_t lanes = simd()->lanes, plane = window->in[1] * window->in[2] * lanes, taps = window->kernel[1] * window->kernel[2] * lanes;
+    const int64_t lanes = prn_depthwise_rows()->lanes, plane = window->in[1] * window->in[2] * lanes, taps = window->kernel[1] * window->kernel[2] * lanes;
     static const float none[PRN_DIRECT_UNIT];
     int64_t first, end;
     find_planes(window, z, &first, &end);
@@ -171,7 +171,7 @@ static void run_planes(const job *job, const prn_depthwise_row *whole, int64_t z
         }
         row.bias = last ? whole->bias : none;
         row.clamped = last && whole->clamped;
-        simd()->row(&row);
+        prn_depthwise_rows()->row(&row);
         row.added = row.y;
     }
 }
@@ -182,7 +182,7 @@ static void run_task(void *argument, int64_t task)
     const depthwise_plan *plan = job->plan;
     const prn_conv *conv = &plan->conv;
     const prn_window *window = &conv->window;
-    const int64_t lanes = simd()->lanes, plane = task / plan->pieces, begin = task % plan->pieces * plan->rows;
+    const int64_t lanes = prn_depthwise_rows()->lanes, plane = task / plan->pieces, begin = task % plan->pieces * plan->rows;
     const int64_t height = window->out[1], width = window->out[2], end = prn_least(begin + plan->rows, window->out[0] * height);
     const int64_t block = plane % plan->blocks;
     const bool in_plane = prn_conv_in_plane(conv);
@@ -209,7 +209,7 @@ static void run_task(void *argument, int64_t task)
         row.y = job->y + at;
         row.added = job->added ? job->added + at : NULL;
         if (in_plane)
-            simd()->row(&row);
+            prn_depthwise_rows()->row(&row);
         else
             run_planes(job, &row, y / height);
     }

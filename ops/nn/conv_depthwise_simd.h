@@ -27,4 +27,7 @@ typedef struct prn_depthwise_simd {
     void (*row)(const prn_depthwise_row *row);
 } prn_depthwise_simd;
 
+/* Those of the running processor. */
+const prn_depthwise_simd *prn_depthwise_rows(void);
+
 #endif

@@ -24,8 +24,7 @@ enum {
     SMALL_IMAGE = 64,
 };
 
-/* Groups whose channels fill whole blocks lie in memory as images of their own, with one set of weights after the other. */
-static prn_conv of_groups(const prn_conv *conv)
+prn_conv prn_direct_of_groups(const prn_conv *conv)
 {
     prn_conv one = *conv;
     one.batch *= conv->groups;
@@ -39,7 +38,7 @@ static bool takes_problem(const prony_context *context, const prn_conv *conv)
 {
     int64_t lanes = prn_direct_tiles()->lanes;
     if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1) return false;
-    if (conv->groups > 1 && (conv->group_in % PRN_DIRECT_UNIT || conv->group_out % PRN_DIRECT_UNIT)) return false;
+    if (!prn_direct_takes_groups(conv)) return false;
     if (conv->kernel_volume > PRN_DIRECT_MOST_TAPS || conv->in_spatial > INT32_MAX / lanes) return false;
     return prn_direct_can_end(context, conv->out_channels);
 }
@@ -116,7 +115,7 @@ prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared 
 {
     prn_conv whole;
     PRN_TRY(prn_conv_read(context, &whole));
-    const prn_conv conv = of_groups(&whole);
+    const prn_conv conv = prn_direct_of_groups(&whole);
     const prn_window *window = &conv.window;
     prn_direct_part part;
     for (int axis = 0; axis < PRN_WINDOW_AXES; axis++) {
@@ -129,8 +128,9 @@ prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared 
     prn_direct_state *state = prn_direct_state_make(1, whole.groups);
     if (!state) return prn_no_memory(context->error);
     state->variable = !whole.weights->data;
-    state->k_step = conv.in_channels * conv.kernel_volume;
     state->c_step = conv.kernel_volume;
+    state->k_step = conv.in_channels * state->c_step;
+    state->set_step = conv.out_channels * state->k_step;
     prony_status status = prn_direct_add_part(context, state, &conv, &part, conv.kernel_volume, tell_tap, window);
     if (status == PRONY_OK && state->variable)
         out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state));

@@ -198,7 +198,7 @@ void prn_direct_pack_here(int threads, const prn_direct_state *state, const floa
     for (size_t i = 0; i < state->count; i++) {
         const prn_direct_plan *plan = state->plans[i];
         weights set = {data, state->k_step, state->c_step};
-        for (int64_t s = 0; s < state->sets; s++, set.data += plan->conv.out_channels * set.k_step) {
+        for (int64_t s = 0; s < state->sets; s++, set.data += state->set_step) {
             for (int64_t g = 0; g < plan->groups && !prn_stopped(); g++) packed += pack_group(threads, &set, plan, g, packed);
         }
     }

@@ -65,8 +65,8 @@ typedef struct prn_direct_plan {
 typedef struct prn_direct_state {
     int64_t sets; /* of weights and biases: image i has number i modulo sets */
     bool variable; /* the weights are packed into the scratch by each run */
-    int64_t k_step, c_step; /* the weight of a set's output channel k, input channel c and tap t is at k k_step + c c_step + t; the next
-                               set's are behind its last channel's */
+    int64_t set_step, k_step, c_step; /* the weight of a set's output channel k, input channel c and tap t is at
+                                         set set_step + k k_step + c c_step + t */
     int64_t tasks;
     size_t count;
     prn_direct_plan *plans[];
@@ -83,6 +83,15 @@ static inline double prn_direct_work(const prn_direct_plan *plan)
 {
     return (double)plan->spots * (double)plan->taps * (double)plan->conv.in_channels * (double)plan->conv.out_channels;
 }
+
+/* Groups whose channels fill whole blocks lie in memory as images of their own, with one set of weights after the other. */
+static inline bool prn_direct_takes_groups(const prn_conv *conv)
+{
+    return conv->groups == 1 || (conv->group_in % PRN_DIRECT_UNIT == 0 && conv->group_out % PRN_DIRECT_UNIT == 0);
+}
+
+/* The problem of such images. */
+prn_conv prn_direct_of_groups(const prn_conv *conv);
 
 /* Floats of one set of a part's packed weights. */
 static inline int64_t prn_direct_packed_count(const prn_direct_plan *plan)

@@ -18,6 +18,7 @@
 #include "ops/loops/split_product.h"
 #include "ops/loops/widen.h"
 #include "ops/nn/conv_direct.h"
+#include "ops/nn/conv_transpose_depthwise.h"
 #include "ops/nn/conv_transpose_direct.h"
 
 /* ---- shapes and cost */
@@ -321,6 +322,10 @@ static const prn_kernel kernels[] = {
      .usable = prn_conv_transpose_direct_usable, .worth = prn_conv_transpose_direct_worth, .layouts = prn_conv_transpose_direct_layouts,
      .facts = prn_conv_transpose_direct_facts, .prepare = prn_conv_transpose_direct_prepare, .run = prn_conv_direct_run,
      .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2},
+    {.name = "convtranspose_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
+     .usable = prn_conv_transpose_depthwise_usable, .layouts = prn_conv_transpose_depthwise_layouts,
+     .facts = prn_conv_transpose_depthwise_facts, .prepare = prn_conv_transpose_depthwise_prepare, .run = prn_conv_transpose_depthwise_run,
+     .release = prn_conv_transpose_depthwise_release, .post_ops = true, .own_layout = true, .packs = 2},
     {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .prepare = prepare_native, .run = run_native, .release = prn_free, .post_ops = true},
     PRN_WIDENED_ROW(half, "convtranspose_half_native"),

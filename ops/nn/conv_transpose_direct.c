@@ -54,7 +54,7 @@ bool prn_conv_transpose_direct_usable(const prony_context *context)
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     const int64_t most = INT32_MAX / prn_direct_tiles()->lanes, parts = part_count(&conv.window);
-    if (conv.groups != 1 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
+    if (!prn_direct_takes_groups(&conv) || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
     if (conv.kernel_volume > PRN_DIRECT_MOST_TAPS || conv.in_spatial < 1 || conv.in_spatial > most || conv.out_spatial > most) return false;
     return parts >= 1 && parts <= MOST_PARTS && prn_direct_can_end(context, conv.out_channels);
 }
@@ -64,9 +64,9 @@ bool prn_conv_transpose_direct_worth(const prony_context *context)
 {
     prn_conv conv;
     if (prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
-    const int64_t lanes = prn_direct_tiles()->lanes, in = prn_ceil_div(conv.in_channels, lanes) * lanes,
-                  out = prn_ceil_div(conv.out_channels, lanes) * lanes;
-    return in * out <= MOST_FILL * conv.in_channels * conv.out_channels;
+    const int64_t lanes = prn_direct_tiles()->lanes, in = prn_ceil_div(conv.group_in, lanes) * lanes,
+                  out = prn_ceil_div(conv.group_out, lanes) * lanes;
+    return in * out <= MOST_FILL * conv.group_in * conv.group_out;
 }
 
 void prn_conv_transpose_direct_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -129,14 +129,16 @@ static void name_parts(const prn_window *window, char *name, size_t bytes)
 
 prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn_prepared *out)
 {
-    prn_conv conv;
-    PRN_TRY(prn_conv_transpose_read(context, &conv));
+    prn_conv whole;
+    PRN_TRY(prn_conv_transpose_read(context, &whole));
+    const prn_conv conv = prn_direct_of_groups(&whole);
     const int64_t parts = part_count(&conv.window);
-    prn_direct_state *state = prn_direct_state_make((size_t)parts, 1);
+    prn_direct_state *state = prn_direct_state_make((size_t)parts, whole.groups);
     prony_status status = state ? PRONY_OK : prn_no_memory(context->error);
     if (state) {
         state->k_step = conv.kernel_volume;
-        state->c_step = conv.out_channels * conv.kernel_volume;
+        state->c_step = conv.out_channels * state->k_step;
+        state->set_step = conv.in_channels * state->c_step;
     }
     for (int64_t i = 0; i < parts && status == PRONY_OK; i++) status = add_part(context, state, &conv, i);
     char name[384]; /* room for the longest numbers */
@@ -156,5 +158,5 @@ void prn_conv_transpose_direct_facts(const prony_context *context, prony_cost *f
     if (prn_conv_transpose_read(context, &conv) != PRONY_OK) return;
     const int64_t parts = part_count(&conv.window);
     if (parts < 1) return;
-    prn_direct_facts(conv.out_channels, prn_ceil_div(conv.out_spatial, parts), conv.in_channels * prn_ceil_div(conv.kernel_volume, parts), facts);
+    prn_direct_facts(conv.group_out, prn_ceil_div(conv.out_spatial, parts), conv.group_in * prn_ceil_div(conv.kernel_volume, parts), facts);
 }

@@ -125,6 +125,7 @@ typedef struct job {
     int64_t lanes, rows, rows_per_task; /* rows of the output, over all outer planes */
     bool average, padding, inside; /* inside: no window meets any padding */
     bool one_divisor;              /* all windows of an average count as many taps */
+    bool planes;                   /* pool_planes */
 } job;
 
 PRN_SIMD_PICK(prn_pool_simd, prn_pool_simd_, static const prn_pool_simd *table)
@@ -183,11 +184,59 @@ static void pool_rows(const job *job, int64_t index, int64_t count)
     }
 }
 
+/* A plane of planar elements, as far as it says nothing of rows. */
+static prn_pool_plane plane_of(const prn_window *window)
+{
+    return (prn_pool_plane){.height = window->in[1],
+                            .width = window->in[2],
+                            .out = window->out[2],
+                            .taps = {window->kernel[1], window->kernel[2]},
+                            .stride = {window->stride[1], window->stride[2]},
+                            .dilation = {window->dilation[1], window->dilation[2]},
+                            .pad = {window->pad_begin[1], window->pad_begin[2]}};
+}
+
+/* Whether planes are pooled whole: of windows without padding in steps of two, rows have loops that are faster. */
+static bool pools_planes(const job *job)
+{
+    const prn_window *window = &job->window;
+    const prn_pool_plane plane = plane_of(window);
+    if (job->lanes != 1 || window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1 || window->pad_begin[0]) return false;
+    if (job->inside && window->stride[2] == 2 && window->kernel[2] <= 3) return false;
+    return prn_pool_plane_fits(&plane);
+}
+
+/* Rows [begin, end) of all planes' outputs. */
+static void pool_planes(const job *job, int64_t begin, int64_t end)
+{
+    enum { ROWS = 64 };
+    const prn_window *window = &job->window;
+    const int64_t height = window->out[1], width = window->out[2];
+    float row_counts[ROWS], column_counts[PRN_POOL_LINE];
+    prn_pool_plane plane = plane_of(window);
+    plane.row_counts = row_counts;
+    plane.column_counts = column_counts;
+    for (int64_t i = 0; i < width && job->average; i++) column_counts[i] = (float)prn_window_taps(window, 2, i, job->padding);
+    for (int64_t row = begin; row < end && !prn_stopped(); row += plane.rows) {
+        plane.first = row % height;
+        plane.rows = prn_least(ROWS, prn_least(height - plane.first, end - row));
+        for (int64_t r = 0; r < plane.rows && job->average; r++)
+            row_counts[r] = (float)prn_window_taps(window, 1, plane.first + r, job->padding);
+        plane.x = job->x + row / height * window->in[1] * window->in[2];
+        plane.y = job->y + row * width;
+        (job->average ? table()->average_plane : table()->max_plane)(&plane);
+    }
+}
+
 static void pool_task(void *argument, int64_t task)
 {
     const job *job = argument;
     const int64_t begin = task * job->rows_per_task, end = prn_least(begin + job->rows_per_task, job->rows);
     const int64_t plane = job->window.out[1], width = job->window.out[2] * job->lanes;
+    if (job->planes) {
+        pool_planes(job, begin, end);
+        return;
+    }
     for (int64_t row = begin, count; row < end && !prn_stopped(); row += count) {
         count = job->inside ? prn_least(plane - row % plane, end - row) : 1;
         pool_rows(job, row, count);
@@ -233,6 +282,7 @@ static prony_status run_native(const prony_context *context)
                .padding = ((const pool_params *)context->params)->count_include_pad != 0};
     job.inside = all_inside(&job.window);
     job.one_divisor = job.inside || (job.padding && all_in_padding(&job.window));
+    job.planes = pools_planes(&job);
     int64_t planes = layout == PRN_NHWC ? x->shape.dim[0] : prn_layout_elements(&x->shape, layout) / job.lanes;
     if (layout != PRN_NHWC) planes /= prn_window_volume(job.window.in);
     job.rows = planes * job.window.out[0] * job.window.out[1];

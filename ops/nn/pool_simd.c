@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-enum { LINE = 2048, LONGEST_REACH = 512, LOOK_UP = 1 << 14 }; /* vectors between two looks at whether to go on */
+enum { LINE = PRN_POOL_LINE, LONGEST_REACH = 512, LOOK_UP = 1 << 14 }; /* vectors between two looks at whether to go on */
 
 VEC_INLINE vf combined(vf a, vf b, bool average)
 {
@@ -298,6 +298,72 @@ VEC_INLINE void each_row(float *y, const prn_pool_row *rows, bool average, float
 DEFINE_POOL(max_row, false, -INFINITY)
 DEFINE_POOL(sum_row, true, 0.0f)
 
+/* The rows [*begin, *end) of a window that lie in the input. */
+static inline void clip_rows(const prn_pool_plane *plane, int64_t top, int64_t *begin, int64_t *end)
+{
+    const int64_t apart = plane->dilation[0];
+    *begin = 0;
+    *end = plane->taps[0];
+    while (*begin < *end && top + *begin * apart < 0) ++*begin;
+    while (*begin < *end && top + (*end - 1) * apart >= plane->height) --*end;
+}
+
+/* line[k] = the elements of column k of the window's rows from `x` on combined. */
+VEC_INLINE void combine_rows(float *line, const float *x, int64_t rows, int64_t apart, int64_t columns, const bool average, const float empty)
+{
+    for (int64_t k = 0; k < columns; k += VEC_LANES) {
+        const int64_t left = columns - k;
+        const float *at = x + k;
+        vf result = v_splat(empty);
+        if (left >= VEC_LANES) {
+            for (int64_t j = 0; j < rows; j++, at += apart) result = combined(result, v_load(at), average);
+            v_store(line + k, result);
+        } else {
+            for (int64_t j = 0; j < rows; j++, at += apart) result = combined(result, v_load_part(at, left, 0.0f), average);
+            v_store_part(line + k, result, left);
+        }
+    }
+}
+
+/* Rows first, then columns; `stride` (0: any) is a constant after inlining. The line's ends, which lie in the padding, are the same for all
+ * rows of outputs. */
+VEC_INLINE void pool_plane(const prn_pool_plane *plane, const int64_t stride, const bool average, const float empty)
+{
+    float line[PRN_POOL_LINE];
+    const int64_t step = stride ? stride : plane->stride[1], reach = (plane->taps[1] - 1) * plane->dilation[1] + 1, pad = plane->pad[1];
+    const int64_t seen = (plane->out - 1) * step + reach - pad, columns = seen < plane->width ? seen : plane->width;
+    const int64_t whole = prn_ceil_div(plane->out, VEC_LANES) * VEC_LANES * step + reach + VEC_LANES;
+    for (int64_t k = 0; k < pad; k++) line[k] = empty;
+    for (int64_t k = pad + columns; k < whole; k++) line[k] = empty;
+    float *y = plane->y;
+    for (int64_t r = 0; r < plane->rows && !prn_stopped_at(r); r++, y += plane->out) {
+        const int64_t top = (plane->first + r) * plane->stride[0] - plane->pad[0], apart = plane->dilation[0] * plane->width;
+        int64_t begin, end;
+        clip_rows(plane, top, &begin, &end);
+        combine_rows(line + pad, plane->x + top * plane->width + begin * apart, end - begin, apart, columns, average, empty);
+        for (int64_t i = 0; i < plane->out; i += VEC_LANES) {
+            const float *tap = line + i * step;
+            vf result = v_load_steps(tap, step);
+            for (int64_t t = 1; t < plane->taps[1]; t++) result = combined(result, v_load_steps(tap + t * plane->dilation[1], step), average);
+            if (average) result /= v_splat(plane->row_counts[r]) * v_load_part(plane->column_counts + i, plane->out - i, 1.0f);
+            v_store_part(y + i, result, plane->out - i);
+        }
+    }
+}
+
+#define DEFINE_PLANE(name, average, empty)                                                                             \
+    static void name(const prn_pool_plane *plane)                                                                      \
+    {                                                                                                                  \
+        if (plane->stride[1] == 1)                                                                                     \
+            pool_plane(plane, 1, average, empty);                                                                      \
+        else if (plane->stride[1] == 2)                                                                                \
+            pool_plane(plane, 2, average, empty);                                                                      \
+        else                                                                                                           \
+            pool_plane(plane, 0, average, empty);                                                                      \
+    }
+DEFINE_PLANE(max_plane, false, -INFINITY)
+DEFINE_PLANE(average_plane, true, 0.0f)
+
 /* `planes` and `sums` are constants after inlining. */
 VEC_INLINE void combine_runs(const prn_pool_runs *runs, const bool average, const int planes, const int sums)
 {
@@ -348,4 +414,4 @@ static void sum_runs(const prn_pool_runs *runs)
     combine_each(runs, true);
 }
 
-const prn_pool_simd PRN_SIMD_TABLE(prn_pool_simd_) = {.max = max_row, .sum = sum_row, .max_runs = max_runs, .sum_runs = sum_runs};
+const prn_pool_simd PRN_SIMD_TABLE(prn_pool_simd_) = {.max = max_row, .sum = sum_row, .max_plane = max_plane, .average_plane = average_plane, .max_runs = max_runs, .sum_runs = sum_runs};
