@@ -117,6 +117,10 @@ typedef struct prn_vec_table {
     double (*dot)(const float *a, const float *b, int64_t n);
     float (*max)(const float *x, int64_t n); /* empty: -infinity */
     float (*min)(const float *x, int64_t n); /* empty: +infinity */
+    /* The same of `rows` rows of n elements one behind the other: y[r]. Sums are divided by `divisor` before they are rounded. */
+    void (*sum_rows)(float *y, const float *x, int64_t n, int64_t rows, double divisor);
+    void (*max_rows)(float *y, const float *x, int64_t n, int64_t rows);
+    void (*min_rows)(float *y, const float *x, int64_t n, int64_t rows);
     /* Mean and population variance by two passes; n > 0. */
     void (*mean_variance)(double *mean, double *variance, const float *x, int64_t n);
 

@@ -310,6 +310,21 @@ static double row_dot(const float *a, const float *b, int64_t n)
 ROW_EXTREME(row_max, -INFINITY, v_max)
 ROW_EXTREME(row_min, INFINITY, v_min)
 
+static void sum_rows(float *y, const float *x, int64_t n, int64_t rows, double divisor)
+{
+    for (int64_t r = 0; r < rows && !prn_stopped_at(r); r++) y[r] = (float)(row_sum(x + r * n, n) / divisor);
+}
+
+static void max_rows(float *y, const float *x, int64_t n, int64_t rows)
+{
+    for (int64_t r = 0; r < rows && !prn_stopped_at(r); r++) y[r] = row_max(x + r * n, n);
+}
+
+static void min_rows(float *y, const float *x, int64_t n, int64_t rows)
+{
+    for (int64_t r = 0; r < rows && !prn_stopped_at(r); r++) y[r] = row_min(x + r * n, n);
+}
+
 static void mean_variance(double *mean, double *variance, const float *x, int64_t n)
 {
     *mean = row_sum(x, n) / (double)n;
@@ -502,6 +517,9 @@ const prn_vec_table PRN_SIMD_TABLE(prn_vec_) = {
     .add_scaled = add_scaled,
     .add_four = add_four,
     .sum = row_sum,
+    .sum_rows = sum_rows,
+    .max_rows = max_rows,
+    .min_rows = min_rows,
     .sum_squares = row_sum_squares,
     .sum_abs = row_sum_abs,
     .dot = row_dot,

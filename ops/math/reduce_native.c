@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { STRIP = PRN_BLOCK, ROWS_PER_PART = 64, LOOK_UP = 1 << 20, SHORT_ROW = STRIP / 4, MANY_ROWS = 2 * STRIP };
+enum { STRIP = PRN_BLOCK, ROWS_PER_PART = 64, LOOK_UP = 1 << 20, SHORT_ROW = STRIP / 4, MANY_ROWS = 2 * STRIP, SHORT_SUMS = 1024 };
 
 typedef struct job {
     const prn_reduction *reduction;
@@ -434,6 +434,31 @@ static void strip_f32(const job *job, int64_t output, int64_t column, int64_t n)
     if (kind == PRN_REDUCE_LOG_SUM_EXP) vec->vv[PRN_BINARY_ADD](y, y, top, n);
 }
 
+/* Outputs [begin, end) whose elements are one short row each, side by side: whether they were of a kind that has loops over such rows. */
+static bool short_rows_f32(const job *job, int64_t begin, int64_t end)
+{
+    const prn_reduction *reduction = job->reduction;
+    const float *x = (const float *)reduction->x->data + begin * job->row;
+    float *y = (float *)reduction->y->data + begin;
+    if (job->strips != 0 || job->combinations != 1 || job->row > SHORT_SUMS) return false;
+    switch (reduction->kind) {
+    case PRN_REDUCE_SUM:
+        job->vec->sum_rows(y, x, job->row, end - begin, 1.0);
+        return true;
+    case PRN_REDUCE_MEAN:
+        job->vec->sum_rows(y, x, job->row, end - begin, (double)reduction->count);
+        return true;
+    case PRN_REDUCE_MAX:
+        job->vec->max_rows(y, x, job->row, end - begin);
+        return true;
+    case PRN_REDUCE_MIN:
+        job->vec->min_rows(y, x, job->row, end - begin);
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* ---- work: outputs, or strips of them */
 
 static void run_items(void *argument, int64_t begin, int64_t end)
@@ -441,6 +466,7 @@ static void run_items(void *argument, int64_t begin, int64_t end)
     const job *job = argument;
     const prn_reduction *reduction = job->reduction;
     const bool f32 = reduction->x->dtype == PRONY_FLOAT32 && reduction->kind != PRN_REDUCE_PROD;
+    if (f32 && short_rows_f32(job, begin, end)) return;
     const bool real = prn_reduce_is_real(reduction->kind, reduction->x->dtype);
     prn_row_op op;
     const bool narrow = stays_narrow(reduction, &op);

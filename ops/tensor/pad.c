@@ -171,19 +171,60 @@ typedef struct pad_work {
     unsigned char constant[sizeof(prony_string)];
 } pad_work;
 
-/* Rows of the result, and in the input, of the outer axes of row number `row`; -1 if the whole row is constant. */
-static int64_t pad_source_row(const pad_work *work, int64_t row)
+/* What index `at` of an axis adds to an offset in the input; -1: a place outside that is constant. */
+static int64_t pad_step(const pad_work *work, int axis, int64_t at)
+{
+    const int64_t index = pad_index(work->plan.mode, at - work->plan.begin[axis], work->in->shape.dim[axis]);
+    return index < 0 ? -1 : index * work->strides[axis];
+}
+
+/* Where in the input a plane of rows begins, number `plane` of all; -1 if it is constant. */
+static int64_t pad_source_plane(const pad_work *work, int64_t plane)
 {
     const prony_shape *out = &work->out->shape;
     int64_t offset = 0;
-    for (int axis = out->rank - 2; axis >= 0; axis--) {
-        int64_t at = row % out->dim[axis] - work->plan.begin[axis];
-        int64_t index = pad_index(work->plan.mode, at, work->in->shape.dim[axis]);
-        if (index < 0) return -1;
-        offset += index * work->strides[axis];
-        row /= out->dim[axis];
+    for (int axis = out->rank - 3; axis >= 0; axis--) {
+        const int64_t step = pad_step(work, axis, plane % out->dim[axis]);
+        if (step < 0) return -1;
+        offset += step;
+        plane /= out->dim[axis];
     }
     return offset;
+}
+
+/* The walk over rows of the result: where in the input the current one's is, -1 if all of it is constant. */
+typedef struct pad_walk {
+    int64_t plane, row, height; /* numbers of the plane and of the row in it; rows of a plane */
+    int64_t of_plane, offset;
+} pad_walk;
+
+static void pad_find_row(const pad_work *work, pad_walk *walk)
+{
+    const int axis = work->out->shape.rank - 2;
+    walk->offset = walk->of_plane;
+    if (axis < 0 || walk->offset < 0) return;
+    const int64_t step = pad_step(work, axis, walk->row);
+    walk->offset = step < 0 ? -1 : walk->of_plane + step;
+}
+
+static pad_walk pad_walk_from(const pad_work *work, int64_t row)
+{
+    const prony_shape *out = &work->out->shape;
+    pad_walk walk = {.height = out->rank > 1 ? out->dim[out->rank - 2] : 1};
+    walk.plane = row / walk.height;
+    walk.row = row % walk.height;
+    walk.of_plane = pad_source_plane(work, walk.plane);
+    pad_find_row(work, &walk);
+    return walk;
+}
+
+static void pad_walk_on(const pad_work *work, pad_walk *walk)
+{
+    if (++walk->row == walk->height) {
+        walk->row = 0;
+        walk->of_plane = pad_source_plane(work, ++walk->plane);
+    }
+    pad_find_row(work, walk);
 }
 
 #define LOOK_UP_BYTES ((size_t)1 << 20) /* between two looks at whether to go on */
@@ -224,9 +265,10 @@ static void pad_rows(void *argument, int64_t begin, int64_t end)
     if (first > extent) first = extent;
     if (stop > extent) stop = extent;
     if (stop < first) stop = first;
-    for (int64_t r = begin; r < end; r++) {
+    pad_walk walk = pad_walk_from(work, begin);
+    for (int64_t r = begin; r < end; r++, pad_walk_on(work, &walk)) {
         unsigned char *row = (unsigned char *)work->out->data + (size_t)(r * extent) * work->width;
-        int64_t offset = pad_source_row(work, r);
+        const int64_t offset = walk.offset;
         if (offset < 0) {
             fill(row, work->constant, work->width, extent);
             continue;
