@@ -28,11 +28,11 @@ typedef struct prn_pool_plane {
 
 enum { PRN_POOL_PARTIALS = 32, PRN_POOL_LINE = 2048 };
 
-/* Whether a plane's lines fit into what its rows are combined in. */
+/* Whether a plane's lines fit into what its rows are combined in, and a window is small enough for nothing to interrupt it. */
 static inline bool prn_pool_plane_fits(const prn_pool_plane *plane)
 {
     const int64_t most = PRN_POOL_LINE / 4;
-    return plane->taps[1] <= most && plane->dilation[1] <= most / plane->taps[1] && plane->stride[1] <= most && plane->pad[1] <= most &&
+    return plane->taps[0] <= most && plane->taps[1] <= most && plane->dilation[1] <= most / plane->taps[1] && plane->stride[1] <= most && plane->pad[1] <= most &&
            (plane->out + 64) * plane->stride[1] <= 2 * most;
 }
 

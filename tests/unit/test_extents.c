@@ -141,6 +141,33 @@ static const void *positions(model_builder *m, size_t *size)
     return mb_finish(m, size);
 }
 
+/* An image of any height, normalised in groups of channels, as tokens and back: y[1, 6, rows, 5] of x[1, 12, rows, 5]. */
+static const void *tokens(model_builder *m, size_t *size)
+{
+    static const float ones[3] = {1.0f, 1.0f, 1.0f}, zeros[3] = {0.0f, 0.0f, 0.0f};
+    mb_input(m, "x", PRONY_FLOAT32, "1,12,rows,5");
+    weights(m, "w", "12,12,3,3", 12 * 12 * 9, 3);
+    weights(m, "v", "12,12", 144, 4);
+    weights(m, "u", "6,12,3,3", 6 * 12 * 9, 5);
+    mb_initializer(m, "ones", PRONY_FLOAT32, "3", ones);
+    mb_initializer(m, "zeros", PRONY_FLOAT32, "3", zeros);
+    numbers(m, "groups", "3", (int64_t[]){0, 3, -1});
+    numbers(m, "flat", "3", (int64_t[]){1, 12, -1});
+    mb_node(m, "Conv", "x w", "c", "pads=[1,1,1,1]");
+    mb_node(m, "Shape", "c", "shape", "");
+    mb_node(m, "Reshape", "c groups", "g", "");
+    mb_node(m, "InstanceNormalization", "g ones zeros", "n", "");
+    mb_node(m, "Reshape", "n shape", "d", "");
+    mb_node(m, "Reshape", "d flat", "f", "");
+    mb_node(m, "Transpose", "f", "t", "perm=[0,2,1]");
+    mb_node(m, "MatMul", "t v", "q", "");
+    mb_node(m, "Transpose", "q", "r", "perm=[0,2,1]");
+    mb_node(m, "Reshape", "r shape", "i", "");
+    mb_node(m, "Conv", "i u", "y", "pads=[1,1,1,1]");
+    mb_output(m, "y", PRONY_FLOAT32, "1,6,rows,5");
+    return mb_finish(m, size);
+}
+
 /* Another operator beyond 20 rows: a condition that follows from the extent. */
 static const void *branches(model_builder *m, size_t *size)
 {
@@ -297,6 +324,14 @@ static void test_positions(void **state)
     assert_int_equal(made.bound, 1);
     assert_int_equal(made.planned, 1);
     assert_int_equal(made.followed, 6);
+}
+
+static void test_tokens(void **state)
+{
+    (void)state;
+    static const int64_t extents[] = {7, 30, 9, 2, 64, 31, 0};
+    const prony_preparations made = run_all(tokens, "rows", 64, extents, false);
+    assert_int_equal(made.bound, 1);
 }
 
 static size_t operators_at(prony_session *session, const prony_model *model, int64_t extent)
@@ -507,7 +542,7 @@ static void test_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cache_grows), cmocka_unit_test(test_positions),    cmocka_unit_test(test_rewritten),
+        cmocka_unit_test(test_cache_grows), cmocka_unit_test(test_positions), cmocka_unit_test(test_tokens),    cmocka_unit_test(test_rewritten),
         cmocka_unit_test(test_branches),     cmocka_unit_test(test_multiples), cmocka_unit_test(test_equal_no_more),    cmocka_unit_test(test_others),
         cmocka_unit_test(test_memory_stays), cmocka_unit_test(test_too_large),   cmocka_unit_test(test_options),
         cmocka_unit_test(test_faults)};
