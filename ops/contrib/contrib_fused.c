@@ -241,6 +241,7 @@ FUSED_ROW(depthwise, "conv_f32_depthwise", "native", true)
 FUSED_ROW(dnnl, NULL, "dnnl", true)
 #endif
 FUSED_ROW(groups, "conv_f32_direct_groups", "native", true)
+FUSED_ROW(variable, "conv_f32_direct_variable", "native", true)
 FUSED_ROW(native, NULL, "native", false)
 FUSED_ROW(reference, NULL, "reference", false)
 
@@ -407,6 +408,9 @@ static const prn_kernel conv_kernels[] = {
 #endif
     {.name = "fusedconv_f32_direct_groups", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_groups,
      .layouts = layouts_groups, .prepare = prepare_groups, .run = run, .release = release,
+     .inplace = 1 << ADDED, .own_layout = true},
+    {.name = "fusedconv_f32_direct_variable", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_variable,
+     .layouts = layouts_variable, .prepare = prepare_variable, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
     {.name = "fusedconv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
      .layouts = layouts_native, .prepare = prepare_native, .run = run, .release = release},
