@@ -254,8 +254,9 @@ static void finish_plane(void *argument, int64_t plane)
 prony_status prn_conv_direct_run(const prony_context *context)
 {
     const prn_direct_state *state = context->state;
-    job job = {state, context, context->inputs[0]->data, NULL, context->outputs[0]->data, NULL, prn_input(context, 2)};
     const prn_direct_plan *plan = state->plans[0];
+    job job = {.state = state, .context = context, .x = context->inputs[0]->data, .y = context->outputs[0]->data};
+    if (plan->conv.bias) job.bias = context->inputs[2];
     if (state->variable) {
         job.packed = context->scratch;
         prn_direct_pack_here(context->threads, state, context->inputs[1]->data, context->scratch);
