@@ -72,9 +72,9 @@ static prony_status fold(prn_rewriter *r, prn_node_def *node)
 prony_status prn_rewrite_channels_last(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
+    const bool is_reshape = prn_node_is(node, "Reshape");
+    if ((!is_reshape && !prn_node_is(node, "Transpose")) || !prn_rewrite_has("Reshape", 14)) return PRONY_OK;
     /* Where extents change, values keep the axes that they were bound with. */
-    if (!prn_rewrite_has("Reshape", 14) || node->output_count == 0 || prn_extents_reach(r->program->values[node->outputs[0]]->extents))
-        return PRONY_OK;
-    if (prn_node_is(node, "Reshape")) return unfold(r, node);
-    return prn_node_is(node, "Transpose") ? fold(r, node) : PRONY_OK;
+    if (prn_extents_reach(r->program->values[node->outputs[0]]->extents)) return PRONY_OK;
+    return is_reshape ? unfold(r, node) : fold(r, node);
 }
