@@ -79,12 +79,19 @@ static void move_part(const prony_context *context, const prony_value *whole, co
     execute(context->threads, width, &copy, gather ? part->data : place, gather ? place : part->data);
 }
 
-/* Whether the part is exactly the bytes of the whole from *offset_bytes on. */
-static bool lies_in_whole(const prony_value *whole, const prony_shape *shape, int axis, int64_t begin, uint64_t *offset_bytes)
+/* Behind a part that has no blocks of its own none is looked for. */
+#define NOWHERE UINT64_MAX
+
+/* Whether the part behind `before` (NULL: the first) is exactly the bytes of the whole from *offset_bytes on, which is the offset of the
+ * part before; they are asked for one after the other. `last`: it is the last one. */
+static bool follows(const prony_value *whole, const prony_shape *before, const prony_shape *shape, int axis, bool last, uint64_t *offset_bytes)
 {
-    const place at = find_place(whole, shape, axis, begin);
-    *offset_bytes = (uint64_t)at.first * prn_copy_width(whole->dtype);
-    return at.outer == 1 && has_own_blocks(whole, shape, axis, begin);
+    const int64_t block = axis == 1 ? prn_layout_block((prn_layout)whole->layout) : 0;
+    if (before && *offset_bytes != NOWHERE)
+        *offset_bytes += (uint64_t)find_place(whole, before, axis, 0).part_row * prn_copy_width(whole->dtype);
+    if (before && block && before->dim[axis] % block) *offset_bytes = NOWHERE;
+    if (*offset_bytes == NOWHERE || (block && !last && shape->dim[axis] % block)) return false;
+    return find_place(whole, shape, axis, 0).outer == 1;
 }
 
 /* ---- Concat */
@@ -209,10 +216,9 @@ static prony_status concat_reference(const prony_context *context)
 
 static bool concat_placed(const prony_context *context, size_t input, uint64_t *offset_bytes)
 {
-    const int axis = concat_axis(context);
-    int64_t begin = 0;
-    for (size_t i = 0; i < input; i++) begin += context->inputs[i]->shape.dim[axis];
-    return lies_in_whole(context->outputs[0], &context->inputs[input]->shape, axis, begin, offset_bytes);
+    const prony_shape *before = input > 0 ? &context->inputs[input - 1]->shape : NULL;
+    return follows(context->outputs[0], before, &context->inputs[input]->shape, concat_axis(context), input + 1 == context->input_count,
+                   offset_bytes);
 }
 
 static const prn_kernel concat_kernels[] = {
@@ -380,11 +386,10 @@ static bool split_part(const prony_context *context, size_t output, uint64_t *of
 {
     const prony_value *in = context->inputs[0];
     const int axis = split_axis(context);
-    int64_t begin = 0;
-    for (size_t k = 0; k < output; k++) begin += split_extent(context, k);
-    prony_shape shape = in->shape; /* an output's but for the axis; some outputs nobody asked for */
+    prony_shape before = in->shape, shape = in->shape; /* an output's but for the axis; some outputs nobody asked for */
+    if (output > 0) before.dim[axis] = split_extent(context, output - 1);
     shape.dim[axis] = split_extent(context, output);
-    return lies_in_whole(in, &shape, axis, begin, offset_bytes);
+    return follows(in, output > 0 ? &before : NULL, &shape, axis, output + 1 == context->output_count, offset_bytes);
 }
 
 static const prn_kernel split_kernels[] = {
