@@ -93,6 +93,8 @@ void prn_post_ops_apply_f32(const prony_context *context, float *data, int64_t f
 bool prn_post_op_keeps_zero(const prn_post_op *op);
 /* Whether all of them do; NULL: there are none. */
 bool prn_post_ops_keep_zero(const prn_post_ops *post_ops);
+/* Asks for what they add in the output's layout; `in` as prn_kernel.layouts has it. NULL: there are none. */
+void prn_post_ops_ask_layout(const prn_post_ops *post_ops, prn_layout layout, prn_layout *in);
 
 /* An image as it was read: rows from top to bottom, channels (1: grey, 3: red, green, blue) side by side. */
 typedef struct prn_pixels {

@@ -69,3 +69,9 @@ bool prn_post_ops_keep_zero(const prn_post_ops *post_ops)
         if (!prn_post_op_keeps_zero(&post_ops->op[i])) return false;
     return true;
 }
+
+void prn_post_ops_ask_layout(const prn_post_ops *post_ops, prn_layout layout, prn_layout *in)
+{
+    for (size_t i = 0; post_ops && i < post_ops->count; i++)
+        if (post_ops->op[i].kind == PRN_POST_ADD) in[post_ops->op[i].input] = layout;
+}

@@ -20,7 +20,7 @@ static bool swaps_last_two(const prn_rewriter *r, const prn_node_def *node)
     return perm[0] == 0 && perm[1] == 2 && perm[2] == 1;
 }
 
-/* Whether an image [N, C, spatial …] has two spatial axes or three, whose elements are those of `flat` [N, C, L]. */
+/* Whether it is an image [N, C, spatial …] with two spatial axes or three. */
 static bool is_image_of(const prony_shape *image, int64_t batch, int64_t channels)
 {
     return (image->rank == 4 || image->rank == 5) && image->dim[0] == batch && image->dim[1] == channels && prony_shape_numel(image) > 0;

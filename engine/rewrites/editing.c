@@ -109,6 +109,15 @@ prony_status prn_rewrite_add_deferred(prn_rewriter *r, const prony_value *info, 
     return PRONY_OK;
 }
 
+prony_status prn_rewrite_add_vector(prn_rewriter *r, const char *name, int64_t count, float element, uint32_t *out)
+{
+    float *data = prn_alloc_aligned(64, (size_t)(count ? count : 1) * sizeof *data);
+    if (!data) return prn_no_memory(r->error);
+    for (int64_t i = 0; i < count; i++) data[i] = element;
+    const prony_value info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = {.rank = 1, .dim = {count}}};
+    return prn_rewrite_add_constant(r, name, &info, data, out);
+}
+
 prony_status prn_rewrite_add_shape(prn_rewriter *r, const char *name, const prony_shape *shape, uint32_t *out)
 {
     size_t bytes = (size_t)shape->rank * sizeof(int64_t);

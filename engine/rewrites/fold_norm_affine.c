@@ -9,16 +9,10 @@
 
 #include <string.h>
 
-/* A constant vector of nothing else, or no input at all. */
+/* No input at all, or a constant of nothing else. */
 static bool input_is(const prn_rewriter *r, const prn_node_def *norm, uint32_t i, float wanted)
 {
-    const float *data;
-    const prony_shape *shape;
-    if (prn_node_input(norm, i) == PRN_NO_VALUE) return true;
-    if (!prn_rewrite_constant(r, norm->inputs[i], &data, &shape)) return false;
-    for (int64_t k = 0; k < prony_shape_numel(shape); k++)
-        if (data[k] != wanted) return false;
-    return true;
+    return prn_node_input(norm, i) == PRN_NO_VALUE || prn_rewrite_is_all(r, norm->inputs[i], wanted);
 }
 
 /* All of the constant's elements lie along `axis` of x. */

@@ -90,6 +90,16 @@ bool prn_rewrite_constant(const prn_rewriter *r, uint32_t value, const float **d
     return true;
 }
 
+bool prn_rewrite_is_all(const prn_rewriter *r, uint32_t value, float wanted)
+{
+    const float *data;
+    const prony_shape *shape;
+    if (!prn_rewrite_constant(r, value, &data, &shape)) return false;
+    for (int64_t i = 0; i < prony_shape_numel(shape); i++)
+        if (data[i] != wanted) return false;
+    return true;
+}
+
 bool prn_rewrite_scalar(const prn_rewriter *r, uint32_t value, double *out)
 {
     const prony_value *constant = constant_of(r, value);

@@ -7,28 +7,10 @@
 
 #include "base/shape.h"
 
-static bool is_all(const float *data, int64_t count, float wanted)
+/* Whether input i is a constant vector, whose data are there, of nothing but `wanted`. */
+static bool vector_is(const prn_rewriter *r, const prn_node_def *norm, uint32_t i, float wanted)
 {
-    for (int64_t i = 0; i < count; i++)
-        if (data[i] != wanted) return false;
-    return true;
-}
-
-/* Input i is a constant vector of that number alone. */
-static bool vector_is(const prn_rewriter *r, const prn_node_def *node, uint32_t i, float wanted)
-{
-    const float *data;
-    const prony_shape *shape;
-    return prn_rewrite_constant(r, prn_node_input(node, i), &data, &shape) && shape->rank == 1 && is_all(data, shape->dim[0], wanted);
-}
-
-static prony_status add_vector(prn_rewriter *r, const prn_node_def *node, int64_t count, float number, uint32_t *out)
-{
-    float *data = prn_alloc_aligned(64, (size_t)(count ? count : 1) * sizeof *data);
-    if (!data) return prn_no_memory(r->error);
-    for (int64_t i = 0; i < count; i++) data[i] = number;
-    const prony_value info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = {.rank = 1, .dim = {count}}};
-    return prn_rewrite_add_constant(r, node->info.name, &info, data, out);
+    return r->program->values[norm->inputs[i]]->info.shape.rank == 1 && prn_rewrite_is_all(r, norm->inputs[i], wanted);
 }
 
 /* Groups of x's channels are the channels of `grouped`, and images stay apart. */
@@ -55,7 +37,7 @@ prony_status prn_rewrite_match_group_norm(prn_rewriter *r, uint32_t n)
         {.name = "num_groups", .type = PRN_ATTR_INT, .i = grouped->dim[1]},
         {.name = "epsilon", .type = PRN_ATTR_FLOAT, .f = (float)prn_node_float(norm, "epsilon", 1e-5)}};
     uint32_t inputs[] = {grouping->inputs[0], PRN_NO_VALUE, PRN_NO_VALUE};
-    PRN_TRY(add_vector(r, node, x->dim[1], 1.0f, &inputs[1]));
-    PRN_TRY(add_vector(r, node, x->dim[1], 0.0f, &inputs[2]));
+    PRN_TRY(prn_rewrite_add_vector(r, node->info.name, x->dim[1], 1.0f, &inputs[1]));
+    PRN_TRY(prn_rewrite_add_vector(r, node->info.name, x->dim[1], 0.0f, &inputs[2]));
     return prn_rewrite_become(r, node, "GroupNormalization", 21, attributes, 2, inputs, 3, &pattern);
 }

@@ -48,15 +48,6 @@ static bool is_spread(const prn_rewriter *r, uint32_t value, uint32_t deviation,
            is_square(r, variance->inputs[0], deviation, pattern);
 }
 
-static prony_status add_ones(prn_rewriter *r, const prn_node_def *node, int64_t count, uint32_t *out)
-{
-    float *ones = prn_alloc_aligned(64, (size_t)(count ? count : 1) * sizeof *ones);
-    if (!ones) return prn_no_memory(r->error);
-    for (int64_t i = 0; i < count; i++) ones[i] = 1.0f;
-    prony_value info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = {.rank = 1, .dim = {count}}};
-    return prn_rewrite_add_constant(r, node->info.name, &info, ones, out);
-}
-
 prony_status prn_rewrite_match_layer_norm(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
@@ -74,7 +65,7 @@ prony_status prn_rewrite_match_layer_norm(prn_rewriter *r, uint32_t n)
     if (!mean || mean->inputs[0] != inputs[0] || !prn_rewrite_same_shape(r, inputs[0], node->outputs[0]))
         return PRONY_OK;
     const prony_shape *shape = &r->program->values[inputs[0]]->info.shape;
-    PRN_TRY(add_ones(r, node, shape->dim[shape->rank - 1], &inputs[1]));
+    PRN_TRY(prn_rewrite_add_vector(r, node->info.name, shape->dim[shape->rank - 1], 1.0f, &inputs[1]));
     const prn_attr attributes[] = {{.name = "axis", .type = PRN_ATTR_INT, .i = -1},
                                    {.name = "epsilon", .type = PRN_ATTR_FLOAT, .f = (float)epsilon}};
     return prn_rewrite_become(r, node, "LayerNormalization", 17, attributes, 2, inputs, 2, &pattern);

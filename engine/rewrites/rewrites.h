@@ -37,6 +37,8 @@ bool prn_rewrite_same_shape(const prn_rewriter *r, uint32_t a, uint32_t b);
 /* A constant float32 tensor's data and shape; false if it is something else. If its rank is 2 or more it has to be held before the
  * data is read (prn_program_hold). */
 bool prn_rewrite_constant(const prn_rewriter *r, uint32_t value, const float **data, const prony_shape **shape);
+/* A constant float32 tensor of nothing but `wanted`; held before as above. */
+bool prn_rewrite_is_all(const prn_rewriter *r, uint32_t value, float wanted);
 /* A constant of one element, whatever its numeric type. */
 bool prn_rewrite_scalar(const prn_rewriter *r, uint32_t value, double *out);
 /* A constant of one element within float32 rounding of `wanted`. */
@@ -109,6 +111,8 @@ void prn_rewrite_replace_uses(prn_rewriter *r, uint32_t from, uint32_t to);
 /* Takes `data` (64-byte aligned, from prn_alloc_aligned) over, also on failure. */
 PRN_MUST_USE prony_status prn_rewrite_add_constant(prn_rewriter *r, const char *name, const prony_value *info,
                                                    void *data, uint32_t *out);
+/* A float32 vector of `count` elements that are all `element`. */
+PRN_MUST_USE prony_status prn_rewrite_add_vector(prn_rewriter *r, const char *name, int64_t count, float element, uint32_t *out);
 /* A constant that the recipe makes of the bytes of constant `from`. */
 PRN_MUST_USE prony_status prn_rewrite_add_deferred(prn_rewriter *r, const prony_value *info, prn_recipe *recipe,
                                                    uint32_t from, uint32_t *out);

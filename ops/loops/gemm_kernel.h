@@ -9,8 +9,6 @@
 
 #include "ops/op.h"
 
-enum { PRN_GEMM_STREAMED = 1 << 18 }; /* floats of a B that for one row of C comes from beyond the second-level cache in any case */
-
 /* One product. A is [m, k], B is [k, n], C is [m, n]; strides in elements. */
 typedef struct prn_gemm {
     int64_t m, n, k;
@@ -68,8 +66,8 @@ int64_t prn_gemm_packed_count(int64_t k, int64_t n);
 void prn_gemm_pack(int threads, const prn_gemm *gemm, float *packed);
 /* Packs a constant B through context->host, shared by every session of the model. */
 prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *gemm, const float **packed);
-/* Whether a constant B is better left as it is: one row of C by a large B whose columns are contiguous, or one column.
- */
+/* Whether a constant B is better left as it is: one row of C by a B with contiguous columns that no cache
+ * holds, or one column. */
 bool prn_gemm_plain_is_best(const prn_gemm *gemm);
 
 /* Facts of a kernel that computes `items` such products; `packed`: B is packed before anything runs. */

@@ -364,6 +364,7 @@ static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int6
 #define DOT_LANES 16
 #define DOT_VECS (DOT_LANES / LANES)
 #define DOT_COLUMNS 4
+#define STREAMED (1 << 18) /* floats of a B that comes from beyond the second-level cache in any case */
 #define DOT_STREAMS 2
 #define DOT_AHEAD 128 /* floats of a column between what is read and what is fetched */
 
@@ -408,7 +409,7 @@ static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *ge
 
 static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
 {
-    if (gemm->k * gemm->n <= PRN_GEMM_STREAMED) {
+    if (gemm->k * gemm->n <= STREAMED) {
         for (int64_t j = j0; j < j1; j += DOT_COLUMNS)
             dot_columns(gemm, j, j1 - j < DOT_COLUMNS ? j1 - j : DOT_COLUMNS, 1, DOT_COLUMNS, true);
         return;

@@ -240,7 +240,7 @@ VEC_INLINE int64_t run_end(int64_t begin, int64_t n)
         }                                                                                                              \
         for (int k = 0; k < SUM_VECS; k++)                                                                             \
             sum[k] = (sum[k] + sum[SUM_VECS + k]) + (sum[2 * SUM_VECS + k] + sum[3 * SUM_VECS + k]);                   \
-        return v_sum_16(sum);                                                                                         \
+        return v_sum_16(sum);                                                                                          \
     }
 
 #define LOAD_X(at, left) v_load_part(p + (at), left, 0.0f)

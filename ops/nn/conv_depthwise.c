@@ -44,7 +44,7 @@ bool prn_conv_depthwise_worth(const prony_context *context)
 void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
     in[0] = out[0] = prn_depthwise_rows()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    prn_direct_ask_layout(context, out[0], in);
+    prn_post_ops_ask_layout(context->post_ops, out[0], in);
 }
 
 /* The state. What lies behind conv.x and conv.y is found anew in every run. */
@@ -142,31 +142,23 @@ typedef struct job {
     float *y;
 } job;
 
-/* The planes of the input that the windows of output plane z meet: taps [*first, *end) along the first axis. */
-static void find_planes(const prn_window *window, int64_t z, int64_t *first, int64_t *end)
-{
-    const int64_t front = z * window->stride[0] - window->pad_begin[0], apart = window->dilation[0];
-    *first = 0;
-    *end = window->kernel[0];
-    while (*first < *end && front + *first * apart < 0) ++*first;
-    while (*first < *end && front + (*end - 1) * apart >= window->in[0]) --*end;
-}
-
 /* An output row of plane z. `row` is that of a window without planes: it ends with the bias and with what its place says. */
 static void run_planes(const job *job, const prn_depthwise_row *whole, int64_t z)
 {
     const depthwise_plan *plan = job->plan;
     const prn_window *window = &plan->conv.window;
-    const int64_t lanes = prn_depthwise_rows()->lanes, plane = window->in[1] * window->in[2] * lanes, taps = window->kernel[1] * window->kernel[2] * lanes;
+    const int64_t lanes = prn_depthwise_rows()->lanes, plane = window->in[1] * window->in[2] * lanes;
+    const int64_t taps = window->kernel[1] * window->kernel[2] * lanes;
     static const float none[PRN_DIRECT_UNIT];
+    const int64_t front = z * window->stride[0] - window->pad_begin[0];
     int64_t first, end;
-    find_planes(window, z, &first, &end);
+    prn_window_clip(window, 0, front, &first, &end);
     prn_depthwise_row row = *whole;
     if (first == end) row.height = 0; /* all of it is padding */
     for (int64_t k = first; k < end || k == first; k++) {
         const bool last = k + 1 >= end;
         if (first < end) {
-            row.x = whole->x + (z * window->stride[0] - window->pad_begin[0] + k * window->dilation[0]) * plane;
+            row.x = whole->x + (front + k * window->dilation[0]) * plane;
             row.weights = whole->weights + k * taps;
         }
         row.bias = last ? whole->bias : none;

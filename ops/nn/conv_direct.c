@@ -1,12 +1,12 @@
-/* conv_f32_direct and conv_f32_direct_groups: convolution on blocked layouts, along up to three axes.
+/* conv_f32_direct, conv_f32_direct_groups and conv_f32_direct_variable: convolution on blocked layouts, along up to three axes.
  *
  *     task  = one image (or one group's channels of it), a run of output positions, a group of up to four output channel blocks
  *     pass  = input blocks by the piece: a running sum of a few hundred products, whose weights stay in the second-level cache
  *     tile  = a few successive positions (rows are not told apart: each tap of each has its own offset, so that a small
  *             image's edges cost no more than its middle), all blocks of the group, sums in registers
  *
- * Packed weights belong to the model: [of the node's groups][group][input block][tap][input lane][block of the group][output lane]; lanes
- * past the last channel are zero, and so are the sums that they make. A residual that comes first is what the sums
+ * Packed weights belong to the model, or to a run that computes them: [of the node's groups][group][input block][tap][input lane]
+ * [block of the group][output lane]; lanes past the last channel are zero, and so are the sums that they make. A residual that comes first is what the sums
  * begin with, so it may lie in the output. Invariant: pieces depend on the problem alone; each output is summed in one
  * order. */
 #include "ops/nn/conv_direct.h"
@@ -98,7 +98,7 @@ void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_l
 {
     prn_layout layout = prn_direct_tiles()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
     in[0] = out[0] = layout;
-    prn_direct_ask_layout(context, layout, in);
+    prn_post_ops_ask_layout(context->post_ops, layout, in);
 }
 
 static void tell_tap(const void *argument, int64_t index, prn_direct_tap *tap)

@@ -21,13 +21,6 @@ bool prn_direct_can_end(const prony_context *context, int64_t out_channels)
     return !strict || out_channels % PRN_DIRECT_UNIT == 0 || prn_post_ops_keep_zero(context->post_ops);
 }
 
-void prn_direct_ask_layout(const prony_context *context, prn_layout layout, prn_layout *in)
-{
-    const prn_post_ops *post_ops = context->post_ops;
-    for (size_t i = 0; post_ops && i < post_ops->count; i++)
-        if (post_ops->op[i].kind == PRN_POST_ADD) in[post_ops->op[i].input] = layout;
-}
-
 /* A residual that is added first becomes part of the sum, and a clamp behind that the tiles' end; what is left is done where they
  * have been stored. */
 prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops, int64_t out_channels)

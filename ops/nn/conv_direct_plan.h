@@ -119,8 +119,6 @@ const prn_direct_simd *prn_direct_tiles(void);
 bool prn_direct_can_end(const prony_context *context, int64_t out_channels);
 /* Whether there are post-operations that tiles leave to the loops of vec.h, where they take less than in oneDNN's kernels with AVX2. */
 bool prn_direct_ends_in_maps(const prony_context *context);
-/* Asks for what is added in the output's layout. */
-void prn_direct_ask_layout(const prony_context *context, prn_layout layout, prn_layout *in);
 prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops, int64_t out_channels);
 /* `width` lanes of the bias (NULL: none, zeros) of a set of `channels` from channel `first` on. */
 void prn_direct_copy_bias(const prony_value *from, int64_t channels, int64_t set, int64_t first, int64_t width, float *bias);

@@ -106,7 +106,7 @@ bool prn_conv_stem_worth(const prony_context *context)
 void prn_conv_stem_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
     out[0] = prn_direct_tiles()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    prn_direct_ask_layout(context, out[0], in);
+    prn_post_ops_ask_layout(context->post_ops, out[0], in);
 }
 
 /* ---- prepared */

@@ -57,7 +57,7 @@ bool prn_conv_transpose_depthwise_usable(const prony_context *context)
 void prn_conv_transpose_depthwise_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
     in[0] = out[0] = prn_depthwise_rows()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    prn_direct_ask_layout(context, out[0], in);
+    prn_post_ops_ask_layout(context->post_ops, out[0], in);
 }
 
 /* ---- prepared */

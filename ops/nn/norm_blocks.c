@@ -45,9 +45,7 @@ void prn_norm_blocks_layouts(const prony_context *context, prn_layout *in, prn_l
     const int64_t block = prn_layout_block(layout);
     if (context->precision == PRONY_PRECISION_FP32_STRICT || block == 0 || block % loops()->lanes) return;
     in[0] = out[0] = layout;
-    const prn_post_ops *post_ops = context->post_ops;
-    for (size_t i = 0; post_ops && i < post_ops->count; i++)
-        if (post_ops->op[i].kind == PRN_POST_ADD) in[post_ops->op[i].input] = layout;
+    prn_post_ops_ask_layout(context->post_ops, layout, in);
 }
 
 /* Channels of an image in whole blocks. */

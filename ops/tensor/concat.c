@@ -7,7 +7,7 @@
 #include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 
-/* Of a part, for which blocks are worth the lanes beyond them. */
+/* Of a part that shares blocks with others, for which those are worth the lanes beyond them. */
 enum { LEAST_CHANNELS = 8 };
 
 /* ---- shared */
@@ -37,6 +37,12 @@ static bool has_own_blocks(const prony_value *whole, const prony_shape *shape, i
 {
     const int64_t block = axis == 1 ? prn_layout_block((prn_layout)whole->layout) : 0, end = begin + shape->dim[axis];
     return block == 0 || (begin % block == 0 && (end % block == 0 || end == whole->shape.dim[axis]));
+}
+
+/* Whether a part of so many channels from `begin` on has blocks to itself, or enough channels. */
+static bool fits_blocks(int64_t block, int64_t begin, int64_t channels, bool last)
+{
+    return (begin % block == 0 && (last || channels % block == 0)) || channels >= LEAST_CHANNELS;
 }
 
 /* Channels of a part in blocks from or into their lanes in the whole: as many at a time as neither of them begins a block in. */
@@ -154,8 +160,12 @@ static bool concat_joins(const prony_context *context, prn_layout layout)
     int axis = concat_axis(context);
     int64_t block = axis == 1 ? prn_layout_block(layout) : 0;
     if (!prn_layout_joins(context->inputs[0]->shape.rank, layout)) return false;
-    for (size_t i = 0; block && i < context->input_count; i++)
-        if (context->inputs[i]->shape.dim[1] < LEAST_CHANNELS) return false;
+    int64_t begin = 0;
+    for (size_t i = 0; block && i < context->input_count; i++) {
+        const int64_t channels = context->inputs[i]->shape.dim[1];
+        if (!fits_blocks(block, begin, channels, i + 1 == context->input_count)) return false;
+        begin += channels;
+    }
     return true;
 }
 
@@ -350,9 +360,12 @@ static void split_layouts(const prony_context *context, prn_layout *in, prn_layo
     int axis = split_axis(context);
     int64_t block = axis == 1 ? prn_layout_block(layout) : 0;
     if (!prn_layout_joins(context->inputs[0]->shape.rank, layout)) return;
+    int64_t begin = 0;
     for (size_t k = 0; k < context->output_count; k++) {
         if (context->outputs[k] && context->outputs[k]->shape.rank < 0) return;
-        if (block && split_extent(context, k) < LEAST_CHANNELS) return;
+        const int64_t channels = split_extent(context, k);
+        if (block && !fits_blocks(block, begin, channels, k + 1 == context->output_count)) return;
+        begin += channels;
     }
     in[0] = layout;
     for (size_t k = 0; k < context->output_count; k++) out[k] = layout;

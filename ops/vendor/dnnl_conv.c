@@ -45,10 +45,7 @@ void prn_dnnl_conv_layouts(const prony_context *context, prn_layout *in, prn_lay
     prn_dnnl_problem_drop(desc);
     in[0] = problem.in;
     out[0] = problem.out;
-    const prn_post_ops *post_ops = context->post_ops;
-    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
-        if (post_ops->op[i].kind == PRN_POST_ADD) in[post_ops->op[i].input] = problem.out;
-    }
+    prn_post_ops_ask_layout(context->post_ops, problem.out, in);
 }
 
 /* ---- weights */
