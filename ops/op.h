@@ -113,6 +113,9 @@ typedef struct prn_host {
     prony_status (*packed)(const prony_context *context, const void *source, const char *tag, size_t bytes,
                            prony_status (*build)(const prony_context *context, void *argument, void *packed),
                            void *argument, const void **out);
+    /* Whether another node reads constant input `input` too, beside a first input of other extents: its kernel may want another packed
+     * form. NULL: nobody does. */
+    bool (*serves_other_extents)(const prony_context *context, size_t input);
     /* Infers a subgraph for inputs of the given types; fills type and shape of `outputs` (dtype PRONY_UNDEFINED, rank -1: open
      * until it runs), and data where an output is constant. At bind time each call with other types than before binds anew
      * (types from the last call are what runs); at run time it says what was bound. */

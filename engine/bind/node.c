@@ -79,13 +79,20 @@ const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context 
     return prn_op_kernel(node->binding.op, context, plain_only, NULL);
 }
 
+static prony_status hold_constants(const prn_kernel *kernel, const prony_context *context, bool prepared)
+{
+    const prn_site *site = context->host_data;
+    return site->hold ? site->hold(context, kernel, prepared) : PRONY_OK;
+}
+
 static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
 {
     prn_prepared prepared = {0};
+    PRN_TRY(hold_constants(kernel, context, false));
     if (kernel->prepare) PRN_TRY(kernel->prepare(context, &prepared));
-    prony_status status = PRONY_OK;
+    prony_status status = hold_constants(kernel, context, true);
     void *scratch = prn_no_bytes();
-    if (prepared.scratch_bytes) {
+    if (status == PRONY_OK && prepared.scratch_bytes) {
         scratch = prn_alloc_aligned(64, prepared.scratch_bytes);
         if (!scratch) {
             status = prn_no_memory(context->error);
@@ -98,7 +105,7 @@ static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
     if (status == PRONY_OK) status = kernel->run(context);
     context->state = NULL;
     context->scratch = NULL;
-    if (prepared.scratch_bytes) prn_free_aligned(scratch);
+    if (scratch != prn_no_bytes()) prn_free_aligned(scratch);
     if (kernel->release) kernel->release(prepared.state);
     return status;
 }

@@ -390,9 +390,9 @@ prony_status prn_shared_hold(prn_shared *shared, prn_shared_refs *refs, prn_shar
                              prony_error *error)
 {
     if (!prn_shared_recipe(entry)) return PRONY_OK;
-    if (!PRN_GROW(refs->held, refs->held_capacity, refs->held_count + 1)) return prn_no_memory(error);
-    PRN_TRY(lock(shared, error));
-    prony_status status = hold(shared, entry, threads, false, error);
+    PRN_TRY(lock(shared, error)); /* steps of a plan that run side by side may hold, too */
+    prony_status status = PRN_GROW(refs->held, refs->held_capacity, refs->held_count + 1) ? hold(shared, entry, threads, false, error)
+                                                                                          : prn_no_memory(error);
     if (status == PRONY_OK) refs->held[refs->held_count++] = entry;
     pthread_mutex_unlock(&shared->lock);
     return status;

@@ -1,10 +1,35 @@
 /* Which deferred constants a plan needs the bytes of: those that a step reads when it runs. What is packed is read while it is packed,
- * and no longer; what is read as bytes is read where the file has it. */
+ * and no longer; what is read as bytes is read where the file has it. A dynamic step, whose kernel its runs choose, holds what may be
+ * packed only once a run's kernel does not. */
+#include "engine/bind/node.h"
 #include "engine/plan/planner.h"
 
 static prony_status hold(prn_plan *plan, const prn_plan_value *value, prony_error *error)
 {
     return prn_shared_hold(plan->program->model->shared, &plan->refs, value->shared, plan->threads, error);
+}
+
+/* Bits of inputs that some kernel of a dynamic step packs. */
+static uint32_t may_pack(const prn_step *step)
+{
+    uint32_t inputs = 0;
+    for (const prn_kernel *kernel = step->node->binding.op->kernels; step->dynamic && kernel && kernel->name; kernel++) inputs |= kernel->packs;
+    return inputs;
+}
+
+static prony_status hold_in_run(const prony_context *context, const prn_kernel *kernel, bool prepared)
+{
+    const prn_site *site = context->host_data;
+    prn_step *step = site->step;
+    const uint32_t reads = prepared ? kernel->packs & ~site->packed : ~kernel->packs;
+    for (uint32_t i = 0; i < 32 && step->unheld & reads; i++) {
+        const uint32_t bit = UINT32_C(1) << i;
+        if (!(step->unheld & reads & bit)) continue;
+        PRN_TRY(prn_shared_hold(site->program->model->shared, &site->plan->refs, site->plan->values[step->inputs[i]]->shared, context->threads,
+                                context->error));
+        step->unheld &= ~bit;
+    }
+    return PRONY_OK;
 }
 
 static prony_status read_in_place(prn_plan *plan, prn_step *step, uint32_t i, prony_error *error)
@@ -26,11 +51,17 @@ static prony_status read_in_place(prn_plan *plan, prn_step *step, uint32_t i, pr
 
 prony_status prn_plan_hold_inputs(prn_plan *plan, prn_step *step, prony_error *error)
 {
+    const uint32_t packable = may_pack(step);
     for (uint32_t i = 0; i < step->context.input_count; i++) {
         if (step->inputs[i] == PRN_NO_VALUE) continue;
         const prn_plan_value *value = plan->values[step->inputs[i]];
         const uint32_t bit = i < 32 ? UINT32_C(1) << i : 0;
         if (!prn_shared_recipe(value->shared) || (step->kernel && step->kernel->packs & bit)) continue;
+        if (packable & bit) {
+            step->unheld |= bit;
+            step->site.hold = hold_in_run;
+            continue;
+        }
         const bool anywhere = step->kernel && step->kernel->unaligned & bit;
         PRN_TRY(anywhere ? read_in_place(plan, step, i, error) : hold(plan, value, error));
     }

@@ -68,6 +68,7 @@ typedef struct prn_step {
     uint32_t children_buffer;   /* arena bytes the children share: one runs at a time */
     prn_form *forms; /* dynamic steps: of inputs and outputs as `chosen` was chosen for them; NULL: it is chosen anew by every run */
     bool costed;     /* `cost` is that of these forms */
+    uint32_t unheld; /* dynamic steps; bit i: constant input i is deferred and nobody holds it: kernels have packed it so far */
     uint32_t *dying;            /* dynamic values whose last reader this step is */
     uint32_t dying_count;
     bool dynamic;

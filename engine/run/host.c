@@ -30,6 +30,7 @@ typedef struct pack_call {
     const prony_value *constant; /* that is packed; NULL: not one of the step's inputs */
     prony_status (*build)(const prony_context *context, void *argument, void *packed);
     void *argument;
+    bool built;
 } pack_call;
 
 static prony_status build_packed(void *argument, void *data)
@@ -44,6 +45,7 @@ static prony_status build_shared(void *argument, void *data)
     pack_call *call = argument;
     const prn_site *site = call->context->host_data;
     prony_status status = build_packed(argument, data);
+    call->built = true;
     if (call->constant && prn_value_bytes(call->constant) >= PRN_DEFER_BYTES)
         prn_model_forget(site->program->model->file, call->constant->data, prn_value_bytes(call->constant));
     return status;
@@ -83,7 +85,7 @@ static prony_status host_packed(const prony_context *context, const void *source
 {
     prn_site *site = context->host_data;
     const prn_plan_value *constant = site ? constant_at(site, source) : NULL;
-    pack_call call = {context, constant ? &constant->value : NULL, build, argument};
+    pack_call call = {.context = context, .constant = constant ? &constant->value : NULL, .build = build, .argument = argument};
     if (site && site->once && !constant) return pack_once(context, site->once, bytes, &call, out);
     if (!site || !site->program) return no_child(context);
     prn_shared_refs *refs = site->plan ? &site->plan->refs : &site->program->refs;
@@ -94,7 +96,24 @@ static prony_status host_packed(const prony_context *context, const void *source
                                   .threads = context->threads,
                                   .build = build_shared,
                                   .argument = &call};
-    return prn_shared_get(site->program->model->shared, refs, &form, out, context->error);
+    prony_status status = prn_shared_get(site->program->model->shared, refs, &form, out, context->error);
+    if (call.built && site->once) prn_shared_settle(site->program->model->shared); /* a plan that is made packs more, and settles at its end */
+    return status;
+}
+
+static bool serves_other_extents(const prony_context *context, size_t input)
+{
+    const prn_site *site = context->host_data;
+    if (!site || !site->program || !site->node || input >= site->node->input_count || !context->inputs[0]) return false;
+    const uint32_t value = site->node->inputs[input];
+    if (value == PRN_NO_VALUE) return false;
+    for (const prn_use *use = site->program->values[value]->places; use; use = use->next) {
+        const prn_node_def *node = use->node;
+        if (!node || node == site->node || node->dead || use->child != PRN_NO_CHILD || use->index >= node->input_count) continue;
+        if (node->inputs[use->index] != value || !node->input_values[0]) continue;
+        if (!prn_shape_equal(&node->input_values[0]->shape, &context->inputs[0]->shape)) return true;
+    }
+    return false;
 }
 
 /* ---- subgraphs: binding ---- */
@@ -399,6 +418,7 @@ static void image_drop(prn_pixels *image)
 }
 
 const prn_host prn_engine_host = {.packed = host_packed,
+                                  .serves_other_extents = serves_other_extents,
                                   .subgraph_infer = subgraph_infer,
                                   .subgraph_cost = subgraph_cost,
                                   .subgraph_run = subgraph_run,

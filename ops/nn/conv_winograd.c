@@ -6,7 +6,9 @@
  *     task  = a batch and some groups:    v = transformed tiles;    for each group: m = v w, point by point; y = from m
  *
  * The transformed filters belong to the model: [group][point][input channel][block of the group][output
- * lane], channels in whole blocks: those that only fill one have filters of zeros. Scratch is one slot [v][m] for each thread;
+ * lane], channels in whole blocks: those that only fill one have filters of zeros. Of weights that convolutions of other extents read as
+ * well the model keeps the direct kernel's form alone, from which each task transforms what it needs: else a detector's heads, which read
+ * pyramids of images, would keep two or three times as many filters in as many forms. Scratch is one slot [v][m] for each thread;
  * whoever has a slot takes one task after the other (prn_parallel_slots), and keeps v while the batch is the same. A residual
  * that comes first may lie in the output. Invariant: batches, groups and the order of every sum depend on the problem alone, so
  * a result's bits do not depend on who computed it. */
@@ -19,6 +21,8 @@
 #include "base/stop.h"
 #include "ops/loops/conv_problem.h"
 #include "ops/loops/post_ops_vec.h"
+#include "ops/nn/conv_direct.h"
+#include "ops/nn/conv_direct_plan.h"
 #include "ops/nn/conv_winograd_cut.h"
 
 #include <stdio.h>
@@ -29,6 +33,7 @@ PRN_SIMD_PICK(prn_winograd_simd, prn_winograd_simd_, static const prn_winograd_s
 enum {
     LINE = 16, /* floats of a cache line */
     MOST_LANES = 16,
+    TAPS = PRN_WINOGRAD_TAPS * PRN_WINOGRAD_TAPS,
     CACHED_WEIGHTS = 5120 /* floats that leave room for the tiles in the first-level cache */
 };
 
@@ -40,6 +45,14 @@ static bool adds(const prn_post_ops *post_ops)
     for (size_t i = 0; post_ops && i < post_ops->count; i++)
         if (post_ops->op[i].kind == PRN_POST_ADD) return true;
     return false;
+}
+
+/* A weight that convolutions of other extents read as well is kept once, as the direct kernel has it. */
+static bool find_cut(const prony_context *context, const prn_conv *conv, prn_winograd_cut *cut)
+{
+    const bool in_run = context->host && context->host->serves_other_extents && context->host->serves_other_extents(context, 1) &&
+                        prn_conv_direct_usable(context);
+    return prn_winograd_cut_best(conv, simd(), in_run, cut);
 }
 
 bool prn_conv_winograd_usable(const prony_context *context)
@@ -58,15 +71,15 @@ bool prn_conv_winograd_usable(const prony_context *context)
         if (window->dilation[axis] > window->out[axis] || (window->dilation[axis] > 1 && adds(context->post_ops))) return false;
     }
     prn_winograd_cut cut;
-    return prn_winograd_cut_best(&conv, simd(), &cut);
+    return find_cut(context, &conv, &cut);
 }
 
 bool prn_conv_winograd_worth(const prony_context *context)
 {
     prn_conv conv;
     prn_winograd_cut cut;
-    return prn_conv_read(context, &conv) == PRONY_OK && prn_winograd_cut_best(&conv, simd(), &cut) &&
-           cut.cycles * worth_memory < prn_winograd_direct_cycles(&conv, simd());
+    return prn_conv_read(context, &conv) == PRONY_OK && find_cut(context, &conv, &cut) &&
+           cut.cycles * (cut.u_point ? 1.0 : worth_memory) < prn_winograd_direct_cycles(&conv, simd());
 }
 
 void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -84,7 +97,7 @@ void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn
 /* Where the parts of a slot begin, in floats. A row of tiles is put together where a later residual may lie in the
  * output, and where its outputs lie a dilation apart. */
 typedef struct slot {
-    int64_t m, row, total;
+    int64_t m, filters, row, total;
 } slot;
 
 /* The state. What lies behind conv.x and conv.y is found anew in every run. */
@@ -93,13 +106,13 @@ typedef struct winograd_plan {
     prn_conv conv;
     prn_winograd_cut cut;
     slot slot;
-    const float *packed;
+    const float *packed; /* transformed filters; NULL: they are transformed in each run, from */
+    const float *taps;   /* the direct kernel's form of the weights */
 } winograd_plan;
 
 /* The filters of output block `block`, whose input channels lie `width` floats apart. */
 static void build_block(const winograd_plan *plan, int64_t block, float *to, int64_t width)
 {
-    enum { TAPS = PRN_WINOGRAD_TAPS * PRN_WINOGRAD_TAPS };
     const prn_conv *conv = &plan->conv;
     const int64_t lanes = plan->simd->lanes, inputs = plan->cut.in_blocks * lanes, row = conv->in_channels * TAPS;
     const int64_t outputs = prn_least(conv->out_channels - block * lanes, lanes);
@@ -135,7 +148,8 @@ static prony_status build_weights(const prony_context *context, void *argument, 
 static slot make_slot(const prony_context *context, const prn_conv *conv, const prn_winograd_cut *cut)
 {
     slot slot = {.m = cut->points * cut->v_point};
-    slot.row = slot.total = slot.m + cut->points * cut->m_point;
+    slot.filters = slot.m + cut->points * cut->m_point;
+    slot.row = slot.total = slot.filters + cut->points * cut->u_point;
     for (size_t i = 1; context->post_ops && i < context->post_ops->count; i++) {
         if (context->post_ops->op[i].kind == PRN_POST_ADD)
             slot.total = slot.row + cut->rows * conv->window.out[2] * simd()->lanes;
@@ -151,8 +165,19 @@ static int64_t packed_floats(const winograd_plan *plan)
     return plan->cut.in_blocks * lanes * plan->cut.blocks * lanes * plan->cut.points;
 }
 
+static prony_status pack_taps(const prony_context *context, winograd_plan *plan)
+{
+    prn_prepared direct = {0};
+    PRN_TRY(prn_conv_direct_prepare(context, &direct));
+    const prn_direct_state *state = direct.state;
+    plan->taps = state->plans[0]->packed;
+    prn_conv_direct_release(direct.state);
+    return PRONY_OK;
+}
+
 static prony_status pack(const prony_context *context, winograd_plan *plan)
 {
+    if (plan->cut.u_point) return pack_taps(context, plan);
     char tag[96];
     const void *packed;
     const prn_conv *conv = &plan->conv;
@@ -170,7 +195,7 @@ prony_status prn_conv_winograd_prepare(const prony_context *context, prn_prepare
     prn_conv conv;
     prn_winograd_cut cut;
     PRN_TRY(prn_conv_read(context, &conv));
-    if (!prn_winograd_cut_best(&conv, simd(), &cut))
+    if (!find_cut(context, &conv, &cut))
         return prony_fail(context, PRONY_INTERNAL, "no tiles for %lld input channels", (long long)conv.in_channels);
     winograd_plan *plan = prn_calloc(1, sizeof *plan);
     if (!plan) return prn_no_memory(context->error);
@@ -200,7 +225,7 @@ typedef struct job {
     slot slot;
     prony_context rest; /* for the post-operations that are not part of the inverse transform */
     prn_post_ops rest_ops;
-    const float *packed, *packed_end, *x;
+    const float *packed, *packed_end, *taps, *x;
     const float *added; /* NULL: no residual that the sums are added to */
     bool apart;         /* a later residual lies in the output: rows are finished elsewhere */
     float *y, *scratch;
@@ -474,6 +499,39 @@ static void multiply_group(const job *job, task *task, int64_t group, float *spa
     }
 }
 
+/* The same with filters that are transformed here, some input channels at a time, from the direct kernel's form of the weights:
+ * [group][unit of input channels][tap][input channel][output channels of the group]. */
+static void multiply_taps(const job *job, const task *task, int64_t group, float *space)
+{
+    const prn_winograd_cut *cut = job->cut;
+    const int64_t lanes = job->simd->lanes, units = prn_ceil_div(cut->in_blocks * lanes, PRN_DIRECT_UNIT);
+    const int64_t begin = prn_winograd_first_block(cut, group), blocks = prn_winograd_first_block(cut, group + 1) - begin;
+    const int64_t width = blocks * lanes, per_unit = PRN_DIRECT_UNIT * TAPS * width, tiles = task->batch.tiles;
+    const int64_t parts = prn_ceil_div(tiles, job->simd->tiles[blocks]);
+    const float *taps = job->taps + begin * lanes * units * PRN_DIRECT_UNIT * TAPS;
+    float *u = space + job->slot.filters;
+    for (int64_t unit = 0, count; unit < units && !prn_stopped(); unit += count, taps += count * per_unit) {
+        count = prn_least(units - unit, PRN_WINOGRAD_FILTER_UNITS);
+        const int64_t from = unit * PRN_DIRECT_UNIT / lanes, in_blocks = prn_least(cut->in_blocks - from, count * PRN_DIRECT_UNIT / lanes);
+        for (int64_t i = 0; i < count; i++)
+            job->simd->filters_of_taps[cut->kind](taps + i * per_unit, PRN_DIRECT_UNIT * width, u + i * PRN_DIRECT_UNIT * width, cut->u_point,
+                                                  PRN_DIRECT_UNIT * width);
+        ahead next = {.from = taps + count * per_unit, .planes = 1, .floats = prn_least(units - unit - count, PRN_WINOGRAD_FILTER_UNITS) * per_unit};
+        spread(&next, cut->points * parts * in_blocks * lanes);
+        prn_winograd_product p = {.v_block = tiles * lanes, .m_block = tiles * lanes, .run = cut->run, .in_blocks = in_blocks, .add = from > 0};
+        for (int64_t point = 0; point < cut->points; point++) {
+            p.weights = u + point * cut->u_point;
+            for (int64_t part = 0; part < parts; part++) {
+                const int64_t first = part * tiles / parts, tile_count = (part + 1) * tiles / parts - first;
+                p.v = space + point * cut->v_point + (from * tiles + first) * lanes;
+                p.m = space + job->slot.m + point * cut->m_point + first * lanes;
+                fetch_ahead(&next, lanes, &p);
+                job->simd->product[blocks][tile_count](&p);
+            }
+        }
+    }
+}
+
 static void run_group(const job *job, task *task, int64_t group, float *space)
 {
     const prn_conv *conv = job->conv;
@@ -481,7 +539,10 @@ static void run_group(const job *job, task *task, int64_t group, float *space)
     const prn_winograd_batch *batch = &task->batch;
     const int64_t lanes = job->simd->lanes, end = prn_winograd_first_block(cut, group + 1);
     const float *m = space + job->slot.m;
-    multiply_group(job, task, group, space);
+    if (job->taps)
+        multiply_taps(job, task, group, space);
+    else
+        multiply_group(job, task, group, space);
     for (int64_t b = prn_winograd_first_block(cut, group); b < end; b++) {
         float bias[MOST_LANES] = {0};
         const int64_t channels = prn_least(conv->out_channels - b * lanes, lanes);
@@ -534,7 +595,7 @@ void prn_conv_winograd_facts(const prony_context *context, prony_cost *facts)
 {
     prn_conv conv;
     prn_winograd_cut cut;
-    if (prn_conv_read(context, &conv) != PRONY_OK || !prn_winograd_cut_best(&conv, simd(), &cut)) return;
+    if (prn_conv_read(context, &conv) != PRONY_OK || !find_cut(context, &conv, &cut)) return;
     const int64_t widest = prn_ceil_div(cut.blocks, cut.groups);
     prn_cost_fact(facts, "product_rows", cut.tile_rows * cut.tile_columns);
     prn_cost_fact(facts, "product_columns", conv.out_channels);
@@ -542,6 +603,7 @@ void prn_conv_winograd_facts(const prony_context *context, prony_cost *facts)
     prn_cost_fact(facts, "product_flops", prn_winograd_flops(&conv, &cut));
     prn_cost_fact(facts, "tile_rows", simd()->tiles[widest]);
     prn_cost_fact(facts, "tile_columns", simd()->lanes * widest);
+    if (cut.u_point) prn_cost_fact(facts, "filters_in_run", 1);
 }
 
 prony_status prn_conv_winograd_run(const prony_context *context)
@@ -552,10 +614,11 @@ prony_status prn_conv_winograd_run(const prony_context *context)
                .cut = &plan->cut,
                .slot = plan->slot,
                .packed = plan->packed,
+               .taps = plan->taps,
                .x = context->inputs[0]->data,
                .y = context->outputs[0]->data,
                .scratch = context->scratch};
-    job.packed_end = job.packed + packed_floats(plan);
+    job.packed_end = job.packed ? job.packed + packed_floats(plan) : NULL;
     split_post_ops(context, &job);
     const int64_t slots = (int64_t)(context->scratch_bytes / sizeof(float)) / job.slot.total;
     prn_parallel_slots(context->threads, slots, plan->cut.tasks, run_slot, &job);

@@ -5,6 +5,7 @@
 
 #include "base/integers.h"
 #include "base/isa.h"
+#include "ops/nn/conv_direct_simd.h"
 
 enum {
     LINE = 16,               /* floats of a cache line */
@@ -29,9 +30,9 @@ static const double per_quick_line = 9.0;
 static const double worth_memory = 1.08, worth_much_memory = 1.2;
 
 const struct prn_winograd_tile prn_winograd_tiles[PRN_WINOGRAD_KINDS] = {
-    [PRN_WINOGRAD_2X2] = {2, 2, 16, 64, 110, 60, 32, 24},
-    [PRN_WINOGRAD_2X4] = {2, 4, 64, 128, 190, 140, 120, 80},
-    [PRN_WINOGRAD_4X4] = {4, 4, 256, 512, 380, 270, 288, 160}};
+    [PRN_WINOGRAD_2X2] = {2, 2, 16, 64, 110, 60, 45, 32, 24},
+    [PRN_WINOGRAD_2X4] = {2, 4, 64, 128, 190, 140, 50, 120, 80},
+    [PRN_WINOGRAD_4X4] = {4, 4, 256, 512, 380, 270, 68, 288, 160}};
 
 /* What goes on at the same time: the longer of the two, and some of the other. */
 static double overlapped(double a, double b)
@@ -90,7 +91,7 @@ static void cut_batches(prn_winograd_cut *cut, int64_t images, int64_t lanes, in
     cut->tasks = batches * tasks;
 }
 
-void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_kind kind,
+void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_kind kind, bool in_run,
                          prn_winograd_cut *out)
 {
     const struct prn_winograd_tile *tile = &prn_winograd_tiles[kind];
@@ -114,24 +115,27 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
     if (cut.run < 1) cut.run = 1;
     cut.v_point = odd_lines(cut.in_blocks * cut.batch_tiles * lanes);
     cut.m_point = odd_lines(widest * cut.batch_tiles * lanes);
+    cut.u_point = in_run && cut.far ? odd_lines(PRN_WINOGRAD_FILTER_UNITS * PRN_DIRECT_UNIT * widest * lanes) : 0;
 
     const double tiles = (double)images_of(conv) * (double)(cut.tile_rows * cut.tile_columns);
     const double products = tiles * (double)(cut.points * cut.in_blocks * lanes) * (double)cut.blocks * per_product *
                             (conv->in_channels < tile->long_channels ? short_runs : 1.0);
     const double batches = (double)(images_of(conv) * cut.batches_down * cut.batches_across);
-    cut.cycles = overlapped(products, read_cycles(conv, simd, filters, cut.far ? batches : 1.0)) +
+    const double read = cut.u_point ? (double)conv->kernel_volume * channel_pairs(conv, simd) : filters;
+    cut.cycles = overlapped(products, read_cycles(conv, simd, read, cut.far ? batches : 1.0)) +
+                 (cut.u_point ? batches * channel_pairs(conv, simd) / (double)lanes * tile->filters : 0.0) +
                  tiles * ((double)cut.in_blocks * tile->forward + (double)cut.blocks * tile->inverse);
     *out = cut;
 }
 
-bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_cut *out)
+bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, bool in_run, prn_winograd_cut *out)
 {
     bool found = false;
     for (int kind = 0; kind < PRN_WINOGRAD_KINDS; kind++) {
         prn_winograd_cut cut;
         if (conv->in_channels < prn_winograd_tiles[kind].least_channels) continue;
-        prn_winograd_cut_as(conv, simd, (prn_winograd_kind)kind, &cut);
-        const double worth = (double)cut.points * channel_pairs(conv, simd) > LARGE_FILTERS ? worth_much_memory : worth_memory;
+        prn_winograd_cut_as(conv, simd, (prn_winograd_kind)kind, in_run, &cut);
+        const double worth = cut.u_point ? 1.0 : (double)cut.points * channel_pairs(conv, simd) > LARGE_FILTERS ? worth_much_memory : worth_memory;
         if (found && cut.cycles * worth > out->cycles) continue;
         *out = cut;
         found = true;

@@ -17,9 +17,13 @@ typedef struct prn_winograd_cut {
     int64_t tasks_of_batch, tasks;         /* the groups of a batch are dealt to so many tasks; in all */
     int64_t run;                           /* input blocks whose products are one running sum */
     int64_t v_point, m_point;              /* floats from point to point of transformed inputs, and of products */
+    int64_t u_point;                       /* of the filters that a run transforms together; 0: they are kept transformed */
     bool far;                              /* filters come from memory for each batch */
     double cycles;                         /* roughly, of one core */
 } prn_winograd_cut;
+
+/* Units of input channels (of the direct kernel's weights) whose filters a run transforms together: they stay in the second-level cache. */
+enum { PRN_WINOGRAD_FILTER_UNITS = 2 };
 
 /* The tiles of a batch: [row, row_end) x [column, column_end) of an image. */
 typedef struct prn_winograd_batch {
@@ -38,14 +42,15 @@ extern const struct prn_winograd_tile {
     int64_t least_channels; /* summed over: of fewer it is less exact than a plain sum (docs/accuracy.md) */
     int64_t long_channels;  /* from so many on running sums may be long */
     double forward, inverse; /* cycles for a tile of a block of channels */
+    double filters;          /* for those of an input channel and a block of output channels, in a run */
     int64_t forward_flops, inverse_flops; /* of a tile of one channel */
 } prn_winograd_tiles[PRN_WINOGRAD_KINDS];
 
-/* With tiles of `kind`. */
-void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_kind kind,
+/* With tiles of `kind`. `in_run`: filters that the second-level cache does not hold are transformed in each run. */
+void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_kind kind, bool in_run,
                          prn_winograd_cut *out);
 /* With those that take the least time of the ones that are exact enough. false: there are none. */
-bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_cut *out);
+bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, bool in_run, prn_winograd_cut *out);
 /* What the direct kernel takes, roughly, in the same cycles. */
 double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd *simd);
 

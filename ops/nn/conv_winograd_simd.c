@@ -113,23 +113,25 @@ INLINE void from_points(const int outputs, const vec *t, vec *y)
 #define HALF (LANES / 2)
 typedef double wide __attribute__((vector_size(HALF * sizeof(double)), aligned(8), may_alias));
 
-/* The three taps along one axis to points. */
-INLINE void taps_to_points(const int outputs, const wide *g, wide *t)
-{
-    static const double at_2[3][2] = {{1.0, 0.0}, {1.0, 0.5}, {-1.0, 0.5}};
-    static const double at_4[5][2] = {{0.0, 1.0 / (A2 * B2)},
-                                      {A, 1.0 / (2.0 * A2 * (A2 - B2))},
-                                      {-A, 1.0 / (2.0 * A2 * (A2 - B2))},
-                                      {B, 1.0 / (2.0 * B2 * (B2 - A2))},
-                                      {-B, 1.0 / (2.0 * B2 * (B2 - A2))}};
-    UNROLL
-    for (int p = 0; p < outputs + 1; p++) {
-        const double at = outputs == 2 ? (p ? at_2[p][0] : 0.0) : at_4[p][0];
-        const double scale = outputs == 2 ? (p ? at_2[p][1] : 1.0) : at_4[p][1];
-        t[p] = (g[0] + at * (g[1] + at * g[2])) * scale;
+/* The three taps along one axis to points, of a filter in either precision: those at a and -a differ in the sign of the odd power alone. */
+#define TAPS_TO_POINTS(name, number, type)                                                                             \
+    INLINE void name(const int outputs, const type *g, type *t)                                                        \
+    {                                                                                                                  \
+        static const number at_2[1][2] = {{1, (number)0.5}}; /* a point and its scale */                               \
+        static const number at_4[2][2] = {{(number)A, (number)(1.0 / (2.0 * A2 * (A2 - B2)))},                         \
+                                          {(number)B, (number)(1.0 / (2.0 * B2 * (B2 - A2)))}};                        \
+        t[0] = g[0] * (outputs == 2 ? (number)1 : (number)(1.0 / (A2 * B2)));                                         \
+        UNROLL                                                                                                         \
+        for (int pair = 0; pair < outputs / 2; pair++) {                                                               \
+            const number *at = outputs == 2 ? at_2[pair] : at_4[pair];                                                 \
+            const type even = g[0] * at[1] + g[2] * (at[0] * at[0] * at[1]), odd = g[1] * (at[0] * at[1]);             \
+            t[1 + 2 * pair] = even + odd;                                                                              \
+            t[2 + 2 * pair] = even - odd;                                                                              \
+        }                                                                                                              \
+        t[outputs + 1] = g[2];                                                                                         \
     }
-    t[outputs + 1] = g[2];
-}
+TAPS_TO_POINTS(taps_to_points, double, wide)
+TAPS_TO_POINTS(taps_to_points_f32, float, vec)
 
 /* ---- transforms */
 
@@ -213,20 +215,16 @@ INLINE void inverse(const prn_winograd_inverse *f, const int rows, const int col
     }
 }
 
-/* Of `HALF` output channels. */
-INLINE void half_filters(const float *w, int64_t row, float *u, int64_t u_point, const int rows, const int columns)
+typedef float narrow __attribute__((vector_size(HALF * sizeof(float)), aligned(4), may_alias));
+
+/* Of `HALF` output channels, whose taps are given row by row. */
+INLINE void half_filters(const wide taps[3][3], float *u, int64_t u_point, const int rows, const int columns)
 {
-    typedef float narrow __attribute__((vector_size(HALF * sizeof(float)), aligned(4), may_alias));
     wide t[SIDE][3];
     UNROLL
     for (int c = 0; c < 3; c++) {
-        wide g[3], half[SIDE];
-        UNROLL
-        for (int r = 0; r < 3; r++) {
-            float taps[HALF];
-            for (int lane = 0; lane < HALF; lane++) taps[lane] = w[lane * row + 3 * r + c];
-            g[r] = __builtin_convertvector(*(const narrow *)taps, wide);
-        }
+        const wide g[3] = {taps[0][c], taps[1][c], taps[2][c]};
+        wide half[SIDE];
         taps_to_points(rows, g, half);
         UNROLL
         for (int r = 0; r < rows + 2; r++) t[r][c] = half[r];
@@ -243,8 +241,39 @@ INLINE void half_filters(const float *w, int64_t row, float *u, int64_t u_point,
 
 INLINE void filters(const float *w, int64_t row, float *u, int64_t u_point, const int rows, const int columns)
 {
-    half_filters(w, row, u, u_point, rows, columns);
-    half_filters(w + HALF * row, row, u + HALF, u_point, rows, columns);
+    for (int half = 0; half < 2; half++, w += HALF * row, u += HALF) {
+        wide taps[3][3];
+        UNROLL
+        for (int tap = 0; tap < 9; tap++) {
+            float lanes[HALF];
+            for (int lane = 0; lane < HALF; lane++) lanes[lane] = w[lane * row + tap];
+            taps[tap / 3][tap % 3] = __builtin_convertvector(*(const narrow *)lanes, wide);
+        }
+        half_filters(taps, u, u_point, rows, columns);
+    }
+}
+
+INLINE void filters_of_taps(const float *w, int64_t tap_step, float *u, int64_t u_point, int64_t count, const int rows, const int columns)
+{
+    for (int64_t i = 0; i < count; i += LANES, w += LANES, u += LANES) {
+        vec t[SIDE][3];
+        UNROLL
+        for (int c = 0; c < 3; c++) {
+            vec g[3], points[SIDE];
+            UNROLL
+            for (int r = 0; r < 3; r++) g[r] = load(w + (3 * r + c) * tap_step);
+            taps_to_points_f32(rows, g, points);
+            UNROLL
+            for (int r = 0; r < rows + 2; r++) t[r][c] = points[r];
+        }
+        UNROLL
+        for (int r = 0; r < rows + 2; r++) {
+            vec points[SIDE];
+            taps_to_points_f32(columns, t[r], points);
+            UNROLL
+            for (int c = 0; c < columns + 2; c++) store(u + (r * (columns + 2) + c) * u_point, points[c]);
+        }
+    }
 }
 
 #define KIND(rows, columns)                                                                                            \
@@ -266,6 +295,10 @@ INLINE void filters(const float *w, int64_t row, float *u, int64_t u_point, cons
     static void filters_##rows##x##columns(const float *w, int64_t row, float *u, int64_t u_point)                     \
     {                                                                                                                  \
         filters(w, row, u, u_point, rows, columns);                                                                    \
+    }                                                                                                                  \
+    static void of_taps_##rows##x##columns(const float *w, int64_t tap, float *u, int64_t u_point, int64_t count)      \
+    {                                                                                                                  \
+        filters_of_taps(w, tap, u, u_point, count, rows, columns);                                                     \
     }
 KIND(2, 2)
 KIND(2, 4)
@@ -365,4 +398,5 @@ const prn_winograd_simd PRN_SIMD_TABLE(prn_winograd_simd_) = {
     .edge = {edge_2x2, edge_2x4, edge_4x4},
     .inverse = {inverse_2x2, inverse_2x4, inverse_4x4},
     .product = {[1] = {EACH(ENTRY, 1)}, [2] = {EACH(ENTRY, 2)}, [3] = {EACH(ENTRY, 3)}, [4] = {EACH(ENTRY, 4)}},
-    .filters = {filters_2x2, filters_2x4, filters_4x4}};
+    .filters = {filters_2x2, filters_2x4, filters_4x4},
+    .filters_of_taps = {of_taps_2x2, of_taps_2x4, of_taps_4x4}};

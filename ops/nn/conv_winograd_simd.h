@@ -73,6 +73,8 @@ typedef struct prn_winograd_simd {
     /* The transformed filters of `lanes` output channels that are `row` apart, for one input channel: u[point * u_point + lane].
      * In double precision, rounded once. */
     void (*filters[PRN_WINOGRAD_KINDS])(const float *w, int64_t row, float *u, int64_t u_point);
+    /* The same of `count` filters side by side, whole vectors of them, whose taps are `tap` apart. */
+    void (*filters_of_taps[PRN_WINOGRAD_KINDS])(const float *w, int64_t tap, float *u, int64_t u_point, int64_t count);
 } prn_winograd_simd;
 
 #endif

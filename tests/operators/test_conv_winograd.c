@@ -27,6 +27,7 @@ typedef struct problem {
     prony_error error;
     prony_context context;
     void *packed;
+    bool in_run; /* others read the weight, too: filters are transformed in each run */
 } problem;
 
 static prony_status host_packed(const prony_context *context, const void *source, const char *tag, size_t bytes,
@@ -40,9 +41,15 @@ static prony_status host_packed(const prony_context *context, const void *source
     return build(context, argument, p->packed);
 }
 
+static bool serves_other_extents(const prony_context *context, size_t input)
+{
+    const problem *p = context->host_data;
+    return p->in_run && input == 1;
+}
+
 static problem *open_problem(const char *attributes, const char *inputs)
 {
-    static const prn_host host = {.packed = host_packed};
+    static const prn_host host = {.packed = host_packed, .serves_other_extents = serves_other_extents};
     const op_case row = {.op = "Conv", .opset = 13, .attributes = attributes, .inputs = inputs};
     char message[256] = "";
     problem *p = calloc(1, sizeof *p);
@@ -173,8 +180,10 @@ static void batches_fill_the_images(void **state)
             const prn_conv conv = conv_of(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], shapes[i][4]);
             for (int kind = 0; kind < PRN_WINOGRAD_KINDS; kind++) {
                 prn_winograd_cut cut;
-                prn_winograd_cut_as(&conv, &widths[w], (prn_winograd_kind)kind, &cut);
-                check_cut(&conv, &cut);
+                for (int in_run = 0; in_run < 2; in_run++) {
+                    prn_winograd_cut_as(&conv, &widths[w], (prn_winograd_kind)kind, in_run, &cut);
+                    check_cut(&conv, &cut);
+                }
             }
         }
     }
@@ -188,7 +197,7 @@ static void layers_of_networks_give_four_threads_work(void **state)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             const prn_conv conv = conv_of(1, shapes[i][0], shapes[i][1], shapes[i][1], shapes[i][2]);
             prn_winograd_cut cut;
-            assert_true(prn_winograd_cut_best(&conv, &widths[w], &cut));
+            assert_true(prn_winograd_cut_best(&conv, &widths[w], false, &cut));
             assert_true(cut.tasks >= 4 && cut.tasks % 2 == 0);
             assert_true(cut.cycles * 1.2 < prn_winograd_direct_cycles(&conv, &widths[w]));
         }
@@ -202,7 +211,7 @@ static void what_reads_more_than_it_saves_is_not_worth_it(void **state)
     (void)state;
     const prn_conv conv = conv_of(1, 512, 7, 7, 512);
     prn_winograd_cut cut;
-    assert_true(prn_winograd_cut_best(&conv, &widths[1], &cut));
+    assert_true(prn_winograd_cut_best(&conv, &widths[1], false, &cut));
     assert_int_equal(cut.cycles * 1.1 > prn_winograd_direct_cycles(&conv, &widths[1]), !prn_isa_has(PRN_HALVES_AVX512) && !prn_isa_has(PRN_QUICK_MEMORY));
 }
 
@@ -346,21 +355,23 @@ static void run_kernel(problem *p, const shape *s, const float *x, float *y)
 
 enum { SAMPLES = 40000 };
 
-static void check_contract(const shape *s, data_kind kind, bool *passed)
+static void check_contract(const shape *s, data_kind kind, bool in_run, bool *passed)
 {
     const int64_t spatial = s->height * s->width;
     char inputs[128];
     snprintf(inputs, sizeof inputs, "f32[1,%lld,%lld,%lld] !f32[%lld,%lld,3,3]", (long long)s->in, (long long)s->height,
              (long long)s->width, (long long)s->out, (long long)s->in);
     problem *p = open_problem("pads=[1,1,1,1]", inputs);
+    p->in_run = in_run;
     float *x = malloc((size_t)(s->in * spatial) * sizeof *x), *y = malloc((size_t)(s->out * spatial) * sizeof *y);
     assert_true(x && y);
     fill(kind, s->in, spatial, s->out, x, p->node.values[1].data);
     const prn_conv conv = conv_of(1, s->in, s->height, s->width, s->out);
     prn_winograd_cut cut;
     for (size_t w = 0; w < 2; w++) {
-        assert_true(prn_winograd_cut_best(&conv, &widths[w], &cut));
+        assert_true(prn_winograd_cut_best(&conv, &widths[w], in_run, &cut));
         assert_int_equal(cut.kind, s->kind);
+        if (in_run) assert_true(cut.u_point > 0);
     }
     run_kernel(p, s, x, y);
     deviation got = {0}, plain = {0}, coarse = {0};
@@ -379,7 +390,8 @@ static void check_contract(const shape *s, data_kind kind, bool *passed)
     assert_false(no_larger(&coarse, &plain)); /* the rule can fail */
     if (!no_larger(&got, &plain)) {
         *passed = false;
-        print_error("%lld channels, %s: rms %.2f, largest %.2f of the plain sum's\n", (long long)s->in, data_names[kind],
+        print_error("%lld channels, %s%s: rms %.2f, largest %.2f of the plain sum's\n", (long long)s->in, data_names[kind],
+                    in_run ? ", filters in the run" : "",
                     sqrt(got.squares / plain.squares), got.most / plain.most);
     }
     free(x);
@@ -399,7 +411,21 @@ static void errors_are_no_larger_than_the_plain_sums(void **state)
     bool passed = true;
     random_state = 88172645463325252u;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int kind = 0; kind < DATA_KINDS; kind++) check_contract(&shapes[i], (data_kind)kind, &passed);
+        for (int kind = 0; kind < DATA_KINDS; kind++) check_contract(&shapes[i], (data_kind)kind, false, &passed);
+    assert_true(passed);
+}
+
+/* The same of filters that a run transforms, which is done in single precision. */
+static void so_are_those_of_filters_that_a_run_transforms(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{136, 25, 26, 130, PRN_WINOGRAD_2X4}, {160, 20, 24, 128, PRN_WINOGRAD_2X4}, {256, 44, 45, 91, PRN_WINOGRAD_4X4},
+                                   {520, 28, 28, 70, PRN_WINOGRAD_4X4}};
+    need_winograd();
+    bool passed = true;
+    random_state = 88172645463325252u;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int kind = 0; kind < DATA_KINDS; kind++) check_contract(&shapes[i], (data_kind)kind, true, &passed);
     assert_true(passed);
 }
 
@@ -410,6 +436,7 @@ int main(void)
                                        cmocka_unit_test(layers_of_networks_give_four_threads_work),
                                        cmocka_unit_test(what_reads_more_than_it_saves_is_not_worth_it),
                                        cmocka_unit_test(executed_products_are_counted),
-                                       cmocka_unit_test(errors_are_no_larger_than_the_plain_sums)};
+                                       cmocka_unit_test(errors_are_no_larger_than_the_plain_sums),
+                                       cmocka_unit_test(so_are_those_of_filters_that_a_run_transforms)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

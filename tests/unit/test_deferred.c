@@ -430,6 +430,103 @@ static void keeps_what_cannot_be_scaled(void **state)
     mb_free(m);
 }
 
+enum { MANY = 6, DEPTH = 64, WIDTH = 160 };
+
+/* As many rows of x [6, 64] as `chosen` says, which only a run knows, by a matrix that is packed and by a column that is read as it is. */
+static model_builder *rows_model(size_t shift)
+{
+    static float matrix[DEPTH * WIDTH], column[DEPTH];
+    const int64_t first = 0;
+    const char *name = "wwww" + 3 - shift; /* one letter more puts the bytes behind it at another address */
+    char product[32];
+    for (int i = 0; i < DEPTH * WIDTH; i++) matrix[i] = (float)(i * 7 % 23) - 11;
+    for (int i = 0; i < DEPTH; i++) column[i] = (float)(i * 5 % 17) - 8;
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "6,64");
+    mb_input(m, "chosen", PRONY_FLOAT32, "6");
+    mb_initializer(m, name, PRONY_FLOAT32, "64,160", matrix);
+    mb_initializer(m, "column", PRONY_FLOAT32, "64,1", column);
+    mb_initializer(m, "first", PRONY_INT64, "1", &first);
+    snprintf(product, sizeof product, "rows %s", name);
+    mb_node(m, "NonZero", "chosen", "places", "");
+    mb_node(m, "Squeeze", "places first", "flat", "");
+    mb_node(m, "Gather", "x flat", "rows", "axis=0");
+    mb_node(m, "MatMul", product, "a", "");
+    mb_node(m, "MatMul", "rows column", "b", "");
+    mb_output(m, "a", PRONY_FLOAT32, "n,160");
+    mb_output(m, "b", PRONY_FLOAT32, "n,1");
+    return m;
+}
+
+static void check_product(const prony_value *got, const float *x, const float *chosen, int64_t columns, int64_t step, int64_t modulus, int64_t less)
+{
+    const float *y = got->data;
+    for (int64_t r = 0; r < MANY; r++) {
+        if (chosen[r] == 0) continue;
+        for (int64_t c = 0; c < columns; c++, y++) {
+            double sum = 0;
+            for (int64_t k = 0; k < DEPTH; k++) sum += (double)x[r * DEPTH + k] * (double)((k * columns + c) * step % modulus - less);
+            assert_true(fabs((double)*y - sum) < 1e-2);
+        }
+    }
+}
+
+/* A product whose rows only a run knows keeps what it packs, and no copy beside that. */
+static void keeps_one_copy_of_what_runs_pack(void **state)
+{
+    (void)state;
+    static const float chosen[4][MANY] = {{0, 1, 0, 1, 1, 1}, {0, 0, 0, 1, 0, 0}, {1, 1, 1, 1, 1, 1}, {0, 1, 0, 1, 1, 1}};
+    static float x[MANY * DEPTH];
+    const size_t former = prn_defer_bytes;
+    prn_defer_bytes = DEPTH * sizeof(float);
+    for (int i = 0; i < MANY * DEPTH; i++) x[i] = (float)(i % 19) / 8;
+    for (size_t shift = 0; shift < 4; shift++) {
+        model_run r = {0};
+        mr_open(&r, rows_model(shift));
+        for (int run = 0; run < 4; run++) {
+            mr_set(&r, "x", PRONY_FLOAT32, "6,64", x);
+            mr_set(&r, "chosen", PRONY_FLOAT32, "6", chosen[run]);
+            check_product(mr_run(&r, 0), x, chosen[run], WIDTH, 7, 23, 11);
+            check_product(mr_output(&r, 1), x, chosen[run], 1, 5, 17, 8);
+            assert_in_range(prn_shared_bytes(r.model->shared), 1, (DEPTH * WIDTH + 2 * 16 * DEPTH) * sizeof(float) * 5 / 4);
+        }
+        mr_survives_faults(&r);
+        mr_close(&r);
+    }
+    prn_defer_bytes = former;
+}
+
+/* Convolutions of several extents that share a weight keep one form of it, whatever each of them would choose by itself. */
+static void keeps_one_form_for_all_extents(void **state)
+{
+    (void)state;
+    enum { CHANNELS = 256, WEIGHTS = CHANNELS * CHANNELS * 9 };
+    float *weights = malloc(WEIGHTS * sizeof *weights);
+    assert_non_null(weights);
+    for (int i = 0; i < WEIGHTS; i++) weights[i] = (float)(i % 31) / 64 - 0.2f;
+    model_builder *m = mb_begin(17);
+    mb_initializer(m, "w", PRONY_FLOAT32, "256,256,3,3", weights);
+    mb_input(m, "a", PRONY_FLOAT32, "1,256,30,40");
+    mb_input(m, "b", PRONY_FLOAT32, "1,256,8,10");
+    mb_input(m, "c", PRONY_FLOAT32, "1,256,2,3");
+    mb_node(m, "Conv", "a w", "p", "pads=[1,1,1,1]");
+    mb_node(m, "Conv", "b w", "q", "pads=[1,1,1,1]");
+    mb_node(m, "Conv", "c w", "r", "pads=[1,1,1,1]");
+    mb_output(m, "p", PRONY_FLOAT32, "1,256,30,40");
+    mb_output(m, "q", PRONY_FLOAT32, "1,256,8,10");
+    mb_output(m, "r", PRONY_FLOAT32, "1,256,2,3");
+    prony_model *model = load(m);
+    prony_session *session = open_session(model, false, false);
+    prony_error error = {0};
+    assert_int_equal(prony_session_generate_inputs(session, 1, &error), PRONY_OK);
+    if (prony_session_run(session, &error) != PRONY_OK) fail_msg("%s", error.message);
+    assert_in_range(prn_shared_bytes(model->shared), WEIGHTS, WEIGHTS * sizeof *weights + WEIGHTS);
+    prony_session_release(session);
+    prony_model_release(model);
+    mb_free(m);
+    free(weights);
+}
+
 static void survives_faults_in_a_model(void **state)
 {
     (void)state;
@@ -496,6 +593,7 @@ int main(void)
         cmocka_unit_test(holds_and_lets_go),       cmocka_unit_test(lends_a_spare),
         cmocka_unit_test(survives_faults),
         cmocka_unit_test(gives_the_same_results),  cmocka_unit_test(keeps_one_copy),
+        cmocka_unit_test(keeps_one_copy_of_what_runs_pack), cmocka_unit_test(keeps_one_form_for_all_extents),
         cmocka_unit_test(keeps_what_cannot_be_scaled), cmocka_unit_test(survives_faults_in_a_model), cmocka_unit_test(gives_the_file_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

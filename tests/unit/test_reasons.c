@@ -112,6 +112,10 @@ static void reasons_of_work(void **state)
     expect(row, "edge tiles", "15 x 33 results in tiles of 14 x 32: 72 % of their places are empty");
     expect(row, "short rows", "16 products");
     expect(row, "packing", "every run");
+    row.kernel_facts = &(const prony_fact){"filters_in_run", 1};
+    row.kernel_fact_count = 1;
+    expect(row, "packing", "filters are transformed");
+    row.kernel_fact_count = 6;
     row.kernel_facts = row_facts;
     row.kernel_fact_count = 3;
     expect(row, "few rows", "used 1 time");
