@@ -6,7 +6,7 @@
 #include "ops/loops/vec.h"
 
 /* Scores of a block of rows: what fits beside K and V in the second-level cache, and on a thread's stack. */
-enum { SCORE_FLOATS = PRN_ATTEND_MOST_KEYS };
+enum { SCORE_FLOATS = PRN_ATTEND_MOST_KEYS, MOST_ROWS = 512 };
 
 typedef struct attend_job {
     const prn_attend *at;
@@ -28,7 +28,7 @@ static attend_job make_job(const prn_attend *at)
     const int64_t lanes = prn_gemm_isa()->panel_columns / 2;
     job.score_row = packs(at) ? prn_ceil_div(at->keys, lanes) * lanes : at->keys;
     if (job.score_row > SCORE_FLOATS) job.score_row = at->keys;
-    const int64_t fitting = SCORE_FLOATS / job.score_row;
+    const int64_t fitting = prn_least(SCORE_FLOATS / job.score_row, MOST_ROWS);
     job.blocks = prn_ceil_div(at->rows, fitting);
     job.block_rows = job.blocks > 0 ? prn_ceil_div(at->rows, job.blocks) : 0;
     job.k_floats = prn_gemm_packed_count(at->depth, at->keys);
@@ -69,6 +69,7 @@ static void pack_head(void *argument, int64_t item)
     prn_gemm_pack(1, &v, job->packed_v + item * job->v_floats);
 }
 
+/* Scales a row and fills what is not kept. */
 static void choose(const prn_attend *at, float *scores, int64_t batch, int64_t head, int64_t row)
 {
     const int64_t *stride = at->choice_stride;
@@ -79,36 +80,43 @@ static void choose(const prn_attend *at, float *scores, int64_t batch, int64_t h
     } else if ((choice[0] != 0) != at->kept) {
         for (int64_t t = 0; t < at->keys; t++) scores[t] = at->fill;
     }
-    prn_vec()->softmax(scores, scores, at->keys);
+}
+
+/* Weights of rows from `first` on, but for a factor for each. */
+static void weigh(const prn_attend *at, float *scores, int64_t score_row, int64_t batch, int64_t head, int64_t first, int64_t rows, float *factors)
+{
+    const int64_t *stride = at->mask.stride;
+    const float *mask = at->mask.data ? at->mask.data + batch * stride[0] + head * stride[1] + first * stride[2] : NULL;
+    const bool one_number = mask && stride[3] != 1 && at->keys > 1; /* for all keys, and it may be -infinity */
+    for (int64_t r = 0; r < rows && (at->weigh || at->choice || one_number); r++) {
+        float *row = scores + r * score_row;
+        if (at->weigh)
+            at->weigh(at->argument, batch, head, first + r, row);
+        else if (at->choice)
+            choose(at, row, batch, head, first + r);
+        else
+            prn_vec()->map[PRN_MAP_AFFINE](row, row, at->keys, at->scale, mask[r * stride[2]]);
+        factors[r] = 1.0f;
+    }
+    if (at->weigh) return;
+    const bool scaled = at->choice || one_number;
+    prn_vec()->softmax_unscaled(scores, score_row, scaled ? NULL : mask, stride[2], scaled ? 1.0f : at->scale, at->keys, rows, factors);
 }
 
 void prn_attend_weigh(const prn_attend *at, float *scores, int64_t batch, int64_t head, int64_t row)
 {
-    const prn_vec_table *vec = prn_vec();
-    const int64_t *stride = at->mask.stride;
-    if (at->weigh) {
-        at->weigh(at->argument, batch, head, row, scores);
-        return;
-    }
-    if (at->choice) {
-        choose(at, scores, batch, head, row);
-        return;
-    }
-    const float *mask = at->mask.data;
-    if (mask) mask += batch * stride[0] + head * stride[1] + row * stride[2];
-    if (mask && stride[3] != 1 && at->keys > 1) { /* one number for all keys, which may be -infinity */
-        vec->map[PRN_MAP_AFFINE](scores, scores, at->keys, at->scale, mask[0]);
-        vec->softmax(scores, scores, at->keys);
-        return;
-    }
-    vec->softmax_masked(scores, scores, mask, at->scale, at->keys);
+    float factor;
+    weigh(at, scores, 0, batch, head, row, 1, &factor);
+    if (factor != 1.0f) prn_vec()->vs[PRN_BINARY_MUL](scores, scores, factor, at->keys);
 }
 
-/* Rows of a head in the way of a block of scores, `columns` of which are computed: with packed operands those beyond the keys, too. */
+/* Rows of a head in the way of a block of scores, `columns` of which are computed: with packed operands those beyond the keys, too. At most
+ * MOST_ROWS of them. Each row's factor is left to its sums, of which there are mostly fewer than weights. */
 static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_gemm *right, int64_t batch, int64_t head, int64_t first, int64_t rows,
                         int64_t columns)
 {
     const prn_gemm_isa_table *isa = prn_gemm_isa();
+    const prn_vec_table *vec = prn_vec();
     prn_gemm products = *left, sums = *right;
     products.m = sums.m = rows;
     products.a = at->q.data + first_of(&at->q, batch, head) + first * at->q.stride[2];
@@ -119,13 +127,16 @@ static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_ge
     } else {
         isa->block(&products, 0, rows, 0, columns);
     }
-    for (int64_t r = 0; r < rows; r++) prn_attend_weigh(at, products.c + r * products.c_row, batch, head, first + r);
+    float factors[MOST_ROWS];
+    weigh(at, products.c, products.c_row, batch, head, first, rows, factors);
     sums.a = products.c;
     sums.a_row = products.c_row;
     sums.a_col = 1;
     sums.c = at->y + batch * at->y_stride[0] + head * at->y_stride[1] + first * at->y_stride[2];
     sums.c_row = at->y_stride[2];
     isa->block(&sums, 0, rows, 0, at->width);
+    for (int64_t r = 0; r < rows && !at->weigh; r++)
+        vec->vs[PRN_BINARY_MUL](sums.c + r * sums.c_row, sums.c + r * sums.c_row, factors[r], at->width);
 }
 
 void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t first, int64_t rows, float *scores, int64_t score_row)

@@ -217,6 +217,10 @@ static void pack_rows(const float *b, int64_t b_row, int64_t k, int64_t count, f
 static void pack_columns(const float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t count, float *out)
 {
     int64_t j = 0;
+    for (int64_t r = 0; r < k && count < PANEL; r++) {
+        store(out + r * PANEL, (vec){0});
+        store(out + r * PANEL + LANES, (vec){0});
+    }
     for (; b_row == 1 && j + 4 <= count; j += 4) {
         const float *const column[4] = {b + j * b_col, b + (j + 1) * b_col, b + (j + 2) * b_col, b + (j + 3) * b_col};
         int64_t r = 0;
@@ -225,8 +229,8 @@ static void pack_columns(const float *b, int64_t b_row, int64_t b_col, int64_t k
             for (int64_t i = 0; i < 4; i++) out[r * PANEL + j + i] = column[i][r];
         }
     }
-    for (; j < PANEL; j++) {
-        for (int64_t r = 0; r < k; r++) out[r * PANEL + j] = j < count ? b[r * b_row + j * b_col] : 0.0f;
+    for (; j < count; j++) {
+        for (int64_t r = 0; r < k; r++) out[r * PANEL + j] = b[r * b_row + j * b_col];
     }
 }
 

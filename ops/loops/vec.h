@@ -127,8 +127,9 @@ typedef struct prn_vec_table {
     /* y = exp(x - shift), 0 where that is subnormal; returns the sum of y. No x is above shift. */
     double (*exp_sum)(float *y, const float *x, int64_t n, float shift);
     void (*softmax)(float *y, const float *x, int64_t n);
-    /* softmax(scale x + mask); mask may be NULL, y and x may be the same array. */
-    void (*softmax_masked)(float *y, const float *x, const float *mask, float scale, int64_t n);
+    /* In place, for each row: x = exp(scale x + mask - the largest of these), 0 where that is subnormal; x times the row's factor is
+     * softmax(scale x + mask). mask may be NULL. */
+    void (*softmax_unscaled)(float *x, int64_t x_row, const float *mask, int64_t mask_row, float scale, int64_t n, int64_t rows, float *factors);
     void (*log_softmax)(float *y, const float *x, int64_t n); /* y and x may be the same array */
     /* y = (x - mean) / sqrt(variance + epsilon) scale + shift; scale, shift, and the two results may be NULL; n > 0. */
     void (*layer_norm)(float *y, const float *x, const float *scale, const float *shift, int64_t n, float epsilon,

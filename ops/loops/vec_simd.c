@@ -344,10 +344,10 @@ static void fill_where(float *y, const uint8_t *choice, bool wanted, float fill,
     }
 }
 
-/* Weights that are subnormal are 0: by them the product behind a softmax takes ten times as long. */
-static double exp_sum(float *y, const float *x, int64_t n, float shift)
+/* y = exp(scale x - shift), and its sum. Weights that are subnormal are 0: by them the product behind a softmax takes ten times as long. */
+VEC_INLINE double scaled_exp_sum(float *y, const float *x, int64_t n, float scale, float shift)
 {
-    const vf vs = v_splat(shift);
+    const vf vk = v_splat(scale), vs = v_splat(shift);
     double total = 0.0;
     for (int64_t begin = 0; begin < n && !is_left(begin); begin += BLOCK) {
         const int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
@@ -356,19 +356,24 @@ static double exp_sum(float *y, const float *x, int64_t n, float shift)
         for (; i + SUM_LANES <= end; i += SUM_LANES) {
             PRN_UNROLL
             for (int k = 0; k < SUM_VECS; k++) {
-                const vf e = v_exp_normal(v_load(x + i + k * VEC_LANES) - vs);
+                const vf e = v_exp_normal(v_load(x + i + k * VEC_LANES) * vk - vs);
                 v_store(y + i + k * VEC_LANES, e);
                 sum[k] += e;
             }
         }
         for (int k = 0; i < end; i += VEC_LANES, k++) {
-            const vf e = v_exp_normal(v_load_part(x + i, end - i, -INFINITY) - vs);
+            const vf e = v_exp_normal(v_load_part(x + i, end - i, -INFINITY) * vk - vs);
             v_store_part(y + i, e, end - i);
             sum[k] += e;
         }
         total += (double)v_sum_16(sum);
     }
     return total;
+}
+
+static double exp_sum(float *y, const float *x, int64_t n, float shift)
+{
+    return scaled_exp_sum(y, x, n, 1.0f, shift);
 }
 
 /* The largest; NaN is passed over, which makes the sum of a softmax NaN in any case. */
@@ -425,14 +430,16 @@ static void softmax(float *y, const float *x, int64_t n)
     softmax_of(y, x, n, row_peak(x, n));
 }
 
-static void softmax_masked(float *y, const float *x, const float *mask, float scale, int64_t n)
+static void softmax_unscaled(float *x, int64_t x_row, const float *mask, int64_t mask_row, float scale, int64_t n, int64_t rows, float *factors)
 {
-    if (!mask && scale == 1.0f) {
-        softmax(y, x, n);
-    } else if (mask) {
-        softmax_of(y, y, n, scale_mask(y, x, mask, scale, n, true));
-    } else {
-        softmax_of(y, y, n, scale_mask(y, x, mask, scale, n, false));
+    for (int64_t r = 0; r < rows; r++, x += x_row) {
+        double sum;
+        if (!mask && scale > 0.0f) {
+            sum = scaled_exp_sum(x, x, n, scale, row_peak(x, n) * scale);
+        } else {
+            sum = exp_sum(x, x, n, mask ? scale_mask(x, x, mask + r * mask_row, scale, n, true) : scale_mask(x, x, NULL, scale, n, false));
+        }
+        factors[r] = (float)(1.0 / sum);
     }
 }
 
@@ -528,7 +535,7 @@ const prn_vec_table PRN_SIMD_TABLE(prn_vec_) = {
     .mean_variance = mean_variance,
     .exp_sum = exp_sum,
     .softmax = softmax,
-    .softmax_masked = softmax_masked,
+    .softmax_unscaled = softmax_unscaled,
     .log_softmax = log_softmax,
     .layer_norm = layer_norm,
     .rms_norm = rms_norm,

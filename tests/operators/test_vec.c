@@ -419,37 +419,45 @@ static void softmax_rows_agree(void **state)
     }
 }
 
-/* Scaled and masked on the way, in place or not; a row that is masked throughout, or holds NaN, is NaN. */
+/* Scaled and masked on the way; a row that is masked throughout, or holds NaN, is NaN. */
 static void masked_softmax_rows_agree(void **state)
 {
     (void)state;
+    enum { ROWS = 3, APART = ROW + 5 };
     const prn_vec_table *table[3];
     const int table_count = tables(table);
-    static float x[ROW], mask[ROW], y[ROW];
-    fill(x, ROW, 11);
-    for (int i = 0; i < ROW; i++) mask[i] = i % 5 == 3 ? -INFINITY : (float)(i % 3) - 1.0f;
+    static float x[ROWS * APART], mask[ROW + ROWS], y[ROWS * APART];
+    float factors[ROWS];
+    fill(x, ROWS * APART, 11);
+    for (int i = 0; i < ROW + ROWS; i++) mask[i] = i % 5 == 3 ? -INFINITY : (float)(i % 3) - 1.0f;
     for (int n = 1; n <= ROW; n += n < 40 ? 1 : 17) {
-        for (int kind = 0; kind < 8; kind++) {
-            const float scale = kind & 1 ? 0.125f : 1.0f, *added = kind & 2 ? mask : NULL;
-            double want[ROW], top = -INFINITY, sum = 0;
-            for (int i = 0; i < n; i++)
-                top = fmax(top, want[i] = (double)(x[i] * scale) + (double)(added ? added[i] : 0));
-            for (int i = 0; i < n; i++) sum += want[i] = exp(want[i] - top);
+        for (int kind = 0; kind < 6; kind++) {
+            const float scales[] = {1.0f, 0.125f, -0.5f}, scale = scales[kind / 2], *added = kind & 1 ? mask : NULL;
             for (int t = 0; t < table_count; t++) {
-                if (kind & 4) memcpy(y, x, sizeof y);
-                table[t]->softmax_masked(y, kind & 4 ? y : x, added, scale, n);
-                for (int i = 0; i < n; i++) expect_near((double)y[i], want[i] / sum, 2e-6 * want[i] / sum + 1e-44);
+                memcpy(y, x, sizeof y);
+                table[t]->softmax_unscaled(y, APART, added, 1, scale, n, ROWS, factors);
+                for (int r = 0; r < ROWS; r++) {
+                    double want[ROW], top = -INFINITY, sum = 0;
+                    for (int i = 0; i < n; i++)
+                        top = fmax(top, want[i] = (double)x[r * APART + i] * (double)scale + (double)(added ? added[r + i] : 0));
+                    for (int i = 0; i < n; i++) sum += want[i] = exp(want[i] - top);
+                    if (isnan(sum)) continue; /* masked throughout */
+                    for (int i = 0; i < n; i++)
+                        expect_near((double)y[r * APART + i] * (double)factors[r], want[i] / sum, 2e-6 * want[i] / sum + 1e-44);
+                    for (int i = n; i < APART; i++) assert_true(y[r * APART + i] == x[r * APART + i]);
+                }
             }
         }
         for (int t = 0; t < table_count; t++) {
             float holed[ROW];
             for (int i = 0; i < n; i++) holed[i] = -INFINITY;
-            table[t]->softmax_masked(y, x, holed, 1.0f, n);
-            for (int i = 0; i < n; i++) assert_true(isnan(y[i]));
-            memcpy(holed, x, sizeof holed);
-            holed[n / 2] = NAN;
-            table[t]->softmax_masked(y, holed, NULL, 0.5f, n);
-            for (int i = 0; i < n; i++) assert_true(isnan(y[i]));
+            memcpy(y, x, sizeof y);
+            table[t]->softmax_unscaled(y, 0, holed, 0, 1.0f, n, 1, factors);
+            for (int i = 0; i < n; i++) assert_true(isnan(y[i] * factors[0]));
+            memcpy(y, x, sizeof y);
+            y[n / 2] = NAN;
+            table[t]->softmax_unscaled(y, 0, NULL, 0, 0.5f, n, 1, factors);
+            assert_true(isnan(factors[0]));
         }
     }
 }
