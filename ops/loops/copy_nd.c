@@ -83,6 +83,21 @@ static void tile_by_quads(const unit4 *from, int64_t from_step, unit4 *to, int64
     tile4(from + r, from_step, to + r * to_row, to_row, rows - r, count);
 }
 
+/* Every second 32-bit element of 2 `count`, the last of which may not be there, and those between them: NULL: they are not wanted. */
+static inline __attribute__((always_inline)) void unzip(const unit4 *from, int64_t count, unit4 *even, unit4 *odd)
+{
+    int64_t i = 0;
+    for (; i + 4 < count; i += 4) {
+        const quad a = *(const quad *)(const void *)(from + 2 * i), b = *(const quad *)(const void *)(from + 2 * i + 4);
+        *(quad *)(void *)(even + i) = __builtin_shufflevector(a, b, 0, 2, 4, 6);
+        if (odd) *(quad *)(void *)(odd + i) = __builtin_shufflevector(a, b, 1, 3, 5, 7);
+    }
+    for (; i < count; i++) {
+        even[i] = from[2 * i];
+        if (odd) odd[i] = from[2 * i + 1];
+    }
+}
+
 /* Square tiles whose side fills a vector: of rows a and b, half a side apart, the elements are interleaved, and that as
  * often as the side is halved. */
 typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
@@ -132,6 +147,10 @@ DEFINE_SQUARE(2, 8, 3, pairs8, LIST(0, 8, 1, 9, 2, 10, 3, 11), LIST(4, 12, 5, 13
 
 static void transpose_plane(const plane *p, size_t width, const char *source, char *target)
 {
+    if (width == 4 && p->rows == 2 && p->from == 2) {
+        unzip((const unit4 *)(const void *)source, p->count, (unit4 *)(void *)target, (unit4 *)(void *)target + p->to_row);
+        return;
+    }
     switch (width) {
     case 1:
         EACH_TILE(1, tile_by_squares1);
@@ -153,6 +172,9 @@ static void transpose_plane(const plane *p, size_t width, const char *source, ch
 
 static void strided_plane(const plane *p, size_t width, const char *source, char *target)
 {
+    for (int64_t r = 0; r < p->rows && width == 4 && p->from == 2 && p->to == 1; r++)
+        unzip((const unit4 *)(const void *)source + r * p->from_row, p->count, (unit4 *)(void *)target + r * p->to_row, NULL);
+    if (width == 4 && p->from == 2 && p->to == 1) return;
     switch (width) {
     case 1:
         strided1(p, source, target);

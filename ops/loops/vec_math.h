@@ -291,10 +291,13 @@ VEC_INLINE vf v_exp(vf x)
 /* exp(x) of x <= 0; 0 where it is a subnormal number. */
 VEC_INLINE vf v_exp_normal(vf x)
 {
-#if defined(__AVX512F__)
-    return v_exp_from(x, -87.33654f);
-#else
     const float least = -87.33654f;
+#if defined(__AVX512F__)
+    const __mmask16 some = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(least), _CMP_NLT_UQ);
+    vf shifted, count;
+    const vf r = v_reduce_shifted(x, &shifted, &count);
+    return (vf)_mm512_maskz_scalef_ps(some, (__m512)(v_expm1_reduced(r) + 1.0f), (__m512)count);
+#else
     vi n;
     const vf r = v_reduce_ln2(v_larger(x, v_splat(least)), &n);
     return v_select(x < least, v_splat(0.0f), (v_expm1_reduced(r) + 1.0f) * (vf)(((vu)n + 127u) << 23));

@@ -425,8 +425,22 @@ static void softmax_of(float *y, const float *x, int64_t n, float top)
     EACH_RUN(begin, end, n) vs_mul(y + begin, y + begin, scale, end - begin);
 }
 
+/* Of a row that one vector holds: the same without loops. */
+static void softmax_short(float *y, const float *x, int64_t n)
+{
+    const vf row = v_load_part(x, n, -INFINITY);
+    vf best = v_larger(v_splat(-INFINITY), row), sum[SUM_VECS] = {{0}};
+    V_FOLD(best, v_larger);
+    sum[0] = v_exp_normal(row - v_splat(best[0]));
+    v_store_part(y, sum[0] * v_splat((float)(1.0 / (double)v_sum_16(sum))), n);
+}
+
 static void softmax(float *y, const float *x, int64_t n)
 {
+    if (n > 0 && n <= VEC_LANES) {
+        softmax_short(y, x, n);
+        return;
+    }
     softmax_of(y, x, n, row_peak(x, n));
 }
 
@@ -452,7 +466,7 @@ static void log_softmax(float *y, const float *x, int64_t n)
         const int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
         vf part[SUM_VECS] = {{0}};
         for (int64_t i = begin, k = 0; i < end; i += VEC_LANES, k = (k + 1) % SUM_VECS)
-            part[k] += v_exp(v_load_part(x + i, end - i, -INFINITY) - vt);
+            part[k] += v_exp_normal(v_load_part(x + i, end - i, -INFINITY) - vt);
         sum += (double)v_sum_16(part);
     }
     const vf offset = v_splat((float)log(sum));
