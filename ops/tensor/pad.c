@@ -228,9 +228,11 @@ static void pad_walk_on(const pad_work *work, pad_walk *walk)
 }
 
 #define LOOK_UP_BYTES ((size_t)1 << 20) /* between two looks at whether to go on */
+#define SHORT 8
 
 static void fill(unsigned char *to, const unsigned char *element, size_t width, int64_t count)
 {
+    for (; width == 4 && count > 0 && count <= SHORT; count--, to += 4) memcpy(to, element, 4); /* without calls */
     if (count <= 0) return;
     memcpy(to, element, width);
     size_t done = width, total = (size_t)count * width;
