@@ -64,9 +64,18 @@ bool prn_reserve_open(prn_reserve *reserve, size_t bytes)
     return reserve->data != NULL;
 }
 
-/* What the spare has, and the rest fresh. */
+/* Gives up what lies beyond `room`. */
+static void trim(prn_spare *spare, size_t room)
+{
+    (void)munmap((char *)spare->data + room, spare->bytes - room);
+    prn_budget_return(spare->budget, spare->bytes - room);
+    spare->bytes = room;
+}
+
+/* What the spare has, and the rest fresh. What the spare has beyond that is given up: a plan packs what is largest first. */
 static bool borrow(prn_reserve *reserve, prn_spare *spare, size_t room)
 {
+    if (spare->bytes > room) trim(spare, room);
     const size_t part = spare->bytes < room ? spare->bytes : room;
     if (part && !move_pages(spare->data, reserve->data, part)) return false;
     if (part < room && !make_readable((char *)reserve->data + part, room - part)) return false;

@@ -28,8 +28,9 @@ typedef struct prn_reserve {
 
 /* Empty. false: out of addresses. */
 bool prn_reserve_open(prn_reserve *reserve, size_t bytes);
-/* Gives it bytes, whose contents are undefined; the calling thread's budget pays. `spare` lends it those that it has and gets them back
- * all when the range is emptied; NULL, or lent already: they are fresh. false: out of memory, still empty. */
+/* Gives it bytes, whose contents are undefined; the calling thread's budget pays. `spare` lends it those that it has, gives up what it has
+ * beyond them, and gets all of them back when the range is emptied; NULL, or lent already: they are fresh. false: out of memory, still
+ * empty. */
 bool prn_reserve_fill(prn_reserve *reserve, prn_spare *spare);
 void prn_reserve_empty(prn_reserve *reserve);
 void prn_reserve_close(prn_reserve *reserve);

@@ -68,6 +68,17 @@ prony_status prn_plan_hold_inputs(prn_plan *plan, prn_step *step, prony_error *e
     return PRONY_OK;
 }
 
+uint64_t prn_plan_bytes_to_pack(const prn_plan *plan, const prn_step *step)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; step->kernel && i < step->context.input_count && i < 32; i++) {
+        if (!(step->kernel->packs >> i & 1) || step->inputs[i] == PRN_NO_VALUE) continue;
+        const prn_plan_value *value = plan->values[step->inputs[i]];
+        if (value->constant && value->bytes > most) most = value->bytes;
+    }
+    return most;
+}
+
 prony_status prn_plan_hold_unpacked(prn_plan *plan, const prn_step *step, prony_error *error)
 {
     const uint32_t left = step->kernel->packs & ~step->site.packed;

@@ -1,5 +1,6 @@
 /* From program to steps, in one forward walk: kernels are chosen, layouts and places settled (engine/plan/settle.c), and states
  * prepared. */
+#include "base/alloc.h"
 #include "base/stack.h"
 #include "base/stop.h"
 #include "engine/bind/node.h"
@@ -9,6 +10,7 @@
 #include "engine/plan/workers.h"
 #include "engine/run/schedule.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct planner {
@@ -351,22 +353,46 @@ prony_status prn_plan_prepare_step(prn_step *step, prony_error *error)
     return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &step->node->info);
 }
 
+static PRN_OWN_FRAME prony_status prepare(planner *p, prn_step *step)
+{
+    prn_plan *plan = p->plan;
+    PRN_TRY(check_outputs(p, step));
+    PRN_TRY(stopped(p->error, &step->node->info));
+    prony_status status = prn_plan_hold_inputs(plan, step, p->error);
+    if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
+    PRN_TRY(prn_plan_prepare_step(step, p->error));
+    if (step->kernel && step->kernel->prepare) status = prn_plan_hold_unpacked(plan, step, p->error);
+    if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
+    if (step->context.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = step->context.scratch_bytes;
+    return PRONY_OK;
+}
+
+/* A step and the bytes that are there, beside what they are packed into, while it is prepared. */
+typedef struct preparation {
+    uint64_t bytes;
+    uint32_t step;
+} preparation;
+
+static int larger_first(const void *a, const void *b)
+{
+    const preparation *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x->step < y->step ? -1 : x->step > y->step;
+}
+
+/* Steps with large weights come first, while little else is packed: at no moment is much more there than in the end. */
 static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
 {
     prn_plan *plan = p->plan;
     PRN_TRY(prn_plan_hold_outputs(plan, p->error));
-    for (size_t s = 0; s < plan->step_count; s++) {
-        prn_step *step = plan->steps[s];
-        PRN_TRY(check_outputs(p, step));
-        PRN_TRY(stopped(p->error, &step->node->info));
-        prony_status status = prn_plan_hold_inputs(plan, step, p->error);
-        if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
-        PRN_TRY(prn_plan_prepare_step(step, p->error));
-        if (step->kernel && step->kernel->prepare) status = prn_plan_hold_unpacked(plan, step, p->error);
-        if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
-        if (step->context.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = step->context.scratch_bytes;
-    }
-    return PRONY_OK;
+    preparation *order = prn_calloc(plan->step_count + 1, sizeof *order);
+    if (!order) return prn_no_memory(p->error);
+    for (size_t s = 0; s < plan->step_count; s++) order[s] = (preparation){prn_plan_bytes_to_pack(plan, plan->steps[s]), (uint32_t)s};
+    qsort(order, plan->step_count, sizeof *order, larger_first);
+    prony_status status = PRONY_OK;
+    for (size_t s = 0; s < plan->step_count && status == PRONY_OK; s++) status = prepare(p, plan->steps[order[s].step]);
+    prn_free(order);
+    return status;
 }
 
 static const prony_node *buffer_node(const prn_plan *plan, size_t buffer)

@@ -52,5 +52,8 @@ prn_operator_binding prn_plan_copy_binding(void);
 PRN_MUST_USE prony_status prn_plan_hold_inputs(prn_plan *plan, prn_step *step, prony_error *error);
 PRN_MUST_USE prony_status prn_plan_hold_unpacked(prn_plan *plan, const prn_step *step, prony_error *error);
 PRN_MUST_USE prony_status prn_plan_hold_outputs(prn_plan *plan, prony_error *error);
+/* Of the largest constant that the step's kernel packs: so much is there, in memory or as pages of the file, beside the packed form while it
+ * does. */
+uint64_t prn_plan_bytes_to_pack(const prn_plan *plan, const prn_step *step);
 
 #endif

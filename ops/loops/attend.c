@@ -5,6 +5,8 @@
 #include "base/parallel.h"
 #include "ops/loops/vec.h"
 
+#include <math.h>
+
 /* Scores of a block of rows: what fits beside K and V in the second-level cache, and on a thread's stack. */
 enum { SCORE_FLOATS = PRN_ATTEND_MOST_KEYS, MOST_ROWS = 512 };
 
@@ -110,6 +112,18 @@ void prn_attend_weigh(const prn_attend *at, float *scores, int64_t batch, int64_
     if (factor != 1.0f) prn_vec()->vs[PRN_BINARY_MUL](scores, scores, factor, at->keys);
 }
 
+/* Row r with weights that are divided by their sum first: without that sums may have left the range of float32. */
+static void sum_again(const prn_attend *at, const prn_gemm *sums, int64_t r, float factor)
+{
+    prn_gemm one = *sums;
+    float *weights = (float *)(uintptr_t)(sums->a + r * sums->a_row);
+    prn_vec()->vs[PRN_BINARY_MUL](weights, weights, factor, at->keys);
+    one.m = 1;
+    one.a = weights;
+    one.c += r * sums->c_row;
+    prn_gemm_isa()->block(&one, 0, 1, 0, at->width);
+}
+
 /* Rows of a head in the way of a block of scores, `columns` of which are computed: with packed operands those beyond the keys, too. At most
  * MOST_ROWS of them. Each row's factor is left to its sums, of which there are mostly fewer than weights. */
 static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_gemm *right, int64_t batch, int64_t head, int64_t first, int64_t rows,
@@ -136,7 +150,8 @@ static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_ge
     sums.c_row = at->y_stride[2];
     isa->block(&sums, 0, rows, 0, at->width);
     for (int64_t r = 0; r < rows && !at->weigh; r++)
-        vec->vs[PRN_BINARY_MUL](sums.c + r * sums.c_row, sums.c + r * sums.c_row, factors[r], at->width);
+        if (!vec->scale_finite(sums.c + r * sums.c_row, factors[r], at->width) && !isnan(factors[r]))
+            sum_again(at, &sums, r, factors[r]);
 }
 
 void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t first, int64_t rows, float *scores, int64_t score_row)

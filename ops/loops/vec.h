@@ -130,6 +130,8 @@ typedef struct prn_vec_table {
     /* In place, for each row: x = exp(scale x + mask - the largest of these), 0 where that is subnormal; x times the row's factor is
      * softmax(scale x + mask). mask may be NULL. */
     void (*softmax_unscaled)(float *x, int64_t x_row, const float *mask, int64_t mask_row, float scale, int64_t n, int64_t rows, float *factors);
+    /* x *= factor; whether all of them are finite. */
+    bool (*scale_finite)(float *x, float factor, int64_t n);
     void (*log_softmax)(float *y, const float *x, int64_t n); /* y and x may be the same array */
     /* y = (x - mean) / sqrt(variance + epsilon) scale + shift; scale, shift, and the two results may be NULL; n > 0. */
     void (*layer_norm)(float *y, const float *x, const float *scale, const float *shift, int64_t n, float epsilon,

@@ -344,7 +344,7 @@ static void fill_where(float *y, const uint8_t *choice, bool wanted, float fill,
     }
 }
 
-/* y = exp(scale x - shift), and its sum. Weights that are subnormal are 0: by them the product behind a softmax takes ten times as long. */
+/* y = exp(scale (x - shift)), and its sum; the difference comes first, as it is 0 for the largest x however large that is. Weights that are subnormal are 0: by them the product behind a softmax takes ten times as long. */
 VEC_INLINE double scaled_exp_sum(float *y, const float *x, int64_t n, float scale, float shift)
 {
     const vf vk = v_splat(scale), vs = v_splat(shift);
@@ -356,13 +356,13 @@ VEC_INLINE double scaled_exp_sum(float *y, const float *x, int64_t n, float scal
         for (; i + SUM_LANES <= end; i += SUM_LANES) {
             PRN_UNROLL
             for (int k = 0; k < SUM_VECS; k++) {
-                const vf e = v_exp_normal(v_load(x + i + k * VEC_LANES) * vk - vs);
+                const vf e = v_exp_normal((v_load(x + i + k * VEC_LANES) - vs) * vk);
                 v_store(y + i + k * VEC_LANES, e);
                 sum[k] += e;
             }
         }
         for (int k = 0; i < end; i += VEC_LANES, k++) {
-            const vf e = v_exp_normal(v_load_part(x + i, end - i, -INFINITY) * vk - vs);
+            const vf e = v_exp_normal((v_load_part(x + i, end - i, -INFINITY) - vs) * vk);
             v_store_part(y + i, e, end - i);
             sum[k] += e;
         }
@@ -449,12 +449,33 @@ static void softmax_unscaled(float *x, int64_t x_row, const float *mask, int64_t
     for (int64_t r = 0; r < rows; r++, x += x_row) {
         double sum;
         if (!mask && scale > 0.0f) {
-            sum = scaled_exp_sum(x, x, n, scale, row_peak(x, n) * scale);
+            sum = scaled_exp_sum(x, x, n, scale, row_peak(x, n));
         } else {
             sum = exp_sum(x, x, n, mask ? scale_mask(x, x, mask + r * mask_row, scale, n, true) : scale_mask(x, x, NULL, scale, n, false));
         }
         factors[r] = (float)(1.0 / sum);
     }
+}
+
+VEC_INLINE vf v_plus(vf a, vf b)
+{
+    return a + b;
+}
+
+static bool scale_finite(float *x, float factor, int64_t n)
+{
+    const vf vk = v_splat(factor);
+    vf none = v_splat(0.0f); /* and NaN once something is not finite */
+    EACH_RUN(begin, end, n)
+    {
+        for (int64_t i = begin; i < end; i += VEC_LANES) {
+            const vf v = v_load_part(x + i, end - i, 0.0f) * vk;
+            v_store_part(x + i, v, end - i);
+            none += v - v;
+        }
+    }
+    V_FOLD(none, v_plus);
+    return none[0] == 0.0f;
 }
 
 static void log_softmax(float *y, const float *x, int64_t n)
@@ -550,6 +571,7 @@ const prn_vec_table PRN_SIMD_TABLE(prn_vec_) = {
     .exp_sum = exp_sum,
     .softmax = softmax,
     .softmax_unscaled = softmax_unscaled,
+    .scale_finite = scale_finite,
     .log_softmax = log_softmax,
     .layer_norm = layer_norm,
     .rms_norm = rms_norm,

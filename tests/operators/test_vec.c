@@ -462,6 +462,45 @@ static void masked_softmax_rows_agree(void **state)
     }
 }
 
+/* The largest of a row weighs 1 however large the scores are. */
+static void huge_scores_are_weighed(void **state)
+{
+    (void)state;
+    const prn_vec_table *table[3];
+    const int table_count = tables(table);
+    for (int t = 0; t < table_count; t++) {
+        for (float size = 1e6f; size < 1e30f; size *= 7.3f) {
+            float x[37], factor;
+            for (int i = 0; i < 37; i++) x[i] = size * (float)(i % 5 + 1) / 5.0f;
+            table[t]->softmax_unscaled(x, 0, NULL, 0, 0.3f, 37, 1, &factor);
+            for (int i = 0; i < 37; i++) assert_true(x[i] == (i % 5 == 4 ? 1.0f : 0.0f));
+            assert_true(factor == 1.0f / 7.0f);
+        }
+    }
+}
+
+static void scaled_rows_tell_whether_they_are_finite(void **state)
+{
+    (void)state;
+    const prn_vec_table *table[3];
+    const int table_count = tables(table);
+    static const float others[] = {INFINITY, -INFINITY, NAN, 3e38f};
+    for (int t = 0; t < table_count; t++) {
+        for (int n = 1; n < 70; n++) {
+            float x[70];
+            for (int i = 0; i < 70; i++) x[i] = (float)i;
+            assert_true(table[t]->scale_finite(x, 2.0f, n));
+            for (int i = 0; i < 70; i++) assert_true(x[i] == (float)(i < n ? 2 * i : i));
+            for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+                x[n / 2] = others[k];
+                assert_false(table[t]->scale_finite(x, 2.0f, n));
+                x[n / 2] = 0.0f;
+                for (int i = 0; i < n; i++) x[i] = 1.0f;
+            }
+        }
+    }
+}
+
 static void normalised_rows_agree(void **state)
 {
     (void)state;
@@ -507,7 +546,8 @@ int main(void)
         cmocka_unit_test(sums_agree),
         cmocka_unit_test(extremes_keep_nan),
         cmocka_unit_test(softmax_rows_agree),
-        cmocka_unit_test(masked_softmax_rows_agree),
+        cmocka_unit_test(masked_softmax_rows_agree), cmocka_unit_test(huge_scores_are_weighed),
+                                       cmocka_unit_test(scaled_rows_tell_whether_they_are_finite),
         cmocka_unit_test(normalised_rows_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
