@@ -4,16 +4,29 @@
  * Invariant: a row depends on its number alone. Padding lanes are zero because they are made of padding lanes. */
 #include "ops/vision/resize.h"
 
-#include "base/stop.h"
+#include "base/alloc.h"
 #include "base/parallel.h"
+#include "base/simd.h"
+#include "base/stop.h"
 #include "ops/loops/copy_nd.h"
+#include "ops/vision/resize_simd.h"
 
 #include <string.h>
 
+PRN_SIMD_PICK(prn_resize_simd, prn_resize_simd_, static const prn_resize_simd *simd)
+
 #define COLUMNS 1024      /* of a table of coordinates on the stack */
-#define FEW_LANES 16      /* one, or a block of channels */
+#define FEW_LANES 64
 #define BLENDED 4096      /* elements of them, of a source row on the stack */
 #define LOOK_UP (1 << 18) /* elements between two looks at whether to go on */
+#define LONGEST (INT32_MAX / PRN_RESIZE_WIDE) /* columns of a source row whose places are int32 */
+#define KEPT (1 << 16)    /* entries of a table that lasts; those of longer axes are made again in every task */
+
+/* Where a row comes from along the row axis. */
+typedef struct row_taps {
+    int64_t low, high;
+    double weight[2];
+} row_taps;
 
 typedef struct row_work {
     prn_resize resize;
@@ -23,7 +36,9 @@ typedef struct row_work {
     int64_t dim[PRONY_MAX_RANK], stride[PRONY_MAX_RANK]; /* in rows of the result; source stride in lanes groups */
     int64_t in_columns, out_columns, lanes;
     size_t lane_bytes;
-    const char *in; /* in a run */
+    const row_taps *rows; /* of the row axis; NULL: not kept */
+    prn_resize_line line; /* of linear float32; tables NULL: not kept */
+    const char *in;       /* in a run */
     char *out;
     bool is_signed; /* bytes */
 } row_work;
@@ -59,7 +74,7 @@ bool prn_resize_linear_usable(const prony_context *context)
     for (int i = 0; i < last_resized(&resize) - 1; i++) {
         if (!resize.axis[i].same) return false;
     }
-    return true;
+    return resize.axis[last_resized(&resize)].in <= LONGEST && resize.axis[resize.rank - 1].in <= LONGEST;
 }
 
 void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -78,6 +93,103 @@ void prn_resize_linear_layouts(const prony_context *context, prn_layout *in, prn
     if (in[0] == PRN_PLAIN || !prn_resize_known(context, &resize)) return;
     for (int i = 0; i < resize.rank - 2; i++)
         if (!resize.axis[i].same) in[0] = out[0] = PRN_PLAIN;
+}
+
+/* Where rows come from, asked for one after another. */
+typedef struct row_source {
+    const row_work *work;
+    int64_t first_row, plane_offset; /* of the plane of the last row that was asked for: what stands before the row axis */
+    int64_t low, high;           /* offsets of the source rows, in groups of lanes; the same one where nothing is blended */
+    double weight[2];            /* of both */
+} row_source;
+
+static row_source row_source_of(const row_work *work)
+{
+    return (row_source){.work = work, .first_row = -1};
+}
+
+static void find_plane(row_source *source, int64_t plane)
+{
+    const row_work *work = source->work;
+    source->plane_offset = 0;
+    for (int i = work->rank - 2; i >= 0; i--) {
+        const int64_t position = plane % work->dim[i];
+        plane /= work->dim[i];
+        const bool same = work->resize.axis[work->logical[i]].same;
+        const int64_t at = same ? position : prn_resize_taps_at(&work->resize, work->logical[i], position, NULL).index[0];
+        source->plane_offset += at * work->stride[i];
+    }
+}
+
+static row_taps find_row(const row_work *work, int64_t position)
+{
+    const int axis = work->rank - 1;
+    const prn_taps taps = prn_resize_taps_at(&work->resize, work->logical[axis], position, NULL);
+    row_taps found = {taps.index[0] * work->stride[axis], taps.index[taps.count - 1] * work->stride[axis], {1.0, 0.0}};
+    if (taps.count == 2) memcpy(found.weight, taps.weight, sizeof found.weight);
+    return found;
+}
+
+/* Of linear kernels the row axis alone is blended. */
+static void find_source(row_source *source, int64_t row)
+{
+    const row_work *work = source->work;
+    const int axis = work->rank - 1;
+    const int64_t rows = axis < 0 ? 1 : work->dim[axis];
+    int64_t position = row - source->first_row;
+    if (source->first_row < 0 || position >= rows) {
+        source->first_row = row / rows * rows;
+        position = row - source->first_row;
+        find_plane(source, row / rows);
+    }
+    const row_taps at = axis < 0 ? (row_taps){.weight = {1.0, 0.0}}
+                                 : (work->rows ? work->rows[position] : find_row(work, position));
+    source->low = source->plane_offset + at.low;
+    source->high = source->plane_offset + at.high;
+    memcpy(source->weight, at.weight, sizeof source->weight);
+}
+
+/* Entries [first, first + count) of a result's row, and what is to stand behind them. */
+static void find_entries(const row_work *work, int64_t first, int64_t count, int32_t *low, int32_t *high, float *ratio)
+{
+    const int64_t each = work->lanes < PRN_RESIZE_WIDE ? work->lanes : 1;
+    prn_taps taps = {0};
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t column = (first + i) / each, lane = (first + i) % each;
+        if (i == 0 || lane == 0) taps = prn_resize_taps_at(&work->resize, work->column_axis, column, NULL);
+        low[i] = (int32_t)(taps.index[0] * each + lane);
+        high[i] = (int32_t)(taps.index[taps.count - 1] * each + lane);
+        ratio[i] = taps.count == 2 ? (float)taps.weight[1] : 0.0f;
+    }
+    for (int64_t i = count; i < count + PRN_RESIZE_BEHIND && count > 0; i++) {
+        low[i] = low[count - 1];
+        high[i] = high[count - 1];
+        ratio[i] = ratio[count - 1];
+    }
+}
+
+/* A problem with what is kept of its tables behind it. */
+static prony_status keep_work(const prony_context *context, const row_work *work, int64_t rows, int64_t entries,
+                              prn_prepared *prepared)
+{
+    const int64_t places = entries > 0 ? entries + PRN_RESIZE_BEHIND : 0;
+    row_work *kept = prn_alloc(sizeof *kept + (size_t)rows * sizeof(row_taps) +
+                               (size_t)places * (2 * sizeof(int32_t) + sizeof(float)));
+    if (!kept) return prn_no_memory(context->error);
+    *kept = *work;
+    row_taps *taps = (row_taps *)(void *)(kept + 1);
+    int32_t *low = (int32_t *)(void *)(taps + rows), *high = low + places;
+    float *ratio = (float *)(void *)(high + places);
+    if (rows > 0) kept->rows = taps;
+    for (int64_t i = 0; i < rows; i++) taps[i] = find_row(work, i);
+    if (entries > 0) {
+        find_entries(work, 0, entries, low, high, ratio);
+        kept->line.low = low;
+        kept->line.high = high;
+        kept->line.ratio = ratio;
+    }
+    prepared->state = kept;
+    return PRONY_OK;
 }
 
 prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared *prepared)
@@ -101,49 +213,13 @@ prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared 
         work->dim[i] = to.dim[i];
         work->stride[i] = prn_shape_count(&from, i + 1, column + 1);
     }
-    return prn_prepared_keep(context, work, sizeof *work, prepared);
-}
-
-/* Where rows come from, asked for one after another. */
-typedef struct row_source {
-    const row_work *work;
-    int64_t plane, plane_offset; /* of the last row that was asked for: what stands before the row axis */
-    int64_t low, high;           /* offsets of the source rows, in groups of lanes; the same one where nothing is blended */
-    double weight[2];            /* of both */
-} row_source;
-
-static row_source row_source_of(const row_work *work)
-{
-    return (row_source){.work = work, .plane = -1};
-}
-
-static void find_plane(row_source *source, int64_t plane)
-{
-    const row_work *work = source->work;
-    source->plane = plane;
-    source->plane_offset = 0;
-    for (int i = work->rank - 2; i >= 0; i--) {
-        const int64_t position = plane % work->dim[i];
-        plane /= work->dim[i];
-        source->plane_offset += prn_resize_taps_at(&work->resize, work->logical[i], position, NULL).index[0] * work->stride[i];
-    }
-}
-
-/* Of linear kernels the row axis alone is blended. */
-static void find_source(row_source *source, int64_t row)
-{
-    const row_work *work = source->work;
-    const int axis = work->rank - 1;
-    const int64_t rows = axis < 0 ? 1 : work->dim[axis], plane = row / rows;
-    source->weight[0] = 1.0;
-    source->weight[1] = 0.0;
-    if (plane != source->plane) find_plane(source, plane);
-    source->low = source->high = source->plane_offset;
-    if (axis < 0) return;
-    const prn_taps taps = prn_resize_taps_at(&work->resize, work->logical[axis], row - plane * rows, NULL);
-    source->low += taps.index[0] * work->stride[axis];
-    source->high += taps.index[taps.count - 1] * work->stride[axis];
-    if (taps.count == 2) memcpy(source->weight, taps.weight, sizeof source->weight);
+    const bool wide = work->lanes >= PRN_RESIZE_WIDE;
+    work->line.lanes = work->lanes;
+    work->line.width = wide ? work->in_columns : work->in_columns * work->lanes;
+    work->line.count = wide ? work->out_columns : work->out_columns * work->lanes;
+    const bool blends = work->resize.mode == PRN_RESIZE_LINEAR && in->dtype != PRONY_INT8 && in->dtype != PRONY_UINT8;
+    const int64_t rows = work->rank > 0 ? work->dim[work->rank - 1] : 0;
+    return keep_work(context, work, rows <= KEPT ? rows : 0, blends && work->line.count <= KEPT ? work->line.count : 0, prepared);
 }
 
 /* ---- nearest */
@@ -221,33 +297,23 @@ prony_status prn_resize_nearest_native(const prony_context *context)
 
 /* ---- linear */
 
-typedef struct columns {
-    int64_t low[COLUMNS], high[COLUMNS]; /* in elements */
-    float ratio[COLUMNS];
-    int64_t count;
-} columns;
-
-static void blend_across(const columns *c, const float *row, int64_t lanes, float *to)
+/* Whether source rows are blended one by one and kept. Columns of whole vectors are sooner blended in one go: the rows would be stored and
+ * loaded again for little. */
+static bool blends_rows(const row_work *work)
 {
-    for (int64_t x = 0; x < c->count; x++) {
-        const float *a = row + c->low[x], *b = row + c->high[x], ratio = c->ratio[x];
-        for (int64_t k = 0; k < lanes; k++) to[x * lanes + k] = a[k] + ratio * (b[k] - a[k]);
-    }
+    return work->lanes <= FEW_LANES && work->lanes % 16 != 0;
 }
 
-static void blend_down(const float *above, const float *below, float down, int64_t count, float *to)
+/* A source row that was blended along its columns serves every row that is made of it. `first`: the line's first entry. */
+static void rows_one_by_one(const row_work *work, const prn_resize_line *line, int64_t first, int64_t begin, int64_t end)
 {
-    for (int64_t i = 0; i < count; i++) to[i] = above[i] + down * (below[i] - above[i]);
-}
-
-/* A source row that was blended along the columns serves every row that is made of it. */
-static void rows_of_few_lanes(const row_work *work, const columns *c, int64_t first, int64_t begin, int64_t end)
-{
-    float blended[2][BLENDED];
+    float blended[2][BLENDED + PRN_RESIZE_BEHIND];
     int64_t held[2] = {-1, -1}; /* source rows that they are of */
-    const int64_t lanes = work->lanes;
+    const prn_resize_simd *with = simd();
+    const bool wide = work->lanes >= PRN_RESIZE_WIDE;
+    const int64_t elements = wide ? line->count * work->lanes : line->count;
     const float *in = (const float *)(const void *)work->in;
-    float *out = (float *)(void *)work->out;
+    float *out = (float *)(void *)work->out + (wide ? first * work->lanes : first);
     row_source source = row_source_of(work);
     for (int64_t row = begin; row < end; row++) {
         find_source(&source, row);
@@ -256,34 +322,18 @@ static void rows_of_few_lanes(const row_work *work, const columns *c, int64_t fi
         for (int k = 0; k < 2; k++) {
             const int place = k ? !top : top;
             if (held[place] == at[k] || (k && at[1] == at[0])) continue;
-            if (lanes == 1)
-                blend_across(c, in + at[k], 1, blended[place]);
-            else
-                blend_across(c, in + at[k] * lanes, lanes, blended[place]);
+            (wide ? with->across_columns : with->across)(line, in + at[k] * work->lanes, blended[place]);
             held[place] = at[k];
         }
-        blend_down(blended[top], blended[at[1] == at[0] ? top : !top], (float)source.weight[1], c->count * lanes,
-                   out + (row * work->out_columns + first) * lanes);
+        with->down(blended[top], blended[at[1] == at[0] ? top : !top], (float)source.weight[1], elements,
+                   out + row * work->out_columns * work->lanes);
     }
 }
 
-/* Lanes [begin, end) of every column. */
-static void blend_some_lanes(const columns *c, const float *top, const float *bottom, float down, float *to, int64_t lanes,
-                             int64_t begin, int64_t end)
-{
-    for (int64_t x = 0; x < c->count; x++) {
-        const float *a = top + c->low[x], *b = top + c->high[x], *d = bottom + c->low[x], *e = bottom + c->high[x];
-        float ratio = c->ratio[x];
-        for (int64_t k = begin; k < end; k++) {
-            float above = a[k] + ratio * (b[k] - a[k]), below = d[k] + ratio * (e[k] - d[k]);
-            to[x * lanes + k] = above + down * (below - above);
-        }
-    }
-}
-
-static void rows_of_many_lanes(const row_work *work, const columns *c, int64_t first, int64_t begin, int64_t end)
+static void rows_in_pairs(const row_work *work, const prn_resize_line *line, int64_t first, int64_t begin, int64_t end)
 {
     const int64_t run = LOOK_UP / COLUMNS, lanes = work->lanes;
+    const prn_resize_simd *with = simd();
     const float *in = (const float *)(const void *)work->in;
     float *out = (float *)(void *)work->out;
     row_source source = row_source_of(work);
@@ -292,27 +342,34 @@ static void rows_of_many_lanes(const row_work *work, const columns *c, int64_t f
         const float *top = in + source.low * lanes, *bottom = in + source.high * lanes;
         float *to = out + (row * work->out_columns + first) * lanes;
         for (int64_t k = 0; k < lanes && (k == 0 || !prn_stopped()); k += run)
-            blend_some_lanes(c, top, bottom, (float)source.weight[1], to, lanes, k, lanes - k < run ? lanes : k + run);
+            with->lanes(line, top, bottom, (float)source.weight[1], to, k, lanes - k < run ? lanes : k + run);
     }
 }
 
 static void linear_rows(void *argument, int64_t begin, int64_t end)
 {
     const row_work *work = argument;
-    const int64_t lanes = work->lanes, fitting = lanes <= FEW_LANES ? BLENDED / lanes : COLUMNS, most = fitting < COLUMNS ? fitting : COLUMNS;
-    columns c;
-    for (int64_t first = 0; first < work->out_columns && (first == 0 || !prn_stopped()); first += most) {
-        c.count = work->out_columns - first < most ? work->out_columns - first : most;
-        for (int64_t x = 0; x < c.count; x++) {
-            prn_taps taps = prn_resize_taps_at(&work->resize, work->column_axis, first + x, NULL);
-            c.low[x] = taps.index[0] * lanes;
-            c.high[x] = taps.index[taps.count - 1] * lanes;
-            c.ratio[x] = taps.count == 2 ? (float)taps.weight[1] : 0.0f;
+    const int64_t entries = work->line.count, each = work->lanes < PRN_RESIZE_WIDE ? 1 : work->lanes;
+    const int64_t most = blends_rows(work) && BLENDED / each < COLUMNS ? BLENDED / each : COLUMNS;
+    int32_t low[COLUMNS + PRN_RESIZE_BEHIND], high[COLUMNS + PRN_RESIZE_BEHIND];
+    float ratio[COLUMNS + PRN_RESIZE_BEHIND];
+    prn_resize_line line = work->line;
+    for (int64_t first = 0; first < entries && (first == 0 || !prn_stopped()); first += most) {
+        line.count = entries - first < most ? entries - first : most;
+        if (work->line.low) {
+            line.low = work->line.low + first;
+            line.high = work->line.high + first;
+            line.ratio = work->line.ratio + first;
+        } else {
+            find_entries(work, first, line.count, low, high, ratio);
+            line.low = low;
+            line.high = high;
+            line.ratio = ratio;
         }
-        if (lanes <= FEW_LANES)
-            rows_of_few_lanes(work, &c, first, begin, end);
+        if (blends_rows(work))
+            rows_one_by_one(work, &line, first, begin, end);
         else
-            rows_of_many_lanes(work, &c, first, begin, end);
+            rows_in_pairs(work, &line, first, begin, end);
     }
 }
 
