@@ -67,7 +67,7 @@ set(prn_objects $<TARGET_OBJECTS:prony_objects>)
 # Which boxes are suppressed, and float64 numbers, must not depend on whether the instruction set multiplies and adds at once; nor what is
 # interpolated, as no multiplication is the slow part of that.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/ops/vision/nms_simd.c ${PROJECT_SOURCE_DIR}/ops/math/tanh_simd.c
-                            ${PROJECT_SOURCE_DIR}/ops/vision/resize_simd.c
+                            ${PROJECT_SOURCE_DIR}/ops/vision/resize_simd.c ${PROJECT_SOURCE_DIR}/ops/vision/grid_sample_simd.c
                             PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
 set(prn_simd_scalar_options "")
 set(prn_simd_avx2_options -mavx2 -mfma -mf16c -mbmi2)

@@ -6,12 +6,16 @@
 #include "base/stop.h"
 #include "base/integers.h"
 #include "base/parallel.h"
+#include "base/simd.h"
 #include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 #include "ops/loops/taps.h"
+#include "ops/vision/grid_sample_simd.h"
 
 #include <string.h>
+
+PRN_SIMD_PICK(prn_sample_simd, prn_sample_simd_, static const prn_sample_simd *simd)
 
 enum { DATA, GRID };
 enum { THETA, SIZE };
@@ -176,57 +180,60 @@ static void sample_points(void *argument, int64_t begin, int64_t end)
 
 /* ---- float32 images: the taps of a piece of points are found once for all channels */
 
-enum { PIECE = 64, MOST_TAPS = 16 };
+enum { PIECE = PRN_SAMPLE_POINTS };
 
-typedef struct piece {
-    int64_t place[MOST_TAPS][PIECE]; /* in a plane */
-    float weight[MOST_TAPS][PIECE];
-    int count;           /* taps of each point */
-    bool outside[PIECE]; /* the point has a tap outside of the plane */
-} piece;
-
-static void find_piece(const sample_job *job, int64_t first, int64_t n, piece *out)
+static void find_piece(const sample_job *job, int64_t first, int64_t n, prn_sample_taps *out)
 {
     prn_taps taps[PRONY_MAX_RANK];
-    out->count = 0;
-    for (int64_t p = 0; p < n; p++) {
-        find_taps(job, first + p, taps);
-        out->outside[p] = false;
-        out->count = taps[0].count * taps[1].count;
-        for (int i = 0; i < taps[0].count; i++) {
-            for (int j = 0; j < taps[1].count; j++) {
-                const int tap = i * taps[1].count + j;
-                const bool inside = taps[0].index[i] >= 0 && taps[1].index[j] >= 0;
-                const int64_t place = taps[0].index[i] * job->stride[2] + taps[1].index[j] * job->stride[3];
-                out->outside[p] |= !inside;
-                out->place[tap][p] = inside ? place : 0;
-                out->weight[tap][p] = (float)(taps[0].weight[i] * taps[1].weight[j]);
-            }
+    out->taps = 0;
+    out->count = n;
+    out->whole = true;
+    for (int64_t p = 0; p < PIECE; p++) {
+        if (p < n) find_taps(job, first + p, taps);
+        out->taps = taps[0].count * taps[1].count;
+        for (int tap = 0; tap < out->taps; tap++) {
+            const int i = tap / taps[1].count, j = tap % taps[1].count;
+            const bool inside = p < n && taps[0].index[i] >= 0 && taps[1].index[j] >= 0;
+            const int64_t place = taps[0].index[i] * job->stride[2] + taps[1].index[j] * job->stride[3];
+            out->place[tap][p] = inside ? (int32_t)place : 0;
+            out->weight[tap][p] = inside ? (float)(taps[0].weight[i] * taps[1].weight[j]) : 0.0f;
+            out->whole &= p >= n || out->weight[tap][p] != 0.0f;
         }
     }
+}
+
+/* Two taps along each axis that are neighbours, wherever the point lies. */
+static bool is_bilinear(const sample_job *job)
+{
+    return job->mode == SAMPLE_LINEAR && job->padding != PADDING_REFLECTION && job->grid->dtype == PRONY_FLOAT32 &&
+           job->data->shape.dim[2] >= 2 && job->data->shape.dim[3] >= 2;
 }
 
 static void sample_pieces(void *argument, int64_t begin, int64_t end)
 {
     const sample_job *job = argument;
-    const int64_t pieces = prn_ceil_div(job->points, PIECE);
-    piece piece;
+    const prn_sample_simd *with = simd();
+    const int64_t pieces = prn_ceil_div(job->points, PIECE), height = job->data->shape.dim[2], width = job->data->shape.dim[3];
+    const prn_sample_plane plane = {height, width, job->aligned, job->padding == PADDING_BORDER};
+    const bool bilinear = is_bilinear(job);
+    union {
+        prn_sample_squares squares;
+        prn_sample_taps taps;
+    } of;
     for (int64_t item = begin; item < end && !prn_stopped(); item++) {
-        const int64_t image = item / pieces, at = item % pieces * PIECE, left = job->points - at;
-        const int64_t n = left < PIECE ? left : PIECE;
-        find_piece(job, image * job->points + at, n, &piece);
-        for (int64_t c = 0; c < job->channels && !((c & 7) == 7 && prn_stopped()); c++) {
-            const int64_t plane = image * job->channels + c;
-            const float *x = (const float *)job->data->data + plane * job->plane;
-            float sum[PIECE] = {0.0f};
-            for (int tap = 0; tap < piece.count; tap++) {
-                for (int64_t p = 0; p < n; p++) sum[p] += piece.weight[tap][p] * x[piece.place[tap][p]];
-            }
-            memcpy((float *)job->out->data + plane * job->points + at, sum, (size_t)n * sizeof *sum);
-        }
-        for (int64_t p = 0; p < n && !prn_stopped(); p++) {
-            const int64_t point = image * job->points + at + p;
-            if (piece.outside[p]) sample_points(argument, point, point + 1);
+        const int64_t image = item / pieces, at = item % pieces * PIECE, left = job->points - at, n = left < PIECE ? left : PIECE;
+        const int64_t first = image * job->points + at;
+        if (bilinear)
+            with->find_squares(&plane, (const float *)job->grid->data + 2 * first, n, &of.squares);
+        else
+            find_piece(job, first, n, &of.taps);
+        for (int64_t c = image * job->channels; c < (image + 1) * job->channels && !((c & 7) == 7 && prn_stopped()); c++) {
+            const float *x = (const float *)job->data->data + c * job->plane;
+            float *to = (float *)job->out->data + c * job->points + at;
+            if (bilinear)
+                with->squares(&of.squares, x, width, to);
+            else
+                with->taps(&of.taps, x, to);
         }
     }
 }
@@ -268,7 +275,8 @@ static prony_status run_sample_reference(const prony_context *context)
 
 static bool is_flat(const prony_context *context)
 {
-    return context->inputs[DATA]->shape.rank == 4;
+    const prony_shape *data = &context->inputs[DATA]->shape;
+    return data->rank == 4 && prn_shape_count(data, 2, 4) <= INT32_MAX;
 }
 
 /* ---- AffineGrid */
