@@ -230,14 +230,10 @@ static inline __attribute__((always_inline)) void sum_all(const part *p, const p
 
 typedef void part_fn(const part *p);
 
-/* Eight to sixteen sums in registers: 1, 2, 4 rows, and 8 where there are registers for them. */
-#if PRN_SIMD_BYTES == 64
-#define VECS(rows) 2
-#define CHAINS(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
-#else
-#define VECS(rows) ((rows) == 1 ? PANEL_VECS : (rows) == 2 ? 4 : 2)
-#define CHAINS(rows) ((rows) == 1 && PANEL_VECS == 4 ? 2 : 1)
-#endif
+/* Eight to sixteen sums in registers: 1, 2, 4 rows, and 8 where there are registers for them. How many chains a sum has follows from the rows
+ * alone, so that it is the same for every width of vectors. */
+#define VECS(rows) (PRN_SIMD_BYTES == 64 || (rows) > 2 ? 2 : 4)
+#define CHAINS(rows) ((rows) == 1 ? 2 : 1)
 
 #define PART(name, kind, rows, offsets)                                                                                \
     static void part_##name##_##rows(const part *p)                                                                    \

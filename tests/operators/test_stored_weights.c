@@ -1,5 +1,7 @@
 /* Products whose constant operand is stored in fewer bits (ops/loops/stored_weights.h), against float64: within what rounding the weights
  * once may change, whatever the shape, and the same bits for every number of threads. */
+#include "base/simd.h"
+#include "ops/loops/stored_weights.h"
 #include "prony_report.h"
 #include "tests/support/model_run.h"
 
@@ -329,6 +331,45 @@ static void what_stays_in_float32_says_so(void **state)
     free(large);
 }
 
+PRN_SIMD_VARIANTS(PRN_SIMD_DECLARE_, prn_stored_isa_table, prn_stored_isa_)
+#define ADD_FUSED(variant, needs, name)                                                                                \
+    if ((needs) && prn_isa_has(needs)) fused[fused_count++] = &name##variant;
+
+/* Few rows are summed in one order by every instruction set that multiplies and adds at once. */
+static void few_rows_have_the_same_bits_everywhere(void **state)
+{
+    (void)state;
+    enum { DEPTH = 200, MOST = 1 << 15 };
+    const prn_stored_isa_table *fused[2] = {NULL};
+    int fused_count = 0;
+    PRN_SIMD_VARIANTS(ADD_FUSED, prn_stored_isa_)
+    if (fused_count < 2) skip();
+    float *a = random_floats(PRN_STORED_ROWS * DEPTH, 5), *numbers = random_floats(MOST / 4, 6);
+    for (int kind = 0; kind < PRN_STORED_PAIRS; kind++) {
+        const bool scaled = prn_stored_scaled((prn_stored_kind)kind), grouped = kind == PRN_STORED_INT4 || kind == PRN_STORED_INT2;
+        for (int offsets = 0; offsets <= scaled; offsets++) {
+            const prn_stored s = {.kind = (prn_stored_kind)kind, .k = DEPTH, .n = PRN_STORED_COLUMNS, .group = grouped ? PRN_STORED_GROUP : DEPTH,
+                                  .offsets = offsets};
+            const int64_t bytes = prn_stored_group_bytes(&s), groups = prn_stored_panel_bytes(&s) / bytes;
+            _Alignas(64) static char panel[2 * MOST]; /* behind its end lines may be fetched */
+            assert_true(groups * bytes <= MOST);
+            for (int64_t i = 0; i < groups * bytes; i++) panel[i] = (char)(i * i % 55 + 5); /* halves and the upper ones of floats: small numbers */
+            for (int64_t g = 0; g < groups && scaled; g++)
+                memcpy(panel + g * bytes, numbers, (size_t)(1 + offsets) * PRN_STORED_COLUMNS * sizeof *numbers);
+            prn_stored packed = s;
+            packed.panels = panel;
+            for (int rows = 1; rows <= PRN_STORED_ROWS; rows++) {
+                float c[2][PRN_STORED_ROWS * PRN_STORED_COLUMNS];
+                for (int t = 0; t < 2; t++) fused[t]->rows(&packed, 0, a, DEPTH, rows, c[t]);
+                assert_memory_equal(c[0], c[1], (size_t)(rows * PRN_STORED_COLUMNS) * sizeof **c);
+                assert_true(isfinite(c[0][0]) && c[0][0] != c[0][1]);
+            }
+        }
+    }
+    free(a);
+    free(numbers);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -350,6 +391,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(shapes_of_all_kinds), cmocka_unit_test(weights_that_are_zero_or_tiny),
                                        cmocka_unit_test(weights_beyond_the_range_stay), cmocka_unit_test(infinite_activations), cmocka_unit_test(reports_say_what_ran_in_which_type),
                                        cmocka_unit_test(what_stays_in_float32_says_so),
+                                       cmocka_unit_test(few_rows_have_the_same_bits_everywhere),
                                        cmocka_unit_test(every_allocation_may_fail)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
