@@ -436,7 +436,7 @@ static model_builder *rows_model(size_t shift)
 {
     static float matrix[DEPTH * WIDTH], column[DEPTH];
     const int64_t first = 0;
-    const char *name = "wwww" + 3 - shift; /* one letter more puts the bytes behind it at another address */
+    const char *name = &"wwww"[3 - shift]; /* one letter more puts the bytes behind it at another address */
     char product[32];
     for (int i = 0; i < DEPTH * WIDTH; i++) matrix[i] = (float)(i * 7 % 23) - 11;
     for (int i = 0; i < DEPTH; i++) column[i] = (float)(i * 5 % 17) - 8;
