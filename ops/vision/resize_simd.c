@@ -47,9 +47,9 @@ VEC_INLINE vf look_up_2(const stretch *s, vi at)
 /* Entries [i, i + VEC_LANES) in *out; false: their sources lie too far apart. */
 VEC_INLINE bool across_looked_up(const prn_resize_line *line, const float *row, int64_t i, vf *out)
 {
-    int64_t from = line->low[i] - (line->lanes - 1);
-    const int64_t end = line->high[i + VEC_LANES - 1] + line->lanes;
+    int64_t from = line->low[i] - (line->lanes - 1), end = line->high[i + VEC_LANES - 1] + line->lanes;
     if (from < 0) from = 0;
+    if (end > line->width) end = line->width;
     if (end - from > 2 * VEC_LANES) return false;
     const int64_t left = line->width - from;
     const vi low = places_from(line->low + i, from), high = places_from(line->high + i, from);
