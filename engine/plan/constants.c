@@ -1,7 +1,6 @@
 /* Which deferred constants a plan needs the bytes of: those that a step reads when it runs. What is packed is read while it is packed,
  * and no longer; what is read as bytes is read where the file has it. A dynamic step, whose kernel its runs choose, holds what may be
  * packed only once a run's kernel does not. */
-#include "engine/bind/node.h"
 #include "engine/plan/planner.h"
 
 static prony_status hold(prn_plan *plan, const prn_plan_value *value, prony_error *error)

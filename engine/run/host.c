@@ -101,13 +101,17 @@ static prony_status host_packed(const prony_context *context, const void *source
     return status;
 }
 
+/* Of a constant that are looked at: many nodes that share one take no square of time. */
+enum { MOST_READERS = 256 };
+
 static bool serves_other_extents(const prony_context *context, size_t input)
 {
     const prn_site *site = context->host_data;
     if (!site || !site->program || !site->node || input >= site->node->input_count || !context->inputs[0]) return false;
     const uint32_t value = site->node->inputs[input];
     if (value == PRN_NO_VALUE) return false;
-    for (const prn_use *use = site->program->values[value]->places; use; use = use->next) {
+    int looked_at = 0;
+    for (const prn_use *use = site->program->values[value]->places; use && looked_at < MOST_READERS; use = use->next, looked_at++) {
         const prn_node_def *node = use->node;
         if (!node || node == site->node || node->dead || use->child != PRN_NO_CHILD || use->index >= node->input_count) continue;
         if (node->inputs[use->index] != value || !node->input_values[0]) continue;

@@ -112,11 +112,10 @@ void prn_attend_weigh(const prn_attend *at, float *scores, int64_t batch, int64_
     if (factor != 1.0f) prn_vec()->vs[PRN_BINARY_MUL](scores, scores, factor, at->keys);
 }
 
-/* Row r with weights that are divided by their sum first: without that sums may have left the range of float32. */
-static void sum_again(const prn_attend *at, const prn_gemm *sums, int64_t r, float factor)
+/* Row r, of these weights, which are divided by their sum first: without that sums may have left the range of float32. */
+static void sum_again(const prn_attend *at, const prn_gemm *sums, int64_t r, float *weights, float factor)
 {
     prn_gemm one = *sums;
-    float *weights = (float *)(uintptr_t)(sums->a + r * sums->a_row);
     prn_vec()->vs[PRN_BINARY_MUL](weights, weights, factor, at->keys);
     one.m = 1;
     one.a = weights;
@@ -151,7 +150,7 @@ static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_ge
     isa->block(&sums, 0, rows, 0, at->width);
     for (int64_t r = 0; r < rows && !at->weigh; r++)
         if (!vec->scale_finite(sums.c + r * sums.c_row, factors[r], at->width) && !isnan(factors[r]))
-            sum_again(at, &sums, r, factors[r]);
+            sum_again(at, &sums, r, products.c + r * products.c_row, factors[r]);
 }
 
 void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t first, int64_t rows, float *scores, int64_t score_row)

@@ -172,9 +172,11 @@ static void transpose_plane(const plane *p, size_t width, const char *source, ch
 
 static void strided_plane(const plane *p, size_t width, const char *source, char *target)
 {
-    for (int64_t r = 0; r < p->rows && width == 4 && p->from == 2 && p->to == 1; r++)
-        unzip((const unit4 *)(const void *)source + r * p->from_row, p->count, (unit4 *)(void *)target + r * p->to_row, NULL);
-    if (width == 4 && p->from == 2 && p->to == 1) return;
+    if (width == 4 && p->from == 2 && p->to == 1) {
+        for (int64_t r = 0; r < p->rows; r++)
+            unzip((const unit4 *)(const void *)source + r * p->from_row, p->count, (unit4 *)(void *)target + r * p->to_row, NULL);
+        return;
+    }
     switch (width) {
     case 1:
         strided1(p, source, target);

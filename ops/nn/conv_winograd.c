@@ -50,8 +50,8 @@ static bool adds(const prn_post_ops *post_ops)
 /* A weight that convolutions of other extents read as well is kept once, as the direct kernel has it. */
 static bool find_cut(const prony_context *context, const prn_conv *conv, prn_winograd_cut *cut)
 {
-    const bool in_run = context->host && context->host->serves_other_extents && context->host->serves_other_extents(context, 1) &&
-                        prn_conv_direct_usable(context);
+    const prn_host *host = context->host;
+    const bool in_run = host && host->serves_other_extents && host->serves_other_extents(context, 1) && prn_conv_direct_usable(context);
     return prn_winograd_cut_best(conv, simd(), in_run, cut);
 }
 
@@ -85,11 +85,8 @@ bool prn_conv_winograd_worth(const prony_context *context)
 void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
     prn_layout layout = simd()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    const prn_post_ops *post_ops = context->post_ops;
     in[0] = out[0] = layout;
-    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
-        if (post_ops->op[i].kind == PRN_POST_ADD) in[post_ops->op[i].input] = layout;
-    }
+    prn_post_ops_ask_layout(context->post_ops, layout, in);
 }
 
 /* ---- weights */
@@ -164,6 +161,9 @@ static int64_t packed_floats(const winograd_plan *plan)
     const int64_t lanes = plan->simd->lanes;
     return plan->cut.in_blocks * lanes * plan->cut.blocks * lanes * plan->cut.points;
 }
+
+/* Groups of output blocks are the same in both kernels' forms. */
+_Static_assert((int)PRN_WINOGRAD_MOST_BLOCKS == (int)PRN_DIRECT_MOST_BLOCKS, "a group of filters is one of the direct kernel's");
 
 static prony_status pack_taps(const prony_context *context, winograd_plan *plan)
 {

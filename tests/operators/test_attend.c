@@ -224,6 +224,34 @@ static void test_large(void **state)
         PER_KEY, false);
 }
 
+/* Weighted means of values whose sum leaves the range of float32, with a mask and without. */
+static void test_large_values(void **state)
+{
+    enum { MOST = 40, KEYS = 300, DEPTH = 16 };
+    (void)state;
+    float *q = random_floats(MOST * DEPTH), *k = random_floats(KEYS * DEPTH), *v = random_floats(KEYS * DEPTH), *mask = random_floats(KEYS), *y = random_floats(MOST * DEPTH);
+    for (int64_t i = 0; i < KEYS * DEPTH; i++) v[i] = i % DEPTH == 3 ? 1.0f : 2e38f;
+    for (int64_t rows = 1; rows <= MOST; rows += 13) {
+        for (int masked = 0; masked < 2; masked++) {
+            prn_attend at = {.batch = 1, .heads = 1, .key_heads = 1, .rows = rows, .keys = KEYS, .depth = DEPTH, .width = DEPTH, .scale = 0.3f,
+                             .q = {q, {0, 0, DEPTH, 1}}, .k = {k, {0, 0, DEPTH, 1}}, .v = {v, {0, 0, DEPTH, 1}},
+                             .y = y, .y_stride = {0, 0, DEPTH}};
+            int64_t floats = 0;
+            if (masked) at.mask = (prn_attend_view){mask, {0, 0, 0, 1}};
+            assert_true(prn_attend_space(&at, &floats));
+            float *space = random_floats(floats);
+            prn_attend_run(1, &at, space);
+            for (int64_t i = 0; i < rows * DEPTH; i++) {
+                const float wanted = v[i % DEPTH];
+                assert_true(fabsf(y[i] / wanted - 1.0f) < 1e-5f);
+            }
+            prn_free_aligned(space);
+        }
+    }
+    float *const all[] = {q, k, v, mask, y};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) prn_free_aligned(all[i]);
+}
+
 /* What has no form of bfloat16 is computed in float32: one key of a head, one row of Q, weights that are NaN. */
 static void test_tiles_go_without(void **state)
 {
@@ -291,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_shape),
         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_large_values),
         cmocka_unit_test(test_tiles_go_without),
         cmocka_unit_test(test_what_does_not_fit),
     };
