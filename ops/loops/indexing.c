@@ -7,6 +7,7 @@
 #include "ops/loops/copy_nd.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 prony_status prn_index_check_types(const prony_context *context)
 {
@@ -142,12 +143,27 @@ prony_status prn_index_check_elements(const prony_context *context, int64_t axis
 
 prn_index_elements prn_index_elements_make(const prony_context *context, int64_t axis)
 {
-    const prony_shape *data = &context->inputs[0]->shape;
-    prn_index_elements elements = {.indices = context->inputs[1], .axis = (int)(axis < 0 ? axis + data->rank : axis)};
-    elements.extent = data->dim[elements.axis];
-    elements.count = prony_shape_numel(&elements.indices->shape);
-    prn_shape_strides(data, elements.stride);
+    const prony_shape *data = &context->inputs[0]->shape, *indices = &context->inputs[1]->shape;
+    const int indexed = (int)(axis < 0 ? axis + data->rank : axis);
+    prn_index_elements elements = {.indices = context->inputs[1], .extent = data->dim[indexed], .count = prony_shape_numel(indices)};
+    int64_t stride[PRONY_MAX_RANK];
+    prn_shape_strides(data, stride);
+    for (int i = 0; i < data->rank; i++) {
+        /* Whole lines of one axis follow each other along the axis before it. */
+        const bool joins = i > 0 && i != indexed && i - 1 != indexed && indices->dim[i] == data->dim[i];
+        const int at = joins ? elements.rank - 1 : elements.rank++;
+        elements.dim[at] = joins ? elements.dim[at] * indices->dim[i] : indices->dim[i];
+        elements.stride[at] = stride[i];
+        if (i == indexed) elements.axis = at;
+    }
     return elements;
+}
+
+bool prn_index_elements_same(const prn_index_elements *elements, int64_t first, int64_t n)
+{
+    const size_t width = elements->indices->dtype == PRONY_INT64 ? sizeof(int64_t) : sizeof(int32_t);
+    const char *index = (const char *)elements->indices->data + (size_t)first * width;
+    return memcmp(index, index + width, (size_t)(n - 1) * width) == 0;
 }
 
 /* Neighbours along the last axis: `base` is the place of the first but for the indexed axis, whose step is `step`; the
@@ -178,17 +194,17 @@ DEFINE_ROW_PLACES(int32_t)
 bool prn_index_element_places(const prn_index_elements *elements, int64_t first, int64_t n, int64_t *places)
 {
     bool inside = true;
-    const prony_shape *shape = &elements->indices->shape;
-    const int last = shape->rank - 1;
+    const int64_t *dim = elements->dim;
+    const int last = elements->rank - 1;
     const int64_t step = elements->stride[elements->axis], next = elements->axis == last ? 0 : 1;
     for (int64_t done = 0, count; done < n; done += count) {
-        const int64_t column = (first + done) % shape->dim[last];
-        int64_t rest = (first + done) / shape->dim[last], base = column * next;
+        const int64_t column = (first + done) % dim[last];
+        int64_t rest = (first + done) / dim[last], base = column * next;
         for (int axis = last - 1; axis >= 0; axis--) {
-            if (axis != elements->axis) base += rest % shape->dim[axis] * elements->stride[axis];
-            rest /= shape->dim[axis];
+            if (axis != elements->axis) base += rest % dim[axis] * elements->stride[axis];
+            rest /= dim[axis];
         }
-        count = shape->dim[last] - column < n - done ? shape->dim[last] - column : n - done;
+        count = dim[last] - column < n - done ? dim[last] - column : n - done;
         if (elements->indices->dtype == PRONY_INT64) {
             inside &= row_places_int64_t((const int64_t *)elements->indices->data + first + done, count,
                                          elements->extent, base, step, next, places + done);

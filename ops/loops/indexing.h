@@ -41,12 +41,14 @@ prn_index_tuples prn_index_tuples_make(const prony_context *context, int batch);
 /* Offsets in input 0 of what tuples [first, first + n) select. */
 void prn_index_tuple_places(const prn_index_tuples *tuples, int64_t first, int64_t n, int64_t *places);
 
-/* Element-wise indices (GatherElements, ScatterElements): an entry of input 1 replaces its own coordinate on `axis`. */
+/* Element-wise indices (GatherElements, ScatterElements): an entry of input 1 replaces its own coordinate on `axis`. Axes that lie in both
+ * as one are one here. */
 typedef struct prn_index_elements {
     const prony_value *indices;
-    int axis;
-    int64_t extent, count;          /* of input 0 along the axis; entries */
+    int rank, axis;
+    int64_t dim[PRONY_MAX_RANK];    /* of input 1 */
     int64_t stride[PRONY_MAX_RANK]; /* of input 0, in elements */
+    int64_t extent, count;          /* of input 0 along the axis; entries */
 } prn_index_elements;
 
 prony_status prn_index_check_elements(const prony_context *context, int64_t axis);
@@ -54,5 +56,7 @@ prn_index_elements prn_index_elements_make(const prony_context *context, int64_t
 /* Elements of input 0 that entries [first, first + n) mean; of one outside, the place is that of index 0, and the
  * result is false. The extent is not 0. */
 bool prn_index_element_places(const prn_index_elements *elements, int64_t first, int64_t n, int64_t *places);
+/* Whether entries [first, first + n) are the same. */
+bool prn_index_elements_same(const prn_index_elements *elements, int64_t first, int64_t n);
 
 #endif

@@ -89,6 +89,7 @@ typedef struct scatter_job {
     int64_t width;
     /* elements: updates as [outer][along][inner], `along` on the indexed axis; strips of the inner ones */
     int64_t along, inner, strips;
+    bool in_line; /* a strip lies in one line of data and updates */
     int64_t piece; /* tuples: of a block, in bytes */
 } scatter_job;
 
@@ -140,6 +141,18 @@ static void scatter_entries(const scatter_job *job, int64_t first, int64_t n)
     }
 }
 
+/* `n` neighbours across the indexed axis. Where an index was expanded to them, they are one run. */
+static void scatter_strip(const scatter_job *job, int64_t first, int64_t n)
+{
+    if (!job->in_line || !prn_index_elements_same(&job->elements, first, n)) {
+        scatter_entries(job, first, n);
+        return;
+    }
+    int64_t place;
+    prn_index_element_places(&job->elements, first, 1, &place);
+    apply_run(job, job->to + place * job->width, (const char *)job->updates->data + first * job->width, n);
+}
+
 /* Lines along the indexed axis do not meet: each strip of them is one task. */
 static void scatter_strips(void *argument, int64_t begin, int64_t end)
 {
@@ -151,27 +164,28 @@ static void scatter_strips(void *argument, int64_t begin, int64_t end)
         if (job->inner == 1) {
             scatter_entries(job, first, job->along);
         } else {
-            for (int64_t k = 0; k < job->along; k++) scatter_entries(job, first + k * job->inner, n);
+            for (int64_t k = 0; k < job->along; k++) scatter_strip(job, first + k * job->inner, n);
         }
     }
 }
 
 static prony_status scatter_run(const prony_context *context)
 {
-    const prony_shape *shape = &context->inputs[1]->shape;
     scatter_job job = {.how = reduction_of(context),
                        .updates = context->inputs[2],
                        .to = context->outputs[0]->data,
                        .elements = prn_index_elements_make(context, ((const scatter_params *)context->params)->axis),
                        .width = (int64_t)prn_copy_width(context->inputs[2]->dtype)};
-    PRN_TRY(prn_index_check_range(context, &job.elements.extent, 1));
+    const prn_index_elements *elements = &job.elements;
+    PRN_TRY(prn_index_check_range(context, &elements->extent, 1));
     copy_data(context);
-    if (job.elements.count == 0) return PRONY_OK;
-    job.along = shape->dim[job.elements.axis];
-    job.inner = prn_shape_count(shape, job.elements.axis + 1, shape->rank);
+    if (elements->count == 0) return PRONY_OK;
+    job.along = elements->dim[elements->axis];
+    job.inner = 1;
+    for (int i = elements->axis + 1; i < elements->rank; i++) job.inner *= elements->dim[i];
     job.strips = prn_ceil_div(job.inner, PRN_INDEX_BLOCK);
-    prn_parallel_items(context->threads, prn_shape_count(shape, 0, job.elements.axis) * job.strips,
-                       job.elements.count * (16 + job.width), scatter_strips, &job);
+    job.in_line = elements->axis == elements->rank - 2;
+    prn_parallel_items(context->threads, elements->count / (job.along * job.inner) * job.strips, elements->count * (16 + job.width), scatter_strips, &job);
     return PRONY_OK;
 }
 

@@ -3,13 +3,18 @@
  *
  * Coordinates are rounded to float32 step by step, as other engines compute them, except for float64 input.
  * Invariant: a region is checked before anything of it is read; one task makes whole regions. */
+#include "ops/vision/roi_align_simd.h"
+#include "base/integers.h"
 #include "base/parallel.h"
+#include "base/simd.h"
 #include "base/stop.h"
 #include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 
 #include <string.h>
+
+PRN_SIMD_PICK(prn_roi_align_simd, prn_roi_align_simd_, static const prn_roi_align_simd *simd)
 
 enum { IMAGE, ROIS, BATCH };
 /* More samples along one axis of a cell than any trained model asks for. */
@@ -256,7 +261,79 @@ static prony_status check_regions(const prony_context *context, const roi_job *j
     return PRONY_OK;
 }
 
-static prony_status run_align(const prony_context *context)
+/* ---- RoiAlign's averages of float32 planes: along each axis a cell is a weighted sum of some pixels, the same for all channels */
+
+/* Samples go one way, so that a pixel that was met already is one of the last two. */
+static void add_tap(prn_roi_taps *taps, double *weight, int32_t from, int32_t *count, int64_t place, double add)
+{
+    for (int32_t at = *count - 1; at >= from && at >= *count - 2; at--) {
+        if (taps->place[at] != place) continue;
+        weight[at] += add;
+        return;
+    }
+    taps->place[*count] = (int32_t)place;
+    weight[(*count)++] = add;
+}
+
+/* False: there are too many. */
+static bool find_taps(const roi_job *job, int64_t roi, int which, prn_roi_taps *out, float *samples)
+{
+    const region_axis axis = align_axis(job, roi, which);
+    double weight[PRN_ROI_TAPS];
+    int32_t count = 0;
+    out->cells = job->cells[which];
+    out->low = out->high = 0;
+    *samples = (float)axis.samples;
+    if (out->cells > PRN_ROI_CELLS || job->extent[which] > INT32_MAX) return false;
+    for (int64_t cell = 0; cell < out->cells; cell++) {
+        const int32_t from = out->begin[cell] = count;
+        for (int64_t i = 0; i < axis.samples; i++) {
+            const between at = place_sample(job, &axis, which, cell, i);
+            if (!at.inside) continue;
+            if (count + 2 > PRN_ROI_TAPS) return false;
+            add_tap(out, weight, from, &count, at.low, 1.0 - at.weight);
+            if (at.high > at.low) add_tap(out, weight, from, &count, at.high, at.weight);
+        }
+    }
+    out->begin[out->cells] = count;
+    for (int32_t i = 0; i < count; i++) {
+        out->weight[i] = (float)weight[i];
+        out->low = i == 0 ? out->place[i] : prn_least(out->low, out->place[i]);
+        out->high = out->place[i] < out->high ? out->high : out->place[i] + 1;
+    }
+    return true;
+}
+
+static void average_regions(void *argument, int64_t begin, int64_t end)
+{
+    const roi_job *job = argument;
+    const int64_t pixels = job->extent[0] * job->extent[1], cells = job->cells[0] * job->cells[1];
+    prn_roi_taps rows, columns;
+    float samples[2];
+    for (int64_t i = begin, next; i < end && !prn_stopped(); i = next) {
+        const int64_t roi = i / job->channels, plane = ((const int64_t *)job->batch->data)[roi] * job->channels;
+        next = prn_least((roi + 1) * job->channels, end);
+        if (!find_taps(job, roi, 0, &rows, &samples[0]) || !find_taps(job, roi, 1, &columns, &samples[1]) ||
+            columns.high - columns.low > PRN_ROI_SPAN) {
+            align_regions(argument, i, next);
+            continue;
+        }
+        /* Without a sample a cell is 0. */
+        const float count = samples[0] * samples[1] > 0.0f ? samples[0] * samples[1] : 1.0f;
+        for (int64_t at = i; at < next && !prn_stopped_at(at); at++)
+            simd()->cells(&rows, &columns, (const float *)job->image->data + (plane + at % job->channels) * pixels, job->extent[1], count,
+                          (float *)job->out->data + at * cells);
+    }
+}
+
+static bool averages(const prony_context *context)
+{
+    return strcmp(((const roi_params *)context->params)->mode, "avg") == 0;
+}
+
+/* ---- RoiAlign's kernels */
+
+static prony_status run_align(const prony_context *context, void (*regions)(void *, int64_t, int64_t), int64_t work)
 {
     const roi_params *params = context->params;
     roi_job job = job_of(context);
@@ -267,8 +344,18 @@ static prony_status run_align(const prony_context *context)
     if (count == 0) return PRONY_OK;
     if (job.extent[0] == 0 || job.extent[1] == 0) return prony_fail(context, PRONY_SHAPE_MISMATCH, "an empty image");
     PRN_TRY(check_regions(context, &job));
-    prn_parallel_items(context->threads, job.rois->shape.dim[0] * job.channels, 256 * count, align_regions, &job);
+    prn_parallel_items(context->threads, job.rois->shape.dim[0] * job.channels, work * count, regions, &job);
     return PRONY_OK;
+}
+
+static prony_status run_align_native(const prony_context *context)
+{
+    return run_align(context, average_regions, 16);
+}
+
+static prony_status run_align_reference(const prony_context *context)
+{
+    return run_align(context, align_regions, 256);
 }
 
 /* With sampling_ratio 0 the number of samples is the data's; one per cell is counted then. */
@@ -365,7 +452,9 @@ static const prn_param pool_params[] = {
     PRN_INTS_REQUIRED(roi_params, pooled_shape), PRN_FLOAT(roi_params, spatial_scale, 1.0f), {0}};
 
 static const prn_kernel align_kernels[] = {
-    {.name = "roi_align_reference", .backend = "reference", .run = run_align}, {0}};
+    {.name = "roi_align_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = averages, .run = run_align_native},
+    {.name = "roi_align_reference", .backend = "reference", .run = run_align_reference},
+    {0}};
 static const prn_kernel pool_kernels[] = {
     {.name = "max_roi_pool_reference", .backend = "reference", .run = run_pool}, {0}};
 
