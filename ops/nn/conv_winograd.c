@@ -266,7 +266,7 @@ static void forward_edge(const job *job, const row_of_tiles *row, const float *p
 static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t number, const float *plane, float *v)
 {
     const prn_winograd_cut *cut = job->cut;
-    const row_of_tiles row = row_at(job, number, job->conv->window.in[2]);
+    const row_of_tiles row = row_at(job, number % cut->tile_rows, job->conv->window.in[2]);
     const prn_winograd_place *place = &row.place;
     const int64_t lanes = job->simd->lanes, top = place->top - place->pad[0];
     const bool whole = top >= 0 && top + cut->rows + 2 <= place->in[0];
@@ -289,20 +289,20 @@ static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t
     }
 }
 
-/* Where an image, or a plane of one, begins in a tensor of so many blocks and positions, in floats. */
-static int64_t image_at(const job *job, int64_t image, int64_t blocks, int64_t spatial)
+/* Where the image of a row of tiles, or the plane of one, begins in a tensor of so many blocks and positions, in floats. */
+static int64_t image_at(const job *job, int64_t row, int64_t blocks, int64_t spatial)
 {
-    const int64_t planes = job->conv->window.out[0];
+    const int64_t planes = job->conv->window.out[0], image = row / job->cut->tile_rows;
     return (image / planes * blocks * spatial + image % planes * (spatial / planes)) * job->simd->lanes;
 }
 
 static void forward(const job *job, const prn_winograd_batch *batch, float *v)
 {
     const int64_t lanes = job->simd->lanes, plane = job->conv->in_spatial * lanes;
-    const float *x = job->x + image_at(job, batch->image, job->cut->in_blocks, job->conv->in_spatial);
+    const float *x = job->x;
     for (int64_t c = 0; c < job->cut->in_blocks && !prn_stopped(); c++, x += plane) {
         for (int64_t row = batch->row; row < batch->row_end; row++) {
-            forward_row(job, batch, row, x, v);
+            forward_row(job, batch, row, x + image_at(job, row, job->cut->in_blocks, job->conv->in_spatial), v);
             v += (batch->column_end - batch->column) * lanes;
         }
     }
@@ -412,17 +412,18 @@ static void spread_columns(int64_t columns, int64_t lanes, const float *from, fl
     for (int64_t c = 0; c < columns; c++) memcpy(to + c * apart, from + c * lanes, (size_t)lanes * sizeof(float));
 }
 
-/* One row of tiles of one output block, whose plane begins at element `plane` of the output. */
-static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t number, int64_t plane, const float *m,
+/* One row of tiles of one output block, whose plane of the first image begins at element `block` of the output. */
+static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t number, int64_t block, const float *m,
                         const float *bias, float *space)
 {
     const prn_winograd_cut *cut = job->cut;
-    const row_of_tiles row = row_at(job, number, job->conv->window.out[2]);
+    const row_of_tiles row = row_at(job, number % cut->tile_rows, job->conv->window.out[2]);
     const prn_winograd_place *place = &row.place;
     const int64_t lanes = job->simd->lanes, tiles = batch->column_end - batch->column, left = batch->column * cut->columns;
     const int64_t rows = prn_least(place->out[0] - place->top, cut->rows);
     const int64_t columns = prn_least(place->out[1] - left, tiles * cut->columns);
     if (rows < 1 || columns < 1) return;
+    const int64_t plane = block + image_at(job, number, cut->blocks, job->conv->out_spatial);
     const int64_t first = plane + place->y_first * lanes + place->top * row.row + left * row.column;
     const bool spread = row.column != lanes, apart = job->apart || spread;
     float *const y = job->y + first, *const to = apart ? space : y;
@@ -442,6 +443,11 @@ static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t
     if (apart && !spread) copy_rows(rows, columns * lanes, to, to_row, y, row.row);
 }
 
+static bool in_one_image(const prn_winograd_cut *cut, const prn_winograd_batch *batch)
+{
+    return batch->row / cut->tile_rows == (batch->row_end - 1) / cut->tile_rows;
+}
+
 /* The input that a batch reads, as far as it lies in one piece for each block. */
 static ahead input_ahead(const job *job, int64_t index)
 {
@@ -450,11 +456,13 @@ static ahead input_ahead(const job *job, int64_t index)
     const int64_t lanes = job->simd->lanes;
     if (cut->batches_across > 1 || cut->tasks_of_batch > 1 || cut->phases > 1 || index >= cut->tasks) return (ahead){.from = job->x};
     const prn_winograd_batch batch = prn_winograd_batch_at(cut, index);
-    int64_t top = batch.row * cut->rows - window->pad_begin[1], end = batch.row_end * cut->rows - window->pad_begin[1] + 2;
+    if (!in_one_image(cut, &batch)) return (ahead){.from = job->x};
+    const int64_t first = batch.row % cut->tile_rows, rows = batch.row_end - batch.row;
+    int64_t top = first * cut->rows - window->pad_begin[1], end = (first + rows) * cut->rows - window->pad_begin[1] + 2;
     if (top < 0) top = 0;
     if (end > window->in[1]) end = window->in[1];
     const int64_t plane = job->conv->in_spatial * lanes, row = window->in[2] * lanes;
-    return (ahead){.from = job->x + image_at(job, batch.image, cut->in_blocks, job->conv->in_spatial) + top * row,
+    return (ahead){.from = job->x + image_at(job, batch.row, cut->in_blocks, job->conv->in_spatial) + top * row,
                    .planes = cut->in_blocks,
                    .floats = end > top ? (end - top) * row : 0,
                    .apart = plane};
@@ -466,9 +474,10 @@ static ahead output_ahead(const job *job, const prn_winograd_batch *batch, int64
     const prn_winograd_cut *cut = job->cut;
     const prn_window *window = &job->conv->window;
     const int64_t lanes = job->simd->lanes, plane = job->conv->out_spatial * lanes, row = window->out[2] * lanes;
-    const int64_t top = batch->row * cut->rows, end = prn_least(batch->row_end * cut->rows, window->out[1]);
-    if (cut->batches_across > 1 || cut->phases > 1) return (ahead){.from = job->y};
-    return (ahead){.from = job->y + image_at(job, batch->image, cut->blocks, job->conv->out_spatial) + begin * plane + top * row,
+    const int64_t first = batch->row % cut->tile_rows, top = first * cut->rows;
+    const int64_t end = prn_least((first + batch->row_end - batch->row) * cut->rows, window->out[1]);
+    if (cut->batches_across > 1 || cut->phases > 1 || !in_one_image(cut, batch)) return (ahead){.from = job->y};
+    return (ahead){.from = job->y + image_at(job, batch->row, cut->blocks, job->conv->out_spatial) + begin * plane + top * row,
                    .planes = blocks,
                    .floats = (end - top) * row,
                    .apart = plane};
@@ -547,9 +556,8 @@ static void run_group(const job *job, task *task, int64_t group, float *space)
         float bias[MOST_LANES] = {0};
         const int64_t channels = prn_least(conv->out_channels - b * lanes, lanes);
         if (conv->bias) memcpy(bias, (const float *)conv->bias->data + b * lanes, (size_t)channels * sizeof(float));
-        const int64_t plane = image_at(job, batch->image, cut->blocks, conv->out_spatial) + b * conv->out_spatial * lanes;
         for (int64_t row = batch->row; row < batch->row_end; row++) {
-            inverse_row(job, batch, row, plane, m, bias, space + job->slot.row);
+            inverse_row(job, batch, row, b * conv->out_spatial * lanes, m, bias, space + job->slot.row);
             m += (batch->column_end - batch->column) * lanes;
         }
     }

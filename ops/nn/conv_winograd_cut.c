@@ -68,23 +68,24 @@ static int64_t odd_lines(int64_t floats)
     return (prn_ceil_div(floats, LINE) | 1) * LINE;
 }
 
-/* Batches of at most `most` tiles, whole rows of them where a row fits. */
-static void cut_batches(prn_winograd_cut *cut, int64_t images, int64_t lanes, int64_t most)
+/* Batches of at most `most` tiles, whole rows of them where a row fits; several small images may make one. */
+static void cut_batches(prn_winograd_cut *cut, int64_t lanes, int64_t most)
 {
     if (most < 1) most = 1;
     cut->batches_across = prn_ceil_div(cut->tile_columns, most);
     const int64_t columns = prn_ceil_div(cut->tile_columns, cut->batches_across);
     const int64_t rows = most / columns > 1 ? most / columns : 1;
-    const int64_t each = images * cut->batches_across;
-    int64_t down = prn_ceil_div(cut->tile_rows, rows);
-    const double work = (double)cut->points * (double)(cut->tile_rows * cut->tile_columns) * (double)each *
-                        (double)(cut->in_blocks * lanes) * (double)(cut->blocks * lanes);
+    const int64_t all = cut->rows_in_all, images = all / cut->tile_rows, across = cut->batches_across;
+    const int64_t step = rows < cut->tile_rows ? images : 1;
+    int64_t down = step == 1 ? prn_ceil_div(all, rows) : images * prn_ceil_div(cut->tile_rows, rows);
+    const double work =
+        (double)cut->points * (double)(all * cut->tile_columns) * (double)(cut->in_blocks * lanes) * (double)(cut->blocks * lanes);
     const int64_t useful = work / TASK_WORK > FEW_TASKS ? FEW_TASKS : (int64_t)(work / TASK_WORK);
-    while (down * each * cut->groups < useful && down < cut->tile_rows) down++;
-    while (down * each > FEW_TASKS && down * each % FEW_TASKS && down < cut->tile_rows) down++;
+    while (down * across * cut->groups < useful && down + step <= all) down += step;
+    while (down * across > FEW_TASKS && down * across % FEW_TASKS && down + step <= all) down += step;
     cut->batches_down = down;
-    cut->batch_tiles = prn_ceil_div(cut->tile_rows, down) * columns;
-    const int64_t batches = down * each, wanted = useful > 1 ? prn_ceil_div(MANY_TASKS, batches) : 1;
+    cut->batch_tiles = prn_ceil_div(all, down) * columns;
+    const int64_t batches = down * across, wanted = useful > 1 ? prn_ceil_div(MANY_TASKS, batches) : 1;
     int64_t tasks = wanted < cut->groups ? wanted : cut->groups;
     while (tasks > 1 && batches * tasks % FEW_TASKS && tasks < cut->groups) tasks++;
     cut->tasks_of_batch = tasks;
@@ -105,22 +106,23 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
     cut.phases = window->dilation[1] * window->dilation[2];
     cut.phase_rows = prn_ceil_div(prn_ceil_div(window->out[1], window->dilation[1]), cut.rows);
     cut.tile_rows = cut.phases * cut.phase_rows;
+    cut.rows_in_all = images_of(conv) * cut.tile_rows;
     cut.tile_columns = prn_ceil_div(prn_ceil_div(window->out[2], window->dilation[2]), cut.columns);
     const int64_t widest = prn_ceil_div(cut.blocks, cut.groups);
     const double filters = (double)cut.points * channel_pairs(conv, simd);
     cut.far = filters > NEAR_FILTERS;
     const int64_t tile_floats = cut.points * (cut.in_blocks + widest) * lanes;
-    cut_batches(&cut, images_of(conv), lanes, (cut.far ? FAR_BATCH : NEAR_BATCH) / tile_floats);
+    cut_batches(&cut, lanes, (cut.far ? FAR_BATCH : NEAR_BATCH) / tile_floats);
     cut.run = (conv->in_channels < tile->long_channels ? 16 : 32) / lanes;
     if (cut.run < 1) cut.run = 1;
     cut.v_point = odd_lines(cut.in_blocks * cut.batch_tiles * lanes);
     cut.m_point = odd_lines(widest * cut.batch_tiles * lanes);
     cut.u_point = in_run && cut.far ? odd_lines(PRN_WINOGRAD_FILTER_UNITS * PRN_DIRECT_UNIT * widest * lanes) : 0;
 
-    const double tiles = (double)images_of(conv) * (double)(cut.tile_rows * cut.tile_columns);
+    const double tiles = (double)(cut.rows_in_all * cut.tile_columns);
     const double products = tiles * (double)(cut.points * cut.in_blocks * lanes) * (double)cut.blocks * per_product *
                             (conv->in_channels < tile->long_channels ? short_runs : 1.0);
-    const double batches = (double)(images_of(conv) * cut.batches_down * cut.batches_across);
+    const double batches = (double)(cut.batches_down * cut.batches_across);
     const double read = cut.u_point ? (double)conv->kernel_volume * channel_pairs(conv, simd) : filters;
     cut.cycles = overlapped(products, read_cycles(conv, simd, read, cut.far ? batches : 1.0)) +
                  (cut.u_point ? batches * channel_pairs(conv, simd) / (double)lanes * tile->filters : 0.0) +
@@ -168,7 +170,7 @@ double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd 
 int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_cut *cut)
 {
     const struct prn_winograd_tile *tile = &prn_winograd_tiles[cut->kind];
-    const int64_t tiles = images_of(conv) * cut->tile_rows * cut->tile_columns;
+    const int64_t tiles = cut->rows_in_all * cut->tile_columns;
     return tiles * (2 * cut->points * conv->in_channels * conv->out_channels + conv->in_channels * tile->forward_flops +
                     conv->out_channels * tile->inverse_flops);
 }
@@ -199,11 +201,10 @@ prn_winograd_place prn_winograd_place_of(const prn_window *window, const prn_win
 
 prn_winograd_batch prn_winograd_batch_at(const prn_winograd_cut *cut, int64_t index)
 {
-    prn_winograd_batch b = {.image = index / (cut->batches_down * cut->batches_across)};
-    index %= cut->batches_down * cut->batches_across;
+    prn_winograd_batch b;
     const int64_t down = index / cut->batches_across, across = index % cut->batches_across;
-    b.row = down * cut->tile_rows / cut->batches_down;
-    b.row_end = (down + 1) * cut->tile_rows / cut->batches_down;
+    b.row = down * cut->rows_in_all / cut->batches_down;
+    b.row_end = (down + 1) * cut->rows_in_all / cut->batches_down;
     b.column = across * cut->tile_columns / cut->batches_across;
     b.column_end = (across + 1) * cut->tile_columns / cut->batches_across;
     b.tiles = (b.row_end - b.row) * (b.column_end - b.column);

@@ -11,7 +11,8 @@ typedef struct prn_winograd_cut {
     int64_t rows, columns, points;         /* outputs of a tile; its products */
     int64_t phases, phase_rows;            /* outputs a dilation apart are an image of their own; its rows of tiles */
     int64_t tile_rows, tile_columns;       /* of an image: those of all phases, one phase below the other */
-    int64_t batches_down, batches_across;  /* of an image: tiles that are transformed together */
+    int64_t rows_in_all;                   /* of tiles: one image below the other */
+    int64_t batches_down, batches_across;  /* of all images: tiles that are transformed together */
     int64_t batch_tiles;                   /* of the largest batch */
     int64_t in_blocks, blocks, groups;     /* of channels, the last of which may not be full; output blocks are multiplied group by group */
     int64_t tasks_of_batch, tasks;         /* the groups of a batch are dealt to so many tasks; in all */
@@ -25,9 +26,9 @@ typedef struct prn_winograd_cut {
 /* Units of input channels (of the direct kernel's weights) whose filters a run transforms together: they stay in the second-level cache. */
 enum { PRN_WINOGRAD_FILTER_UNITS = 2 };
 
-/* The tiles of a batch: [row, row_end) x [column, column_end) of an image. */
+/* The tiles of a batch: [row, row_end) x [column, column_end), rows counted through all images. */
 typedef struct prn_winograd_batch {
-    int64_t image, row, row_end, column, column_end, tiles;
+    int64_t row, row_end, column, column_end, tiles;
 } prn_winograd_batch;
 
 /* A row of tiles in its phase, along rows and columns. A later phase may have fewer outputs than there are tiles. */
@@ -57,6 +58,7 @@ double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd 
 /* Operations of products and transforms. */
 int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_cut *cut);
 
+/* `row` is that of an image. */
 prn_winograd_place prn_winograd_place_of(const prn_window *window, const prn_winograd_cut *cut, int64_t row);
 prn_winograd_batch prn_winograd_batch_at(const prn_winograd_cut *cut, int64_t index);
 /* The first output block of a group: blocks are dealt to as few groups as there can be, evenly. */

@@ -154,7 +154,8 @@ static void check_cut(const prn_conv *conv, const prn_winograd_cut *cut)
     const int64_t of_image = cut->tile_rows * cut->tile_columns, batches = cut->tasks / cut->tasks_of_batch;
     char *seen = calloc((size_t)(conv->batch * of_image), 1);
     assert_non_null(seen);
-    assert_int_equal(batches, conv->batch * cut->batches_down * cut->batches_across);
+    assert_int_equal(cut->rows_in_all, conv->batch * cut->tile_rows);
+    assert_int_equal(batches, cut->batches_down * cut->batches_across);
     assert_true(cut->tasks_of_batch >= 1 && cut->tasks_of_batch <= cut->groups);
     for (int64_t i = 0; i < batches; i++) {
         const prn_winograd_batch b = prn_winograd_batch_at(cut, i);
@@ -162,7 +163,7 @@ static void check_cut(const prn_conv *conv, const prn_winograd_cut *cut)
         assert_int_equal(b.tiles, (b.row_end - b.row) * (b.column_end - b.column));
         for (int64_t row = b.row; row < b.row_end; row++)
             for (int64_t column = b.column; column < b.column_end; column++)
-                assert_int_equal(seen[b.image * of_image + row * cut->tile_columns + column]++, 0);
+                assert_int_equal(seen[row * cut->tile_columns + column]++, 0);
     }
     assert_null(memchr(seen, 0, (size_t)(conv->batch * of_image)));
     free(seen);
@@ -174,7 +175,8 @@ static void batches_fill_the_images(void **state)
     (void)state;
     static const int64_t shapes[][5] = {{1, 64, 56, 56, 64},   {1, 128, 28, 28, 128}, {1, 256, 14, 14, 256},
                                         {1, 512, 7, 7, 512},   {1, 256, 56, 56, 256}, {3, 32, 9, 7, 16},
-                                        {1, 512, 3, 1000, 16}, {1, 64, 1, 1, 64},     {2, 2048, 30, 31, 48}};
+                                        {1, 512, 3, 1000, 16}, {1, 64, 1, 1, 64},     {2, 2048, 30, 31, 48}, {5, 512, 7, 7, 512},
+                                        {33, 64, 4, 4, 32}};
     for (size_t w = 0; w < 2; w++) {
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             const prn_conv conv = conv_of(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], shapes[i][4]);
