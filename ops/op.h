@@ -116,6 +116,8 @@ typedef struct prn_host {
     /* Whether another node reads constant input `input` too, beside a first input of other extents: its kernel may want another packed
      * form. NULL: nobody does. */
     bool (*serves_other_extents)(const prony_context *context, size_t input);
+    /* Bytes of all weights of the model, or of the subgraph that the node is in; 0: they are not known. NULL: never. */
+    uint64_t (*weight_bytes)(const prony_context *context);
     /* Infers a subgraph for inputs of the given types; fills type and shape of `outputs` (dtype PRONY_UNDEFINED, rank -1: open
      * until it runs), and data where an output is constant. At bind time each call with other types than before binds anew
      * (types from the last call are what runs); at run time it says what was bound. */

@@ -20,6 +20,7 @@ static prony_status add_weight(prn_binder *b, prn_value_def *value)
                                                .bytes = prn_value_bytes(&value->info),
                                                .dtype = value->info.dtype,
                                                .rank = value->info.shape.rank};
+    p->weight_bytes += p->weights[p->weight_count].bytes;
     value->weight = (uint32_t)p->weight_count++;
     return PRONY_OK;
 }

@@ -152,6 +152,7 @@ struct prn_program {
     size_t layer_count, layer_capacity;
     prn_weight *weights;
     size_t weight_count, weight_capacity;
+    uint64_t weight_bytes; /* of all of them */
     uint32_t *inputs; /* explicit graph inputs, then captured values */
     size_t input_count;
     uint32_t *outputs;

@@ -110,13 +110,6 @@ static void cool(const bench *b)
     (void)seen;
 }
 
-static uint64_t weight_bytes(const prn_program *program)
-{
-    uint64_t sum = 0;
-    for (size_t w = 0; w < program->weight_count; w++) sum += program->weights[w].bytes;
-    return sum;
-}
-
 /* ---- trials ---- */
 
 /* The context as the plan would have it, but for the bytes. */
@@ -326,7 +319,7 @@ static prony_status measure(bench *b, const prn_kernel *const *kernels, prn_tune
     for (size_t k = 0; k < b->count; k++) PRN_TRY(count_reorders(b, &b->trials[k], error));
     PRN_TRY(take_blocks(b, error));
     PRN_TRY(hold_constants(b, error));
-    if (weight_bytes(b->plan->program) > SMALL_MODEL_BYTES) b->sweep = prn_calloc((size_t)threads, SWEEP_BYTES);
+    if (b->plan->program->weight_bytes > SMALL_MODEL_BYTES) b->sweep = prn_calloc((size_t)threads, SWEEP_BYTES);
     PRN_TRY(warm_up(b, slow, first, error));
     PRN_TRY(take_rounds(b, slow, error));
     row->kernel = kernels[prn_tune_choose(b->times, PRN_TUNE_MOST_ROUNDS, b->rounds, b->count)]->name;

@@ -120,6 +120,12 @@ static bool serves_other_extents(const prony_context *context, size_t input)
     return false;
 }
 
+static uint64_t weight_bytes(const prony_context *context)
+{
+    const prn_site *site = context->host_data;
+    return site && site->program ? site->program->weight_bytes : 0;
+}
+
 /* ---- subgraphs: binding ---- */
 
 static bool same_type(const prony_value *a, const prony_value *b)
@@ -423,6 +429,7 @@ static void image_drop(prn_pixels *image)
 
 const prn_host prn_engine_host = {.packed = host_packed,
                                   .serves_other_extents = serves_other_extents,
+                                  .weight_bytes = weight_bytes,
                                   .subgraph_infer = subgraph_infer,
                                   .subgraph_cost = subgraph_cost,
                                   .subgraph_run = subgraph_run,

@@ -51,8 +51,11 @@ static bool adds(const prn_post_ops *post_ops)
 static bool find_cut(const prony_context *context, const prn_conv *conv, prn_winograd_cut *cut)
 {
     const prn_host *host = context->host;
-    const bool in_run = host && host->serves_other_extents && host->serves_other_extents(context, 1) && prn_conv_direct_usable(context);
-    return prn_winograd_cut_best(conv, simd(), in_run, cut);
+    const bool direct = host && prn_conv_direct_usable(context);
+    const bool shared = direct && host->serves_other_extents && host->serves_other_extents(context, 1);
+    const uint64_t weights = direct && host->weight_bytes ? host->weight_bytes(context) : 0;
+    const prn_winograd_filters filters = shared ? PRN_WINOGRAD_IN_RUN : weights ? PRN_WINOGRAD_EITHER : PRN_WINOGRAD_KEPT;
+    return prn_winograd_cut_best(conv, simd(), filters, (double)(weights / sizeof(float)), cut);
 }
 
 bool prn_conv_winograd_usable(const prony_context *context)

@@ -47,11 +47,20 @@ extern const struct prn_winograd_tile {
     int64_t forward_flops, inverse_flops; /* of a tile of one channel */
 } prn_winograd_tiles[PRN_WINOGRAD_KINDS];
 
+/* Where filters that the second-level cache does not hold come from. */
+typedef enum prn_winograd_filters {
+    PRN_WINOGRAD_KEPT,   /* they are kept transformed */
+    PRN_WINOGRAD_IN_RUN, /* they are transformed in each run */
+    PRN_WINOGRAD_EITHER  /* in each run, if they would be a good part of the model's weights and that costs little */
+} prn_winograd_filters;
+
 /* With tiles of `kind`. `in_run`: filters that the second-level cache does not hold are transformed in each run. */
 void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_kind kind, bool in_run,
                          prn_winograd_cut *out);
-/* With those that take the least time of the ones that are exact enough. false: there are none. */
-bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, bool in_run, prn_winograd_cut *out);
+/* With those that take the least time of the ones that are exact enough. `weights`: floats of all the model's; of use for
+ * PRN_WINOGRAD_EITHER. false: there are none. */
+bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_filters filters, double weights,
+                           prn_winograd_cut *out);
 /* What the direct kernel takes, roughly, in the same cycles. */
 double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd *simd);
 

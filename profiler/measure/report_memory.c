@@ -99,7 +99,7 @@ prony_status prn_report_fill_memory(prony_report *report, prony_model *model, co
     const prn_memory_plan_figures *figures = &plan->figures;
     prn_arena_figures dynamic;
     prn_arena_read(plan->arena, &dynamic);
-    for (uint32_t v = 0; v < plan->program->weight_count; v++) memory->weight_bytes += plan->program->weights[v].bytes;
+    memory->weight_bytes += plan->program->weight_bytes;
     memory->packed_weight_bytes = prn_shared_bytes(model->shared);
     memory->planned_bytes = figures->planned_bytes;
     memory->lower_bound_bytes = figures->lower_bound_bytes;

@@ -198,7 +198,7 @@ static void find_shape(found *f, const prony_operator_row *row)
     }
     if (prn_operator_fact(row, "packs_in_run")) add(f, "packing", "an operand is no constant: it is packed in every run");
     if (prn_operator_fact(row, "filters_in_run"))
-        add(f, "packing", "images of other sizes share its weights, which are kept once: filters are transformed in every run");
+        add(f, "packing", "its weights are kept small: filters are transformed in every run");
 }
 
 /* Bytes alone would take a good part of the time. */

@@ -7,7 +7,7 @@
  *   product_flops                                  executed for the products, where that is not 2 for each MAC
  *   bf16_products                                  of bfloat16, that each product of float32 is made of
  *   packs_in_run                                   1: an operand is brought into the kernel's form in every run
- *   filters_in_run                                 1: weights are transformed in every run, as they are kept in one form for several extents
+ *   filters_in_run                                 1: weights are transformed in every run, as several extents share them or their transforms would be much larger than all weights
  *   byte_products                                  1: its products are of 8-bit codes, in sums of 32 bits
  *   weight_bits, weight_bytes, weight_group        a constant operand is stored in so many bits each and bytes, scales included; depths
  *                                                  that share a scale, where that is not all

@@ -199,7 +199,7 @@ static void layers_of_networks_give_four_threads_work(void **state)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             const prn_conv conv = conv_of(1, shapes[i][0], shapes[i][1], shapes[i][1], shapes[i][2]);
             prn_winograd_cut cut;
-            assert_true(prn_winograd_cut_best(&conv, &widths[w], false, &cut));
+            assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_KEPT, 0.0, &cut));
             assert_true(cut.tasks >= 4 && cut.tasks % 2 == 0);
             assert_true(cut.cycles * 1.2 < prn_winograd_direct_cycles(&conv, &widths[w]));
         }
@@ -213,8 +213,30 @@ static void what_reads_more_than_it_saves_is_not_worth_it(void **state)
     (void)state;
     const prn_conv conv = conv_of(1, 512, 7, 7, 512);
     prn_winograd_cut cut;
-    assert_true(prn_winograd_cut_best(&conv, &widths[1], false, &cut));
+    assert_true(prn_winograd_cut_best(&conv, &widths[1], PRN_WINOGRAD_KEPT, 0.0, &cut));
     assert_int_equal(cut.cycles * 1.1 > prn_winograd_direct_cycles(&conv, &widths[1]), !prn_isa_has(PRN_HALVES_AVX512) && !prn_isa_has(PRN_QUICK_MEMORY));
+}
+
+/* Filters that would add much to a model's weights are transformed in each run where that is not much slower: never for a model whose
+ * weights are many times theirs, nor where a filter serves several batches of tiles. */
+static void large_filters_are_kept_beside_many_weights_alone(void **state)
+{
+    (void)state;
+    static const struct { int64_t batch, in, side, out; double share; bool in_run; } cases[] = {
+        {4, 512, 7, 512, 0.6, true}, {4, 512, 7, 512, 0.05, false}, {1, 64, 56, 64, 0.6, false}, {1, 512, 56, 512, 0.6, false}};
+    for (size_t w = 0; w < 2; w++) {
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            const prn_conv conv = conv_of(cases[i].batch, cases[i].in, cases[i].side, cases[i].side, cases[i].out);
+            prn_winograd_cut kept, cut, alone;
+            assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_KEPT, 0.0, &kept));
+            assert_int_equal(kept.u_point, 0);
+            const double added = (double)((kept.points - 9) * cases[i].in * cases[i].out);
+            assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_EITHER, added / cases[i].share, &cut));
+            assert_int_equal(cut.u_point > 0, cases[i].in_run);
+            assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_IN_RUN, 0.0, &alone));
+            if (cut.u_point) assert_int_equal(cut.kind, alone.kind);
+        }
+    }
 }
 
 /* Fewer products than the model's, by what the tiles save. */
@@ -371,7 +393,7 @@ static void check_contract(const shape *s, data_kind kind, bool in_run, bool *pa
     const prn_conv conv = conv_of(1, s->in, s->height, s->width, s->out);
     prn_winograd_cut cut;
     for (size_t w = 0; w < 2; w++) {
-        assert_true(prn_winograd_cut_best(&conv, &widths[w], in_run, &cut));
+        assert_true(prn_winograd_cut_best(&conv, &widths[w], in_run ? PRN_WINOGRAD_IN_RUN : PRN_WINOGRAD_KEPT, 0.0, &cut));
         assert_int_equal(cut.kind, s->kind);
         if (in_run) assert_true(cut.u_point > 0);
     }
@@ -437,7 +459,8 @@ int main(void)
                                        cmocka_unit_test(batches_fill_the_images),
                                        cmocka_unit_test(layers_of_networks_give_four_threads_work),
                                        cmocka_unit_test(what_reads_more_than_it_saves_is_not_worth_it),
-                                       cmocka_unit_test(executed_products_are_counted),
+                                       cmocka_unit_test(large_filters_are_kept_beside_many_weights_alone),
+        cmocka_unit_test(executed_products_are_counted),
                                        cmocka_unit_test(errors_are_no_larger_than_the_plain_sums),
                                        cmocka_unit_test(so_are_those_of_filters_that_a_run_transforms)};
     return cmocka_run_group_tests(tests, NULL, NULL);
