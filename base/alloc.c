@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
@@ -193,6 +194,18 @@ void *prn_alloc_aligned(size_t alignment, size_t bytes)
 void prn_free_aligned(void *block)
 {
     prn_free(block);
+}
+
+void prn_bytes_forget(void *bytes, size_t count)
+{
+#ifdef MADV_DONTNEED
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)bytes + page - 1) & ~(page - 1);
+    const uintptr_t end = ((uintptr_t)bytes + count) & ~(page - 1);
+    if (first < end) (void)madvise((void *)first, end - first, MADV_DONTNEED);
+#else
+    (void)bytes;
+    (void)count;
+#endif
 }
 
 void *prn_no_bytes(void)

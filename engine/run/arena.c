@@ -28,6 +28,7 @@
 
 #define ALIGNMENT 64
 #define SMALLEST_CHUNK ((uint64_t)256 << 10)
+#define TRIMMED_BYTES ((uint64_t)1 << 20) /* less is not worth a call */
 #define ADDRESS_SPACE_BYTES (UINT64_C(1) << 47) /* of a process, at most */
 
 typedef struct block block;
@@ -354,6 +355,12 @@ void prn_arena_note(prn_arena *arena, const void *payload, uint64_t filled)
 {
     block *b = block_of(arena, payload);
     if (b) b->filled = filled;
+}
+
+void prn_arena_trim(prn_arena *arena)
+{
+    for (block *b = arena->largest; b && b->bytes >= TRIMMED_BYTES && !arena->fill_dead; b = b->smaller)
+        prn_bytes_forget(b + 1, (size_t)(b->bytes - sizeof *b));
 }
 
 void prn_arena_run_begin(prn_arena *arena)

@@ -61,6 +61,8 @@ uint32_t prn_arena_holders(const prn_arena *arena, const void *block);
 /* Bytes asked for a block, and what its holders noted of it (0 at first); 0 where none starts. */
 uint64_t prn_arena_room(const prn_arena *arena, const void *block, uint64_t *filled);
 void prn_arena_note(prn_arena *arena, const void *block, uint64_t filled);
+/* Pages of large free blocks go back to the system until they are taken again. */
+void prn_arena_trim(prn_arena *arena);
 void prn_arena_run_begin(prn_arena *arena);
 /* Releases what is still live (there should be nothing) and returns how many bytes that was. */
 uint64_t prn_arena_run_end(prn_arena *arena);

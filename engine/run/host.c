@@ -25,6 +25,8 @@ static prony_status no_child(const prony_context *context)
 
 /* ---- packed weights ---- */
 
+enum { LARGE_BYTES = 8 << 20 }; /* of a weight */
+
 typedef struct pack_call {
     const prony_context *context;
     const prony_value *constant; /* that is packed; NULL: not one of the step's inputs */
@@ -39,11 +41,21 @@ static prony_status build_packed(void *argument, void *data)
     return call->build(call->context, call->argument, data);
 }
 
+/* While a run packs a large weight, the plain one is in memory beside it. */
+static void make_room(prn_arena *arena, size_t bytes)
+{
+    if (!arena || bytes < LARGE_BYTES) return;
+    prn_arena_lock(arena);
+    prn_arena_trim(arena);
+    prn_arena_unlock(arena);
+}
+
 /* Once packed, a weight is not read from its file again unless somebody else needs it. */
 static prony_status build_shared(void *argument, void *data)
 {
     pack_call *call = argument;
     const prn_site *site = call->context->host_data;
+    if (call->constant && site->plan) make_room(site->plan->arena, prn_value_bytes(call->constant));
     prony_status status = build_packed(argument, data);
     call->built = true;
     if (call->constant && prn_value_bytes(call->constant) >= PRN_DEFER_BYTES)

@@ -173,6 +173,30 @@ static void test_growth_is_kept(void **state)
     prn_arena_release(arena);
 }
 
+/* Live blocks keep their bytes, free ones give up their pages (which read as zeros then) and can be taken again. */
+static void test_trimming(void **state)
+{
+    (void)state;
+    enum { LARGE = 4 << 20 };
+    prn_arena *arena = create(64, false);
+    uint8_t *large = take(arena, LARGE, 0, 0), *kept = take(arena, 1000, 1, 0);
+    memset(large, 0xab, LARGE);
+    memset(kept, 0xcd, 1000);
+    prn_arena_give(arena, large, 0);
+    const prn_arena_figures before = figures_of(arena);
+    prn_arena_trim(arena);
+    const prn_arena_figures after = figures_of(arena);
+    assert_memory_equal(&before, &after, sizeof before);
+    uint8_t *again = take(arena, LARGE, 2, 0);
+    assert_ptr_equal(again, large);
+    assert_int_equal(again[LARGE / 2], 0);
+    memset(again, 0xef, LARGE);
+    for (int i = 0; i < 1000; i++) assert_int_equal(kept[i], 0xcd);
+    prn_arena_give(arena, again, 0);
+    prn_arena_give(arena, kept, 0);
+    prn_arena_release(arena);
+}
+
 static void test_forgotten_blocks(void **state)
 {
     (void)state;
@@ -322,7 +346,7 @@ int main(void)
         cmocka_unit_test(test_coalescing),
         cmocka_unit_test(test_best_fit),
         cmocka_unit_test(test_growth_is_kept),
-        cmocka_unit_test(test_forgotten_blocks),
+        cmocka_unit_test(test_trimming), cmocka_unit_test(test_forgotten_blocks),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_allocation_failures),
