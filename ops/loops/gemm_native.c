@@ -31,7 +31,8 @@ enum {
     SPLIT_TASK_MACS = 6000000, /* of a product by parts: the same for blocks that should be wide */
     SPLIT_LEAST_COLUMNS = 128,
     SPACE_LEAST_ROWS = 96, /* of fewer, parts and sums stay in the cache on the stack as well */
-    SET_FLOATS = 1024,     /* lines as far apart share a set of the first-level cache */
+    SET_FLOATS = 1024,     /* lines as far apart share a set of the first-level cache, */
+    SET_LINES = 8,         /* which has room for so many */
     APART_FLOATS = 16,     /* a line: rows as much longer do not */
     APART_ROWS = 1024,     /* of A, copied at a time */
     APART_LEAST_COLUMNS = 256, /* for which copying A is little */
@@ -328,7 +329,7 @@ static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *b
  * second: where rows lie whole pages apart, each line is fetched again for each element. */
 static bool rows_collide(const prn_gemm *gemm)
 {
-    return gemm->packed && gemm->a_col == 1 && gemm->a_row != 0 && gemm->a_row % SET_FLOATS == 0 && gemm->m > prn_gemm_isa()->tile_rows &&
+    return gemm->packed && gemm->a_col == 1 && gemm->a_row != 0 && gemm->a_row % SET_FLOATS == 0 && prn_gemm_isa()->tile_rows > SET_LINES && gemm->m > prn_gemm_isa()->tile_rows &&
            gemm->n >= APART_LEAST_COLUMNS && !gemm->a_halves && !prn_gemm_split_worth(gemm);
 }
 
