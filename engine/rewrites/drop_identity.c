@@ -100,14 +100,34 @@ static bool same_type(const prony_value *a, const prony_value *b)
            prn_shape_equal(&a->shape, &b->shape);
 }
 
-static prn_node_def *first_reader(const prn_rewriter *r, uint32_t n, uint32_t value)
+/* Whether it stands for arithmetic: such a node stays an operator whatever becomes of it, a view or a join may vanish. */
+static bool computes(const prn_rewriter *r, const prn_node_def *node)
 {
-    for (size_t k = n + 1; k < r->program->node_count; k++) {
-        prn_node_def *node = r->program->nodes[k];
-        for (uint32_t i = 0; i < node->input_count && !node->dead && !node->dynamic; i++)
-            if (node->inputs[i] == value) return node;
+    for (uint32_t l = 0; l < node->layer_count; l++) {
+        const prn_kept_cost *cost = &r->program->layers[node->layers[l]].cost;
+        if (cost->macs || cost->flops || cost->int_ops) return true;
+    }
+    return false;
+}
+
+/* A node that reads the value; `computing`: one that computes. NULL: there is none. */
+static prn_node_def *reader_of(const prn_rewriter *r, uint32_t value, bool computing)
+{
+    for (const prn_use *use = r->program->values[value]->places; use; use = use->next) {
+        prn_node_def *node = use->node;
+        if (!node || node->dead || node->dynamic || use->child != PRN_NO_CHILD || use->index >= node->input_count) continue;
+        if (node->inputs[use->index] == value && (!computing || computes(r, node))) return node;
     }
     return NULL;
+}
+
+/* Who stands for it: what it counts is to be somebody's who counts as well. */
+static prn_node_def *heir_of(const prn_rewriter *r, const prn_node_def *node, uint32_t from, uint32_t to)
+{
+    prn_node_def *before = prn_rewrite_producer(r, from), *after = NULL;
+    if (computes(r, node) && (!before || !computes(r, before))) after = reader_of(r, to, true);
+    if (after || before) return after ? after : before;
+    return reader_of(r, to, false);
 }
 
 /* Nobody else can stand for it: as an Identity it is a view, of whatever stays as it is. */
@@ -148,8 +168,7 @@ prony_status prn_rewrite_drop_identity(prn_rewriter *r, uint32_t n)
     uint32_t from = node->inputs[input], to = node->outputs[0];
     if (!same_type(&p->values[from]->info, &p->values[to]->info)) return PRONY_OK;
     if (p->values[to]->output) return drop_before_output(r, n, from, to);
-    prn_node_def *heir = prn_rewrite_producer(r, from);
-    if (!heir) heir = first_reader(r, n, to);
+    prn_node_def *heir = heir_of(r, node, from, to);
     if (!heir) return become_identity(r, node, from);
     prn_rewrite_mark_removed(r, node);
     PRN_TRY(prn_rewrite_absorb(r, heir, node));

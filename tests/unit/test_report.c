@@ -80,6 +80,26 @@ static void test_totals(void **state)
     prn_pool_release(&r.pool);
 }
 
+/* What changes nothing and stands beside views alone is counted, and no operator's. */
+static void test_removed_layers_are_conserved(void **state)
+{
+    (void)state;
+    prony_layer_row layers[2] = {{.name = "a", .cost = {.flops = 3}, .operator_index = 0},
+                                 {.name = "b", .cost = {.int_ops = 2}, .operator_index = PRONY_NO_INDEX, .removed = true}};
+    prony_operator_row operators[1] = {{.name = "a", .cost = {.flops = 3}}};
+    prony_report r = {.layers = layers, .layer_count = 2, .operators = operators, .operator_count = 1};
+    assert_int_equal(prn_report_fill_totals(&r, NULL), PRONY_OK);
+    assert_true(r.conserved);
+    assert_int_equal(r.totals.cost.int_ops, 2);
+    layers[1].removed = false;
+    assert_int_equal(prn_report_fill_totals(&r, NULL), PRONY_OK);
+    assert_false(r.conserved);
+    layers[1].removed = true;
+    layers[1].operator_index = 0;
+    assert_int_equal(prn_report_fill_totals(&r, NULL), PRONY_OK);
+    assert_false(r.conserved);
+}
+
 static const prn_module_row *module_of(const prony_report *r, const char *path)
 {
     for (size_t i = 0; i < r->module_count; i++)
@@ -184,7 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_attribution_by_hand),
-        cmocka_unit_test(test_totals),
+        cmocka_unit_test(test_totals), cmocka_unit_test(test_removed_layers_are_conserved),
         cmocka_unit_test(test_modules),
         cmocka_unit_test(test_odd_names),
         cmocka_unit_test(test_many_modules),

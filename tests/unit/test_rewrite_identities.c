@@ -48,6 +48,16 @@ static void drop_identities(void **state)
     rc_output(m, "y");
     rc_expect(m, "Slice");
 
+    m = rc_begin(); /* between views, and before a join, whoever computes stands for it */
+    rc_scalar(m, "one", 1.0f);
+    mb_node(m, "Concat", "x x", "v0", "axis=1");
+    mb_node(m, "Mul", "v0 one", "v1", "");
+    mb_node(m, "Flatten", "v1", "v2", "");
+    mb_node(m, "Relu", "v1", "y", "");
+    rc_output(m, "v2");
+    rc_output(m, "y");
+    rc_expect(m, "Concat Flatten Relu");
+
     m = rc_begin(); /* -0 + 0 is 0 */
     rc_scalar(m, "zero", 0.0f);
     mb_node(m, "Add", "x zero", "s", "");
