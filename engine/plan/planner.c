@@ -453,7 +453,10 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     planner p = {plan, error};
     prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
     if (status == PRONY_OK) status = build(&p);
-    if (!outer) prn_shared_settle(program->model->shared);
+    if (!outer) {
+        prn_shared_settle(program->model->shared);
+        prn_model_forget_all(program->model->file);
+    }
     if (status == PRONY_OK)
         *out = plan;
     else

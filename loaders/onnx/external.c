@@ -168,6 +168,11 @@ void prn_external_forget(const prn_external *list, const void *data, size_t byte
     if (list) prn_map_forget(&list->map, data, bytes);
 }
 
+void prn_external_forget_all(const prn_external *list)
+{
+    for (; list; list = list->next) prn_map_forget(&list->map, list->map.data, list->map.size);
+}
+
 void prn_external_close(prn_external *list)
 {
     for (; list; list = list->next) prn_map_close(&list->map);

@@ -109,6 +109,8 @@ PRN_MUST_USE prony_status prn_model_unchanged(const prn_model_file *file, prony_
 /* Gives the memory back that holds these bytes of a mapped file; reading them again has them read from it again. Of any
  * other bytes it does nothing. */
 void prn_model_forget(const prn_model_file *file, const void *data, size_t bytes);
+/* The same of all its files. */
+void prn_model_forget_all(const prn_model_file *file);
 PRN_MUST_USE prony_status prn_model_parse(prn_model_file **out, const char *name, const void *data, size_t size,
                                           prony_error *error);
 /* SHA-256 of the file, which is read piece by piece: none of it stays in memory. */

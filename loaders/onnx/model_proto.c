@@ -306,7 +306,9 @@ prony_status prn_model_open(prn_model_file **out, const char *path, const char *
         return status;
     }
     prn_reader reader = {.path = path, .data_folder = data_folder};
-    return file_read(out, file, path, file->map.data, file->map.size, &reader, error);
+    PRN_TRY(file_read(out, file, path, file->map.data, file->map.size, &reader, error));
+    prn_model_forget_all(file); /* between the names and shapes that were read, the system brought weights along */
+    return PRONY_OK;
 }
 
 prony_status prn_model_parse(prn_model_file **out, const char *name, const void *data, size_t size, prony_error *error)
@@ -331,6 +333,13 @@ void prn_model_forget(const prn_model_file *file, const void *data, size_t bytes
         prn_map_forget(&file->map, data, bytes);
     else
         prn_external_forget(file->external, data, bytes);
+}
+
+void prn_model_forget_all(const prn_model_file *file)
+{
+    if (file->copied || !file->map.data) return;
+    prn_map_forget(&file->map, file->map.data, file->map.size);
+    prn_external_forget_all(file->external);
 }
 
 void prn_model_hash(const prn_model_file *file, char text[65])

@@ -53,6 +53,8 @@ PRN_MUST_USE prony_status prn_tensor_align(prn_reader *reader, prn_initializer *
 PRN_MUST_USE prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t bytes, prn_span *out);
 /* See prn_model_unchanged. */
 PRN_MUST_USE prony_status prn_external_unchanged(const prn_external *list, prony_error *error);
+/* See prn_model_forget_all. */
+void prn_external_forget_all(const prn_external *list);
 /* See prn_model_forget. */
 void prn_external_forget(const prn_external *list, const void *data, size_t bytes);
 void prn_external_close(prn_external *list);

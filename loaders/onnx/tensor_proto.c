@@ -1,7 +1,7 @@
 /* TensorProto -> prn_initializer. Nothing is allocated before the element count that the shape asks for was found in
  * the file, so a tensor takes at most a small multiple of the bytes that encode it. Raw data, external data and packed
- * typed data whose bytes are the little-endian elements are borrowed, and their pages are not touched; only bool data
- * is looked at, because a bool other than 0 or 1 would be undefined behaviour in everything that reads it. */
+ * typed data whose bytes are the little-endian elements are borrowed unless they are few, and their pages are not touched; only
+ * bool data is looked at, because a bool other than 0 or 1 would be undefined behaviour in everything that reads it. */
 #include "loaders/onnx/reader.h"
 
 #include "base/shape.h"
@@ -19,6 +19,7 @@ typedef struct encoding {
     int64_t low, high;
 } encoding;
 
+enum { SMALL_BYTES = 16 << 10 };
 enum { FLOAT_DATA = 4, INT32_DATA = 5, STRING_DATA = 6, INT64_DATA = 7, DOUBLE_DATA = 10, UINT64_DATA = 11 };
 
 static const encoding encodings[PRONY_DTYPE_COUNT] = {
@@ -221,6 +222,15 @@ static prony_status borrow(prn_reader *reader, prn_initializer *tensor, prn_span
     return PRONY_OK;
 }
 
+/* Of the model file itself. Few bytes of a mapped one are copied: where they are read, the system brings what lies around them into
+ * memory, up to megabytes. */
+static prony_status take(prn_reader *reader, prn_initializer *tensor, prn_span span)
+{
+    PRN_TRY(borrow(reader, tensor, span));
+    const bool mapped = reader->path && !reader->copy && tensor->value.data == (const void *)span.data;
+    return mapped && span.size < SMALL_BYTES ? copy_data(reader, tensor) : PRONY_OK;
+}
+
 /* The data of a tensor whose type, shape and size are known. */
 static prony_status read_data(prn_reader *reader, prn_wire wire, const tensor_head *head, prn_initializer *out)
 {
@@ -242,14 +252,14 @@ static prony_status read_data(prn_reader *reader, prn_wire wire, const tensor_he
             return prn_fail(error, PRONY_INVALID_MODEL, "raw_data has %zu bytes where type and shape need %llu",
                             head->raw.size, (unsigned long long)out->bytes);
         }
-        return borrow(reader, out, head->raw);
+        return take(reader, out, head->raw);
     }
     if (entries != out->bytes / how->width) {
         return prn_fail(error, PRONY_INVALID_MODEL, "%s has %zu entries where type and shape need %llu",
                         name_of(how->field), entries, (unsigned long long)(out->bytes / how->width));
     }
     bool plain = how->field == FLOAT_DATA || how->field == DOUBLE_DATA;
-    if (!entries || (plain && head->runs[how->field] == 1)) return borrow(reader, out, head->run[how->field]);
+    if (!entries || (plain && head->runs[how->field] == 1)) return take(reader, out, head->run[how->field]);
     out->value.data = PRN_NEW(reader, out->bytes, uint8_t);
     if (!out->value.data) return prn_no_memory(error);
     out->aligned = true;
