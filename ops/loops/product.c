@@ -240,6 +240,14 @@ prony_status prn_product_native_run_at(const prony_context *context, const prn_p
     return PRONY_OK;
 }
 
+void prn_product_native_run_unpacked(const prony_context *context, const prn_product *product)
+{
+    prn_gemm gemm = gemm_of(context, product);
+    const prn_gemm_batch batch = {product->items, item_offsets, product};
+    gemm.post = NULL;
+    prn_gemm_run(context->threads, &gemm, product->items == 1 ? NULL : &batch, NULL);
+}
+
 prn_product prn_product_placed(const prony_context *context)
 {
     prn_product product = ((const product_state *)context->state)->product;

@@ -52,6 +52,8 @@ prony_status prn_product_native_run(const prony_context *context);
 void prn_product_native_facts(const prony_context *context, prony_cost *facts);
 /* With bytes that are no inputs of the node: `product` is what was prepared, and says where they are. */
 prony_status prn_product_native_run_at(const prony_context *context, const prn_product *product);
+/* Of a node that is several products: nothing was prepared, its post-operations are left out. */
+void prn_product_native_run_unpacked(const prony_context *context, const prn_product *product);
 /* The native kernel with B, a constant, in fewer bits than float32 has, as context->precision wants (stored_weights.h);
  * it stays float32 where an element is not within their range. */
 bool prn_product_stored_usable(const prony_context *context, const prn_product *product);

@@ -2,18 +2,18 @@
  *
  * The equation becomes an index space: output axes first, then the summed ones, with one stride per operand and axis
  * (repeated letters add their strides up, an axis that an operand lacks or broadcasts has stride 0). Two-operand
- * contractions whose axes fall into rows, columns, inner and batch ones run as a batched matrix product; the reference
- * walks the whole space. A kernel's prepare reads the equation; its runs have what came of it. */
+ * contractions whose axes fall into rows, columns, inner and batch ones run as a batched matrix product, more operands as
+ * several (einsum_pairs.c); the reference walks the whole space. A kernel's prepare reads the equation; its runs have what came of it. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/product.h"
+#include "ops/math/einsum.h"
 #include "ops/loops/widen.h"
 
 #include <string.h>
 
-enum { MAX_OPERANDS = 8, MAX_AXES = 32, LETTERS = 52 };
+enum { MAX_OPERANDS = PRN_EINSUM_OPERANDS, MAX_AXES = PRN_EINSUM_AXES, LETTERS = 52 };
 /* Axis names: letters, then the ellipsis' dimensions counted from its last one. */
 enum { ELLIPSIS = LETTERS, MAX_LABELS = LETTERS + PRONY_MAX_RANK };
 
@@ -21,13 +21,7 @@ typedef struct einsum_params {
     const char *equation;
 } einsum_params;
 
-typedef struct space {
-    prony_dtype dtype;
-    int operands, axes, output_axes;
-    int64_t extent[MAX_AXES];
-    int64_t stride[MAX_OPERANDS][MAX_AXES];
-    int64_t output_stride[MAX_AXES];
-} space;
+typedef prn_einsum_space space;
 
 /* The labels of one term, expanded: an ellipsis stands for as many labels as the operand's rank leaves to it. */
 typedef struct term {
@@ -144,7 +138,7 @@ static prony_status parse_equation(const prony_context *context, equation *eq)
     return PRONY_OK;
 }
 
-static prony_status space_of(const prony_context *context, space *out)
+prony_status prn_einsum_space_of(const prony_context *context, prn_einsum_space *out)
 {
     equation eq;
     int axis_of[MAX_LABELS];
@@ -187,7 +181,7 @@ static prony_status infer(const prony_context *context)
         PRN_TRY(prn_check_type(context, i, i == 0 ? PRN_PRODUCT_TYPES : PRN_TYPE(context->inputs[0]->dtype)));
     }
     space s;
-    PRN_TRY(space_of(context, &s));
+    PRN_TRY(prn_einsum_space_of(context, &s));
     const prony_shape y = prn_shape_make(s.output_axes, s.extent);
     prn_set_output(context, 0, s.dtype, &y);
     return PRONY_OK;
@@ -196,7 +190,7 @@ static prony_status infer(const prony_context *context)
 static prony_status cost(const prony_context *context, prony_cost *out)
 {
     space s;
-    PRN_TRY(space_of(context, &s));
+    PRN_TRY(prn_einsum_space_of(context, &s));
     uint64_t volume = 1, outputs = 1;
     for (int axis = 0; axis < s.axes; axis++) {
         if (!prn_mul_u64(&volume, volume, (uint64_t)s.extent[axis]))
@@ -274,18 +268,23 @@ static bool product_of(const space *s, int a, int b, prn_product *out)
     return true;
 }
 
-/* Chooses which operand gives the rows. */
+bool prn_einsum_product(const prn_einsum_space *s, prn_product *out)
+{
+    prn_product other;
+    const bool first = product_of(s, 0, 1, out), second = product_of(s, 1, 0, &other);
+    if (!first && !second) return false;
+    if (!first || (second && other.n > out->n)) *out = other;
+    return true;
+}
+
 static bool describe(const prony_context *context, prn_product *out)
 {
     space s;
-    if (space_of(context, &s) != PRONY_OK || s.operands != 2) return false;
+    if (prn_einsum_space_of(context, &s) != PRONY_OK || s.operands != 2) return false;
     for (int axis = 0; axis < s.axes; axis++) {
         if (s.extent[axis] == 0) return false;
     }
-    prn_product other;
-    const bool first = product_of(&s, 0, 1, out), second = product_of(&s, 1, 0, &other);
-    if (!first && !second) return false;
-    if (!first || (second && other.n > out->n)) *out = other;
+    if (!prn_einsum_product(&s, out)) return false;
     prn_product_place(context, out);
     return true;
 }
@@ -308,14 +307,14 @@ static prony_status native_prepare(const prony_context *context, prn_prepared *o
 static bool copy_usable(const prony_context *context)
 {
     space s;
-    return space_of(context, &s) == PRONY_OK && s.operands == 1 && s.axes == s.output_axes;
+    return prn_einsum_space_of(context, &s) == PRONY_OK && s.operands == 1 && s.axes == s.output_axes;
 }
 
 static prony_status prepare_copy(const prony_context *context, prn_prepared *out)
 {
     space s;
     prn_copy copy = {0};
-    PRN_TRY(space_of(context, &s));
+    PRN_TRY(prn_einsum_space_of(context, &s));
     for (int axis = 0; axis < s.axes; axis++)
         prn_copy_axis(&copy, s.extent[axis], s.stride[0][axis], s.output_stride[axis]);
     return prn_prepared_keep(context, &copy, sizeof copy, out);
@@ -404,7 +403,7 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
 static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
 {
     space s;
-    PRN_TRY(space_of(context, &s));
+    PRN_TRY(prn_einsum_space_of(context, &s));
     return prn_prepared_keep(context, &s, sizeof s, out);
 }
 
@@ -433,6 +432,8 @@ PRN_WIDENED(half, &native)
 static const prn_kernel kernels[] = {
     {.name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .prepare = native_prepare, .run = prn_product_native_run, .release = prn_free},
+    {.name = "einsum_f32_pairs", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_einsum_pairs_usable,
+     .facts = prn_einsum_pairs_facts, .prepare = prn_einsum_pairs_prepare, .run = prn_einsum_pairs_run, .release = prn_free},
     PRN_WIDENED_ROW(half, "einsum_half_native"),
     {.name = "einsum_copy", .backend = "native", .types = PRN_PRODUCT_TYPES, .usable = copy_usable,
      .prepare = prepare_copy, .run = run_copy, .release = prn_free},
