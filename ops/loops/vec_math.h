@@ -380,6 +380,19 @@ VEC_INLINE vf v_tanh(vf x)
     return v_copysign(v_select_less(size, v_splat(0.625f), small, large), x);
 }
 
+/* 2^q of -126 <= q <= 127, any number of a NaN; what is left of q beside its integer is exact. */
+VEC_INLINE vf v_exp2_bounded(vf q)
+{
+    const vf magic = v_splat(12582912.0f), shifted = q + magic, r = q - (shifted - magic);
+    vf p = r * 0.000154780177f + 0.00134004317f;
+    p = p * r + 0.00961799453f;
+    p = p * r + 0.0555032722f;
+    p = p * r + 0.240226515f;
+    p = p * r + 0.693147207f;
+    p = p * r + 1.0f;
+    return (vf)((vu)p + ((vu)shifted << 23));
+}
+
 VEC_INLINE vf v_erf(vf x)
 {
     const vf size = v_abs(x), z = x * x;
@@ -390,16 +403,16 @@ VEC_INLINE vf v_erf(vf x)
     p = p * z + 0.128379151f;
     const vf small = p * size + size;
     const vf t = v_select(size > 4.0f, v_splat(4.0f), size);
-    vf q = t * 1.6435697e-06f - 4.61779127e-05f; /* log(1 - erf(t)) */
-    q = q * t + 0.000597743492f;
-    q = q * t - 0.00476357527f;
-    q = q * t + 0.0264310185f;
-    q = q * t - 0.11009448f;
-    q = q * t - 0.631814539f;
-    q = q * t - 1.13023758f;
-    q = q * t + 0.000320441526f;
-    const vf large = 1.0f - v_exp_bounded(q);
-    return v_copysign(v_select(size < 0.93f, small, large), x);
+    vf q = t * 1.45660772e-06f - 5.12314364e-05f; /* log2(1 - erf(t)) */
+    q = q * t + 0.000752722553f;
+    q = q * t - 0.00644035777f;
+    q = q * t + 0.0371015333f;
+    q = q * t - 0.157308713f;
+    q = q * t - 0.91288203f;
+    q = q * t - 1.6299088f;
+    q = q * t + 0.000318721461f;
+    const vf large = 1.0f - v_exp2_bounded(q);
+    return v_copysign(v_select(size >= 0.93f, large, small), x); /* `large` is no NaN */
 }
 
 /* exp(x) + 1, infinity above 88.7. In one step, as half of exp(x) is what has an exponent; what underflows is nothing beside 1. */
@@ -434,27 +447,33 @@ VEC_INLINE vf v_elu(vf x, vf a)
     return v_select(x > 0.0f, x, a * v_expm1_negative(x));
 }
 
-/* x Phi(x), with Phi(-|x|) from a polynomial of its logarithm: one for all arguments, and no difference that cancels for negative ones. */
+/* x Phi(x) = max(x, 0) - |x| Phi(-|x|), with Phi(-|x|) from a polynomial of its logarithm: one for all arguments, and no difference that
+ * cancels for negative ones. */
 VEC_INLINE vf v_gelu_erf(vf x)
 {
-    const float far = 5.6f; /* the rest is below 6e-8 */
-    const vf size = v_abs(x), t = v_smaller(size, v_splat(far));
-    vf q = t * 8.4396601e-08f - 2.1542780e-06f; /* log(Phi(-t)) */
-    q = q * t + 2.1594135e-05f;
-    q = q * t - 8.7778905e-05f;
-    q = q * t - 2.1304995e-04f;
-    q = q * t + 5.06264400e-03f;
-    q = q * t - 3.65043428e-02f;
-    q = q * t - 3.18261961e-01f;
-    q = q * t - 7.97889428e-01f;
-    q = q * t - 6.93147106e-01f;
-    const vf tail = v_select(size > far, v_splat(0.0f), v_exp_bounded(q));
-    return x * v_select(x < 0.0f, tail, 1.0f - tail);
+    const float far = 5.6f; /* the rest is below 6e-8: 0, but of -infinity, which x Phi(x) makes NaN */
+    const vf size = v_abs(x), t = v_smaller(size, v_splat(far)), none = v_smaller(x, v_splat(0.0f)) * 0.0f;
+    vf q = t * -2.29547865e-08f + 7.01533679e-07f; /* log2(Phi(-t)) */
+    q = q * t - 9.21158062e-06f;
+    q = q * t + 6.58429781e-05f;
+    q = q * t - 0.000241892747f;
+    q = q * t - 8.0597245e-05f;
+    q = q * t + 0.00704773748f;
+    q = q * t - 0.052510757f;
+    q = q * t - 0.459197581f;
+    q = q * t - 1.15110707f;
+    q = q * t - 0.99999994f;
+    const vf tail = v_select(size > far, none, v_exp2_bounded(q));
+    return v_larger(x, v_splat(0.0f)) - t * tail;
 }
 
+/* x / (1 + exp(-2 u)), u = sqrt(2/pi) (x + 0.044715 x^3): what tanh(u) + 1 cancels to for negative x is one quotient here. */
 VEC_INLINE vf v_gelu_tanh(vf x)
 {
-    return 0.5f * x * (v_tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)) + 1.0f);
+    const float far = 126.0f; /* the rest is below 2^-118 */
+    const vf s = x * (x * x * -0.10294324f - 2.3022082f); /* -2 u / ln 2 */
+    const vf share = 1.0f / (1.0f + v_exp2_bounded(v_clamp(s, v_splat(-far), v_splat(far))));
+    return x * v_select(s > far, v_splat(0.0f), share);
 }
 
 /* Lane i holds what lane i + by held. */
