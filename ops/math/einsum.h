@@ -6,6 +6,10 @@
 
 enum { PRN_EINSUM_OPERANDS = 8, PRN_EINSUM_AXES = 32 };
 
+typedef struct prn_einsum_params {
+    const char *equation;
+} prn_einsum_params;
+
 /* The output's axes first, then the summed ones; a stride is 0 where an operand lacks the axis or broadcasts along it. */
 typedef struct prn_einsum_space {
     prony_dtype dtype;
@@ -15,6 +19,8 @@ typedef struct prn_einsum_space {
     int64_t output_stride[PRN_EINSUM_AXES];
 } prn_einsum_space;
 
+/* The error that says so of the equation. */
+prony_status prn_einsum_refuse(const prony_context *context, const char *what);
 /* Reads the node's equation; an error says what is wrong with it. */
 prony_status prn_einsum_space_of(const prony_context *context, prn_einsum_space *out);
 /* Operands 0 and 1 as a product, whichever of them gives the rows; no extent is 0. false: they are none. */
