@@ -13,8 +13,9 @@ static const prn_map_id maps[] = {
 void prn_post_ops_apply_vec(const prony_context *context, float *data, int64_t first, int64_t count)
 {
     const prn_post_ops *post_ops = context->post_ops;
+    if (!post_ops) return;
     const prn_vec_table *vec = prn_vec();
-    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+    for (size_t i = 0; i < post_ops->count; i++) {
         const prn_post_op *op = &post_ops->op[i];
         if (op->kind == PRN_POST_ADD) {
             const float *added = (const float *)context->inputs[op->input]->data + first;

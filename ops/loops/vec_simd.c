@@ -498,11 +498,36 @@ static void log_softmax(float *y, const float *x, int64_t n)
     }
 }
 
+/* Mean and variance of a row of at most `groups` times 16 elements, without loops: beginnings of several rows then go side by side.
+ * `groups` is a constant after inlining. */
+VEC_INLINE void short_mean_variance(double *mean, double *variance, const float *x, int64_t n, const int groups)
+{
+    vf sum[SUM_VECS] = {{0}}, square[SUM_VECS] = {{0}};
+    PRN_UNROLL
+    for (int k = 0; k < groups * SUM_VECS; k++)
+        if (n > k * VEC_LANES) sum[k % SUM_VECS] += v_load_part(x + k * VEC_LANES, n - k * VEC_LANES, 0.0f);
+    *mean = (double)v_sum_16(sum) / (double)n;
+    const float center = (float)*mean;
+    PRN_UNROLL
+    for (int k = 0; k < groups * SUM_VECS; k++) {
+        if (n <= k * VEC_LANES) break;
+        const vf off = v_load_part(x + k * VEC_LANES, n - k * VEC_LANES, center) - v_splat(center);
+        square[k % SUM_VECS] += off * off;
+    }
+    const double shift = *mean - (double)center, result = (double)v_sum_16(square) / (double)n - shift * shift;
+    *variance = result < 0.0 ? 0.0 : result;
+}
+
 static void layer_norm(float *y, const float *x, const float *scale, const float *shift, int64_t n, float epsilon,
                        float *mean, float *inverse_deviation)
 {
     double center, variance;
-    mean_variance(&center, &variance, x, n);
+    if (n <= SUM_LANES)
+        short_mean_variance(&center, &variance, x, n, 1);
+    else if (n < 4 * SUM_LANES)
+        short_mean_variance(&center, &variance, x, n, 4);
+    else
+        mean_variance(&center, &variance, x, n);
     const float inverse = (float)(1.0 / sqrt(variance + (double)epsilon));
     const vf vm = v_splat((float)center), vk = v_splat(inverse);
     EACH_RUN(begin, end, n)

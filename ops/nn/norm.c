@@ -110,7 +110,7 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
         vec->layer_norm(y, x, vectors ? floats(norm->scale) : NULL, vectors ? floats(norm->bias) : NULL, norm->length,
                         norm->epsilon, &mean, &inverse);
         if (!vectors && (norm->scale || norm->bias)) affine_runs(norm, y, first);
-        prn_post_ops_apply_vec(norm->context, y, first, norm->length);
+        if (norm->context->post_ops) prn_post_ops_apply_vec(norm->context, y, first, norm->length);
         if (norm->mean) ((float *)norm->mean->data)[row] = mean;
         if (norm->inverse) ((float *)norm->inverse->data)[row] = inverse;
     }
