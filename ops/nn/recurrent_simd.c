@@ -209,7 +209,8 @@ VEC_INLINE void tile(const prn_recurrent_step *s, int64_t row, int64_t block, co
         static void (*const tiles[])(const prn_recurrent_step *s, int64_t row, int64_t block) = {                      \
             NULL, tile_##name##_1, tile_##name##_2, tile_##name##_3, tile_##name##_4, tile_##name##_5,                 \
             tile_##name##_6};                                                                                          \
-        for (int64_t block = first; block < last; block++) {                                                           \
+        for (int64_t i = 0; i < last - first; i++) {                                                                   \
+            const int64_t block = s->backward ? last - 1 - i : first + i;                                              \
             if (s->rows == 1) all_##name##_1(s, block);                                                                \
             if (s->rows == 2) all_##name##_2(s, block);                                                                \
             for (int64_t row = 0; s->rows > 2 && row < s->rows; row += LIMIT(gates))                                   \

@@ -3,6 +3,7 @@
 #ifndef PRN_OPS_NN_RECURRENT_SIMD_H
 #define PRN_OPS_NN_RECURRENT_SIMD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Gates of one product with R, in the order of the packed form. */
@@ -29,6 +30,7 @@ typedef struct prn_recurrent_step {
     float *c;        /* LSTM: the cell state */
     float *z;        /* GRU without linear_before_reset */
     int64_t in_row, x_row, h_row, out_row, y_row, c_row, z_row;
+    bool backward; /* from the last block to the first */
 } prn_recurrent_step;
 
 typedef struct prn_recurrent_simd {

@@ -74,12 +74,15 @@ void prn_recurrent_pack(const prn_recurrent_job *job, int threads, int direction
 typedef struct fused_job {
     void (*run)(const prn_recurrent_step *step, int64_t first, int64_t last);
     prn_recurrent_step step;
-    int64_t blocks, piece; /* blocks of units, and of one task */
+    int64_t blocks, piece, tasks; /* blocks of units, and of one task */
+    bool alone;
 } fused_job;
 
+/* Several threads keep the pieces that they had. */
 static void run_piece(void *argument, int64_t task)
 {
     const fused_job *job = argument;
+    if (job->alone && job->step.backward) task = job->tasks - 1 - task;
     const int64_t end = (task + 1) * job->piece;
     job->run(&job->step, task * job->piece, end < job->blocks ? end : job->blocks);
 }
@@ -87,14 +90,17 @@ static void run_piece(void *argument, int64_t task)
 static void run_pieces(const prn_recurrent_job *job, int part, const prn_recurrent_step *step)
 {
     const int64_t columns = job->part[part + 1] - job->part[part], lanes = job->simd->lanes;
-    fused_job work = {job->simd->step[job->step[part]], *step, prn_ceil_div(step->hidden, lanes), 0};
+    fused_job work = {.run = job->simd->step[job->step[part]], .step = *step, .blocks = prn_ceil_div(step->hidden, lanes),
+                      .alone = job->threads <= 1};
     const int64_t macs = step->rows * columns * lanes; /* of a block */
     work.piece = macs < PIECE_MACS ? PIECE_MACS / macs : 1;
-    prn_parallel_tasks(job->threads, prn_ceil_div(work.blocks, work.piece), run_piece, &work);
+    work.tasks = prn_ceil_div(work.blocks, work.piece);
+    prn_parallel_tasks(job->threads, work.tasks, run_piece, &work);
 }
 
-/* Items [b0, b1), none of which has ended, from the state at `last` to the one at `next`. */
-static void fused_run(const prn_recurrent_job *job, int d, int64_t b0, int64_t b1, int64_t t, int64_t at,
+/* Items [b0, b1), none of which has ended, from the state at `last` to the one at `next`. Every other step goes backward through the
+ * weights, and so begins with those that the last one left in the nearest cache. */
+static void fused_run(const prn_recurrent_job *job, int d, int64_t b0, int64_t b1, int64_t t, int64_t at, bool odd,
                       const float *last, float *next)
 {
     const prn_recurrent *node = &job->node;
@@ -102,7 +108,7 @@ static void fused_run(const prn_recurrent_job *job, int d, int64_t b0, int64_t b
     const bool split = job->part[1] < job->part[PRN_RECURRENT_PARTS];
     prn_recurrent_step step = {.rows = b1 - b0, .hidden = hidden, .h = last + row * hidden, .h_row = hidden,
                                .y_row = node->y_row, .c_row = job->c_row, .z = job->gates + row * hidden,
-                               .z_row = hidden, .in_row = hidden, .out_row = hidden};
+                               .z_row = hidden, .in_row = hidden, .out_row = hidden, .backward = odd};
     step.x = projected(job, d, b0, at, &step.x_row);
     if (node->b && job->step[0] == PRN_STEP_GRU_LINEAR)
         step.rb = values(node->b) + (d * 2 + 1) * node->columns + 2 * hidden;
@@ -128,7 +134,7 @@ static void fused_step(const prn_recurrent_job *job, int d, int64_t b0, int64_t 
         end = b + 1;
         while (end < b1 && !ended && !has_ended(node, end, t)) end++;
         if (!ended) {
-            fused_run(job, d, b, end, t, at, last, next);
+            fused_run(job, d, b, end, t, at, odd, last, next);
             continue;
         }
         const int64_t row = (d * node->batch + b) * node->hidden;
