@@ -2,6 +2,7 @@
  * Every element becomes a 64-bit key whose order is that of the values (NaN above all, zeros alike), so that one loop
  * serves every type. Invariant: order is total, by key and then by position, hence results do not depend on how they
  * are found. */
+#include "base/integers.h"
 #include "base/stop.h"
 #include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
@@ -233,11 +234,33 @@ static void sink_mark(uint64_t *heap, int64_t count, int64_t at)
     heap[at] = moving;
 }
 
+enum { RANKED_MARKS = 64, RANK_STEP = 16 };
+
+/* Few marks in order: a mark's place is how many come before it. That takes the square of their number, but several at a time and no
+ * branch. */
+static void rank_marks(uint64_t *marks, int64_t count)
+{
+    int32_t key[RANKED_MARKS], position[RANKED_MARKS];
+    uint64_t sorted[RANKED_MARKS];
+    const int64_t end = prn_ceil_div(count, RANK_STEP) * RANK_STEP;
+    for (int64_t i = 0; i < end; i++) { /* those beyond come before none */
+        key[i] = i < count ? (int32_t)((uint32_t)(marks[i] >> 32) ^ UINT32_C(0x80000000)) : INT32_MAX;
+        position[i] = i < count ? (int32_t)((uint32_t)marks[i] ^ UINT32_C(0x80000000)) : INT32_MAX;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t own_key = key[i], own_position = position[i];
+        int32_t before = 0;
+        for (int64_t j = 0; j < end; j++) before += (key[j] < own_key) | ((key[j] == own_key) & (position[j] < own_position));
+        sorted[before] = marks[i];
+    }
+    memcpy(marks, sorted, (size_t)count * sizeof *marks);
+}
+
 /* The k smallest marks of a line in order; false: called off. */
 static bool collect_marks(const line *l, uint64_t *heap, int64_t k)
 {
     for (int64_t i = 0; i < k; i++) heap[i] = mark_of(l, i);
-    for (int64_t i = k / 2 - 1; i >= 0; i--) {
+    for (int64_t i = k < l->count || k > RANKED_MARKS ? k / 2 - 1 : -1; i >= 0; i--) {
         if (prn_stopped_at(i)) return false;
         sink_mark(heap, k, i);
     }
@@ -249,6 +272,10 @@ static bool collect_marks(const line *l, uint64_t *heap, int64_t k)
         if (mark >= heap[0]) continue;
         heap[0] = mark;
         sink_mark(heap, k, 0);
+    }
+    if (k <= RANKED_MARKS) {
+        rank_marks(heap, k);
+        return true;
     }
     for (int64_t i = k - 1; i > 0; i--) {
         const uint64_t last = heap[0];
