@@ -165,7 +165,8 @@ static void test_space_changes_no_bit(void **state)
         prn_gemm_run(1, &gemm, NULL, NULL);
         gemm.space_bytes = prn_gemm_space_bytes(2, &gemm, 1);
         if (prn_isa_has(PRN_HAS_AMX | PRN_HAS_AVX512)) assert_true(gemm.space_bytes > 0);
-        if (k == 1024) assert_true(gemm.space_bytes > 0);
+        /* A's rows share the caches' sets, which matters to tiles of more rows than a set has lines. */
+        if (k == 1024 && prn_gemm_isa()->tile_rows > 8) assert_true(gemm.space_bytes > 0);
         char *space = gemm.space_bytes ? prn_alloc_aligned(64, gemm.space_bytes) : NULL;
         gemm.space = space;
         gemm.c = again;
