@@ -19,7 +19,7 @@ char *prn_strndup(const char *text, size_t size);
 /* `alignment` is a power of two >= sizeof(void *); contents undefined; released by prn_free_aligned. */
 void *prn_alloc_aligned(size_t alignment, size_t bytes);
 void prn_free_aligned(void *block);
-/* Their whole pages go back to the system until they are written to again; what they hold is undefined afterwards. */
+/* Whole pages among these bytes go back to the system until they are written to again; what the bytes hold is undefined afterwards. */
 void prn_bytes_forget(void *bytes, size_t count);
 /* Where no bytes are, as a pointer with which arithmetic is defined, which a null pointer's is not (C17 6.5.6): 64-byte aligned,
  * belongs to nobody, may not be written. */
