@@ -1,8 +1,8 @@
-/* An Einsum of several operands as contractions of two at a time, and of two whose result no product lays out as the output wants it.
+/* An Einsum of several operands as contractions of two at a time, and of two whose axes no product walks as they lie.
  *
  * The pair that takes the fewest multiplications is contracted first; its result, in the scratch, takes the place of both. It keeps the
  * axes that the output or another operand has: those of both operands, then those of the first alone, then those of the second, so
- * that they are a product's items, rows and columns. Invariant: the order follows from the extents alone. */
+ * that they are a product's items, rows and columns. Where an operand's axes do not lie so, it is copied so first. Invariant: the order follows from the extents alone. */
 #include "ops/math/einsum.h"
 
 #include "base/integers.h"
@@ -25,7 +25,15 @@ typedef struct operand {
     int64_t stride[PRN_EINSUM_AXES];
 } operand;
 
+/* An operand copied into the scratch before its pair is contracted. */
+typedef struct layout {
+    prn_copy copy; /* rank 0: it is read where it is */
+    int input;
+    int64_t offset, to;
+} layout;
+
 typedef struct pair {
+    layout layout[2];
     prn_product product; /* without data */
     int input[2];        /* its A and B, as an operand has them */
     int64_t offset[2];
@@ -115,6 +123,48 @@ static bool contract_to_scratch(const prn_einsum_space *s, const operand *a, con
     return prn_einsum_product(&t, product);
 }
 
+static int64_t room_for(pairs *out, double floats)
+{
+    const int64_t at = out->floats;
+    out->floats += prn_ceil_div((int64_t)floats, LINE) * LINE;
+    return at;
+}
+
+static double elements(const prn_einsum_space *s, const operand *o)
+{
+    return multiplications(s, o, o);
+}
+
+/* Copies `o`, one of a pair, so that what follows each other in memory are the axes that both have and that are kept, its own of these, and
+ * the summed ones. false: too large. */
+static bool lay_out(const prn_einsum_space *s, const operand *partner, const operand *others, int count, operand *o, layout *layout, pairs *out)
+{
+    int order[PRN_EINSUM_AXES], axes = 0;
+    double floats = 1.0;
+    for (int kind = 0; kind < 3; kind++) {
+        for (int axis = 0; axis < s->axes; axis++) {
+            const bool own = has(s, o, axis), both = own && has(s, partner, axis), kept = is_kept(s, others, count, axis);
+            const bool summed = (own || has(s, partner, axis)) && !kept;
+            if (kind == 0 ? !(both && kept) : kind == 1 ? !(own && !both && kept) : !summed) continue;
+            floats *= (double)s->extent[axis];
+            order[axes++] = axis;
+        }
+    }
+    if (axes == 0 || axes > PRN_COPY_MAX_RANK || floats > LARGEST_RESULT) return false;
+    operand copied = {.input = -1, .offset = room_for(out, floats)};
+    int64_t stride = 1;
+    for (int i = axes - 1; i >= 0; i--) {
+        copied.stride[order[i]] = stride;
+        stride *= s->extent[order[i]];
+    }
+    layout->input = o->input;
+    layout->offset = o->offset;
+    layout->to = copied.offset;
+    for (int i = 0; i < axes; i++) prn_copy_axis(&layout->copy, s->extent[order[i]], o->stride[order[i]], copied.stride[order[i]]);
+    *o = copied;
+    return true;
+}
+
 /* Which two are next; the others are moved to the front. */
 static void choose(const prn_einsum_space *s, operand *left, int count, operand *a, operand *b)
 {
@@ -140,11 +190,14 @@ static bool add_pair(const prn_einsum_space *s, pairs *out, operand *left, int c
     pair *pair = &out->pair[out->count++];
     pair->to = -1;
     const bool last = count == 2, direct = last && contract_to_output(s, &a, &b, &pair->product);
+    operand *result = &left[count - 2];
+    const int smaller = elements(s, &b) < elements(s, &a);
+    for (int copies = 0; !direct && !contract_to_scratch(s, &a, &b, left, count - 2, &pair->product, result, &floats); copies++) {
+        const int which = copies == 0 ? smaller : !smaller;
+        if (copies == 2 || !lay_out(s, which ? &a : &b, left, count - 2, which ? &b : &a, &pair->layout[copies], out)) return false;
+    }
     if (!direct) {
-        operand *result = &left[count - 2];
-        if (!contract_to_scratch(s, &a, &b, left, count - 2, &pair->product, result, &floats)) return false;
-        pair->to = result->offset = out->floats;
-        out->floats += prn_ceil_div((int64_t)floats, LINE) * LINE;
+        pair->to = result->offset = room_for(out, floats);
         out->copied = last;
     }
     const operand *const operands[2] = {&a, &b};
@@ -224,6 +277,11 @@ prony_status prn_einsum_pairs_run(const prony_context *context)
     for (int i = 0; i < pairs->count; i++) {
         const pair *pair = &pairs->pair[i];
         prn_product p = pair->product;
+        for (int k = 0; k < 2; k++) {
+            const layout *l = &pair->layout[k];
+            const float *from = l->input < 0 ? scratch + l->offset : (const float *)context->inputs[l->input]->data;
+            if (l->copy.rank) prn_copy_native(context->threads, sizeof(float), &l->copy, from, scratch + l->to);
+        }
         p.a = pair->input[0] < 0 ? scratch + pair->offset[0] : context->inputs[pair->input[0]]->data;
         p.b = pair->input[1] < 0 ? scratch + pair->offset[1] : context->inputs[pair->input[1]]->data;
         p.c = pair->to < 0 ? context->outputs[0]->data : scratch + pair->to;

@@ -124,6 +124,33 @@ static prony_status parse_equation(const prony_context *context, equation *eq)
     return PRONY_OK;
 }
 
+/* Whether axis `a` is to be outside of `b`: the first operand that has one of them steps further along it. */
+static bool is_outer(const space *s, int a, int b)
+{
+    for (int i = 0; i < s->operands; i++)
+        if (s->stride[i][a] != s->stride[i][b]) return s->stride[i][a] > s->stride[i][b];
+    return false;
+}
+
+static void swap_axes(space *s, int a, int b)
+{
+    const int64_t extent = s->extent[a];
+    s->extent[a] = s->extent[b];
+    s->extent[b] = extent;
+    for (int i = 0; i < s->operands; i++) {
+        const int64_t stride = s->stride[i][a];
+        s->stride[i][a] = s->stride[i][b];
+        s->stride[i][b] = stride;
+    }
+}
+
+/* Summed axes as they lie in memory, so that those which follow each other there can be walked as one. */
+static void order_sums(space *s)
+{
+    for (int axis = s->output_axes + 1; axis < s->axes; axis++)
+        for (int at = axis; at > s->output_axes && is_outer(s, at, at - 1); at--) swap_axes(s, at, at - 1);
+}
+
 prony_status prn_einsum_space_of(const prony_context *context, prn_einsum_space *out)
 {
     equation eq;
@@ -156,6 +183,7 @@ prony_status prn_einsum_space_of(const prony_context *context, prn_einsum_space 
             if (in->shape.dim[d] == out->extent[axis]) out->stride[i][axis] += stride[d];
         }
     }
+    order_sums(out);
     return PRONY_OK;
 }
 

@@ -26,7 +26,7 @@ bool prn_conv_depthwise_usable(const prony_context *context)
 {
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
-    if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
+    if (conv.bias && !conv.bias->data) return false;
     if (conv.groups < 2 || conv.group_in != 1 || conv.group_out != 1 || conv.batch < 1) return false;
     return prn_direct_can_end(context, conv.out_channels);
 }
@@ -34,6 +34,7 @@ bool prn_conv_depthwise_usable(const prony_context *context)
 bool prn_conv_depthwise_worth(const prony_context *context)
 {
 #ifdef PRN_HAVE_DNNL
+    if (!context->inputs[1]->data) return true; /* weights that are made in the run: conv_f32_dnnl packs constants */
     return context->precision == PRONY_PRECISION_FP32_STRICT || prn_depthwise_rows()->lanes == 16 || prn_direct_ends_in_maps(context);
 #else
     (void)context;
@@ -51,36 +52,43 @@ void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, pr
 typedef struct depthwise_plan {
     prn_conv conv;
     prn_direct_end end;
-    const float *packed;
+    const float *packed; /* NULL: the weights are made in the run, and packed into its scratch */
     int64_t blocks, rows, pieces; /* of a task; tasks of a block */
     int64_t first, last;          /* outputs of a row whose windows have no column in the padding */
 } depthwise_plan;
 
+/* One block of channels. */
+static void pack_block(const prn_conv *conv, const float *weights, int64_t block, float *to)
+{
+    const int64_t lanes = prn_depthwise_rows()->lanes, taps = conv->kernel_volume, first = block * lanes;
+    for (int64_t t = 0; t < taps; t++)
+        for (int64_t c = first; c < first + lanes; c++) *to++ = c < conv->out_channels ? weights[c * taps + t] : 0.0f;
+}
+
 static prony_status build_weights(const prony_context *context, void *argument, void *packed)
 {
     (void)context;
-    const prn_conv *conv = argument;
-    const int64_t lanes = prn_depthwise_rows()->lanes, taps = conv->kernel_volume;
-    const float *weights = conv->weights->data;
-    float *to = packed;
-    for (int64_t first = 0; first < conv->out_channels && !prn_stopped(); first += lanes) {
-        for (int64_t t = 0; t < taps; t++) {
-            for (int64_t c = first; c < first + lanes; c++) *to++ = c < conv->out_channels ? weights[c * taps + t] : 0.0f;
-        }
-    }
+    const depthwise_plan *plan = argument;
+    const int64_t floats = prn_depthwise_rows()->lanes * plan->conv.kernel_volume;
+    for (int64_t block = 0; block < plan->blocks && !prn_stopped(); block++)
+        pack_block(&plan->conv, plan->conv.weights->data, block, (float *)packed + block * floats);
     return PRONY_OK;
 }
 
-static prony_status pack(const prony_context *context, depthwise_plan *plan)
+static prony_status pack(const prony_context *context, depthwise_plan *plan, prn_prepared *out)
 {
     char tag[96];
     const void *packed;
-    prn_conv *conv = &plan->conv;
+    const prn_conv *conv = &plan->conv;
     const int64_t lanes = prn_depthwise_rows()->lanes;
     snprintf(tag, sizeof tag, "conv depthwise %lld lanes: %lld x %lld", (long long)lanes, (long long)conv->out_channels,
              (long long)conv->kernel_volume);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * lanes * conv->kernel_volume);
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, conv, &packed));
+    if (!conv->weights->data) {
+        out->scratch_bytes = bytes;
+        return PRONY_OK;
+    }
+    PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
     plan->packed = packed;
     return PRONY_OK;
 }
@@ -109,7 +117,7 @@ prony_status prn_conv_depthwise_prepare(const prony_context *context, prn_prepar
     plan->rows = row_work > 0 && row_work < TASK_WORK ? (int64_t)(TASK_WORK / row_work) : 1;
     plan->pieces = prn_ceil_div(conv.window.out[0] * conv.window.out[1], plan->rows);
     find_inside(plan);
-    prony_status status = pack(context, plan);
+    prony_status status = pack(context, plan, out);
     if (status != PRONY_OK) {
         prn_free(plan);
         return status;
@@ -138,7 +146,7 @@ void prn_conv_depthwise_facts(const prony_context *context, prony_cost *facts)
 typedef struct job {
     const depthwise_plan *plan;
     const prony_context *context;
-    const float *x, *added;
+    const float *x, *added, *packed;
     float *y;
 } job;
 
@@ -189,7 +197,7 @@ static void run_task(void *argument, int64_t task)
                              .stride = window->stride[2],
                              .first = plan->first,
                              .last = plan->last,
-                             .weights = plan->packed + block * conv->kernel_volume * lanes,
+                             .weights = job->packed + block * conv->kernel_volume * lanes,
                              .bias = bias,
                              .columns = width,
                              .clamped = plan->end.clamped,
@@ -208,10 +216,22 @@ static void run_task(void *argument, int64_t task)
     prn_direct_finish(job->context, &plan->end, job->y, plane, 1, conv->out_spatial, begin * width, end * width);
 }
 
+static void pack_blocks(void *argument, int64_t begin, int64_t end)
+{
+    const job *job = argument;
+    const int64_t floats = prn_depthwise_rows()->lanes * job->plan->conv.kernel_volume;
+    for (int64_t block = begin; block < end; block++)
+        pack_block(&job->plan->conv, job->context->inputs[1]->data, block, (float *)job->context->scratch + block * floats);
+}
+
 prony_status prn_conv_depthwise_run(const prony_context *context)
 {
     const depthwise_plan *plan = context->state;
-    job job = {.plan = plan, .context = context, .x = context->inputs[0]->data, .y = context->outputs[0]->data};
+    job job = {.plan = plan, .context = context, .x = context->inputs[0]->data, .packed = plan->packed, .y = context->outputs[0]->data};
+    if (!plan->packed) {
+        job.packed = context->scratch;
+        prn_parallel_items(context->threads, plan->blocks, plan->conv.out_channels * plan->conv.kernel_volume, pack_blocks, &job);
+    }
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
     prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks * plan->pieces, run_task, &job);
     return PRONY_OK;
