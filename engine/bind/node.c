@@ -2,7 +2,11 @@
 #include "base/stack.h"
 #include "engine/bind/site.h"
 
-#define FEW_INPUTS 16 /* compared with one another */
+enum {
+    FEW_INPUTS = 16,    /* compared with one another */
+    FEW_VALUES = 16,    /* that a kernel run once may want in other layouts */
+    REORDERED_MACS = 32 /* multiply-adds for each element, from which on reordering it pays */
+};
 
 prony_context prn_node_context(const prn_program *program, const prn_node_def *node, prony_error *error)
 {
@@ -128,9 +132,97 @@ bool prn_node_makes_nothing(const prn_node_def *node, const prony_context *conte
     return true;
 }
 
+/* ---- a kernel that works on layouts of its own, between plain values */
+
+/* Whether the multiply-adds are worth reordering what is read and made. */
+static bool is_worth_reordering(const prn_node_def *node, const prony_context *context)
+{
+    prony_cost cost;
+    int64_t elements = 0;
+    if (prn_node_cost(node, context, &cost) != PRONY_OK) return false;
+    for (size_t i = 0; i < context->input_count; i++)
+        if (context->inputs[i] && !(i < 32 && context->constant_inputs >> i & 1)) elements += prony_shape_numel(&context->inputs[i]->shape);
+    for (size_t k = 0; k < context->output_count; k++)
+        if (context->outputs[k]) elements += prony_shape_numel(&context->outputs[k]->shape);
+    return elements > 0 && cost.macs / REORDERED_MACS >= (uint64_t)elements;
+}
+
+static const prn_kernel *kernel_once(const prn_node_def *node, const prony_context *context)
+{
+    const prn_kernel *plain = prn_node_kernel(node, context, true), *first = prn_node_kernel(node, context, false);
+    if (!first || first == plain || first->place || !first->layouts || context->input_count + context->output_count > FEW_VALUES) return plain;
+    return !plain || is_worth_reordering(node, context) ? first : plain;
+}
+
+static prony_status reorder(const prony_context *context, const prony_value *from, prony_value *to)
+{
+    static const prn_attr_list no_attributes = {NULL, 0};
+    const prony_node info = {.op_type = "Reorder", .name = "reorder", .domain = "prony", .opset = 1, .attributes = &no_attributes};
+    const prn_operator_binding binding = prn_registry_find(NULL, "prony", "Reorder", 1);
+    prony_context c = {.node = &info, .input_count = 1, .output_count = 1, .inputs = &from, .outputs = &to, .scratch = prn_no_bytes(),
+                       .threads = context->threads, .host = context->host, .host_data = context->host_data, .error = context->error};
+    const prn_kernel *kernel = binding.op ? prn_op_kernel(binding.op, &c, false, NULL) : NULL;
+    return kernel ? kernel->run(&c) : prony_fail(context, PRONY_INTERNAL, "no kernel reorders %s", prn_layout_name((prn_layout)from->layout));
+}
+
+/* `like` with memory of its own. */
+static prony_status take_form(const prony_context *context, const prony_value *like, prn_layout layout, prony_value *form)
+{
+    *form = *like;
+    form->layout = (uint8_t)layout;
+    form->data = prn_alloc_aligned(64, prn_layout_bytes(form));
+    if (form->data) return PRONY_OK;
+    const prony_status status = prn_no_memory(context->error);
+    prn_error_prefix(context->error, "working space");
+    return status;
+}
+
+/* `forms` has room for the inputs and then the outputs; those that it takes have data. */
+static prony_status run_on_forms(const prn_kernel *kernel, prony_context *context, const prn_layout *layouts, prony_value *forms,
+                                 const prony_value **inputs, prony_value **outputs)
+{
+    const size_t in_count = context->input_count;
+    for (size_t i = 0; i < in_count; i++) {
+        inputs[i] = context->inputs[i];
+        if (!inputs[i] || layouts[i] == PRN_PLAIN) continue;
+        PRN_TRY(take_form(context, inputs[i], layouts[i], &forms[i]));
+        PRN_TRY(reorder(context, inputs[i], &forms[i]));
+        inputs[i] = &forms[i];
+    }
+    for (size_t k = 0; k < context->output_count; k++) {
+        outputs[k] = context->outputs[k];
+        if (!outputs[k] || layouts[in_count + k] == PRN_PLAIN) continue;
+        PRN_TRY(take_form(context, outputs[k], layouts[in_count + k], &forms[in_count + k]));
+        outputs[k] = &forms[in_count + k];
+    }
+    prony_context inner = *context;
+    inner.inputs = inputs;
+    inner.outputs = outputs;
+    PRN_TRY(run_kernel(kernel, &inner));
+    for (size_t k = 0; k < context->output_count; k++)
+        if (outputs[k] != context->outputs[k]) PRN_TRY(reorder(context, outputs[k], context->outputs[k]));
+    return PRONY_OK;
+}
+
+static prony_status run_between_plain(const prn_kernel *kernel, prony_context *context)
+{
+    const size_t in_count = context->input_count, count = in_count + context->output_count;
+    prn_layout layouts[FEW_VALUES] = {PRN_PLAIN};
+    prony_value forms[FEW_VALUES] = {{0}}, *outputs[FEW_VALUES];
+    const prony_value *inputs[FEW_VALUES];
+    bool plain = true;
+    if (!kernel->layouts || count > FEW_VALUES) return run_kernel(kernel, context);
+    kernel->layouts(context, layouts, layouts + in_count);
+    for (size_t i = 0; i < count; i++) plain = plain && layouts[i] == PRN_PLAIN;
+    if (plain) return run_kernel(kernel, context);
+    const prony_status status = run_on_forms(kernel, context, layouts, forms, inputs, outputs);
+    for (size_t i = 0; i < count; i++) prn_free_aligned(forms[i].data);
+    return status;
+}
+
 prony_status prn_node_run_once(const prn_node_def *node, prony_context *context, const prn_kernel **chosen)
 {
-    const prn_kernel *kernel = chosen && *chosen ? *chosen : prn_node_kernel(node, context, true);
+    const prn_kernel *kernel = chosen && *chosen ? *chosen : kernel_once(node, context);
     if (chosen) *chosen = kernel;
     if (!kernel) return no_kernel(context);
     if (prn_node_makes_nothing(node, context)) return PRONY_OK;
@@ -139,7 +231,7 @@ prony_status prn_node_run_once(const prn_node_def *node, prony_context *context,
     if (outer) site = *outer;
     site.once = &once;
     context->host_data = &site;
-    prony_status status = run_kernel(kernel, context);
+    prony_status status = run_between_plain(kernel, context);
     context->host_data = outer;
     for (size_t i = 0; i < once.count; i++) prn_free_aligned(once.blocks[i]);
     prn_free(once.blocks);

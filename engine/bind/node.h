@@ -11,7 +11,7 @@ PRN_MUST_USE prony_status prn_node_cost(const prn_node_def *node, const prony_co
 
 /* First kernel that takes the types, is usable, and (plain_only) works on plain layouts, on the host. NULL: none. */
 const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only);
-/* Prepares, runs and releases a plain kernel once; outputs have data. Heap calls are fine here: bind time and dynamic
+/* Prepares, runs and releases a kernel once, reordering into and out of its layouts where the work is worth that; outputs have data. Heap calls are fine here: bind time and dynamic
  * steps. `context` arrives as from prn_node_context, with data in place. *chosen (which may be left out) is the kernel to take, and
  * the one that was taken where it is NULL. */
 PRN_MUST_USE prony_status prn_node_run_once(const prn_node_def *node, prony_context *context, const prn_kernel **chosen);
