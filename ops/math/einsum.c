@@ -7,6 +7,7 @@
 #include "ops/math/einsum.h"
 
 #include "base/alloc.h"
+#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
@@ -107,37 +108,54 @@ static prony_status run_copy(const prony_context *context)
 
 /* ---- reference */
 
-enum { MANY_TERMS = 64 };
+enum { LEAST_OUTPUTS = 256 /* of a task */ };
 
 typedef struct reference_job {
     const space *s;
     const prony_value *const *in;
     void *y;
+    int64_t columns; /* of a row of the output */
 } reference_job;
 
-/* The sum, of type P, for the output element at which the operands start. */
+/* Sums, of type P, of `count` output elements along the output's last axis, or of one of none; `start` is where the operands start. */
 #define SUM(P, DTYPE, name, storage, work, load, store)                                                                \
-    static void sum_##name(const reference_job *job, const int64_t *start, int64_t at)                                 \
+    static void sum_##name(const reference_job *job, const int64_t *start, int64_t at, int64_t count)                  \
     {                                                                                                                  \
         const space *s = job->s;                                                                                       \
-        int64_t index[MAX_AXES] = {0}, offset[MAX_OPERANDS];                                                           \
-        memcpy(offset, start, sizeof offset);                                                                          \
-        P sum = 0;                                                                                                     \
-        int64_t terms = 0;                                                                                             \
-        for (bool more = true; more;) {                                                                                \
-            if (prn_stopped_at(terms++)) return;                                                                       \
-            P product = (P)load(((const storage *)job->in[0]->data)[offset[0]]);                                       \
-            for (int i = 1; i < s->operands; i++) product *= (P)load(((const storage *)job->in[i]->data)[offset[i]]);  \
-            sum += product;                                                                                            \
-            more = advance(s, index, offset);                                                                          \
+        const int column = s->output_axes - 1, inner = s->axes > s->output_axes ? s->axes - 1 : -1;                    \
+        const int64_t terms = inner < 0 ? 1 : s->extent[inner];                                                        \
+        int64_t walked = 0;                                                                                            \
+        if (inner < 0 && s->operands == 2 && column >= 0) {                                                            \
+            const storage *a = (const storage *)job->in[0]->data + start[0], *b = (const storage *)job->in[1]->data + start[1]; \
+            const int64_t a_step = s->stride[0][column], b_step = s->stride[1][column];                                \
+            for (int64_t j = 0; j < count && !prn_stopped_at(j); j++)                                                  \
+                ((storage *)job->y)[at + j] = store((work)((P)load(a[j * a_step]) * (P)load(b[j * b_step])));          \
+            return;                                                                                                    \
         }                                                                                                              \
-        ((storage *)job->y)[at] = store((work)sum);                                                                    \
+        for (int64_t j = 0; j < count; j++) {                                                                          \
+            int64_t index[MAX_AXES] = {0}, offset[MAX_OPERANDS], step[MAX_OPERANDS];                                   \
+            for (int i = 0; i < s->operands; i++) {                                                                    \
+                offset[i] = start[i] + (column < 0 ? 0 : j * s->stride[i][column]);                                    \
+                step[i] = inner < 0 ? 0 : s->stride[i][inner];                                                         \
+            }                                                                                                          \
+            P sum = 0;                                                                                                 \
+            for (bool more = true; more; more = advance(s, index, offset)) {                                           \
+                for (int64_t k = 0; k < terms; k++) {                                                                  \
+                    if (prn_stopped_at(walked++)) return;                                                              \
+                    P product = (P)load(((const storage *)job->in[0]->data)[offset[0] + k * step[0]]);                 \
+                    for (int i = 1; i < s->operands; i++)                                                              \
+                        product *= (P)load(((const storage *)job->in[i]->data)[offset[i] + k * step[i]]);              \
+                    sum += product;                                                                                    \
+                }                                                                                                      \
+            }                                                                                                          \
+            ((storage *)job->y)[at + j] = store((work)sum);                                                            \
+        }                                                                                                              \
     }
 
-/* Next point of the summed axes; false after the last. */
+/* Next point of the summed axes but the last; false after the last. */
 static bool advance(const space *s, int64_t *index, int64_t *offset)
 {
-    for (int axis = s->axes - 1; axis >= s->output_axes; axis--) {
+    for (int axis = s->axes - 2; axis >= s->output_axes; axis--) {
         const int64_t steps = ++index[axis] < s->extent[axis] ? 1 : 1 - s->extent[axis];
         for (int i = 0; i < s->operands; i++) offset[i] += steps * s->stride[i][axis];
         if (steps == 1) return true;
@@ -149,7 +167,7 @@ static bool advance(const space *s, int64_t *index, int64_t *offset)
 PRN_FLOAT_TYPES(SUM, double)
 PRN_INTEGER_TYPES(SUM, uint64_t)
 
-static void (*sum_of(prony_dtype dtype))(const reference_job *, const int64_t *, int64_t)
+static void (*sum_of(prony_dtype dtype))(const reference_job *, const int64_t *, int64_t, int64_t)
 {
     switch (dtype) {
 #define SUM_CASE(P, DTYPE, name, storage, work, load, store)                                                           \
@@ -161,20 +179,18 @@ static void (*sum_of(prony_dtype dtype))(const reference_job *, const int64_t *,
     }
 }
 
-static void reference_range(void *argument, int64_t begin, int64_t end)
+static void reference_rows(void *argument, int64_t begin, int64_t end)
 {
     const reference_job *job = argument;
     const space *s = job->s;
-    void (*sum)(const reference_job *, const int64_t *, int64_t) = sum_of(s->dtype);
-    int64_t terms = 1;
-    for (int axis = s->output_axes; axis < s->axes && terms < MANY_TERMS; axis++) terms *= s->extent[axis];
-    for (int64_t at = begin; at < end && !(terms < MANY_TERMS ? prn_stopped_at(at) : prn_stopped()); at++) {
-        int64_t start[MAX_OPERANDS] = {0}, rest = at;
-        for (int axis = s->output_axes - 1; axis >= 0; axis--) {
+    const int column = s->output_axes - 1;
+    for (int64_t row = begin; row < end && !prn_stopped(); row++) {
+        int64_t start[MAX_OPERANDS] = {0}, rest = row;
+        for (int axis = column - 1; axis >= 0; axis--) {
             for (int i = 0; i < s->operands; i++) start[i] += rest % s->extent[axis] * s->stride[i][axis];
             rest /= s->extent[axis];
         }
-        sum(job, start, at);
+        sum_of(s->dtype)(job, start, row * job->columns, job->columns);
     }
 }
 
@@ -189,14 +205,14 @@ static prony_status run_reference(const prony_context *context)
 {
     const space *s = context->state;
     const prony_value *y = context->outputs[0];
-    const int64_t outputs = prony_shape_numel(&y->shape);
+    const int64_t outputs = prony_shape_numel(&y->shape), columns = s->output_axes ? s->extent[s->output_axes - 1] : 1;
     for (int axis = s->output_axes; axis < s->axes; axis++) {
         if (s->extent[axis] > 0) continue;
         prn_stop_clear(y->data, prn_value_bytes(y)); /* an empty sum */
         return PRONY_OK;
     }
-    reference_job job = {s, context->inputs, y->data};
-    prn_parallel_range(context->threads, outputs, 256, reference_range, &job);
+    reference_job job = {s, context->inputs, y->data, columns};
+    if (outputs > 0) prn_parallel_range(context->threads, outputs / columns, prn_ceil_div(LEAST_OUTPUTS, columns), reference_rows, &job);
     return PRONY_OK;
 }
 
