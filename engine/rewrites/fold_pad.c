@@ -9,12 +9,6 @@
 
 enum { MOST_PADS = 2 * PRONY_MAX_RANK };
 
-static bool is_string(const prn_node_def *node, const char *name, const char *wanted, bool absent)
-{
-    const prn_attr *attr = prn_attr_find(node->info.attributes, name);
-    return attr ? attr->type == PRN_ATTR_STRING && strcmp(attr->s.data, wanted) == 0 : absent;
-}
-
 /* What a Pad of zeros, along axes behind the second and nowhere negative, puts in front of and behind them: `pads` as Conv lists them. */
 static bool read_pad(const prn_rewriter *r, const prn_node_def *pad, int64_t *pads)
 {
@@ -23,7 +17,7 @@ static bool read_pad(const prn_rewriter *r, const prn_node_def *pad, int64_t *pa
     size_t count;
     double value = prn_node_float(pad, "value", 0.0);
     const uint32_t filler = prn_node_input(pad, 2);
-    if (!is_string(pad, "mode", "constant", true) || prn_node_input(pad, 3) != PRN_NO_VALUE || rank < 3) return false;
+    if (!prn_node_string_is(pad, "mode", "constant", true) || prn_node_input(pad, 3) != PRN_NO_VALUE || rank < 3) return false;
     if (filler != PRN_NO_VALUE && !prn_rewrite_scalar(r, filler, &value)) return false;
     if (value != 0.0 || !prn_rewrite_int_list(r, pad, pad->info.opset < 2 ? "paddings" : "pads", 1, all, MOST_PADS, &count)) return false;
     if (count != 2 * (size_t)rank) return false;
@@ -32,18 +26,6 @@ static bool read_pad(const prn_rewriter *r, const prn_node_def *pad, int64_t *pa
         if (all[i] < 0 || all[i] > INT32_MAX || (axis < 2 && all[i] != 0)) return false;
         if (axis >= 2) pads[i / rank * (rank - 2) + axis - 2] = all[i];
     }
-    return true;
-}
-
-/* The node's own padding, zeros where it says nothing; false: not known before it runs. */
-static bool read_own(const prn_node_def *node, size_t count, int64_t *own)
-{
-    const prn_attr *attr = prn_attr_find(node->info.attributes, "pads");
-    memset(own, 0, count * sizeof *own);
-    if (is_string(node, "auto_pad", "VALID", false)) return true;
-    if (!is_string(node, "auto_pad", "NOTSET", true)) return false;
-    if (attr && (attr->type != PRN_ATTR_INTS || attr->count != count)) return false;
-    if (attr) memcpy(own, attr->ints, count * sizeof *own);
     return true;
 }
 
@@ -98,7 +80,7 @@ prony_status prn_rewrite_fold_pad(prn_rewriter *r, uint32_t n)
     int64_t pads[MOST_PADS], own[MOST_PADS];
     if (!pad || !read_pad(r, pad, pads)) return PRONY_OK;
     const size_t axes = (size_t)r->program->values[pad->inputs[0]]->info.shape.rank - 2;
-    if (!read_own(node, 2 * axes, own)) return PRONY_OK;
+    if (!prn_node_pads(node, 2 * axes, own)) return PRONY_OK;
     for (size_t i = 0; i < 2 * axes; i++)
         if (__builtin_add_overflow(pads[i], own[i], &pads[i]) || pads[i] > INT32_MAX) return PRONY_OK;
     if (pool && (!counts_padding(node, own, 2 * axes) || !less_than_kernel(node, pads, axes))) return PRONY_OK;

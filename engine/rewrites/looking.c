@@ -162,6 +162,23 @@ bool prn_rewrite_int_list(const prn_rewriter *r, const prn_node_def *node, const
     return true;
 }
 
+bool prn_node_string_is(const prn_node_def *node, const char *name, const char *wanted, bool absent)
+{
+    const prn_attr *attr = prn_attr_find(node->info.attributes, name);
+    return attr ? attr->type == PRN_ATTR_STRING && strcmp(attr->s.data, wanted) == 0 : absent;
+}
+
+bool prn_node_pads(const prn_node_def *node, size_t count, int64_t *pads)
+{
+    const prn_attr *attr = prn_attr_find(node->info.attributes, "pads");
+    memset(pads, 0, count * sizeof *pads);
+    if (prn_node_string_is(node, "auto_pad", "VALID", false)) return true;
+    if (!prn_node_string_is(node, "auto_pad", "NOTSET", true)) return false;
+    if (attr && (attr->type != PRN_ATTR_INTS || attr->count != count)) return false;
+    if (attr) memcpy(pads, attr->ints, count * sizeof *pads);
+    return true;
+}
+
 void prn_rewrite_permutation(const prn_rewriter *r, const prn_node_def *node, int64_t *perm)
 {
     const prn_attr *attr = prn_attr_find(node->info.attributes, "perm");

@@ -53,6 +53,10 @@ double prn_node_float(const prn_node_def *node, const char *name, double absent)
  * or longer than `capacity`. */
 bool prn_rewrite_int_list(const prn_rewriter *r, const prn_node_def *node, const char *name, uint32_t input,
                           int64_t *out, size_t capacity, size_t *count);
+/* A Conv's or pool's `count` explicit pads, zeros where it says nothing; false: they follow from the input's extents. */
+bool prn_node_pads(const prn_node_def *node, size_t count, int64_t *pads);
+/* Whether the attribute is this text; `absent`: where it is not there. */
+bool prn_node_string_is(const prn_node_def *node, const char *name, const char *wanted, bool absent);
 /* Permutation of a Transpose node. */
 void prn_rewrite_permutation(const prn_rewriter *r, const prn_node_def *node, int64_t *perm);
 /* Bounds of a Clip node, infinite where it has none; false if they are computed at run time. */
@@ -143,6 +147,10 @@ bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contrac
 PRN_MUST_USE prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *contraction, const double *scale,
                                                const double *shift, bool *done);
 
+/* What a BatchNormalization for inference does to each channel: `channels` scales, and as many shifts behind them, for prn_free; NULL: it
+ * is something else. */
+PRN_MUST_USE prony_status prn_batch_norm_affine(const prn_rewriter *r, const prn_node_def *node, int64_t channels, double **out);
+
 /* ---- prony::Attention, made by one rewrite and widened by another ---- */
 
 typedef struct prn_attention {
@@ -183,6 +191,7 @@ prony_status prn_rewrite_fold_channel_norm_affine(prn_rewriter *r, uint32_t node
 prony_status prn_rewrite_match_attention(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_widen_attention(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_fold_batch_norm(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_merge_branches(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_fold_scale_shift(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_attach_activation(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_attach_residual(prn_rewriter *r, uint32_t node);

@@ -118,17 +118,25 @@ static void put_statistic(const prony_context *context, size_t output, int64_t i
     if (out) prn_put_f64(out->data, out->dtype, i, value);
 }
 
+/* How a training step goes over the elements of a channel. */
+typedef struct training {
+    const prony_context *context;
+    void (*measure)(const prony_context *context, int64_t channel, int64_t runs, double *mean, double *variance);
+    void (*scale)(const prony_context *context, int64_t run, double a, double b);
+} training;
+
 static void training_channels(void *argument, int64_t begin, int64_t end)
 {
-    const prony_context *context = argument;
+    const training *way = argument;
+    const prony_context *context = way->context;
     const double momentum = (double)((const batch_norm_params *)context->params)->momentum;
     const int64_t count = statistics(context), length = run_length(context);
     const int64_t runs = length ? prony_shape_numel(&context->inputs[0]->shape) / length : 0;
     for (int64_t channel = begin; channel < end; channel++) {
         double mean, variance, a, b;
-        measure(context, channel, runs, &mean, &variance);
+        way->measure(context, channel, runs, &mean, &variance);
         coefficients_for(context, channel, mean, variance, &a, &b);
-        for (int64_t run = channel; run < runs; run += count) scale_run(context, run, a, b);
+        for (int64_t run = channel; run < runs; run += count) way->scale(context, run, a, b);
         put_statistic(context, 1, channel, statistic(context, 3, channel) * momentum + mean * (1.0 - momentum));
         put_statistic(context, 2, channel, statistic(context, 4, channel) * momentum + variance * (1.0 - momentum));
         put_statistic(context, 3, channel, mean);
@@ -136,12 +144,18 @@ static void training_channels(void *argument, int64_t begin, int64_t end)
     }
 }
 
+static void train(training way)
+{
+    const int64_t bytes = 4 * (int64_t)prn_value_bytes(way.context->inputs[0]);
+    prn_parallel_items(way.context->threads, statistics(way.context), bytes, training_channels, &way);
+}
+
 static prony_status run_reference(const prony_context *context)
 {
     const prony_value *x = context->inputs[0];
     const int64_t length = run_length(context), bytes = 2 * (int64_t)prn_value_bytes(x);
     if (is_training(context)) {
-        prn_parallel_items(context->threads, statistics(context), 2 * bytes, training_channels, (void *)context);
+        train((training){context, measure, scale_run});
     } else if (length > 0) {
         prn_parallel_items(context->threads, prony_shape_numel(&x->shape) / length, bytes, reference_runs,
                            (void *)context);
@@ -230,6 +244,49 @@ static prony_status run_native(const prony_context *context)
     return PRONY_OK;
 }
 
+/* ---- float32, training: channels whose elements lie side by side */
+
+enum { LEAST_RUN = 16 };
+
+static bool usable_training(const prony_context *context)
+{
+    return is_training(context) && run_length(context) >= LEAST_RUN;
+}
+
+/* Each run's sum of squares is about its own mean, and joined to those before it (Chan, Golub, LeVeque 1979). */
+static void measure_f32(const prony_context *context, int64_t channel, int64_t runs, double *mean, double *variance)
+{
+    const float *x = context->inputs[0]->data;
+    const int64_t count = statistics(context), length = run_length(context);
+    double elements = 0.0, squares = 0.0;
+    *mean = 0.0;
+    for (int64_t run = channel; run < runs && !prn_stopped(); run += count) {
+        double run_mean, run_variance;
+        prn_vec()->mean_variance(&run_mean, &run_variance, x + run * length, length);
+        const double apart = run_mean - *mean, n = (double)length;
+        squares += run_variance * n + apart * apart * elements * n / (elements + n);
+        *mean += apart * n / (elements + n);
+        elements += n;
+    }
+    *variance = squares / elements;
+}
+
+static void scale_run_f32(const prony_context *context, int64_t run, double a, double b)
+{
+    const prony_value *x = context->inputs[0], *out = prn_output(context, 0);
+    const int64_t length = run_length(context);
+    if (!out) return;
+    const float *from = (const float *)x->data + run * length;
+    float *to = (float *)out->data + run * length;
+    for (int64_t i = 0; i < length && !prn_stopped_at(i); i++) to[i] = (float)((double)from[i] * a + b);
+}
+
+static prony_status run_training(const prony_context *context)
+{
+    train((training){context, measure_f32, scale_run_f32});
+    return PRONY_OK;
+}
+
 static bool usable_native(const prony_context *context)
 {
     return context->inputs[0]->shape.rank >= 2 && !per_element(context) && !is_training(context);
@@ -274,6 +331,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 static const prn_kernel kernels[] = {
     {.name = "batch_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
      .layouts = prn_same_layout, .prepare = prepare_native, .run = run_native, .inplace = 1},
+    {.name = "batch_norm_f32_training", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_training, .run = run_training, .inplace = 1},
     {.name = "batch_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
     {0}};
 

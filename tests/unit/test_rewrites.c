@@ -313,11 +313,12 @@ static void attach_residuals(void **state)
     rc_expect(m, "Conv[add,relu]");
 
     m = rc_begin(); /* the later of two takes it */
+    mb_node(m, "Relu", "x", "r", "");
     conv(m, "x w b", "c1");
-    conv(m, "x w", "c2");
+    conv(m, "r w", "c2");
     mb_node(m, "Add", "c1 c2", "y", "");
     rc_output(m, "y");
-    rc_expect(m, "Conv Conv[add]");
+    rc_expect(m, "Relu Conv Conv[add]");
 
     m = rc_begin(); /* the convolution waits for its residual */
     conv(m, "x w b", "c");
