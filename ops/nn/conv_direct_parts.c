@@ -101,6 +101,21 @@ static void find_taps(prn_direct_plan *plan)
     }
 }
 
+/* Whether the tap is one of the window's last places along each axis, as many as the next window lies further on. */
+static bool is_fresh(const prn_direct_plan *plan, int64_t tap)
+{
+    for (int axis = 0; axis < PRN_WINDOW_AXES; axis++)
+        for (int64_t t = 0; t < plan->taps; t++)
+            if (plan->tap[t].at[axis] >= plan->tap[tap].at[axis] + plan->part.stride[axis]) return false;
+    return true;
+}
+
+static void find_fresh(prn_direct_plan *plan)
+{
+    for (int64_t t = 0; t < plan->taps && plan->fresh_count < PRN_DIRECT_MOST_FRESH; t++)
+        if (is_fresh(plan, t)) plan->fresh[plan->fresh_count++] = (int16_t)t;
+}
+
 static bool follow_each_other(const prn_direct_plan *plan, const int64_t first[], const int64_t step[], const int64_t extents[])
 {
     for (int axis = 0; axis < PRN_WINDOW_AXES; axis++)
@@ -126,6 +141,7 @@ prony_status prn_direct_add_part(const prony_context *context, prn_direct_state 
     plan->groups = prn_ceil_div(plan->blocks, PRN_DIRECT_MOST_BLOCKS);
     for (int64_t t = 0; t < taps; t++) tap(argument, t, &plan->tap[t]);
     find_taps(plan);
+    find_fresh(plan);
     plan->spread = !follow_each_other(plan, part->out_first, part->out_step, conv->window.out);
     plan->in_a_row = taps == 1 && !plan->spread && follow_each_other(plan, part->origin, part->stride, conv->window.in) &&
                      plan->tap[0].at[0] == 0 && plan->tap[0].at[1] == 0 && plan->tap[0].at[2] == 0;

@@ -7,7 +7,8 @@
 
 enum {
     PRN_DIRECT_MOST_OFFSETS = 4096, /* of a task: [tap][position] of all its tiles */
-    PRN_DIRECT_MOST_TAPS = PRN_DIRECT_MOST_OFFSETS / PRN_DIRECT_MOST_POSITIONS
+    PRN_DIRECT_MOST_TAPS = PRN_DIRECT_MOST_OFFSETS / PRN_DIRECT_MOST_POSITIONS,
+    PRN_DIRECT_MOST_FRESH = 8
 };
 
 /* How the sums end. */
@@ -56,6 +57,8 @@ typedef struct prn_direct_plan {
     bool spread;                       /* they do not follow each other in the output */
     prn_direct_end end;
     int64_t first_inside[PRN_WINDOW_AXES], last_inside[PRN_WINDOW_AXES]; /* where in the input a window can begin and meet no padding */
+    int16_t fresh[PRN_DIRECT_MOST_FRESH]; /* taps that read what no window of an earlier row or column has read */
+    int64_t fresh_count;
     int64_t taps;
     int32_t *steps; /* behind the taps: where each reads, in floats of a blocked image, where it is no padding */
     prn_direct_tap tap[];

@@ -150,6 +150,7 @@ static void run_pass(const job *job, const prn_direct_plan *plan, const piece *p
     const float *x = tile->x, *next = tile->next;
     tile->numbers = reads ? reads->numbers : NULL;
     tile->taps = reads ? 0 : 1;
+    tile->fresh = plan->fresh;
     for (int64_t at = piece->begin, count; at < piece->end; at += count, index++) {
         count = tile_positions(piece, at);
         if (reads) {
@@ -158,7 +159,8 @@ static void run_pass(const job *job, const prn_direct_plan *plan, const piece *p
             tile->offsets = offsets;
             offsets += count * tile->taps;
             const bool next_is_whole = piece->end - at >= count + piece->most;
-            tile->ahead = plan->taps == 1 && next_is_whole && reads->taps[index + 1] ? offsets : NULL;
+            tile->ahead = offsets;
+            tile->fresh_count = next_is_whole && reads->taps[index + 1] == plan->taps ? plan->fresh_count : 0;
         } else {
             tile->x = x + at * lanes;
         }

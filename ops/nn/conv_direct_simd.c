@@ -161,6 +161,11 @@ static inline __attribute__((always_inline)) void fetch_there(const float *there
     }
 }
 
+static inline __attribute__((always_inline)) void fetch_ahead(const float *x, const int32_t *offsets, const int positions)
+{
+    for (int p = 0; p < positions; p++) __builtin_prefetch(x + offsets[p], 0, 3);
+}
+
 static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile *t, const int blocks,
                                                            const int positions, sums sum)
 {
@@ -168,12 +173,11 @@ static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile
         const float *x = t->x + i * t->x_block, *filters = t->weights + i * t->w_block;
         const int64_t blocks_here = t->in_blocks - i < UNIT_BLOCKS ? t->in_blocks - i : UNIT_BLOCKS;
         const float *at[PRN_DIRECT_MOST_POSITIONS];
-        for (int64_t b = 0; t->ahead && b < blocks_here; b++)
-            for (int p = 0; p < positions; p++) __builtin_prefetch(x + b * t->x_block + t->ahead[p], 0, 3);
         for (int64_t k = 0; k < t->taps; k++) {
             const float *weights = filters + (int64_t)t->numbers[k] * (PRN_DIRECT_UNIT * blocks * LANES);
             for (int64_t b = 0; b < (UNIT_BLOCKS == 1 ? 1 : blocks_here); b++) {
                 if (t->next_lines) fetch_next(t, (i + b) * t->taps + k, blocks <= 2);
+                if (k < t->fresh_count) fetch_ahead(x + b * t->x_block, t->ahead + t->fresh[k] * positions, positions);
                 tap_inputs(x + b * t->x_block, t->offsets + k * positions, positions, at);
                 sum_tap(at, weights + b * LANES * blocks * LANES, LANES, blocks, positions, sum);
             }

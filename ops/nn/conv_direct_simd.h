@@ -15,7 +15,9 @@ typedef struct prn_direct_tile {
     const int32_t *offsets; /* [tap][position]: from the start of an input block, or PRN_DIRECT_PADDING; NULL: one tap,
                                and positions that follow each other */
     const int16_t *numbers; /* with offsets: which of the filter's taps each of them is */
-    const int32_t *ahead;   /* offsets of the next tile's first tap, to be fetched; NULL: they are not */
+    const int32_t *ahead;   /* offsets of the next tile, as many taps as this one has or more */
+    const int16_t *fresh;   /* those of its taps that are to be fetched, with one of this tile's taps each */
+    int64_t fresh_count;
     const float *weights;   /* [unit of input channels][tap of the filter][channel][output block][output lane] */
     int64_t w_block;        /* between input blocks; units are filled up with zeros */
     int64_t in_blocks, taps;
