@@ -21,8 +21,8 @@ static const prn_rewrite_fn rewrites[] = {
     prn_rewrite_match_layer_norm,       prn_rewrite_match_group_norm,
     prn_rewrite_fold_layer_norm_affine, prn_rewrite_fold_channel_norm_affine,
     prn_rewrite_match_attention,        prn_rewrite_widen_attention,
-    prn_rewrite_fold_batch_norm,        prn_rewrite_merge_branches,   prn_rewrite_fold_scale_shift, prn_rewrite_attach_activation,
-    prn_rewrite_attach_residual,
+    prn_rewrite_fold_batch_norm,        prn_rewrite_merge_branches,   prn_rewrite_fold_scale_shift, prn_rewrite_pointwise_conv,
+    prn_rewrite_attach_activation,      prn_rewrite_attach_residual,
 };
 
 static prony_status run_round(prn_rewriter *r)

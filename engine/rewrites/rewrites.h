@@ -193,6 +193,7 @@ prony_status prn_rewrite_widen_attention(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_fold_batch_norm(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_merge_branches(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_fold_scale_shift(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_pointwise_conv(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_attach_activation(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_attach_residual(prn_rewriter *r, uint32_t node);
 /* Over the whole program at once. */

@@ -35,6 +35,7 @@ PRN_SIMD_PICK(prn_flat_simd, prn_flat_simd_, const prn_flat_simd *prn_flat_rows)
 
 enum {
     MOST_TAPS = 4096, /* of all input channels of a group */
+    FEW_CHANNELS = 16, /* of plain images whose every place is a product of its own, which takes less than reordering them */
     MOST_POSITIONS = 1 << 17,
     MOST_PLANE = 1 << 24,        /* floats of a channel as it is copied, which nothing interrupts */
     MOST_COPIED = 1 << 28,       /* floats */
@@ -121,7 +122,8 @@ bool prn_conv_flat_usable(const prony_context *context)
 static bool is_cheaper(const prn_conv *conv, const flat_image *image, int64_t lanes)
 {
     const bool first = conv->in_channels <= FIRST_LAYER, small = prn_conv_is_small(conv);
-    if (conv->kernel_volume == 1 && !first) return false;
+    if (conv->kernel_volume == 1 && !first)
+        return conv->x->layout == PRN_PLAIN && conv->in_channels <= FEW_CHANNELS && conv->out_channels <= FEW_CHANNELS;
     const int64_t in = conv->in_channels < lanes ? conv->in_channels : prn_ceil_div(conv->in_channels, lanes) * lanes;
     const int64_t out = prn_ceil_div(conv->out_channels, lanes) * lanes;
     const double tap = 1.15 * (double)conv->kernel_volume / (double)(2 * lanes), spatial = (double)conv->out_spatial;

@@ -1,6 +1,5 @@
 /* Recurrent steps for one instruction set (compiled once per PRN_SIMD). A tile is some rows by one block of units: one
- * vector of sums per row and gate stays in registers while k runs, then the cell's functions work on them at once; the
- * next block's weights are on their way meanwhile.
+ * vector of sums per row and gate stays in registers while k runs, then the cell's functions work on them at once.
  * Invariant: the sum for an element is formed in an order that depends on `hidden`, the gates and the step's rows alone, the same
  * for every instruction set. */
 #include "ops/nn/recurrent_simd.h"

@@ -320,12 +320,40 @@ static void share_subexpressions(void **state)
                  {"Add", "p q", "y", 0});
 }
 
+/* Channels that are moved to the end, multiplied and moved back. */
+static void expect_pointwise(const char *x, const char *w, bool biased, const char *first, const char *last, const char *wanted)
+{
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, x);
+    rc_weights(m, "w", w);
+    rc_weights(m, "b", "5");
+    mb_node(m, "Transpose", "x", "t", first);
+    mb_node(m, "MatMul", "t w", "p", "");
+    if (biased) mb_node(m, "Add", "p b", "s", "");
+    mb_node(m, "Transpose", biased ? "s" : "p", "y", last);
+    rc_output(m, "y");
+    rc_expect(m, wanted);
+}
+
+static void match_pointwise_conv(void **state)
+{
+    (void)state;
+    expect_pointwise("2,4,6,7", "4,5", false, "perm=[0,2,3,1]", "perm=[0,3,1,2]", "Conv");
+    expect_pointwise("2,4,6,7", "4,5", true, "perm=[0,2,3,1]", "perm=[0,3,1,2]", "Conv");
+    expect_pointwise("1,16,2,3,4", "16,5", true, "perm=[0,2,3,4,1]", "perm=[0,4,1,2,3]", "Conv");
+    expect_pointwise("2,17,6,7", "17,5", true, "perm=[0,2,3,1]", "perm=[0,3,1,2]", "Transpose MatMul Transpose");
+    expect_pointwise("2,4,6,7", "4,5", true, "perm=[0,3,2,1]", "perm=[0,3,1,2]", "Transpose MatMul Transpose");
+    expect_pointwise("2,4,6,7", "4,5", true, "perm=[0,2,3,1]", "perm=[0,3,2,1]", "Transpose MatMul Transpose");
+    expect_pointwise("2,4,6", "4,5", true, "perm=[0,2,1]", "perm=[0,2,1]", "Transpose MatMul Transpose");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(match_gated),     cmocka_unit_test(match_gelu),           cmocka_unit_test(match_layer_norm),
         cmocka_unit_test(match_group_norm), cmocka_unit_test(channels_last),
         cmocka_unit_test(match_attention), cmocka_unit_test(merge_constant_sums), cmocka_unit_test(share_subexpressions),
+        cmocka_unit_test(match_pointwise_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
