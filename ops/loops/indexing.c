@@ -109,16 +109,44 @@ prn_index_tuples prn_index_tuples_make(const prony_context *context, int batch)
     return tuples;
 }
 
+/* Of one batch; `tuple` is a constant after inlining where it is small. */
+#define DEFINE_TUPLE_PLACES(type)                                                                                      \
+    static inline __attribute__((always_inline)) void tuples_of_##type(const prn_index_tuples *t, int64_t first,       \
+                                                                       int64_t n, const int64_t tuple, int64_t *places) \
+    {                                                                                                                  \
+        const type *index = (const type *)t->indices->data + first * tuple;                                            \
+        for (int64_t i = 0; i < n; i++, index += tuple) {                                                              \
+            int64_t place = 0;                                                                                         \
+            for (int64_t k = 0; k < tuple; k++) {                                                                      \
+                const int64_t given = index[k];                                                                        \
+                place += (given + (given >> 63 & t->dim[k])) * t->stride[k];                                           \
+            }                                                                                                          \
+            places[i] = place;                                                                                         \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void tuple_places_##type(const prn_index_tuples *t, int64_t first, int64_t n, int64_t *places)              \
+    {                                                                                                                  \
+        switch (t->tuple) {                                                                                            \
+        case 1: tuples_of_##type(t, first, n, 1, places); break;                                                       \
+        case 2: tuples_of_##type(t, first, n, 2, places); break;                                                       \
+        case 3: tuples_of_##type(t, first, n, 3, places); break;                                                       \
+        case 4: tuples_of_##type(t, first, n, 4, places); break;                                                       \
+        default: tuples_of_##type(t, first, n, t->tuple, places);                                                      \
+        }                                                                                                              \
+    }
+DEFINE_TUPLE_PLACES(int64_t)
+DEFINE_TUPLE_PLACES(int32_t)
+
 void prn_index_tuple_places(const prn_index_tuples *tuples, int64_t first, int64_t n, int64_t *places)
 {
+    if (tuples->indices->dtype == PRONY_INT64)
+        tuple_places_int64_t(tuples, first, n, places);
+    else
+        tuple_places_int32_t(tuples, first, n, places);
     int64_t batch = first / tuples->per_batch, at = first % tuples->per_batch;
+    if (batch == 0 && at + n <= tuples->per_batch) return;
     for (int64_t i = 0; i < n; i++) {
-        int64_t place = batch * tuples->batch_stride;
-        for (int64_t k = 0; k < tuples->tuple; k++) {
-            place +=
-                prn_index_wrapped(tuples->indices, (first + i) * tuples->tuple + k, tuples->dim[k]) * tuples->stride[k];
-        }
-        places[i] = place;
+        places[i] += batch * tuples->batch_stride;
         if (++at == tuples->per_batch) {
             at = 0;
             batch++;

@@ -269,6 +269,7 @@ static void measure_f32(const prony_context *context, int64_t channel, int64_t r
         elements += n;
     }
     *variance = squares / elements;
+    if (elements == 0.0) *mean = *variance; /* no number */
 }
 
 static void scale_run_f32(const prony_context *context, int64_t run, double a, double b)

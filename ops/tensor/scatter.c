@@ -1,6 +1,7 @@
 /* Writing by index: ScatterElements (and Scatter, its old name) and ScatterND, with or without a reduction.
  * Invariant: updates that can meet are applied by one task in their order, so that repeated indices always end the same
  * way. */
+#include "base/alloc.h"
 #include "base/stop.h"
 #include "base/integers.h"
 #include "base/parallel.h"
@@ -208,6 +209,21 @@ static prony_status scatter_nd_infer(const prony_context *context)
     return prn_infer_same(context);
 }
 
+/* Blocks [first, first + n) to their places; those that follow each other are one. */
+static inline void scatter_blocks(const scatter_job *job, const int64_t *places, const char *from, int64_t n, const size_t block)
+{
+    for (int64_t i = 0, run; i < n; i += run) {
+        char *to = job->to + places[i];
+        for (run = 1; i + run < n && places[i + run] == places[i] + run * (int64_t)block;) run++;
+        if (run == 1 && job->how == REDUCE_NONE)
+            memcpy(to, from + i * (int64_t)block, block);
+        else if (job->how == REDUCE_NONE)
+            memcpy(to, from + i * (int64_t)block, (size_t)run * block);
+        else
+            combine(job->how, job->updates->dtype, to, from + i * (int64_t)block, run * (int64_t)block / job->width);
+    }
+}
+
 /* Blocks may meet, but pieces at different places of a block do not: each place is one task. */
 static void scatter_pieces(void *argument, int64_t begin, int64_t end)
 {
@@ -218,6 +234,14 @@ static void scatter_pieces(void *argument, int64_t begin, int64_t end)
     for (int64_t first = 0, n; first < job->tuples.count && !prn_stopped(); first += n) {
         n = job->tuples.count - first < PRN_INDEX_BLOCK ? job->tuples.count - first : PRN_INDEX_BLOCK;
         prn_index_tuple_places(&job->tuples, first, n, places);
+        if (bytes == block) {
+            const char *from = (const char *)job->updates->data + first * block;
+            if (block == 4)
+                scatter_blocks(job, places, from, n, 4);
+            else
+                scatter_blocks(job, places, from, n, (size_t)block);
+            continue;
+        }
         for (int64_t i = 0; i < n; i++) {
             char *to = job->to + places[i] + at;
             const char *from = (const char *)job->updates->data + (first + i) * block + at;
@@ -246,7 +270,102 @@ static prony_status scatter_nd_run(const prony_context *context)
     return PRONY_OK;
 }
 
+/* ---- ScatterND by constant indices that are a grid, as assignments to a slice are exported: a copy */
+
+/* How far the place moves along each axis of the tuples. */
+static void find_steps(const prn_index_tuples *tuples, const prony_shape *shape, int64_t *base, int64_t *step)
+{
+    int64_t at = 1;
+    prn_index_tuple_places(tuples, 0, 1, base);
+    for (int axis = shape->rank - 2; axis >= 0; at *= shape->dim[axis--]) {
+        step[axis] = 0;
+        if (shape->dim[axis] == 1) continue;
+        prn_index_tuple_places(tuples, at, 1, &step[axis]);
+        step[axis] -= *base;
+    }
+}
+
+/* Whether no two places of such a grid meet: each step leads beyond all that the axes behind it reach. */
+static bool is_apart(const prony_shape *shape, const int64_t *step, int64_t block)
+{
+    int64_t reach = block;
+    for (int axis = shape->rank - 2; axis >= 0; axis--) {
+        if (shape->dim[axis] == 1) continue;
+        if (step[axis] < reach) return false;
+        reach += step[axis] * (shape->dim[axis] - 1);
+    }
+    return true;
+}
+
+/* Whether the tuples are those of the grid. */
+static bool is_grid(const prn_index_tuples *tuples, const prony_shape *shape, int64_t base, const int64_t *step)
+{
+    int64_t places[PRN_INDEX_BLOCK], at[PRONY_MAX_RANK] = {0}, wanted = base;
+    for (int64_t first = 0, n; first < tuples->count && !prn_stopped(); first += n) {
+        n = prn_least(PRN_INDEX_BLOCK, tuples->count - first);
+        prn_index_tuple_places(tuples, first, n, places);
+        for (int64_t i = 0; i < n; i++) {
+            if (places[i] != wanted) return false;
+            for (int axis = shape->rank - 2; axis >= 0; axis--) {
+                wanted += step[axis];
+                if (++at[axis] < shape->dim[axis]) break;
+                wanted -= step[axis] * shape->dim[axis];
+                at[axis] = 0;
+            }
+        }
+    }
+    return true;
+}
+
+static bool find_grid(const prony_context *context, prn_copy *copy, int64_t *offset)
+{
+    const prony_shape *shape = &context->inputs[1]->shape;
+    int64_t step[PRONY_MAX_RANK], base, from = 1;
+    prony_context quiet = *context;
+    quiet.error = NULL;
+    if (!(context->constant_inputs >> 1 & 1) || !context->inputs[1]->data || reduction_of(context) != REDUCE_NONE) return false;
+    const prn_index_tuples tuples = prn_index_tuples_make(context, 0);
+    const int64_t width = (int64_t)prn_copy_width(context->inputs[2]->dtype);
+    if (tuples.count == 0 || tuples.block == 0) return false;
+    if (prn_index_check_range(&quiet, tuples.dim, tuples.tuple) != PRONY_OK) return false; /* said in the run */
+    find_steps(&tuples, shape, &base, step);
+    if (!is_apart(shape, step, tuples.block) || !is_grid(&tuples, shape, base, step)) return false;
+    for (int axis = 0; axis < shape->rank - 1; axis++) from *= shape->dim[axis];
+    from *= tuples.block / width;
+    for (int axis = 0; axis < shape->rank - 1; axis++) {
+        from /= shape->dim[axis];
+        prn_copy_axis(copy, shape->dim[axis], from, shape->dim[axis] == 1 ? from : step[axis] / width);
+    }
+    prn_copy_axis(copy, tuples.block / width, 1, 1);
+    *offset = base;
+    return true;
+}
+
+typedef struct nd_state {
+    bool grid;
+    int64_t offset; /* in bytes */
+    prn_copy copy;  /* from the updates */
+} nd_state;
+
+static prony_status scatter_nd_prepare(const prony_context *context, prn_prepared *out)
+{
+    nd_state state = {0};
+    state.grid = find_grid(context, &state.copy, &state.offset);
+    return prn_prepared_keep(context, &state, sizeof state, out);
+}
+
+static prony_status scatter_nd_native(const prony_context *context)
+{
+    const nd_state *state = context->state;
+    if (!state->grid) return scatter_nd_run(context);
+    copy_data(context);
+    prn_copy_native(context->threads, prn_copy_width(context->inputs[2]->dtype), &state->copy, context->inputs[2]->data,
+                    (char *)context->outputs[0]->data + state->offset);
+    return PRONY_OK;
+}
+
 static const prn_kernel scatter_nd_kernels[] = {
+    {.name = "scatter_nd_native", .backend = "native", .prepare = scatter_nd_prepare, .run = scatter_nd_native, .release = prn_free, .inplace = 1},
     {.name = "scatter_nd_reference", .backend = "reference", .run = scatter_nd_run, .inplace = 1}, {0}};
 
 const prn_op prn_ops_scatter[] = {
