@@ -243,3 +243,47 @@ bool prn_index_element_places(const prn_index_elements *elements, int64_t first,
     }
     return inside;
 }
+
+/* ---- grids */
+
+static void find_steps(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base, int64_t *step)
+{
+    int64_t first = 1;
+    find(argument, 0, 1, base);
+    for (int axis = shape->rank - 1; axis >= 0; first *= shape->dim[axis--]) {
+        step[axis] = 0;
+        if (shape->dim[axis] == 1) continue;
+        find(argument, first, 1, &step[axis]);
+        step[axis] -= *base;
+    }
+}
+
+bool prn_index_is_grid(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base, int64_t *step)
+{
+    int64_t places[PRN_INDEX_BLOCK], at[PRONY_MAX_RANK] = {0};
+    const int64_t count = prony_shape_numel(shape);
+    find_steps(shape, find, argument, base, step);
+    int64_t wanted = *base;
+    for (int64_t first = 0, n; first < count && !prn_stopped(); first += n) {
+        n = count - first < PRN_INDEX_BLOCK ? count - first : PRN_INDEX_BLOCK;
+        find(argument, first, n, places);
+        for (int64_t i = 0; i < n; i++) {
+            if (places[i] != wanted) return false;
+            for (int axis = shape->rank - 1; axis >= 0; axis--) {
+                wanted += step[axis];
+                if (++at[axis] < shape->dim[axis]) break;
+                wanted -= step[axis] * shape->dim[axis];
+                at[axis] = 0;
+            }
+        }
+    }
+    return true;
+}
+
+bool prn_index_is_known(const prony_context *context, const int64_t *dim, int64_t period)
+{
+    prony_context quiet = *context;
+    quiet.error = NULL;
+    if (!(context->constant_inputs >> 1 & 1) || !context->inputs[1]->data || prony_shape_numel(&context->inputs[1]->shape) <= 0) return false;
+    return prn_index_check_range(&quiet, dim, period) == PRONY_OK;
+}

@@ -59,4 +59,13 @@ bool prn_index_element_places(const prn_index_elements *elements, int64_t first,
 /* Whether entries [first, first + n) are the same. */
 bool prn_index_elements_same(const prn_index_elements *elements, int64_t first, int64_t n);
 
+/* ---- constant indices that are a grid, as slices and strided views are exported */
+
+/* Where entries [first, first + n) lead. */
+typedef void (*prn_index_find)(const void *argument, int64_t first, int64_t n, int64_t *places);
+/* Whether entry (i, j, …) of `shape`, which is not empty, leads to base + i step[0] + j step[1] + …; the step of an extent of 1 is 0. */
+bool prn_index_is_grid(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base, int64_t *step);
+/* Whether input 1 is a constant whose entries, not none, lie within axes of extents dim[i % period]. */
+bool prn_index_is_known(const prony_context *context, const int64_t *dim, int64_t period);
+
 #endif

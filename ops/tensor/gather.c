@@ -1,5 +1,6 @@
 /* Reading by index: Gather, GatherElements, GatherND. Indices are checked before anything is read by them.
  * Invariant: element or block i of the result depends on index i alone. */
+#include "base/alloc.h"
 #include "base/stop.h"
 #include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
@@ -22,7 +23,7 @@ typedef struct block_work {
     const char *from;
     char *to;
     int64_t bytes, unit;
-    void (*find)(const void *argument, int64_t first, int64_t n, int64_t *places);
+    prn_index_find find;
     const void *argument;
 } block_work;
 
@@ -87,16 +88,48 @@ static void move_blocks(const prony_context *context, block_work *work, int64_t 
 /* An operator's variant. */
 typedef struct gather_kind {
     prony_status (*native)(const prony_context *context);
+    /* Whether constant indices make a copy of it, from so many bytes behind the data's beginning. */
+    bool (*grid)(const prony_context *context, prn_copy *copy, int64_t *offset);
     /* Extents that successive entries of the indices stand for, which repeat; how many. */
     int64_t (*indexed)(const prony_context *context, int64_t *dim);
     /* Coordinates in the data of what stands at coordinates `at` of the output, by the specification's words. */
     void (*source)(const prony_context *context, const int64_t *at, int64_t *from);
 } gather_kind;
 
+typedef struct gather_state {
+    bool grid;
+    int64_t offset;
+    prn_copy copy;
+} gather_state;
+
+static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+{
+    const gather_kind *kind = prn_variant(context);
+    gather_state state = {0};
+    state.grid = kind->grid(context, &state.copy, &state.offset);
+    return prn_prepared_keep(context, &state, sizeof state, out);
+}
+
 static prony_status run_native(const prony_context *context)
 {
     const gather_kind *kind = prn_variant(context);
-    return kind->native(context);
+    const gather_state *state = context->state;
+    const size_t width = prn_copy_width(context->inputs[0]->dtype);
+    const char *from = (const char *)context->inputs[0]->data + state->offset;
+    if (!state->grid || (uintptr_t)from % width) return kind->native(context);
+    prn_copy_native(context->threads, width, &state->copy, from, context->outputs[0]->data);
+    return PRONY_OK;
+}
+
+/* The axes of a grid, whose steps count `unit` elements, and a block of `block` elements at each of its places. */
+static void add_grid(prn_copy *copy, const prony_shape *shape, const int64_t *step, int64_t unit, int64_t block)
+{
+    int64_t to = prony_shape_numel(shape) * block;
+    for (int axis = 0; axis < shape->rank; axis++) {
+        to /= shape->dim[axis];
+        prn_copy_axis(copy, shape->dim[axis], step[axis] * unit, to);
+    }
+    prn_copy_axis(copy, block, 1, 1);
 }
 
 /* ---- reference */
@@ -202,6 +235,21 @@ static prony_status gather_run(const prony_context *context)
     return PRONY_OK;
 }
 
+static bool gather_grid(const prony_context *context, prn_copy *copy, int64_t *offset)
+{
+    const prony_value *data = context->inputs[0], *indices = context->inputs[1];
+    const int at = axis_of(context);
+    const int64_t outer = prn_shape_count(&data->shape, 0, at), block = prn_shape_count(&data->shape, at + 1, data->shape.rank);
+    const gather_rows rows = {.indices = indices, .extent = data->shape.dim[at], .count = prony_shape_numel(&indices->shape)};
+    int64_t step[PRONY_MAX_RANK];
+    if (outer * block == 0 || !prn_index_is_known(context, &rows.extent, 1)) return false;
+    if (!prn_index_is_grid(&indices->shape, gather_places, &rows, offset, step)) return false;
+    prn_copy_axis(copy, outer, rows.extent * block, rows.count * block);
+    add_grid(copy, &indices->shape, step, block, block);
+    *offset *= block * (int64_t)prn_copy_width(data->dtype);
+    return true;
+}
+
 /* out[a..., i..., b...] = data[a..., indices[i...], b...] */
 static void gather_source(const prony_context *context, const int64_t *at, int64_t *from)
 {
@@ -213,7 +261,7 @@ static void gather_source(const prony_context *context, const int64_t *at, int64
 }
 
 static const prn_kernel gather_kernels[] = {
-    {.name = "gather_native", .backend = "native", .run = run_native, .unaligned = 1},
+    {.name = "gather_native", .backend = "native", .prepare = prepare_native, .run = run_native, .release = prn_free, .unaligned = 1},
     {.name = "gather_reference", .backend = "reference", .run = run_reference},
     {0}};
 
@@ -255,6 +303,20 @@ static prony_status gather_nd_run(const prony_context *context)
     return PRONY_OK;
 }
 
+static bool gather_nd_grid(const prony_context *context, prn_copy *copy, int64_t *offset)
+{
+    const prn_index_tuples tuples = prn_index_tuples_make(context, (int)((const nd_params *)context->params)->batch_dims);
+    prony_shape shape = context->inputs[1]->shape;
+    const int64_t width = (int64_t)prn_copy_width(context->inputs[0]->dtype);
+    int64_t step[PRONY_MAX_RANK];
+    if (tuples.block == 0 || !prn_index_is_known(context, tuples.dim, tuples.tuple)) return false;
+    shape.rank--;
+    if (!prn_index_is_grid(&shape, gather_nd_places, &tuples, offset, step)) return false;
+    for (int axis = 0; axis < shape.rank; axis++) step[axis] /= width;
+    add_grid(copy, &shape, step, 1, tuples.block / width);
+    return true;
+}
+
 static int64_t tuple_axes(const prony_context *context, int64_t *dim)
 {
     const prony_shape *data = &context->inputs[0]->shape, *indices = &context->inputs[1]->shape;
@@ -280,7 +342,7 @@ static void gather_nd_source(const prony_context *context, const int64_t *at, in
 }
 
 static const prn_kernel gather_nd_kernels[] = {
-    {.name = "gather_nd_native", .backend = "native", .run = run_native, .unaligned = 1},
+    {.name = "gather_nd_native", .backend = "native", .prepare = prepare_native, .run = run_native, .release = prn_free, .unaligned = 1},
     {.name = "gather_nd_reference", .backend = "reference", .run = run_reference},
     {0}};
 
@@ -317,6 +379,20 @@ static prony_status gather_elements_run(const prony_context *context)
     return outside ? prn_index_check_range(context, &source.elements.extent, 1) : PRONY_OK;
 }
 
+static bool gather_elements_grid(const prony_context *context, prn_copy *copy, int64_t *offset)
+{
+    const prony_value *data = context->inputs[0];
+    atomic_bool outside = false;
+    if (prony_shape_numel(&data->shape) == 0) return false;
+    const element_source source = {prn_index_elements_make(context, ((const axis_params *)context->params)->axis), &outside};
+    int64_t step[PRONY_MAX_RANK];
+    if (!prn_index_is_known(context, &source.elements.extent, 1)) return false;
+    if (!prn_index_is_grid(&context->inputs[1]->shape, gather_element_places, &source, offset, step)) return false;
+    add_grid(copy, &context->inputs[1]->shape, step, 1, 1);
+    *offset *= (int64_t)prn_copy_width(data->dtype);
+    return true;
+}
+
 /* out[a..., i, b...] = data[a..., indices[a..., i, b...], b...] */
 static void gather_elements_source(const prony_context *context, const int64_t *at, int64_t *from)
 {
@@ -326,22 +402,22 @@ static void gather_elements_source(const prony_context *context, const int64_t *
 }
 
 static const prn_kernel gather_elements_kernels[] = {
-    {.name = "gather_elements_native", .backend = "native", .run = run_native, .unaligned = 1},
+    {.name = "gather_elements_native", .backend = "native", .prepare = prepare_native, .run = run_native, .release = prn_free, .unaligned = 1},
     {.name = "gather_elements_reference", .backend = "reference", .run = run_reference},
     {0}};
 
 const prn_op prn_ops_gather[] = {
     {.name = "Gather", .since_opset = 1, .inputs = {2, 2}, .non_weight_inputs = 2,
-     .params = axis_attributes, .params_bytes = sizeof(axis_params), .variant = &(const gather_kind){gather_run, one_axis, gather_source},
+     .params = axis_attributes, .params_bytes = sizeof(axis_params), .variant = &(const gather_kind){gather_run, gather_grid, one_axis, gather_source},
      .infer = gather_infer, .cost = selected_cost, .cost_text = "0 (reads the selected rows only)",
      .kernels = gather_kernels},
     {.name = "GatherND", .since_opset = 11, .inputs = {2, 2}, .non_weight_inputs = 2,
-     .params = nd_attributes, .params_bytes = sizeof(nd_params), .variant = &(const gather_kind){gather_nd_run, tuple_axes, gather_nd_source},
+     .params = nd_attributes, .params_bytes = sizeof(nd_params), .variant = &(const gather_kind){gather_nd_run, gather_nd_grid, tuple_axes, gather_nd_source},
      .infer = gather_nd_infer, .cost = selected_cost, .cost_text = "0 (reads the selected rows only)",
      .kernels = gather_nd_kernels},
     {.name = "GatherElements", .since_opset = 11, .inputs = {2, 2}, .non_weight_inputs = 2,
      .params = axis_attributes, .params_bytes = sizeof(axis_params),
-     .variant = &(const gather_kind){gather_elements_run, one_axis, gather_elements_source},
+     .variant = &(const gather_kind){gather_elements_run, gather_elements_grid, one_axis, gather_elements_source},
      .infer = gather_elements_infer, .cost = selected_cost, .cost_text = "0 (reads the selected elements only)",
      .kernels = gather_elements_kernels},
     {0}};

@@ -272,24 +272,11 @@ static prony_status scatter_nd_run(const prony_context *context)
 
 /* ---- ScatterND by constant indices that are a grid, as assignments to a slice are exported: a copy */
 
-/* How far the place moves along each axis of the tuples. */
-static void find_steps(const prn_index_tuples *tuples, const prony_shape *shape, int64_t *base, int64_t *step)
-{
-    int64_t at = 1;
-    prn_index_tuple_places(tuples, 0, 1, base);
-    for (int axis = shape->rank - 2; axis >= 0; at *= shape->dim[axis--]) {
-        step[axis] = 0;
-        if (shape->dim[axis] == 1) continue;
-        prn_index_tuple_places(tuples, at, 1, &step[axis]);
-        step[axis] -= *base;
-    }
-}
-
 /* Whether no two places of such a grid meet: each step leads beyond all that the axes behind it reach. */
 static bool is_apart(const prony_shape *shape, const int64_t *step, int64_t block)
 {
     int64_t reach = block;
-    for (int axis = shape->rank - 2; axis >= 0; axis--) {
+    for (int axis = shape->rank - 1; axis >= 0; axis--) {
         if (shape->dim[axis] == 1) continue;
         if (step[axis] < reach) return false;
         reach += step[axis] * (shape->dim[axis] - 1);
@@ -297,47 +284,25 @@ static bool is_apart(const prony_shape *shape, const int64_t *step, int64_t bloc
     return true;
 }
 
-/* Whether the tuples are those of the grid. */
-static bool is_grid(const prn_index_tuples *tuples, const prony_shape *shape, int64_t base, const int64_t *step)
+static void find_tuples(const void *argument, int64_t first, int64_t n, int64_t *places)
 {
-    int64_t places[PRN_INDEX_BLOCK], at[PRONY_MAX_RANK] = {0}, wanted = base;
-    for (int64_t first = 0, n; first < tuples->count && !prn_stopped(); first += n) {
-        n = prn_least(PRN_INDEX_BLOCK, tuples->count - first);
-        prn_index_tuple_places(tuples, first, n, places);
-        for (int64_t i = 0; i < n; i++) {
-            if (places[i] != wanted) return false;
-            for (int axis = shape->rank - 2; axis >= 0; axis--) {
-                wanted += step[axis];
-                if (++at[axis] < shape->dim[axis]) break;
-                wanted -= step[axis] * shape->dim[axis];
-                at[axis] = 0;
-            }
-        }
-    }
-    return true;
+    prn_index_tuple_places(argument, first, n, places);
 }
 
 static bool find_grid(const prony_context *context, prn_copy *copy, int64_t *offset)
 {
-    const prony_shape *shape = &context->inputs[1]->shape;
-    int64_t step[PRONY_MAX_RANK], base, from = 1;
-    prony_context quiet = *context;
-    quiet.error = NULL;
-    if (!(context->constant_inputs >> 1 & 1) || !context->inputs[1]->data || reduction_of(context) != REDUCE_NONE) return false;
     const prn_index_tuples tuples = prn_index_tuples_make(context, 0);
+    prony_shape shape = context->inputs[1]->shape;
+    int64_t step[PRONY_MAX_RANK], from = prony_shape_numel(&context->inputs[2]->shape);
     const int64_t width = (int64_t)prn_copy_width(context->inputs[2]->dtype);
-    if (tuples.count == 0 || tuples.block == 0) return false;
-    if (prn_index_check_range(&quiet, tuples.dim, tuples.tuple) != PRONY_OK) return false; /* said in the run */
-    find_steps(&tuples, shape, &base, step);
-    if (!is_apart(shape, step, tuples.block) || !is_grid(&tuples, shape, base, step)) return false;
-    for (int axis = 0; axis < shape->rank - 1; axis++) from *= shape->dim[axis];
-    from *= tuples.block / width;
-    for (int axis = 0; axis < shape->rank - 1; axis++) {
-        from /= shape->dim[axis];
-        prn_copy_axis(copy, shape->dim[axis], from, shape->dim[axis] == 1 ? from : step[axis] / width);
+    if (reduction_of(context) != REDUCE_NONE || tuples.block == 0 || !prn_index_is_known(context, tuples.dim, tuples.tuple)) return false;
+    shape.rank--;
+    if (!prn_index_is_grid(&shape, find_tuples, &tuples, offset, step) || !is_apart(&shape, step, tuples.block)) return false;
+    for (int axis = 0; axis < shape.rank; axis++) {
+        from /= shape.dim[axis];
+        prn_copy_axis(copy, shape.dim[axis], from, shape.dim[axis] == 1 ? from : step[axis] / width);
     }
     prn_copy_axis(copy, tuples.block / width, 1, 1);
-    *offset = base;
     return true;
 }
 
