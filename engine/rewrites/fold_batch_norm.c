@@ -26,20 +26,16 @@ static bool read_statistics(const prn_rewriter *r, const prn_node_def *node, int
     return true;
 }
 
-prony_status prn_batch_norm_affine(const prn_rewriter *r, const prn_node_def *node, int64_t channels, double **out)
+bool prn_batch_norm_affine(const prn_rewriter *r, const prn_node_def *node, int64_t channels, double *scale)
 {
     const float *statistic[4];
-    *out = NULL;
-    if (!is_inference(node) || !read_statistics(r, node, channels, statistic)) return PRONY_OK;
+    if (!is_inference(node) || !read_statistics(r, node, channels, statistic)) return false;
     const double epsilon = prn_node_float(node, "epsilon", (double)1e-5f);
-    double *scale = prn_calloc((size_t)channels, 2 * sizeof *scale), *shift = scale + channels;
-    if (!scale) return prn_no_memory(r->error);
-    for (int64_t c = 0; c < channels; c++) {
+    for (int64_t c = 0; c < channels && scale; c++) {
         scale[c] = (double)statistic[0][c] / sqrt((double)statistic[3][c] + epsilon);
-        shift[c] = (double)statistic[1][c] - (double)statistic[2][c] * scale[c];
+        scale[channels + c] = (double)statistic[1][c] - (double)statistic[2][c] * scale[c];
     }
-    *out = scale;
-    return PRONY_OK;
+    return true;
 }
 
 prony_status prn_rewrite_fold_batch_norm(prn_rewriter *r, uint32_t n)
@@ -48,10 +44,12 @@ prony_status prn_rewrite_fold_batch_norm(prn_rewriter *r, uint32_t n)
     if (!prn_node_is(node, "BatchNormalization") || !prn_rewrite_used_once(r, node->inputs[0])) return PRONY_OK;
     prn_node_def *before = prn_rewrite_producer(r, node->inputs[0]);
     prn_contraction contraction;
-    double *scale;
-    if (!before || !prn_contraction_read(r, before, &contraction) || contraction.axis != 1) return PRONY_OK;
-    PRN_TRY(prn_batch_norm_affine(r, node, contraction.channels, &scale));
-    if (!scale) return PRONY_OK;
+    if (!before || !prn_contraction_read(r, before, &contraction) || contraction.axis != 1 ||
+        !prn_batch_norm_affine(r, node, contraction.channels, NULL))
+        return PRONY_OK;
+    double *scale = prn_calloc((size_t)contraction.channels, 2 * sizeof *scale);
+    if (!scale) return prn_no_memory(r->error);
+    (void)prn_batch_norm_affine(r, node, contraction.channels, scale);
     bool done;
     prony_status status = prn_contraction_fold(r, &contraction, scale, scale + contraction.channels, &done);
     prn_free(scale);

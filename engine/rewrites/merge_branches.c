@@ -4,7 +4,8 @@
  *   x ─┬─ Conv(V, b) ────────────────┐               x ── Conv(V + diag(s), b + t) ── y
  *      └─ BatchNormalization(s, t) ─ Add ── y
  *
- * where each of W's taps is one of V's: as networks are left by training whose blocks have several branches (RepVGG, MobileOne). */
+ * where each of W's taps is one of V's: as networks are left by training whose blocks have several branches (RepVGG, MobileOne). All that
+ * a tree of additions joins is merged at its root, so that weights are made once. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
@@ -12,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_AXES = PRONY_MAX_RANK - 2 };
+enum { MOST_AXES = PRONY_MAX_RANK - 2, MOST_BRANCHES = 12 };
 
 typedef struct conv {
     prn_contraction contraction;
@@ -97,19 +98,64 @@ static bool all_finite(const float *data, int64_t count)
     return finite;
 }
 
-/* What is added to `large`: a convolution, or a scale and a shift for each channel. */
+/* A convolution, or a scale and a shift for each channel. */
 typedef struct branch {
     prn_node_def *node;
-    const conv *conv; /* NULL: */
-    const double *scale, *shift;
+    bool is_conv;
+    conv conv;
     int64_t place[MOST_AXES];
 } branch;
 
-static double shift_of(const branch *branch, int64_t channel)
+typedef struct tree {
+    size_t count, adds, large; /* the branch whose taps all others' are some of */
+    branch branch[MOST_BRANCHES];
+    prn_node_def *add[MOST_BRANCHES]; /* those below the root */
+} tree;
+
+static bool is_add(const prn_rewriter *r, const prn_node_def *node)
 {
-    if (!branch->conv) return branch->shift[channel];
-    const prn_contraction *c = &branch->conv->contraction;
-    return c->bias ? (double)c->bias[channel] : 0.0;
+    return (prn_node_is(node, "Add") || prn_node_is(node, "Sum")) && node->input_count == 2 && node->inputs[0] != node->inputs[1] &&
+           prn_rewrite_same_shape(r, node->inputs[0], node->inputs[1]);
+}
+
+static bool collect(const prn_rewriter *r, uint32_t value, tree *tree)
+{
+    prn_node_def *node = prn_rewrite_producer(r, value);
+    if (!node || !prn_rewrite_used_once(r, value) || tree->count == MOST_BRANCHES) return false;
+    if (is_add(r, node)) {
+        if (tree->adds == MOST_BRANCHES) return false;
+        tree->add[tree->adds++] = node;
+        return collect(r, node->inputs[0], tree) && collect(r, node->inputs[1], tree);
+    }
+    branch *branch = &tree->branch[tree->count++];
+    branch->node = node;
+    branch->is_conv = read_conv(r, value, &branch->conv);
+    return branch->is_conv || prn_node_is(node, "BatchNormalization");
+}
+
+static bool may_take(const prn_rewriter *r, const conv *large, branch *branch)
+{
+    if (branch->node->inputs[0] != large->contraction.node->inputs[0]) return false;
+    if (!branch->is_conv) {
+        const prn_contraction *c = &large->contraction;
+        return large->groups > 0 && c->weight_shape->dim[1] * large->groups == c->channels && find_place(large, NULL, branch->place) &&
+               prn_batch_norm_affine(r, branch->node, c->channels, NULL);
+    }
+    return branch->conv.groups == large->groups && find_place(large, &branch->conv, branch->place);
+}
+
+/* What the node is the root of. false: not all of it is one convolution. */
+static bool find_tree(const prn_rewriter *r, const prn_node_def *root, tree *tree)
+{
+    tree->count = tree->adds = 0;
+    if (!is_add(r, root) || !collect(r, root->inputs[0], tree) || !collect(r, root->inputs[1], tree)) return false;
+    for (tree->large = 0; tree->large < tree->count; tree->large++) {
+        const branch *large = &tree->branch[tree->large];
+        bool all = large->is_conv;
+        for (size_t k = 0; k < tree->count && all; k++) all = k == tree->large || may_take(r, &large->conv, &tree->branch[k]);
+        if (all) return true;
+    }
+    return false;
 }
 
 static prony_status hold(prn_rewriter *r, const prn_node_def *node)
@@ -119,27 +165,45 @@ static prony_status hold(prn_rewriter *r, const prn_node_def *node)
     return PRONY_OK;
 }
 
-/* Both operands of `large` as they are with the branch; *fits: they are finite. */
-static prony_status make_sums(prn_rewriter *r, const conv *large, const branch *branch, float *weights, float *bias, bool *fits)
+static prony_status add_branch(prn_rewriter *r, const conv *large, const branch *branch, float *weights, double *bias)
 {
-    const prn_contraction *c = &large->contraction;
-    const int64_t count = prony_shape_numel(c->weight_shape);
-    PRN_TRY(hold(r, c->node));
+    const prn_contraction *c = &branch->conv.contraction;
     PRN_TRY(hold(r, branch->node));
-    memcpy(weights, c->weights, (size_t)count * sizeof *weights);
-    if (branch->conv)
-        add_weights(large, branch->conv, branch->place, weights);
-    else
-        add_diagonal(large, branch->scale, branch->place, weights);
-    for (int64_t k = 0; k < c->channels; k++) bias[k] = (float)((c->bias ? (double)c->bias[k] : 0.0) + shift_of(branch, k));
-    *fits = all_finite(weights, count) && all_finite(bias, c->channels);
+    if (branch->is_conv) {
+        if (&branch->conv != large) add_weights(large, &branch->conv, branch->place, weights);
+        for (int64_t k = 0; k < c->channels && c->bias; k++) bias[k] += (double)c->bias[k];
+        return PRONY_OK;
+    }
+    const int64_t channels = large->contraction.channels;
+    double *scale = prn_calloc((size_t)channels, 2 * sizeof *scale);
+    if (!scale) return prn_no_memory(r->error);
+    (void)prn_batch_norm_affine(r, branch->node, channels, scale);
+    add_diagonal(large, scale, branch->place, weights);
+    for (int64_t k = 0; k < channels; k++) bias[k] += scale[channels + k];
+    prn_free(scale);
     return PRONY_OK;
 }
 
-static prony_status merge(prn_rewriter *r, uint32_t n, const conv *large, const branch *branch)
+/* *fits: they are finite. */
+static prony_status make_sums(prn_rewriter *r, const tree *tree, float *weights, float *bias, bool *fits)
+{
+    const conv *large = &tree->branch[tree->large].conv;
+    const int64_t count = prony_shape_numel(large->contraction.weight_shape), channels = large->contraction.channels;
+    double *sums = prn_calloc((size_t)channels, sizeof *sums);
+    if (!sums) return prn_no_memory(r->error);
+    prony_status status = hold(r, large->contraction.node);
+    if (status == PRONY_OK) memcpy(weights, large->contraction.weights, (size_t)count * sizeof *weights);
+    for (size_t k = 0; k < tree->count && status == PRONY_OK; k++) status = add_branch(r, large, &tree->branch[k], weights, sums);
+    for (int64_t k = 0; k < channels; k++) bias[k] = (float)sums[k];
+    prn_free(sums);
+    *fits = status == PRONY_OK && all_finite(weights, count) && all_finite(bias, channels);
+    return status;
+}
+
+static prony_status merge(prn_rewriter *r, uint32_t n, const tree *tree)
 {
     prn_program *p = r->program;
-    const prn_contraction *c = &large->contraction;
+    const prn_contraction *c = &tree->branch[tree->large].conv.contraction;
     prn_node_def *keep = c->node;
     const prony_value weight_info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = *c->weight_shape};
     const prony_value bias_info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = {.rank = 1, .dim = {c->channels}}};
@@ -147,7 +211,7 @@ static prony_status merge(prn_rewriter *r, uint32_t n, const conv *large, const 
     float *weights = prn_alloc_aligned(64, (size_t)prony_shape_numel(c->weight_shape) * sizeof *weights);
     float *bias = prn_alloc_aligned(64, (size_t)c->channels * sizeof *bias);
     bool fits = false;
-    prony_status status = weights && bias ? make_sums(r, large, branch, weights, bias, &fits) : prn_no_memory(r->error);
+    prony_status status = weights && bias ? make_sums(r, tree, weights, bias, &fits) : prn_no_memory(r->error);
     prn_shared_let_go(p->model->shared, &p->refs, held);
     if (status != PRONY_OK || !fits) {
         prn_free_aligned(weights);
@@ -163,44 +227,31 @@ static prony_status merge(prn_rewriter *r, uint32_t n, const conv *large, const 
     }
     PRN_TRY(prn_rewrite_add_constant(r, bias_name, &bias_info, bias, &inputs[2]));
     PRN_TRY(prn_rewrite_set_inputs(r, keep, inputs, 3));
-    prn_rewrite_mark_removed(r, branch->node);
+    for (size_t k = 0; k < tree->count; k++) {
+        if (k == tree->large) continue;
+        prn_rewrite_mark_removed(r, tree->branch[k].node);
+        PRN_TRY(prn_rewrite_absorb(r, keep, tree->branch[k].node));
+    }
+    for (size_t k = 0; k < tree->adds; k++) {
+        prn_rewrite_mark_removed(r, tree->add[k]);
+        PRN_TRY(prn_rewrite_absorb(r, keep, tree->add[k]));
+    }
     prn_rewrite_mark_removed(r, p->nodes[n]);
-    PRN_TRY(prn_rewrite_absorb(r, keep, branch->node));
     return prn_rewrite_take_over(r, keep, n);
 }
 
-/* A convolution and what a BatchNormalization makes of the same values. */
-static prony_status merge_norm(prn_rewriter *r, uint32_t n, const conv *large, prn_node_def *norm)
+/* Whether the node's result is added by a node that is the root of more. */
+static bool goes_on(const prn_rewriter *r, const prn_node_def *node, tree *tree)
 {
-    const prn_contraction *c = &large->contraction;
-    branch branch = {.node = norm};
-    double *scale;
-    if (norm->inputs[0] != c->node->inputs[0] || large->groups < 1 || c->weight_shape->dim[1] * large->groups != c->channels) return PRONY_OK;
-    if (!find_place(large, NULL, branch.place)) return PRONY_OK;
-    PRN_TRY(prn_batch_norm_affine(r, norm, c->channels, &scale));
-    if (!scale) return PRONY_OK;
-    branch.scale = scale;
-    branch.shift = scale + c->channels;
-    const prony_status status = merge(r, n, large, &branch);
-    prn_free(scale);
-    return status;
+    const prn_use *use = r->program->values[node->outputs[0]]->places;
+    while (use && (!use->node || use->node->dead || use->child != PRN_NO_CHILD)) use = use->next;
+    return prn_rewrite_used_once(r, node->outputs[0]) && use && !use->node->dynamic && find_tree(r, use->node, tree);
 }
 
 prony_status prn_rewrite_merge_branches(prn_rewriter *r, uint32_t n)
 {
-    const prn_node_def *add = r->program->nodes[n];
-    conv conv[2];
-    if (!(prn_node_is(add, "Add") || prn_node_is(add, "Sum")) || add->input_count != 2) return PRONY_OK;
-    if (!prn_rewrite_same_shape(r, add->inputs[0], add->inputs[1]) || add->inputs[0] == add->inputs[1]) return PRONY_OK;
-    const bool is[] = {read_conv(r, add->inputs[0], &conv[0]), read_conv(r, add->inputs[1], &conv[1])};
-    for (int k = 0; k < 2; k++) {
-        if (!is[k]) continue;
-        prn_node_def *norm = is[1 - k] ? NULL : prn_rewrite_inner(r, add->inputs[1 - k], "BatchNormalization");
-        if (norm) return merge_norm(r, n, &conv[k], norm);
-        const prn_contraction *a = &conv[k].contraction, *b = &conv[1 - k].contraction;
-        branch branch = {.node = b->node, .conv = &conv[1 - k]};
-        if (!is[1 - k] || a->node->inputs[0] != b->node->inputs[0] || conv[0].groups != conv[1].groups) return PRONY_OK;
-        if (find_place(&conv[k], &conv[1 - k], branch.place)) return merge(r, n, &conv[k], &branch);
-    }
-    return PRONY_OK;
+    const prn_node_def *node = r->program->nodes[n];
+    tree tree;
+    if (!find_tree(r, node, &tree) || goes_on(r, node, &tree)) return PRONY_OK;
+    return find_tree(r, node, &tree) ? merge(r, n, &tree) : PRONY_OK;
 }

@@ -147,9 +147,9 @@ bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contrac
 PRN_MUST_USE prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *contraction, const double *scale,
                                                const double *shift, bool *done);
 
-/* What a BatchNormalization for inference does to each channel: `channels` scales, and as many shifts behind them, for prn_free; NULL: it
- * is something else. */
-PRN_MUST_USE prony_status prn_batch_norm_affine(const prn_rewriter *r, const prn_node_def *node, int64_t channels, double **out);
+/* Whether the node is a BatchNormalization for inference with constant statistics of so many channels; what it does to each of them then:
+ * the scales, and as many shifts behind them. NULL: nobody wants to know. */
+bool prn_batch_norm_affine(const prn_rewriter *r, const prn_node_def *node, int64_t channels, double *scale);
 
 /* ---- prony::Attention, made by one rewrite and widened by another ---- */
 

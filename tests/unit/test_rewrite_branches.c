@@ -110,6 +110,15 @@ static void keep_branches(void **state)
     rc_output(m, "y");
     rc_expect(m, "Relu Conv Conv[add]");
 
+    m = rc_begin(); /* the outer sum has something else, the inner one has not */
+    rc_weights(m, "point", "4,4,1,1");
+    mb_node(m, "Conv", "x w b", "c", "pads=[1,1,1,1]");
+    mb_node(m, "Conv", "x point", "d", "");
+    mb_node(m, "Add", "c d", "s", "");
+    mb_node(m, "Add", "s x", "y", "");
+    rc_output(m, "y");
+    rc_expect(m, "Conv[add]");
+
     m = rc_begin(); /* somebody else reads one of them */
     rc_weights(m, "point", "4,4,1,1");
     mb_node(m, "Conv", "x w b", "c", "pads=[1,1,1,1]");
