@@ -45,12 +45,19 @@ static bool read_conv(const prn_rewriter *r, uint32_t value, conv *out)
            prn_node_pads(node, 2 * out->axes, out->pads);
 }
 
+/* By how much more places a window takes than are given it as padding. */
+static int64_t excess(const conv *c, size_t axis)
+{
+    return (c->kernel[axis] - 1) * c->dilation[axis] - c->pads[axis] - c->pads[c->axes + axis];
+}
+
 /* Where the window of the other begins in this one's: per axis, in taps. A window of one tap without padding is `small` NULL. */
 static bool find_place(const conv *large, const conv *small, int64_t *place)
 {
     for (size_t i = 0; i < large->axes; i++) {
         const int64_t kernel = small ? small->kernel[i] : 1, shift = large->pads[i] - (small ? small->pads[i] : 0);
         if (large->stride[i] != (small ? small->stride[i] : 1)) return false;
+        if (excess(large, i) != (small ? excess(small, i) : 0)) return false; /* else extents agree by chance */
         if (kernel > 1 && small->dilation[i] != large->dilation[i]) return false;
         place[i] = large->kernel[i] > 1 ? shift / large->dilation[i] : 0;
         if (shift < 0 || place[i] * large->dilation[i] != shift || place[i] + kernel > large->kernel[i]) return false;

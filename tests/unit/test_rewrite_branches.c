@@ -47,6 +47,7 @@ static void merge_convolutions(void **state)
         {"1,4,9,9", "4,4,3,3", "pads=[1,1,1,1]", "4,4,3,3", "pads=[0,0,2,2]", "Conv Conv[add]"},
         {"1,4,9,9", "4,4,3,3", "pads=[2,2,0,0] dilations=[1,1]", "4,4,2,2", "pads=[0,0,1,1]", "Conv Conv[add]"},
         {"1,4,9,9", "4,4,3,3", "auto_pad='SAME_UPPER'", "4,4,1,1", "", "Conv Conv[add]"},
+        {"1,4,8,8", "4,4,3,3", "pads=[1,1,0,0] strides=[2,2]", "4,4,1,1", "strides=[2,2]", "Conv Conv[add]"}, /* of other extents only here */
     };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         rc_seed((uint32_t)k);
