@@ -179,18 +179,21 @@ static void (*sum_of(prony_dtype dtype))(const reference_job *, const int64_t *,
     }
 }
 
-static void reference_rows(void *argument, int64_t begin, int64_t end)
+static void reference_range(void *argument, int64_t begin, int64_t end)
 {
     const reference_job *job = argument;
     const space *s = job->s;
     const int column = s->output_axes - 1;
-    for (int64_t row = begin; row < end && !prn_stopped(); row++) {
-        int64_t start[MAX_OPERANDS] = {0}, rest = row;
+    for (int64_t at = begin, count; at < end && !prn_stopped(); at += count) {
+        int64_t start[MAX_OPERANDS] = {0}, rest = at / job->columns;
+        const int64_t first = at % job->columns;
+        count = prn_least(job->columns - first, end - at);
+        for (int i = 0; i < s->operands && column >= 0; i++) start[i] = first * s->stride[i][column];
         for (int axis = column - 1; axis >= 0; axis--) {
             for (int i = 0; i < s->operands; i++) start[i] += rest % s->extent[axis] * s->stride[i][axis];
             rest /= s->extent[axis];
         }
-        sum_of(s->dtype)(job, start, row * job->columns, job->columns);
+        sum_of(s->dtype)(job, start, at, count);
     }
 }
 
@@ -212,7 +215,7 @@ static prony_status run_reference(const prony_context *context)
         return PRONY_OK;
     }
     reference_job job = {s, context->inputs, y->data, columns};
-    if (outputs > 0) prn_parallel_range(context->threads, outputs / columns, prn_ceil_div(LEAST_OUTPUTS, columns), reference_rows, &job);
+    prn_parallel_range(context->threads, outputs, LEAST_OUTPUTS, reference_range, &job);
     return PRONY_OK;
 }
 
