@@ -60,7 +60,7 @@ check-asan:
 check-tsan:
 	@scripts/install_packages.sh build test
 	cmake --preset tsan
-	cmake --build --preset tsan -j $(JOBS)
+	cmake --build --preset tsan --target prony_threads_tests -j $(JOBS)
 	ctest --preset tsan -L threads
 
 # README's commands on a bare Debian 12, made in a temporary folder; needs root.
