@@ -12,8 +12,8 @@ enum {
     NEAR_FILTERS = 1 << 18,  /* floats that stay in the second-level cache from batch to batch */
     SMALL_FILTERS = 1 << 15, /* of the smallest tiles: of networks so small that they stay there from run to run */
     LARGE_FILTERS = 1 << 23, /* floats that show in the process's memory */
-    WEIGHTY_FILTERS = 1800000, /* that they add to the weights, and */
-    WEIGHTY_SHARE = 15,        /* this part of all the model's, which shows */
+    WEIGHTY_MODEL = 5 << 20,   /* floats of a model's weights, and */
+    WEIGHTY_FILTERS = 1 << 17, /* those that a layer adds, which are worth time */
     NEAR_BATCH = 200000,     /* floats of a batch that leave room for them */
     FAR_BATCH = 3 << 18,     /* of one that makes up for reading filters from memory each time */
     FAR_APART = 6,           /* taps: positions of a tile of the direct kernel */
@@ -30,9 +30,9 @@ static const double halves = 5.0 / 3.0;
 static const double per_quick_line = 9.0;
 /* By how much larger filters have to be faster than smaller ones. */
 static const double worth_memory = 1.08, worth_much_memory = 1.2;
-/* How much less time filters take that are not kept, for which they are not; they may take as much more as those would add to the model's
- * weights. Products of few tiles wait for the second-level cache, the longer the shorter vectors are. (All measured on Zen 4.) */
-static const double worth_not_keeping = 0.91, short_vectors_wait = 1.2;
+/* What kept filters take of the cycles that the model gives them, as their memory is read ahead; and the part of a layer's time that is worth
+ * a part of the model's weights in memory. (Measured on Zen 4, with either vectors.) */
+static const double read_ahead = 0.91, worth_of_memory = 2.5;
 
 const struct prn_winograd_tile prn_winograd_tiles[PRN_WINOGRAD_KINDS] = {
     [PRN_WINOGRAD_2X2] = {2, 2, 16, 64, 110, 60, 45, 32, 24},
@@ -161,11 +161,10 @@ static double added_floats(const prn_conv *conv, const prn_winograd_simd *simd, 
     return filter_floats(conv, simd, cut) - (double)conv->kernel_volume * channel_pairs(conv, simd);
 }
 
-/* All images are one batch, so that each filter is transformed once. `share`: of what keeping adds in all weights. */
-static bool is_cheap_in_run(const prn_winograd_cut *in_run, const prn_winograd_cut *kept, int64_t lanes, double share)
+/* `share`: of what keeping adds in all weights. */
+static bool is_cheap_in_run(const prn_winograd_cut *in_run, const prn_winograd_cut *kept, double share)
 {
-    const double cycles = in_run->cycles * (lanes < LINE ? short_vectors_wait : 1.0);
-    return in_run->u_point && in_run->batches_down * in_run->batches_across == 1 && cycles < kept->cycles * (worth_not_keeping + share);
+    return in_run->u_point && in_run->cycles < kept->cycles * (read_ahead + worth_of_memory * share);
 }
 
 bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_filters filters, double weights,
@@ -174,8 +173,8 @@ bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, 
     prn_winograd_cut in_run;
     if (!find_fastest(conv, simd, filters == PRN_WINOGRAD_IN_RUN, out)) return false;
     const double added = added_floats(conv, simd, out);
-    if (filters == PRN_WINOGRAD_EITHER && added > WEIGHTY_FILTERS && added > weights / WEIGHTY_SHARE && find_fastest(conv, simd, true, &in_run) &&
-        is_cheap_in_run(&in_run, out, simd->lanes, added / weights))
+    if (filters == PRN_WINOGRAD_EITHER && weights > WEIGHTY_MODEL && added > WEIGHTY_FILTERS && find_fastest(conv, simd, true, &in_run) &&
+        is_cheap_in_run(&in_run, out, added / weights))
         *out = in_run;
     return true;
 }

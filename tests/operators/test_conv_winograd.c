@@ -217,13 +217,14 @@ static void what_reads_more_than_it_saves_is_not_worth_it(void **state)
     assert_int_equal(cut.cycles * 1.1 > prn_winograd_direct_cycles(&conv, &widths[1]), !prn_isa_has(PRN_HALVES_AVX512) && !prn_isa_has(PRN_QUICK_MEMORY));
 }
 
-/* Filters that would add much to a model's weights are transformed in each run where that is not much slower: never for a model whose
- * weights are many times theirs, nor where a filter serves several batches of tiles. */
+/* Filters that would add much to a large model's weights are transformed in each run, once for each batch of tiles, where that is not much slower:
+ * never for a model that is small, and for one whose weights are many times theirs only where it is faster. */
 static void large_filters_are_kept_beside_many_weights_alone(void **state)
 {
     (void)state;
     static const struct { int64_t batch, in, side, out; double share; bool in_run; } cases[] = {
-        {4, 512, 7, 512, 0.6, true}, {4, 512, 7, 512, 0.05, false}, {1, 64, 56, 64, 0.6, false}, {1, 512, 56, 512, 0.6, false}};
+        {4, 512, 7, 512, 0.6, true},     {1, 512, 28, 512, 0.02, false},  {1, 512, 56, 512, 0.6, true},
+        {1, 512, 56, 512, 0.02, false},  {1, 64, 56, 64, 0.02, false},   {1, 256, 14, 256, 0.6, false}};
     for (size_t w = 0; w < 2; w++) {
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             const prn_conv conv = conv_of(cases[i].batch, cases[i].in, cases[i].side, cases[i].side, cases[i].out);
@@ -232,8 +233,9 @@ static void large_filters_are_kept_beside_many_weights_alone(void **state)
             assert_int_equal(kept.u_point, 0);
             const double added = (double)((kept.points - 9) * cases[i].in * cases[i].out);
             assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_EITHER, added / cases[i].share, &cut));
-            assert_int_equal(cut.u_point > 0, cases[i].in_run);
             assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_IN_RUN, 0.0, &alone));
+            const bool faster = alone.cycles < kept.cycles * 0.95 && cases[i].share < 0.1; /* where memory is slow beside products */
+            assert_int_equal(cut.u_point > 0, cases[i].in_run || faster);
             if (cut.u_point) assert_int_equal(cut.kind, alone.kind);
         }
     }
