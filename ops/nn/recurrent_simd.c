@@ -3,13 +3,16 @@
  * Invariant: the sum for an element is formed in an order that depends on `hidden`, the gates and the step's rows alone, the same
  * for every instruction set. */
 #include "ops/nn/recurrent_simd.h"
+#include "base/integers.h"
 #include "base/simd.h"
 #include "ops/loops/vec_math.h"
 
 /* Sums that a tile keeps in registers beside the weights, and fewest that hide the latency of multiply-add. */
 #define MOST_SUMS (VEC_LANES == 16 ? 24 : 12)
 #define FEWEST_SUMS 8
-#define MOST_ROWS 6
+#define MOST_ROWS 8
+#define TALL_ROWS (MOST_SUMS / 2) /* of tiles with the sums of two gates */
+#define AHEAD 24 /* elements of the state whose weights are fetched before they are multiplied */
 
 /* ---- functions, within a few ulp, where exponents stay normal: beyond that the result is 1 or -1 in all its bits, or less than
  * 10^-26 */
@@ -176,44 +179,86 @@ VEC_INLINE void tile(const prn_recurrent_step *s, int64_t row, int64_t block, co
     }
 }
 
+/* More rows than have room for the sums of all gates: two gates at a time, so that far weights are read once for all of them. The order
+ * of each sum is that of a tile with one chain. */
+VEC_INLINE void tall_tile(const prn_recurrent_step *s, int64_t row, int64_t block, const int rows, const int gates,
+                          void (*cell)(const unit_block *at, const vf *sum))
+{
+    vf sums[TALL_ROWS][4];
+    const int64_t in_row = s->in_row;
+    PRN_UNROLL
+    for (int gate = 0; gate < gates; gate += 2) {
+        const float *r = s->r + (block * s->hidden * gates + gate) * VEC_LANES;
+        const float *in[TALL_ROWS / 3];
+        vf sum[TALL_ROWS][2];
+        PRN_UNROLL
+        for (int m = 0; m < rows; m++) {
+            if (m % 3 == 0) in[m / 3] = s->in + (row + m) * in_row; /* rows that one register addresses */
+            sum[m][0] = sum[m][1] = (vf){0};
+        }
+        for (int64_t k = 0; k < s->hidden; k++, r += gates * VEC_LANES) {
+            const vf first = v_load(r), second = v_load(r + VEC_LANES);
+            for (int g = 0; g < 2; g++) __builtin_prefetch(r + (AHEAD * gates + g) * VEC_LANES);
+            PRN_UNROLL
+            for (int m = 0; m < rows; m++) {
+                const vf a = v_splat(in[m / 3][m % 3 * in_row + k]);
+                sum[m][0] += a * first;
+                sum[m][1] += a * second;
+            }
+        }
+        PRN_UNROLL
+        for (int m = 0; m < rows; m++) {
+            sums[m][gate] = sum[m][0];
+            sums[m][gate + 1] = sum[m][1];
+        }
+    }
+    for (int m = 0; m < rows; m++)
+        cell(&(unit_block){s, row + m, block * VEC_LANES, s->hidden - block * VEC_LANES}, sums[m]);
+}
+
 /* How many chains follows from the rows of the whole step, so that sums are the same for every width of vectors; three rows stand
  * for all that are more. */
 #define CHAINS(sums) ((sums) >= FEWEST_SUMS ? 1 : (sums) * 2 >= FEWEST_SUMS ? 2 : (sums) * 4 >= FEWEST_SUMS ? 4 : 8)
 #define MANY_CHAINS(gates) CHAINS((gates) * 3)
 #define MOST_FIT(sums) (MOST_SUMS / (sums) < MOST_ROWS ? MOST_SUMS / (sums) : MOST_ROWS)
-#define LIMIT(gates) MOST_FIT((gates) * MANY_CHAINS(gates))
+#define WIDE_ROWS(gates) MOST_FIT((gates) * MANY_CHAINS(gates))
+#define LIMIT(gates) ((gates) == 4 ? TALL_ROWS : WIDE_ROWS(gates))
 #define TILE(name, gates, rows)                                                                                        \
     static void tile_##name##_##rows(const prn_recurrent_step *s, int64_t row, int64_t block)                          \
     {                                                                                                                  \
-        if (rows <= LIMIT(gates))                                                                                      \
-            tile(s, row, block, rows <= LIMIT(gates) ? rows : 1, gates, MANY_CHAINS(gates), cell_##name);              \
+        if (rows <= WIDE_ROWS(gates))                                                                                  \
+            tile(s, row, block, rows <= WIDE_ROWS(gates) ? rows : 1, gates, MANY_CHAINS(gates), cell_##name);          \
+        else if (rows <= LIMIT(gates))                                                                                 \
+            tall_tile(s, row, block, rows <= LIMIT(gates) ? rows : 1, gates, cell_##name);                             \
     }
 #define ALL_ROWS(name, gates, rows)                                                                                    \
     static void all_##name##_##rows(const prn_recurrent_step *s, int64_t block)                                        \
     {                                                                                                                  \
         tile(s, 0, block, rows, gates, CHAINS((gates) * (rows)), cell_##name);                                         \
     }
+#define EACH_ROWS(put, name, gates)                                                                                    \
+    put(name, gates, 1) put(name, gates, 2) put(name, gates, 3) put(name, gates, 4) put(name, gates, 5)                \
+    put(name, gates, 6) put(name, gates, 7) put(name, gates, 8) put(name, gates, 9) put(name, gates, 10)               \
+    put(name, gates, 11) put(name, gates, 12)
+#define ENTRY(name, gates, rows) [rows] = tile_##name##_##rows,
 /* Rows inside of a block: its weights are read from far away once. */
 #define STEP(name, gates)                                                                                              \
     ALL_ROWS(name, gates, 1)                                                                                           \
     ALL_ROWS(name, gates, 2)                                                                                           \
-    TILE(name, gates, 1)                                                                                               \
-    TILE(name, gates, 2)                                                                                               \
-    TILE(name, gates, 3)                                                                                               \
-    TILE(name, gates, 4)                                                                                               \
-    TILE(name, gates, 5)                                                                                               \
-    TILE(name, gates, 6)                                                                                               \
+    EACH_ROWS(TILE, name, gates)                                                                                       \
     static void step_##name(const prn_recurrent_step *s, int64_t first, int64_t last)                                  \
     {                                                                                                                  \
         static void (*const tiles[])(const prn_recurrent_step *s, int64_t row, int64_t block) = {                      \
-            NULL, tile_##name##_1, tile_##name##_2, tile_##name##_3, tile_##name##_4, tile_##name##_5,                 \
-            tile_##name##_6};                                                                                          \
+            EACH_ROWS(ENTRY, name, gates)};                                                                            \
+        const int64_t parts = s->rows > 2 ? prn_ceil_div(s->rows, LIMIT(gates)) : 0;                                   \
         for (int64_t i = 0; i < last - first; i++) {                                                                   \
             const int64_t block = s->backward ? last - 1 - i : first + i;                                              \
             if (s->rows == 1) all_##name##_1(s, block);                                                                \
             if (s->rows == 2) all_##name##_2(s, block);                                                                \
-            for (int64_t row = 0; s->rows > 2 && row < s->rows; row += LIMIT(gates))                                   \
-                tiles[s->rows - row < LIMIT(gates) ? s->rows - row : LIMIT(gates)](s, row, block);                     \
+            for (int64_t part = 0; part < parts; part++) {                                                             \
+                const int64_t row = part * s->rows / parts, count = (part + 1) * s->rows / parts - row;                \
+                tiles[count](s, row, block);                                                                           \
+            }                                                                                                          \
         }                                                                                                              \
     }
 STEP(lstm, 4)
