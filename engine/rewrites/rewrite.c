@@ -12,7 +12,8 @@ enum { MAX_ROUNDS = 16 };
 /* In this order: first less to look at, then what is quantized already (nothing may be attached to it before), then patterns written out in primitives (their pieces must not be folded away
  * before), then what disappears into weights, last what is attached to a contraction. */
 static const prn_rewrite_fn rewrites[] = {
-    prn_rewrite_drop_identity,          prn_rewrite_merge_transposes, prn_rewrite_transpose_as_reshape,
+    prn_rewrite_drop_identity,          prn_rewrite_drop_expand,
+    prn_rewrite_merge_transposes,       prn_rewrite_transpose_as_reshape,
     prn_rewrite_merge_reshapes,         prn_rewrite_channels_last,
     prn_rewrite_merge_constant_sums,    prn_rewrite_fold_pad,
     prn_rewrite_contract_codes,         prn_rewrite_add_codes,        prn_rewrite_attach_code_residual,

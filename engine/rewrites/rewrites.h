@@ -169,6 +169,7 @@ PRN_MUST_USE prony_status prn_attention_write(prn_rewriter *r, prn_node_def *nod
 typedef prony_status (*prn_rewrite_fn)(prn_rewriter *r, uint32_t node);
 
 prony_status prn_rewrite_drop_identity(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_drop_expand(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_merge_transposes(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_transpose_as_reshape(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_merge_reshapes(prn_rewriter *r, uint32_t node);

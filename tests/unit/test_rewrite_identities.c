@@ -204,10 +204,45 @@ static void identities_are_marked(void **state)
     mb_free(m);
 }
 
+/* `z` is what the expanded value meets in `op`. */
+static void expect_expand(const char *from, const int64_t *shape, const char *rank, const char *op, const char *z, int64_t opset,
+                          const char *wanted)
+{
+    model_builder *m = mb_begin(opset);
+    mb_input(m, "a", PRONY_FLOAT32, from);
+    mb_input(m, "z", PRONY_FLOAT32, z);
+    rc_ints(m, "shape", rank, shape);
+    mb_node(m, "Relu", "a", "r", "");
+    mb_node(m, "Expand", "r shape", "e", "");
+    mb_node(m, op, "z e", "y", "");
+    rc_output(m, "y");
+    rc_expect(m, wanted);
+}
+
+/* What broadcasts does it itself, unless the result would be smaller. */
+static void drop_expands(void **state)
+{
+    (void)state;
+    static const int64_t image[] = {2, 4, 5, 5}, row[] = {5}, more[] = {3, 1, 4, 5, 5};
+    expect_expand("2,4,1,1", image, "4", "Mul", "2,4,5,5", 17, "Relu Mul");
+    expect_expand("4,1,1", image, "4", "Max", "2,4,5,5", 17, "Relu Max");
+    expect_expand("1", row, "1", "Sub", "2,4,5,5", 17, "Relu Sub");
+    expect_expand("2,4,1,1", image, "4", "Sub", "2,4,1,5", 17, "Relu Expand Sub"); /* the rows come from it */
+    expect_expand("4,1,5", more, "5", "Add", "2,4,5,5", 17, "Relu Expand Add");
+
+    model_builder *m = rc_begin(); /* somebody else reads it */
+    rc_ints(m, "shape", "5", more);
+    mb_node(m, "Expand", "x shape", "e", "");
+    mb_node(m, "Mul", "x e", "p", "");
+    mb_node(m, "Sub", "p e", "y", "");
+    rc_output(m, "y");
+    rc_expect(m, "Expand Mul Sub");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(drop_identities), cmocka_unit_test(drop_more_identities),
                                        cmocka_unit_test(identities_that_are_outputs),
-                                       cmocka_unit_test(identities_are_marked)};
+                                       cmocka_unit_test(identities_are_marked), cmocka_unit_test(drop_expands)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
