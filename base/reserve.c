@@ -133,6 +133,13 @@ void prn_reserve_empty(prn_reserve *reserve)
     reserve->filled = false;
 }
 
+void prn_reserve_drop(const prn_reserve *reserve, const void *from, size_t bytes)
+{
+    const size_t begin = room_of((size_t)((const char *)from - (const char *)reserve->data));
+    const size_t end = (size_t)((const char *)from - (const char *)reserve->data + (ptrdiff_t)bytes) & ~(PAGE_BYTES - 1);
+    if (reserve->filled && begin < end) (void)madvise((char *)reserve->data + begin, end - begin, MADV_DONTNEED);
+}
+
 void prn_reserve_close(prn_reserve *reserve)
 {
     if (!reserve->data) return;

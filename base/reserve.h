@@ -33,6 +33,8 @@ bool prn_reserve_open(prn_reserve *reserve, size_t bytes);
  * empty. */
 bool prn_reserve_fill(prn_reserve *reserve, prn_spare *spare);
 void prn_reserve_empty(prn_reserve *reserve);
+/* Of a filled range: the memory of the pages that lie wholly in these bytes, which are zeros from then on. */
+void prn_reserve_drop(const prn_reserve *reserve, const void *from, size_t bytes);
 void prn_reserve_close(prn_reserve *reserve);
 /* Must not be lent. */
 void prn_spare_release(prn_spare *spare);

@@ -127,6 +127,13 @@ static int64_t peak_of(const child *c)
     return (int64_t)c->usage.ru_maxrss * 1024;
 }
 
+/* When the runs are done: a report of thousands of layers takes memory that is no engine's, and the peer writes none. */
+static int64_t own_peak_of(const prony_report *report, const child *c)
+{
+    const prony_memory_report *memory = prony_report_memory(report);
+    return memory && memory->peak_rss_bytes ? (int64_t)memory->peak_rss_bytes : peak_of(c);
+}
+
 /* This engine's report of one process, and what it measured. `command`: bench, or profile with stamps. */
 static int measure_own(const versus_job *job, const char *command, int threads, prony_report **report,
                        prony_versus_process *process)
@@ -150,7 +157,7 @@ static int measure_own(const versus_job *job, const char *command, int threads, 
     if (code == EXIT_DONE &&
         prony_report_load_memory(report, "a process of prony", c.output ? c.output : "", c.size, &error) != PRONY_OK)
         code = report_error(job->o, &error);
-    if (code == EXIT_DONE && prony_versus_process_of(process, *report, peak_of(&c), &error) != PRONY_OK)
+    if (code == EXIT_DONE && prony_versus_process_of(process, *report, own_peak_of(*report, &c), &error) != PRONY_OK)
         code = report_error(job->o, &error);
     child_free(&c);
     return code;

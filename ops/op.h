@@ -105,6 +105,9 @@ typedef struct prn_pixels {
 
 /* ---- host: what an operator may ask of the engine ----------------------------------------------------------------- */
 
+/* Floats of a weight from which on a `build` says what it has read (prn_host.passed); smaller ones' memory serves the next. */
+enum { PRN_PIECEWISE_FLOATS = 1 << 22 };
+
 typedef struct prn_host {
     /* A packed form of constant data, built once per model and shared by every session: `source` (address of the constant's
      * bytes) and `tag` (kind of packing with everything it depends on) are its identity. `build` fills `bytes` bytes,
@@ -113,6 +116,8 @@ typedef struct prn_host {
     prony_status (*packed)(const prony_context *context, const void *source, const char *tag, size_t bytes,
                            prony_status (*build)(const prony_context *context, void *argument, void *packed),
                            void *argument, const void **out);
+    /* For a `build` that was handed to `packed`: it reads these bytes of its source no more, and they may be gone. NULL: nobody listens. */
+    void (*passed)(const prony_context *context, const void *from, size_t bytes);
     /* Whether another node reads constant input `input` too, beside a first input of other extents: its kernel may want another packed
      * form. NULL: nobody does. */
     bool (*serves_other_extents)(const prony_context *context, size_t input);

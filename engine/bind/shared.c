@@ -258,6 +258,11 @@ static prony_status build_entry(prn_shared *shared, prn_shared_entry **out, cons
     return PRONY_OK;
 }
 
+void prn_shared_pass(const prn_shared_entry *entry, const void *from, size_t bytes)
+{
+    if (entry->holders == 1) prn_reserve_drop(&entry->reserve, from, bytes);
+}
+
 prony_status prn_shared_get(prn_shared *shared, prn_shared_refs *refs, const prn_shared_form *form, const void **out,
                             prony_error *error)
 {

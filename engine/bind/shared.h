@@ -43,6 +43,9 @@ typedef struct prn_shared_form {
 } prn_shared_form;
 PRN_MUST_USE prony_status prn_shared_get(prn_shared *shared, prn_shared_refs *refs, const prn_shared_form *form,
                                          const void **out, prony_error *error);
+/* For a form's `build`: it reads these bytes of the deferred constant that it is made of no more, so that their memory may go. If somebody
+ * else holds the constant it stays. */
+void prn_shared_pass(const prn_shared_entry *entry, const void *from, size_t bytes);
 /* Takes over `data` (from prn_alloc_aligned(64, …)) unless equal bytes are there already; *out is the one to use. On failure
  * `data` is freed. */
 PRN_MUST_USE prony_status prn_shared_intern(prn_shared *shared, prn_shared_refs *refs, void *data, size_t bytes,

@@ -113,6 +113,17 @@ static prony_status host_packed(const prony_context *context, const void *source
     return status;
 }
 
+static void host_passed(const prony_context *context, const void *from, size_t bytes)
+{
+    prn_site *site = context->host_data;
+    const prn_plan_value *constant = site ? constant_at(site, from) : NULL;
+    if (!constant || !site->program) return;
+    if (prn_shared_recipe(constant->shared))
+        prn_shared_pass(constant->shared, from, bytes);
+    else
+        prn_model_forget(site->program->model->file, from, bytes);
+}
+
 /* Of a constant that are looked at: many nodes that share one take no square of time. */
 enum { MOST_READERS = 256 };
 
@@ -440,6 +451,7 @@ static void image_drop(prn_pixels *image)
 }
 
 const prn_host prn_engine_host = {.packed = host_packed,
+                                  .passed = host_passed,
                                   .serves_other_extents = serves_other_extents,
                                   .weight_bytes = weight_bytes,
                                   .subgraph_infer = subgraph_infer,

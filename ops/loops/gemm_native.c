@@ -28,6 +28,7 @@ enum {
     BLOCK_COLUMNS = 256,   /* C's block stays there as well */
     PACK_ROWS = 512,       /* from here on a variable B is packed once, ahead of the tasks */
     PACK_PANELS = 8,       /* panels of one packing task */
+    PIECE = 1 << 20,       /* floats of a large B that are packed before they are given up */
     SPLIT_TASK_MACS = 6000000, /* of a product by parts: the same for blocks that should be wide */
     SPLIT_LEAST_COLUMNS = 128,
     SPACE_LEAST_ROWS = 96, /* of fewer, parts and sums stay in the cache on the stack as well */
@@ -70,9 +71,20 @@ void prn_gemm_pack(int threads, const prn_gemm *gemm, float *packed)
     prn_parallel_tasks(gemm->k * gemm->n < TASK_MACS ? 1 : threads, tasks, pack_task, &job);
 }
 
+/* A large B whose columns lie one after the other is packed piece by piece, so that it is not there beside all of its packed form. */
 static prony_status build_packed(const prony_context *context, void *argument, void *packed)
 {
-    prn_gemm_pack(context->threads, argument, packed);
+    const prn_gemm *gemm = argument;
+    const int64_t unit = prn_gemm_isa()->panel_columns * PACK_PANELS;
+    const bool piecewise = context->host->passed && gemm->b_row == 1 && gemm->b_col >= gemm->k && gemm->k * gemm->n >= PRN_PIECEWISE_FLOATS;
+    const int64_t columns = piecewise ? prn_ceil_div(PIECE, gemm->k * unit) * unit : gemm->n;
+    for (int64_t j = 0; j < gemm->n && !prn_stopped(); j += columns) {
+        prn_gemm piece = *gemm;
+        piece.b += j * gemm->b_col;
+        piece.n = prn_least(columns, gemm->n - j);
+        prn_gemm_pack(context->threads, &piece, (float *)packed + j * gemm->k);
+        if (piecewise) context->host->passed(context, piece.b, (size_t)((piece.n - 1) * gemm->b_col + gemm->k) * sizeof(float));
+    }
     return PRONY_OK;
 }
 

@@ -220,10 +220,29 @@ void prn_direct_pack_here(int threads, const prn_direct_state *state, const floa
     }
 }
 
+/* Of one large filter, each of whose output channels lies in one run: what was packed is given up group by group. */
+static void pack_piecewise(const prony_context *context, const prn_direct_state *state, const float *data, float *packed)
+{
+    const prn_direct_plan *plan = state->plans[0];
+    const weights set = {data, state->k_step, state->c_step};
+    for (int64_t g = 0; g < plan->groups && !prn_stopped(); g++) {
+        packed += pack_group(context->threads, &set, plan, g, packed);
+        const int64_t begin = prn_direct_first_block(plan->blocks, g) * plan->simd->lanes;
+        const int64_t end = prn_least(prn_direct_first_block(plan->blocks, g + 1) * plan->simd->lanes, plan->conv.out_channels);
+        context->host->passed(context, data + begin * set.k_step, (size_t)((end - begin) * set.k_step) * sizeof(float));
+    }
+}
+
 static prony_status build_weights(const prony_context *context, void *argument, void *packed)
 {
     const prn_direct_state *state = argument;
-    prn_direct_pack_here(context->threads, state, state->plans[0]->conv.weights->data, packed);
+    const prn_conv *conv = &state->plans[0]->conv;
+    const bool runs = state->count == 1 && state->sets == 1 && state->k_step == conv->in_channels * state->c_step &&
+                      state->c_step == conv->kernel_volume;
+    if (runs && context->host->passed && conv->out_channels * state->k_step >= PRN_PIECEWISE_FLOATS)
+        pack_piecewise(context, state, conv->weights->data, packed);
+    else
+        prn_direct_pack_here(context->threads, state, conv->weights->data, packed);
     return PRONY_OK;
 }
 

@@ -183,6 +183,24 @@ static void holds_and_lets_go(void **state)
     prn_shared_release(shared);
 }
 
+/* Whole pages alone, and nothing of an empty range. */
+static void drops_pages(void **state)
+{
+    (void)state;
+    enum { PAGE = 4096, BYTES = 5 * PAGE + 100 };
+    prn_reserve reserve;
+    assert_true(prn_reserve_open(&reserve, BYTES));
+    prn_reserve_drop(&reserve, reserve.data, BYTES);
+    assert_true(prn_reserve_fill(&reserve, NULL));
+    uint8_t *data = reserve.data;
+    memset(data, 1, BYTES);
+    prn_reserve_drop(&reserve, data + PAGE - 1, 2 * PAGE + 1); /* the second and the third */
+    prn_reserve_drop(&reserve, data + 3 * PAGE + 1, PAGE);
+    prn_reserve_drop(&reserve, data + 4 * PAGE, PAGE - 1);
+    for (int i = 0; i < BYTES; i++) assert_int_equal(data[i], i / PAGE != 1 && i / PAGE != 2);
+    prn_reserve_close(&reserve);
+}
+
 /* Ranges of several sizes take the spare over in turn and beside one another; what they are booked to ends where it began. */
 static void lends_a_spare(void **state)
 {
@@ -495,6 +513,65 @@ static void keeps_one_copy_of_what_runs_pack(void **state)
     prn_defer_bytes = former;
 }
 
+enum { LONG_ROWS = 2100, LONG = 2048 };
+
+static float long_element(int64_t i)
+{
+    return (float)(i * 13 % 29) / 16 - 0.8f;
+}
+
+static void check_long(const prony_value *got, const float *x, int64_t vectors, int64_t vector, int64_t element)
+{
+    const float *y = got->data;
+    for (int64_t v = 0; v < vectors; v++) {
+        for (int64_t n = 0; n < LONG_ROWS; n += 83) {
+            double sum = 0;
+            for (int64_t k = 0; k < LONG; k++) sum += (double)x[v * vector + k * element] * (double)long_element(n * LONG + k);
+            assert_true(fabs((double)y[vector == 1 ? n * vectors + v : v * LONG_ROWS + n] - sum) < 1e-2);
+        }
+    }
+}
+
+/* Large weights whose source is given up while they are packed, at every address; one of them has another reader. */
+static void packs_piece_by_piece(void **state)
+{
+    (void)state;
+    static const int64_t places[2] = {0, LONG_ROWS - 1};
+    static float x[4 * LONG];
+    float *weights = malloc((size_t)LONG_ROWS * LONG * sizeof *weights);
+    assert_non_null(weights);
+    for (int64_t i = 0; i < LONG_ROWS * LONG; i++) weights[i] = long_element(i);
+    for (int i = 0; i < 4 * LONG; i++) x[i] = (float)(i % 37) / 32 - 0.5f;
+    for (size_t shift = 0; shift < 4; shift++) {
+        const char *first = &"wwww"[3 - shift];
+        char inputs[32];
+        model_run r = {0};
+        model_builder *m = mb_begin(17);
+        mb_input(m, "x", PRONY_FLOAT32, "4,2048");
+        mb_input(m, "image", PRONY_FLOAT32, "1,2048,2,2");
+        mb_initializer(m, first, PRONY_FLOAT32, "2100,2048", weights);
+        mb_initializer(m, "filter", PRONY_FLOAT32, "2100,2048,1,1", weights);
+        mb_initializer(m, "places", PRONY_INT64, "2", places);
+        snprintf(inputs, sizeof inputs, "x %s", first);
+        mb_node(m, "Gemm", inputs, "a", "transB=1");
+        mb_node(m, "Conv", "image filter", "b", "");
+        snprintf(inputs, sizeof inputs, "%s places", first);
+        mb_node(m, "Gather", inputs, "c", "");
+        mb_output(m, "a", PRONY_FLOAT32, "4,2100");
+        mb_output(m, "b", PRONY_FLOAT32, "1,2100,2,2");
+        mb_output(m, "c", PRONY_FLOAT32, "2,2048");
+        mr_open(&r, m);
+        mr_set(&r, "x", PRONY_FLOAT32, "4,2048", x);
+        mr_set(&r, "image", PRONY_FLOAT32, "1,2048,2,2", x);
+        check_long(mr_run(&r, 0), x, 4, LONG, 1);
+        check_long(mr_output(&r, 1), x, 4, 1, 4);
+        assert_memory_equal(mr_output(&r, 2)->data, weights, LONG * sizeof *weights);
+        assert_memory_equal((const float *)mr_output(&r, 2)->data + LONG, weights + places[1] * LONG, LONG * sizeof *weights);
+        mr_close(&r);
+    }
+    free(weights);
+}
+
 /* Convolutions of several extents that share a weight keep one form of it, whatever each of them would choose by itself. */
 static void keeps_one_form_for_all_extents(void **state)
 {
@@ -589,10 +666,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_from_any_address), cmocka_unit_test(transposes_every_width),
         cmocka_unit_test(scales_each_channel),     cmocka_unit_test(tells_recipes_apart),
-        cmocka_unit_test(holds_and_lets_go),       cmocka_unit_test(lends_a_spare),
+        cmocka_unit_test(holds_and_lets_go),       cmocka_unit_test(lends_a_spare), cmocka_unit_test(drops_pages),
         cmocka_unit_test(survives_faults),
         cmocka_unit_test(gives_the_same_results),  cmocka_unit_test(keeps_one_copy),
         cmocka_unit_test(keeps_one_copy_of_what_runs_pack), cmocka_unit_test(keeps_one_form_for_all_extents),
+        cmocka_unit_test(packs_piece_by_piece),
         cmocka_unit_test(keeps_what_cannot_be_scaled), cmocka_unit_test(survives_faults_in_a_model), cmocka_unit_test(gives_the_file_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
