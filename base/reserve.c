@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define PAGE_BYTES ((size_t)4096)
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
@@ -135,8 +136,8 @@ void prn_reserve_empty(prn_reserve *reserve)
 
 void prn_reserve_drop(const prn_reserve *reserve, const void *from, size_t bytes)
 {
-    const size_t begin = room_of((size_t)((const char *)from - (const char *)reserve->data));
-    const size_t end = (size_t)((const char *)from - (const char *)reserve->data + (ptrdiff_t)bytes) & ~(PAGE_BYTES - 1);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), offset = (size_t)((const char *)from - (const char *)reserve->data);
+    const size_t begin = (offset + page - 1) & ~(page - 1), end = (offset + bytes) & ~(page - 1);
     if (reserve->filled && begin < end) (void)madvise((char *)reserve->data + begin, end - begin, MADV_DONTNEED);
 }
 

@@ -68,6 +68,18 @@ static int measure(const options *o, ort *peer, int64_t *samples, size_t *count)
     return EXIT_DONE;
 }
 
+/* The process's peak so far, of itself alone: what wait4 says of it has what the process that started it held. -1: not known. */
+static long long peak_rss_bytes(void)
+{
+    char line[256];
+    long long kilobytes = -1;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && kilobytes < 0 && fgets(line, sizeof line, status))
+        if (sscanf(line, "VmHWM: %lld kB", &kilobytes) != 1) kilobytes = -1;
+    if (status) fclose(status);
+    return kilobytes < 0 ? -1 : kilobytes * 1024;
+}
+
 /* --trace PREFIX: the other engine writes its own profile, to a file whose name begins so. */
 static int run_peer(const options *o, ort *peer, const ort_input *inputs)
 {
@@ -87,8 +99,8 @@ static int run_peer(const options *o, ort *peer, const ort_input *inputs)
         code = measure(o, peer, samples, &count);
     }
     if (code == EXIT_DONE)
-        printf("version %s\nstart_ns %lld\nruns %zu\nmedian_ns %lld\n", peer->version, (long long)(ready - start), count,
-               (long long)(count ? samples[count / 2] : 0));
+        printf("version %s\nstart_ns %lld\nruns %zu\nmedian_ns %lld\npeak_rss_bytes %lld\n", peer->version, (long long)(ready - start),
+               count, (long long)(count ? samples[count / 2] : 0), peak_rss_bytes());
     free(samples);
     return code;
 }

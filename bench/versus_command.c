@@ -122,16 +122,11 @@ static const char *const *how_long(const options *o, char seconds[NUMBER_BYTES],
     return words;
 }
 
-static int64_t peak_of(const child *c)
-{
-    return (int64_t)c->usage.ru_maxrss * 1024;
-}
-
-/* When the runs are done: a report of thousands of layers takes memory that is no engine's, and the peer writes none. */
-static int64_t own_peak_of(const prony_report *report, const child *c)
+/* When the runs are done: a report of thousands of layers takes memory that is no engine's. */
+static int64_t own_peak_of(const prony_report *report)
 {
     const prony_memory_report *memory = prony_report_memory(report);
-    return memory && memory->peak_rss_bytes ? (int64_t)memory->peak_rss_bytes : peak_of(c);
+    return memory && memory->peak_rss_bytes ? (int64_t)memory->peak_rss_bytes : -1;
 }
 
 /* This engine's report of one process, and what it measured. `command`: bench, or profile with stamps. */
@@ -157,7 +152,7 @@ static int measure_own(const versus_job *job, const char *command, int threads, 
     if (code == EXIT_DONE &&
         prony_report_load_memory(report, "a process of prony", c.output ? c.output : "", c.size, &error) != PRONY_OK)
         code = report_error(job->o, &error);
-    if (code == EXIT_DONE && prony_versus_process_of(process, *report, own_peak_of(*report, &c), &error) != PRONY_OK)
+    if (code == EXIT_DONE && prony_versus_process_of(process, *report, own_peak_of(*report), &error) != PRONY_OK)
         code = report_error(job->o, &error);
     child_free(&c);
     return code;
@@ -193,7 +188,7 @@ static int measure_peer(versus_job *job, int threads, const char *const *more, p
     char seconds[NUMBER_BYTES], runs[NUMBER_BYTES], version[NUMBER_BYTES];
     size_t count = 0;
     child c;
-    int64_t start = -1, median = -1, done = -1;
+    int64_t start = -1, median = -1, done = -1, peak = -1;
     how_long(job->o, seconds, runs, words);
     while (words[count]) count++;
     words[count++] = "--ort-lib";
@@ -201,9 +196,10 @@ static int measure_peer(versus_job *job, int threads, const char *const *more, p
     while (*more) words[count++] = *more++;
     words[count] = NULL;
     int code = run_child(job, &c, "peer", threads, words);
-    if (code == EXIT_DONE && !(number_of(&c, "start_ns", &start) && number_of(&c, "runs", &done) && number_of(&c, "median_ns", &median)))
+    if (code == EXIT_DONE && !(number_of(&c, "start_ns", &start) && number_of(&c, "runs", &done) && number_of(&c, "median_ns", &median) &&
+                              number_of(&c, "peak_rss_bytes", &peak)))
         code = fail(job->o, "the peer: its process ended without figures");
-    if (code == EXIT_DONE) *process = (prony_versus_process){threads, (uint64_t)done, median, start, peak_of(&c)};
+    if (code == EXIT_DONE) *process = (prony_versus_process){threads, (uint64_t)done, median, start, peak};
     if (code == EXIT_DONE && text_of(&c, "version", version)) snprintf(job->peer, sizeof job->peer, "onnxruntime %s", version);
     child_free(&c);
     return code;

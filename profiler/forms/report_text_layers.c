@@ -232,7 +232,8 @@ static void put_layer_legend(prn_text *text, const prn_text_view *v)
                       "machine ('prony machine' measures this one, once)");
     if (removed)
         prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      "- returns its input unchanged or lies folded in weights: removed before anything ran");
+                      "- returns its input unchanged, repeats it for a node that does so itself, or lies folded in weights: removed "
+                      "before anything ran");
     if (folded) prn_text_wrap(text, PRN_STYLE_DIM, 0, "f evaluated once when shapes were bound: costs nothing per run");
     if (dynamic) prn_text_wrap(text, PRN_STYLE_DIM, 0, "d shape, and so the cost, known at run time only");
     if (!v->filtered && !v->part && prn_report_stamped(v->report) && v->share < 0.9995) {

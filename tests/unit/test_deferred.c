@@ -187,17 +187,17 @@ static void holds_and_lets_go(void **state)
 static void drops_pages(void **state)
 {
     (void)state;
-    enum { PAGE = 4096, BYTES = 5 * PAGE + 100 };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 5 * page + 100;
     prn_reserve reserve;
-    assert_true(prn_reserve_open(&reserve, BYTES));
-    prn_reserve_drop(&reserve, reserve.data, BYTES);
+    assert_true(prn_reserve_open(&reserve, bytes));
+    prn_reserve_drop(&reserve, reserve.data, bytes);
     assert_true(prn_reserve_fill(&reserve, NULL));
     uint8_t *data = reserve.data;
-    memset(data, 1, BYTES);
-    prn_reserve_drop(&reserve, data + PAGE - 1, 2 * PAGE + 1); /* the second and the third */
-    prn_reserve_drop(&reserve, data + 3 * PAGE + 1, PAGE);
-    prn_reserve_drop(&reserve, data + 4 * PAGE, PAGE - 1);
-    for (int i = 0; i < BYTES; i++) assert_int_equal(data[i], i / PAGE != 1 && i / PAGE != 2);
+    memset(data, 1, bytes);
+    prn_reserve_drop(&reserve, data + page - 1, 2 * page + 1); /* the second and the third */
+    prn_reserve_drop(&reserve, data + 3 * page + 1, page);
+    prn_reserve_drop(&reserve, data + 4 * page, page - 1);
+    for (size_t i = 0; i < bytes; i++) assert_int_equal(data[i], i / page != 1 && i / page != 2);
     prn_reserve_close(&reserve);
 }
 
