@@ -4,20 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_any(const prn_node_def *node, const char *const *names)
-{
-    for (; *names; names++)
-        if (prn_node_is(node, *names)) return true;
-    return false;
-}
-
 static bool has_form(const prn_node_def *node)
 {
     static const char *const forms[] = {
         "Conv",    "ConvTranspose", "Gemm",      "MatMul",  "MaxPool",   "AveragePool", "GlobalAveragePool",
         "Reshape", "Flatten",       "Transpose", "Squeeze", "Unsqueeze", "Slice",       "Concat",
         "Expand",  "Identity",      NULL};
-    return is_any(node, forms) || prn_rewrite_is_elementwise(node);
+    return prn_node_is_any(node, forms) || prn_rewrite_is_elementwise(node);
 }
 
 /* Whether QuantizeLinear alone reads what the node makes, or an Add, Mul, Relu or Clip that is read so. */
@@ -31,7 +24,7 @@ static bool is_stored(const prn_rewriter *r, const prn_node_def *node, int depth
         if (!reader || reader->dead || use->index >= reader->input_count || reader->inputs[use->index] != value)
             continue;
         if (prn_node_is(reader, "QuantizeLinear")) return true;
-        return depth > 0 && is_any(reader, between) && is_stored(r, reader, depth - 1);
+        return depth > 0 && prn_node_is_any(reader, between) && is_stored(r, reader, depth - 1);
     }
     return false;
 }

@@ -9,13 +9,6 @@
 
 enum { CODES = 256, MOST_INPUTS = 3 };
 
-static bool is_any(const prn_node_def *node, const char *const *names)
-{
-    for (; *names; names++)
-        if (prn_node_is(node, *names)) return true;
-    return false;
-}
-
 bool prn_rewrite_is_elementwise(const prn_node_def *node)
 {
     static const char *const names[] = {
@@ -26,7 +19,7 @@ bool prn_rewrite_is_elementwise(const prn_node_def *node)
         "Tan",      "Asin",       "Acos",      "Atan",            "Sinh",    "Cosh",      "Asinh",       "Acosh",
         "Atanh",    "Add",        "Sub",       "Mul",             "Div",     "Pow",       "Min",         "Max",
         "PRelu",    NULL};
-    return is_any(node, names) && node->output_count == 1 && node->input_count <= MOST_INPUTS && !node->post_ops;
+    return prn_node_is_any(node, names) && node->output_count == 1 && node->input_count <= MOST_INPUTS && !node->post_ops;
 }
 
 /* The one operand that is no constant of one element; PRN_NO_VALUE: there is none, or another one. */

@@ -9,20 +9,13 @@
 
 enum { MOST_OPERANDS = 32, MOST_ATTRIBUTES = 12 };
 
-static bool is_any(const prn_node_def *node, const char *const *names)
-{
-    for (; *names; names++)
-        if (prn_node_is(node, *names)) return true;
-    return false;
-}
-
 /* MaxPool's codes take its order from opset 12 on. */
 static bool moves(const prn_node_def *node)
 {
     static const char *const movers[] = {"Reshape", "Flatten", "Transpose", "Squeeze",  "Unsqueeze",
                                          "Slice",   "Concat",  "Expand",    "Identity", NULL};
     if (prn_node_is(node, "MaxPool")) return node->output_count == 1 && node->info.opset >= 12;
-    return node->output_count == 1 && is_any(node, movers);
+    return node->output_count == 1 && prn_node_is_any(node, movers);
 }
 
 /* A view is no step of the plan, so what its operands and its result cost goes to the node that makes its codes. */

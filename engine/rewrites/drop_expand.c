@@ -6,16 +6,11 @@
 
 #include "base/shape.h"
 
-enum { BROADCASTING_OPSET = 7 }; /* before, an attribute said how */
-
 static bool broadcasts(const prn_node_def *node)
 {
     static const char *const names[] = {"Add",   "Sub",  "Mul",            "Div",         "Pow", "Min", "Max", "Where", "Equal",
                                         "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "And", "Or",  "Xor", NULL};
-    if (node->info.opset < BROADCASTING_OPSET) return false;
-    for (const char *const *name = names; *name; name++)
-        if (prn_node_is(node, *name)) return true;
-    return false;
+    return prn_node_is_any(node, names);
 }
 
 /* Whether the result's shape is the same with value `instead` as input `input`. */

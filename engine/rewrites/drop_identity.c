@@ -14,13 +14,6 @@
 
 enum { IDENTITY_OPSET = 1 };
 
-static bool is_any(const prn_node_def *node, const char *const *names)
-{
-    for (; *names; names++)
-        if (prn_node_is(node, *names)) return true;
-    return false;
-}
-
 static bool all_are(const prn_rewriter *r, const prn_node_def *node, const char *name, uint32_t input, int64_t wanted)
 {
     int64_t list[2 * PRONY_MAX_RANK];
@@ -66,10 +59,10 @@ static int neutral_operand(const prn_rewriter *r, const prn_node_def *node)
 {
     static const char *const commutes[] = {"Mul", "Add", NULL}, *const one[] = {"Mul", "Div", "Pow", NULL};
     double value;
-    bool wants_one = is_any(node, one);
+    bool wants_one = prn_node_is_any(node, one);
     if (!wants_one && !prn_node_is(node, "Add") && !prn_node_is(node, "Sub")) return -1;
     int constant = prn_rewrite_scalar_operand(r, node, &value);
-    if (constant < 0 || value != (wants_one ? 1.0 : 0.0) || (constant == 0 && !is_any(node, commutes))) return -1;
+    if (constant < 0 || value != (wants_one ? 1.0 : 0.0) || (constant == 0 && !prn_node_is_any(node, commutes))) return -1;
     prony_dtype dtype = r->program->values[node->inputs[1 - constant]]->info.dtype;
     bool integer = dtype == PRONY_INT32 || dtype == PRONY_INT64;
     if (prn_node_is(node, "Add") && !integer) return -1;
@@ -82,8 +75,8 @@ static int unchanged_input(const prn_rewriter *r, const prn_node_def *node)
     static const char *const by_shape[] = {"Identity", "Cast",      "CastLike", "Reshape", "Flatten",
                                            "Squeeze",  "Unsqueeze", "Expand",   "Tile",    NULL};
     static const char *const of_one[] = {"Concat", "Sum", "Max", "Min", "Mean", NULL};
-    if (is_any(node, by_shape)) return 0;
-    if (is_any(node, of_one)) return node->input_count == 1 ? 0 : -1;
+    if (prn_node_is_any(node, by_shape)) return 0;
+    if (prn_node_is_any(node, of_one)) return node->input_count == 1 ? 0 : -1;
     if (prn_node_is(node, "Dropout")) return drops_nothing(r, node) ? 0 : -1;
     if (prn_node_is(node, "Transpose")) return keeps_order(r, node) ? 0 : -1;
     if (prn_node_is(node, "Pad")) return all_are(r, node, "pads", 1, 0) ? 0 : -1;

@@ -15,6 +15,13 @@ bool prn_node_is(const prn_node_def *node, const char *name)
            node->binding.op == prn_op_find(node->info.domain, name, node->info.opset);
 }
 
+bool prn_node_is_any(const prn_node_def *node, const char *const *names)
+{
+    for (; *names; names++)
+        if (prn_node_is(node, *names)) return true;
+    return false;
+}
+
 uint32_t prn_node_input(const prn_node_def *node, uint32_t i)
 {
     return i < node->input_count ? node->inputs[i] : PRN_NO_VALUE;

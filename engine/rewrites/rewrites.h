@@ -24,6 +24,8 @@ typedef struct prn_rewriter {
 /* Whether a built-in operator of that name, ours or ai.onnx's, serves this live, static node. A user's operator of the
  * same name is not what a pattern means. */
 bool prn_node_is(const prn_node_def *node, const char *name);
+/* Whether it is one of these, of which NULL is the last. */
+bool prn_node_is_any(const prn_node_def *node, const char *const *names);
 /* Input i, or PRN_NO_VALUE. */
 uint32_t prn_node_input(const prn_node_def *node, uint32_t i);
 /* A node whose output 0 is this value and that is live and static; NULL: none. */

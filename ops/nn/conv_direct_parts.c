@@ -209,27 +209,26 @@ static int64_t pack_group(int threads, const weights *weights, const prn_direct_
     return plan->units_in * per_unit * (end - begin);
 }
 
+/* All groups of one filter; where its weights of the next begin. `building`: each output channel lies in one run, and what was packed is
+ * given up group by group. NULL: it stays. */
+static float *pack_filter(const prony_context *building, int threads, const weights *weights, const prn_direct_plan *plan, float *packed)
+{
+    for (int64_t g = 0; g < plan->groups && !prn_stopped(); g++) {
+        packed += pack_group(threads, weights, plan, g, packed);
+        if (!building) continue;
+        const int64_t begin = prn_direct_first_block(plan->blocks, g) * plan->simd->lanes;
+        const int64_t end = prn_least(prn_direct_first_block(plan->blocks, g + 1) * plan->simd->lanes, plan->conv.out_channels);
+        building->host->passed(building, weights->data + begin * weights->k_step, (size_t)((end - begin) * weights->k_step) * sizeof(float));
+    }
+    return packed;
+}
+
 void prn_direct_pack_here(int threads, const prn_direct_state *state, const float *data, float *packed)
 {
     for (size_t i = 0; i < state->count; i++) {
-        const prn_direct_plan *plan = state->plans[i];
         weights set = {data, state->k_step, state->c_step};
-        for (int64_t s = 0; s < state->sets; s++, set.data += state->set_step) {
-            for (int64_t g = 0; g < plan->groups && !prn_stopped(); g++) packed += pack_group(threads, &set, plan, g, packed);
-        }
-    }
-}
-
-/* Of one large filter, each of whose output channels lies in one run: what was packed is given up group by group. */
-static void pack_piecewise(const prony_context *context, const prn_direct_state *state, const float *data, float *packed)
-{
-    const prn_direct_plan *plan = state->plans[0];
-    const weights set = {data, state->k_step, state->c_step};
-    for (int64_t g = 0; g < plan->groups && !prn_stopped(); g++) {
-        packed += pack_group(context->threads, &set, plan, g, packed);
-        const int64_t begin = prn_direct_first_block(plan->blocks, g) * plan->simd->lanes;
-        const int64_t end = prn_least(prn_direct_first_block(plan->blocks, g + 1) * plan->simd->lanes, plan->conv.out_channels);
-        context->host->passed(context, data + begin * set.k_step, (size_t)((end - begin) * set.k_step) * sizeof(float));
+        for (int64_t s = 0; s < state->sets; s++, set.data += state->set_step)
+            packed = pack_filter(NULL, threads, &set, state->plans[i], packed);
     }
 }
 
@@ -237,12 +236,13 @@ static prony_status build_weights(const prony_context *context, void *argument, 
 {
     const prn_direct_state *state = argument;
     const prn_conv *conv = &state->plans[0]->conv;
+    const weights filter = {conv->weights->data, state->k_step, state->c_step};
     const bool runs = state->count == 1 && state->sets == 1 && state->k_step == conv->in_channels * state->c_step &&
                       state->c_step == conv->kernel_volume;
     if (runs && context->host->passed && conv->out_channels * state->k_step >= PRN_PIECEWISE_FLOATS)
-        pack_piecewise(context, state, conv->weights->data, packed);
+        (void)pack_filter(context, context->threads, &filter, state->plans[0], packed);
     else
-        prn_direct_pack_here(context->threads, state, conv->weights->data, packed);
+        prn_direct_pack_here(context->threads, state, filter.data, packed);
     return PRONY_OK;
 }
 
