@@ -83,11 +83,16 @@ def summary(documents):
             threads, "" if threads == 1 else "s", mean, len(ratios), least, name.removesuffix(".onnx"))
 
 
+def cores(system):
+    """The physical cores that a run may use. Only /sys lists them: without it, the processors that the system counts."""
+    return system.get("physical_cores") or system.get("cpu_count", "unknown")
+
+
 def section(documents, options):
     system, peer = documents[0][2]["manifest"]["system"], documents[0][2]["peer"]["name"]
     lines = ["%s, %s cores usable, %s; prony %s (commit %s), %s." % (
-                 system["cpu_model"], system["physical_cores"], system.get("isa_used") or ", ".join(system.get("isa", [])),
-                 system["prony_version"], (system.get("git_commit") or "unknown")[:12], peer), "",
+                 system.get("cpu_model", "unknown processor"), cores(system), system.get("isa_used") or ", ".join(system.get("isa", [])),
+                 system.get("prony_version", "of an unknown version"), (system.get("git_commit") or "unknown")[:12], peer), "",
              "    scripts/performance_table.py --prony build/prony --folder MODELS -x %s --processes %d --seconds %g" % (
                  options.threads, options.processes, options.seconds), ""]
     lines += [line + "\n" for line in summary(documents)]

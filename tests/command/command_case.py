@@ -32,6 +32,15 @@ def run(*arguments, environment=None, prepare=None, seconds=300):
     return ran.returncode, ran.stdout.decode(), ran.stderr.decode()
 
 
+def open_pty():
+    """Both ends of a pseudo-terminal, as pty.openpty() gives them; skips the test where the system has none."""
+    try:
+        import pty
+        return pty.openpty()
+    except (ImportError, OSError) as error:
+        raise unittest.SkipTest("no pseudo-terminal here (is /dev/pts mounted?): %s" % error) from error
+
+
 def fake_library():
     """What the tests build in place of ONNX Runtime (fake_ort.c)."""
     return os.path.join(os.path.dirname(PRONY), "tests", "libfake_ort.so")

@@ -360,12 +360,11 @@ class Text(CommandTest):
             self.assertLessEqual(max(map(len, self.lines("inspect", self.lenet, environment={"COLUMNS": columns}))), 160)
 
     def test_colour_on_a_terminal_only(self):
-        import pty
         for arguments, environment, coloured in (([], {}, True), (["--no-color"], {}, False), ([], {"NO_COLOR": "1"}, False),
                                                  ([], {"TERM": "dumb"}, False)):
             env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
             env.update({"TERM": "xterm", **environment})
-            leader, follower = pty.openpty()
+            leader, follower = command_case.open_pty()
             process = subprocess.Popen([command_case.PRONY, "inspect", self.lenet, *arguments], stdout=follower, env=env)
             os.close(follower)
             data = b""
@@ -382,10 +381,9 @@ class Text(CommandTest):
             self.assertEqual(b"\x1b[" in data, coloured, arguments)
 
     def test_progress_on_a_terminal_only(self):
-        import pty
         arguments = ["profile", self.lenet, "-x", "1", "-t", "0.6", "-r", "100000000"]
         for more, shown in (([], True), (["--no-progress"], False), (["-q"], False)):
-            leader, follower = pty.openpty()
+            leader, follower = command_case.open_pty()
             ran = subprocess.run([command_case.PRONY, *arguments, *more], stdout=subprocess.PIPE, stderr=follower, timeout=60)
             os.close(follower)
             said = b""

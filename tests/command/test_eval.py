@@ -7,7 +7,6 @@ accuracy is known; images as inputs of `run` and `profile`, with the best classe
 import io
 import json
 import os
-import pty
 import re
 import struct
 import subprocess
@@ -151,7 +150,7 @@ class Archives(Data):
 
     def test_progress_is_cleared(self):
         data = self.write("digits.npz", npz(self.arrays()))
-        leader, follower = pty.openpty()
+        leader, follower = command_case.open_pty()
         ran = subprocess.run([command_case.PRONY, "eval", self.digits, data], stdout=subprocess.PIPE, stderr=follower, timeout=60)
         said = os.read(leader, 65536)
         for end in (leader, follower):
