@@ -7,15 +7,19 @@ BUILD ?= build
 PYTHON ?= /usr/bin/python3
 VENV ?= $(BUILD)/venv
 
-# Which tests check-unit runs, as ctest is told: make check-unit SELECT='-LE "again|emulated"'
+# More of ctest's options for check and quick: make check SELECT="-R test_op"
 SELECT ?=
 
-.PHONY: demo build python check check-unit check-asan check-tsan check-plain check-bare check-models install clean
+PARTS := again plain asan fuzz asan-avx2 asan-scalar tsan bookworm trixie
+
+.PHONY: demo build python check quick check-all $(addprefix check-,$(PARTS)) check-models install clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 
 demo: build
 	$(BUILD)/prony profile
+	@echo
+	@echo "Next: $(BUILD)/prony profile YOUR_MODEL.onnx --html report.html    (README.md, \"The command\", has more)"
 
 build:
 	@scripts/install_packages.sh build
@@ -32,40 +36,17 @@ python:
 	    $(VENV)/bin/python -m pip install -q --no-build-isolation --no-index --no-deps --force-reinstall ./python
 	$(VENV)/bin/python -c "import prony; print('prony', prony.__version__, 'for', '$(VENV)/bin/python')"
 
-check: check-unit check-plain check-asan check-tsan
-	@echo "All checks passed."
+# Release build; unit, operator, command and tree tests. `quick`: those below two seconds.
+check quick:
+	@JOBS=$(JOBS) SELECT="$(SELECT)" scripts/check.sh $@
+	@echo "make $@: all passed."
 
-# Everything, as it is shipped.
-check-unit:
-	@scripts/install_packages.sh build test python
-	cmake -S . -B build-check -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DPRONY_WERROR=ON
-	cmake --build build-check -j $(JOBS)
-	ctest --test-dir build-check --output-on-failure -j $(JOBS) $(SELECT)
+# Everything else as well, part by part; `make check-asan` runs one part, scripts/check.sh lists them.
+check-all:
+	@JOBS=$(JOBS) scripts/check.sh check $(PARTS)
 
-# The unit tests on reference and native kernels alone, without vector instructions.
-check-plain:
-	@scripts/install_packages.sh build test
-	cmake --preset plain
-	cmake --build --preset plain -j $(JOBS)
-	PRONY_MAX_ISA=scalar ctest --preset plain -L unit -j $(JOBS)
-
-# Unit, fault-injection and fuzz tests under AddressSanitizer and UndefinedBehaviorSanitizer.
-check-asan:
-	@scripts/install_packages.sh build test
-	cmake --preset asan-ubsan
-	cmake --build --preset asan-ubsan -j $(JOBS)
-	ctest --preset asan-ubsan -L "unit|fuzz" -j $(JOBS)
-
-# Sessions that share a model, and the thread layer, under ThreadSanitizer.
-check-tsan:
-	@scripts/install_packages.sh build test
-	cmake --preset tsan
-	cmake --build --preset tsan --target prony_threads_tests -j $(JOBS)
-	ctest --preset tsan -L threads
-
-# README's commands on a bare Debian 12, made in a temporary folder; needs root.
-check-bare:
-	scripts/check_bare.sh
+$(addprefix check-,$(PARTS)):
+	@JOBS=$(JOBS) scripts/check.sh $(@:check-%=%)
 
 # Outputs against ONNX Runtime and counts against published tables, over exported models; large downloads.
 check-models: build

@@ -1,16 +1,14 @@
 #!/bin/bash
-# README's commands on a Debian 12 that has nothing but what README asks for: check_bare.sh [unit]
+# README's commands on a Debian that has nothing but what README asks for: check_bare.sh SUITE [demo]
 #
-# Makes two such systems in a temporary folder, out of the sources that this machine's apt uses, with a clone of HEAD
-# each. In one, someone who has neither root nor sudo types README's commands, and root types the lines that they are
-# told to ask for; in the other root does it alone. `unit`: `make check-unit` takes the place of `make check`, without
-# the tests that run a second time what has run, and root stops after `make demo`. Exit status 3: it cannot be done on
-# this machine; one line says why.
+# SUITE is bookworm (Debian 12), trixie (13), forky or sid. Makes two such systems in a temporary folder, out of the sources that
+# this machine's apt uses (their suite replaced), with a clone of HEAD each. In one, a user who has neither root nor sudo types
+# README's commands, and root types the lines that the user is told to ask for; in the other root types them alone, and stops after
+# `make demo`. `demo`: the user stops there, too. Exit status 3: this machine cannot do it; one line says why.
 #
 # Everything mounted and everything started lives in namespaces of its own, and is gone with the process that made
 # them, however it ends; the folder is removed by the process outside.
 set -euo pipefail
-suite=bookworm
 source=$(cd "$(dirname "$0")/.." && pwd)
 
 cannot() {
@@ -20,19 +18,16 @@ cannot() {
 
 say() {
     echo
-    echo "== bare Debian 12: $* (after $SECONDS s)"
+    echo "== bare $suite: $* (after $SECONDS s)"
 }
 
 # ---- outside: what is needed, the folder, the namespaces ----
 
 outside() {
-    case ${1-} in
-    '' | unit) ;;
-    *)
-        echo "check_bare.sh: '$1' is no part of it; there is: unit" >&2
+    [[ $suite =~ ^[a-z]+$ && ${1-} =~ ^(demo)?$ ]] || {
+        echo "usage: check_bare.sh SUITE [demo], with SUITE bookworm, trixie, forky or sid" >&2
         exit 2
-        ;;
-    esac
+    }
     [ "$(id -u)" -eq 0 ] || cannot "it needs root"
     command -v apt-get >/dev/null || cannot "this is no Debian system"
     "$source/scripts/install_packages.sh" bare </dev/null || cannot "debootstrap cannot be had"
@@ -46,12 +41,13 @@ outside() {
     trap remove EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
-    unshare --mount --propagation private --pid --fork --kill-child "$source/scripts/check_bare.sh" --inside "$place" \
+    unshare --mount --propagation private --pid --fork --kill-child "$source/scripts/check_bare.sh" --inside "$suite" "$place" \
         "${1-}" </dev/null &
     child=$!
     wait "$child"
 }
 
+# shellcheck disable=SC2317 # called by a trap
 remove() {
     local status=$?
     trap '' INT TERM HUP
@@ -64,21 +60,24 @@ remove() {
         sleep 1
     done
     [ ! -e "$place" ] || echo "check-bare: $place could not be removed" >&2
-    exit $status
+    exit "$status"
 }
 
 # ---- inside ----
 
-# From apt's own list of targets: where the suite's `main` comes from, and the files that say so.
+# From apt's own list of targets: where this machine's own suite's `main` comes from, and the files that say so. The suite that is
+# asked for takes its place in them; a mirror has all suites.
 read_sources() {
+    own=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+    [ -n "$own" ] || cannot "/etc/os-release names no suite"
     # The release file has the suite's name where the list says "stable"; neither is known before the first update.
-    target() { apt-get indextargets --format "\$($1)" 'Created-By: Packages' "$2: $suite" 'Component: main' | sort -u; }
+    target() { apt-get indextargets --format "\$($1)" 'Created-By: Packages' "$2: $own" 'Component: main' | sort -u; }
     by=Codename
     [ -n "$(target REPO_URI $by)" ] || by=Release
     mirror=$(target REPO_URI $by | head -n 1)
     case $mirror in
     http://* | https://* | file:/*) ;;
-    '') cannot "apt has no source of Debian's $suite" ;;
+    '') cannot "apt has no source of Debian's $own" ;;
     *) cannot "debootstrap cannot read ${mirror%%:*}: sources" ;;
     esac
     entries=()
@@ -88,13 +87,14 @@ read_sources() {
     # Third parties' files stay outside; of Debian's, those with the updates and security fixes come too.
     local kept=() file
     for file in "${entries[@]}"; do
-        ! grep -q "$suite\|stable" "$file" || kept+=("$file")
+        ! grep -q "\b$own-updates\|\b$own-security\|[ :]$own\( \|$\)\|\bstable\b" "$file" || kept+=("$file")
     done
     entries=("${kept[@]}")
     keys=()
     while read -r file; do
         [ ! -f "$file" ] || keys+=("$file")
     done < <(grep -ohE '/[^] ,=]+\.(gpg|pgp|asc)' "${entries[@]}" | sort -u)
+    [ -n "$(ls /usr/share/debootstrap/scripts/"$suite" 2>/dev/null)" ] || cannot "this debootstrap knows no suite '$suite'"
 }
 
 # debootstrap fetches by wget, which is told of a proxy by the environment alone.
@@ -121,6 +121,13 @@ make_system() {
     }
     rm -f "$system/etc/apt/sources.list"
     cp "${entries[@]}" "$system/etc/apt/sources.list.d/"
+    case $suite in # a suite before its release has no updates and no security fixes of its own
+    forky | sid)
+        rm "$system"/etc/apt/sources.list.d/*
+        echo "deb $mirror $suite main" >"$system/etc/apt/sources.list"
+        ;;
+    *) sed -i "s/\b\($own\|stable\)\b/$suite/g" "$system"/etc/apt/sources.list.d/* ;;
+    esac
     if [ -e "$system/etc/apt/sources.list.d/sources.list" ]; then # has the plain name, which is read elsewhere
         mv "$system/etc/apt/sources.list.d/sources.list" "$system/etc/apt/sources.list"
     fi
@@ -196,9 +203,8 @@ refused_then_done() {
 }
 
 inside() {
-    local check=(check) person folder system
+    local person folder system
     place=$1
-    if [ "$2" = unit ]; then check=(check-unit "SELECT=-LE 'again|emulated'"); fi
     prerequisite=$(sed -n 's/^    sudo \(apt-get install [^#]*[^# ]\) *#.*/\1/p' "$source/README.md")
     if [ -z "$prerequisite" ] || ! grep -q '^    make demo ' "$source/README.md" ||
         ! grep -q '^    make check ' "$source/README.md"; then
@@ -218,26 +224,24 @@ inside() {
     mount_system
     prepare "$person"
     refused_then_done demo
-    refused_then_done "${check[@]}"
+    [ "$2" = demo ] || refused_then_done check
 
     person=root system=$place/root
     mount_system
     prepare root
     say "root: make demo"
     at "$folder" root make demo
-    if [ "${check[0]}" = check ]; then
-        say "root: make check"
-        at "$folder" root make check
-    fi
     say "done"
 }
 
 main() {
     if [ "${1-}" = --inside ]; then
-        shift
+        suite=$2
+        shift 2
         inside "$@"
     else
-        outside "$@"
+        suite=${1-}
+        outside "${2-}"
     fi
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Installs the Debian packages of the named groups that are missing: install_packages.sh GROUP...
+# Installs the Debian packages of the named groups that are missing: install_packages.sh [--missing] GROUP...
 # Groups: build, test, python, models, bare. Says what it installs; does nothing when all are there. Without root or sudo it prints
-# the line to run and fails.
+# the line to run and fails. `--missing` only prints the names of the missing ones, a line each.
 set -euo pipefail
 
 build=(gcc libc6-dev cmake pkg-config libdnnl-dev libopenblas-openmp-dev libcjson-dev libjs-chart.js libpng-dev libjpeg-dev
@@ -13,6 +13,8 @@ python=(python3 python3-dev python3-venv python3-pip python3-setuptools python3-
 bare=(debootstrap)
 models=(python3-numpy python3-onnx python3-torch python3-torchvision nodejs npm)
 
+only_print=false
+if [ "${1-}" = --missing ]; then only_print=true; shift; fi
 packages=()
 for group in "$@"; do
     case $group in
@@ -29,6 +31,7 @@ for group in "$@"; do
 done
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    if $only_print; then exit 0; fi
     echo "This is no Debian system; the counterparts of these packages are needed: ${packages[*]}" >&2
     exit 0
 fi
@@ -47,6 +50,10 @@ for package in "${packages[@]}"; do
     is_there "$package" || missing+=("$package")
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
+if $only_print; then
+    printf '%s\n' "${missing[@]}"
+    exit 0
+fi
 
 install=(apt-get install -y --no-install-recommends "${missing[@]}")
 give_up() {

@@ -4,7 +4,7 @@ set -euo pipefail
 cpack=$1 build=$2 root=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$cpack" -G DEB --config "$build/CPackConfig.cmake" -B "$work" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+"$cpack" -G DEB -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip --config "$build/CPackConfig.cmake" -B "$work" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 package=$(echo "$work"/*.deb)
 dpkg-deb -x "$package" "$work/root"
 for field in Depends Maintainer Description; do

@@ -1,0 +1,169 @@
+#!/bin/bash
+# Runs checks by name: check.sh [--within MINUTES] [--first N] PART...
+#
+# Each part builds in a folder of its own and can run alone. A part says at its start which packages, how much disk and about how
+# many minutes it takes, and ends with its time. `--within` starts a part only while its expected time fits into what is left,
+# and names the parts that it left out; `--first N` begins with the N-th PART, and goes on with the first behind the last one.
+# Exit status: 0 all parts that ran passed, 1 a part failed, 2 wrong usage.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=${JOBS:-$(nproc)}
+read -ra cmake_flags <<<"${CMAKE_FLAGS-}"
+read -ra select <<<"${SELECT-}" # more of ctest's options
+
+# Minutes on two cores from a clean clone with the packages installed, and MB of disk.
+#      part     minutes  MB  package groups       what it runs
+parts="
+       check       10   950  build,test,python    Release build; unit, operator, command and tree tests
+       quick        1   950  build,test,python    Release build; tests of the tree and unit tests below two seconds
+       again        6   950  build,test,python    tests that run once more: deferred constants, single instruction sets, AVX-512 emulated
+       plain        7   800  build,test           no vector instructions, no optional library
+       asan        22  3400  build,test           AddressSanitizer and UndefinedBehaviorSanitizer, unit tests
+       fuzz        10  3400  build,test           the same build; fuzz targets
+       asan-avx2   18  3400  build,test           the same build; operator tests with instruction sets up to AVX2
+       asan-scalar 18  3400  build,test           the same build; operator tests without vector instructions
+       tsan         4   110  build,test           ThreadSanitizer, tests of threads
+       bookworm    20  5000  bare                 README's commands on a bare Debian 12, made by debootstrap (needs root)
+       trixie      20  5000  bare                 the same on Debian 13
+"
+
+fail() {
+    echo "check.sh: $*" >&2
+    exit 2
+}
+
+field() { # PART NUMBER
+    awk -v part="$1" -v n="$2" '$1 == part { if (n < 5) print $n; else { $1 = $2 = $3 = $4 = ""; sub(/^ +/, ""); print } }' <<<"$parts"
+}
+
+cores_minutes() { # of a part here: the table's are for two cores
+    awk -v m="$1" -v j="$jobs" 'BEGIN { m = m * 2 / (j < 2 ? 1 : j > 8 ? 8 : j); print (m < 1 ? 1 : int(m + 0.5)) }'
+}
+
+announce() { # PART
+    local groups=() missing
+    IFS=, read -ra groups <<<"$(field "$1" 4)"
+    missing=$(scripts/install_packages.sh --missing "${groups[@]}" | wc -w)
+    echo "== $1: $(field "$1" 5)"
+    echo "   $missing packages to install, up to $(field "$1" 3) MB of disk, about $(cores_minutes "$(field "$1" 2)") minutes with $jobs jobs"
+    scripts/install_packages.sh "${groups[@]}"
+}
+
+# ---- builds ----
+
+release() {
+    cmake -S . -B build-check -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DPRONY_WERROR=ON "${cmake_flags[@]}"
+    cmake --build build-check -j "$jobs" "$@"
+}
+
+preset() { # NAME [TARGET]
+    cmake --preset "$1" "${cmake_flags[@]}"
+    cmake --build --preset "$1" -j "$jobs" ${2:+--target "$2"}
+}
+
+# ctest's own lines say how many tests are left; the slowest ones follow them. A folder, then ctest's options.
+run_tests() {
+    local folder=$1 log status=0
+    shift
+    log=$(mktemp)
+    ctest --test-dir "$folder" --output-on-failure -j "$jobs" "$@" | tee "$log" || status=$?
+    echo "The slowest tests, in seconds:"
+    sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) [. ]*.* \([0-9.]*\) sec.*/\2 \1/p' "$log" | sort -rn | head -n 20 |
+        awk '{ printf "%8.1f  %s\n", $1, $2 }'
+    rm -f "$log"
+    return "$status"
+}
+
+# ---- parts ----
+
+part_check() {
+    release && run_tests build-check -LE "again|emulated|long" "${select[@]}"
+}
+
+part_quick() {
+    release && run_tests build-check -L "tree|unit" -LE "slow|again|emulated|long" "${select[@]}"
+}
+
+part_again() {
+    release --target all --target prony_emulated_tests && run_tests build-check -L "again|emulated|long"
+}
+
+part_plain() {
+    preset plain && PRONY_MAX_ISA=scalar run_tests build-plain -L unit
+}
+
+part_asan() {
+    preset asan-ubsan && run_tests build-asan -L unit
+}
+
+part_fuzz() {
+    preset asan-ubsan && run_tests build-asan -L fuzz
+}
+
+# A machine with wide vectors sees here what a narrow one does.
+part_asan-avx2() {
+    preset asan-ubsan && PRONY_MAX_ISA=avx2 run_tests build-asan -L operators
+}
+
+part_asan-scalar() {
+    preset asan-ubsan && PRONY_MAX_ISA=scalar run_tests build-asan -L operators
+}
+
+part_tsan() {
+    preset tsan prony_threads_tests && run_tests build-tsan -L threads
+}
+
+bare() { # SUITE; 3: this machine cannot, and has said why
+    scripts/check_bare.sh "$1" </dev/null || [ $? -eq 3 ]
+}
+
+part_bookworm() {
+    bare bookworm
+}
+
+part_trixie() {
+    bare trixie
+}
+
+# ---- main ----
+
+main() {
+    local within='' first=1 list=() left=() failed=() began=$SECONDS name start at
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --within)
+            within=${2-}
+            [[ $within =~ ^[0-9]+$ ]] || fail "--within needs minutes, got '$within'"
+            shift 2
+            ;;
+        --first)
+            first=${2-}
+            [[ $first =~ ^[1-9][0-9]*$ ]] || fail "--first needs a number from 1 on, got '$first'"
+            shift 2
+            ;;
+        *) [ -n "$(field "$1" 2)" ] || fail "unknown part '$1'; the parts are: $(awk 'NF { printf "%s ", $1 }' <<<"$parts")"
+            list+=("$1"); shift ;;
+        esac
+    done
+    [ ${#list[@]} -gt 0 ] || fail "name a part: $(awk 'NF { printf "%s ", $1 }' <<<"$parts")"
+    for ((at = 0; at < ${#list[@]}; at++)); do
+        name=${list[(at + first - 1) % ${#list[@]}]}
+        if [ -n "$within" ] && [ $(((SECONDS - began) / 60 + $(cores_minutes "$(field "$name" 2)"))) -gt "$within" ]; then
+            left+=("$name")
+            continue
+        fi
+        start=$SECONDS
+        announce "$name"
+        if (set -e; "part_$name"); then
+            echo "== $name: passed in $((SECONDS - start)) s"
+        else
+            echo "== $name: FAILED after $((SECONDS - start)) s"
+            failed+=("$name")
+            [ -n "$within" ] || break
+        fi
+    done
+    [ ${#left[@]} -eq 0 ] || echo "Left out, since they do not fit into $within minutes: ${left[*]}"
+    [ ${#failed[@]} -eq 0 ] || { echo "Failed: ${failed[*]}"; exit 1; }
+}
+
+main "$@"
