@@ -119,7 +119,8 @@ static int write_rows(const options *o, prony_report *const *reports)
     json_file json;
     int code = json_open(&json, o);
     if (code != EXIT_DONE || !json.stream) return code;
-    fprintf(json.stream, "{\n  \"schema\": \"prony.evaluations/1\",\n  \"reports\": [\n");
+    json_begin(&json, "prony.evaluations/1");
+    fputs(",\n  \"reports\": [\n", json.stream);
     for (size_t i = 0; i < o->precision_count && code == EXIT_DONE; i++) {
         if (prony_report_write(reports[i], PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error) != PRONY_OK)
             code = report_error(o, &error);

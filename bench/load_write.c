@@ -317,7 +317,8 @@ int load_write(const load *l, const load_result *r, const load_searched *searche
     prony_metrics_release(p.metrics);
     int code = json_open(&json, l->o);
     if (code != EXIT_DONE || !json.stream) return code;
-    fputs("{\n  \"schema\": \"prony.load/1\",\n", json.stream);
+    json_begin(&json, "prony.load/1");
+    fputs(",\n", json.stream);
     put_config(json.stream, l);
     put_batching(json.stream, &l->trial);
     put_result(json.stream, l, r);

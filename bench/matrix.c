@@ -287,11 +287,13 @@ static void write_verdict(FILE *to, const matrix *m, const char *key, bool throu
     fprintf(to, "]}");
 }
 
-static int write_json(const options *o, const matrix *m, FILE *to)
+static int write_json(const options *o, const matrix *m, const json_file *file)
 {
+    FILE *const to = file->stream;
     prony_error error = {0};
     prony_write_options w = write_options(o);
-    fprintf(to, "{\n  \"schema\": \"prony.matrix/1\",\n  \"reports\": [\n");
+    json_begin(file, "prony.matrix/1");
+    fputs(",\n  \"reports\": [\n", to);
     for (size_t i = 0; i < m->count; i++) {
         if (prony_report_write(m->reports[i], PRONY_FORMAT_JSON, &w, write_to_stream, to, &error) != PRONY_OK)
             return report_error(o, &error);
@@ -314,7 +316,7 @@ static int show(const options *o, const matrix *m)
     if (table) print_table(o, m);
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
-    if (json.stream) code = write_json(o, m, json.stream);
+    if (json.stream) code = write_json(o, m, &json);
     code = json_close(&json, o, code);
     for (size_t i = 0; i < m->count && o->threshold_count && code != EXIT_FAILED; i++) {
         if (table) putchar('\n');

@@ -247,7 +247,10 @@ int command_verify(const options *o)
     int code = json_open(&v.json, o);
     if (code != EXIT_DONE) return code;
     FILE *json = v.json.stream;
-    if (json) fprintf(json, "{\"schema\": \"prony.verify/1\", \"cases\": [");
+    if (json) {
+        json_begin(&v.json, "prony.verify/1");
+        fputs(",\n  \"cases\": [", json);
+    }
     for (size_t i = 0; i < o->argument_count; i++) {
         struct stat s;
         const char *dir = o->arguments[i];

@@ -73,7 +73,7 @@ static void put_json(prn_json *json, const prony_metric_value *v)
 static prony_status write_json(const prony_metric_value *values, size_t count, const char *keys,
                                const prony_report *report, prony_write_fn write, void *user, prony_error *error)
 {
-    prn_json *json = prn_json_document("prony.metrics/1", write, user, error);
+    prn_json *json = prn_json_dated_document("prony.metrics/1", write, user, error);
     if (!json) return PRONY_OUT_OF_MEMORY;
     prn_json_string(json, "model", prn_report_title(report));
     prn_json_bool(json, "measured", report->measured);

@@ -45,7 +45,7 @@ static prony_status write_text(const prony_advice *rows, size_t count, const cha
 static prony_status write_json(const prony_advice *rows, size_t count, const char *target, prony_write_fn write,
                                void *user, prony_error *error)
 {
-    prn_json *json = prn_json_document("prony.recommendation/1", write, user, error);
+    prn_json *json = prn_json_dated_document("prony.recommendation/1", write, user, error);
     if (!json) return PRONY_OUT_OF_MEMORY;
     prn_json_string(json, "target", target);
     prn_json_open(json, "recommendations", '[', false);

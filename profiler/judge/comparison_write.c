@@ -361,7 +361,7 @@ static void json_parts(prn_json *json, const char *key, const prony_compare_part
 
 static prony_status write_json(const prony_comparison *c, prony_write_fn write, void *user, prony_error *error)
 {
-    prn_json *json = prn_json_document("prony.comparison/1", write, user, error);
+    prn_json *json = prn_json_dated_document("prony.comparison/1", write, user, error);
     if (!json) return PRONY_OUT_OF_MEMORY;
     prn_json_double(json, "noise", c->noise);
     json_side(json, "a", &c->side[0]);

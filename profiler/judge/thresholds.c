@@ -215,7 +215,7 @@ static prony_status write_json(const prony_check_row *rows, size_t count, const 
                                void *user, prony_error *error)
 {
     static const char *const outcomes[] = {"met", "missed", "unknown", "withheld", "open"};
-    prn_json *json = prn_json_document("prony.check/1", write, user, error);
+    prn_json *json = prn_json_dated_document("prony.check/1", write, user, error);
     bool passed = true;
     uint64_t undecided = 0;
     if (!json) return PRONY_OUT_OF_MEMORY;

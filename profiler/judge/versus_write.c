@@ -374,7 +374,7 @@ static void json_operators(prn_json *json, const prony_versus *v)
 
 static prony_status write_json(const prony_versus *v, prony_write_fn write, void *user, prony_error *error)
 {
-    prn_json *json = prn_json_document("prony.versus/1", write, user, error);
+    prn_json *json = prn_json_dated_document("prony.versus/1", write, user, error);
     if (!json) return PRONY_OUT_OF_MEMORY;
     prn_json_open(json, "peer", '{', false);
     prn_json_string(json, "name", v->peer);

@@ -38,6 +38,7 @@ void prn_report_fill_system(prony_report *report, const prn_cpu_mask *mask)
 {
     prn_report_system *system = &report->system;
     const prony_build *info = prony_build_info();
+    prn_now_utc(report->created);
     prn_machine_read(&system->machine, mask);
     system->isa = prn_isa_features();
     system->isa_used = info->isa;

@@ -92,7 +92,7 @@ prony_status prony_calibration_save(const prony_calibration *c, const char *path
     prn_file_writer *writer;
     if (!c || !path) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_calibration_save: an argument is NULL");
     PRN_TRY(prn_file_create(&writer, path, error));
-    prn_json *json = prn_json_document(SCHEMA, prn_file_write, writer, error);
+    prn_json *json = prn_json_dated_document(SCHEMA, prn_file_write, writer, error);
     if (!json) {
         prn_file_abandon(writer);
         return prn_no_memory(error);

@@ -2,6 +2,7 @@
  * document, as long as keys and brackets are used as the header says. */
 #include "profiler/report/json_write.h"
 
+#include "base/clock.h"
 #include "base/alloc.h"
 #include "profiler/forms/number_text.h"
 #include "profiler/forms/utf8.h"
@@ -193,6 +194,15 @@ prn_json *prn_json_document(const char *schema, prony_write_fn write, void *user
     prn_json_begin(json, write, user, error);
     prn_json_open(json, NULL, '{', false);
     prn_json_string(json, "schema", schema);
+    return json;
+}
+
+prn_json *prn_json_dated_document(const char *schema, prony_write_fn write, void *user, prony_error *error)
+{
+    char now[PRN_UTC_CHARS];
+    prn_json *json = prn_json_document(schema, write, user, error);
+    prn_now_utc(now);
+    if (json && *now) prn_json_string(json, "created", now);
     return json;
 }
 

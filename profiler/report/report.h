@@ -4,6 +4,7 @@
 #ifndef PRN_PROFILER_REPORT_REPORT_H
 #define PRN_PROFILER_REPORT_REPORT_H
 
+#include "base/clock.h"
 #include "base/alloc.h"
 #include "base/disturbance.h"
 #include "base/machine.h"
@@ -132,6 +133,7 @@ typedef struct prn_report_cost {
 struct prony_report {
     prn_pool pool;
     prony_model *source; /* reference that api holds, so that a hash nobody asked for yet can be made; NULL: read back */
+    char created[PRN_UTC_CHARS]; /* when it was made, in UTC; empty: unknown (read back from an older document) */
     prn_report_model model;
     prn_report_config config;
     prn_report_system system;

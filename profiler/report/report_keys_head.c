@@ -201,6 +201,7 @@ static const prn_key system_keys[] = {
 #undef S
 
 const prn_key prn_manifest_keys[] = {
+    {"created", PRN_AT(prony_report, created), PRN_IF_SET, "When it was made, in UTC (ISO 8601)."},
     {"model", PRN_IN(prony_report, model, model_keys), PRN_ALWAYS, NULL},
     {"config", PRN_IN(prony_report, config, config_keys), PRN_ALWAYS, NULL},
     {"system", PRN_IN(prony_report, system, system_keys), PRN_ALWAYS, NULL},

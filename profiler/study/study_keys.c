@@ -392,7 +392,18 @@ static void write_statement(prn_json *j, const prn_key *key, const prn_at *at)
     prn_pool_release(&pool);
 }
 
+static void write_created(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_json_string(j, key->name, ((const prony_study *)at->root)->manifest->created);
+}
+
+static bool has_date(const prn_at *at)
+{
+    return ((const prony_study *)at->root)->manifest->created[0] != '\0';
+}
+
 const prn_key prn_study_keys[] = {
+    {"created", PRN_MADE(STRING), PRN_MADE_ANEW, "When it was begun, in UTC (ISO 8601).", .when = has_date, .write = write_created},
     {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, NULL, .write = write_manifest, .read = read_manifest},
     {"plan", PRN_HERE(plan_keys), PRN_ALWAYS, NULL},
     {"blocks", PRN_ROWS(S, blocks, block_count, block_keys), PRN_ALWAYS, "In the order in which they were measured.", .read = read_blocks},

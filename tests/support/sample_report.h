@@ -322,6 +322,7 @@ static void sample_report(prony_report *r, bool measured)
                    .seed_known = measured,
                    .rewrites = true,
                    .reuse = true},
+        .created = "2026-01-31T23:59:59Z",
         .system = {.machine = {.host_name = "host",
                                .os = "Linux",
                                .os_release = "6.1.0",
