@@ -41,7 +41,7 @@ void prn_rewrite_decode_all(const prn_rewriter *r, const prn_coded *coded, float
 void prn_rewrite_encode_all(const prn_rewriter *r, const prn_stored *stored, const float values[256],
                             uint8_t codes[256]);
 
-/* Both are one constant scale and one constant zero point, or none, of one type, and equal. */
+/* Both are one scale and zero point of one type. */
 bool prn_rewrite_same_codes(const prn_rewriter *r, uint32_t scale_a, uint32_t zero_a, uint32_t scale_b,
                             uint32_t zero_b);
 

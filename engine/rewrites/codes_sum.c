@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { A = 0, B = 3, Y_SCALE = 6, Y_ZERO = 7, ADD_INPUTS = 8, CONV_Y_SCALE = 6, CONV_Y_ZERO = 7, RESIDUAL = 9, CONV_INPUTS = 14 };
+enum { A = 0, B = 3, Y_SCALE = 6, Y_ZERO = 7, ADD_INPUTS = 8, RESIDUAL = 9, CONV_INPUTS = 14, MOST_ATTRIBUTES = 16 };
 
 /* The sum or product that is stored, of two operands that nobody else shares it with; NULL: something else. */
 static prn_node_def *binary_of(const prn_rewriter *r, uint32_t value)
@@ -52,37 +52,34 @@ static bool is_conv(const prn_node_def *node)
     return (prn_node_is(node, "QLinearConv") || prn_node_is(node, "QConv")) && node->input_count <= RESIDUAL;
 }
 
-/* A convolution without a residual that this operand alone reads, and reads as the codes that the convolution made: a
- * DequantizeLinear may have had another scale or zero point than the QuantizeLinear before it. */
+/* A convolution without a residual, that nobody but this operand reads. */
 static prn_node_def *conv_of(const prn_rewriter *r, const prn_node_def *add, uint32_t operand)
 {
     const uint32_t value = add->inputs[operand];
     prn_node_def *node = prn_rewrite_producer(r, value);
-    if (!node || !prn_rewrite_used_once(r, value) || !is_conv(node)) return NULL;
-    return prn_rewrite_same_codes(r, node->inputs[CONV_Y_SCALE], node->inputs[CONV_Y_ZERO], add->inputs[operand + 1], add->inputs[operand + 2])
-               ? node
-               : NULL;
+    return node && prn_rewrite_used_once(r, value) && is_conv(node) ? node : NULL;
 }
 
 static prony_status join(prn_rewriter *r, prn_node_def *conv, const prn_node_def *add, uint32_t taken, uint32_t n)
 {
     const uint32_t other = taken == A ? B : A;
     uint32_t inputs[CONV_INPUTS];
-    const prn_attr_list *bounds = add->info.attributes;
-    size_t count;
-    prn_attr *attributes = prn_rewrite_copy_attributes(r, conv, bounds->count, &count);
-    if (!attributes) return PRONY_OUT_OF_MEMORY;
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(attributes[i].name, "low") == 0) attributes[i].name = "middle_low";
-        if (strcmp(attributes[i].name, "high") == 0) attributes[i].name = "middle_high";
+    prn_attr attributes[MOST_ATTRIBUTES];
+    size_t count = 0;
+    const prn_attr_list *list = conv->info.attributes, *bounds = add->info.attributes;
+    for (size_t i = 0; i < list->count && count + 4 < MOST_ATTRIBUTES; i++) {
+        attributes[count] = list->items[i];
+        if (strcmp(list->items[i].name, "low") == 0) attributes[count].name = "middle_low";
+        if (strcmp(list->items[i].name, "high") == 0) attributes[count].name = "middle_high";
+        count++;
     }
     for (size_t i = 0; i < bounds->count; i++) attributes[count++] = bounds->items[i];
     for (uint32_t i = 0; i < RESIDUAL; i++) inputs[i] = prn_node_input(conv, i);
     for (uint32_t i = 0; i < 3; i++) inputs[RESIDUAL + i] = add->inputs[other + i];
-    inputs[12] = inputs[CONV_Y_SCALE]; /* what it made before is the middle now */
-    inputs[13] = inputs[CONV_Y_ZERO];
-    inputs[CONV_Y_SCALE] = add->inputs[Y_SCALE];
-    inputs[CONV_Y_ZERO] = add->inputs[Y_ZERO];
+    inputs[12] = inputs[6]; /* what it made before is the middle now */
+    inputs[13] = inputs[7];
+    inputs[6] = add->inputs[Y_SCALE];
+    inputs[7] = add->inputs[Y_ZERO];
     PRN_TRY(prn_rewrite_become(r, conv, "QConv", 1, attributes, count, inputs, CONV_INPUTS, NULL));
     return prn_rewrite_take_over(r, conv, n);
 }

@@ -61,16 +61,6 @@ bool prn_rewrite_has(const char *op, int64_t opset)
     return prn_op_find(domain_of(op, opset), op, opset) != NULL;
 }
 
-prn_attr *prn_rewrite_copy_attributes(prn_rewriter *r, const prn_node_def *node, size_t more, size_t *count)
-{
-    const prn_attr_list *list = node->info.attributes;
-    *count = list ? list->count : 0;
-    prn_attr *copy = prn_pool_alloc(&r->program->pool, *count + more + 1, sizeof *copy);
-    if (!copy) return (void)!prn_no_memory(r->error), NULL;
-    if (*count) memcpy(copy, list->items, *count * sizeof *copy);
-    return copy;
-}
-
 prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char *op, int64_t opset,
                                 const prn_attr *attributes, size_t attribute_count, const uint32_t *inputs,
                                 uint32_t input_count, const prn_pattern *pattern)

@@ -105,10 +105,8 @@ void prn_rewrite_mark_removed(prn_rewriter *r, const prn_node_def *node);
 PRN_MUST_USE prony_status prn_rewrite_take_over(prn_rewriter *r, prn_node_def *keep, uint32_t last);
 /* The same for a `last` that was absorbed by another node. */
 PRN_MUST_USE prony_status prn_rewrite_take_place(prn_rewriter *r, prn_node_def *keep, uint32_t last);
-/* The node's attributes, copied to the program's pool with room for `more` behind them; NULL: no memory. */
-prn_attr *prn_rewrite_copy_attributes(prn_rewriter *r, const prn_node_def *node, size_t more, size_t *count);
 /* `last` becomes the built-in `op` with these attributes and inputs and absorbs the pattern. The row is sought in
- * domain "prony" first, then in ai.onnx up to `opset`, then in com.microsoft: a version of `op` itself, never of the node that it replaces. Attribute values (ints) must outlive the program; the array need
+ * domain "prony" first, then in ai.onnx up to `opset`, then in com.microsoft. Attribute values (ints) must outlive the program; the array need
  * not. */
 PRN_MUST_USE prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char *op, int64_t opset,
                                              const prn_attr *attributes, size_t attribute_count, const uint32_t *inputs,
