@@ -230,7 +230,7 @@ void prn_program_count_uses(const prn_program *program, uint32_t *uses)
 
 /* The longer list takes the shorter one in, merged from the end and in place where there is room: a long chain that is
  * absorbed one by one, from either side, stays cheap. Ascending, so that reports list layers in the model's order. */
-bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *absorbed)
+bool prn_program_hand_over(prn_program *program, prn_node_def *keep, prn_node_def *absorbed)
 {
     if (absorbed->layer_count > keep->layer_count) {
         prn_node_def old = *keep;
@@ -257,6 +257,12 @@ bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *
     }
     keep->layer_count = count;
     absorbed->layer_count = 0;
+    return true;
+}
+
+bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *absorbed)
+{
+    if (!prn_program_hand_over(program, keep, absorbed)) return false;
     absorbed->dead = true;
     return true;
 }

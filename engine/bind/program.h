@@ -109,6 +109,7 @@ typedef struct prn_node_def {
     const prn_frame *frame; /* whose body it stood in; NULL: no function's */
     uint32_t *layers; /* what it stands for, ascending */
     uint32_t layer_count, layer_capacity;
+    uint32_t own_layer; /* the one that it was bound as; the others were absorbed */
     prn_post_ops *post_ops; /* NULL: none */
     bool dead;    /* evaluated at bind time, unused, or absorbed by a rewrite */
     bool dynamic; /* an input or output shape is known only at run time */
@@ -240,6 +241,8 @@ PRN_MUST_USE bool prn_program_note_use(prn_program *program, uint32_t value, prn
 void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to);
 /* Number of inputs of live nodes, captures and graph outputs that read each value; `uses` has value_count entries. */
 void prn_program_count_uses(const prn_program *program, uint32_t *uses);
+/* `to` also stands for what `from` stood for, which stands for nothing then. false: out of memory, unchanged. */
+PRN_MUST_USE bool prn_program_hand_over(prn_program *program, prn_node_def *to, prn_node_def *from);
 /* `keep` also stands for what `absorbed` stood for; `absorbed` is dead afterwards. false: out of memory, unchanged. */
 PRN_MUST_USE bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *absorbed);
 /* Marks nodes whose outputs nobody reads as dead. A dead node whose layers cost something keeps conservation only if

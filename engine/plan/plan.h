@@ -181,6 +181,23 @@ void prn_plan_give_back(prn_plan *plan, uint32_t value, uint32_t step);
 void prn_plan_forget(prn_plan *plan);
 /* to += what a step with children did in the last run of the step around it all, the children's work included; parameters
  * stay. false: overflow. */
+/* Only a run says what it costs: shapes, branches and trips decide. */
+static inline bool prn_step_learns_cost(const prn_step *step)
+{
+    return step->dynamic || step->children;
+}
+
+/* Layer `layer` of a step that learns its cost has what the step executes: its own layer does, and one that was written like it, without
+ * arithmetic, does as well. */
+static inline bool prn_step_gives_cost(const prn_plan *plan, const prn_step *step, uint32_t layer)
+{
+    const prn_layer *row = &plan->program->layers[layer];
+    return prn_step_learns_cost(step) && (layer == step->node->own_layer || (step->dynamic && row->dynamic && !row->removed));
+}
+
+/* Of a step that learns its cost: adds what the other layers cost that its node stands for, which no run changes. The step's own cost is
+ * without it. false: it overflows. */
+PRN_MUST_USE bool prn_step_beside(const prn_plan *plan, const prn_step *step, prony_cost *to);
 PRN_MUST_USE bool prn_step_executed(const prn_step *step, prony_cost *to);
 
 #endif

@@ -126,27 +126,6 @@ bool prn_plan_may_share(const prn_plan *plan, uint32_t value)
 
 /* ---- nodes ---- */
 
-PRN_OWN_FRAME prony_status prn_plan_step_cost(prn_plan *plan, prn_step *step, prony_error *error)
-{
-    prony_cost cost = {0};
-    for (uint32_t l = 0; l < step->node->layer_count; l++) {
-        const prony_cost layer = prn_layer_cost(&plan->program->layers[step->node->layers[l]]);
-        if (!prn_cost_add(&cost, &layer))
-            return prn_fail(error, PRONY_LIMIT, "node '%s': the cost exceeds 64 bits", step->node->info.name);
-    }
-    if (!step->dynamic && step->node->layer_count != 1) { /* a fused operator, or a Reorder: its traffic is what crosses its own border */
-        prony_cost border;
-        prony_context context = step->context;
-        prn_node_def bare = {.binding = {.cost = prn_cost_none}};
-        context.error = error;
-        PRN_TRY(prn_node_cost(&bare, &context, &border));
-        cost.bytes_read = border.bytes_read;
-        cost.bytes_written = border.bytes_written;
-    }
-    prn_cost_keep(&step->cost, &cost);
-    return PRONY_OK;
-}
-
 /* The step of a view whose bytes may not be shared: its kernel copies them, in the layout that the view has. */
 static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
 {
@@ -291,7 +270,7 @@ static prony_status plan_node_named(planner *p, prn_node_def *node)
     return status == PRONY_OK ? PRONY_OK : prn_error_blame(p->error, status, &node->info);
 }
 
-/* What no run can change: all layers but those of steps that learn their cost when they run. */
+/* What no run can change: all layers but those that are steps which learn their cost when they run. */
 static prony_status add_fixed_cost(planner *p)
 {
     prn_plan *plan = p->plan;
@@ -300,8 +279,7 @@ static prony_status add_fixed_cost(planner *p)
     if (!open) return prn_no_memory(p->error);
     for (size_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
-        if (!step->dynamic && !step->children) continue;
-        for (uint32_t l = 0; l < step->node->layer_count; l++) open[step->node->layers[l]] = true;
+        if (prn_step_learns_cost(step)) open[step->node->own_layer] = true;
     }
     bool fits = true;
     for (size_t l = 0; fits && l < program->layer_count; l++) {
@@ -436,6 +414,7 @@ static prony_status build(planner *p)
     PRN_TRY(add_fixed_cost(p));
     PRN_TRY(prepare_steps(p));
     PRN_TRY(allot(p));
+    PRN_TRY(prn_plan_adopt_layers(plan, p->error));
     if (!plan->outer) prn_plan_point(plan, prn_arena_base(plan->arena));
     return PRONY_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "base/shape.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -131,13 +132,13 @@ bool prn_rewrite_scalar(const prn_rewriter *r, uint32_t value, double *out)
 
 bool prn_rewrite_near(double value, double wanted)
 {
-    return fabs(value - wanted) <= 1e-6 * fabs(wanted);
+    return fabs(value - wanted) <= 0x1p-22 * fabs(wanted);
 }
 
 bool prn_rewrite_scalar_is(const prn_rewriter *r, uint32_t value, double wanted)
 {
     double found;
-    return prn_rewrite_scalar(r, value, &found) && prn_rewrite_near(found, wanted);
+    return prn_rewrite_scalar(r, value, &found) && found == wanted;
 }
 
 int prn_rewrite_scalar_operand(const prn_rewriter *r, const prn_node_def *node, double *out)
@@ -218,16 +219,29 @@ bool prn_pattern_add(prn_pattern *pattern, prn_node_def *node)
     return true;
 }
 
+/* A factor that leaves float32's normal numbers, or that is 0, is none to move: it makes NaN and infinity elsewhere. */
+static bool scale_by(prn_product *product, double factor)
+{
+    product->constant *= factor;
+    return fabs(product->constant) >= (double)FLT_MIN && fabs(product->constant) <= (double)FLT_MAX;
+}
+
 static bool add_factor(const prn_rewriter *r, uint32_t value, prn_product *product)
 {
     double constant;
     if (prn_rewrite_is_f32(r, value) && prn_rewrite_scalar(r, value, &constant)) {
-        product->constant *= constant;
-        return true;
+        return scale_by(product, constant);
     }
     if (product->count == PRN_MAX_FACTORS) return false;
     product->factors[product->count++] = value;
     return true;
+}
+
+/* Div by a constant that has a reciprocal. Division by 0 stays: what is NaN and infinite depends on the dividend. */
+static bool divides(const prn_rewriter *r, const prn_node_def *node, double *divisor)
+{
+    return prn_node_is(node, "Div") && node->input_count == 2 && prn_rewrite_scalar(r, node->inputs[1], divisor) && *divisor != 0.0 &&
+           isfinite(*divisor);
 }
 
 bool prn_rewrite_product_of_node(const prn_rewriter *r, prn_node_def *node, prn_product *product, prn_pattern *pattern)
@@ -236,10 +250,8 @@ bool prn_rewrite_product_of_node(const prn_rewriter *r, prn_node_def *node, prn_
     if (prn_node_is(node, "Mul") && node->input_count == 2)
         return prn_rewrite_product_of_value(r, node->inputs[0], product, pattern) &&
                prn_rewrite_product_of_value(r, node->inputs[1], product, pattern);
-    if (prn_node_is(node, "Div") && node->input_count == 2 && prn_rewrite_scalar(r, node->inputs[1], &divisor) &&
-        divisor != 0.0) {
-        product->constant /= divisor;
-        return prn_rewrite_product_of_value(r, node->inputs[0], product, pattern);
+    if (divides(r, node, &divisor)) {
+        return scale_by(product, 1.0 / divisor) && prn_rewrite_product_of_value(r, node->inputs[0], product, pattern);
     }
     return add_factor(r, node->outputs[0], product);
 }
@@ -248,9 +260,7 @@ bool prn_rewrite_product_of_value(const prn_rewriter *r, uint32_t value, prn_pro
 {
     prn_node_def *node = prn_rewrite_producer(r, value);
     double divisor;
-    bool through = node && prn_rewrite_used_once(r, value) &&
-                   (prn_node_is(node, "Mul") ||
-                    (prn_node_is(node, "Div") && prn_rewrite_scalar(r, prn_node_input(node, 1), &divisor)));
+    bool through = node && prn_rewrite_used_once(r, value) && (prn_node_is(node, "Mul") || divides(r, node, &divisor));
     if (!through) return add_factor(r, value, product);
     return prn_pattern_add(pattern, node) && prn_rewrite_product_of_node(r, node, product, pattern);
 }

@@ -39,6 +39,16 @@ static bool add_executed(const prn_plan *plan, prony_cost *to)
     return ok;
 }
 
+bool prn_step_beside(const prn_plan *plan, const prn_step *step, prony_cost *to)
+{
+    bool ok = true;
+    for (uint32_t l = 0; ok && prn_step_learns_cost(step) && l < step->node->layer_count; l++) {
+        const prony_cost layer = prn_layer_cost(&plan->program->layers[step->node->layers[l]]);
+        if (step->node->layers[l] != step->node->own_layer) ok = prn_cost_add(to, &layer);
+    }
+    return ok;
+}
+
 bool prn_step_executed(const prn_step *step, prony_cost *to)
 {
     bool ok = !step->executed || prn_cost_add(to, step->executed);

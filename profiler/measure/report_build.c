@@ -251,7 +251,7 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
     report->operator_count = plan->step_count;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
-        const prony_cost cost = prn_cost_kept(&step->cost);
+        const prony_cost own = prn_cost_kept(&step->cost);
         const prn_kernel *kernel = prn_step_kernel(step);
         prony_operator_row *row = &report->operators[s];
         uint32_t *layers = prn_pool_alloc(&report->pool, step->node->layer_count + 1, sizeof *layers);
@@ -264,14 +264,14 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
         for (uint32_t l = 0; l < step->node->layer_count; l++) {
             layers[l] = step->node->layers[l];
             report->layers[layers[l]].operator_index = s;
-            /* Several layers of a dynamic step are one node written several times, without arithmetic. */
-            if (step->dynamic || (step->children && step->node->layer_count == 1))
-                take_cost(&report->layers[layers[l]].cost, &cost);
+            if (prn_step_gives_cost(plan, step, layers[l])) take_cost(&report->layers[layers[l]].cost, &own);
         }
         row->layers = layers;
         row->layer_count = step->node->layer_count;
-        row->cost = cost;
+        row->cost = own;
         row->cost.fact_count = 0;
+        if (!prn_step_beside(plan, step, &row->cost))
+            return prn_fail(error, PRONY_LIMIT, "operator \"%s\": its cost overflows 64 bits", row->name);
         row->threads = plan->threads;
         row->offset_bytes = step->context.output_count ? offset_of(plan, step->outputs[0]) : UINT64_MAX;
         for (size_t k = 0; k < step->context.output_count; k++)

@@ -60,7 +60,7 @@ static const prn_node_def **owners(const prn_program *program)
     const prn_node_def **list = prn_calloc(program->layer_count + 1, sizeof *list);
     for (size_t n = 0; list && n < program->node_count; n++) {
         const prn_node_def *node = program->nodes[n];
-        if (!node->dead && node->child_count && node->layer_count) list[node->layers[0]] = node;
+        if (!node->dead && node->child_count && node->layer_count) list[node->own_layer] = node;
     }
     return list;
 }
@@ -203,11 +203,15 @@ static prony_status fill_step_cost(builder *b, prony_nested_row *row, const prn_
     row->executed = true;
     row->executions = b->nested->trips[plan->nested_index];
     row->cost.parameters = step->cost.parameters;
-    if (prn_nested_cost(b->nested, plan, step, &row->cost)) return PRONY_OK;
+    prony_cost beside = {0};
+    bool fits = prn_nested_cost(b->nested, plan, step, &row->cost) && prn_step_beside(plan, step, &beside);
+    row->cost.parameters += beside.parameters;
+    beside.parameters = 0;
+    if (fits && prn_cost_add_times(&row->cost, &beside, row->executions)) return PRONY_OK;
     return prn_fail(b->error, PRONY_LIMIT, "operator \"%s\": its cost overflows 64 bits", row->name);
 }
 
-/* Layers whose cost no plan knew beforehand have that of their step. */
+/* Layers whose cost no plan knew beforehand have what its step executed: the step's cost without the other layers'. */
 static prony_status link_layers(builder *b, prony_nested_row *row, const prn_plan *plan, const prn_step *step)
 {
     const uint32_t *rows = b->rows[plan->nested_index];
@@ -219,10 +223,11 @@ static prony_status link_layers(builder *b, prony_nested_row *row, const prn_pla
         layer->operator_index = row->index;
         layer->kernel = row->kernel;
         layer->backend = row->backend;
-        if (!step->dynamic && (!step->children || step->node->layer_count > 1)) continue;
-        const uint64_t parameters = layer->cost.parameters;
-        layer->cost = row->cost;
-        layer->cost.parameters = parameters;
+        if (!prn_step_gives_cost(plan, step, step->node->layers[k])) continue;
+        prony_cost executed = {.parameters = layer->cost.parameters};
+        if (!prn_nested_cost(b->nested, plan, step, &executed))
+            return prn_fail(b->error, PRONY_LIMIT, "operator \"%s\": its cost overflows 64 bits", row->name);
+        layer->cost = executed;
     }
     row->layers = layers;
     row->layer_count = step->node->layer_count;
@@ -343,13 +348,25 @@ static void take_away(remainders *left, const prony_nested_row *rows, size_t cou
                    &rows[i].cost, UINT64_MAX);
 }
 
+/* A step's own work, and that of the layers beside it in each of `times` runs. */
+static bool is_own_work(const prony_cost *left, const prony_cost *own, const prn_plan *plan, const prn_step *step, uint64_t times)
+{
+    prony_cost beside = {0}, sum = {0};
+    if (!prn_step_beside(plan, step, &beside)) return false;
+    add_counts(&sum, own, 1);
+    add_counts(&sum, &beside, times);
+    return same_counts(left, &sum);
+}
+
 /* What is left of steps is what they say of their own work. */
 static bool own_work_agrees(const builder *b, const prn_plan *plan, const remainders *steps)
 {
     bool ok = true;
     for (size_t s = 0; ok && s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
-        if (step->children) ok = same_counts(&steps->rows[step->nested_index], &b->nested->tallies[step->nested_index].cost);
+        if (step->children)
+            ok = is_own_work(&steps->rows[step->nested_index], &b->nested->tallies[step->nested_index].cost, plan, step,
+                             b->nested->trips[plan->nested_index]);
         for (uint32_t c = 0; ok && step->children && c < step->node->child_count; c++)
             if (step->children[c]) ok = own_work_agrees(b, step->children[c], steps);
     }
@@ -368,9 +385,8 @@ static bool sums_agree(const builder *b, const prn_plan *plan, remainders *steps
     for (uint32_t s = 0; ok && s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
         if (!step->children) continue;
-        ok = plan->stopped_at != PRN_NO_STEP || same_counts(&steps->owners[s], step->executed);
-        for (uint32_t k = 0; ok && k < step->node->layer_count; k++)
-            ok = step->node->layer_count > 1 || same_counts(&layers->owners[step->node->layers[k]], &steps->owners[s]);
+        ok = plan->stopped_at != PRN_NO_STEP || is_own_work(&steps->owners[s], step->executed, plan, step, 1);
+        if (ok) ok = is_own_work(&steps->owners[s], &layers->owners[step->node->own_layer], plan, step, 1);
         for (uint32_t c = 0; ok && c < step->node->child_count; c++)
             if (step->children[c]) ok = own_work_agrees(b, step->children[c], steps);
     }

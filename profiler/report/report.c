@@ -226,12 +226,6 @@ prony_status prn_report_fill_totals(prony_report *report, prony_error *error)
         if (!add_cost(&executed, &report->operators[o].cost))
             return prn_fail(error, PRONY_LIMIT, "operator \"%s\": the model's cost overflows 64 bits",
                             report->operators[o].name);
-    /* What changes nothing and stands beside views alone is nobody's. */
-    for (size_t l = 0; l < report->layer_count; l++) {
-        const prony_layer_row *layer = &report->layers[l];
-        if (layer->removed && layer->operator_index == PRONY_NO_INDEX && !add_cost(&executed, &layer->cost))
-            return prn_fail(error, PRONY_LIMIT, "layer \"%s\": the model's cost overflows 64 bits", layer->name);
-    }
     report->totals = totals;
     const prony_cost *t = &totals.cost;
     report->conserved =
