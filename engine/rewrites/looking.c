@@ -219,11 +219,15 @@ bool prn_pattern_add(prn_pattern *pattern, prn_node_def *node)
     return true;
 }
 
-/* A factor that leaves float32's normal numbers, or that is 0, is none to move: it makes NaN and infinity elsewhere. */
+bool prn_rewrite_is_factor(double value)
+{
+    return fabs(value) >= (double)FLT_MIN && fabs(value) <= (double)FLT_MAX;
+}
+
 static bool scale_by(prn_product *product, double factor)
 {
     product->constant *= factor;
-    return fabs(product->constant) >= (double)FLT_MIN && fabs(product->constant) <= (double)FLT_MAX;
+    return prn_rewrite_is_factor(product->constant);
 }
 
 static bool add_factor(const prn_rewriter *r, uint32_t value, prn_product *product)

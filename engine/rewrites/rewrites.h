@@ -43,11 +43,14 @@ bool prn_rewrite_constant(const prn_rewriter *r, uint32_t value, const float **d
 bool prn_rewrite_is_all(const prn_rewriter *r, uint32_t value, float wanted);
 /* A constant of one element, whatever its numeric type. */
 bool prn_rewrite_scalar(const prn_rewriter *r, uint32_t value, double *out);
-/* A constant of one element within float32 rounding of `wanted`. */
+/* A constant of one element that is exactly `wanted`. */
 bool prn_rewrite_scalar_is(const prn_rewriter *r, uint32_t value, double wanted);
 /* For a node of two operands: which of them is a constant of one element (0 or 1), or -1. */
 int prn_rewrite_scalar_operand(const prn_rewriter *r, const prn_node_def *node, double *out);
+/* Within two float32 roundings of `wanted`, for constants that models write in decimals: 1/6, sqrt(2/pi). */
 bool prn_rewrite_near(double value, double wanted);
+/* A normal float32 number. A rewrite moves no other factor: 0, infinity and what underflows make NaN and 0 in other places. */
+bool prn_rewrite_is_factor(double value);
 
 int64_t prn_node_int(const prn_node_def *node, const char *name, int64_t absent);
 double prn_node_float(const prn_node_def *node, const char *name, double absent);

@@ -1,6 +1,9 @@
 /* Rewrites that recognise an operator written out in primitives, and those that share what is computed twice. Each
  * fires on every form it knows and on nothing that only looks like it. */
+#include "model_run.h"
 #include "rewrite_check.h"
+
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +24,7 @@ static model_builder *pattern_model(const rc_step *steps)
     rc_scalar(m, "kone", 1.0f);
     rc_scalar(m, "khalf", 0.5f);
     rc_scalar(m, "ktwo", 2.0f);
+    rc_scalar(m, "nearly_two", 2.000001f);
     rc_scalar(m, "sixth", 1.0f / 6.0f);
     rc_scalar(m, "root", 1.41421356f);
     rc_scalar(m, "root_half", 0.70710678f);
@@ -101,6 +105,10 @@ static void match_layer_norm(void **state)
                  {"Sub", "x m", "d", 0}, {"Abs", "d", "b", 0}, {"Pow", "b k3", "q", 0},
                  {"ReduceMean", "q", "v", "axes=[-1]"}, {"Add", "eps v", "a", 0}, {"Sqrt", "a", "s", 0},
                  {"Div", "d s", "y", 0});
+    /* Nearly a square. */
+    EXPECT_STEPS("ReduceMean Sub Abs Pow ReduceMean Add Sqrt Div", {"ReduceMean", "x", "m", "axes=[-1]"},
+                 {"Sub", "x m", "d", 0}, {"Abs", "d", "b", 0}, {"Pow", "b nearly_two", "q", 0}, {"ReduceMean", "q", "v", "axes=[-1]"},
+                 {"Add", "v eps", "a", 0}, {"Sqrt", "a", "s", 0}, {"Div", "d s", "y", 0});
     /* The scale was set already. */
     EXPECT_STEPS("LayerNormalization Mul", {"LayerNormalization", "x gamma", "n", "axis=-1"},
                  {"Mul", "n gamma", "y", 0});
@@ -175,6 +183,8 @@ static model_builder *attention_model(const rc_step *steps)
     rc_scalar(m, "half", 0.5f);
     rc_scalar(m, "two", 2.0f);
     rc_scalar(m, "low", -3.4e38f);
+    rc_scalar(m, "nothing", 0.0f);
+    rc_scalar(m, "tiny", 1e-30f);
     for (const char *name = "qkv"; *name; name++) {
         char weight[] = {'w', *name, 0}, from[] = {'x', ' ', 'w', *name, 0}, flat[] = {'f', *name, 0};
         char reshape[] = {'f', *name, ' ', 's', 'p', 'l', 'i', 't', 0}, to[] = {*name, 0};
@@ -225,9 +235,31 @@ static void merge_constant_sums(void **state)
     }
 }
 
+/* A query divided by 0 is infinite or NaN, whatever becomes of the attention behind it. */
+static void division_by_zero_stays(void **state)
+{
+    static const rc_step steps[] = {HEADS, {"Div", "qt nothing", "qs", 0}, {"MatMul", "qs kt", "s", 0}, {"Softmax", "s", "p", "axis=-1"},
+                                    {"MatMul", "p vt", "o", 0}, JOIN, {0}};
+    static float x[120], mask[10];
+    (void)state;
+    for (int i = 0; i < 120; i++) x[i] = (float)(i % 7) - 3.0f;
+    for (int bare = 0; bare < 2; bare++) {
+        model_run r = {.options = {.no_rewrites = bare}};
+        mr_open(&r, attention_model(steps));
+        mr_set(&r, "x", PRONY_FLOAT32, "2,5,12", x);
+        mr_set(&r, "mask", PRONY_FLOAT32, "2,1,1,5", mask);
+        const float *y = mr_run(&r, 0)->data;
+        for (int i = 0; i < 120; i++) assert_true(isnan(y[i]));
+        mr_close(&r);
+    }
+}
+
 static void match_attention(void **state)
 {
     (void)state;
+    /* Scales whose product leaves float32's range stay where they are. */
+    EXPECT_ATTENTION("Transpose Mul Attention Reshape", HEADS, {"Mul", "qt tiny", "qs", 0}, {"Mul", "kt tiny", "ks", 0},
+                     {"MatMul", "qs ks", "s", 0}, {"Softmax", "s", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0}, JOIN);
     EXPECT_ATTENTION("Attention Reshape", HEADS, {"MatMul", "qt kt", "s", 0}, {"Div", "s two", "c", 0},
                      {"Add", "c mask", "a", 0}, {"Softmax", "a", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0}, JOIN);
     EXPECT_ATTENTION("Attention Reshape", HEADS, {"MatMul", "qt kt", "s", 0}, {"Add", "mask s", "a", 0},
@@ -352,7 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(match_gated),     cmocka_unit_test(match_gelu),           cmocka_unit_test(match_layer_norm),
         cmocka_unit_test(match_group_norm), cmocka_unit_test(channels_last),
-        cmocka_unit_test(match_attention), cmocka_unit_test(merge_constant_sums), cmocka_unit_test(share_subexpressions),
+        cmocka_unit_test(match_attention), cmocka_unit_test(division_by_zero_stays), cmocka_unit_test(merge_constant_sums), cmocka_unit_test(share_subexpressions),
         cmocka_unit_test(match_pointwise_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
