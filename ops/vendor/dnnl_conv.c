@@ -196,12 +196,14 @@ static prony_status packed_operands(const prony_context *context, packing *packi
 typedef struct conv_piece {
     prn_dnnl_call call;
     size_t x_offset, y_offset, scratch_offset;
+    int64_t y_count; /* floats */
     dnnl_status_t status; /* of the last run */
 } conv_piece;
 
 typedef struct conv_state {
     dnnl_primitive_t primitive[2];
     dnnl_stream_t stream;
+    prn_post_ops tail;
     bool thinned;
     prn_window thick;           /* before it was thinned */
     int64_t x_planes, y_planes; /* channel blocks of all images */
@@ -235,12 +237,12 @@ typedef struct operands {
 } operands;
 
 /* Piece `index`; its part of the scratch begins at *scratch, which moves on. */
-static dnnl_status_t fill_piece(conv_state *state, const prony_context *context, const prn_dnnl_problem *problem,
-                                const dnnl_primitive_desc_t descs[2], const operands *operands, int64_t index,
+static dnnl_status_t fill_piece(conv_state *state, const prn_dnnl_problem *problem, const dnnl_primitive_desc_t descs[2], const operands *operands, int64_t index,
                                 size_t *scratch)
 {
     conv_piece *piece = &state->piece[index];
     prn_dnnl_place place = prn_dnnl_piece_place(problem, index);
+    const prn_dnnl_piece *size = place.last ? &problem->last : &problem->piece;
     const dnnl_primitive_desc_t desc = descs[place.last];
     const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     int64_t channel = place.group * problem->group_out + place.out;
@@ -251,9 +253,10 @@ static dnnl_status_t fill_piece(conv_state *state, const prony_context *context,
         .bias = operands->bias ? operands->bias + channel : NULL};
     piece->x_offset = (size_t)(x_plane * problem->conv.in_spatial) * sizeof(float);
     piece->y_offset = (size_t)(y_plane * problem->conv.out_spatial) * sizeof(float);
+    piece->y_count = size->batch * size->groups * size->out * problem->conv.out_spatial;
     piece->scratch_offset = *scratch;
     *scratch += align(dnnl_memory_desc_get_size(work));
-    return prn_dnnl_call_make(&piece->call, state->primitive[place.last], desc, context->post_ops, places.bias != NULL,
+    return prn_dnnl_call_make(&piece->call, state->primitive[place.last], desc, &problem->head, places.bias != NULL,
                               &places);
 }
 
@@ -263,6 +266,7 @@ static void fill_sizes(conv_state *state, const prony_context *context, const pr
 {
     const prn_conv *conv = &problem->conv;
     int64_t channels = problem->groups * problem->group_out;
+    state->tail = problem->tail;
     state->thinned = problem->thinned;
     state->thick = problem->thick;
     state->batch = conv->batch;
@@ -300,7 +304,7 @@ static dnnl_status_t fill_state(conv_state *state, const prony_context *context,
         *scratch += align(bytes);
     }
     for (int64_t i = 0; i < state->count && status == dnnl_success; i++)
-        status = fill_piece(state, context, problem, descs, operands, i, scratch);
+        status = fill_piece(state, problem, descs, operands, i, scratch);
     state->copy_offset = *scratch;
     if (state->copies) *scratch += state->y_bytes;
     return status;
@@ -430,6 +434,7 @@ static void run_piece(void *argument, int64_t task)
         if (job->residual[i]) places.residual[i] = job->residual[i] + piece->y_offset;
     int former = prn_openmp_limit(1);
     piece->status = prn_dnnl_call_run(&piece->call, job->state->stream, &places);
+    if (piece->status == dnnl_success) prn_dnnl_apply_tail(&job->state->tail, places.y, piece->y_count);
     prn_openmp_restore(former);
 }
 

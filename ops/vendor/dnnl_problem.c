@@ -13,6 +13,7 @@
 
 #include "base/isa.h"
 #include "base/parallel.h"
+#include "ops/loops/post_ops_vec.h"
 #include "ops/vendor/dnnl_problem.h"
 
 #include <string.h>
@@ -301,11 +302,36 @@ static dnnl_status_t make_attributes(const prn_post_ops *post_ops, const dnnl_me
     return status;
 }
 
+/* oneDNN's relu and clip take the larger of a number and a bound by an instruction that makes a bound of NaN. */
+static bool loses_nan(const prn_post_op *op)
+{
+    return op->kind == PRN_POST_RELU || op->kind == PRN_POST_CLIP || op->kind == PRN_POST_HARD_SIGMOID ||
+           (op->kind == PRN_POST_LEAKY_RELU && op->a == 0.0f);
+}
+
+/* false: an addition stands behind one that loses NaN, and its addend may lie where the piece is written. */
+static bool split_post_ops(const prn_post_ops *all, prn_dnnl_problem *problem)
+{
+    problem->head.count = problem->tail.count = 0;
+    for (size_t i = 0; all && i < all->count; i++) {
+        prn_post_ops *to = problem->tail.count || loses_nan(&all->op[i]) ? &problem->tail : &problem->head;
+        if (to == &problem->tail && all->op[i].kind == PRN_POST_ADD) return false;
+        to->op[to->count++] = all->op[i];
+    }
+    return true;
+}
+
+void prn_dnnl_apply_tail(const prn_post_ops *tail, float *y, int64_t count)
+{
+    enum { RUN = 4096 }; /* floats that stay in the first-level cache from one operation to the next */
+    const prony_context context = {.post_ops = tail};
+    for (int64_t i = 0; tail->count && i < count; i += RUN) prn_post_ops_apply_vec(&context, y + i, i, prn_least(RUN, count - i));
+}
+
 /* ---- implementations */
 
 /* The first allowed implementation. */
-dnnl_primitive_desc_t prn_dnnl_piece_desc(const prony_context *context, const prn_dnnl_problem *problem,
-                                          const prn_dnnl_piece *piece, const prn_window *window)
+dnnl_primitive_desc_t prn_dnnl_piece_desc(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, const prn_window *window)
 {
     dnnl_memory_desc_t y;
     dnnl_convolution_desc_t described;
@@ -313,7 +339,7 @@ dnnl_primitive_desc_t prn_dnnl_piece_desc(const prony_context *context, const pr
     dnnl_primitive_desc_iterator_t each;
     dnnl_primitive_desc_t found = NULL;
     if (describe(problem, piece, window, &y, &described) != dnnl_success) return NULL;
-    if (make_attributes(context->post_ops, &y, &attributes) != dnnl_success) return NULL;
+    if (make_attributes(&problem->head, &y, &attributes) != dnnl_success) return NULL;
     if (dnnl_primitive_desc_iterator_create(&each, &described, attributes, prn_dnnl_engine(), NULL) == dnnl_success) {
         do {
             const char *name = "";
@@ -338,15 +364,14 @@ void prn_dnnl_problem_drop(dnnl_primitive_desc_t desc[2])
 }
 
 /* Every shape of tiles reads the same packed weights. */
-static bool all_shapes_found(const prony_context *context, const prn_dnnl_problem *problem,
-                             const dnnl_primitive_desc_t desc[2])
+static bool all_shapes_found(const prn_dnnl_problem *problem, const dnnl_primitive_desc_t desc[2])
 {
     bool found = true;
     for (int shape = 1; shape < prn_dnnl_tile_shapes(&problem->tiling) && found; shape++) {
         const prn_window window = prn_dnnl_tile_window(&problem->conv.window, &problem->tiling, shape);
         for (int last = 0; last < 2 && desc[last] && found; last++) {
             dnnl_primitive_desc_t other =
-                prn_dnnl_piece_desc(context, problem, last ? &problem->last : &problem->piece, &window);
+                prn_dnnl_piece_desc(problem, last ? &problem->last : &problem->piece, &window);
             found = other && dnnl_memory_desc_equal(dnnl_primitive_desc_query_md(other, dnnl_query_weights_md, 0),
                                                     dnnl_primitive_desc_query_md(desc[last], dnnl_query_weights_md, 0));
             dnnl_primitive_desc_destroy(other);
@@ -370,7 +395,7 @@ static bool tile(prn_dnnl_problem *problem)
     return piece->batch != 1 || prn_dnnl_tiles_cut(&conv->window, &size, &problem->tiling);
 }
 
-static bool find_cut(const prony_context *context, prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2])
+static bool find_cut(prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2])
 {
     memset(&problem->tiling, 0, sizeof problem->tiling);
     cut(problem);
@@ -378,10 +403,10 @@ static bool find_cut(const prony_context *context, prn_dnnl_problem *problem, dn
     const prn_window window = problem->tiling.total
                                   ? prn_dnnl_tile_window(&problem->conv.window, &problem->tiling, 0)
                                   : problem->conv.window;
-    desc[0] = prn_dnnl_piece_desc(context, problem, &problem->piece, &window);
+    desc[0] = prn_dnnl_piece_desc(problem, &problem->piece, &window);
     desc[1] =
-        desc[0] && problem->last.batch ? prn_dnnl_piece_desc(context, problem, &problem->last, &window) : NULL;
-    if (desc[0] && (desc[1] || !problem->last.batch) && all_shapes_found(context, problem, desc)) return true;
+        desc[0] && problem->last.batch ? prn_dnnl_piece_desc(problem, &problem->last, &window) : NULL;
+    if (desc[0] && (desc[1] || !problem->last.batch) && all_shapes_found(problem, desc)) return true;
     prn_dnnl_problem_drop(desc);
     return false;
 }
@@ -392,14 +417,15 @@ bool prn_dnnl_problem_find(const prony_context *context, prn_dnnl_problem *probl
     memset(problem, 0, sizeof *problem);
     if (!prn_dnnl_engine() || prn_conv_read(context, conv) != PRONY_OK) return false;
     if (!conv->weights->data || (conv->bias && !conv->bias->data)) return false;
+    if (!split_post_ops(context->post_ops, problem)) return false;
     if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1) return false;
     /* Layouts are a matter of ISA and channel counts: whole blocks, or plain images with up to three channels. */
     prn_layout layout = prn_isa_has(PRN_HAS_AVX512) ? PRN_BLOCKED16 : PRN_BLOCKED8;
     int former = prn_openmp_limit(1);
-    bool found = conv->in_channels <= 3 && pad_channels(problem, layout, true) && find_cut(context, problem, desc);
+    bool found = conv->in_channels <= 3 && pad_channels(problem, layout, true) && find_cut(problem, desc);
     if (!found && pad_channels(problem, layout, false)) {
         thin(problem);
-        found = find_cut(context, problem, desc);
+        found = find_cut(problem, desc);
     }
     prn_openmp_restore(former);
     return found;

@@ -29,6 +29,7 @@ typedef struct prn_dnnl_problem {
     prn_dnnl_piece piece;
     prn_dnnl_piece last; /* where `piece` does not divide the groups or a group's channels; .batch 0: it does */
     prn_dnnl_tiling tiling; /* of every piece */
+    prn_post_ops head, tail; /* post-operations that oneDNN applies, and those behind them, which Prony applies to each piece */
 } prn_dnnl_problem;
 
 /* The problem of a Conv with constant weights, and the descriptors of `piece` and `last` (NULL if there is none), to be
@@ -36,8 +37,7 @@ typedef struct prn_dnnl_problem {
 bool prn_dnnl_problem_find(const prony_context *context, prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2]);
 void prn_dnnl_problem_drop(dnnl_primitive_desc_t desc[2]);
 /* The descriptor of a piece of the image that `window` sees; NULL: none that may be used. */
-dnnl_primitive_desc_t prn_dnnl_piece_desc(const prony_context *context, const prn_dnnl_problem *problem,
-                                          const prn_dnnl_piece *piece, const prn_window *window);
+dnnl_primitive_desc_t prn_dnnl_piece_desc(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, const prn_window *window);
 
 /* Where a piece starts, in whole problem's images, groups and channels of a group. */
 typedef struct prn_dnnl_place {
@@ -56,6 +56,8 @@ int prn_dnnl_weight_dims(const prn_dnnl_problem *problem, const prn_dnnl_piece *
 /* The first residual is read from the output itself if nothing comes before it. Whether that or a buffer of its own is
  * summed must not depend on where the plan puts buffers: the rounding differs. */
 bool prn_dnnl_summed_in_place(const prn_post_ops *post_ops, size_t index);
+/* Applies a problem's tail to consecutive outputs. */
+void prn_dnnl_apply_tail(const prn_post_ops *tail, float *y, int64_t count);
 /* Post-operations that oneDNN makes of this one. */
 int prn_dnnl_post_op_count(const prn_post_op *op);
 

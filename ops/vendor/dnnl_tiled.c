@@ -25,6 +25,7 @@ typedef struct tile_form {
     dnnl_primitive_t primitive;
     prn_window window;
     int64_t x_planes, y_planes; /* channel blocks */
+    int64_t y_count;            /* floats */
     bool x_run, y_run;          /* are one run of memory in the image */
 } tile_form;
 
@@ -54,8 +55,7 @@ static size_t larger(size_t a, size_t b)
 
 /* ---- made */
 
-static dnnl_status_t make_form(prn_dnnl_tiled *tiled, const prony_context *context, int number,
-                               const prn_dnnl_places *places)
+static dnnl_status_t make_form(prn_dnnl_tiled *tiled, int number, const prn_dnnl_places *places)
 {
     const prn_dnnl_problem *problem = &tiled->problem;
     const prn_dnnl_piece *piece = number % 2 ? &problem->last : &problem->piece;
@@ -63,9 +63,10 @@ static dnnl_status_t make_form(prn_dnnl_tiled *tiled, const prony_context *conte
     form->window = prn_dnnl_tile_window(&tiled->window, &problem->tiling, number / 2);
     form->x_planes = piece->groups * problem->group_in / tiled->x_block;
     form->y_planes = piece->groups * piece->out / tiled->y_block;
+    form->y_count = form->y_planes * tiled->y_block * prn_window_volume(form->window.out);
     form->x_run = form->x_planes == 1 && prn_dnnl_box_is_run(form->window.in, tiled->window.in);
     form->y_run = form->y_planes == 1 && prn_dnnl_box_is_run(form->window.out, tiled->window.out);
-    dnnl_primitive_desc_t desc = prn_dnnl_piece_desc(context, problem, piece, &form->window);
+    dnnl_primitive_desc_t desc = prn_dnnl_piece_desc(problem, piece, &form->window);
     if (!desc) return dnnl_unimplemented;
     const dnnl_memory_desc_t *x = dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0);
     const dnnl_memory_desc_t *y = dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0);
@@ -76,7 +77,7 @@ static dnnl_status_t make_form(prn_dnnl_tiled *tiled, const prony_context *conte
     dnnl_status_t status = dnnl_primitive_create(&form->primitive, desc);
     for (int64_t lane = 0; lane < tiled->lanes && status == dnnl_success; lane++)
         status = prn_dnnl_call_make(&tiled->call[lane * tiled->forms + number], form->primitive, desc,
-                                    context->post_ops, places->bias != NULL,
+                                    &problem->head, places->bias != NULL,
                                     &(prn_dnnl_places){.weights = places->weights, .bias = places->bias});
     dnnl_primitive_desc_destroy(desc);
     return status;
@@ -110,7 +111,7 @@ dnnl_status_t prn_dnnl_tiled_make(prn_dnnl_tiled **out, const prony_context *con
     tiled->forms = forms;
     dnnl_status_t status = dnnl_success;
     for (int i = 0; i < forms && status == dnnl_success; i++) {
-        if (i % 2 == 0 || problem->last.batch) status = make_form(tiled, context, i, places);
+        if (i % 2 == 0 || problem->last.batch) status = make_form(tiled, i, places);
     }
     const prn_post_ops *post_ops = context->post_ops;
     tiled->sums = post_ops && post_ops->count > 0 && prn_dnnl_summed_in_place(post_ops, 0);
@@ -198,6 +199,7 @@ static dnnl_status_t run_tile(const tiled_job *job, int64_t lane, int64_t item)
         if (!form->y_run) copy_box(&y, image, (float *)(void *)y_dense, false);
     }
     dnnl_status_t status = prn_dnnl_call_run(&tiled->call[lane * tiled->forms + form_number], job->stream, &at);
+    if (status == dnnl_success) prn_dnnl_apply_tail(&problem->tail, at.y, form->y_count);
     if (status == dnnl_success && !form->y_run) copy_box(&y, y_image, at.y, true);
     return status;
 }
