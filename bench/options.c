@@ -12,6 +12,7 @@ static void print_version(FILE *to)
     fprintf(to, "commit     %s\n", *b->git_commit ? b->git_commit : "unknown");
     fprintf(to, "kernels    %s\n", b->isa);
     fprintf(to, "libraries  %s\n", *b->libraries ? b->libraries : "none");
+    if (*b->left_out) fprintf(to, "left out   %s\n", b->left_out);
     fprintf(to, "compiler   %s\n", b->compiler);
 }
 

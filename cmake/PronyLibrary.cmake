@@ -22,7 +22,7 @@ endif()
 add_custom_target(prony_build_info
   COMMAND ${CMAKE_COMMAND} "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}" "-DOUTPUT=${prn_generated}/prn_build_info.h"
           "-DCOMPILER=${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}" "-DFLAGS=${prn_flags}"
-          "-DBUILD_TYPE=${CMAKE_BUILD_TYPE}" -P ${PROJECT_SOURCE_DIR}/cmake/build_info.cmake
+          "-DBUILD_TYPE=${CMAKE_BUILD_TYPE}" "-DLEFT_OUT=${PRN_LEFT_OUT}" -P ${PROJECT_SOURCE_DIR}/cmake/build_info.cmake
   BYPRODUCTS ${prn_generated}/prn_build_info.h
   COMMENT "Recording build information" VERBATIM)
 

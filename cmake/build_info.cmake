@@ -10,7 +10,8 @@ if(Git_FOUND AND EXISTS ${SOURCE_DIR}/.git)
     string(APPEND COMMIT "-dirty")
   endif()
 endif()
-foreach(name COMPILER FLAGS BUILD_TYPE COMMIT)
+string(REPLACE ";" "; " LEFT_OUT "${LEFT_OUT}")
+foreach(name COMPILER FLAGS BUILD_TYPE COMMIT LEFT_OUT)
   string(REPLACE "\\" "\\\\" ${name} "${${name}}")
   string(REPLACE "\"" "\\\"" ${name} "${${name}}")
 endforeach()
@@ -21,6 +22,7 @@ set(text "/* Facts of this build, written by cmake/build_info.cmake. An empty st
 #define PRN_BUILD_COMPILER \"${COMPILER}\"
 #define PRN_BUILD_FLAGS \"${FLAGS}\"
 #define PRN_BUILD_TYPE \"${BUILD_TYPE}\"
+#define PRN_BUILD_LEFT_OUT \"${LEFT_OUT}\"
 #define PRN_BUILD_GIT_COMMIT \"${COMMIT}\"
 
 #endif

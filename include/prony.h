@@ -54,6 +54,7 @@ typedef struct prony_build {
     const char *isa;        /* that kernels use here: "amx", "avx512", "avx2", "scalar" */
     const char *libraries;  /* "onednn 2.6.3, openblas 0.3.21" */
     const char *isa_names;  /* "scalar, avx2, avx512, amx": what PRONY_MAX_ISA in the environment may name, to use no more than it */
+    const char *left_out;   /* libraries that the build did without and why, separated by "; "; "": none */
 } prony_build;
 PRONY_API const prony_build *prony_build_info(void);
 

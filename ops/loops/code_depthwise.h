@@ -317,7 +317,7 @@ static void depthwise_few(const prn_code_depthwise *d, const uint8_t *const *tap
                           const uint8_t *residual)
 {
     const int16_t *w = (const int16_t *)(const void *)d->weights;
-    int32_t sums[COLUMNS];
+    int32_t sums[COLUMNS] = {0}; /* all of a row is finished, what lies behind the channels too */
     for (int64_t c = 0; c < d->channels; c++) {
         uint32_t sum = 0;
         for (int64_t t = 0; t < d->used; t++)

@@ -1,4 +1,4 @@
-/* oneDNN 2.6-2.7: the process's engine. dnnl*.c are the files that know its API; dnnl_problem.c puts a convolution in
+/* oneDNN 2.6 to 3.x: the process's engine. dnnl*.c are the files that know its API; dnnl_problem.c puts a convolution in
  * its terms, dnnl_conv.c is the kernel. The engine object lives as long as the process. */
 #include "ops/vendor/dnnl.h"
 

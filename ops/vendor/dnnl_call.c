@@ -5,7 +5,7 @@
 
 #include "ops/vendor/dnnl_call.h"
 
-static dnnl_status_t add_argument(prn_dnnl_call *call, int kind, const dnnl_memory_desc_t *desc, const void *data,
+static dnnl_status_t add_argument(prn_dnnl_call *call, int kind, prn_dnnl_desc_view desc, const void *data,
                                   dnnl_memory_t *out)
 {
     dnnl_memory_t memory = NULL;
@@ -16,7 +16,7 @@ static dnnl_status_t add_argument(prn_dnnl_call *call, int kind, const dnnl_memo
     return dnnl_success;
 }
 
-static dnnl_status_t add_residuals(prn_dnnl_call *call, const prn_post_ops *post_ops, const dnnl_memory_desc_t *y)
+static dnnl_status_t add_residuals(prn_dnnl_call *call, const prn_post_ops *post_ops, prn_dnnl_desc_view y)
 {
     int position = 0;
     for (size_t i = 0; post_ops && i < post_ops->count; i++) {
@@ -33,10 +33,10 @@ static dnnl_status_t add_residuals(prn_dnnl_call *call, const prn_post_ops *post
 dnnl_status_t prn_dnnl_call_make(prn_dnnl_call *call, dnnl_primitive_t primitive, const_dnnl_primitive_desc_t desc,
                                  const prn_post_ops *post_ops, bool bias, const prn_dnnl_places *places)
 {
-    const dnnl_memory_desc_t *x = dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0);
-    const dnnl_memory_desc_t *weights = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
-    const dnnl_memory_desc_t *y = dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0);
-    const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    prn_dnnl_desc_view x = dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0);
+    prn_dnnl_desc_view weights = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+    prn_dnnl_desc_view y = dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0);
+    prn_dnnl_desc_view work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     call->primitive = primitive;
     dnnl_status_t status = add_argument(call, DNNL_ARG_SRC, x, places->x, &call->x);
     if (status == dnnl_success)
@@ -63,7 +63,7 @@ static dnnl_status_t set_handle(dnnl_memory_t memory, const void *data, dnnl_str
     if (!memory || !data) return dnnl_success;
     dnnl_status_t status = dnnl_memory_get_data_handle(memory, &former);
     if (status != dnnl_success || former == data) return status;
-    return dnnl_memory_set_data_handle_v2(memory, (void *)(uintptr_t)data, stream);
+    return prn_dnnl_set_handle(memory, (void *)(uintptr_t)data, stream);
 }
 
 dnnl_status_t prn_dnnl_call_run(prn_dnnl_call *call, dnnl_stream_t stream, const prn_dnnl_places *places)

@@ -52,7 +52,7 @@ void prn_dnnl_conv_layouts(const prony_context *context, prn_layout *in, prn_lay
 
 typedef struct packing {
     const prn_dnnl_problem *problem;
-    const dnnl_memory_desc_t *format[2]; /* of a piece and of the last one */
+    prn_dnnl_desc_view format[2]; /* of a piece and of the last one */
     size_t step;                         /* bytes from one channel piece's weights to the next one's */
 } packing;
 
@@ -70,8 +70,7 @@ static void copy_padded(const prn_dnnl_problem *problem, float *to)
     }
 }
 
-static dnnl_status_t reorder(const dnnl_memory_desc_t *from, const void *source, const dnnl_memory_desc_t *to,
-                             void *target)
+static dnnl_status_t reorder(prn_dnnl_desc_view from, const void *source, prn_dnnl_desc_view to, void *target)
 {
     dnnl_engine_t engine = prn_dnnl_engine();
     dnnl_primitive_desc_t desc = NULL;
@@ -105,13 +104,14 @@ static dnnl_status_t pack_pieces(const packing *packing, const float *source, ch
     dnnl_status_t status = dnnl_success;
     for (int64_t i = 0; i < prn_dnnl_channel_pieces(problem) && status == dnnl_success && !prn_stopped(); i++) {
         prn_dnnl_place place = prn_dnnl_piece_place(problem, i);
-        dnnl_memory_desc_t from;
+        prn_dnnl_desc from = {0};
         dnnl_dims_t dims;
         int count = prn_dnnl_weight_dims(problem, place.last ? &problem->last : &problem->piece, dims);
         const float *rows = source + (place.group * problem->group_out + place.out) * row;
-        status = dnnl_memory_desc_init_by_tag(&from, count, dims, dnnl_f32, plain[count - 3]);
+        status = prn_dnnl_desc_make(&from, count, dims, plain[count - 3]);
         if (status == dnnl_success)
-            status = reorder(&from, rows, packing->format[place.last], packed + (size_t)i * packing->step);
+            status = reorder(prn_dnnl_desc_of(&from), rows, packing->format[place.last], packed + (size_t)i * packing->step);
+        prn_dnnl_desc_drop(&from);
     }
     return status;
 }
@@ -149,18 +149,6 @@ static prony_status build_bias(const prony_context *context, void *argument, voi
     return PRONY_OK;
 }
 
-static size_t append_format(const dnnl_memory_desc_t *format, char *tag, size_t used, size_t size)
-{
-    const dnnl_blocking_desc_t *blocking = &format->format_desc.blocking;
-    for (int i = 0; i < format->ndims && used < size; i++)
-        used += (size_t)snprintf(tag + used, size - used, " %lld/%lld", (long long)format->dims[i],
-                                 (long long)blocking->strides[i]);
-    for (int i = 0; i < blocking->inner_nblks && used < size; i++)
-        used += (size_t)snprintf(tag + used, size - used, " %lld%c", (long long)blocking->inner_blks[i],
-                                 (char)('a' + blocking->inner_idxs[i]));
-    return used;
-}
-
 /* Spells out everything that the packed bytes depend on. */
 static void weights_tag(const packing *packing, char *tag, size_t size)
 {
@@ -169,7 +157,7 @@ static void weights_tag(const packing *packing, char *tag, size_t size)
                                    (long long)problem->conv.groups, (long long)prn_dnnl_channel_pieces(problem));
     for (int i = 0; i < 2 && packing->format[i]; i++) {
         if (used < size) used += (size_t)snprintf(tag + used, size - used, " dims");
-        used = append_format(packing->format[i], tag, used, size);
+        used = prn_dnnl_desc_text(packing->format[i], tag, used, size);
     }
 }
 
@@ -244,7 +232,7 @@ static dnnl_status_t fill_piece(conv_state *state, const prn_dnnl_problem *probl
     prn_dnnl_place place = prn_dnnl_piece_place(problem, index);
     const prn_dnnl_piece *size = place.last ? &problem->last : &problem->piece;
     const dnnl_primitive_desc_t desc = descs[place.last];
-    const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    prn_dnnl_desc_view work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     int64_t channel = place.group * problem->group_out + place.out;
     int64_t y_plane = place.image * problem->groups * problem->group_out + channel;
     int64_t x_plane = (place.image * problem->groups + place.group) * problem->group_in;

@@ -179,12 +179,11 @@ static dnnl_format_tag_t layout_tag(prn_layout layout, int axes)
     return tags[layout == PRN_BLOCKED8 ? 1 : layout == PRN_BLOCKED16 ? 2 : 0][axes - 1];
 }
 
-static dnnl_status_t tensor_desc(dnnl_memory_desc_t *desc, int axes, int64_t batch, int64_t channels,
-                                 const int64_t *extent, prn_layout layout)
+static dnnl_status_t tensor_desc(prn_dnnl_desc *desc, int axes, int64_t batch, int64_t channels, const int64_t *extent, prn_layout layout)
 {
     dnnl_dims_t dims = {batch, channels};
     for (int i = 0; i < axes; i++) dims[2 + i] = extent[PRN_WINDOW_AXES - axes + i];
-    return dnnl_memory_desc_init_by_tag(desc, axes + 2, dims, dnnl_f32, layout_tag(layout, axes));
+    return prn_dnnl_desc_make(desc, axes + 2, dims, layout_tag(layout, axes));
 }
 
 int prn_dnnl_weight_dims(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, dnnl_dims_t dims)
@@ -198,30 +197,41 @@ int prn_dnnl_weight_dims(const prn_dnnl_problem *problem, const prn_dnnl_piece *
     return count;
 }
 
-static dnnl_status_t describe(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, const prn_window *window,
-                              dnnl_memory_desc_t *y, dnnl_convolution_desc_t *out)
+/* Descriptors of a piece's tensors; dropped together. */
+typedef struct piece_descs {
+    prn_dnnl_desc x, weights, bias, y;
+} piece_descs;
+
+static void drop_descs(piece_descs *descs)
+{
+    prn_dnnl_desc_drop(&descs->x);
+    prn_dnnl_desc_drop(&descs->weights);
+    prn_dnnl_desc_drop(&descs->bias);
+    prn_dnnl_desc_drop(&descs->y);
+}
+
+static dnnl_status_t describe(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, const prn_window *window, piece_descs *descs,
+                              prn_dnnl_convolution *out)
 {
     int axes = window->axes, skip = PRN_WINDOW_AXES - axes;
-    dnnl_memory_desc_t x, weights, bias;
     dnnl_dims_t dims, bias_dims = {piece->groups * piece->out};
-    dnnl_dims_t stride, dilation, pad_begin, pad_end;
     int count = prn_dnnl_weight_dims(problem, piece, dims);
-    dnnl_status_t status =
-        tensor_desc(&x, axes, piece->batch, piece->groups * problem->group_in, window->in, problem->in);
-    if (status == dnnl_success) status = tensor_desc(y, axes, piece->batch, bias_dims[0], window->out, problem->out);
-    if (status == dnnl_success)
-        status = dnnl_memory_desc_init_by_tag(&weights, count, dims, dnnl_f32, dnnl_format_tag_any);
-    if (status == dnnl_success) status = dnnl_memory_desc_init_by_tag(&bias, 1, bias_dims, dnnl_f32, dnnl_a);
+    dnnl_status_t status = tensor_desc(&descs->x, axes, piece->batch, piece->groups * problem->group_in, window->in, problem->in);
+    if (status == dnnl_success) status = tensor_desc(&descs->y, axes, piece->batch, bias_dims[0], window->out, problem->out);
+    if (status == dnnl_success) status = prn_dnnl_desc_make(&descs->weights, count, dims, dnnl_format_tag_any);
+    if (status == dnnl_success && problem->conv.bias) status = prn_dnnl_desc_make(&descs->bias, 1, bias_dims, dnnl_a);
     if (status != dnnl_success) return status;
+    out->x = prn_dnnl_desc_of(&descs->x);
+    out->weights = prn_dnnl_desc_of(&descs->weights);
+    out->bias = prn_dnnl_desc_of(&descs->bias);
+    out->y = prn_dnnl_desc_of(&descs->y);
     for (int i = 0; i < axes; i++) {
-        stride[i] = window->stride[skip + i];
-        dilation[i] = window->dilation[skip + i] - 1;
-        pad_begin[i] = window->pad_begin[skip + i];
-        pad_end[i] = window->pad_end[skip + i];
+        out->stride[i] = window->stride[skip + i];
+        out->dilation[i] = window->dilation[skip + i] - 1;
+        out->pad_begin[i] = window->pad_begin[skip + i];
+        out->pad_end[i] = window->pad_end[skip + i];
     }
-    return dnnl_dilated_convolution_forward_desc_init(out, dnnl_forward_inference, dnnl_convolution_direct, &x,
-                                                      &weights, problem->conv.bias ? &bias : NULL, y, stride, dilation,
-                                                      pad_begin, pad_end);
+    return dnnl_success;
 }
 
 /* ---- post-operations */
@@ -248,14 +258,14 @@ int prn_dnnl_post_op_count(const prn_post_op *op)
 static dnnl_status_t append_step(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha, float beta)
 {
     for (int i = 0, count = dnnl_post_ops_len(ops); i < count; i++) {
-        float scale, its_alpha, its_beta;
+        float its_alpha, its_beta;
         dnnl_alg_kind_t its;
         if (dnnl_post_ops_get_kind(ops, i) != dnnl_eltwise) continue;
-        dnnl_status_t status = dnnl_post_ops_get_params_eltwise(ops, i, &scale, &its, &its_alpha, &its_beta);
+        dnnl_status_t status = prn_dnnl_get_eltwise(ops, i, &its, &its_alpha, &its_beta);
         if (status != dnnl_success) return status;
         if (its == algorithm && (its_alpha != alpha || its_beta != beta)) return dnnl_unimplemented;
     }
-    return dnnl_post_ops_append_eltwise(ops, 1.0f, algorithm, alpha, beta);
+    return prn_dnnl_append_eltwise(ops, algorithm, alpha, beta);
 }
 
 static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const prn_post_op *op)
@@ -279,7 +289,7 @@ static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const prn_post_op *op)
     return status;
 }
 
-static dnnl_status_t make_attributes(const prn_post_ops *post_ops, const dnnl_memory_desc_t *y,
+static dnnl_status_t make_attributes(const prn_post_ops *post_ops, prn_dnnl_desc_view y,
                                      dnnl_primitive_attr_t *out)
 {
     dnnl_post_ops_t ops = NULL;
@@ -288,7 +298,7 @@ static dnnl_status_t make_attributes(const prn_post_ops *post_ops, const dnnl_me
     status = dnnl_post_ops_create(&ops);
     for (size_t i = 0; status == dnnl_success && post_ops && i < post_ops->count; i++) {
         if (prn_dnnl_summed_in_place(post_ops, i))
-            status = dnnl_post_ops_append_sum(ops, 1.0f);
+            status = prn_dnnl_append_sum(ops);
         else if (post_ops->op[i].kind == PRN_POST_ADD)
             status = dnnl_post_ops_append_binary(ops, dnnl_binary_add, y);
         else
@@ -333,27 +343,15 @@ void prn_dnnl_apply_tail(const prn_post_ops *tail, float *y, int64_t count)
 /* The first allowed implementation. */
 dnnl_primitive_desc_t prn_dnnl_piece_desc(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, const prn_window *window)
 {
-    dnnl_memory_desc_t y;
-    dnnl_convolution_desc_t described;
-    dnnl_primitive_attr_t attributes;
-    dnnl_primitive_desc_iterator_t each;
+    piece_descs descs = {0};
+    prn_dnnl_convolution described;
+    dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t found = NULL;
-    if (describe(problem, piece, window, &y, &described) != dnnl_success) return NULL;
-    if (make_attributes(&problem->head, &y, &attributes) != dnnl_success) return NULL;
-    if (dnnl_primitive_desc_iterator_create(&each, &described, attributes, prn_dnnl_engine(), NULL) == dnnl_success) {
-        do {
-            const char *name = "";
-            dnnl_primitive_desc_t candidate = dnnl_primitive_desc_iterator_fetch(each);
-            if (!candidate) break;
-            dnnl_primitive_desc_query(candidate, dnnl_query_impl_info_str, 0, &name);
-            if (allowed(name))
-                found = candidate;
-            else
-                dnnl_primitive_desc_destroy(candidate);
-        } while (!found && dnnl_primitive_desc_iterator_next(each) == dnnl_success);
-        dnnl_primitive_desc_iterator_destroy(each);
-    }
-    dnnl_primitive_attr_destroy(attributes);
+    dnnl_status_t status = describe(problem, piece, window, &descs, &described);
+    if (status == dnnl_success) status = make_attributes(&problem->head, described.y, &attributes);
+    if (status == dnnl_success) found = prn_dnnl_convolution_desc(&described, attributes, prn_dnnl_engine(), allowed);
+    if (status == dnnl_success) dnnl_primitive_attr_destroy(attributes);
+    drop_descs(&descs);
     return found;
 }
 

@@ -4,12 +4,8 @@
 
 #include "ops/loops/conv_problem.h"
 #include "ops/vendor/dnnl_tiles.h"
+#include "ops/vendor/dnnl_versions.h"
 
-#include <dnnl.h>
-
-#if DNNL_VERSION_MAJOR != 2 || DNNL_VERSION_MINOR < 6
-#error "oneDNN 2.6 or 2.7 is needed"
-#endif
 
 /* The process's engine; NULL: oneDNN is not usable. */
 dnnl_engine_t prn_dnnl_engine(void);

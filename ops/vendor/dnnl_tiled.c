@@ -68,9 +68,9 @@ static dnnl_status_t make_form(prn_dnnl_tiled *tiled, int number, const prn_dnnl
     form->y_run = form->y_planes == 1 && prn_dnnl_box_is_run(form->window.out, tiled->window.out);
     dnnl_primitive_desc_t desc = prn_dnnl_piece_desc(problem, piece, &form->window);
     if (!desc) return dnnl_unimplemented;
-    const dnnl_memory_desc_t *x = dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0);
-    const dnnl_memory_desc_t *y = dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0);
-    const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    prn_dnnl_desc_view x = dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0);
+    prn_dnnl_desc_view y = dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0);
+    prn_dnnl_desc_view work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     tiled->work_bytes = larger(tiled->work_bytes, align(dnnl_memory_desc_get_size(work)));
     if (!form->x_run) tiled->x_bytes = larger(tiled->x_bytes, align(dnnl_memory_desc_get_size(x)));
     if (!form->y_run) tiled->y_bytes = larger(tiled->y_bytes, align(dnnl_memory_desc_get_size(y)));

@@ -25,7 +25,8 @@ static void describe_build(void)
                           .compiler_flags = PRN_BUILD_FLAGS,
                           .isa = prn_isa_name(),
                           .libraries = libraries,
-                          .isa_names = prn_isa_set_names()};
+                          .isa_names = prn_isa_set_names(),
+                          .left_out = PRN_BUILD_LEFT_OUT};
 }
 
 const prony_build *prony_build_info(void)
