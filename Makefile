@@ -7,6 +7,10 @@ BUILD ?= build
 PYTHON ?= /usr/bin/python3
 VENV ?= $(BUILD)/venv
 
+# Passed on to CMake: make demo CMAKE_FLAGS="-DPRONY_ONEDNN=OFF"
+CMAKE_FLAGS ?=
+export CMAKE_FLAGS
+
 # More of ctest's options for check and quick: make check SELECT="-R test_op"
 SELECT ?=
 
@@ -23,13 +27,13 @@ demo: build
 
 build:
 	@scripts/install_packages.sh build
-	cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF
+	cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF $(CMAKE_FLAGS)
 	cmake --build $(BUILD) -j $(JOBS)
 
 # The Python package, in a virtual environment that sees the system's packages; nothing is fetched. The CMake folder is used again.
 python:
 	@scripts/install_packages.sh build python
-	cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DPRONY_PYTHON=ON -DPRONY_PYTHON_EXECUTABLE=$(PYTHON)
+	cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DPRONY_PYTHON=ON -DPRONY_PYTHON_EXECUTABLE=$(PYTHON) $(CMAKE_FLAGS)
 	$(PYTHON) -m venv --system-site-packages $(VENV)
 	@printf '[build]\nbuild_base=%s\n[egg_info]\negg_base=%s\n' $(abspath $(BUILD))/wheel $(abspath $(BUILD)) >$(BUILD)/wheel.cfg
 	DIST_EXTRA_CONFIG=$(abspath $(BUILD))/wheel.cfg PRONY_BUILD_DIR=$(abspath $(BUILD)) CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \

@@ -4,17 +4,35 @@
 # the line to run and fails. `--missing` only prints the names of the missing ones, a line each.
 set -euo pipefail
 
-build=(gcc libc6-dev cmake pkg-config libdnnl-dev libopenblas-openmp-dev libcjson-dev libjs-chart.js libpng-dev libjpeg-dev
-    zlib1g-dev)
-test=(libcmocka-dev chromium python3-pandas libonnx-testdata python3 g++ binutils clang llvm libomp-dev libclang-rt-14-dev)
+knows() { # whether apt has heard of a package
+    [ -n "$(apt-cache show --no-all-versions "$1" 2>/dev/null | head -n 1)" ]
+}
+
+# The sanitizers of the clang that `clang` stands for.
+clang_runtime() {
+    local version=''
+    if command -v apt-cache >/dev/null; then
+        version=$(apt-cache depends clang 2>/dev/null | sed -n 's/^ *Depends: clang-\([0-9]*\)$/\1/p' | head -n 1)
+    fi
+    echo "libclang-rt-${version:-14}-dev"
+}
+
+# `a|b`: the first of these names that is installed or that apt knows. `?` in front: optional, left out where apt does not know it.
+# Names differ between releases, so apt is asked and no release is named here.
+build=(gcc libc6-dev cmake pkg-config libcjson-dev ?libdnnl-dev ?libopenblas-openmp-dev '?libjs-chart.js|node-chart.js' ?libpng-dev
+    ?libjpeg-dev ?zlib1g-dev)
+test=(libcmocka-dev ?chromium ?python3-pandas ?libonnx-testdata python3 g++ binutils clang llvm libomp-dev ?CLANG_RUNTIME)
 # Its build, and what of it is optional: frames, plots, ONNX's backend suite, the walkthroughs.
-python=(python3 python3-dev python3-venv python3-pip python3-setuptools python3-wheel python3-numpy python3-pandas python3-matplotlib
-    python3-onnx python3-pytest mypy)
+python=(python3 python3-dev python3-venv python3-pip python3-setuptools python3-wheel python3-numpy ?python3-pandas ?python3-matplotlib
+    ?python3-onnx ?python3-pytest ?mypy)
 bare=(debootstrap)
 models=(python3-numpy python3-onnx python3-torch python3-torchvision nodejs npm)
 
 only_print=false
-if [ "${1-}" = --missing ]; then only_print=true; shift; fi
+if [ "${1-}" = --missing ]; then
+    only_print=true
+    shift
+fi
 packages=()
 for group in "$@"; do
     case $group in
@@ -32,7 +50,14 @@ done
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     if $only_print; then exit 0; fi
-    echo "This is no Debian system; the counterparts of these packages are needed: ${packages[*]}" >&2
+    {
+        echo "Packages are installed by this script on Debian and its relatives alone. The build needs a C compiler, CMake, pkg-config and"
+        echo "cJSON; it uses oneDNN, OpenBLAS (OpenMP), libpng, libjpeg and zlib where they are:"
+        echo "    dnf install gcc make cmake pkgconf cjson-devel onednn-devel openblas-devel libpng-devel libjpeg-turbo-devel zlib-devel"
+        echo "    pacman -S gcc make cmake pkgconf cjson onednn openblas libpng libjpeg-turbo zlib"
+        echo "    zypper install gcc make cmake pkg-config cJSON-devel onednn-devel openblas-devel libpng16-devel libjpeg8-devel zlib-devel"
+        echo "    apk add gcc musl-dev linux-headers make cmake pkgconf cjson-dev onednn-dev openblas-dev libpng-dev libjpeg-turbo-dev zlib-dev"
+    } >&2
     exit 0
 fi
 
@@ -45,10 +70,40 @@ is_there() {
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-missing=()
-for package in "${packages[@]}"; do
-    is_there "$package" || missing+=("$package")
+as_root=(env DEBIAN_FRONTEND=noninteractive)
+if [ "$(id -u)" -ne 0 ]; then as_root=(sudo "${as_root[@]}"); fi
+
+# apt knows no package at all before its first update.
+informed=true updated=false
+if ! command -v apt-cache >/dev/null || ! knows dpkg; then informed=false; fi
+if ! $informed && ! $only_print && [ "$(id -u)" -eq 0 ] && command -v apt-cache >/dev/null; then
+    apt-get update -q
+    updated=true
+    if knows dpkg; then informed=true; fi
+fi
+
+missing=() unknown=()
+for entry in "${packages[@]}"; do
+    if [ "$entry" = '?CLANG_RUNTIME' ]; then entry="?$(clang_runtime)"; fi
+    IFS='|' read -ra names <<<"${entry#\?}"
+    chosen=''
+    for name in "${names[@]}"; do
+        if is_there "$name"; then continue 2; fi
+    done
+    for name in "${names[@]}"; do
+        if $informed && knows "$name"; then
+            chosen=$name
+            break
+        fi
+    done
+    if [[ " ${missing[*]-} " == *" ${chosen:-${names[0]}} "* ]]; then continue; fi # in two groups
+    if [ -z "$chosen" ] && $informed && [ "${entry:0:1}" = '?' ]; then
+        unknown+=("${names[0]}")
+    else
+        missing+=("${chosen:-${names[0]}}")
+    fi
 done
+if [ ${#unknown[@]} -gt 0 ] && ! $only_print; then echo "Optional, and not known to apt here, so left out: ${unknown[*]}"; fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 if $only_print; then
     printf '%s\n' "${missing[@]}"
@@ -62,13 +117,11 @@ give_up() {
     exit 1
 }
 
-echo "Missing: ${missing[*]}"
-as_root=(env DEBIAN_FRONTEND=noninteractive)
+echo "Missing (${#missing[@]}): ${missing[*]}"
 if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null || give_up
     if [ -t 0 ]; then sudo -v; else sudo -n true; fi 2>/dev/null || give_up
-    as_root=(sudo "${as_root[@]}")
 fi
 echo "Installing them."
-"${as_root[@]}" apt-get update -q
+if ! $updated; then "${as_root[@]}" apt-get update -q; fi
 "${as_root[@]}" "${install[@]}"
