@@ -69,14 +69,14 @@ static prony_status copy_options(prony_session *session, const prony_session_opt
 static prony_status check_supported(const prony_session *session, prony_error *error)
 {
     prn_pool pool = {0};
-    const char *const *names;
-    size_t count;
-    prony_status status = prn_model_unsupported(session->model, &pool, &names, &count, error);
+    prn_model_gaps gaps = {0};
+    prony_status status = prn_model_find_gaps(session->model, &pool, &gaps, error);
+    const size_t count = gaps.unsupported_count;
     if (status == PRONY_OK && count > 0) {
         char list[PRONY_ERROR_MESSAGE_BYTES - 200] = "";
         size_t used = 0;
         for (size_t i = 0; i < count && used < sizeof list; i++)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", gaps.unsupported[i]);
         status = prn_fail(error, PRONY_UNSUPPORTED, "%s: %zu operator%s not supported: %s",
                           session->model->file->name, count, count == 1 ? " is" : "s are", list);
     }

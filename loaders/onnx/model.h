@@ -97,8 +97,10 @@ typedef struct prn_model_file {
     struct prn_external *external; /* maps of external data files */
 } prn_model_file;
 
-/* Opset version imported for `domain`, or 0. */
+/* Opset version imported for `domain`, or 0. com.microsoft has one version, which exporters forget to import: 1 without an
+ * import, as ONNX Runtime takes it. */
 int64_t prn_model_opset(const prn_model_file *file, const char *domain);
+bool prn_model_imports(const prn_model_file *file, const char *domain);
 
 /* External data lies in `data_folder`; NULL: where the model does. `copy`: nothing is mapped, so the files may change
  * afterwards. */

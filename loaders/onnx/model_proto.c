@@ -45,9 +45,15 @@ static int64_t opset_version(const prn_opset_import *opsets, size_t count, const
     return 0;
 }
 
+bool prn_model_imports(const prn_model_file *file, const char *domain)
+{
+    return opset_version(file->opsets, file->opset_count, domain) != 0;
+}
+
 int64_t prn_model_opset(const prn_model_file *file, const char *domain)
 {
-    return opset_version(file->opsets, file->opset_count, domain);
+    const int64_t imported = opset_version(file->opsets, file->opset_count, domain);
+    return !imported && strcmp(domain, "com.microsoft") == 0 ? 1 : imported;
 }
 
 /* ---- opset imports ---- */

@@ -281,6 +281,15 @@ static void put_unsupported(prn_text *text, const prony_report *r)
     }
 }
 
+static void put_assumed_imports(prn_text *text, const prony_report *r)
+{
+    for (size_t i = 0; i < r->assumed_import_count; i++) {
+        prn_text_to(text, 2);
+        prn_text_putf(text, PRN_STYLE_DIM, "the model does not import %s: assumed", r->assumed_imports[i]);
+        prn_text_line(text);
+    }
+}
+
 static void put_uncounted(prn_text *text, const prony_report *r)
 {
     if (!r->uncounted_count) return;
@@ -332,6 +341,7 @@ static void put_model(prn_text *text, const prony_report *r, bool all)
     } else {
         put_pairs(text, &list);
     }
+    put_assumed_imports(text, r);
     if (r->conserved) return;
     prn_text_to(text, 2);
     prn_text_put(text, PRN_STYLE_BAD, "counts differ between layers and operators: please report this as a bug");

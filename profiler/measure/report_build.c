@@ -349,13 +349,16 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
     prn_model_retain(model);
     report->phases = (prn_report_phases){model->load_ns, -1, -1, -1, -1};
     report->time_share = -1;
-    size_t unsupported = 0;
+    prn_model_gaps gaps = {0};
     prony_status status = fill_model(report, model, program, error);
     if (status == PRONY_OK) status = fill_config(report, options, plan, threads, placement, error);
     if (status == PRONY_OK)
-        status = prn_model_unsupported(model, &report->pool, &report->unsupported, &unsupported, error);
+        status = prn_model_find_gaps(model, &report->pool, &gaps, error);
     if (status == PRONY_OK) {
-        report->unsupported_count = unsupported;
+        report->unsupported = gaps.unsupported;
+        report->unsupported_count = gaps.unsupported_count;
+        report->assumed_imports = gaps.assumed;
+        report->assumed_import_count = gaps.assumed_count;
         status = fill_layers(report, program, error);
     }
     if (status == PRONY_OK && plan) status = fill_operators(report, plan, error);

@@ -190,6 +190,8 @@ struct prony_report {
 
     const char *const *unsupported;
     size_t unsupported_count;
+    const char *const *assumed_imports; /* "domain version" each, which the model uses without importing it */
+    size_t assumed_import_count;
     bool conserved; /* totals = sum of layers = sum of operators, exactly */
 
     bool has_tuning; /* kernels were to be chosen by measurement */
