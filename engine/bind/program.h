@@ -57,9 +57,10 @@ typedef struct prn_value_def {
 
 /* An initializer or Constant output: counted as parameters once, by the first layer that uses it as a weight. */
 typedef struct prn_weight {
-    uint64_t elements, bytes;
+    uint64_t elements, bytes; /* elements: packed codes count each; bytes: as stored */
     prony_dtype dtype;
     int32_t rank;
+    unsigned bits; /* of an element: of its type, or of the codes that are packed into it */
     bool claimed;
     bool buffer;    /* running statistics: no parameter, but part of what the model has learnt */
     uint32_t layer; /* the first that uses it; meaningful if claimed or buffer */

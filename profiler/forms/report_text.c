@@ -311,6 +311,8 @@ static void put_model(prn_text *text, const prony_report *r, bool all)
     const prony_cost *c = &r->totals.cost;
     prn_text_heading(text, "Model", NULL);
     add_count(&list, "parameters", r->model.parameters);
+    const uint64_t bits = r->model.parameter_bits;
+    if (bits && (all || bits / 8 < r->model.parameters)) add_count(&list, "parameter bits", bits);
     add_bytes(&list, "model size", r->model.parameter_bytes);
     prn_pair *layers = add_pair(&list, "layers");
     if (r->totals.folded_layers)

@@ -81,15 +81,18 @@ prony_status prn_report_fill_assumed(prony_report *report, const prony_model *mo
     return PRONY_OK;
 }
 
-static uint64_t claimed_bytes(const prn_program *program)
+/* Of the weights that are parameters, subgraphs included: stored bytes, and bits of the elements. */
+static void add_claimed(const prn_program *program, uint64_t *bytes, uint64_t *bits)
 {
-    uint64_t sum = 0;
-    for (size_t w = 0; w < program->weight_count; w++)
-        if (program->weights[w].claimed) sum += program->weights[w].bytes;
+    for (size_t w = 0; w < program->weight_count; w++) {
+        const prn_weight *weight = &program->weights[w];
+        if (!weight->claimed) continue;
+        *bytes += weight->bytes;
+        *bits += weight->elements * weight->bits;
+    }
     for (size_t n = 0; n < program->node_count; n++)
         for (uint32_t c = 0; c < program->nodes[n]->child_count; c++)
-            if (program->nodes[n]->children[c].program) sum += claimed_bytes(program->nodes[n]->children[c].program);
-    return sum;
+            if (program->nodes[n]->children[c].program) add_claimed(program->nodes[n]->children[c].program, bytes, bits);
 }
 
 static prony_status fill_model(prony_report *report, const prony_model *model, const prn_program *program,
@@ -103,7 +106,7 @@ static prony_status fill_model(prony_report *report, const prony_model *model, c
                                        .opset = prn_model_opset(file, ""),
                                        .nodes = file->graph.node_count};
     if (!report->model.name || !report->model.producer) return prn_no_memory(error);
-    report->model.parameter_bytes = claimed_bytes(program);
+    add_claimed(program, &report->model.parameter_bytes, &report->model.parameter_bits);
     PRN_TRY(fill_ports(report, program, true, error));
     PRN_TRY(fill_ports(report, program, false, error));
     return fill_dims(report, error);

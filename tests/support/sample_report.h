@@ -304,6 +304,7 @@ static void sample_report(prony_report *r, bool measured)
                   .nodes = SAMPLE_LAYERS,
                   .parameters = 148264,
                   .parameter_bytes = 593056,
+                  .parameter_bits = 8 * 593056,
                   .inputs = &in,
                   .outputs = &out,
                   .input_count = 1,
