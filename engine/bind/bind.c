@@ -79,6 +79,7 @@ static PRN_OWN_FRAME prony_status add_layer(prn_binder *b, prn_node_def *node)
     *index = (uint32_t)p->layer_count++;
     node->layers = index;
     node->layer_count = 1;
+    node->first_kept = node->last_kept = *index + 1;
     /* The layer keeps the original wiring whatever rewrites do to the node. */
     uint32_t *inputs = prn_pool_alloc(&p->pool, node->input_count + 1, sizeof *inputs);
     if (!inputs) return prn_no_memory(b->error);

@@ -112,6 +112,7 @@ static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stac
         /* open subgraphs: an estimate until the first run */
         if (!node->dynamic || node->child_count > 0) PRN_TRY(prn_bind_cost(b, node, &cost));
         cost.parameters += parameters;
+        node->computes = cost.macs || cost.flops || cost.int_ops;
     }
     return prn_layer_keep_cost(p, layer, &cost) ? PRONY_OK : prn_no_memory(b->error);
 }
@@ -123,9 +124,10 @@ prony_status prn_bind_count(prn_binder *b)
     prony_status status = stack ? PRONY_OK : prn_no_memory(b->error);
     for (size_t n = 0; status == PRONY_OK && n < p->node_count; n++) {
         prn_node_def *node = p->nodes[n];
+        status = prn_bind_stopped(b, &node->info);
         if (node->dead)
             p->layers[node->layers[0]].folded = true;
-        else
+        else if (status == PRONY_OK)
             status = count_node(b, node, stack);
     }
     prn_free(stack);

@@ -110,10 +110,12 @@ typedef struct prn_node_def {
     const prn_frame *frame; /* whose body it stood in; NULL: no function's */
     uint32_t *layers; /* what it stands for, ascending */
     uint32_t layer_count, layer_capacity;
+    uint32_t first_kept, last_kept; /* of its layers that are not removed, a list through the layers: index + 1; 0: none */
     prn_post_ops *post_ops; /* NULL: none */
     bool dead;    /* evaluated at bind time, unused, or absorbed by a rewrite */
     bool dynamic; /* an input or output shape is known only at run time */
     bool folded;  /* evaluated at bind time, whatever its outputs are read by */
+    bool computes; /* a layer of it has arithmetic */
     uint8_t stays_in_float; /* prn_stays_in_float */
 } prn_node_def;
 
@@ -132,6 +134,7 @@ typedef struct prn_layer {
     bool folded; /* evaluated at bind time, or unused */
     bool dynamic;
     bool removed; /* an identity that rewriting took away, or folded into weights: no time is its */
+    uint32_t next_kept; /* of the node that stands for it: index + 1; 0: the last */
 } prn_layer;
 
 struct prn_program {
@@ -243,6 +246,8 @@ void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to);
 void prn_program_count_uses(const prn_program *program, uint32_t *uses);
 /* `keep` also stands for what `absorbed` stood for; `absorbed` is dead afterwards. false: out of memory, unchanged. */
 PRN_MUST_USE bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *absorbed);
+/* The node's layers are marked as removed. */
+void prn_program_mark_removed(prn_program *program, prn_node_def *node);
 /* Marks nodes whose outputs nobody reads as dead. A dead node whose layers cost something keeps conservation only if
  * another node took the layers over; bind calls this before costs are fixed, rewrites absorb before they sweep. */
 PRN_MUST_USE bool prn_program_sweep(prn_program *program);
