@@ -93,6 +93,17 @@ const prony_port *prony_model_input(const prony_model *model, size_t index)
     return model && index < model->file->graph.input_count ? &model->file->graph.inputs[index] : NULL;
 }
 
+size_t prony_model_optional_input_count(const prony_model *model)
+{
+    return model ? model->file->graph.optional_count : 0;
+}
+
+const prony_port *prony_model_optional_input(const prony_model *model, size_t index)
+{
+    const prn_graph *graph = model ? &model->file->graph : NULL;
+    return graph && index < graph->optional_count ? &graph->inputs[graph->input_count + index] : NULL;
+}
+
 const prony_port *prony_model_output(const prony_model *model, size_t index)
 {
     return model && index < model->file->graph.output_count ? &model->file->graph.outputs[index] : NULL;

@@ -189,6 +189,7 @@ struct prn_program {
 typedef struct prn_bind_options {
     const prony_value *inputs;
     size_t input_count;
+    const prony_value *optional; /* by optional input of the graph: type and shape, PRONY_UNDEFINED: its default; NULL: all have it */
     bool static_only;
     bool conditional;          /* a branch, or inside of one */
     const bool *open;          /* [input_count]: it has extents that change; NULL: none has */

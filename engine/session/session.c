@@ -107,7 +107,8 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
     atomic_init(&session->stop.requested, false);
     session->budget = prn_budget_create(model->budget, options->memory_limit_bytes);
     session->input_count = model->file->graph.input_count;
-    session->inputs = prn_calloc(session->input_count + 1, sizeof *session->inputs);
+    session->optional_count = model->file->graph.optional_count;
+    session->inputs = prn_calloc(session->input_count + session->optional_count + 1, sizeof *session->inputs);
     bool made = session->budget && session->inputs;
     prony_status status = made ? copy_options(session, options, error) : prn_no_memory(error);
     if (status == PRONY_OK) status = prn_open_dims_find(session, error);
@@ -145,7 +146,7 @@ void prony_session_release(prony_session *session)
     prn_cached_release(&session->open);
     prn_tuning_release(session->tuning);
     prn_team_release(session->team);
-    for (size_t i = 0; session->inputs && i < session->input_count; i++) {
+    for (size_t i = 0; session->inputs && i < session->input_count + session->optional_count; i++) {
         prn_session_input_drop(&session->inputs[i]);
         prn_free_aligned(session->inputs[i].room);
     }

@@ -235,6 +235,7 @@ static prony_status model_read(prn_reader *reader, prn_wire wire, prn_model_file
     size_t counts[PRN_WIRE_CENSUS];
     PRN_TRY(prn_wire_census(wire, counts, reader->error));
     PRN_TRY(header_read(reader, wire, file));
+    reader->ir_version = file->ir_version;
     if (counts[MODEL_GRAPH] != 1) {
         return prn_fail(reader->error, PRONY_INVALID_MODEL, "it has %zu graphs where 1 is needed", counts[MODEL_GRAPH]);
     }

@@ -15,14 +15,24 @@ static const char *copy_text(prony_report *report, const char *text)
 
 /* ---- model and configuration ---- */
 
+/* Input `index` of the main graph's program: the model's, and behind them the optional ones that are given. */
+static const prony_port *input_port(const prn_program *program, size_t index)
+{
+    const prn_graph *graph = program->graph;
+    const char *name = program->values[program->inputs[index]]->name;
+    size_t at = index;
+    while (index >= graph->input_count && strcmp(graph->inputs[at].name, name) != 0) at++;
+    return &graph->inputs[at];
+}
+
 static prony_status fill_ports(prony_report *report, const prn_program *program, bool inputs, prony_error *error)
 {
     const prn_graph *graph = program->graph;
-    size_t count = inputs ? graph->input_count : graph->output_count;
+    size_t count = inputs ? program->input_count : graph->output_count;
     prony_port *ports = prn_pool_alloc(&report->pool, count + 1, sizeof *ports);
     if (!ports) return prn_no_memory(error);
     for (size_t i = 0; i < count; i++) {
-        const prony_port *declared = inputs ? &graph->inputs[i] : &graph->outputs[i];
+        const prony_port *declared = inputs ? input_port(program, i) : &graph->outputs[i];
         const prony_value *bound = &program->values[inputs ? program->inputs[i] : program->outputs[i]]->info;
         ports[i] = *declared;
         ports[i].name = copy_text(report, declared->name);

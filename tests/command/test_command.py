@@ -305,6 +305,16 @@ class Models(CommandTest):
             self.assertIn(name, text)
             self.assertTrue(any(name in entry for entry in report["unsupported_operators"]))
 
+    def test_an_initializer_that_is_an_input_is_a_default(self):
+        model = self.save("default.onnx", ob.graph(
+            [ob.node("Mul", ["x", "k"], ["y"])], [ob.value("x", ob.FLOAT, ["N", 3]), ob.value("k", ob.FLOAT, [1])],
+            [ob.value("y", ob.FLOAT, ["N", 3])], [ob.floats("k", [1], [2.0])]))
+        for given, want in (([], 2.0), (["-i", "k=[5]"], 5.0)):
+            self.succeed("run", model, "-b", "2", "-q", "-i", "x=ones", *given, "--output-dir", self.path("out"))
+            self.assertEqual(ob.read_npy(self.path("out/output_0.npy")), ("<f4", (2, 3), struct.pack("<6f", *[want] * 6)))
+        ports = self.report("profile", model, "-r", "2", "-i", "k=[5]")["model"]["inputs"]
+        self.assertEqual([port["name"] for port in ports], ["x", "k"])
+
     def test_a_domain_that_is_not_imported(self):
         gelu = self.save("gelu.onnx", ob.graph([ob.node("Gelu", ["x"], ["y"], domain="com.microsoft")],
                                                [ob.value("x", ob.FLOAT, [3])], [ob.value("y", ob.FLOAT, [3])]))
