@@ -11,21 +11,20 @@
 #include <string.h>
 
 #define NARROWEST 60
-#define MAX_PAIRS 24
 #define MAX_PORTS 8
 #define FEWEST_RUNS 6 /* whose range holds the median in 95 of 100 cases: 1 - 2 / 2^6 */
 #define MOST_ROWS 20 /* of a table, unless told otherwise */
 
 typedef struct pair_list {
     const prn_text *text;
-    prn_pair items[MAX_PAIRS];
-    size_t count;
+    prn_pair *items;
+    size_t count, capacity;
 } pair_list;
 
 static prn_pair *add_pair(pair_list *list, const char *label)
 {
-    static prn_pair beyond;
-    prn_pair *p = list->count < MAX_PAIRS ? &list->items[list->count++] : &beyond;
+    static _Thread_local prn_pair lost; /* without memory for it */
+    prn_pair *p = PRN_GROW(list->items, list->capacity, list->count + 1) ? &list->items[list->count++] : &lost;
     *p = (prn_pair){.label = label};
     return p;
 }
@@ -84,9 +83,12 @@ static void add_rate(pair_list *list, const char *label, double per_second, cons
              prn_number_si(text, per_second, 4, " "), plain ? " " : "", unit);
 }
 
-static void put_pairs(prn_text *text, const pair_list *list)
+/* The list is empty afterwards. */
+static void put_pairs(prn_text *text, pair_list *list)
 {
     prn_text_pairs(text, list->items, list->count);
+    prn_free(list->items);
+    *list = (pair_list){.text = text};
 }
 
 /* Joins what is known by commas. */
@@ -462,13 +464,18 @@ static void put_cost(prn_text *text, const prn_report_cost *c)
     prn_text_wrap(text, c->share_ci95[0] <= 0.02 ? PRN_STYLE_DIM : PRN_STYLE_WARN, 2, line);
 }
 
-/* The first few: the most urgent operators' caller, and who worked beside it. */
+/* The most urgent operators' caller, who worked beside it, and what is left of them together. */
 static void add_workers(pair_list *list, const prn_report_cpu *c)
 {
     static const char *const labels[] = {"worker 0 busy", "worker 1 busy", "worker 2 busy", "worker 3 busy"};
-    for (size_t w = 0; w < c->worker_count && w < sizeof labels / sizeof labels[0]; w++) {
-        int64_t whole = c->workers[w].busy_ns + c->workers[w].wait_ns;
-        if (whole > 0) add_percent(list, labels[w], (double)c->workers[w].busy_ns / (double)whole);
+    const size_t named = sizeof labels / sizeof labels[0];
+    int64_t busy = 0, whole = 0;
+    for (size_t w = 0; w < c->worker_count; w++) {
+        busy += c->workers[w].busy_ns;
+        whole += c->workers[w].busy_ns + c->workers[w].wait_ns;
+        if (w >= named && w + 1 < c->worker_count) continue;
+        if (whole > 0) add_percent(list, w < named ? labels[w] : "other workers busy", (double)busy / (double)whole);
+        busy = whole = 0;
     }
 }
 
