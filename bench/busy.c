@@ -18,13 +18,13 @@ static void *spin(void *argument)
     return NULL;
 }
 
-/* The child: a thread per processor, then a byte that says how many there are, then it waits for the end of the pipe. */
+/* The child: a thread per processor, then the number of them, then it waits for the end of the pipe. */
 static _Noreturn void be_busy(int from_parent, int to_parent)
 {
     cpu_set_t all, one;
-    unsigned char count = 0;
+    int count = 0;
     if (sched_getaffinity(0, sizeof all, &all) != 0) _exit(1);
-    for (size_t cpu = 0; cpu < CPU_SETSIZE && count < 255; cpu++) {
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         pthread_t thread;
         pthread_attr_t attributes;
         if (!CPU_ISSET(cpu, &all)) continue;
@@ -38,7 +38,7 @@ static _Noreturn void be_busy(int from_parent, int to_parent)
         count++;
     }
     char byte;
-    if (write(to_parent, &count, 1) != 1) _exit(1);
+    if (write(to_parent, &count, sizeof count) != sizeof count) _exit(1);
     close(to_parent);
     while (read(from_parent, &byte, 1) < 0 && errno == EINTR) continue;
     _exit(0);
@@ -47,7 +47,7 @@ static _Noreturn void be_busy(int from_parent, int to_parent)
 int busy_start(busy *b, const options *o)
 {
     int to_child[2], to_parent[2];
-    unsigned char count = 0;
+    int count = 0;
     *b = (busy){0};
     if (!o->with_load) return EXIT_DONE;
     if (pipe(to_child) != 0) return fail(o, "--with-load: %s", strerror(errno));
@@ -60,7 +60,7 @@ int busy_start(busy *b, const options *o)
     }
     close(to_child[0]);
     close(to_parent[1]);
-    bool told = child > 0 && read(to_parent[0], &count, 1) == 1;
+    bool told = child > 0 && read(to_parent[0], &count, sizeof count) == sizeof count;
     close(to_parent[0]);
     *b = (busy){.child = child, .pipe = to_child[1], .threads = count};
     if (told) return EXIT_DONE;

@@ -11,6 +11,8 @@ static const prony_port *find_port(const prony_model *model, const char *name)
 {
     for (size_t i = 0; i < prony_model_input_count(model); i++)
         if (strcmp(prony_model_input(model, i)->name, name) == 0) return prony_model_input(model, i);
+    for (size_t i = 0; i < prony_model_optional_input_count(model); i++)
+        if (strcmp(prony_model_optional_input(model, i)->name, name) == 0) return prony_model_optional_input(model, i);
     return NULL;
 }
 
@@ -100,10 +102,12 @@ static prony_status load_input(const options *o, const prony_port *port, prony_s
 }
 
 /* What the command line says of a shape twice must agree. */
-static int check_file(const options *o, const prony_port *port, const named_file *in, const prony_value *value)
+static int check_file(const options *o, const prony_model *model, const prony_port *port, const named_file *in, const prony_value *value)
 {
     const prony_shape *shape = &value->shape;
-    if (value->kind != PRONY_TENSOR || shape->rank != port->shape.rank) return EXIT_DONE;
+    bool optional = true; /* which neither the batch nor the options of dimensions are about */
+    for (size_t i = 0; i < prony_model_input_count(model); i++) optional = optional && prony_model_input(model, i) != port;
+    if (optional || value->kind != PRONY_TENSOR || shape->rank != port->shape.rank) return EXIT_DONE;
     for (size_t i = 0; i < o->shape_count; i++) {
         const prony_shape *said = &o->shapes[i].shape;
         bool same = said->rank == shape->rank;
@@ -137,7 +141,7 @@ int bind_inputs(const options *o, const prony_model *model, prony_session *sessi
         if (!port && prony_image_is_file(in->file)) return fail(o, "there is no input '%s'", in->name);
         prony_status status = load_input(o, port, session, in, &value, &error);
         if (status == PRONY_OK) status = prony_session_set_input(session, in->name, value, &error);
-        int code = status == PRONY_OK ? check_file(o, port, in, value) : report_session_error(o, of, &error);
+        int code = status == PRONY_OK ? check_file(o, model, port, in, value) : report_session_error(o, of, &error);
         prony_value_release(value);
         if (code != EXIT_DONE) return code;
     }

@@ -15,6 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static prony_session **sessions;
 static size_t session_count, session_capacity;
 static bool at_once;
+static bool said; /* why it ended, by a message */
 static atomic_int cause; /* a signal's number, SIGALRM for the time limit; 0: none */
 static const options *given;
 static sigset_t awaited;
@@ -31,10 +32,12 @@ const char *interrupted(void)
     return cause_text(atomic_load(&cause));
 }
 
+/* What was done when the request came ends with its status as well, and says so. */
 int interrupt_status(int code)
 {
     int signal = atomic_load(&cause);
     if (signal == 0 || code == EXIT_USAGE) return code;
+    if (code == EXIT_DONE && !said) fail(given, "%s", cause_text(signal));
     return signal == SIGALRM ? EXIT_FAILED : 128 + signal;
 }
 
@@ -160,6 +163,7 @@ void session_release(prony_session *session)
 int report_error(const options *o, const prony_error *error)
 {
     clear_progress();
+    said = true;
     if (error->status == PRONY_CANCELLED && interrupted()) return fail(o, "%s: %s", interrupted(), error->message);
     return fail(o, "%s", *error->message ? error->message : prony_status_text(error->status));
 }
@@ -169,6 +173,7 @@ int measured(const options *o, prony_status status, const prony_report *report, 
     if (status == PRONY_OK) return EXIT_DONE;
     if (status != PRONY_CANCELLED || !report) return report_error(o, error);
     clear_progress();
+    said = true;
     fail(o, "%s; what follows is of the runs until then", interrupted() ? interrupted() : "cancelled");
     return EXIT_DONE;
 }

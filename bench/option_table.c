@@ -183,7 +183,7 @@ static const struct {
     {OPT_SHAPE, "      --shape NAME=1x3x224x224   a whole input shape\n"},
     {'i', "  -i, --input NAME=FILE  .npy, .npz, .pb, .png, .jpg or raw; or a value: 16000,\n"
           "                         [1,2,3], zeros, ones, uniform:-1:1; otherwise\n"
-          "                         inputs are generated\n"},
+          "                         inputs are generated or have their default\n"},
     {OPT_DATA_FOLDER, "      --data-folder DIR  where external data lies (default: beside the model)\n"},
     {OPT_PREPROCESS, "      --preprocess LIST  of images: resize=N|HxW|fit|none, crop=N|HxW,\n"
                      "                         normalize=0..1|-1..1|0..255|imagenet, mean=R:G:B,\n"

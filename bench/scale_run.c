@@ -4,23 +4,34 @@
 #include "bench/interrupt.h"
 #include "bench/scale.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-
-enum { MOST_ARGUMENTS = 512 };
 
 /* ---- what a process is told ---- */
 
 typedef struct words {
-    const char *list[MOST_ARGUMENTS];
-    size_t count;
+    const char **list; /* ends with NULL */
+    size_t count, capacity;
+    bool no_memory;
     char numbers[8][40], trips[24];
     size_t number_count;
 } words;
 
 static void put(words *w, const char *word)
 {
-    if (w->count + 1 < MOST_ARGUMENTS) w->list[w->count++] = word;
+    if (w->count + 2 > w->capacity) {
+        const size_t capacity = 2 * w->capacity + 32;
+        const char **list = realloc(w->list, capacity * sizeof *list);
+        if (!list) {
+            w->no_memory = true;
+            return;
+        }
+        w->list = list;
+        w->capacity = capacity;
+    }
+    w->list[w->count++] = word;
+    w->list[w->count] = NULL;
 }
 
 static void put_number(words *w, const char *option, const char *format, double value)
@@ -80,8 +91,10 @@ int scale_run_task(const options *o, prony_study *study, const prony_study_task 
     child c;
     words w;
     make_words(&w, o, study, task);
+    if (w.no_memory) return free(w.list), fail(o, "out of memory");
     prony_machine_state_read(&process.before);
     int code = child_run(&c, w.list, limit);
+    free(w.list);
     if (code) return fail(o, "cannot start a process: %s", strerror(code));
     prony_machine_state_read(&process.after);
     process.cpu_ns = cpu_of(&c.usage);

@@ -148,6 +148,11 @@ PRONY_API size_t prony_model_input_count(const prony_model *model);
 PRONY_API size_t prony_model_output_count(const prony_model *model);
 PRONY_API const prony_port *prony_model_input(const prony_model *model, size_t index);
 PRONY_API const prony_port *prony_model_output(const prony_model *model, size_t index);
+/* Inputs that need not be given: the initializer of the same name is their default (from IR version 4 on; before, initializers had to
+ * be listed as inputs). They are no inputs in the sense of the functions above. A session that is given one is planned with it as an
+ * input; one that is not has the constant. */
+PRONY_API size_t prony_model_optional_input_count(const prony_model *model);
+PRONY_API const prony_port *prony_model_optional_input(const prony_model *model, size_t index);
 
 /* A part of a model: the nodes that the tensors `to` need, down to the tensors `from`. */
 typedef struct prony_part {
@@ -303,6 +308,8 @@ PRONY_API void prony_session_unpin(prony_session *session);
  * a bounded cache) at the next run. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_set_input(prony_session *session, const char *name,
                                                               const prony_value *value, prony_error *error);
+/* Forgets what was set or bound: an optional input has its default again, any other one must be given before the next run. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_reset_input(prony_session *session, const char *name, prony_error *error);
 /* Binds an input by name without a copy: runs read value->data where it lies. The bytes stay the caller's; they must stay valid
  * until the input is bound or set again or the session is released, and may change between runs. Tensors of numbers only
  * (PRONY_UNSUPPORTED). Bytes that are not aligned for their elements are copied by each run. */
@@ -315,7 +322,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_bind_input(prony_session *se
  * elements are also what prony_session_output gives. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_bind_output(prony_session *session, size_t index, void *data,
                                                                 size_t bytes, prony_error *error);
-/* What is bound to input `index`; NULL: nothing. Borrowed until the input is set again. */
+/* What is bound to input `index`; NULL: nothing. Optional inputs come behind the others. Borrowed until the input is set again. */
 PRONY_API const prony_value *prony_session_input_value(const prony_session *session, size_t index);
 /* Fills every input not set by the caller from `seed`, one stream per input: floats uniform in [-0.5, 0.5), integers and
  * bools uniform in {0, 1}. Free dimensions that nothing fixed become what the options' `free_dims` says. */

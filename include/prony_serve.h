@@ -28,7 +28,8 @@ typedef struct prony_batcher_options {
     size_t struct_size;
     int sessions;        /* runs side by side, each by a thread of its own with a session of its own; 0: 1 */
     int64_t max_batch;   /* samples in one run, at most 65536; 0 and 1: nothing is combined */
-    int64_t max_wait_ns; /* that a request waits for others, from its submission; 0: what waits already is combined */
+    int64_t max_wait_ns; /* that a request waits for others, from its submission; 0: what waits already is combined; INT64_MAX: until
+                            the batch is full or the batcher is closed */
     size_t max_queue;    /* requests that may wait; 0: 65536 */
 } prony_batcher_options;
 #define PRONY_BATCHER_OPTIONS_INIT {sizeof(prony_batcher_options), 0, 0, 0, 0}

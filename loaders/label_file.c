@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_FIELDS = 32 };
 
 static bool is_blank(char c)
 {
@@ -57,11 +56,16 @@ prony_status prn_text_lines_read(prn_text_lines *out, prn_pool *pool, const char
 
 /* ---- lists ---- */
 
-/* Fields of a line, in place: quotes and separators are overwritten. */
-static size_t split_fields(char *line, char *fields[MOST_FIELDS])
+typedef struct field_list {
+    char **items;
+    size_t count, capacity;
+} field_list;
+
+/* Fields of a line, in place: quotes and separators are overwritten. false: out of memory. */
+static bool split_fields(char *line, field_list *fields)
 {
-    size_t count = 0;
-    for (char *at = line; count < MOST_FIELDS;) {
+    fields->count = 0;
+    for (char *at = line;;) {
         while (is_blank(*at)) at++;
         char *from = at, *to = at;
         bool quoted = *at == '"';
@@ -77,11 +81,11 @@ static size_t split_fields(char *line, char *fields[MOST_FIELDS])
         char separator = *at;
         while (to > from && is_blank(to[-1])) to--;
         *to = '\0';
-        fields[count++] = from;
-        if (!separator) break;
+        if (!PRN_GROW(fields->items, fields->capacity, fields->count + 1)) return false;
+        fields->items[fields->count++] = from;
+        if (!separator) return true;
         at++;
     }
-    return count;
 }
 
 static bool is_one_of(const char *word, const char *const *list)
@@ -139,29 +143,29 @@ static bool ends_with_csv(const char *path)
     return dot && strcasecmp(dot, ".csv") == 0;
 }
 
-prony_status prn_label_list_read(prn_label_list *out, prn_pool *pool, const char *path, prony_error *error)
+/* `fields` is room for those of a line. */
+static prony_status read_list(prn_label_list *out, prn_pool *pool, const char *path, field_list *fields, prony_error *error)
 {
     prn_text_lines text;
     columns c = {.file = 0, .label = 1};
     bool first = true;
-    *out = (prn_label_list){0};
     PRN_TRY(prn_text_lines_read(&text, pool, path, error));
     out->rows = prn_pool_alloc(pool, text.count, sizeof *out->rows);
     if (!out->rows) return prn_no_memory(error);
     const bool csv = ends_with_csv(path) || strchr(text.lines[0], ',');
     for (size_t i = 0; i < text.count; i++) {
         prn_label_row *row = &out->rows[out->count];
-        char *line = (char *)(uintptr_t)text.lines[i], *fields[MOST_FIELDS];
+        char *line = (char *)(uintptr_t)text.lines[i];
         if (!*line) continue;
         *row = (prn_label_row){.line = i + 1};
         if (csv) {
-            size_t count = split_fields(line, fields);
-            if (first) c = find_columns(fields, count);
+            if (!split_fields(line, fields)) return prn_no_memory(error);
+            if (first) c = find_columns(fields->items, fields->count);
             if (first && c.named) {
                 first = false;
                 continue;
             }
-            from_fields(row, fields, count, &c);
+            from_fields(row, fields->items, fields->count, &c);
         } else {
             from_words(row, line);
         }
@@ -171,4 +175,13 @@ prony_status prn_label_list_read(prn_label_list *out, prn_pool *pool, const char
         out->count++;
     }
     return PRONY_OK;
+}
+
+prony_status prn_label_list_read(prn_label_list *out, prn_pool *pool, const char *path, prony_error *error)
+{
+    field_list fields = {0};
+    *out = (prn_label_list){0};
+    const prony_status status = read_list(out, pool, path, &fields, error);
+    prn_free(fields.items);
+    return status;
 }

@@ -282,6 +282,13 @@ typedef struct prn_arity {
 
 /* A family file ends with its rows, an array of prn_op whose name is "prn_ops_" and the family's, the last one without a name;
  * a line in op_list.inc names the family. What a row leaves out has the value in brackets. */
+/* Codes of fewer bits than the type that stores them: how many lie in a constant input, and their bits. count 0: each stored
+ * element is one. */
+typedef struct prn_packed_codes {
+    uint64_t count;
+    unsigned bits;
+} prn_packed_codes;
+
 typedef struct prn_op {
     const char *name;
     const char *domain;   /* [NULL] ai.onnx; prn_op_domain reads it */
@@ -299,6 +306,8 @@ typedef struct prn_op {
     const prn_kernel *kernels; /* ordered; the first usable wins; the last is the plain C reference; ends with NULL name */
     const void *variant; /* which of the family's operators it is (an activation, a reduction, an arity …), in the family's own
                             terms; callbacks get it from prn_variant. [NULL] the family has no use for it */
+    /* What an input holds as a weight; inputs have their shapes, data may be missing. [NULL] no input is packed */
+    prn_packed_codes (*packed_codes)(const prony_context *context, size_t input);
 } prn_op;
 
 static inline const char *prn_op_domain(const prn_op *op)

@@ -50,7 +50,7 @@ For every node, at its bound shapes, exactly and in 64 bits (an overflow is an e
 | **special** | Those of the flops that are divisions, square roots, powers, exponentials, logarithms, error functions or trigonometric and hyperbolic functions: what costs a processor many cycles. |
 | **int_ops** | The same arithmetic where the data is integer. An integer convolution of M MACs has macs M, flops 0, int_ops 2 M. |
 | **bytes_read, bytes_written** | What has to be moved at least: every input and weight once, every output once, at its stored width. Operators that select (Gather, Slice, embeddings) read what they select. |
-| **parameters** | Elements of the weights a node is the first to use, those that stand in attributes (trees, support vectors) included. Running statistics, shape tensors and other constants that nobody trained are none. |
+| **parameters** | Elements of the weights a node is the first to use, those that stand in attributes (trees, support vectors) included. Codes of 2 or 4 bits that are packed into bytes (MatMulNBits, QMoE) are one each; the report gives their bits. Running statistics, shape tensors and other constants that nobody trained are none. |
 
 Moving data is no arithmetic: reshaping, transposing, casting, slicing, joining, padding and comparing strings count 0, as do
 logical operations on bools.

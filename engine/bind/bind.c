@@ -21,8 +21,10 @@ static prony_status define(prn_binder *b, prn_names *scope, const char *name, ui
 
 static prony_status bind_initializers(prn_binder *b, prn_names *scope, const prn_graph *graph)
 {
+    const bool *overridden = graph == b->program->graph && !b->program->parent ? b->overridden : NULL;
     for (size_t i = 0; i < graph->initializer_count; i++) {
         uint32_t id = PRN_NO_VALUE;
+        if (overridden && overridden[i]) continue;
         PRN_TRY(define(b, scope, graph->initializers[i].name, &id));
         prony_status status = prn_bind_constant(b, id, &graph->initializers[i].value);
         if (status == PRONY_OK) continue;
@@ -80,6 +82,7 @@ static PRN_OWN_FRAME prony_status add_layer(prn_binder *b, prn_node_def *node)
     node->layers = index;
     node->layer_count = 1;
     node->own_layer = *index;
+    node->first_kept = node->last_kept = *index + 1;
     /* The layer keeps the original wiring whatever rewrites do to the node. */
     uint32_t *inputs = prn_pool_alloc(&p->pool, node->input_count + 1, sizeof *inputs);
     if (!inputs) return prn_no_memory(b->error);
@@ -375,6 +378,30 @@ static prony_status bind_inputs(prn_binder *b, prn_names *scope, const prn_graph
     return PRONY_OK;
 }
 
+/* Optional inputs that are given stand behind the others, in the graph's order. */
+static prony_status bind_optional(prn_binder *b, prn_names *scope, const prn_graph *graph, const prony_value *given)
+{
+    prn_program *p = b->program;
+    bool *overridden = prn_pool_alloc(&p->pool, graph->initializer_count + 1, sizeof *overridden);
+    uint32_t *inputs = prn_pool_alloc(&p->pool, p->input_count + graph->optional_count + 1, sizeof *inputs);
+    if (!overridden || !inputs) return prn_no_memory(b->error);
+    memset(overridden, 0, (graph->initializer_count + 1) * sizeof *overridden);
+    if (p->input_count) memcpy(inputs, p->inputs, p->input_count * sizeof *inputs);
+    p->inputs = inputs;
+    for (size_t i = 0; i < graph->optional_count; i++) {
+        uint32_t id = PRN_NO_VALUE;
+        if (given[i].dtype == PRONY_UNDEFINED) continue;
+        PRN_TRY(define(b, scope, graph->inputs[graph->input_count + i].name, &id));
+        p->values[id]->input = true;
+        p->values[id]->info = given[i];
+        p->values[id]->info.data = NULL;
+        p->inputs[p->input_count++] = id;
+        overridden[graph->defaults[i]] = true;
+    }
+    b->overridden = overridden;
+    return PRONY_OK;
+}
+
 static prony_status bind_outputs(prn_binder *b, prn_names *scope, const prn_graph *graph)
 {
     prn_program *p = b->program;
@@ -413,13 +440,14 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->frame = options->frame;
     program->depth = parent ? parent->depth + 1 : 0;
     for (const prn_frame *f = options->frame; f && f != parent->frame; f = f->outer) program->depth++;
-    prn_binder binder = {program, options->frame, error, NULL};
+    prn_binder binder = {.program = program, .frame = options->frame, .error = error};
     prn_names scope = {0};
     prony_status status = parent ? prn_stack_check(error) : PRONY_OK;
     if (program->depth > PRN_BIND_LIMIT_DEPTH)
         status = prn_fail(error, PRONY_LIMIT, "graph '%s': subgraphs and calls are nested more than %d deep", graph->name,
                           PRN_BIND_LIMIT_DEPTH);
     if (status == PRONY_OK) status = bind_inputs(&binder, &scope, graph, parent, captured, options);
+    if (status == PRONY_OK && options->optional) status = bind_optional(&binder, &scope, graph, options->optional);
     if (status == PRONY_OK) status = prn_bind_nodes(&binder, &scope, graph);
     if (status == PRONY_OK) status = bind_outputs(&binder, &scope, graph);
     if (status == PRONY_OK && !prn_program_sweep(program)) status = prn_no_memory(error);

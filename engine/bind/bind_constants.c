@@ -19,7 +19,8 @@ static prony_status add_weight(prn_binder *b, prn_value_def *value)
     p->weights[p->weight_count] = (prn_weight){.elements = elements > 0 ? (uint64_t)elements : 0,
                                                .bytes = prn_value_bytes(&value->info),
                                                .dtype = value->info.dtype,
-                                               .rank = value->info.shape.rank};
+                                               .rank = value->info.shape.rank,
+                                               .bits = (unsigned)prn_dtype_bits(value->info.dtype)};
     p->weight_bytes += p->weights[p->weight_count].bytes;
     value->weight = (uint32_t)p->weight_count++;
     return PRONY_OK;

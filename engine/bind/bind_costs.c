@@ -50,6 +50,19 @@ static void claim_weights(prn_program *p, uint32_t value, const prn_op *op, uint
     }
 }
 
+/* A weight of packed codes has as many elements as codes, if the first node that uses it says so and its bytes can hold them. */
+static void unpack_weight(prn_program *p, const prn_node_def *node, uint32_t input)
+{
+    const prn_value_def *value = p->values[node->inputs[input]];
+    prn_weight *weight = value->weight == PRN_NO_WEIGHT ? NULL : &p->weights[value->weight];
+    if (!weight || weight->claimed || !node->binding.op->packed_codes) return;
+    prony_context context = prn_node_context(p, node, NULL);
+    const prn_packed_codes codes = node->binding.op->packed_codes(&context, input);
+    if (codes.count == 0 || codes.bits == 0 || codes.count > weight->elements * (weight->bits / codes.bits)) return;
+    weight->elements = codes.count;
+    weight->bits = codes.bits;
+}
+
 /* Mean and variance of a BatchNormalization, which the graph tells from weights by their place alone. */
 static void claim_buffers(prn_program *p, const prn_node_def *node, uint32_t layer)
 {
@@ -87,9 +100,11 @@ static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stac
     prony_cost cost = {0};
     if (op) {
         uint64_t parameters = 0;
-        for (uint32_t i = 0; i < node->input_count; i++)
-            if (node->inputs[i] != PRN_NO_VALUE && !(i < 32 && (op->non_weight_inputs >> i & 1)))
-                claim_weights(p, node->inputs[i], op, node->layers[0], stack, &parameters);
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (node->inputs[i] == PRN_NO_VALUE || (i < 32 && (op->non_weight_inputs >> i & 1))) continue;
+            unpack_weight(p, node, i);
+            claim_weights(p, node->inputs[i], op, node->layers[0], stack, &parameters);
+        }
         for (uint32_t c = 0; c < node->child_count; c++)
             for (uint32_t k = 0; k < node->children[c].captured_count; k++)
                 claim_weights(p, node->children[c].captured[k], op, node->layers[0], stack, &parameters);
@@ -97,6 +112,7 @@ static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stac
         /* open subgraphs: an estimate until the first run */
         if (!node->dynamic || node->child_count > 0) PRN_TRY(prn_bind_cost(b, node, &cost));
         cost.parameters += parameters;
+        node->computes = cost.macs || cost.flops || cost.int_ops;
     }
     return prn_layer_keep_cost(p, layer, &cost) ? PRONY_OK : prn_no_memory(b->error);
 }
@@ -108,9 +124,10 @@ prony_status prn_bind_count(prn_binder *b)
     prony_status status = stack ? PRONY_OK : prn_no_memory(b->error);
     for (size_t n = 0; status == PRONY_OK && n < p->node_count; n++) {
         prn_node_def *node = p->nodes[n];
+        status = prn_bind_stopped(b, &node->info);
         if (node->dead)
             p->layers[node->layers[0]].folded = true;
-        else
+        else if (status == PRONY_OK)
             status = count_node(b, node, stack);
     }
     prn_free(stack);

@@ -9,6 +9,7 @@ typedef struct prn_binder {
     prn_program *program;
     const prn_frame *frame; /* of the function whose body is being walked; NULL: the graph itself */
     prony_error *error;
+    const bool *overridden; /* by initializer of the main graph: an input takes its place. NULL: none does */
     const uint32_t *given; /* of a node that no file has: its inputs, by value. NULL: their names say which */
 } prn_binder;
 

@@ -93,6 +93,17 @@ const prony_port *prony_model_input(const prony_model *model, size_t index)
     return model && index < model->file->graph.input_count ? &model->file->graph.inputs[index] : NULL;
 }
 
+size_t prony_model_optional_input_count(const prony_model *model)
+{
+    return model ? model->file->graph.optional_count : 0;
+}
+
+const prony_port *prony_model_optional_input(const prony_model *model, size_t index)
+{
+    const prn_graph *graph = model ? &model->file->graph : NULL;
+    return graph && index < graph->optional_count ? &graph->inputs[graph->input_count + index] : NULL;
+}
+
 const prony_port *prony_model_output(const prony_model *model, size_t index)
 {
     return model && index < model->file->graph.output_count ? &model->file->graph.outputs[index] : NULL;
@@ -191,13 +202,16 @@ typedef struct scanner {
     bool *called;                /* per function */
     const prn_function **waiting; /* called, and not looked at yet */
     size_t waiting_count;
+    const char *assumed; /* domain of a node whose version no import gives; NULL: none */
 } scanner;
 
-static int64_t opset_in(const scanner *s, const prn_function *function, const char *domain)
+static int64_t opset_in(scanner *s, const prn_function *function, const char *domain)
 {
     for (size_t i = 0; function && i < function->opset_count; i++)
         if (strcmp(function->opsets[i].domain, domain) == 0) return function->opsets[i].version;
-    return prn_model_opset(s->model->file, domain);
+    const int64_t opset = prn_model_opset(s->model->file, domain);
+    if (opset && !prn_model_imports(s->model->file, domain)) s->assumed = domain;
+    return opset;
 }
 
 static bool scan(scanner *s, const prn_function *function, const prn_model_node *nodes, size_t count)
@@ -234,30 +248,37 @@ static bool scan_functions(scanner *s)
     return true;
 }
 
-prony_status prn_model_unsupported(const prony_model *model, prn_pool *pool, const char *const **out, size_t *count,
-                                   prony_error *error)
+static const char *unsupported_text(const missing *m, prn_pool *pool)
+{
+    const char *domain = *m->domain ? m->domain : "ai.onnx", *plural = m->nodes == 1 ? "" : "s";
+    const unsigned long long nodes = m->nodes;
+    if (m->opset) return prn_pool_printf(pool, "%s::%s-%lld (%llu node%s)", domain, m->name, (long long)m->opset, nodes, plural);
+    return prn_pool_printf(pool, "%s::%s (%llu node%s; the model does not import %s)", domain, m->name, nodes, plural, domain);
+}
+
+static prony_status put_gaps(const scanner *s, prn_pool *pool, prn_model_gaps *out, prony_error *error)
+{
+    const missing_list *list = &s->list;
+    const char **names = prn_pool_alloc(pool, list->count + 1, sizeof *names);
+    const char **assumed = prn_pool_alloc(pool, 1, sizeof *assumed);
+    if (!names || !assumed) return prn_no_memory(error);
+    for (size_t i = 0; i < list->count; i++)
+        if (!(names[i] = unsupported_text(&list->items[i], pool))) return prn_no_memory(error);
+    *out = (prn_model_gaps){names, list->count, assumed, s->assumed != NULL};
+    if (!s->assumed) return PRONY_OK;
+    *assumed = prn_pool_printf(pool, "%s %lld", s->assumed, (long long)prn_model_opset(s->model->file, s->assumed));
+    return *assumed ? PRONY_OK : prn_no_memory(error);
+}
+
+prony_status prn_model_find_gaps(const prony_model *model, prn_pool *pool, prn_model_gaps *out, prony_error *error)
 {
     const prn_graph *graph = &model->file->graph;
     scanner s = {.model = model, .called = prn_calloc(model->file->function_count + 1, sizeof *s.called)};
     s.waiting = prn_calloc(model->file->function_count + 1, sizeof *s.waiting);
-    const char **names = NULL;
     bool ok = s.called && s.waiting && scan(&s, NULL, graph->nodes, graph->node_count) && scan_functions(&s);
     sort_missing(&s.list);
-    missing_list list = s.list;
-    prony_status status = ok ? PRONY_OK : prn_no_memory(error);
-    if (status == PRONY_OK) {
-        names = prn_pool_alloc(pool, list.count + 1, sizeof *names);
-        if (!names) status = prn_no_memory(error);
-    }
-    for (size_t i = 0; status == PRONY_OK && i < list.count; i++) {
-        const missing *m = &list.items[i];
-        names[i] = prn_pool_printf(pool, "%s::%s-%lld (%llu node%s)", *m->domain ? m->domain : "ai.onnx", m->name,
-                                   (long long)m->opset, (unsigned long long)m->nodes, m->nodes == 1 ? "" : "s");
-        if (!names[i]) status = prn_no_memory(error);
-    }
-    *out = names;
-    *count = list.count;
-    prn_free(list.items);
+    prony_status status = ok ? put_gaps(&s, pool, out, error) : prn_no_memory(error);
+    prn_free(s.list.items);
     prn_free(s.called);
     prn_free(s.waiting);
     return status;

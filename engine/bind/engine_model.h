@@ -62,8 +62,14 @@ PRN_MUST_USE prony_status prn_model_index(prony_model *model, prony_error *error
  * function, a function before an operator of the table. */
 const prn_function *prn_model_function(const prony_model *model, const prn_model_node *node, int64_t opset);
 
-/* The operators of all graphs that nothing serves, "domain::Op-opset (n nodes)" each, sorted; pool-owned. */
-PRN_MUST_USE prony_status prn_model_unsupported(const prony_model *model, prn_pool *pool, const char *const **out,
-                                                size_t *count, prony_error *error);
+/* What the operators of all graphs and called functions want that the file or this build has not; pool-owned. */
+typedef struct prn_model_gaps {
+    const char *const *unsupported; /* operators that nothing serves, "domain::Op-opset (n nodes)" each, sorted */
+    size_t unsupported_count;
+    const char *const *assumed; /* imports that the file lacks and prn_model_opset assumes, "domain version" each */
+    size_t assumed_count;
+} prn_model_gaps;
+PRN_MUST_USE prony_status prn_model_find_gaps(const prony_model *model, prn_pool *pool, prn_model_gaps *out,
+                                              prony_error *error);
 
 #endif

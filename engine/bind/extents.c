@@ -294,7 +294,7 @@ static prony_status walk_folded(prn_extents *x, prn_binder *b, walked *w, bool l
 
 static prony_status walk_node(prn_extents *x, prn_program *p, walked *w, bool learning, bool *fits, prony_error *error)
 {
-    prn_binder b = {p, w->node.frame, error, NULL};
+    prn_binder b = {.program = p, .frame = w->node.frame, .error = error};
     prn_node_def node = w->node;
     const uint32_t *forms = w->forms;
     node.dynamic = false;

@@ -1,6 +1,7 @@
 /* Open addressing with linear probing; at most two thirds full. */
 #include "engine/bind/names.h"
 #include "base/alloc.h"
+#include "base/keyed_hash.h"
 
 #include <string.h>
 
@@ -9,16 +10,9 @@ struct prn_name_slot {
     uint32_t id;
 };
 
-static size_t hash_text(const char *text)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *text; text++) hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-    return (size_t)(hash ^ hash >> 31);
-}
-
 static struct prn_name_slot *slot_of(const prn_names *names, const char *name)
 {
-    size_t i = hash_text(name) & (names->capacity - 1);
+    size_t i = (size_t)prn_hash_text(name) & (names->capacity - 1);
     while (names->slots[i].name && strcmp(names->slots[i].name, name) != 0) i = (i + 1) & (names->capacity - 1);
     return &names->slots[i];
 }

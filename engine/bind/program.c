@@ -228,10 +228,23 @@ void prn_program_count_uses(const prn_program *program, uint32_t *uses)
     for (size_t k = 0; k < program->output_count; k++) uses[program->outputs[k]]++;
 }
 
+static void join_kept(prn_program *program, prn_node_def *keep, prn_node_def *absorbed)
+{
+    if (!absorbed->first_kept) return;
+    if (keep->last_kept)
+        program->layers[keep->last_kept - 1].next_kept = absorbed->first_kept;
+    else
+        keep->first_kept = absorbed->first_kept;
+    keep->last_kept = absorbed->last_kept;
+    absorbed->first_kept = absorbed->last_kept = 0;
+}
+
 /* The longer list takes the shorter one in, merged from the end and in place where there is room: a long chain that is
  * absorbed one by one, from either side, stays cheap. Ascending, so that reports list layers in the model's order. */
 bool prn_program_hand_over(prn_program *program, prn_node_def *keep, prn_node_def *absorbed)
 {
+    join_kept(program, keep, absorbed);
+    keep->computes |= absorbed->computes;
     if (absorbed->layer_count > keep->layer_count) {
         prn_node_def old = *keep;
         keep->layers = absorbed->layers;
@@ -265,6 +278,13 @@ bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *
     if (!prn_program_hand_over(program, keep, absorbed)) return false;
     absorbed->dead = true;
     return true;
+}
+
+/* Each layer is looked at once, however often its node is absorbed and marked again. */
+void prn_program_mark_removed(prn_program *program, prn_node_def *node)
+{
+    for (uint32_t l = node->first_kept; l; l = program->layers[l - 1].next_kept) program->layers[l - 1].removed = true;
+    node->first_kept = node->last_kept = 0;
 }
 
 bool prn_program_sweep(prn_program *program)

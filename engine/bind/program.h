@@ -57,9 +57,10 @@ typedef struct prn_value_def {
 
 /* An initializer or Constant output: counted as parameters once, by the first layer that uses it as a weight. */
 typedef struct prn_weight {
-    uint64_t elements, bytes;
+    uint64_t elements, bytes; /* elements: packed codes count each; bytes: as stored */
     prony_dtype dtype;
     int32_t rank;
+    unsigned bits; /* of an element: of its type, or of the codes that are packed into it */
     bool claimed;
     bool buffer;    /* running statistics: no parameter, but part of what the model has learnt */
     uint32_t layer; /* the first that uses it; meaningful if claimed or buffer */
@@ -110,10 +111,12 @@ typedef struct prn_node_def {
     uint32_t *layers; /* what it stands for, ascending */
     uint32_t layer_count, layer_capacity;
     uint32_t own_layer; /* the one that it was bound as; the others were absorbed */
+    uint32_t first_kept, last_kept; /* of its layers that are not removed, a list through the layers: index + 1; 0: none */
     prn_post_ops *post_ops; /* NULL: none */
     bool dead;    /* evaluated at bind time, unused, or absorbed by a rewrite */
     bool dynamic; /* an input or output shape is known only at run time */
     bool folded;  /* evaluated at bind time, whatever its outputs are read by */
+    bool computes; /* a layer of it has arithmetic */
     uint8_t stays_in_float; /* prn_stays_in_float */
 } prn_node_def;
 
@@ -132,6 +135,7 @@ typedef struct prn_layer {
     bool folded; /* evaluated at bind time, or unused */
     bool dynamic;
     bool removed; /* an identity that rewriting took away, or folded into weights: no time is its */
+    uint32_t next_kept; /* of the node that stands for it: index + 1; 0: the last */
 } prn_layer;
 
 struct prn_program {
@@ -186,6 +190,7 @@ struct prn_program {
 typedef struct prn_bind_options {
     const prony_value *inputs;
     size_t input_count;
+    const prony_value *optional; /* by optional input of the graph: type and shape, PRONY_UNDEFINED: its default; NULL: all have it */
     bool static_only;
     bool conditional;          /* a branch, or inside of one */
     const bool *open;          /* [input_count]: it has extents that change; NULL: none has */
@@ -245,6 +250,8 @@ void prn_program_count_uses(const prn_program *program, uint32_t *uses);
 PRN_MUST_USE bool prn_program_hand_over(prn_program *program, prn_node_def *to, prn_node_def *from);
 /* `keep` also stands for what `absorbed` stood for; `absorbed` is dead afterwards. false: out of memory, unchanged. */
 PRN_MUST_USE bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *absorbed);
+/* The node's layers are marked as removed. */
+void prn_program_mark_removed(prn_program *program, prn_node_def *node);
 /* Marks nodes whose outputs nobody reads as dead. A dead node whose layers cost something keeps conservation only if
  * another node took the layers over; bind calls this before costs are fixed, rewrites absorb before they sweep. */
 PRN_MUST_USE bool prn_program_sweep(prn_program *program);

@@ -3,6 +3,7 @@
 #include "engine/bind/recipe.h"
 
 #include "base/integers.h"
+#include "base/keyed_hash.h"
 #include "base/parallel.h"
 #include "base/shape.h"
 #include "base/stop.h"
@@ -44,14 +45,14 @@ bool prn_recipe_same(const prn_recipe *a, const prn_recipe *b)
 
 uint64_t prn_recipe_hash(const prn_recipe *recipe)
 {
-    uint64_t hash = (uint64_t)(uintptr_t)recipe->source + (uint64_t)recipe->kind;
-    for (int64_t c = 0; c < recipe->channels; c++) {
-        uint64_t word;
-        memcpy(&word, &recipe->scale[c], sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x100000001b3);
-        hash ^= hash >> 29;
-    }
-    return hash * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 32;
+    const int64_t numbers[] = {(int64_t)recipe->kind, (int64_t)recipe->width, recipe->count, recipe->rows, recipe->columns,
+                               recipe->inner, recipe->modulus, recipe->block};
+    prn_keyed_hash hash;
+    prn_keyed_hash_init(&hash);
+    prn_keyed_hash_word(&hash, (uint64_t)(uintptr_t)recipe->source);
+    prn_keyed_hash_bytes(&hash, numbers, sizeof numbers);
+    if (recipe->channels) prn_keyed_hash_bytes(&hash, recipe->scale, (size_t)recipe->channels * sizeof *recipe->scale);
+    return prn_keyed_hash_end(&hash);
 }
 
 typedef struct make_job {

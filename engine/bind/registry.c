@@ -117,23 +117,19 @@ static prony_status override_cost(const prony_context *context, prony_cost *cost
     return guarded_cost(context, cost, o->cost, o->cost_user);
 }
 
-/* Outputs that are looked after: their types are the plan's, and no function's to change while it runs. */
-enum { MOST_KEPT = 8 };
-
-static prony_status custom_run(const prony_context *context)
+/* Outputs as the plan has them are `kept`: their types are the plan's, and no function's to change while it runs. */
+static prony_status run_guarded(const prony_context *context, prony_value *kept)
 {
     const custom *c = context->user;
-    prony_value kept[MOST_KEPT];
-    size_t count = context->output_count < MOST_KEPT ? context->output_count : MOST_KEPT;
     prony_error own;
     own.message[0] = '\0';
     prony_context inner = *context;
     inner.user = c->given.user;
     inner.error = &own;
-    for (size_t k = 0; k < count; k++)
+    for (size_t k = 0; k < context->output_count; k++)
         if (context->outputs[k]) kept[k] = *context->outputs[k];
     PRN_TRY(answer(context, "run", c->given.run(&inner), &own));
-    for (size_t k = 0; k < count; k++) {
+    for (size_t k = 0; k < context->output_count; k++) {
         prony_value *out = context->outputs[k];
         if (!out || (out->kind == kept[k].kind && out->dtype == kept[k].dtype && out->data == kept[k].data &&
                      out->layout == kept[k].layout && prn_shape_equal(&out->shape, &kept[k].shape)))
@@ -143,6 +139,19 @@ static prony_status custom_run(const prony_context *context)
                           k);
     }
     return PRONY_OK;
+}
+
+enum { FEW_OUTPUTS = 8 }; /* of which a run makes no heap call */
+
+static prony_status custom_run(const prony_context *context)
+{
+    prony_value few[FEW_OUTPUTS];
+    if (context->output_count <= FEW_OUTPUTS) return run_guarded(context, few);
+    prony_value *many = prn_calloc(context->output_count, sizeof *many);
+    if (!many) return prn_no_memory(context->error);
+    const prony_status status = run_guarded(context, many);
+    prn_free(many);
+    return status;
 }
 
 /* ---- the registry ---- */

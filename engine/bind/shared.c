@@ -2,6 +2,7 @@
  * pointers handed out stay valid while referenced. */
 #include "engine/bind/shared.h"
 
+#include "base/keyed_hash.h"
 #include "base/reserve.h"
 #include "base/stop.h"
 
@@ -40,31 +41,26 @@ struct prn_shared {
     prn_spare spare[2]; /* of small and of large deferred constants, while plans are made */
 };
 
-/* FNV-1a over 8-byte words: only an index, equality is always checked on the bytes. */
-static uint64_t hash_bytes(const void *data, size_t size, uint64_t hash)
-{
-    const uint8_t *p = data;
-    while (size >= 8) {
-        uint64_t word;
-        memcpy(&word, p, 8);
-        hash = (hash ^ word) * UINT64_C(0x100000001b3);
-        hash ^= hash >> 29;
-        p += 8;
-        size -= 8;
-    }
-    while (size-- > 0) hash = (hash ^ *p++) * UINT64_C(0x100000001b3);
-    return hash ^ (hash >> 32);
-}
-
-/* As above of what may be large; garbage once the work is called off. */
+/* Of what may be large; garbage once the work is called off. */
 static uint64_t hash_content(const void *data, size_t size)
 {
-    uint64_t hash = size;
+    prn_keyed_hash hash;
+    prn_keyed_hash_init(&hash);
+    prn_keyed_hash_word(&hash, size);
     for (size_t done = 0, piece; done < size && !prn_stopped(); done += piece) {
         piece = size - done < HASH_PIECE_BYTES ? size - done : HASH_PIECE_BYTES;
-        hash = hash_bytes((const uint8_t *)data + done, piece, hash);
+        prn_keyed_hash_bytes(&hash, (const uint8_t *)data + done, piece);
     }
-    return hash;
+    return prn_keyed_hash_end(&hash);
+}
+
+static uint64_t hash_form(const prn_shared_form *form)
+{
+    prn_keyed_hash hash;
+    prn_keyed_hash_init(&hash);
+    prn_keyed_hash_word(&hash, (uint64_t)(uintptr_t)form->source);
+    prn_keyed_hash_text(&hash, form->tag);
+    return prn_keyed_hash_end(&hash);
 }
 
 /* Another session may hold the lock for as long as it packs. */
@@ -266,7 +262,7 @@ void prn_shared_pass(const prn_shared_entry *entry, const void *from, size_t byt
 prony_status prn_shared_get(prn_shared *shared, prn_shared_refs *refs, const prn_shared_form *form, const void **out,
                             prony_error *error)
 {
-    uint64_t hash = hash_bytes(form->tag, strlen(form->tag), (uint64_t)(uintptr_t)form->source);
+    uint64_t hash = hash_form(form);
     prony_status status = PRONY_OK;
     PRN_TRY(lock(shared, error));
     prn_shared_entry *entry = find(shared, hash, form->source, form->tag);

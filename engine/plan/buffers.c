@@ -10,6 +10,7 @@
  * last use of all values in it. With `no_reuse` nothing of this happens: every value has a buffer of its own, all run long.
  */
 #include "engine/plan/buffer_order.h"
+#include "base/stop.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/workers.h"
 
@@ -253,6 +254,7 @@ static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
         const prn_step *step = plan->steps[s];
         if (step->dynamic || !step->kernel || !step->kernel->inplace || step->context.output_count < 1) continue;
         uint32_t out = step->outputs[0];
+        if (prn_stopped()) return; /* as the memory plan asks */
         if (out == PRN_NO_VALUE || plan->values[out]->alias != PRN_NO_VALUE || !in_arena(plan->values[out])) continue;
         for (size_t i = 0; i < step->context.input_count; i++) {
             if (!prn_kernel_may_overwrite(step->kernel, step->context.post_ops, i) || step->inputs[i] == PRN_NO_VALUE) continue;

@@ -9,6 +9,7 @@
 #include "engine/plan/memory_plan.h"
 
 #include "base/alloc.h"
+#include "base/stop.h"
 
 #include <string.h>
 
@@ -147,7 +148,7 @@ prony_status prn_heaviest_set(const uint64_t *bytes, const uint32_t *buffer, siz
         release(&f);
         return prn_no_memory(error);
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !prn_stopped(); i++) {
         sum += f.given[i] = f.taken[i] = bytes[i];
         for (size_t j = 0; j < count; j++)
             if (i != j && order->before(order->argument, buffer[i], buffer[j]))
@@ -155,8 +156,8 @@ prony_status prn_heaviest_set(const uint64_t *bytes, const uint32_t *buffer, siz
     }
     handed = hand_on(&f);
     size_t end;
-    while ((end = search(&f)) < count && f.visits < MOST_VISITS) handed += augment(&f, end);
+    while ((end = search(&f)) < count && f.visits < MOST_VISITS && !prn_stopped()) handed += augment(&f, end);
     if (end == count) *heaviest = sum - handed;
     release(&f);
-    return PRONY_OK;
+    return prn_stop_check(error);
 }

@@ -266,6 +266,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
 
 static prony_status plan_node_named(planner *p, prn_node_def *node)
 {
+    PRN_TRY(stopped(p->error, &node->info));
     prony_status status = plan_node(p, node);
     return status == PRONY_OK ? PRONY_OK : prn_error_blame(p->error, status, &node->info);
 }

@@ -17,7 +17,7 @@ PRN_MUST_USE prony_status prn_plan_follow(prn_plan *plan, bool *fits, prony_erro
 /* ---- its parts ---- */
 
 /* The step's cost: its layers', with the traffic across its own border. */
-/* Layers that count something and whose node became no step go to a step (adopt_layers.c). Once the plan's steps are final. */
+/* Layers that count something and whose node became no step go to a step (step_costs.c). Once the plan's steps are final. */
 PRN_MUST_USE prony_status prn_plan_adopt_layers(prn_plan *plan, prony_error *error);
 PRN_MUST_USE prony_status prn_plan_step_cost(prn_plan *plan, prn_step *step, prony_error *error);
 /* Asks the step's kernel to prepare; what it reads of constants is held. */

@@ -96,7 +96,7 @@ prony_status prn_plan_adopt_layers(prn_plan *plan, prony_error *error)
         if (node->dead || !counts_something(program, node)) continue;
         prn_step *heir = plan->steps[step[n] ? step[n] - 1 : 0];
         if (heir->node == node) continue;
-        for (uint32_t l = 0; l < node->layer_count; l++) program->layers[node->layers[l]].removed = true; /* no time is theirs */
+        prn_program_mark_removed(program, node); /* no time is theirs */
         status = prn_program_hand_over(program, heir->node, node) ? prn_plan_step_cost(plan, heir, error) : prn_no_memory(error);
     }
     prn_free(step);

@@ -221,7 +221,7 @@ static bool must_store(const prony_context *context, const prn_kernel *standard)
 /* The standard one first. Reference rows are what others are held against, not what anybody would take. */
 static size_t find_candidates(const prn_step *step, const prn_kernel **out)
 {
-    const prn_kernel *all[2 * PRN_TUNE_MOST_KERNELS], *standard = step->kernel;
+    const prn_kernel *all[PRN_TUNE_MOST_KERNELS], *standard = step->kernel;
     const size_t found = prn_op_kernels(step->node->binding.op, &step->context, all, sizeof all / sizeof *all);
     size_t count = 1;
     out[0] = standard;

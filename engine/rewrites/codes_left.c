@@ -1,5 +1,6 @@
 /* What no rewrite took to codes, and why; the report says it of the operator. */
 #include "engine/rewrites/codes.h"
+#include "base/stop.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,12 +64,14 @@ static prn_stays_in_float why(prn_rewriter *r, const prn_node_def *node)
     return is_stored(r, node, 2) ? PRN_FLOAT_PARAMETERS : PRN_FLOAT_NOT_STORED;
 }
 
-void prn_rewrite_say_floats(prn_rewriter *r)
+prony_status prn_rewrite_say_floats(prn_rewriter *r)
 {
     for (uint32_t n = 0; n < r->program->node_count; n++) {
+        PRN_TRY(prn_stop_check(r->error));
         prn_node_def *node = r->program->nodes[n];
         if (node->dead || node->dynamic || !node->binding.op || node->output_count < 1) continue;
         if (node->outputs[0] == PRN_NO_VALUE || prn_node_is(node, "QuantizeLinear")) continue;
         node->stays_in_float = (uint8_t)(is_kept(r, node) ? PRN_FLOAT_KEPT : why(r, node));
     }
+    return PRONY_OK;
 }

@@ -93,23 +93,14 @@ static bool same_type(const prony_value *a, const prony_value *b)
            prn_shape_equal(&a->shape, &b->shape);
 }
 
-/* Whether it stands for arithmetic: such a node stays an operator whatever becomes of it, a view or a join may vanish. */
-static bool computes(const prn_rewriter *r, const prn_node_def *node)
-{
-    for (uint32_t l = 0; l < node->layer_count; l++) {
-        const prn_kept_cost *cost = &r->program->layers[node->layers[l]].cost;
-        if (cost->macs || cost->flops || cost->int_ops) return true;
-    }
-    return false;
-}
-
-/* A node that reads the value; `computing`: one that computes. NULL: there is none. */
+/* A node that reads the value; `computing`: one that stands for arithmetic. Such a node stays an operator whatever becomes of it,
+ * a view or a join may vanish. NULL: there is none. */
 static prn_node_def *reader_of(const prn_rewriter *r, uint32_t value, bool computing)
 {
     for (const prn_use *use = r->program->values[value]->places; use; use = use->next) {
         prn_node_def *node = use->node;
         if (!node || node->dead || node->dynamic || use->child != PRN_NO_CHILD || use->index >= node->input_count) continue;
-        if (node->inputs[use->index] == value && (!computing || computes(r, node))) return node;
+        if (node->inputs[use->index] == value && (!computing || node->computes)) return node;
     }
     return NULL;
 }
@@ -118,7 +109,7 @@ static prn_node_def *reader_of(const prn_rewriter *r, uint32_t value, bool compu
 static prn_node_def *heir_of(const prn_rewriter *r, const prn_node_def *node, uint32_t from, uint32_t to)
 {
     prn_node_def *before = prn_rewrite_producer(r, from), *after = NULL;
-    if (computes(r, node) && (!before || !computes(r, before))) after = reader_of(r, to, true);
+    if (node->computes && (!before || !before->computes)) after = reader_of(r, to, true);
     if (after || before) return after ? after : before;
     return reader_of(r, to, false);
 }

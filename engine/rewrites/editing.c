@@ -16,9 +16,9 @@ prony_status prn_rewrite_set_inputs(prn_rewriter *r, prn_node_def *node, const u
     return prn_node_set_inputs(r->program, node, inputs, count) ? PRONY_OK : prn_no_memory(r->error);
 }
 
-void prn_rewrite_mark_removed(prn_rewriter *r, const prn_node_def *node)
+void prn_rewrite_mark_removed(prn_rewriter *r, prn_node_def *node)
 {
-    for (uint32_t l = 0; l < node->layer_count; l++) r->program->layers[node->layers[l]].removed = true;
+    prn_program_mark_removed(r->program, node);
 }
 
 prony_status prn_rewrite_absorb(prn_rewriter *r, prn_node_def *keep, prn_node_def *gone)

@@ -181,7 +181,7 @@ bool prn_node_pads(const prn_node_def *node, size_t count, int64_t *pads)
     const prn_attr *attr = prn_attr_find(node->info.attributes, "pads");
     memset(pads, 0, count * sizeof *pads);
     if (prn_node_string_is(node, "auto_pad", "VALID", false)) return true;
-    if (!prn_node_string_is(node, "auto_pad", "NOTSET", true)) return false;
+    if (!prn_node_string_is(node, "auto_pad", "NOTSET", true) && !prn_node_string_is(node, "auto_pad", "", false)) return false;
     if (attr && (attr->type != PRN_ATTR_INTS || attr->count != count)) return false;
     if (attr) memcpy(pads, attr->ints, count * sizeof *pads);
     return true;

@@ -33,8 +33,8 @@ static prony_status run_round(prn_rewriter *r)
         for (uint32_t n = 0; n < r->program->node_count; n++) {
             const prn_node_def *node = r->program->nodes[n];
             if (!node->dead && !node->dynamic && node->binding.op) PRN_TRY(rewrites[k](r, n));
+            PRN_TRY(prn_stop_check(r->error));
         }
-        PRN_TRY(prn_stop_check(r->error));
     }
     return PRONY_OK;
 }
@@ -66,7 +66,7 @@ prony_status prn_program_rewrite(prn_program *program, prony_error *error)
         r.changed = false;
         status = run_round(&r);
     }
-    if (status == PRONY_OK) prn_rewrite_say_floats(&r);
+    if (status == PRONY_OK) status = prn_rewrite_say_floats(&r);
     prn_free(r.uses);
     prn_shared_let_go(program->model->shared, &program->refs, 0);
     if (status == PRONY_OK && !prn_program_sweep(program)) status = prn_no_memory(error);

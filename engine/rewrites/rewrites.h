@@ -102,7 +102,7 @@ PRN_MUST_USE prony_status prn_rewrite_set_inputs(prn_rewriter *r, prn_node_def *
 /* `gone` is dead afterwards and `keep` stands for its layers. Its outputs must be without readers soon. */
 PRN_MUST_USE prony_status prn_rewrite_absorb(prn_rewriter *r, prn_node_def *keep, prn_node_def *gone);
 /* The node's layers are no work any more when the program runs: nothing of a time is theirs. Before the node is absorbed. */
-void prn_rewrite_mark_removed(prn_rewriter *r, const prn_node_def *node);
+void prn_rewrite_mark_removed(prn_rewriter *r, prn_node_def *node);
 /* `keep`, of one output that only `last` read, makes what node `last` made instead, at that node's place in the order,
  * and absorbs it. */
 PRN_MUST_USE prony_status prn_rewrite_take_over(prn_rewriter *r, prn_node_def *keep, uint32_t last);
@@ -205,6 +205,6 @@ prony_status prn_rewrite_attach_residual(prn_rewriter *r, uint32_t node);
 /* Over the whole program at once. */
 prony_status prn_rewrite_share_subexpressions(prn_rewriter *r);
 /* Says of the nodes that still read dequantized values why they do; after all rewriting. */
-void prn_rewrite_say_floats(prn_rewriter *r);
+PRN_MUST_USE prony_status prn_rewrite_say_floats(prn_rewriter *r);
 
 #endif

@@ -7,6 +7,9 @@
  * counted when it runs, once, so those are shared where there is no arithmetic (NonZero, Transpose and their like). */
 #include "engine/rewrites/rewrites.h"
 
+#include "base/keyed_hash.h"
+#include "base/stop.h"
+
 #include <string.h>
 
 /* Of a node whose shapes only a run knows. */
@@ -28,43 +31,44 @@ static bool is_pure(const prn_rewriter *r, const prn_node_def *node)
     return true;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+/* What same_attribute compares. */
+static void add_attribute(prn_keyed_hash *hash, const prn_attr *a)
 {
-    return (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15) + (hash >> 29);
-}
-
-static uint64_t hash_of_bytes(const void *data, size_t size)
-{
-    uint64_t hash = size;
-    for (size_t i = 0; i < size; i++) hash = mix(hash, ((const uint8_t *)data)[i]);
-    return hash;
-}
-
-/* As same_attribute compares. */
-static uint64_t hash_of_attribute(const prn_attr *a)
-{
+    prn_keyed_hash_word(hash, (uint64_t)a->type);
+    prn_keyed_hash_text(hash, a->name);
     switch (a->type) {
     case PRN_ATTR_INT:
-        return (uint64_t)a->i;
+        prn_keyed_hash_word(hash, (uint64_t)a->i);
+        break;
     case PRN_ATTR_FLOAT:
-        return hash_of_bytes(&a->f, sizeof a->f);
+        prn_keyed_hash_bytes(hash, &a->f, sizeof a->f);
+        break;
     case PRN_ATTR_STRING:
-        return hash_of_bytes(a->s.data, a->s.size);
+        prn_keyed_hash_bytes(hash, a->s.data, a->s.size);
+        break;
     case PRN_ATTR_INTS:
-        return hash_of_bytes(a->ints, a->count * sizeof *a->ints);
+        prn_keyed_hash_bytes(hash, a->ints, a->count * sizeof *a->ints);
+        break;
     case PRN_ATTR_FLOATS:
-        return hash_of_bytes(a->floats, a->count * sizeof *a->floats);
+        prn_keyed_hash_bytes(hash, a->floats, a->count * sizeof *a->floats);
+        break;
     default:
-        return (uint64_t)(uintptr_t)a;
+        prn_keyed_hash_word(hash, (uint64_t)(uintptr_t)a);
     }
 }
 
+/* What same_node compares: nodes that differ in any of it have hashes that differ, but for chance. */
 static uint64_t hash_of(const prn_node_def *node)
 {
-    uint64_t hash = (uint64_t)(uintptr_t)node->binding.op;
-    for (uint32_t i = 0; i < node->input_count; i++) hash = mix(hash, node->inputs[i]);
-    for (size_t a = 0; a < node->info.attributes->count; a++) hash = mix(hash, hash_of_attribute(&node->info.attributes->items[a]));
-    return mix(hash, node->output_count);
+    prn_keyed_hash hash;
+    prn_keyed_hash_init(&hash);
+    prn_keyed_hash_word(&hash, (uint64_t)(uintptr_t)node->binding.op);
+    prn_keyed_hash_word(&hash, (uint64_t)node->info.opset);
+    prn_keyed_hash_word(&hash, (uint64_t)node->input_count << 32 | node->output_count);
+    for (uint32_t i = 0; i < node->input_count; i++) prn_keyed_hash_word(&hash, node->inputs[i]);
+    for (uint32_t k = 0; k < node->output_count; k++) prn_keyed_hash_word(&hash, node->outputs[k] == PRN_NO_VALUE);
+    for (size_t a = 0; a < node->info.attributes->count; a++) add_attribute(&hash, &node->info.attributes->items[a]);
+    return prn_keyed_hash_end(&hash);
 }
 
 static bool same_list(const void *a, const void *b, size_t count, size_t size)
@@ -123,6 +127,7 @@ prony_status prn_rewrite_share_subexpressions(prn_rewriter *r)
     if (!table) return prn_no_memory(r->error);
     prony_status status = PRONY_OK;
     for (uint32_t n = 0; n < p->node_count && status == PRONY_OK; n++) {
+        status = prn_stop_check(r->error);
         if (!is_pure(r, p->nodes[n])) continue;
         size_t slot = (size_t)hash_of(p->nodes[n]) & (slots - 1);
         while (table[slot] && !same_node(p->nodes[table[slot] - 1], p->nodes[n])) slot = (slot + 1) & (slots - 1);

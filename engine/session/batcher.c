@@ -86,10 +86,11 @@ static prn_request *take(prony_batcher *b, int64_t count)
     return taken;
 }
 
-/* Until a full batch is there, or the oldest request has waited long enough. */
+/* Until a full batch is there, or the oldest request has waited long enough. A window beyond the clock's range has no end. */
 static void await_window(prony_batcher *b)
 {
-    int64_t max = b->sizes[b->size_count - 1], end_ns = b->first->submitted_ns + b->options.max_wait_ns;
+    int64_t max = b->sizes[b->size_count - 1], end_ns;
+    if (__builtin_add_overflow(b->first->submitted_ns, b->options.max_wait_ns, &end_ns)) end_ns = INT64_MAX;
     struct timespec end = {end_ns / 1000000000, end_ns % 1000000000};
     while (!b->closed && (int64_t)b->queued < max && prn_now_ns() < end_ns)
         if (pthread_cond_timedwait(&b->window, &b->lock, &end) == ETIMEDOUT) return;

@@ -17,7 +17,7 @@ void prn_cached_release(prn_cached_plan *cached)
 bool prn_cached_fits(const prony_session *session, const prn_cached_plan *cached)
 {
     if (!cached->plan) return false;
-    for (size_t i = 0; i < session->input_count; i++)
+    for (size_t i = 0; i < session->input_count + session->optional_count; i++)
         if (cached->inputs[i].kind != session->inputs[i].value.kind ||
             cached->inputs[i].dtype != session->inputs[i].value.dtype ||
             !prn_shape_equal(&cached->inputs[i].shape, &session->inputs[i].value.shape))
@@ -37,9 +37,10 @@ static prony_status reserve_trace(prony_session *session, const prn_plan *plan, 
 
 prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, prony_error *error)
 {
-    if (!cached->inputs) cached->inputs = prn_calloc(session->input_count + 1, sizeof *cached->inputs);
+    const size_t count = session->input_count + session->optional_count;
+    if (!cached->inputs) cached->inputs = prn_calloc(count + 1, sizeof *cached->inputs);
     if (!cached->inputs) return prn_no_memory(error);
-    for (size_t i = 0; i < session->input_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         cached->inputs[i] = session->inputs[i].value;
         cached->inputs[i].data = NULL;
         cached->inputs[i].items = NULL;

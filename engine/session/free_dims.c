@@ -23,6 +23,7 @@ void prn_input_shapes_free(prn_input_shapes *s)
 {
     prn_free(s->shapes);
     prn_free(s->assumed.items);
+    prn_names_free(&s->read);
     prn_dims_free(&s->dims);
     *s = (prn_input_shapes){0};
 }
@@ -53,43 +54,58 @@ static bool is_batch(const prony_port *port, int axis)
     return axis == 0 && port->shape.rank > 1 && !(named && has_word(symbol, others));
 }
 
-/* The size of images that the exporter left in the metadata, "[640, 640]" or "[640]": height, then width. */
-static int64_t metadata_extent(const prony_port *port, int axis, const prony_model *model)
+/* The size of images that the exporter left in the metadata, "[640, 640]" or "[640]": height, then width; -1: none. The file is read
+ * through once, however many inputs ask. */
+static void read_image_size(prn_input_shapes *s, const prony_model *model)
 {
     prn_pool pool = {0};
-    long long height = 0, width = 0;
+    long long size[2] = {0, 0};
+    const char *text = prn_declared_metadata(model->file, &pool, "imgsz");
+    int found = text ? sscanf(text, "[%lld, %lld]", &size[0], &size[1]) : 0;
+    prn_pool_release(&pool);
+    if (found == 1) size[1] = size[0];
+    for (int k = 0; k < 2; k++) s->image[k] = found > 0 && size[k] > 0 && size[k] <= 65536 ? size[k] : -1;
+}
+
+static int64_t metadata_extent(prn_input_shapes *s, const prony_port *port, int axis, const prony_model *model)
+{
     bool last = port->shape.rank == 4 && port->shape.dim[3] >= 1 && port->shape.dim[3] <= 4;
     int first = last ? 1 : 2;
     if (port->shape.rank != 4 || axis < first || axis > first + 1) return -1;
-    const char *text = prn_declared_metadata(model->file, &pool, "imgsz");
-    int found = text ? sscanf(text, "[%lld, %lld]", &height, &width) : 0;
-    prn_pool_release(&pool);
-    if (found == 1) width = height;
-    int64_t extent = found < 1 ? -1 : axis == first ? height : width;
-    return extent > 0 && extent <= 65536 ? extent : -1;
+    if (!s->image[0]) read_image_size(s, model);
+    return s->image[axis - first];
 }
 
-static bool is_listed(const char *name, const char *const *names, size_t count)
+static bool put_names(prn_names *names, const char *const *list, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
+    bool ok = true;
+    for (size_t i = 0; i < count && ok; i++) ok = prn_names_put(names, list[i], 0);
+    return ok;
 }
 
-/* Whether any node, subgraphs included, or any output depends on the input. */
-static bool is_read(const prn_graph *graph, const char *name)
+/* Every name that a node, subgraphs included, or an output depends on. false: out of memory. */
+static bool collect_read(prn_names *names, const prn_graph *graph)
 {
-    for (size_t k = 0; k < graph->output_count; k++)
-        if (strcmp(graph->outputs[k].name, name) == 0) return true;
-    for (size_t n = 0; n < graph->node_count; n++) {
+    bool ok = true;
+    for (size_t k = 0; k < graph->output_count && ok; k++) ok = put_names(names, &graph->outputs[k].name, 1);
+    for (size_t n = 0; n < graph->node_count && ok; n++) {
         const prn_model_node *node = &graph->nodes[n];
-        if (is_listed(name, node->inputs, node->input_count)) return true;
-        for (size_t a = 0; a < node->attributes.count; a++) {
+        ok = put_names(names, node->inputs, node->input_count);
+        for (size_t a = 0; a < node->attributes.count && ok; a++) {
             const prn_graph *inner = node->attributes.items[a].graph;
-            if (inner && is_listed(name, inner->captured, inner->captured_count)) return true;
+            if (inner) ok = put_names(names, inner->captured, inner->captured_count);
         }
     }
-    return false;
+    return ok;
+}
+
+/* The names are collected when the first input asks, so that many inputs do not walk over the graph each. */
+static prony_status find_reader(prn_input_shapes *s, const prn_graph *graph, const char *name, bool *found, prony_error *error)
+{
+    uint32_t any;
+    if (!s->read.capacity && !collect_read(&s->read, graph)) return prn_no_memory(error);
+    *found = prn_names_get(&s->read, name, &any);
+    return PRONY_OK;
 }
 
 /* ---- settling ---- */
@@ -121,8 +137,10 @@ static prony_status settle_axis(prn_input_shapes *s, const prony_model *model, s
     if (settle_by_symbol(s, port, input, axis)) return PRONY_OK;
     if (!ask) return assume(s, model, input, axis, 1, "", error);
     if (is_batch(port, axis)) return assume(s, model, input, axis, 1, "batch", error);
-    if (!is_read(&model->file->graph, port->name)) return assume(s, model, input, axis, 1, "nothing reads it", error);
-    int64_t extent = metadata_extent(port, axis, model);
+    bool is_read = false;
+    PRN_TRY(find_reader(s, &model->file->graph, port->name, &is_read, error));
+    if (!is_read) return assume(s, model, input, axis, 1, "nothing reads it", error);
+    int64_t extent = metadata_extent(s, port, axis, model);
     return extent > 0 ? assume(s, model, input, axis, extent, "metadata imgsz", error) : PRONY_OK;
 }
 
@@ -176,47 +194,63 @@ prony_status prn_input_shapes_closed(const prn_input_shapes *s, const prony_mode
 
 /* ---- the list that users see ---- */
 
+/* What is assumed of each free dimension, by its name. */
+typedef struct assumed_names {
+    prn_names index; /* into prn_input_shapes' assumed */
+    prn_pool pool;   /* of names that are no symbol */
+} assumed_names;
+
+static bool assumed_index(assumed_names *names, const prony_model *model, const prn_input_shapes *s)
+{
+    char text[PRN_FREE_DIM_NAME_BYTES];
+    for (size_t k = 0; k < s->assumed.count; k++) {
+        const prn_assumed *a = &s->assumed.items[k];
+        const char *name = prn_free_dim_name(&model->file->graph.inputs[a->input], a->axis, text);
+        if (name == text) name = prn_pool_strndup(&names->pool, text, strlen(text));
+        if (!name || !prn_names_put(&names->index, name, (uint32_t)k)) return false;
+    }
+    return true;
+}
+
 static prony_status fill_row(prony_free_dim *row, void *rows, const prony_model *model, const prn_input_shapes *s,
-                             const prony_shape *example, size_t input, int axis, prony_error *error)
+                             const assumed_names *names, const prony_shape *example, size_t input, int axis, prony_error *error)
 {
     const prony_port *port = &model->file->graph.inputs[input];
     char text[PRN_FREE_DIM_NAME_BYTES];
+    uint32_t k;
     row->name = prn_rows_text(rows, prn_free_dim_name(port, axis, text));
     row->input = prn_rows_text(rows, port->name);
+    if (!row->name || !row->input) return prn_no_memory(error);
     row->axis = axis;
     row->value = s->shapes[input].dim[axis];
     row->reason = row->value >= 0 ? "given" : "";
     row->example = row->value < 0 ? example->dim[axis] : -1;
-    for (size_t k = 0; k < s->assumed.count; k++) {
-        const prn_assumed *a = &s->assumed.items[k];
-        const char *symbol = model->file->graph.inputs[a->input].dim_names[a->axis];
-        bool same = a->input == input && a->axis == axis;
-        if (!same && symbol && port->dim_names[axis]) same = strcmp(symbol, port->dim_names[axis]) == 0;
-        if (same) row->reason = a->reason;
-    }
-    return row->name && row->input ? PRONY_OK : prn_no_memory(error);
-}
-
-static bool listed(const prony_free_dim *rows, size_t count, const prony_port *port, int axis)
-{
-    for (size_t k = 0; port->dim_names[axis] && k < count; k++)
-        if (strcmp(rows[k].name, port->dim_names[axis]) == 0) return true;
-    return false;
+    if (prn_names_get(&names->index, row->name, &k)) row->reason = s->assumed.items[k].reason;
+    return PRONY_OK;
 }
 
 static prony_status fill_rows(prony_free_dim *rows, size_t *count, const prony_model *model, const prn_input_shapes *s,
                               const prony_shape *example, prony_error *error)
 {
     const prn_graph *graph = &model->file->graph;
+    prn_names listed = {0}; /* symbols that have a row */
+    assumed_names names = {0};
+    prony_status status = assumed_index(&names, model, s) ? PRONY_OK : prn_no_memory(error);
     for (size_t i = 0; i < graph->input_count; i++) {
         const prony_port *port = &graph->inputs[i];
-        for (int d = 0; d < port->shape.rank; d++) {
-            if (port->shape.dim[d] >= 0 || listed(rows, *count, port, d)) continue;
-            PRN_TRY(fill_row(&rows[*count], rows, model, s, &example[i], i, d, error));
+        for (int d = 0; d < port->shape.rank && status == PRONY_OK; d++) {
+            const char *symbol = port->dim_names[d];
+            uint32_t any;
+            if (port->shape.dim[d] >= 0 || (symbol && *symbol && prn_names_get(&listed, symbol, &any))) continue;
+            status = fill_row(&rows[*count], rows, model, s, &names, &example[i], i, d, error);
+            if (status == PRONY_OK && symbol && *symbol && !prn_names_put(&listed, symbol, 0)) status = prn_no_memory(error);
             ++*count;
         }
     }
-    return PRONY_OK;
+    prn_names_free(&listed);
+    prn_names_free(&names.index);
+    prn_pool_release(&names.pool);
+    return status;
 }
 
 static prony_status list_free_dims(prony_free_dim **rows, size_t *count, prony_model *model,

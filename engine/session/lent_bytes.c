@@ -111,7 +111,7 @@ void prn_lent_point(prony_session *session, prn_cached_plan *cached)
 
 void prn_lent_read(prony_session *session)
 {
-    for (size_t i = 0; i < session->input_count; i++) {
+    for (size_t i = 0; i < session->input_count + session->optional_count; i++) {
         prn_session_input *input = &session->inputs[i];
         if (input->lent && input->lent != input->value.data)
             memcpy(input->value.data, input->lent, prn_value_bytes(&input->value));

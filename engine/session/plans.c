@@ -12,7 +12,7 @@ static prony_status collect_dims(prony_session *session, prony_error *error)
 {
     const prn_model_file *file = session->model->file;
     prn_dims_clear(&session->dims);
-    for (size_t i = 0; i < session->input_count; i++)
+    for (size_t i = 0; i < session->input_count + session->optional_count; i++)
         if (session->inputs[i].set)
             PRN_TRY(prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &session->dims, file->name, error));
     return PRONY_OK;
@@ -22,6 +22,7 @@ static prony_status try_plan(prony_session *session, prn_cached_plan *cached, pr
 {
     PRN_TRY(prn_cached_inputs(session, cached, error));
     prn_bind_options bind = {.inputs = cached->inputs, .input_count = session->input_count};
+    if (prn_session_overrides(session)) bind.optional = cached->inputs + session->input_count;
     int64_t start = prn_now_ns();
     session->preparations.bound++;
     PRN_TRY(prn_model_unchanged(session->model->file, error));
@@ -45,11 +46,20 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
     return try_plan(session, cached, error);
 }
 
+bool prn_session_overrides(const prony_session *session)
+{
+    for (size_t i = 0; i < session->optional_count; i++)
+        if (session->inputs[session->input_count + i].set) return true;
+    return false;
+}
+
 static void point_inputs(prony_session *session, prn_cached_plan *cached)
 {
     const prn_program *program = cached->program;
-    for (size_t i = 0; i < session->input_count; i++) {
-        prony_value *value = &cached->plan->values[program->inputs[i]]->value;
+    size_t next = 0; /* of the program's: optional ones that are not given are no inputs of it */
+    for (size_t i = 0; i < session->input_count + session->optional_count; i++) {
+        if (i >= session->input_count && !session->inputs[i].set) continue;
+        prony_value *value = &cached->plan->values[program->inputs[next++]]->value;
         const prony_value *given = &session->inputs[i].value;
         value->data = given->data;
         value->items = given->items;
@@ -79,7 +89,7 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
                             session->model->file->graph.inputs[i].name);
     if (session->current && session->current->pointed && prn_cached_fits(session, session->current)) return PRONY_OK;
     PRN_TRY(collect_dims(session, error));
-    if (session->open_count && !session->open_refused) {
+    if (session->open_count && !session->open_refused && !prn_session_overrides(session)) {
         prony_status status = prn_open_plan(session, &found, error);
         if (status != PRONY_OK) {
             session->current = NULL;

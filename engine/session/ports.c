@@ -213,6 +213,9 @@ prony_status prn_ports_check_options(const prn_model_file *file, const prony_ses
         const prony_named_shape *shape = &options->shapes[i];
         if (!shape->name) return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: shape %zu has no name", i);
         PRN_TRY(prn_ports_find(&index, file, shape->name, error));
+        if (index >= file->graph.input_count)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' has a default, so no shape of it is asked for; give it a value", file->name,
+                            shape->name);
         if (!prn_shape_valid(&shape->shape) || !prn_shape_known(&shape->shape))
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "the shape of '%s' is none: rank %d, or a negative extent",
                             shape->name, (int)shape->shape.rank);
@@ -226,7 +229,7 @@ prony_status prn_ports_find(size_t *out, const prn_model_file *file, const char 
 {
     char names[512] = "";
     size_t used = 0;
-    for (size_t i = 0; i < file->graph.input_count; i++) {
+    for (size_t i = 0; i < file->graph.input_count + file->graph.optional_count; i++) {
         if (strcmp(file->graph.inputs[i].name, name) == 0) {
             *out = i;
             return PRONY_OK;
@@ -236,5 +239,5 @@ prony_status prn_ports_find(size_t *out, const prn_model_file *file, const char 
                                      file->graph.inputs[i].name);
     }
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: there is no input '%s'; the model has %s", file->name, name,
-                    file->graph.input_count ? names : "none");
+                    *names ? names : "none");
 }

@@ -69,14 +69,14 @@ static prony_status copy_options(prony_session *session, const prony_session_opt
 static prony_status check_supported(const prony_session *session, prony_error *error)
 {
     prn_pool pool = {0};
-    const char *const *names;
-    size_t count;
-    prony_status status = prn_model_unsupported(session->model, &pool, &names, &count, error);
+    prn_model_gaps gaps = {0};
+    prony_status status = prn_model_find_gaps(session->model, &pool, &gaps, error);
+    const size_t count = gaps.unsupported_count;
     if (status == PRONY_OK && count > 0) {
         char list[PRONY_ERROR_MESSAGE_BYTES - 200] = "";
         size_t used = 0;
         for (size_t i = 0; i < count && used < sizeof list; i++)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", gaps.unsupported[i]);
         status = prn_fail(error, PRONY_UNSUPPORTED, "%s: %zu operator%s not supported: %s",
                           session->model->file->name, count, count == 1 ? " is" : "s are", list);
     }
@@ -107,7 +107,8 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
     atomic_init(&session->stop.requested, false);
     session->budget = prn_budget_create(model->budget, options->memory_limit_bytes);
     session->input_count = model->file->graph.input_count;
-    session->inputs = prn_calloc(session->input_count + 1, sizeof *session->inputs);
+    session->optional_count = model->file->graph.optional_count;
+    session->inputs = prn_calloc(session->input_count + session->optional_count + 1, sizeof *session->inputs);
     bool made = session->budget && session->inputs;
     prony_status status = made ? copy_options(session, options, error) : prn_no_memory(error);
     if (status == PRONY_OK) status = prn_open_dims_find(session, error);
@@ -145,7 +146,7 @@ void prony_session_release(prony_session *session)
     prn_cached_release(&session->open);
     prn_tuning_release(session->tuning);
     prn_team_release(session->team);
-    for (size_t i = 0; session->inputs && i < session->input_count; i++) {
+    for (size_t i = 0; session->inputs && i < session->input_count + session->optional_count; i++) {
         prn_session_input_drop(&session->inputs[i]);
         prn_free_aligned(session->inputs[i].room);
     }

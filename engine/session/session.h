@@ -72,8 +72,9 @@ struct prony_session {
     const prn_stop *outer_stop;  /* what the thread that holds `busy` worked for before */
     prn_budget *budget; /* inside of the model's */
     prn_budget *former; /* of the thread that holds `busy`, before it did */
-    prn_session_input *inputs;
-    size_t input_count;
+    prn_session_input *inputs; /* those that the model needs; behind them the optional ones, UNDEFINED where the default holds */
+    size_t input_count;    /* without optional ones */
+    size_t optional_count;
     prn_session_output *outputs; /* [of the model]; NULL: none was lent bytes yet */
     prn_dims dims; /* of the inputs now bound */
     prn_assumed_list assumed; /* of generated inputs */
@@ -112,6 +113,8 @@ void prn_session_inputs_moved(prony_session *session);
 /* Checks type and shape of what input `name` is given. */
 PRN_MUST_USE prony_status prn_session_accept(prony_session *session, const char *name, const prony_value *value,
                                              size_t *index, prony_error *error);
+/* Whether an optional input is given. */
+bool prn_session_overrides(const prony_session *session);
 /* Forgets what was lent for the input, and the value that it has. */
 void prn_session_input_drop(prn_session_input *input);
 

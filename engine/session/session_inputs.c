@@ -129,9 +129,37 @@ prony_status prony_session_set_input(prony_session *session, const char *name, c
     return prn_session_unlock(session, set_input(session, name, value, error));
 }
 
+static prony_status reset_input(prony_session *session, const char *name, prony_error *error)
+{
+    size_t index;
+    PRN_TRY(prn_ports_find(&index, session->model->file, name, error));
+    prn_session_input *input = &session->inputs[index];
+    prn_session_input_drop(input);
+    input->set = false;
+    prn_session_inputs_moved(session);
+    return PRONY_OK;
+}
+
+prony_status prony_session_reset_input(prony_session *session, const char *name, prony_error *error)
+{
+    if (!session || !name)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_reset_input: an argument is NULL");
+    PRN_TRY(prn_session_lock(session, error));
+    return prn_session_unlock(session, reset_input(session, name, error));
+}
+
 const prony_value *prony_session_input_value(const prony_session *session, size_t index)
 {
-    return session && index < session->input_count && session->inputs[index].set ? &session->inputs[index].value : NULL;
+    const size_t count = session ? session->input_count + session->optional_count : 0;
+    return index < count && session->inputs[index].set ? &session->inputs[index].value : NULL;
+}
+
+/* The value that an optional input has for now: its own, or the model's. */
+static const prony_value *optional_value(const prony_session *session, size_t index)
+{
+    const prn_graph *graph = &session->model->file->graph;
+    const prn_session_input *input = &session->inputs[index];
+    return input->set ? &input->value : &graph->initializers[graph->defaults[index - graph->input_count]].value;
 }
 
 /* The shapes of all inputs as they would be for a run now. `s` is to be freed whatever comes of it. */
@@ -209,7 +237,7 @@ prony_status prony_session_input(const prony_session *session, const char *name,
                      ? prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &dims, file->name, error)
                      : prn_port_given(&file->graph.inputs[i], &session->options, &dims, file->name, error);
     *out = file->graph.inputs[index];
-    if (status == PRONY_OK)
+    if (status == PRONY_OK && index < session->input_count)
         status = prn_port_fix(&out->shape, &file->graph.inputs[index], &session->options, &dims, file->name, error);
     prn_dims_free(&dims);
     return status;
@@ -223,6 +251,10 @@ prony_status prony_session_input_shape(prony_session *session, const char *name,
     prn_input_shapes s;
     PRN_TRY(prn_ports_find(&index, session->model->file, name, error));
     PRN_TRY(prn_session_lock(session, error));
+    if (index >= session->input_count) {
+        *out = optional_value(session, index)->shape;
+        return prn_session_unlock(session, PRONY_OK);
+    }
     prony_status status = settle_shapes(session, &s, error);
     if (status == PRONY_OK && !prn_shape_known(&s.shapes[index]) && s.shapes[index].rank >= 0)
         status = prn_input_shapes_closed(&s, session->model, error);

@@ -102,9 +102,10 @@ static bool is_made_up(const prn_session_input *input)
 static prony_status make_inputs(race *r, prony_error *error)
 {
     const prony_session *session = r->session;
-    r->blocks = prn_calloc(session->input_count + 1, sizeof *r->blocks);
+    const size_t count = session->input_count + session->optional_count;
+    r->blocks = prn_calloc(count + 1, sizeof *r->blocks);
     if (!r->blocks) return prn_no_memory(error);
-    for (size_t i = 0; i < session->input_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const prony_value *value = &session->inputs[i].value;
         if (!is_made_up(&session->inputs[i])) continue;
         const size_t bytes = prn_value_bytes(value);
@@ -117,8 +118,10 @@ static prony_status make_inputs(race *r, prony_error *error)
 
 static void point_inputs(const race *r, prn_plan *plan)
 {
-    for (size_t i = 0; i < r->session->input_count; i++) {
-        prony_value *value = &plan->values[plan->program->inputs[i]]->value;
+    size_t next = 0; /* of the program's: optional ones that are not given are no inputs of it */
+    for (size_t i = 0; i < r->session->input_count + r->session->optional_count; i++) {
+        if (i >= r->session->input_count && !r->session->inputs[i].set) continue;
+        prony_value *value = &plan->values[plan->program->inputs[next++]]->value;
         const prony_value *given = &r->session->inputs[i].value;
         value->data = r->blocks[i] ? r->blocks[i] : given->data;
         value->items = given->items;
@@ -154,7 +157,7 @@ static prony_status race_plans(race *r, prn_tune_verdict *verdict, prony_error *
         prn_plan_forget(r->tuned);
         prn_plan_forget(r->standard);
     }
-    for (size_t i = 0; r->blocks && i < r->session->input_count; i++)
+    for (size_t i = 0; r->blocks && i < r->session->input_count + r->session->optional_count; i++)
         if (r->blocks[i]) prn_free_aligned(r->blocks[i]);
     prn_free(r->blocks);
     return status;

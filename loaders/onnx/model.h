@@ -51,8 +51,11 @@ typedef struct prn_graph {
     size_t node_count;
     const prn_initializer *initializers;
     size_t initializer_count;
-    const prn_port *inputs; /* without those that are initializers as well (IR < 4 lists them): they are constants here */
+    const prn_port *inputs; /* those that a run needs; behind them the optional ones */
     size_t input_count;
+    const size_t *defaults; /* [optional_count] the initializer that an optional input has for a default */
+    size_t optional_count;  /* of the main graph: inputs that are initializers as well. Before IR 4 all of these had to be listed as
+                               inputs, and are constants here, as in subgraphs */
     const prn_port *outputs;
     size_t output_count;
     const char *const *captured; /* outer names that this graph or a graph nested in it uses */
@@ -97,8 +100,10 @@ typedef struct prn_model_file {
     struct prn_external *external; /* maps of external data files */
 } prn_model_file;
 
-/* Opset version imported for `domain`, or 0. */
+/* Opset version imported for `domain`, or 0. com.microsoft has one version, which exporters forget to import: 1 without an
+ * import, as ONNX Runtime takes it. */
 int64_t prn_model_opset(const prn_model_file *file, const char *domain);
+bool prn_model_imports(const prn_model_file *file, const char *domain);
 
 /* External data lies in `data_folder`; NULL: where the model does. `copy`: nothing is mapped, so the files may change
  * afterwards. */

@@ -45,9 +45,15 @@ static int64_t opset_version(const prn_opset_import *opsets, size_t count, const
     return 0;
 }
 
+bool prn_model_imports(const prn_model_file *file, const char *domain)
+{
+    return opset_version(file->opsets, file->opset_count, domain) != 0;
+}
+
 int64_t prn_model_opset(const prn_model_file *file, const char *domain)
 {
-    return opset_version(file->opsets, file->opset_count, domain);
+    const int64_t imported = opset_version(file->opsets, file->opset_count, domain);
+    return !imported && strcmp(domain, "com.microsoft") == 0 ? 1 : imported;
 }
 
 /* ---- opset imports ---- */
@@ -229,6 +235,7 @@ static prony_status model_read(prn_reader *reader, prn_wire wire, prn_model_file
     size_t counts[PRN_WIRE_CENSUS];
     PRN_TRY(prn_wire_census(wire, counts, reader->error));
     PRN_TRY(header_read(reader, wire, file));
+    reader->ir_version = file->ir_version;
     if (counts[MODEL_GRAPH] != 1) {
         return prn_fail(reader->error, PRONY_INVALID_MODEL, "it has %zu graphs where 1 is needed", counts[MODEL_GRAPH]);
     }

@@ -31,6 +31,7 @@ typedef struct prn_reader {
     bool copy;               /* external data is read instead of mapped */
     uint64_t sparse_bytes;   /* taken so far */
     int depth;               /* of graphs around the current one */
+    int64_t ir_version;
     bool in_function;        /* attributes may refer to the function's */
     prony_error *error;
 } prn_reader;

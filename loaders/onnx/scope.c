@@ -94,25 +94,51 @@ static prony_status refuse_double(scope *s, const prn_name_entry *a, const prn_n
                     kinds[a->kind], node->file_index, node->name, node->op_type);
 }
 
-/* One producer per name; inputs that are initializers as well are taken off the graph's inputs. */
-static prony_status check_definitions(scope *s)
+enum { IR_WITH_DEFAULTS = 4 }; /* from here on an initializer need not be an input; one that is, is a default */
+
+/* The inputs that are initializers as well, in the file's order, behind all others. */
+static prony_status set_apart(scope *s, const size_t *initializer, size_t apart)
 {
     prn_port *inputs = (prn_port *)(uintptr_t)s->graph->inputs;
-    size_t dropped = 0;
-    for (size_t i = 1; i < s->defined_count; i++) {
+    prn_port *optional = PRN_NEW(s->reader, apart, prn_port);
+    size_t *defaults = PRN_NEW(s->reader, apart, size_t);
+    size_t kept = 0, count = 0;
+    if (!optional || !defaults) return prn_no_memory(s->reader->error);
+    for (size_t i = 0; i < s->graph->input_count; i++) {
+        if (!initializer[i]) {
+            inputs[kept++] = inputs[i];
+            continue;
+        }
+        defaults[count] = initializer[i] - 1;
+        optional[count++] = inputs[i];
+    }
+    memcpy(inputs + kept, optional, count * sizeof *optional);
+    s->graph->input_count = kept;
+    if (s->graph->parent || s->reader->in_function || s->reader->ir_version < IR_WITH_DEFAULTS) return PRONY_OK;
+    s->graph->defaults = defaults;
+    s->graph->optional_count = count;
+    return PRONY_OK;
+}
+
+/* One producer per name. */
+static prony_status check_definitions(scope *s)
+{
+    size_t *initializer = prn_calloc(s->graph->input_count + 1, sizeof *initializer); /* of that name, + 1 */
+    size_t apart = 0;
+    prony_status status = initializer ? PRONY_OK : prn_no_memory(s->reader->error);
+    for (size_t i = 1; i < s->defined_count && status == PRONY_OK; i++) {
         const prn_name_entry *a = &s->defined[i - 1], *b = &s->defined[i];
         if (strcmp(a->name, b->name) != 0) continue;
-        if (a->kind != INITIALIZER || b->kind != INPUT) return refuse_double(s, a, b);
-        inputs[b->item].name = NULL;
-        dropped++;
+        if (a->kind != INITIALIZER || b->kind != INPUT) {
+            status = refuse_double(s, a, b);
+        } else {
+            initializer[b->item] = a->item + 1;
+            apart++;
+        }
     }
-    if (!dropped) return PRONY_OK;
-    size_t kept = 0;
-    for (size_t i = 0; i < s->graph->input_count; i++) {
-        if (inputs[i].name) inputs[kept++] = inputs[i];
-    }
-    s->graph->input_count = kept;
-    return PRONY_OK;
+    if (status == PRONY_OK && apart) status = set_apart(s, initializer, apart);
+    prn_free(initializer);
+    return status;
 }
 
 /* ---- uses ---- */

@@ -52,6 +52,8 @@ typedef struct mask_job {
     float *mask;
 } mask_job;
 
+/* `unidirectional` as ONNX Runtime computes it on processors: query s sees the past and the keys up to its own number, the last
+ * query sees every key. The two rules differ where there are more keys than queries. */
 static void mask_rows(void *argument, int64_t begin, int64_t end)
 {
     const mask_job *job = argument;
@@ -66,7 +68,7 @@ static void mask_rows(void *argument, int64_t begin, int64_t end)
             float x =
                 n->added ? ((const float *)n->added->data)[b * stride[0] + head * stride[1] + s * stride[2] + t] : 0.0f;
             if (n->padding && !counts(n, b, s, t)) x += n->params->mask_filter_value;
-            if (n->params->unidirectional && t > n->past + s) x = -FLT_MAX;
+            if (n->params->unidirectional && t > n->past + s && s < n->queries - 1) x = -FLT_MAX;
             mask[t] = x;
         }
     }

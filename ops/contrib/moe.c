@@ -382,5 +382,5 @@ const prn_op prn_ops_moe[] = {
      .params = qmoe_params, .params_bytes = sizeof(prn_moe_params), .check = prn_moe_check,
      .variant = &(const prn_moe_inputs){.weights = {2, 5, 8}, .scales = {3, 6, 9}, .biases = {4, 7, 10}, .zeros = {11, 12, 13}, .mix = 14,
                                         .unsupported = 15, .coded = true},
-     .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = qmoe_kernels},
+     .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = qmoe_kernels, .packed_codes = prn_moe_packed_codes},
     {0}};

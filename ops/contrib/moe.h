@@ -54,6 +54,8 @@ prony_status prn_moe_read(const prony_context *context, prn_moe *out);
 /* What was read, with the operands that the context has now. */
 prn_moe prn_moe_placed(const prony_context *context, const prn_moe *read);
 
+/* What the inputs of QMoE hold (prn_op's packed_codes). */
+prn_packed_codes prn_moe_packed_codes(const prony_context *context, size_t input);
 /* Codes of one expert's layer. */
 prn_bit_weights prn_moe_codes(const prn_moe *m, int layer, int64_t expert);
 

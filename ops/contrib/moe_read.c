@@ -164,6 +164,21 @@ prony_status prn_moe_read(const prony_context *context, prn_moe *out)
     return read_layer(context, out, 2, out->inner, out->width);
 }
 
+/* A layer's weights are [E, n, k / pack], its zero points [E, n, blocks / pack] or, of one block, [E, n / pack], rounded up. */
+prn_packed_codes prn_moe_packed_codes(const prony_context *context, size_t input)
+{
+    const prn_moe_inputs *in = prn_variant(context);
+    const prn_moe_params *p = context->params;
+    for (int l = 0; l < PRN_MOE_LAYERS; l++) {
+        const prony_value *weight = prn_input(context, in->weights[l]);
+        if ((input != in->weights[l] && input != in->zeros[l]) || !weight || weight->shape.rank != 3) continue;
+        const uint64_t n = (uint64_t)prn_shape_count(&weight->shape, 0, 2), pack = 8 / (uint64_t)p->expert_weight_bits;
+        const uint64_t k = (uint64_t)weight->shape.dim[2] * pack, blocks = p->block_size ? k / (uint64_t)p->block_size : 1;
+        return (prn_packed_codes){input == in->weights[l] ? n * k : n * blocks, (unsigned)p->expert_weight_bits};
+    }
+    return (prn_packed_codes){0};
+}
+
 prn_bit_weights prn_moe_codes(const prn_moe *m, int layer, int64_t expert)
 {
     const prn_moe_layer *l = &m->layer[layer];

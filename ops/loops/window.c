@@ -25,9 +25,10 @@ static prony_status check_count(const prony_context *context, const char *name, 
     return prony_fail(context, PRONY_INVALID_MODEL, "%s has %zu entries, %zu are needed", name, list->count, wanted);
 }
 
+/* Exporters write an empty text for NOTSET. */
 static bool is_auto(const prn_window_params *params, const char *mode)
 {
-    return strcmp(params->auto_pad, mode) == 0;
+    return strcmp(*params->auto_pad ? params->auto_pad : "NOTSET", mode) == 0;
 }
 
 prony_status prn_window_check(const prony_context *context, const prn_window_params *params)

@@ -30,14 +30,21 @@ static prony_status read_common(const prony_context *context, linear *out)
     return prn_ml_transform_read(context, out->params->post_transform, &out->transform);
 }
 
+static prony_status check_at_least(const prony_context *context, const char *name, size_t count, int64_t wanted)
+{
+    if ((int64_t)count >= wanted) return PRONY_OK;
+    return prony_fail(context, PRONY_INVALID_MODEL, "%s has %zu entries, wanted %lld", name, count, (long long)wanted);
+}
+
+/* Exporters write more coefficients than a model of the declared features uses; those behind the last score are not read. */
 static prony_status check_sizes(const prony_context *context, const linear *l)
 {
     int64_t wanted;
     const size_t intercepts = l->params->intercepts.count;
     if (l->scores < 1 || __builtin_mul_overflow(l->scores, l->at.features, &wanted))
         return prony_fail(context, PRONY_INVALID_MODEL, "%lld targets or classes", (long long)l->scores);
-    PRN_TRY(prn_ml_check_count(context, "coefficients", (int64_t)l->params->coefficients.count, wanted));
-    return intercepts ? prn_ml_check_count(context, "intercepts", (int64_t)intercepts, l->scores) : PRONY_OK;
+    PRN_TRY(check_at_least(context, "coefficients", l->params->coefficients.count, wanted));
+    return intercepts ? check_at_least(context, "intercepts", intercepts, l->scores) : PRONY_OK;
 }
 
 static prony_status read_regressor(const prony_context *context, linear *out)
@@ -55,7 +62,8 @@ static prony_status read_classifier(const prony_context *context, linear *out)
     out->classifies = true;
     out->columns = prn_ml_count(&out->labels);
     out->scores = out->columns;
-    if (out->columns == 2 && (int64_t)out->params->coefficients.count == out->at.features) out->scores = 1;
+    const bool one_score = (int64_t)out->params->coefficients.count == out->at.features || out->params->intercepts.count == 1;
+    if (out->columns == 2 && one_score) out->scores = 1;
     out->classes = prn_output(context, 0);
     out->y = prn_output(context, 1);
     return check_sizes(context, out);
@@ -92,7 +100,8 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     prn_cost_fact(cost, "in_features", l.at.features);
     prn_cost_fact(cost, "out_features", l.scores);
     prn_cost_fact(cost, "bias", l.params->intercepts.count > 0);
-    cost->parameters += l.params->coefficients.count + l.params->intercepts.count;
+    /* Both products fit: check_sizes. */
+    cost->parameters += (uint64_t)l.scores * ((uint64_t)l.at.features + (l.params->intercepts.count > 0));
     PRN_TRY(prn_cost_macs(context, cost, macs, false));
     PRN_TRY(prn_cost_floats(context, cost, scores, l.params->intercepts.count > 0, 0));
     return prn_ml_transform_cost(context, cost, l.transform, l.at.rows, l.scores);

@@ -242,17 +242,18 @@ static void finish_targets(const job *job, int64_t row, double *scores)
     put_scores(job->context->outputs[0], row, scores, targets);
 }
 
-/* Two classes. The second one's score decides, or the only one: by its sign, or against 1/2 if weights are like
- * probabilities. From an only one the other is made. Returns the class. */
+/* Two classes. Where both have a score, of leaves or of two base values, the larger decides and the first wins a tie. An only
+ * score decides by its sign, or against 1/2 if weights are like probabilities, and the other score is made from it. Returns
+ * the class. */
 static int64_t finish_two(const setting *set, double scores[2], bool scored[2])
 {
     const int64_t base = prn_ml_count(&set->base);
-    const bool single = base != 2 && !scored[1];
+    const bool single = base != 2 && !scored[1], both = base == 2 || (scored[0] && scored[1]);
     for (int64_t k = 0; k < base; k++) {
         if (scored[k] || single || base == 2) scores[k] += base_of(&set->base, k);
     }
     const double decisive = scored[1] ? scores[1] : scores[0];
-    const int64_t label = decisive > (set->one_class && set->positive ? 0.5 : 0.0);
+    const int64_t label = both ? scores[1] > scores[0] : decisive > (set->one_class && set->positive ? 0.5 : 0.0);
     if (single)
         prn_ml_pair_scores(set->transform, set->one_class && set->positive ? PRN_ML_COMPLEMENT : PRN_ML_MIRROR,
                            scores[0], scores);

@@ -123,6 +123,15 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, outputs, b.bias != NULL, 0);
 }
 
+static prn_packed_codes packed_codes(const prony_context *context, size_t input)
+{
+    const bits_params *p = context->params;
+    const uint64_t n = (uint64_t)p->N, k = (uint64_t)p->K, blocks = (uint64_t)prn_ceil_div(p->K, p->block_size);
+    if (input == 1) return (prn_packed_codes){n * k, (unsigned)p->bits};
+    if (input == 3 && context->inputs[3]->dtype == PRONY_UINT8) return (prn_packed_codes){n * blocks, (unsigned)p->bits};
+    return (prn_packed_codes){0};
+}
+
 /* B as it lies in the inputs. A block's bytes are whole, so that a row is one run of codes. */
 static prn_bit_weights weights_of(const bits_problem *b)
 {
@@ -332,5 +341,5 @@ static const prn_kernel kernels[] = {
 const prn_op prn_ops_matmul_bits[] = {
     {.name = "MatMulNBits", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 6}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 1 << 4, .params = param_rows, .params_bytes = sizeof(bits_params), .check = check, .infer = infer,
-     .cost = cost, .cost_text = "MACs M = n K; FLOPs 2M, + n with bias", .kernels = kernels},
+     .cost = cost, .cost_text = "MACs M = n K; FLOPs 2M, + n with bias", .kernels = kernels, .packed_codes = packed_codes},
     {0}};

@@ -126,6 +126,9 @@ static prony_status find_inputs(prn_chain *c, const prony_session *session, cons
     const prn_graph *graph = &model->file->graph, *own = &session->model->file->graph;
     c->inputs = prn_calloc(graph->input_count + 1, sizeof *c->inputs);
     if (!c->inputs) return prn_no_memory(error);
+    if (prn_session_overrides(session))
+        return prn_fail(error, PRONY_UNSUPPORTED, "%s: an input that has a default is given; accuracy is measured with defaults only",
+                        session->model->file->name);
     if (graph->input_count != session->input_count)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s has %zu inputs, %s has %zu: they cannot be compared", model->file->name,
                         graph->input_count, session->model->file->name, session->input_count);

@@ -11,21 +11,22 @@
 #include <string.h>
 
 #define NARROWEST 60
-#define MAX_PAIRS 24
 #define MAX_PORTS 8
 #define FEWEST_RUNS 6 /* whose range holds the median in 95 of 100 cases: 1 - 2 / 2^6 */
 #define MOST_ROWS 20 /* of a table, unless told otherwise */
 
 typedef struct pair_list {
-    const prn_text *text;
-    prn_pair items[MAX_PAIRS];
-    size_t count;
+    prn_text *text;
+    prn_pair *items;
+    size_t count, capacity;
 } pair_list;
 
 static prn_pair *add_pair(pair_list *list, const char *label)
 {
-    static prn_pair beyond;
-    prn_pair *p = list->count < MAX_PAIRS ? &list->items[list->count++] : &beyond;
+    static _Thread_local prn_pair lost; /* without memory for it, which the text's status says */
+    const bool room = PRN_GROW(list->items, list->capacity, list->count + 1);
+    if (!room && list->text->status == PRONY_OK) list->text->status = prn_no_memory(list->text->error);
+    prn_pair *p = room ? &list->items[list->count++] : &lost;
     *p = (prn_pair){.label = label};
     return p;
 }
@@ -53,14 +54,15 @@ static void add_bytes(pair_list *list, const char *label, uint64_t bytes)
              prn_number_bytes(text, (double)bytes, 4, " "));
 }
 
-static void add_time(pair_list *list, const char *label, int64_t ns, bool trusted)
+static prn_pair *add_time(pair_list *list, const char *label, int64_t ns, bool trusted)
 {
     prn_number_text text;
     prn_pair *p = add_pair(list, label);
     snprintf(p->value, sizeof p->value, "%s", prn_number_time(text, ns, 4, " "));
-    if (trusted) return;
+    if (trusted) return p;
     p->style = PRN_STYLE_DIM;
     snprintf(p->mark, sizeof p->mark, " ?");
+    return p;
 }
 
 static void add_time_if_known(pair_list *list, const char *label, int64_t ns)
@@ -84,9 +86,12 @@ static void add_rate(pair_list *list, const char *label, double per_second, cons
              prn_number_si(text, per_second, 4, " "), plain ? " " : "", unit);
 }
 
-static void put_pairs(prn_text *text, const pair_list *list)
+/* The list is empty afterwards. */
+static void put_pairs(prn_text *text, pair_list *list)
 {
     prn_text_pairs(text, list->items, list->count);
+    prn_free(list->items);
+    *list = (pair_list){.text = text};
 }
 
 /* Joins what is known by commas. */
@@ -281,6 +286,15 @@ static void put_unsupported(prn_text *text, const prony_report *r)
     }
 }
 
+static void put_assumed_imports(prn_text *text, const prony_report *r)
+{
+    for (size_t i = 0; i < r->assumed_import_count; i++) {
+        prn_text_to(text, 2);
+        prn_text_putf(text, PRN_STYLE_DIM, "the model does not import %s: assumed", r->assumed_imports[i]);
+        prn_text_line(text);
+    }
+}
+
 static void put_uncounted(prn_text *text, const prony_report *r)
 {
     if (!r->uncounted_count) return;
@@ -302,6 +316,8 @@ static void put_model(prn_text *text, const prony_report *r, bool all)
     const prony_cost *c = &r->totals.cost;
     prn_text_heading(text, "Model", NULL);
     add_count(&list, "parameters", r->model.parameters);
+    const uint64_t bits = r->model.parameter_bits;
+    if (bits && (all || bits / 8 < r->model.parameters)) add_count(&list, "parameter bits", bits);
     add_bytes(&list, "model size", r->model.parameter_bytes);
     prn_pair *layers = add_pair(&list, "layers");
     if (r->totals.folded_layers)
@@ -332,6 +348,7 @@ static void put_model(prn_text *text, const prony_report *r, bool all)
     } else {
         put_pairs(text, &list);
     }
+    put_assumed_imports(text, r);
     if (r->conserved) return;
     prn_text_to(text, 2);
     prn_text_put(text, PRN_STYLE_BAD, "counts differ between layers and operators: please report this as a bug");
@@ -365,8 +382,7 @@ static void put_latency(prn_text *text, const prony_report *r, bool all)
     snprintf(note, sizeof note, "%" PRIu64 " runs%s%s%.80s", t->count, warmup, r->stop_reason ? "; stopped: " : "",
              r->stop_reason ? r->stop_reason : "");
     prn_text_heading(text, "Latency", note);
-    add_time(&list, "median", t->median_ns, true);
-    list.items[0].style = PRN_STYLE_BOLD;
+    add_time(&list, "median", t->median_ns, true)->style = PRN_STYLE_BOLD;
     add_interval(&list, t);
     add_time(&list, "mean", t->mean_ns, true);
     if (all) {
@@ -450,13 +466,18 @@ static void put_cost(prn_text *text, const prn_report_cost *c)
     prn_text_wrap(text, c->share_ci95[0] <= 0.02 ? PRN_STYLE_DIM : PRN_STYLE_WARN, 2, line);
 }
 
-/* The first few: the most urgent operators' caller, and who worked beside it. */
+/* The most urgent operators' caller, who worked beside it, and what is left of them together. */
 static void add_workers(pair_list *list, const prn_report_cpu *c)
 {
     static const char *const labels[] = {"worker 0 busy", "worker 1 busy", "worker 2 busy", "worker 3 busy"};
-    for (size_t w = 0; w < c->worker_count && w < sizeof labels / sizeof labels[0]; w++) {
-        int64_t whole = c->workers[w].busy_ns + c->workers[w].wait_ns;
-        if (whole > 0) add_percent(list, labels[w], (double)c->workers[w].busy_ns / (double)whole);
+    const size_t named = sizeof labels / sizeof labels[0];
+    int64_t busy = 0, whole = 0;
+    for (size_t w = 0; w < c->worker_count; w++) {
+        busy += c->workers[w].busy_ns;
+        whole += c->workers[w].busy_ns + c->workers[w].wait_ns;
+        if (w >= named && w + 1 < c->worker_count) continue;
+        if (whole > 0) add_percent(list, w < named ? labels[w] : "other workers busy", (double)busy / (double)whole);
+        busy = whole = 0;
     }
 }
 

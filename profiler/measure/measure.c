@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define DEFAULT_SECONDS 5.0
+#define MOST_SECONDS 1e9 /* 31 years: nanoseconds from now until then fit 63 bits; infinity means as long as it takes */
 #define FIRST_CHECK 10 /* runs before the median may be said to be known */
 #define FIRST_RUNS 256 /* that there is room for at once */
 #define MAX_WARMUP_RUNS 1000
@@ -421,7 +422,7 @@ prony_status prony_sessions_profile(prony_report **reports, prony_session *const
     for (size_t i = 0; i < count; i++) {
         all[i].session = sessions[i];
         all[i].options = options;
-        all[i].max_seconds = options->max_seconds > 0 ? options->max_seconds : DEFAULT_SECONDS;
+        all[i].max_seconds = options->max_seconds > 0 ? fmin(options->max_seconds, MOST_SECONDS) : DEFAULT_SECONDS;
     }
     prony_status status = profile(reports, all, count, error);
     for (size_t i = 0; i < count; i++) {

@@ -121,7 +121,7 @@ static void fill_held(prony_report *report, const prn_recording *r)
     held->library_bytes = resident.library_bytes;
     held->packed_bytes = report->memory.packed_weight_bytes;
     held->arena_bytes = arena.planned_bytes + arena.dynamic_bytes;
-    for (size_t i = 0; i < r->session->input_count; i++) held->input_bytes += r->session->inputs[i].capacity;
+    for (size_t i = 0; i < r->session->input_count + r->session->optional_count; i++) held->input_bytes += r->session->inputs[i].capacity;
     uint64_t named = held->packed_bytes + held->arena_bytes + held->input_bytes;
     held->other_bytes = resident.anonymous_bytes > named ? resident.anonymous_bytes - named : 0;
     held->resident_bytes = resident.mapped_bytes + resident.library_bytes + resident.anonymous_bytes;

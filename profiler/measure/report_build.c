@@ -15,14 +15,24 @@ static const char *copy_text(prony_report *report, const char *text)
 
 /* ---- model and configuration ---- */
 
+/* Input `index` of the main graph's program: the model's, and behind them the optional ones that are given. */
+static const prony_port *input_port(const prn_program *program, size_t index)
+{
+    const prn_graph *graph = program->graph;
+    const char *name = program->values[program->inputs[index]]->name;
+    size_t at = index;
+    while (index >= graph->input_count && strcmp(graph->inputs[at].name, name) != 0) at++;
+    return &graph->inputs[at];
+}
+
 static prony_status fill_ports(prony_report *report, const prn_program *program, bool inputs, prony_error *error)
 {
     const prn_graph *graph = program->graph;
-    size_t count = inputs ? graph->input_count : graph->output_count;
+    size_t count = inputs ? program->input_count : graph->output_count;
     prony_port *ports = prn_pool_alloc(&report->pool, count + 1, sizeof *ports);
     if (!ports) return prn_no_memory(error);
     for (size_t i = 0; i < count; i++) {
-        const prony_port *declared = inputs ? &graph->inputs[i] : &graph->outputs[i];
+        const prony_port *declared = inputs ? input_port(program, i) : &graph->outputs[i];
         const prony_value *bound = &program->values[inputs ? program->inputs[i] : program->outputs[i]]->info;
         ports[i] = *declared;
         ports[i].name = copy_text(report, declared->name);
@@ -81,15 +91,18 @@ prony_status prn_report_fill_assumed(prony_report *report, const prony_model *mo
     return PRONY_OK;
 }
 
-static uint64_t claimed_bytes(const prn_program *program)
+/* Of the weights that are parameters, subgraphs included: stored bytes, and bits of the elements. */
+static void add_claimed(const prn_program *program, uint64_t *bytes, uint64_t *bits)
 {
-    uint64_t sum = 0;
-    for (size_t w = 0; w < program->weight_count; w++)
-        if (program->weights[w].claimed) sum += program->weights[w].bytes;
+    for (size_t w = 0; w < program->weight_count; w++) {
+        const prn_weight *weight = &program->weights[w];
+        if (!weight->claimed) continue;
+        *bytes += weight->bytes;
+        *bits += weight->elements * weight->bits;
+    }
     for (size_t n = 0; n < program->node_count; n++)
         for (uint32_t c = 0; c < program->nodes[n]->child_count; c++)
-            if (program->nodes[n]->children[c].program) sum += claimed_bytes(program->nodes[n]->children[c].program);
-    return sum;
+            if (program->nodes[n]->children[c].program) add_claimed(program->nodes[n]->children[c].program, bytes, bits);
 }
 
 static prony_status fill_model(prony_report *report, const prony_model *model, const prn_program *program,
@@ -103,7 +116,7 @@ static prony_status fill_model(prony_report *report, const prony_model *model, c
                                        .opset = prn_model_opset(file, ""),
                                        .nodes = file->graph.node_count};
     if (!report->model.name || !report->model.producer) return prn_no_memory(error);
-    report->model.parameter_bytes = claimed_bytes(program);
+    add_claimed(program, &report->model.parameter_bytes, &report->model.parameter_bits);
     PRN_TRY(fill_ports(report, program, true, error));
     PRN_TRY(fill_ports(report, program, false, error));
     return fill_dims(report, error);
@@ -349,13 +362,16 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
     prn_model_retain(model);
     report->phases = (prn_report_phases){model->load_ns, -1, -1, -1, -1};
     report->time_share = -1;
-    size_t unsupported = 0;
+    prn_model_gaps gaps = {0};
     prony_status status = fill_model(report, model, program, error);
     if (status == PRONY_OK) status = fill_config(report, options, plan, threads, placement, error);
     if (status == PRONY_OK)
-        status = prn_model_unsupported(model, &report->pool, &report->unsupported, &unsupported, error);
+        status = prn_model_find_gaps(model, &report->pool, &gaps, error);
     if (status == PRONY_OK) {
-        report->unsupported_count = unsupported;
+        report->unsupported = gaps.unsupported;
+        report->unsupported_count = gaps.unsupported_count;
+        report->assumed_imports = gaps.assumed;
+        report->assumed_import_count = gaps.assumed_count;
         status = fill_layers(report, program, error);
     }
     if (status == PRONY_OK && plan) status = fill_operators(report, plan, error);

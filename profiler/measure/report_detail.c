@@ -37,7 +37,7 @@ static prony_status add_row(prony_report *report, const prn_weight *weight, cons
                                  .shape = value ? value->info.shape : (prony_shape){.rank = -1},
                                  .elements = weight->elements,
                                  .bytes = weight->bytes,
-                                 .bits = weight->elements * prn_dtype_bits(weight->dtype),
+                                 .bits = weight->elements * weight->bits,
                                  .trainable = weight->claimed};
     const char *name = value ? value->name : "";
     row->name = prn_pool_strndup(&report->pool, name, strlen(name));

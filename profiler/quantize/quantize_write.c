@@ -449,7 +449,7 @@ static prony_status put_model(writer *w, prn_proto *model)
             if (field.type == PRN_WIRE_BYTES) prn_proto_put_bytes(model, field.number, field.bytes.data, field.bytes.size);
         }
     }
-    if (w->plan->dynamic && prn_model_opset(file, contrib) == 0) {
+    if (w->plan->dynamic && !prn_model_imports(file, contrib)) {
         prn_proto opset = {0};
         prn_proto_put_text(&opset, 1, contrib);
         prn_proto_put_int(&opset, 2, 1);

@@ -8,6 +8,7 @@
  */
 #include "profiler/report/report.h"
 
+#include "base/keyed_hash.h"
 #include "base/shape.h"
 
 #include <string.h>
@@ -25,9 +26,7 @@ typedef struct tree {
 
 static size_t slot_of(const tree *t, const char *path, size_t length)
 {
-    uint64_t hash = 0xcbf29ce484222325U;
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)path[i]) * 0x100000001b3U;
-    size_t slot = (size_t)(hash ^ hash >> 32) & (t->slot_count - 1);
+    size_t slot = (size_t)prn_hash_bytes(path, length) & (t->slot_count - 1);
     while (t->slots[slot]) {
         const char *other = t->rows[t->slots[slot] - 1].path;
         if (strncmp(other, path, length) == 0 && other[length] == '\0') break;

@@ -17,7 +17,7 @@
 #define REACHED 0.8      /* of the roof: likewise */
 #define EMPTY_LEAST 0.08 /* of the tiles */
 #define MOVING_LEAST 0.4 /* of the time, for the bytes alone */
-enum { FEW_ROWS = 4, SHORT_SUM = 64, MOST_REASONS = 8, REASON_BYTES = 160 };
+enum { FEW_ROWS = 4, SHORT_SUM = 64, REASON_BYTES = 160 };
 
 const char *prn_thread_reason(const prn_thread_facts *f)
 {
@@ -41,16 +41,15 @@ const char *prn_thread_reason(const prn_thread_facts *f)
 
 typedef struct found {
     prony_report *report;
-    prony_reason reasons[MOST_REASONS];
-    size_t count;
+    prony_reason *reasons;
+    size_t count, capacity;
     bool no_memory;
 } found;
 
 static void add(found *f, const char *reason, const char *text)
 {
-    if (f->count == MOST_REASONS) return;
     const char *copy = prn_pool_strndup(&f->report->pool, text, strlen(text));
-    if (!copy)
+    if (!copy || !PRN_GROW(f->reasons, f->capacity, f->count + 1))
         f->no_memory = true;
     else
         f->reasons[f->count++] = (prony_reason){reason, copy};
@@ -232,8 +231,10 @@ static prony_status find(prony_report *r, prony_operator_row *row, prony_error *
         if (bound != PRONY_BOUND_UNKNOWN) find_traffic(&f, row);
     }
     prony_reason *copy = f.count ? prn_pool_alloc(&r->pool, f.count, sizeof *copy) : NULL;
-    if (f.no_memory || (f.count && !copy)) return prn_no_memory(error);
-    if (copy) memcpy(copy, f.reasons, f.count * sizeof *copy);
+    const bool whole = !f.no_memory && (f.count == 0 || copy);
+    if (copy && whole) memcpy(copy, f.reasons, f.count * sizeof *copy);
+    prn_free(f.reasons);
+    if (!whole) return prn_no_memory(error);
     row->reasons = copy;
     row->reason_count = f.count;
     return PRONY_OK;

@@ -16,7 +16,7 @@ typedef struct prn_report_model {
     const char *name, *sha256, *producer; /* sha256 NULL: not computed */
     uint64_t file_bytes;
     int64_t ir_version, opset; /* of ai.onnx */
-    uint64_t nodes, parameters, parameter_bytes;
+    uint64_t nodes, parameters, parameter_bytes, parameter_bits; /* bytes: as stored; bits: of the elements */
     const prony_port *inputs, *outputs; /* shapes as bound; dim_names keep the symbols */
     size_t input_count, output_count;
 } prn_report_model;
@@ -192,6 +192,8 @@ struct prony_report {
 
     const char *const *unsupported;
     size_t unsupported_count;
+    const char *const *assumed_imports; /* "domain version" each, which the model uses without importing it */
+    size_t assumed_import_count;
     bool conserved; /* totals = sum of layers = sum of operators, exactly */
 
     bool has_tuning; /* kernels were to be chosen by measurement */

@@ -384,6 +384,11 @@ static const prn_key overhead_keys[] = {
     {"paired", PRN_IN(R, cost, paired_keys), PRN_FLAT, "What profiling costs, measured.", .when = has_pairs},
     {0}};
 
+static bool has_assumed_imports(const prn_at *at)
+{
+    return ((const prony_report *)at->root)->assumed_import_count > 0;
+}
+
 static bool asked_for_counters(const prn_at *at)
 {
     return ((const prony_report *)at->root)->counters_missing != NULL;
@@ -465,6 +470,8 @@ const prn_key prn_report_keys[] = {
     {"overhead", PRN_HERE(overhead_keys), PRN_ALWAYS, NULL, .when = prn_at_stamped},
     {"counters", PRN_HERE(counters_keys), PRN_ALWAYS, "Hardware counters, where they were asked for (--counters).", .when = asked_for_counters},
     {"unsupported_operators", PRN_LIST(R, unsupported, unsupported_count), PRN_LENIENT, "Operators that cannot run, as domain::Op-opset (n nodes)."},
+    {"assumed_imports", PRN_LIST(R, assumed_imports, assumed_import_count), PRN_OLD, "Domains that the model uses without importing them, each with the version that is assumed.",
+     .when = has_assumed_imports},
     {"evaluation", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, evaluation_keys), PRN_ALWAYS, NULL, .when = is_evaluated,
      .write = write_evaluation, .read = read_evaluation},
     {"accuracy", PRN_IN_WITH(R, accuracy, has_accuracy, prn_accuracy_keys), PRN_IF_FLAG, "With --accuracy or --against: errors of layers, operators and outputs."},

@@ -54,6 +54,7 @@ static const prn_key model_keys[] = {
     {"nodes", PRN_AT(prn_report_model, nodes), PRN_ALWAYS, "Nodes of the main graph."},
     {"parameters", PRN_AT(prn_report_model, parameters), PRN_ALWAYS, "Elements of the weights."},
     {"parameter_bytes", PRN_AT(prn_report_model, parameter_bytes), PRN_ALWAYS, "Bytes of the weights."},
+    {"parameter_bits", PRN_AT(prn_report_model, parameter_bits), PRN_OLD, "Bits of the weights' elements: codes that are packed into bytes have their own."},
     {"inputs", PRN_ROWS(prn_report_model, inputs, input_count, port_keys), PRN_FLAT_ROWS, "As bound."},
     {"outputs", PRN_ROWS(prn_report_model, outputs, output_count, port_keys), PRN_FLAT_ROWS, "As bound."},
     {0}};

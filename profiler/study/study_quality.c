@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_NOTES 16
+enum { PLAIN_NOTES = 8 }; /* that are not one for each configuration */
 #define NOISE 0.01
 
 /* ---- quality ---- */
@@ -54,7 +54,6 @@ static void note(prony_study *s, const char **notes, const char *format, ...)
 {
     char text[300];
     va_list args;
-    if (s->quality.note_count == MOST_NOTES) return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
@@ -89,7 +88,7 @@ static void count_blocks(prony_study *s, size_t *unsteady, double *others)
 prony_status prn_study_judge_data(prony_study *s, prony_error *error)
 {
     prn_study_quality *q = &s->quality;
-    const char **notes = prn_pool_alloc(&s->results_pool, MOST_NOTES, sizeof *notes);
+    const char **notes = prn_pool_alloc(&s->results_pool, PLAIN_NOTES + s->configuration_count, sizeof *notes);
     size_t unsteady, few = 0, beyond = 0;
     double others;
     if (!notes) return prn_no_memory(error);

@@ -148,7 +148,8 @@ class InferenceSession:
         except errors.Error as error:
             raise translated(error) from error
         self._ports = self.session.inputs, self.session.outputs
-        self._inputs = {port.name: port for port in self._ports[0]}
+        self._required = [port.name for port in self._ports[0]]
+        self._inputs = {port.name: port for port in [*self._ports[0], *self.session.optional_inputs]}
         self._outputs = self.session.output_names
         self._started = time.time_ns()
 
@@ -161,7 +162,7 @@ class InferenceSession:
         return [NodeArg(port) for port in self._ports[1]]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        return []
+        return [NodeArg(port) for port in self.session.optional_inputs]
 
     def get_modelmeta(self) -> ModelMetadata:
         return ModelMetadata(self.session.model._inspect({"ask": False}).data["model"])
@@ -216,7 +217,7 @@ class InferenceSession:
         return chosen
 
     def _run(self, inputs: dict[str, Any], names: list[str], into: Optional[dict[str, Any]], options: Optional[RunOptions]) -> dict[str, Any]:
-        missing = [name for name in self._inputs if name not in inputs]
+        missing = [name for name in self._required if name not in inputs]
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(inputs)}).")
         unknown = [name for name in inputs if name not in self._inputs]

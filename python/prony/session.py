@@ -58,6 +58,11 @@ class Model(_prony.Model):
         return [Port(*row) for row in self._inputs]
 
     @property
+    def optional_inputs(self) -> list[Port]:
+        """Inputs that need not be given: the model has a default for each, its initializer of that name."""
+        return [Port(*row) for row in self._optional_inputs]
+
+    @property
     def outputs(self) -> list[Port]:
         """The outputs, in the model's order."""
         return [Port(*row) for row in self._outputs]
@@ -116,6 +121,11 @@ class Session(_prony.Session):
     def inputs(self) -> list[Port]:
         """The model's inputs."""
         return [Port(*row) for row in self.model._inputs]
+
+    @property
+    def optional_inputs(self) -> list[Port]:
+        """The model's inputs that need not be given. A run that leaves one out has its default."""
+        return self.model.optional_inputs
 
     @property
     def outputs(self) -> list[Port]:

@@ -103,6 +103,12 @@ static PyObject *model_inputs(pyp_model *self, void *unused)
     return ports(self->model, prony_model_input_count(self->model), prony_model_input);
 }
 
+static PyObject *model_optional_inputs(pyp_model *self, void *unused)
+{
+    (void)unused;
+    return ports(self->model, prony_model_optional_input_count(self->model), prony_model_optional_input);
+}
+
 static PyObject *model_outputs(pyp_model *self, void *unused)
 {
     (void)unused;
@@ -260,6 +266,7 @@ static PyMethodDef model_methods[] = {
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef model_attributes[] = {
     {"_inputs", (getter)(void (*)(void))model_inputs, NULL, "(name, kind, type, shape, names of dimensions) per input", NULL},
+    {"_optional_inputs", (getter)(void (*)(void))model_optional_inputs, NULL, "as of inputs", NULL},
     {"_outputs", (getter)(void (*)(void))model_outputs, NULL, "as of inputs", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 static PyType_Slot model_slots[] = {{Py_tp_new, (void *)(uintptr_t)model_new},

@@ -149,7 +149,8 @@ typedef struct pyp_session {
     unsigned long owner; /* thread that holds the lock; 0: none */
     pyp_input *inputs;
     pyp_output *outputs;
-    size_t input_count, output_count;
+    size_t input_count, output_count; /* inputs: those that must be given; optional ones stand behind them */
+    size_t optional_count;
     bool planned; /* outputs' types and shapes are those of the inputs as they are bound */
     uint32_t mark;
 } pyp_session;

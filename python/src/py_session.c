@@ -58,11 +58,13 @@ static bool name_ports(pyp_session *self)
     const prony_model *model = self->model->model;
     self->input_count = prony_model_input_count(model);
     self->output_count = prony_model_output_count(model);
-    self->inputs = calloc(self->input_count + 1, sizeof *self->inputs);
+    self->optional_count = prony_model_optional_input_count(model);
+    self->inputs = calloc(self->input_count + self->optional_count + 1, sizeof *self->inputs);
     self->outputs = calloc(self->output_count + 1, sizeof *self->outputs);
     if (!self->inputs || !self->outputs) return PyErr_NoMemory(), false;
-    for (size_t i = 0; i < self->input_count; i++) {
-        self->inputs[i].port = prony_model_input(model, i);
+    for (size_t i = 0; i < self->input_count + self->optional_count; i++) {
+        const bool optional = i >= self->input_count;
+        self->inputs[i].port = optional ? prony_model_optional_input(model, i - self->input_count) : prony_model_input(model, i);
         self->inputs[i].name = PyUnicode_InternFromString(self->inputs[i].port->name);
         if (!self->inputs[i].name) return false;
     }
@@ -110,7 +112,7 @@ static void let_go(pyp_session *self)
         prony_session_release(session);
         Py_END_ALLOW_THREADS
     }
-    for (size_t i = 0; self->inputs && i < self->input_count; i++)
+    for (size_t i = 0; self->inputs && i < self->input_count + self->optional_count; i++)
         if (self->inputs[i].view.obj) PyBuffer_Release(&self->inputs[i].view);
 }
 
@@ -137,7 +139,7 @@ static void session_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     let_go(self);
-    for (size_t i = 0; self->inputs && i < self->input_count; i++) Py_XDECREF(self->inputs[i].name);
+    for (size_t i = 0; self->inputs && i < self->input_count + self->optional_count; i++) Py_XDECREF(self->inputs[i].name);
     for (size_t k = 0; self->outputs && k < self->output_count; k++) Py_XDECREF(self->outputs[k].name);
     free(self->inputs);
     free(self->outputs);
@@ -206,7 +208,7 @@ static int wrong_names(pyp_session *self, PyObject *given)
 {
     PyObject *list = PyList_New(0), *key, *value;
     Py_ssize_t place = 0;
-    for (size_t i = 0; list && i < self->input_count; i++)
+    for (size_t i = 0; list && i < self->input_count + self->optional_count; i++)
         if (PyList_Append(list, self->inputs[i].name) != 0) Py_CLEAR(list);
     PyObject *text = list ? PyObject_Repr(list) : NULL;
     const char *names = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
@@ -228,6 +230,19 @@ static int wrong_names(pyp_session *self, PyObject *given)
     return -1;
 }
 
+/* An optional input that is not given this time. */
+static int take_default(pyp_session *self, pyp_input *input)
+{
+    prony_error error = PYP_ERROR_INIT;
+    if (!input->bound) return 0;
+    if (prony_session_reset_input(self->session, input->port->name, &error) != PRONY_OK)
+        return pyp_fail(&error, self->model->registry), -1;
+    if (input->view.obj) PyBuffer_Release(&input->view);
+    input->bound = false;
+    self->planned = false;
+    return 0;
+}
+
 static int generate(pyp_session *self, uint64_t seed)
 {
     prony_error error = PYP_ERROR_INIT;
@@ -244,13 +259,17 @@ int pyp_session_bind(pyp_session *self, PyObject *inputs, uint64_t seed)
 {
     if (inputs == Py_None) return generate(self, seed);
     if (!PyDict_Check(inputs)) return PyErr_Format(PyExc_TypeError, "inputs: a dict {name: array} is expected, not %R", inputs), -1;
-    if (PyDict_Size(inputs) != (Py_ssize_t)self->input_count) return wrong_names(self, inputs);
-    for (size_t i = 0; i < self->input_count; i++) {
+    Py_ssize_t known = 0;
+    for (size_t i = 0; i < self->input_count + self->optional_count; i++) {
         PyObject *object = PyDict_GetItemWithError(inputs, self->inputs[i].name);
-        if (!object) return PyErr_Occurred() ? -1 : wrong_names(self, inputs);
+        if (!object && PyErr_Occurred()) return -1;
+        if (!object && i < self->input_count) return wrong_names(self, inputs);
+        if (!object && take_default(self, &self->inputs[i]) != 0) return -1;
+        if (!object) continue;
         if (bind_input(self, &self->inputs[i], object) != 0) return -1;
+        known++;
     }
-    return 0;
+    return PyDict_Size(inputs) == known ? 0 : wrong_names(self, inputs);
 }
 
 /* ---- methods ---- */

@@ -204,6 +204,25 @@ def test_bad_names(mlp, x):
         session.run({"x": x}, feed=1)
 
 
+def test_optional_inputs():
+    """y = x k, where k is an initializer and an input: 2 unless it is given."""
+    model = ob.model(ob.graph([ob.node("Mul", ["x", "k"], ["y"])], [ob.value("x", ob.FLOAT, [3]), ob.value("k", ob.FLOAT, [1])],
+                              [ob.value("y", ob.FLOAT, [3])], [ob.floats("k", [1], [2.0])]))
+    session = prony.Session(model)
+    ones, five = np.ones(3, np.float32), np.float32([5])
+    assert [port.name for port in session.inputs] == ["x"] and [port.name for port in session.optional_inputs] == ["k"]
+    assert session.run({"x": ones})["y"].tolist() == [2, 2, 2]
+    assert session.run({"x": ones, "k": five})["y"].tolist() == [5, 5, 5]
+    assert session.run({"x": ones})["y"].tolist() == [2, 2, 2]
+    with pytest.raises(prony.InvalidArgument, match="there is no input 'q'"):
+        session.run({"x": ones, "q": five})
+    with pytest.raises(prony.InvalidArgument, match="input 'x' is missing"):
+        session.run({"k": five})
+    drop_in = prony.onnxruntime.InferenceSession(model)
+    assert [arg.name for arg in drop_in.get_inputs()] == ["x"] and [arg.name for arg in drop_in.get_overridable_initializers()] == ["k"]
+    assert drop_in.run(None, {"x": ones})[0].tolist() == [2, 2, 2] and drop_in.run(None, {"x": ones, "k": five})[0].tolist() == [5, 5, 5]
+
+
 def test_bad_arrays_for_outputs(mlp, x):
     session = prony.Session(mlp)
     good = np.empty((3, 32), np.float32)

@@ -305,6 +305,32 @@ class Models(CommandTest):
             self.assertIn(name, text)
             self.assertTrue(any(name in entry for entry in report["unsupported_operators"]))
 
+    def test_an_initializer_that_is_an_input_is_a_default(self):
+        model = self.save("default.onnx", ob.graph(
+            [ob.node("Mul", ["x", "k"], ["y"])], [ob.value("x", ob.FLOAT, ["N", 3]), ob.value("k", ob.FLOAT, [1])],
+            [ob.value("y", ob.FLOAT, ["N", 3])], [ob.floats("k", [1], [2.0])]))
+        for given, want in (([], 2.0), (["-i", "k=[5]"], 5.0)):
+            self.succeed("run", model, "-b", "2", "-q", "-i", "x=ones", *given, "--output-dir", self.path("out"))
+            self.assertEqual(ob.read_npy(self.path("out/output_0.npy")), ("<f4", (2, 3), struct.pack("<6f", *[want] * 6)))
+        ports = self.report("profile", model, "-r", "2", "-i", "k=[5]")["model"]["inputs"]
+        self.assertEqual([port["name"] for port in ports], ["x", "k"])
+
+    def test_a_domain_that_is_not_imported(self):
+        gelu = self.save("gelu.onnx", ob.graph([ob.node("Gelu", ["x"], ["y"], domain="com.microsoft")],
+                                               [ob.value("x", ob.FLOAT, [3])], [ob.value("y", ob.FLOAT, [3])]))
+        x = self.write("gelu_x.npy", ob.npy("<f4", (3,), struct.pack("<3f", 1, -2, 3)))
+        self.succeed("run", gelu, "-i", "x=" + x, "-q", "--output-dir", self.path("out"))
+        with open(self.path("out/output_0.npy"), "rb") as file:
+            y = struct.unpack("<3f", file.read()[-12:])
+        for got, want in zip(y, (0.8413447, -0.0455003, 2.9959503)):
+            self.assertAlmostEqual(got, want, places=6)
+        self.assertIn("does not import com.microsoft 1: assumed", self.succeed("inspect", gelu))
+        self.assertEqual(self.report("inspect", gelu)["assumed_imports"], ["com.microsoft 1"])
+        self.assertNotIn("assumed_imports", self.report("inspect", self.lenet))
+        scaler = self.save("scaler.onnx", ob.graph([ob.node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml")],
+                                                   [ob.value("x", ob.FLOAT, [3])], [ob.value("y", ob.FLOAT, [3])]))
+        self.refuse(FAILED, ["ai.onnx.ml::Binarizer (1 node; the model does not import ai.onnx.ml)"], "run", scaler)
+
     def test_damaged_files(self):
         whole = self.read(self.lenet)
         huge = ob.integer(1, 8) + b"\x3a" + ob.varint(1 << 62) + b"\x00" * 64

@@ -39,6 +39,9 @@ static const known moe[] = {
 static const known group_query[] = {
 #include "tests/operators/values/group_query.inc"
 };
+static const known ml[] = {
+#include "tests/operators/values/ml.inc"
+};
 
 static const char *only = "";
 
@@ -144,6 +147,12 @@ static void test_image(void **state)
 #endif
 }
 
+static void test_ml(void **state)
+{
+    (void)state;
+    check(ml, sizeof ml / sizeof *ml);
+}
+
 static void test_moe(void **state)
 {
     (void)state;
@@ -152,7 +161,7 @@ static void test_moe(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neural), cmocka_unit_test(test_group_query), cmocka_unit_test(test_moe), cmocka_unit_test(test_image)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neural), cmocka_unit_test(test_group_query), cmocka_unit_test(test_moe), cmocka_unit_test(test_ml), cmocka_unit_test(test_image)};
     if (argc > 1) only = argv[1];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -304,6 +304,7 @@ static void sample_report(prony_report *r, bool measured)
                   .nodes = SAMPLE_LAYERS,
                   .parameters = 148264,
                   .parameter_bytes = 593056,
+                  .parameter_bits = 8 * 593056,
                   .inputs = &in,
                   .outputs = &out,
                   .input_count = 1,
@@ -343,6 +344,9 @@ static void sample_report(prony_report *r, bool measured)
         .phases = {-1, -1, -1, -1, -1}};
     sample_fill_layers(r);
     prony_error error = {0};
+    static const char *const imports[] = {"com.microsoft 1"};
+    r->assumed_imports = imports;
+    r->assumed_import_count = 1;
     if (measured) {
         sample_fill_operators(r);
         sample_fill_memory(r);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -225,15 +226,17 @@ static void submit_index(prony_batcher *batcher, ticket *t, record *to, int numb
     if (try_index(batcher, t, to, number, index, &error) != PRONY_OK) fail_msg("%s", error.message);
 }
 
-static void a_full_batch_waits_for_nobody_and_the_rest_goes_in_sizes(void **state)
+/* Four requests one by one, of which the first would be served alone if the window were over, then three that closing serves. */
+static void fill_a_window_of(int64_t max_wait_ns)
 {
-    (void)state;
     model_builder *m = lookup_model("N");
     prony_model *model = load_built(m);
-    prony_batcher *batcher = make(model, 1, 4, LONG_NS, 0);
+    prony_batcher *batcher = make(model, 1, 4, max_wait_ns, 0);
     record r = new_record();
     ticket t[7];
-    for (int i = 0; i < 4; i++) submit_index(batcher, &t[i], &r, i, i % 4);
+    submit_index(batcher, &t[0], &r, 0, 0);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    for (int i = 1; i < 4; i++) submit_index(batcher, &t[i], &r, i, i % 4);
     wait_for(&r, 4);
     for (int i = 4; i < 7; i++) submit_index(batcher, &t[i], &r, i, 6 - i);
     prony_batcher_close(batcher, false); /* ends the window: what waits is served */
@@ -247,6 +250,14 @@ static void a_full_batch_waits_for_nobody_and_the_rest_goes_in_sizes(void **stat
     }
     prony_model_release(model);
     mb_free(m);
+}
+
+static void a_full_batch_waits_for_nobody_and_the_rest_goes_in_sizes(void **state)
+{
+    (void)state;
+    fill_a_window_of(LONG_NS);
+    fill_a_window_of(INT64_MAX); /* its end is beyond the clock's range */
+    fill_a_window_of(INT64_MAX - prony_now_ns());
 }
 
 static void an_error_meets_its_own_request_alone(void **state)

@@ -1,6 +1,7 @@
 /* Counting presets: values worked out by hand from each tool's formulas, the published figures, composites, and that a
  * saved report counts as a live one does. */
 #include "one_node.h"
+#include "profiler/report/report.h"
 #include "text_sink.h"
 
 #include <stdio.h>
@@ -144,6 +145,57 @@ static void test_linear(void **state)
     assert_int_equal(bits, 9216);
     prony_report_release(report);
     mb_free(m);
+}
+
+static void expect_elements(model_builder *m, uint64_t elements, uint64_t wanted_bits)
+{
+    prony_report *report = inspect_built(m);
+    uint64_t sum = 0, bits = 0;
+    size_t count;
+    const prony_parameter_row *rows = prony_report_parameters(report, &count);
+    for (size_t i = 0; i < count; i++) {
+        sum += rows[i].elements;
+        bits += rows[i].bits;
+    }
+    assert_int_equal(prony_report_totals(report)->cost.parameters, elements);
+    assert_int_equal(sum, elements);
+    assert_int_equal(bits, wanted_bits);
+    assert_int_equal(report->model.parameter_bits, wanted_bits);
+    prony_report_release(report);
+    mb_free(m);
+}
+
+/* Codes count as elements, the padding of the last block does not; two nodes that share weights have them once. */
+static void test_packed_codes(void **state)
+{
+    (void)state;
+    static const uint8_t codes[3 * 2 * 32];
+    static const float numbers[16];
+    for (int packed = 0; packed < 2; packed++) {
+        model_builder *m = mb_begin(17);
+        mb_opset(m, "com.microsoft", 1);
+        mb_input(m, "x", PRONY_FLOAT32, "2,40");
+        mb_initializer(m, "w", PRONY_UINT8, "3,2,16", codes);
+        mb_initializer(m, "scales", PRONY_FLOAT32, "3,2", numbers);
+        mb_initializer(m, "zeros", packed ? PRONY_UINT8 : PRONY_FLOAT32, packed ? "3,1" : "3,2", packed ? (const void *)codes : numbers);
+        mb_node(m, "com.microsoft::MatMulNBits", "x w scales zeros", "y", "K=40 N=3 block_size=32 bits=4");
+        mb_node(m, "com.microsoft::MatMulNBits", "x w scales zeros", "z", "K=40 N=3 block_size=32 bits=4");
+        mb_output(m, "y", PRONY_FLOAT32, NULL);
+        mb_output(m, "z", PRONY_FLOAT32, NULL);
+        expect_elements(m, 120 + 6 + 6, 120 * 4 + 6 * 32 + 6 * (packed ? 4 : 32));
+    }
+    model_builder *m = mb_begin(17);
+    mb_opset(m, "com.microsoft", 1);
+    mb_input(m, "x", PRONY_FLOAT32, "3,4");
+    mb_input(m, "router", PRONY_FLOAT32, "3,2");
+    mb_initializer(m, "fc1", PRONY_UINT8, "2,6,2", codes);
+    mb_initializer(m, "fc1s", PRONY_FLOAT32, "2,6", numbers);
+    mb_initializer(m, "fc1z", PRONY_UINT8, "2,3", codes);
+    mb_initializer(m, "fc2", PRONY_UINT8, "2,4,3", codes);
+    mb_initializer(m, "fc2s", PRONY_FLOAT32, "2,4", numbers);
+    mb_node(m, "com.microsoft::QMoE", "x router fc1 fc1s ? fc2 fc2s ? ? ? ? fc1z", "y", "k=1");
+    mb_output(m, "y", PRONY_FLOAT32, NULL);
+    expect_elements(m, 48 + 12 + 12 + 48 + 8, (48 + 12 + 48) * 4 + (12 + 8) * 32);
 }
 
 typedef struct resnet {
@@ -382,7 +434,7 @@ static void test_presets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operators),      cmocka_unit_test(test_resize),     cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_operators),      cmocka_unit_test(test_resize),     cmocka_unit_test(test_linear), cmocka_unit_test(test_packed_codes),
         cmocka_unit_test(test_resnet18_cifar), cmocka_unit_test(test_composites), cmocka_unit_test(test_presets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
