@@ -50,6 +50,12 @@ static prony_dtype type_of(const prn_rewriter *r, uint32_t value)
 
 bool prn_rewrite_same_codes(const prn_rewriter *r, uint32_t scale_a, uint32_t zero_a, uint32_t scale_b, uint32_t zero_b)
 {
+    const uint32_t parameters[] = {scale_a, scale_b, zero_a, zero_b};
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+        const prony_value *value = known(r, parameters[i]);
+        if (parameters[i] == PRN_NO_VALUE && i >= 2) continue;
+        if (!value || prony_shape_numel(&value->shape) != 1 || (i < 2 && !scales_are_sound(value))) return false;
+    }
     return scale_of(r, scale_a) == scale_of(r, scale_b) && zero_of(r, zero_a) == zero_of(r, zero_b);
 }
 
@@ -180,6 +186,16 @@ void prn_rewrite_encode_all(const prn_rewriter *r, const prn_stored *stored, con
 
 /* ---- editing ---- */
 
+size_t prn_node_pick_attributes(const prn_node_def *node, const char *const *names, prn_attr *to)
+{
+    size_t count = 0;
+    for (; *names; names++) {
+        const prn_attr *attr = prn_attr_find(node->info.attributes, *names);
+        if (attr) to[count++] = *attr;
+    }
+    return count;
+}
+
 prony_status prn_rewrite_absorb_unread(prn_rewriter *r, prn_node_def *keep, const prn_coded *coded)
 {
     if (coded->node->dead || r->uses[coded->node->outputs[0]] > 0) return PRONY_OK;
@@ -187,15 +203,13 @@ prony_status prn_rewrite_absorb_unread(prn_rewriter *r, prn_node_def *keep, cons
     return prn_rewrite_absorb(r, keep, coded->node);
 }
 
-prony_status prn_rewrite_on_codes(prn_rewriter *r, prn_node_def *keep, const char *op, int64_t opset,
-                                  const prn_attr *attributes, size_t attribute_count, const uint32_t *inputs,
-                                  uint32_t input_count, const prn_stored *stored, const prn_coded *coded,
-                                  size_t coded_count)
+prony_status prn_rewrite_on_codes(prn_rewriter *r, prn_node_def *keep, const char *op, const prn_attr *attributes,
+                                  size_t attribute_count, const uint32_t *inputs, uint32_t input_count,
+                                  const prn_stored *stored, const prn_coded *coded, size_t coded_count)
 {
     const uint32_t last = r->program->values[stored->node->outputs[0]]->producer;
     if (op) {
-        PRN_TRY(
-            prn_rewrite_become(r, keep, op, opset, attributes, attribute_count, inputs, input_count, &stored->pattern));
+        PRN_TRY(prn_rewrite_become(r, keep, op, attributes, attribute_count, inputs, input_count, &stored->pattern));
     } else {
         PRN_TRY(prn_rewrite_set_inputs(r, keep, inputs, input_count));
         for (size_t k = 0; k < stored->pattern.node_count; k++)
