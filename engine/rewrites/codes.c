@@ -1,10 +1,11 @@
 /* Floats seen as the 8-bit codes that they are made from. Invariant: scales are finite and above 0, whatever the model
- * says, so that a larger value never has a smaller code. */
+ * says, and codes times scales are finite, so that a larger value never has a smaller code. */
 #include "engine/rewrites/codes.h"
 
 #include "base/shape.h"
 #include "ops/loops/quantized.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -21,14 +22,33 @@ static const prony_value *known(const prn_rewriter *r, uint32_t value)
     return usable ? &def->info : NULL;
 }
 
+/* A code times a larger one may be infinite. */
+static const float most_scale = 0x1p119f;
+
 static bool scales_are_sound(const prony_value *scale)
 {
     if (!scale || scale->dtype != PRONY_FLOAT32) return false;
     for (int64_t i = 0; i < prony_shape_numel(&scale->shape); i++) {
         const float s = ((const float *)scale->data)[i];
-        if (!(s > 0.0f) || !isfinite(s)) return false;
+        if (!(s > 0.0f) || !(s <= most_scale)) return false;
     }
     return prony_shape_numel(&scale->shape) > 0;
+}
+
+/* Sums of products of codes, and of a bias, are below it. */
+static const double most_sum = 0x1p32;
+
+bool prn_rewrite_scales_fit(const prn_rewriter *r, uint32_t a, uint32_t b, uint32_t y)
+{
+    const prony_value *others = b == PRN_NO_VALUE ? NULL : known(r, b);
+    const double stored = (double)*(const float *)known(r, y)->data, scale = (double)*(const float *)known(r, a)->data;
+    for (int64_t i = 0; i < (others ? prony_shape_numel(&others->shape) : 1); i++) {
+        const double step = others ? scale * (double)((const float *)others->data)[i] : scale;
+        if (step * most_sum > (double)FLT_MAX || step / stored * most_sum > (double)FLT_MAX) return false;
+        const bool counts = step / stored * most_sum > 0x1p-10; /* a thousandth of a code */
+        if (others && step < (double)FLT_MIN && counts) return false;
+    }
+    return true;
 }
 
 static int32_t zero_of(const prn_rewriter *r, uint32_t zero)

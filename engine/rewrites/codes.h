@@ -45,6 +45,11 @@ void prn_rewrite_encode_all(const prn_rewriter *r, const prn_stored *stored, con
 bool prn_rewrite_same_codes(const prn_rewriter *r, uint32_t scale_a, uint32_t zero_a, uint32_t scale_b,
                             uint32_t zero_b);
 
+/* Whether what the codes with scale `a`, times those with the scales `b` (PRN_NO_VALUE: alone), sum to stays within the
+ * normal numbers of float32, and does in steps of `y` too. Else floats are infinite or NaN where codes are neither. All are
+ * constants, of one element but for `b`. */
+bool prn_rewrite_scales_fit(const prn_rewriter *r, uint32_t a, uint32_t b, uint32_t y);
+
 /* The zero point, or a new constant 0 of the type where there is none. */
 PRN_MUST_USE prony_status prn_coded_zero(prn_rewriter *r, uint32_t zero, prony_dtype type, uint32_t *out);
 

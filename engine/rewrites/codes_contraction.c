@@ -287,6 +287,8 @@ prony_status prn_rewrite_contract_codes(prn_rewriter *r, uint32_t n)
     uint32_t bias;
     bool done;
     if (!prn_rewrite_stored(r, r->program->nodes[n], &stored) || !find_contraction(r, &stored, &c)) return PRONY_OK;
+    if (!prn_rewrite_scales_fit(r, c.x.scale, c.w.scale, stored.scale)) return PRONY_OK;
+    if (c.has_residual && !prn_rewrite_scales_fit(r, c.residual.scale, PRN_NO_VALUE, stored.scale)) return PRONY_OK;
     PRN_TRY(bias_of(r, &c, stored.scale, &bias, &done));
     if (!done) return PRONY_OK;
     if (prn_node_is(c.node, "Conv") || prn_node_is(c.node, "ConvTranspose")) return become_conv(r, &c, &stored, bias);

@@ -42,6 +42,10 @@ static prony_status move_vanishing(prn_rewriter *r, prn_node_def *node, prn_node
     PRN_TRY(prn_rewrite_set_inputs(r, node, inputs, node->input_count));
     prn_rewrite_mark_removed(r, stored->node);
     PRN_TRY(prn_rewrite_absorb(r, heir, stored->node));
+    for (size_t k = 0; k < stored->pattern.node_count; k++) { /* a bound that bounds nothing */
+        prn_rewrite_mark_removed(r, stored->pattern.nodes[k]);
+        PRN_TRY(prn_rewrite_absorb(r, heir, stored->pattern.nodes[k]));
+    }
     PRN_TRY(prn_rewrite_take_place(r, node, last));
     for (uint32_t i = 0; i < parts; i++) PRN_TRY(prn_rewrite_absorb_unread(r, heir, &coded[i]));
     return PRONY_OK;
@@ -78,6 +82,7 @@ static prony_status average_codes(prn_rewriter *r, prn_node_def *node, const prn
     if (!global && !prn_node_is(node, "AveragePool")) return PRONY_OK;
     if (stored->bounded || rank < 3 || rank > 5) return PRONY_OK;
     if (!prn_rewrite_coded_evenly(r, node->inputs[0], &coded) || coded.type != stored->type) return PRONY_OK;
+    if (!prn_rewrite_scales_fit(r, coded.scale, PRN_NO_VALUE, stored->scale)) return PRONY_OK;
     if (!global && prn_attr_find(node->info.attributes, "dilations")) return PRONY_OK;
     const size_t count = global ? 0 : prn_node_pick_attributes(node, pool_attributes, attributes);
     uint32_t inputs[5] = {coded.codes, coded.scale, 0, stored->scale, 0};

@@ -32,6 +32,9 @@ prony_status prn_rewrite_add_codes(prn_rewriter *r, uint32_t n)
     uint32_t inputs[ADD_INPUTS];
     for (uint32_t k = 0; k < 2; k++)
         if (!prn_rewrite_coded_evenly(r, node->inputs[k], &coded[k])) return PRONY_OK;
+    const bool adds = prn_node_is(node, "Add");
+    if (!prn_rewrite_scales_fit(r, coded[0].scale, adds ? PRN_NO_VALUE : coded[1].scale, stored.scale)) return PRONY_OK;
+    if (adds && !prn_rewrite_scales_fit(r, coded[1].scale, PRN_NO_VALUE, stored.scale)) return PRONY_OK;
     for (uint32_t k = 0; k < 2; k++) {
         inputs[k * B] = coded[k].codes;
         inputs[k * B + 1] = coded[k].scale;
@@ -41,7 +44,7 @@ prony_status prn_rewrite_add_codes(prn_rewriter *r, uint32_t n)
     PRN_TRY(prn_coded_zero(r, stored.zero, stored.type, &inputs[Y_ZERO]));
     const prn_attr bounds[] = {{.name = "low", .type = PRN_ATTR_INT, .i = stored.low},
                                {.name = "high", .type = PRN_ATTR_INT, .i = stored.high}};
-    return prn_rewrite_on_codes(r, node, prn_node_is(node, "Add") ? "QAdd" : "QMul", bounds, 2, inputs, ADD_INPUTS,
+    return prn_rewrite_on_codes(r, node, adds ? "QAdd" : "QMul", bounds, 2, inputs, ADD_INPUTS,
                                 &stored, coded, 2);
 }
 

@@ -33,8 +33,8 @@ bool report_counts_agree(const prony_report *report, char *text, size_t size)
     }
     for (int c = 0; c < COUNTS; c++)
         if (totals[c] != layers[c] || totals[c] != operators[c])
-            return snprintf(text, size, "%s: %" PRIu64 " in all, %" PRIu64 " by layers, %" PRIu64 " by operators", names[c],
-                            totals[c], layers[c], operators[c]) < 0;
+            return snprintf(text, size, "%s: %" PRIu64 " in all, %" PRIu64 " by layers, %" PRIu64 " by operators",
+                            names[c], totals[c], layers[c], operators[c]) < 0;
     if (!report->conserved) return snprintf(text, size, "the report says that its counts differ") < 0;
     return true;
 }

@@ -1,6 +1,6 @@
 /* Graphs of 8-bit codes as other exporters write them: biases of each kind beside a residual, a QuantizeLinear and a
- * DequantizeLinear that differ, attributes that the operator does not know, operators of com.microsoft. Scales are powers
- * of two, so that the float graph and the one on codes must give the same numbers. */
+ * DequantizeLinear that differ, attributes that the operator does not know, operators of com.microsoft. Scales are
+ * powers of two, so that the float graph and the one on codes must give the same numbers. */
 #include "coded_graph.h"
 #include "model_run.h"
 #include "report_counts.h"
@@ -37,7 +37,8 @@ static void expect(model_builder *m, const char *output, const char *wanted)
     rc_expect(m, text);
 }
 
-/* A convolution that is added to before it is stored has a bias of floats, of codes in its steps or in others, or none. */
+/* A convolution that is added to before it is stored has a bias of floats, of codes in its steps or in others, or none.
+ */
 static void residuals_with_each_bias(void **unused)
 {
     (void)unused;
@@ -65,10 +66,8 @@ static void other_parameters_behind(void **unused)
         int point;
         const char *clamp, *wanted;
     } cases[] = {
-        {0.125f, 120, NULL, "QConv"},
-        {0.125f, 120, "Relu", "QConv"},
-        {0.25f, 120, NULL, "QLinearConv QAdd"},
-        {0.125f, 56, NULL, "QLinearConv QAdd"},
+        {0.125f, 120, NULL, "QConv"},           {0.125f, 120, "Relu", "QConv"},
+        {0.25f, 120, NULL, "QLinearConv QAdd"}, {0.125f, 56, NULL, "QLinearConv QAdd"},
         {0.25f, 56, "Relu", "QConv QAdd"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -168,16 +167,87 @@ static void operators_of_com_microsoft(void **unused)
     }
 }
 
-/* The plan has no step for a Concat whose inputs are written in place, nor for a view: what they cost stays with others. */
+/* Scales whose products leave the range of float32: the float graph has infinities then, which codes have not. */
+static void scales_beyond_float32(void **unused)
+{
+    (void)unused;
+    static const struct {
+        float w, y;
+        const char *wanted;
+    } cases[] = {
+        {0x1p60f, 0x1p62f, "QLinearConv"},
+        {0x1p100f, 0.125f, "DequantizeLinear Conv QuantizeLinear"},
+        {0x1p103f, 0x1p100f, "DequantizeLinear Conv QuantizeLinear"},
+        {W_STEP, 0x1p-110f, "DequantizeLinear Conv QuantizeLinear"},
+        {0x1p-125f, 0x1p-120f, "DequantizeLinear Conv QuantizeLinear"},
+        {0x1p-125f, 0.125f, "QLinearConv"}, /* nothing is left of the products in either */
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        model_builder *m = begin();
+        cg_codes(m, "far", PRONY_INT8, "4,4,3,3", 144, 1, cases[k].w / 2);
+        mb_node(m, "Conv", "xd far", "c", "pads=[1,1,1,1]");
+        cg_pair(m, "c", "y", PRONY_INT8, cases[k].y, 1);
+        mb_node(m, "DequantizeLinear", "y_q unit", "z", "");
+        rc_scalar(m, "unit", 1.0f);
+        rc_output(m, "z");
+        char text[128];
+        snprintf(text, sizeof text, "QuantizeLinear %s DequantizeLinear", cases[k].wanted);
+        rc_expect(m, text);
+    }
+}
+
+/* The same in a model that is on codes already: 0 stays the zero point, everything else saturates or is scaled. */
+static void factors_beyond_float32(void **unused)
+{
+    (void)unused;
+    static const struct {
+        float x, w, y;
+        uint8_t wanted[4];
+    } cases[] = {
+        {0x1p100f, 0x1p100f, 0x1p100f, {5, 255, 0, 255}},
+        {0x1p100f, 0x1p100f, 0x1p-100f, {5, 255, 0, 255}},
+        {0x1p100f, 0x1p100f, 0x1p126f, {5, 255, 0, 255}},
+        {0x1p-75f, 0x1p-75f, 0x1p-141f, {5, 5, 5, 25}}, /* 100 codes of 100 steps of 2^-9 */
+        {0x1p-75f, 0x1p-75f, 1.0f, {5, 5, 5, 5}},
+    };
+    const uint8_t x[4] = {7, 8, 6, 107}, x_zero = 7, zero = 5;
+    const int8_t w = 100, w_zero = 0;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        model_run run = {0};
+        model_builder *m = mb_begin(17);
+        mb_input(m, "x", PRONY_UINT8, "1,1,1,4");
+        rc_scalar(m, "xs", cases[k].x);
+        rc_scalar(m, "ws", cases[k].w);
+        rc_scalar(m, "ys", cases[k].y);
+        mb_initializer(m, "xz", PRONY_UINT8, "", &x_zero);
+        mb_initializer(m, "wz", PRONY_INT8, "", &w_zero);
+        mb_initializer(m, "yz", PRONY_UINT8, "", &zero);
+        mb_initializer(m, "w", PRONY_INT8, "1,1,1,1", &w);
+        mb_initializer(m, "v", PRONY_INT8, "1,1", &w);
+        mb_node(m, "QLinearConv", "x xs xz w ws wz ys yz", "y", "");
+        mb_node(m, "Transpose", "x", "t", "perm=[0,1,3,2]");
+        mb_node(m, "QLinearMatMul", "t xs xz v ws wz ys yz", "z", "");
+        mb_output(m, "y", PRONY_UINT8, NULL);
+        mb_output(m, "z", PRONY_UINT8, NULL);
+        mr_open(&run, m);
+        mr_set(&run, "x", PRONY_UINT8, "1,1,1,4", x);
+        mr_expect(mr_run(&run, 0), PRONY_UINT8, "1,1,1,4", cases[k].wanted);
+        mr_expect(mr_output(&run, 1), PRONY_UINT8, "1,1,4,1", cases[k].wanted);
+        mr_close(&run);
+    }
+}
+
+/* The plan has no step for a Concat whose inputs are written in place, nor for a view: what they cost stays with
+ * others. */
 static void counts_of_joined_codes(void **unused)
 {
     (void)unused;
     static const struct {
         const char *op, *inputs, *attributes;
     } cases[] = {
-        {"Concat", "xd yd", "axis=0"},     {"Concat", "ad bd", "axis=0"}, {"Concat", "xd bd", "axis=0"},
-        {"Concat", "xd xd", "axis=0"},     {"Reshape", "xd shape", ""},   {"Reshape", "ad shape", ""},
-        {"Concat", "joined ad", "axis=0"},
+        {"Concat", "xd yd", "axis=0"},     {"Concat", "ad bd", "axis=0"},         {"Concat", "xd bd", "axis=0"},
+        {"Concat", "xd xd", "axis=0"},     {"Reshape", "xd shape", ""},           {"Reshape", "ad shape", ""},
+        {"Concat", "joined ad", "axis=0"}, {"Transpose", "turned", "perm=[1,0]"},
     };
     const float data[6] = {-1.0f, 0.5f, 2.0f, 0.25f, -0.5f, 1.5f};
     const int8_t codes[6] = {-7, 99, 3, 0, -128, 127};
@@ -192,6 +262,7 @@ static void counts_of_joined_codes(void **unused)
         mb_input(m, "b", PRONY_INT8, "2,3");
         rc_ints(m, "shape", "1", &shape);
         rc_scalar(m, "step", X_STEP);
+        rc_scalar(m, "high", 4.0f);
         cg_zero(m, "point", PRONY_INT8, 3);
         mb_node(m, "DequantizeLinear", "a step point", "ad", "");
         mb_node(m, "DequantizeLinear", "b step point", "bd", "");
@@ -199,17 +270,21 @@ static void counts_of_joined_codes(void **unused)
         cg_pair(m, "y", "yd", PRONY_INT8, X_STEP, 3);
         mb_node(m, "Concat", "ad bd", "j", "axis=0");
         cg_pair(m, "j", "joined", PRONY_INT8, X_STEP, 3);
+        mb_node(m, "Transpose", "xd", "t", "perm=[1,0]");
+        cg_pair(m, "t", "turned", PRONY_INT8, X_STEP, 3);
         mb_node(m, cases[k / 2].op, cases[k / 2].inputs, "c", cases[k / 2].attributes);
-        cg_pair(m, "c", "z", PRONY_INT8, X_STEP, 3);
-        if (k % 2) mb_node(m, "Neg", "z", "n", "");
-        mb_output(m, k % 2 ? "n" : "z", PRONY_FLOAT32, NULL);
+        if (k % 2) mb_node(m, "Clip", "c ? high", "r", ""); /* a bound of no code */
+        cg_pair(m, k % 2 ? "r" : "c", "z", PRONY_INT8, X_STEP, 3);
+        mb_node(m, "Neg", "z", "n", "");
+        mb_output(m, "n", PRONY_FLOAT32, NULL);
         mr_open(&run, m);
         mr_set(&run, "x", PRONY_FLOAT32, "2,3", data);
         mr_set(&run, "y", PRONY_FLOAT32, "2,3", data);
         mr_set(&run, "a", PRONY_INT8, "2,3", codes);
         mr_set(&run, "b", PRONY_INT8, "2,3", codes);
         prony_report *report = mr_profile(&run);
-        if (!report_counts_agree(report, text, sizeof text)) fail_msg("%s(%s): %s", cases[k / 2].op, cases[k / 2].inputs, text);
+        if (!report_counts_agree(report, text, sizeof text))
+            fail_msg("%s(%s): %s", cases[k / 2].op, cases[k / 2].inputs, text);
         prony_report_release(report);
         mr_close(&run);
     }
@@ -218,8 +293,9 @@ static void counts_of_joined_codes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(residuals_with_each_bias),   cmocka_unit_test(other_parameters_behind),
-        cmocka_unit_test(unknown_attributes),         cmocka_unit_test(operators_of_com_microsoft),
+        cmocka_unit_test(residuals_with_each_bias), cmocka_unit_test(other_parameters_behind),
+        cmocka_unit_test(unknown_attributes),       cmocka_unit_test(operators_of_com_microsoft),
+        cmocka_unit_test(scales_beyond_float32),    cmocka_unit_test(factors_beyond_float32),
         cmocka_unit_test(counts_of_joined_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
