@@ -77,19 +77,12 @@ static bool step_gone(const prn_step *step)
     return step->node == NULL;
 }
 
-/* Whether sums over operators would miss the step: it has parameters (a constant among what it joins), or a rewrite gave
- * it the work of other layers. */
-static bool is_counted(const prn_step *step)
-{
-    const prn_kept_cost *c = &step->cost;
-    return c->parameters || c->macs || c->madds || c->flops || c->special || c->int_ops;
-}
-
-/* Takes a step that has nothing to do out of the schedule without moving the others yet. Its outputs are views. A step
- * that is counted stays. */
+/* Takes a step that has nothing to do out of the schedule without moving the others yet. Its outputs are views. One that
+ * is counted stays, or sums over operators would miss it: it has parameters (a constant among what it joins), or a rewrite
+ * gave it the work of other layers. */
 static void drop_step(prn_step *step)
 {
-    if (is_counted(step)) return;
+    if (prn_cost_is_counted(&step->cost)) return;
     if (step->kernel->release) step->kernel->release(step->state);
     step->state = step->context.state = NULL;
     step->node = NULL;
