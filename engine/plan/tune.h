@@ -13,7 +13,7 @@ struct prn_plan;
 struct prn_plan_options;
 struct prn_step;
 
-enum { PRN_TUNE_PROBLEM_BYTES = 65, PRN_TUNE_MOST_KERNELS = 12, PRN_TUNE_LEAST_ROUNDS = 5, PRN_TUNE_MOST_ROUNDS = 21 };
+enum { PRN_TUNE_PROBLEM_BYTES = 65, PRN_TUNE_MOST_KERNELS = 24, PRN_TUNE_LEAST_ROUNDS = 5, PRN_TUNE_MOST_ROUNDS = 21 };
 
 typedef struct prn_tune_trial {
     const char *kernel;

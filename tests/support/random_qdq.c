@@ -57,7 +57,7 @@ double qm_step(qm_maker *q, double about)
 /* Scales that are none, or beyond what products of them can hold. */
 static double odd_step(qm_maker *q, double step)
 {
-    const double odd[] = {0, -step, 1e-45, 1e-39, 1e-30, 1e-20, 1e20, 1e30, 3e38};
+    const double odd[] = {0, -step, 1e-45, 1e-39, 1e-30, 1e-20, 1e20, 1e30};
     return odd[rg_below(&q->k, (int64_t)(sizeof odd / sizeof *odd))];
 }
 
