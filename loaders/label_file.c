@@ -7,8 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_FIELDS = 32 };
-
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
@@ -57,11 +55,27 @@ prony_status prn_text_lines_read(prn_text_lines *out, prn_pool *pool, const char
 
 /* ---- lists ---- */
 
-/* Fields of a line, in place: quotes and separators are overwritten. */
-static size_t split_fields(char *line, char *fields[MOST_FIELDS])
+typedef struct field_list {
+    char **items;
+    size_t capacity;
+} field_list;
+
+/* Room for as many fields as the line may have. */
+static bool make_room(field_list *list, prn_pool *pool, const char *line)
+{
+    size_t most = 1;
+    for (; *line; line++) most += *line == ',';
+    if (most <= list->capacity) return true;
+    list->items = prn_pool_alloc(pool, most, sizeof *list->items);
+    list->capacity = list->items ? most : 0;
+    return list->items != NULL;
+}
+
+/* Fields of a line, in place: quotes and separators are overwritten. `fields` has room for one more than it has commas. */
+static size_t split_fields(char *line, char **fields)
 {
     size_t count = 0;
-    for (char *at = line; count < MOST_FIELDS;) {
+    for (char *at = line;;) {
         while (is_blank(*at)) at++;
         char *from = at, *to = at;
         bool quoted = *at == '"';
@@ -142,6 +156,7 @@ static bool ends_with_csv(const char *path)
 prony_status prn_label_list_read(prn_label_list *out, prn_pool *pool, const char *path, prony_error *error)
 {
     prn_text_lines text;
+    field_list fields = {0};
     columns c = {.file = 0, .label = 1};
     bool first = true;
     *out = (prn_label_list){0};
@@ -151,17 +166,18 @@ prony_status prn_label_list_read(prn_label_list *out, prn_pool *pool, const char
     const bool csv = ends_with_csv(path) || strchr(text.lines[0], ',');
     for (size_t i = 0; i < text.count; i++) {
         prn_label_row *row = &out->rows[out->count];
-        char *line = (char *)(uintptr_t)text.lines[i], *fields[MOST_FIELDS];
+        char *line = (char *)(uintptr_t)text.lines[i];
         if (!*line) continue;
         *row = (prn_label_row){.line = i + 1};
         if (csv) {
-            size_t count = split_fields(line, fields);
-            if (first) c = find_columns(fields, count);
+            if (!make_room(&fields, pool, line)) return prn_no_memory(error);
+            size_t count = split_fields(line, fields.items);
+            if (first) c = find_columns(fields.items, count);
             if (first && c.named) {
                 first = false;
                 continue;
             }
-            from_fields(row, fields, count, &c);
+            from_fields(row, fields.items, count, &c);
         } else {
             from_words(row, line);
         }

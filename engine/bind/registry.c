@@ -117,14 +117,11 @@ static prony_status override_cost(const prony_context *context, prony_cost *cost
     return guarded_cost(context, cost, o->cost, o->cost_user);
 }
 
-/* Outputs that are looked after: their types are the plan's, and no function's to change while it runs. */
-enum { MOST_KEPT = 8 };
-
-static prony_status custom_run(const prony_context *context)
+/* Types and places of outputs are the plan's, and no function's to change while it runs: `kept` holds them as they were. */
+static prony_status run_and_look(const prony_context *context, prony_value *kept)
 {
     const custom *c = context->user;
-    prony_value kept[MOST_KEPT];
-    size_t count = context->output_count < MOST_KEPT ? context->output_count : MOST_KEPT;
+    const size_t count = context->output_count;
     prony_error own;
     own.message[0] = '\0';
     prony_context inner = *context;
@@ -143,6 +140,19 @@ static prony_status custom_run(const prony_context *context)
                           k);
     }
     return PRONY_OK;
+}
+
+enum { FEW_OUTPUTS = 8 }; /* more are kept on the heap */
+
+static prony_status custom_run(const prony_context *context)
+{
+    prony_value few[FEW_OUTPUTS];
+    if (context->output_count <= FEW_OUTPUTS) return run_and_look(context, few);
+    prony_value *kept = prn_calloc(context->output_count, sizeof *kept);
+    if (!kept) return prn_no_memory(context->error);
+    const prony_status status = run_and_look(context, kept);
+    prn_free(kept);
+    return status;
 }
 
 /* ---- the registry ---- */
