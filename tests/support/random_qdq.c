@@ -265,7 +265,8 @@ static prony_shape input_shape(qm_maker *q)
 {
     prony_shape shape = {4, {0}};
     if (rg_chance(&q->k, 25)) shape.rank = 2 + (int)rg_below(&q->k, 2);
-    for (int d = 0; d < shape.rank; d++) shape.dim[d] = 1 + rg_below(&q->k, 7);
+    if (rg_chance(&q->k, 8)) shape.rank = 5;
+    for (int d = 0; d < shape.rank; d++) shape.dim[d] = 1 + rg_below(&q->k, shape.rank == 5 ? 4 : 7);
     shape.dim[0] = 1 + rg_below(&q->k, 2);
     shape.dim[1] = QM_ONE_OF(q, 1, 2, 3, 4, 8, 8, 16, 17, 32, 33);
     if (rg_chance(&q->k, 2)) shape.dim[0] = 0;

@@ -5,7 +5,7 @@
 
 #include "tests/support/random_graph_maker.h"
 
-enum { QM_MOST_PARAMETERS = 256 };
+enum { QM_MOST_PARAMETERS = 256, QM_MOST_SCALES = 64 };
 
 /* Scale and zero point of a QuantizeLinear or DequantizeLinear; zero -1: omitted. */
 typedef struct qm_parameters {
@@ -60,6 +60,17 @@ int qm_weights(qm_maker *q, const prony_shape *shape, int axis, double *steps, i
 int qm_between(qm_maker *q, int value);
 /* A visible float32 value, dequantized most of the time; -1: there is none. */
 int qm_pick(qm_maker *q, int low, int high);
+
+/* One for each channel: float, or int32 codes; -1: none. `steps`: of the weights, `scales` of them. */
+int qm_bias(qm_maker *q, int x, int64_t channels, const double *steps, int64_t scales);
+/* " name=[v,v]" */
+size_t qm_put_list(char *text, size_t size, const char *name, int axes, const int64_t *values);
+/* Whether a value of the shape is small enough. */
+static inline bool qm_fits(const prony_shape *shape)
+{
+    const int64_t count = prony_shape_numel(shape);
+    return count >= 0 && count <= RG_MOST_ELEMENTS;
+}
 
 /* ---- recipes: each adds nodes if it finds operands ---- */
 
