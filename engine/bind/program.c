@@ -21,18 +21,6 @@ void prn_cost_keep(prn_kept_cost *kept, const prony_cost *cost)
     if (kept->fact_count) memcpy(facts, cost->facts, kept->fact_count * sizeof *facts);
 }
 
-bool prn_cost_is_counted(const prn_kept_cost *kept)
-{
-    return kept->parameters || kept->macs || kept->madds || kept->flops || kept->special || kept->int_ops;
-}
-
-bool prn_node_is_counted(const prn_program *program, const prn_node_def *node)
-{
-    for (uint32_t l = 0; l < node->layer_count; l++)
-        if (prn_cost_is_counted(&program->layers[node->layers[l]].cost)) return true;
-    return false;
-}
-
 prony_cost prn_cost_kept(const prn_kept_cost *kept)
 {
     prony_cost cost = {.macs = kept->macs,

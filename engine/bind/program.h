@@ -207,9 +207,6 @@ prony_cost prn_layer_cost(const prn_layer *layer);
 /* Keeps facts where `kept` has room for them: `facts`, of at least cost->fact_count; NULL: none are kept. */
 void prn_cost_keep(prn_kept_cost *kept, const prony_cost *cost);
 prony_cost prn_cost_kept(const prn_kept_cost *kept);
-/* Whether sums over operators would miss it: work or parameters. */
-bool prn_cost_is_counted(const prn_kept_cost *kept);
-bool prn_node_is_counted(const prn_program *program, const prn_node_def *node);
 
 /* ---- editing, for bind and rewrites ---- */
 

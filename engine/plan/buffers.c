@@ -78,11 +78,10 @@ static bool step_gone(const prn_step *step)
 }
 
 /* Takes a step that has nothing to do out of the schedule without moving the others yet. Its outputs are views. One that
- * is counted stays, or sums over operators would miss it: it has parameters (a constant among what it joins), or a rewrite
- * gave it the work of other layers. */
+ * answers for parameters (a constant among what it joins) stays, so that some operator has them. */
 static void drop_step(prn_step *step)
 {
-    if (prn_cost_is_counted(&step->cost)) return;
+    if (step->cost.parameters > 0) return;
     if (step->kernel->release) step->kernel->release(step->state);
     step->state = step->context.state = NULL;
     step->node = NULL;

@@ -162,13 +162,12 @@ static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
 }
 
 /* A view keeps the layout if the shape stays, and needs plain bytes otherwise; it stays where they are. One that a run-time input steers (Dropout's
- * training mode) stays a step, so that its kernel looks at that input, and so does one that stands for counted layers. */
+ * training mode) stays a step, so that its kernel looks at that input. */
 static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool *done)
 {
     prn_plan *plan = p->plan;
     *done = false;
     if (!(node->binding.op->flags & PRN_OP_VIEW) || node->dynamic || node->outputs[0] == PRN_NO_VALUE) return PRONY_OK;
-    if (prn_node_is_counted(plan->program, node)) return PRONY_OK;
     for (uint32_t i = 1; i < node->input_count; i++)
         if (node->inputs[i] != PRN_NO_VALUE && !plan->values[node->inputs[i]]->constant) return PRONY_OK;
     for (uint32_t k = 1; k < node->output_count; k++)

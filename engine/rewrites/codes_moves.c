@@ -18,27 +18,20 @@ static bool moves(const prn_node_def *node)
     return node->output_count == 1 && prn_node_is_any(node, movers);
 }
 
-static bool may_vanish(const prn_node_def *node)
+/* A view is no step of the plan, so what its operands and its result cost goes to the node that makes its codes. */
+static prn_node_def *heir_of(const prn_rewriter *r, uint32_t codes)
 {
-    return (node->binding.op->flags & PRN_OP_VIEW) || prn_node_is(node, "Concat");
+    prn_node_def *node = prn_rewrite_producer(r, codes);
+    while (node && (node->binding.op->flags & PRN_OP_VIEW)) node = prn_rewrite_producer(r, node->inputs[0]);
+    return node;
 }
 
-/* The plan has no step for a view, and none for a Concat that is joined in place. The cost of the codes of such a node goes
- * to the node that makes them. NULL: nodes that may vanish make them, or none does. */
-static prn_node_def *heir_of(const prn_rewriter *r, const prn_coded *coded, uint32_t parts)
-{
-    for (uint32_t i = 0; i < parts; i++) {
-        prn_node_def *node = prn_rewrite_producer(r, coded[i].codes);
-        while (node && may_vanish(node)) node = prn_rewrite_producer(r, node->inputs[0]);
-        if (node) return node;
-    }
-    return NULL;
-}
-
-static prony_status move_vanishing(prn_rewriter *r, prn_node_def *node, prn_node_def *heir, const uint32_t *inputs,
-                                   const prn_stored *stored, const prn_coded *coded, uint32_t parts)
+static prony_status move_view(prn_rewriter *r, prn_node_def *node, const uint32_t *inputs, const prn_stored *stored,
+                              const prn_coded *coded)
 {
     const uint32_t last = r->program->values[stored->node->outputs[0]]->producer;
+    prn_node_def *heir = heir_of(r, coded->codes);
+    if (!heir) return PRONY_OK;
     PRN_TRY(prn_rewrite_set_inputs(r, node, inputs, node->input_count));
     prn_rewrite_mark_removed(r, stored->node);
     PRN_TRY(prn_rewrite_absorb(r, heir, stored->node));
@@ -47,8 +40,7 @@ static prony_status move_vanishing(prn_rewriter *r, prn_node_def *node, prn_node
         PRN_TRY(prn_rewrite_absorb(r, heir, stored->pattern.nodes[k]));
     }
     PRN_TRY(prn_rewrite_take_place(r, node, last));
-    for (uint32_t i = 0; i < parts; i++) PRN_TRY(prn_rewrite_absorb_unread(r, heir, &coded[i]));
-    return PRONY_OK;
+    return prn_rewrite_absorb_unread(r, heir, coded);
 }
 
 static prony_status move_codes(prn_rewriter *r, prn_node_def *node, const prn_stored *stored)
@@ -64,9 +56,7 @@ static prony_status move_codes(prn_rewriter *r, prn_node_def *node, const prn_st
             return PRONY_OK;
         inputs[i] = coded[i].codes;
     }
-    prn_node_def *heir = may_vanish(node) ? heir_of(r, coded, parts) : NULL;
-    if (heir) return move_vanishing(r, node, heir, inputs, stored, coded, parts);
-    if (node->binding.op->flags & PRN_OP_VIEW) return PRONY_OK;
+    if (node->binding.op->flags & PRN_OP_VIEW) return move_view(r, node, inputs, stored, coded);
     return prn_rewrite_on_codes(r, node, NULL, NULL, 0, inputs, node->input_count, stored, coded, parts);
 }
 

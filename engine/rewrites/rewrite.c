@@ -66,7 +66,6 @@ prony_status prn_program_rewrite(prn_program *program, prony_error *error)
         r.changed = false;
         status = run_round(&r);
     }
-    for (uint32_t n = 0; n < program->node_count && status == PRONY_OK; n++) status = prn_rewrite_hand_on_counts(&r, n);
     if (status == PRONY_OK) prn_rewrite_say_floats(&r);
     prn_free(r.uses);
     prn_shared_let_go(program->model->shared, &program->refs, 0);

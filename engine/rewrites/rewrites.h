@@ -205,8 +205,6 @@ prony_status prn_rewrite_attach_activation(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_attach_residual(prn_rewriter *r, uint32_t node);
 /* Over the whole program at once. */
 prony_status prn_rewrite_share_subexpressions(prn_rewriter *r);
-/* After all rewriting: a view stands for no layer that counts something, but where nothing else can. */
-prony_status prn_rewrite_hand_on_counts(prn_rewriter *r, uint32_t node);
 /* Says of the nodes that still read dequantized values why they do; after all rewriting. */
 void prn_rewrite_say_floats(prn_rewriter *r);
 
