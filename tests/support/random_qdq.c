@@ -57,7 +57,7 @@ double qm_step(qm_maker *q, double about)
 /* Scales that are none, or beyond what products of them can hold. */
 static double odd_step(qm_maker *q, double step)
 {
-    const double odd[] = {0, -step, 1e-45, 1e-39, 1e-30, 1e-20, 1e20, 1e30};
+    const double odd[] = {0, -step, INFINITY, NAN, 1e-45, 1e-39, 1e-30, 1e-20, 1e20, 1e30, 3e38};
     return odd[rg_below(&q->k, (int64_t)(sizeof odd / sizeof *odd))];
 }
 
@@ -354,12 +354,12 @@ random_graph *random_qdq_make(uint64_t seed)
     rg_below(k, 1);
     g->opset = QM_ONE_OF(&q, 13, 17, 17, 19, 21);
     q.style = (int)rg_below(k, 3);
-    q.change = QM_ONE_OF(&q, 0, 3, 3, 8, 15);
+    q.change = QM_ONE_OF(&q, 0, 3, 3, 8, 15, 30);
     q.contrib = QM_ONE_OF(&q, 0, 0, 0, 0, 100, 50);
     q.wide_types = g->opset >= 21 && rg_chance(k, 40);
     add_inputs(&q);
-    const int64_t size = rg_chance(k, 15) ? 60 : 24;
-    const size_t wanted = 8 + (size_t)rg_below(k, size);
+    const int64_t size = q.change > 15 ? 6 : rg_chance(k, 15) ? 60 : 24;
+    const size_t wanted = (q.change > 15 ? 3 : 8) + (size_t)rg_below(k, size);
     for (int turn = 0; turn < 200 && random_graph_nodes(g) < wanted; turn++) make_one(&q);
     add_outputs(&q);
     prn_free(k->visible);

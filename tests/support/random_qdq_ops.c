@@ -249,7 +249,7 @@ void qm_make_functions(qm_maker *q)
     int y = x;
     const int64_t length = 1 + rg_below(k, 3);
     for (int64_t i = 0; i < length; i++) {
-        const double number = 0.25 * (double)(rg_below(k, 17) - 8) + 0.125;
+        const double number = 0.25 * (double)(rg_below(k, 17) - 8);
         if (rg_chance(k, 60)) {
             y = rg_same(k, unary[rg_below(k, 16)], &y, 1, y, "%s", "");
         } else {
