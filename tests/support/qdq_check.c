@@ -44,32 +44,10 @@ static int64_t elements(const prony_value *value)
     return prony_shape_numel(&value->shape);
 }
 
-static double element(const prony_value *v, int64_t i)
-{
-    switch (v->dtype) {
-    case PRONY_FLOAT32:
-        return (double)((const float *)v->data)[i];
-    case PRONY_FLOAT64:
-        return ((const double *)v->data)[i];
-    case PRONY_INT8:
-        return ((const int8_t *)v->data)[i];
-    case PRONY_UINT8:
-        return ((const uint8_t *)v->data)[i];
-    case PRONY_INT16:
-        return ((const int16_t *)v->data)[i];
-    case PRONY_UINT16:
-        return ((const uint16_t *)v->data)[i];
-    case PRONY_INT32:
-        return ((const int32_t *)v->data)[i];
-    default:
-        return 0;
-    }
-}
-
 static double largest(const prony_value *v)
 {
     double most = 0;
-    for (int64_t i = 0; i < elements(v); i++) most = fmax(most, fabs(element(v, i)));
+    for (int64_t i = 0; i < elements(v); i++) most = fmax(most, fabs(graph_element(v, (size_t)i)));
     return most;
 }
 
@@ -264,8 +242,8 @@ static codes codes_at(const check *c, const prn_node_def *node, int64_t i)
         for (int d = (int)axis + 1; d < y->shape.rank; d++) inner *= y->shape.dim[d];
         at = i / inner % y->shape.dim[axis];
     }
-    q.scale = element(scale, at);
-    if (zero) q.zero = element(zero, at);
+    q.scale = graph_element(scale, (size_t)at);
+    if (zero) q.zero = graph_element(zero, (size_t)at);
     return q;
 }
 
@@ -288,18 +266,18 @@ static double slack(const check *c, const prn_node_def *node, const codes *q, do
 static bool code_agrees(const check *c, const prn_node_def *node, int64_t i, bool *tie)
 {
     const entry *e = &c->entries[node->outputs[0]];
-    const double is = element(&e->theirs, i), wanted = element(&e->mine, i);
+    const double is = graph_element(&e->theirs, (size_t)i), wanted = graph_element(&e->mine, (size_t)i);
     *tie = is != wanted;
     if (!*tie) return true;
     const codes q = codes_at(c, node, i);
-    const double steps = element(operand(c, node, 0), i) / q.scale, near = slack(c, node, &q, steps);
+    const double steps = graph_element(operand(c, node, 0), (size_t)i) / q.scale, near = slack(c, node, &q, steps);
     c->tally->vague += near > 0.5; /* terms that cancel, thousands of times as large as a code */
     return is >= code(&q, steps - near) && is <= code(&q, steps + near);
 }
 
 static bool number_agrees(const check *c, const prn_node_def *node, const entry *e, int64_t i)
 {
-    const double is = element(&e->theirs, i), wanted = element(&e->mine, i);
+    const double is = graph_element(&e->theirs, (size_t)i), wanted = graph_element(&e->mine, (size_t)i);
     if (is == wanted || (isnan(is) && isnan(wanted))) return true;
     if (e->mine.dtype != PRONY_FLOAT32 || is_exact(c, node)) return false;
     if (!isfinite(wanted)) return !isfinite(is); /* kernels meet infinities in other orders */
@@ -324,9 +302,9 @@ static void round_ties(const check *c, const prn_node_def *node, int round)
     const entry *e = &c->entries[node->outputs[0]];
     for (int64_t i = 0; i < elements(&e->mine); i++) {
         const codes q = codes_at(c, node, i);
-        const double steps = element(operand(c, node, 0), i) / q.scale;
+        const double steps = graph_element(operand(c, node, 0), (size_t)i) / q.scale;
         const double other = code(&q, steps + round * slack(c, node, &q, steps));
-        if (!isfinite(steps) || fabs(other - element(&e->mine, i)) > 1) continue;
+        if (!isfinite(steps) || fabs(other - graph_element(&e->mine, (size_t)i)) > 1) continue;
         if (e->mine.dtype == PRONY_INT8) ((int8_t *)e->mine.data)[i] = (int8_t)other;
         if (e->mine.dtype == PRONY_UINT8) ((uint8_t *)e->mine.data)[i] = (uint8_t)other;
     }
@@ -359,8 +337,8 @@ static bool find_wrong(const check *c)
             for (int64_t i = 0; e && e->kept && i < elements(&e->mine); i++) {
                 if (!e->wrong[i]) continue;
                 snprintf(c->text, c->size, "%s %s: element %lld is %.9g, wanted %.9g", node->info.op_type,
-                         c->before->values[node->outputs[k]]->name, (long long)i, element(&e->theirs, i),
-                         element(&e->mine, i));
+                         c->before->values[node->outputs[k]]->name, (long long)i, graph_element(&e->theirs, (size_t)i),
+                         graph_element(&e->mine, (size_t)i));
                 return true;
             }
         }

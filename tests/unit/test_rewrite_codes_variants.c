@@ -118,21 +118,6 @@ static void unknown_attributes(void **unused)
     }
 }
 
-/* `to` is `from` through com.microsoft's operators. */
-static void contrib_pair(model_builder *m, const char *from, const char *to, float step, int point)
-{
-    char names[3][32], inputs[128];
-    snprintf(names[0], sizeof names[0], "%s_step", to);
-    snprintf(names[1], sizeof names[1], "%s_point", to);
-    snprintf(names[2], sizeof names[2], "%s_codes", to);
-    rc_scalar(m, names[0], step);
-    cg_zero(m, names[1], PRONY_UINT8, point);
-    snprintf(inputs, sizeof inputs, "%s %s %s", from, names[0], names[1]);
-    mb_node(m, "com.microsoft::QuantizeLinear", inputs, names[2], "");
-    snprintf(inputs, sizeof inputs, "%s %s %s", names[2], names[0], names[1]);
-    mb_node(m, "com.microsoft::DequantizeLinear", inputs, to, "");
-}
-
 /* What a rewrite makes has the domain and opset of that operator, whatever those of the nodes that it saw. */
 static void operators_of_com_microsoft(void **unused)
 {
@@ -156,13 +141,13 @@ static void operators_of_com_microsoft(void **unused)
         model_builder *m = mb_begin(17);
         mb_opset(m, "com.microsoft", 1);
         mb_input(m, "x", PRONY_FLOAT32, "2,4,4,4");
-        contrib_pair(m, "x", "xd", X_STEP, 128);
+        cg_pair_of(m, "com.microsoft::", "x", "xd", PRONY_UINT8, X_STEP, 128);
         cg_codes(m, "w", PRONY_INT8, "4,4,3,3", 144, 4, W_STEP);
         cg_codes_along(m, "axis=1", "v", PRONY_INT8, "4,3,2,2", 48, 3, W_STEP);
         cg_codes(m, "u", PRONY_INT8, "4,5", 20, 1, W_STEP);
         mb_node(m, cases[k].op, cases[k].inputs, "c", cases[k].attributes);
         if (cases[k].clamp) mb_node(m, cases[k].clamp, "c", "r", "");
-        contrib_pair(m, cases[k].clamp ? "r" : "c", "y", 0.125f, 60);
+        cg_pair_of(m, "com.microsoft::", cases[k].clamp ? "r" : "c", "y", PRONY_UINT8, 0.125f, 60);
         expect(m, "y", cases[k].wanted);
     }
 }
