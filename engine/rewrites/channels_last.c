@@ -42,7 +42,7 @@ static prony_status become_transpose(prn_rewriter *r, prn_node_def *node, int ra
     perm[0] = 0;
     for (int i = 1; i < rank; i++) perm[i] = to_last ? i % (rank - 1) + 1 : i == 1 ? rank - 1 : i - 1;
     const prn_attr attribute = {.name = "perm", .type = PRN_ATTR_INTS, .ints = perm, .count = (size_t)rank};
-    return prn_rewrite_become(r, node, "Transpose", 13, &attribute, 1, &input, 1, NULL);
+    return prn_rewrite_become(r, node, "Transpose", &attribute, 1, &input, 1, NULL);
 }
 
 /* Tokens become an image: `node` is the Reshape. */
@@ -73,7 +73,7 @@ prony_status prn_rewrite_channels_last(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
     const bool is_reshape = prn_node_is(node, "Reshape");
-    if ((!is_reshape && !prn_node_is(node, "Transpose")) || !prn_rewrite_has("Reshape", 14)) return PRONY_OK;
+    if ((!is_reshape && !prn_node_is(node, "Transpose")) || !prn_rewrite_has("Reshape")) return PRONY_OK;
     /* Where extents change, values keep the axes that they were bound with. */
     if (prn_extents_reach(r->program->values[node->outputs[0]]->extents)) return PRONY_OK;
     return is_reshape ? unfold(r, node) : fold(r, node);

@@ -1,10 +1,11 @@
 /* Floats seen as the 8-bit codes that they are made from. Invariant: scales are finite and above 0, whatever the model
- * says, so that a larger value never has a smaller code. */
+ * says, and codes times scales are finite, so that a larger value never has a smaller code. */
 #include "engine/rewrites/codes.h"
 
 #include "base/shape.h"
 #include "ops/loops/quantized.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -21,14 +22,33 @@ static const prony_value *known(const prn_rewriter *r, uint32_t value)
     return usable ? &def->info : NULL;
 }
 
+/* A code times a larger one may be infinite. */
+static const float most_scale = 0x1p119f;
+
 static bool scales_are_sound(const prony_value *scale)
 {
     if (!scale || scale->dtype != PRONY_FLOAT32) return false;
     for (int64_t i = 0; i < prony_shape_numel(&scale->shape); i++) {
         const float s = ((const float *)scale->data)[i];
-        if (!(s > 0.0f) || !isfinite(s)) return false;
+        if (!(s > 0.0f) || !(s <= most_scale)) return false;
     }
     return prony_shape_numel(&scale->shape) > 0;
+}
+
+/* Sums of products of codes, and of a bias, are below it. */
+static const double most_sum = 0x1p32;
+
+bool prn_rewrite_scales_fit(const prn_rewriter *r, uint32_t a, uint32_t b, uint32_t y)
+{
+    const prony_value *others = b == PRN_NO_VALUE ? NULL : known(r, b);
+    const double stored = (double)*(const float *)known(r, y)->data, scale = (double)*(const float *)known(r, a)->data;
+    for (int64_t i = 0; i < (others ? prony_shape_numel(&others->shape) : 1); i++) {
+        const double step = others ? scale * (double)((const float *)others->data)[i] : scale;
+        if (step * most_sum > (double)FLT_MAX || step / stored * most_sum > (double)FLT_MAX) return false;
+        const bool counts = step / stored * most_sum > 0x1p-10; /* a thousandth of a code */
+        if (others && step < (double)FLT_MIN && counts) return false;
+    }
+    return true;
 }
 
 static int32_t zero_of(const prn_rewriter *r, uint32_t zero)
@@ -50,6 +70,12 @@ static prony_dtype type_of(const prn_rewriter *r, uint32_t value)
 
 bool prn_rewrite_same_codes(const prn_rewriter *r, uint32_t scale_a, uint32_t zero_a, uint32_t scale_b, uint32_t zero_b)
 {
+    const uint32_t parameters[] = {scale_a, scale_b, zero_a, zero_b};
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+        const prony_value *value = known(r, parameters[i]);
+        if (parameters[i] == PRN_NO_VALUE && i >= 2) continue;
+        if (!value || prony_shape_numel(&value->shape) != 1 || (i < 2 && !scales_are_sound(value))) return false;
+    }
     return scale_of(r, scale_a) == scale_of(r, scale_b) && zero_of(r, zero_a) == zero_of(r, zero_b);
 }
 
@@ -180,6 +206,16 @@ void prn_rewrite_encode_all(const prn_rewriter *r, const prn_stored *stored, con
 
 /* ---- editing ---- */
 
+size_t prn_node_pick_attributes(const prn_node_def *node, const char *const *names, prn_attr *to)
+{
+    size_t count = 0;
+    for (; *names; names++) {
+        const prn_attr *attr = prn_attr_find(node->info.attributes, *names);
+        if (attr) to[count++] = *attr;
+    }
+    return count;
+}
+
 prony_status prn_rewrite_absorb_unread(prn_rewriter *r, prn_node_def *keep, const prn_coded *coded)
 {
     if (coded->node->dead || r->uses[coded->node->outputs[0]] > 0) return PRONY_OK;
@@ -187,15 +223,13 @@ prony_status prn_rewrite_absorb_unread(prn_rewriter *r, prn_node_def *keep, cons
     return prn_rewrite_absorb(r, keep, coded->node);
 }
 
-prony_status prn_rewrite_on_codes(prn_rewriter *r, prn_node_def *keep, const char *op, int64_t opset,
-                                  const prn_attr *attributes, size_t attribute_count, const uint32_t *inputs,
-                                  uint32_t input_count, const prn_stored *stored, const prn_coded *coded,
-                                  size_t coded_count)
+prony_status prn_rewrite_on_codes(prn_rewriter *r, prn_node_def *keep, const char *op, const prn_attr *attributes,
+                                  size_t attribute_count, const uint32_t *inputs, uint32_t input_count,
+                                  const prn_stored *stored, const prn_coded *coded, size_t coded_count)
 {
     const uint32_t last = r->program->values[stored->node->outputs[0]]->producer;
     if (op) {
-        PRN_TRY(
-            prn_rewrite_become(r, keep, op, opset, attributes, attribute_count, inputs, input_count, &stored->pattern));
+        PRN_TRY(prn_rewrite_become(r, keep, op, attributes, attribute_count, inputs, input_count, &stored->pattern));
     } else {
         PRN_TRY(prn_rewrite_set_inputs(r, keep, inputs, input_count));
         for (size_t k = 0; k < stored->pattern.node_count; k++)

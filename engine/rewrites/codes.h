@@ -41,16 +41,25 @@ void prn_rewrite_decode_all(const prn_rewriter *r, const prn_coded *coded, float
 void prn_rewrite_encode_all(const prn_rewriter *r, const prn_stored *stored, const float values[256],
                             uint8_t codes[256]);
 
-/* Both are one scale and zero point of one type. */
+/* Whether both pairs are constants of one element that mean the same number by each code. An absent zero point is 0. */
 bool prn_rewrite_same_codes(const prn_rewriter *r, uint32_t scale_a, uint32_t zero_a, uint32_t scale_b,
                             uint32_t zero_b);
+
+/* Whether what the codes with scale `a`, times those with the scales `b` (PRN_NO_VALUE: alone), sum to stays within the
+ * normal numbers of float32, and does in steps of `y` too. Else floats are infinite or NaN where codes are neither. All are
+ * constants, of one element but for `b`. */
+bool prn_rewrite_scales_fit(const prn_rewriter *r, uint32_t a, uint32_t b, uint32_t y);
 
 /* The zero point, or a new constant 0 of the type where there is none. */
 PRN_MUST_USE prony_status prn_coded_zero(prn_rewriter *r, uint32_t zero, prony_dtype type, uint32_t *out);
 
+/* Copies those of the node's attributes that have one of the names, of which NULL is the last, and returns how many. `to`
+ * has room for each name. Attributes that the node's operator does not know may mean something to the one it becomes. */
+size_t prn_node_pick_attributes(const prn_node_def *node, const char *const *names, prn_attr *to);
+
 /* `keep` becomes `op` with these inputs and attributes, makes what `stored` made, and absorbs it, its pattern, and what
  * dequantized `coded` for nobody else. NULL op: keep stays what it is, with these inputs. */
-PRN_MUST_USE prony_status prn_rewrite_on_codes(prn_rewriter *r, prn_node_def *keep, const char *op, int64_t opset,
+PRN_MUST_USE prony_status prn_rewrite_on_codes(prn_rewriter *r, prn_node_def *keep, const char *op,
                                                const prn_attr *attributes, size_t attribute_count,
                                                const uint32_t *inputs, uint32_t input_count, const prn_stored *stored,
                                                const prn_coded *coded, size_t coded_count);

@@ -20,7 +20,7 @@
 
 #define TYPES_8_BIT (PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
 
-enum { CONV_INPUTS = 14, GEMM_INPUTS = 9, MATMUL_INPUTS = 8, MOST_ATTRIBUTES = 12, LEAST_GROUP = 8, MOST_PHASES = 64 };
+enum { CONV_INPUTS = 14, GEMM_INPUTS = 9, MATMUL_INPUTS = 8, LEAST_GROUP = 8, MOST_PHASES = 64 };
 
 /* A step of the bias may be at most this part of a step of the output, unless the bias is stored in such steps. */
 static const double most_of_a_step = 0.125;
@@ -216,13 +216,10 @@ static bool find_contraction(prn_rewriter *r, prn_stored *stored, contraction *c
 
 /* ---- editing ---- */
 
-static size_t copy_attributes(const prn_node_def *node, prn_attr *to)
-{
-    const prn_attr_list *list = node->info.attributes;
-    size_t count = 0;
-    for (size_t i = 0; list && i < list->count && count < MOST_ATTRIBUTES - 2; i++) to[count++] = list->items[i];
-    return count;
-}
+/* Those of Conv and ConvTranspose. */
+static const char *const conv_attributes[] = {"auto_pad", "dilations",      "group",        "kernel_shape",
+                                              "pads",     "output_padding", "output_shape", "strides", NULL};
+enum { CONV_ATTRIBUTES = sizeof conv_attributes / sizeof *conv_attributes, BOUNDS = 2 };
 
 static size_t add_bounds(const prn_stored *stored, prn_attr *to, size_t count)
 {
@@ -233,10 +230,10 @@ static size_t add_bounds(const prn_stored *stored, prn_attr *to, size_t count)
 
 static prony_status become_conv(prn_rewriter *r, const contraction *c, const prn_stored *stored, uint32_t bias)
 {
-    prn_attr attributes[MOST_ATTRIBUTES];
+    prn_attr attributes[CONV_ATTRIBUTES + BOUNDS];
     const bool transposed = prn_node_is(c->node, "ConvTranspose"), own = stored->bounded || c->has_residual;
     const char *op = transposed ? "QConvTranspose" : own ? "QConv" : "QLinearConv";
-    size_t count = copy_attributes(c->node, attributes);
+    size_t count = prn_node_pick_attributes(c->node, conv_attributes, attributes);
     if (own) count = add_bounds(stored, attributes, count);
     uint32_t inputs[CONV_INPUTS] = {c->x.codes, c->x.scale, 0, c->w.codes, c->w.scale, 0, stored->scale, 0, bias};
     PRN_TRY(prn_coded_zero(r, c->x.zero, c->x.type, &inputs[2]));
@@ -249,10 +246,11 @@ static prony_status become_conv(prn_rewriter *r, const contraction *c, const prn
         PRN_TRY(prn_coded_zero(r, c->residual.zero, c->residual.type, &inputs[11]));
         input_count = 12;
     }
-    const prn_coded coded[] = {c->x, c->w, c->bias, c->residual};
-    const size_t coded_count = c->has_residual ? 4 : c->bias_coded ? 3 : 2;
-    return prn_rewrite_on_codes(r, c->node, op, stored->node->info.opset, attributes, count, inputs, input_count,
-                                stored, coded, coded_count);
+    prn_coded coded[4] = {c->x, c->w};
+    size_t coded_count = 2;
+    if (c->bias_coded) coded[coded_count++] = c->bias;
+    if (c->has_residual) coded[coded_count++] = c->residual;
+    return prn_rewrite_on_codes(r, c->node, op, attributes, count, inputs, input_count, stored, coded, coded_count);
 }
 
 static prony_status become_gemm(prn_rewriter *r, const contraction *c, const prn_stored *stored, uint32_t bias)
@@ -267,7 +265,7 @@ static prony_status become_gemm(prn_rewriter *r, const contraction *c, const prn
     PRN_TRY(prn_coded_zero(r, c->w.zero, c->w.type, &inputs[5]));
     PRN_TRY(prn_coded_zero(r, stored->zero, stored->type, &inputs[8]));
     const prn_coded coded[] = {c->x, c->w, c->bias};
-    return prn_rewrite_on_codes(r, c->node, "QGemm", 1, attributes, count, inputs, GEMM_INPUTS, stored, coded,
+    return prn_rewrite_on_codes(r, c->node, "QGemm", attributes, count, inputs, GEMM_INPUTS, stored, coded,
                                 c->bias_coded ? 3 : 2);
 }
 
@@ -279,8 +277,7 @@ static prony_status become_matmul(prn_rewriter *r, const contraction *c, const p
     PRN_TRY(prn_coded_zero(r, c->w.zero, c->w.type, &inputs[5]));
     PRN_TRY(prn_coded_zero(r, stored->zero, stored->type, &inputs[7]));
     const prn_coded coded[] = {c->x, c->w};
-    return prn_rewrite_on_codes(r, c->node, "QLinearMatMul", stored->node->info.opset, NULL, 0, inputs, MATMUL_INPUTS,
-                                stored, coded, 2);
+    return prn_rewrite_on_codes(r, c->node, "QLinearMatMul", NULL, 0, inputs, MATMUL_INPUTS, stored, coded, 2);
 }
 
 prony_status prn_rewrite_contract_codes(prn_rewriter *r, uint32_t n)
@@ -290,6 +287,8 @@ prony_status prn_rewrite_contract_codes(prn_rewriter *r, uint32_t n)
     uint32_t bias;
     bool done;
     if (!prn_rewrite_stored(r, r->program->nodes[n], &stored) || !find_contraction(r, &stored, &c)) return PRONY_OK;
+    if (!prn_rewrite_scales_fit(r, c.x.scale, c.w.scale, stored.scale)) return PRONY_OK;
+    if (c.has_residual && !prn_rewrite_scales_fit(r, c.residual.scale, PRN_NO_VALUE, stored.scale)) return PRONY_OK;
     PRN_TRY(bias_of(r, &c, stored.scale, &bias, &done));
     if (!done) return PRONY_OK;
     if (prn_node_is(c.node, "Conv") || prn_node_is(c.node, "ConvTranspose")) return become_conv(r, &c, &stored, bias);

@@ -106,5 +106,5 @@ prony_status prn_rewrite_map_codes(prn_rewriter *r, uint32_t n)
     stored.pattern.node_count = 0;
     for (size_t i = 1; i < chain.node_count; i++)
         if (!prn_pattern_add(&stored.pattern, chain.nodes[i])) return PRONY_OK;
-    return prn_rewrite_on_codes(r, keep, "QMap", 1, NULL, 0, inputs, 2, &stored, &coded, 1);
+    return prn_rewrite_on_codes(r, keep, "QMap", NULL, 0, inputs, 2, &stored, &coded, 1);
 }

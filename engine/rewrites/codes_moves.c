@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_OPERANDS = 32, MOST_ATTRIBUTES = 12 };
+enum { MOST_OPERANDS = 32 };
 
 /* MaxPool's codes take its order from opset 12 on. */
 static bool moves(const prn_node_def *node)
@@ -35,6 +35,10 @@ static prony_status move_view(prn_rewriter *r, prn_node_def *node, const uint32_
     PRN_TRY(prn_rewrite_set_inputs(r, node, inputs, node->input_count));
     prn_rewrite_mark_removed(r, stored->node);
     PRN_TRY(prn_rewrite_absorb(r, heir, stored->node));
+    for (size_t k = 0; k < stored->pattern.node_count; k++) { /* a bound that bounds nothing */
+        prn_rewrite_mark_removed(r, stored->pattern.nodes[k]);
+        PRN_TRY(prn_rewrite_absorb(r, heir, stored->pattern.nodes[k]));
+    }
     PRN_TRY(prn_rewrite_take_place(r, node, last));
     return prn_rewrite_absorb_unread(r, heir, coded);
 }
@@ -53,26 +57,29 @@ static prony_status move_codes(prn_rewriter *r, prn_node_def *node, const prn_st
         inputs[i] = coded[i].codes;
     }
     if (node->binding.op->flags & PRN_OP_VIEW) return move_view(r, node, inputs, stored, coded);
-    return prn_rewrite_on_codes(r, node, NULL, 0, NULL, 0, inputs, node->input_count, stored, coded, parts);
+    return prn_rewrite_on_codes(r, node, NULL, NULL, 0, inputs, node->input_count, stored, coded, parts);
 }
+
+/* QLinearAveragePool has those of AveragePool up to opset 11; dilations came later. */
+static const char *const pool_attributes[] = {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides", NULL};
 
 static prony_status average_codes(prn_rewriter *r, prn_node_def *node, const prn_stored *stored)
 {
     const bool global = prn_node_is(node, "GlobalAveragePool");
     const int rank = r->program->values[node->inputs[0]]->info.shape.rank;
     prn_coded coded;
-    prn_attr attributes[MOST_ATTRIBUTES];
-    const prn_attr_list *list = node->info.attributes;
+    prn_attr attributes[sizeof pool_attributes / sizeof *pool_attributes];
     if (!global && !prn_node_is(node, "AveragePool")) return PRONY_OK;
-    if (stored->bounded || rank < 3 || rank > 5 || list->count > MOST_ATTRIBUTES) return PRONY_OK;
+    if (stored->bounded || rank < 3 || rank > 5) return PRONY_OK;
     if (!prn_rewrite_coded_evenly(r, node->inputs[0], &coded) || coded.type != stored->type) return PRONY_OK;
-    if (!global && prn_attr_find(list, "dilations")) return PRONY_OK; /* QLinearAveragePool knows none */
-    for (size_t i = 0; i < list->count; i++) attributes[i] = list->items[i];
+    if (!prn_rewrite_scales_fit(r, coded.scale, PRN_NO_VALUE, stored->scale)) return PRONY_OK;
+    if (!global && prn_attr_find(node->info.attributes, "dilations")) return PRONY_OK;
+    const size_t count = global ? 0 : prn_node_pick_attributes(node, pool_attributes, attributes);
     uint32_t inputs[5] = {coded.codes, coded.scale, 0, stored->scale, 0};
     PRN_TRY(prn_coded_zero(r, coded.zero, coded.type, &inputs[2]));
     PRN_TRY(prn_coded_zero(r, stored->zero, stored->type, &inputs[4]));
-    return prn_rewrite_on_codes(r, node, global ? "QLinearGlobalAveragePool" : "QLinearAveragePool", 1, attributes,
-                                list->count, inputs, 5, stored, &coded, 1);
+    return prn_rewrite_on_codes(r, node, global ? "QLinearGlobalAveragePool" : "QLinearAveragePool", attributes,
+                                count, inputs, 5, stored, &coded, 1);
 }
 
 prony_status prn_rewrite_move_codes(prn_rewriter *r, uint32_t n)

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { A = 0, B = 3, Y_SCALE = 6, Y_ZERO = 7, ADD_INPUTS = 8, RESIDUAL = 9, CONV_INPUTS = 14, MOST_ATTRIBUTES = 16 };
+enum { A = 0, B = 3, Y_SCALE = 6, Y_ZERO = 7, ADD_INPUTS = 8, RESIDUAL = 9, CONV_INPUTS = 14 };
 
 /* The sum or product that is stored, of two operands that nobody else shares it with; NULL: something else. */
 static prn_node_def *binary_of(const prn_rewriter *r, uint32_t value)
@@ -32,6 +32,9 @@ prony_status prn_rewrite_add_codes(prn_rewriter *r, uint32_t n)
     uint32_t inputs[ADD_INPUTS];
     for (uint32_t k = 0; k < 2; k++)
         if (!prn_rewrite_coded_evenly(r, node->inputs[k], &coded[k])) return PRONY_OK;
+    const bool adds = prn_node_is(node, "Add");
+    if (!prn_rewrite_scales_fit(r, coded[0].scale, adds ? PRN_NO_VALUE : coded[1].scale, stored.scale)) return PRONY_OK;
+    if (adds && !prn_rewrite_scales_fit(r, coded[1].scale, PRN_NO_VALUE, stored.scale)) return PRONY_OK;
     for (uint32_t k = 0; k < 2; k++) {
         inputs[k * B] = coded[k].codes;
         inputs[k * B + 1] = coded[k].scale;
@@ -41,7 +44,7 @@ prony_status prn_rewrite_add_codes(prn_rewriter *r, uint32_t n)
     PRN_TRY(prn_coded_zero(r, stored.zero, stored.type, &inputs[Y_ZERO]));
     const prn_attr bounds[] = {{.name = "low", .type = PRN_ATTR_INT, .i = stored.low},
                                {.name = "high", .type = PRN_ATTR_INT, .i = stored.high}};
-    return prn_rewrite_on_codes(r, node, prn_node_is(node, "Add") ? "QAdd" : "QMul", 1, bounds, 2, inputs, ADD_INPUTS,
+    return prn_rewrite_on_codes(r, node, adds ? "QAdd" : "QMul", bounds, 2, inputs, ADD_INPUTS,
                                 &stored, coded, 2);
 }
 
@@ -52,35 +55,43 @@ static bool is_conv(const prn_node_def *node)
     return (prn_node_is(node, "QLinearConv") || prn_node_is(node, "QConv")) && node->input_count <= RESIDUAL;
 }
 
-/* A convolution without a residual, that nobody but this operand reads. */
+/* A convolution without a residual, that only this operand reads, and whose codes mean the same to both. */
 static prn_node_def *conv_of(const prn_rewriter *r, const prn_node_def *add, uint32_t operand)
 {
     const uint32_t value = add->inputs[operand];
     prn_node_def *node = prn_rewrite_producer(r, value);
-    return node && prn_rewrite_used_once(r, value) && is_conv(node) ? node : NULL;
+    if (!node || !prn_rewrite_used_once(r, value) || !is_conv(node)) return NULL;
+    return prn_rewrite_same_codes(r, prn_node_input(node, Y_SCALE), prn_node_input(node, Y_ZERO),
+                                  add->inputs[operand + 1], add->inputs[operand + 2])
+               ? node
+               : NULL;
 }
+
+/* QConv's bounds first, which are bounds of the middle now; QLinearConv has none. */
+static const char *const conv_attributes[] = {"low",          "high", "auto_pad", "dilations", "group",
+                                              "kernel_shape", "pads", "strides",  NULL};
+enum { CONV_ATTRIBUTES = sizeof conv_attributes / sizeof *conv_attributes, BOUNDS = 2 };
 
 static prony_status join(prn_rewriter *r, prn_node_def *conv, const prn_node_def *add, uint32_t taken, uint32_t n)
 {
     const uint32_t other = taken == A ? B : A;
     uint32_t inputs[CONV_INPUTS];
-    prn_attr attributes[MOST_ATTRIBUTES];
-    size_t count = 0;
-    const prn_attr_list *list = conv->info.attributes, *bounds = add->info.attributes;
-    for (size_t i = 0; i < list->count && count + 4 < MOST_ATTRIBUTES; i++) {
-        attributes[count] = list->items[i];
-        if (strcmp(list->items[i].name, "low") == 0) attributes[count].name = "middle_low";
-        if (strcmp(list->items[i].name, "high") == 0) attributes[count].name = "middle_high";
-        count++;
+    static const char *const bounds[] = {"low", "high", NULL};
+    prn_attr attributes[CONV_ATTRIBUTES + BOUNDS];
+    const bool bounded = prn_node_is(conv, "QConv");
+    size_t count = prn_node_pick_attributes(conv, conv_attributes + (bounded ? 0 : BOUNDS), attributes);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(attributes[i].name, "low") == 0) attributes[i].name = "middle_low";
+        if (strcmp(attributes[i].name, "high") == 0) attributes[i].name = "middle_high";
     }
-    for (size_t i = 0; i < bounds->count; i++) attributes[count++] = bounds->items[i];
+    count += prn_node_pick_attributes(add, bounds, attributes + count);
     for (uint32_t i = 0; i < RESIDUAL; i++) inputs[i] = prn_node_input(conv, i);
     for (uint32_t i = 0; i < 3; i++) inputs[RESIDUAL + i] = add->inputs[other + i];
     inputs[12] = inputs[6]; /* what it made before is the middle now */
     inputs[13] = inputs[7];
     inputs[6] = add->inputs[Y_SCALE];
     inputs[7] = add->inputs[Y_ZERO];
-    PRN_TRY(prn_rewrite_become(r, conv, "QConv", 1, attributes, count, inputs, CONV_INPUTS, NULL));
+    PRN_TRY(prn_rewrite_become(r, conv, "QConv", attributes, count, inputs, CONV_INPUTS, NULL));
     return prn_rewrite_take_over(r, conv, n);
 }
 

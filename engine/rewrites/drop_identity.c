@@ -12,8 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { IDENTITY_OPSET = 1 };
-
 static bool all_are(const prn_rewriter *r, const prn_node_def *node, const char *name, uint32_t input, int64_t wanted)
 {
     int64_t list[2 * PRONY_MAX_RANK];
@@ -121,7 +119,7 @@ static prony_status become_identity(prn_rewriter *r, prn_node_def *node, uint32_
     prn_rewrite_mark_removed(r, node);
     if (prn_node_is(node, "Identity")) return PRONY_OK;
     if (!prn_node_set_outputs(r->program, node, node->outputs, 1)) return prn_no_memory(r->error); /* no mask */
-    return prn_rewrite_become(r, node, "Identity", IDENTITY_OPSET, NULL, 0, &from, 1, &nothing);
+    return prn_rewrite_become(r, node, "Identity", NULL, 0, &from, 1, &nothing);
 }
 
 /* A graph output keeps its value: the producer makes it directly. */

@@ -49,21 +49,53 @@ prony_status prn_rewrite_take_place(prn_rewriter *r, prn_node_def *keep, uint32_
     return PRONY_OK;
 }
 
-/* com.microsoft has the quantized operators that ai.onnx has none of. */
-static const char *domain_of(const char *op, int64_t opset)
+/* The operators that rewrites make. `opset`: the version of the domain whose definition the rewrites' attributes and
+ * inputs follow, whatever versions the model imports. */
+static const struct made {
+    const char *op, *domain;
+    int64_t opset;
+} made[] = {
+    {"Attention", "prony", 1},
+    {"QAdd", "prony", 1},
+    {"QConv", "prony", 1},
+    {"QConvTranspose", "prony", 1},
+    {"QGemm", "prony", 1},
+    {"QMap", "prony", 1},
+    {"QMul", "prony", 1},
+    {"SiLU", "prony", 1},
+    {"QLinearAveragePool", "com.microsoft", 1},
+    {"QLinearGlobalAveragePool", "com.microsoft", 1},
+    {"Conv", "", 11},
+    {"Gelu", "", 20},
+    {"GroupNormalization", "", 21},
+    {"HardSigmoid", "", 6},
+    {"HardSwish", "", 14},
+    {"Identity", "", 1},
+    {"LayerNormalization", "", 17},
+    {"QLinearConv", "", 10},
+    {"QLinearMatMul", "", 10},
+    {"Reshape", "", 14},
+    {"Transpose", "", 13},
+};
+
+static const struct made *find_made(const char *op)
 {
-    if (prn_op_find("prony", op, opset)) return "prony";
-    return prn_op_find("", op, opset) ? "" : "com.microsoft";
+    static const struct made none = {.domain = "prony", .opset = 1};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        if (strcmp(made[i].op, op) == 0) return &made[i];
+    return &none;
 }
 
-bool prn_rewrite_has(const char *op, int64_t opset)
+bool prn_rewrite_has(const char *op)
 {
-    return prn_op_find(domain_of(op, opset), op, opset) != NULL;
+    const struct made *m = find_made(op);
+    return prn_op_find(m->domain, op, m->opset) != NULL;
 }
 
-prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char *op, int64_t opset,
-                                const prn_attr *attributes, size_t attribute_count, const uint32_t *inputs,
-                                uint32_t input_count, const prn_pattern *pattern)
+/* `last` becomes the operator of that domain, name and opset, with copies of the attributes. */
+static prony_status become(prn_rewriter *r, prn_node_def *last, const struct made *m, const prn_attr *attributes,
+                           size_t attribute_count, const uint32_t *inputs, uint32_t input_count,
+                           const prn_pattern *pattern)
 {
     prn_program *p = r->program;
     prn_attr_list *list = prn_pool_alloc(&p->pool, 1, sizeof *list);
@@ -71,10 +103,26 @@ prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char 
     if (!list || !items) return prn_no_memory(r->error);
     if (attribute_count) memcpy(items, attributes, attribute_count * sizeof *items);
     *list = (prn_attr_list){items, attribute_count};
-    PRN_TRY(prn_node_become(p, last, domain_of(op, opset), op, opset, list, r->error));
+    PRN_TRY(prn_node_become(p, last, m->domain, m->op, m->opset, list, r->error));
     PRN_TRY(prn_rewrite_set_inputs(r, last, inputs, input_count));
     for (size_t k = 0; pattern && k < pattern->node_count; k++) PRN_TRY(prn_rewrite_absorb(r, last, pattern->nodes[k]));
     return PRONY_OK;
+}
+
+prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char *op, const prn_attr *attributes,
+                                size_t attribute_count, const uint32_t *inputs, uint32_t input_count,
+                                const prn_pattern *pattern)
+{
+    const struct made m = {op, find_made(op)->domain, find_made(op)->opset};
+    return become(r, last, &m, attributes, attribute_count, inputs, input_count, pattern);
+}
+
+prony_status prn_rewrite_restate(prn_rewriter *r, prn_node_def *node, const prn_attr *attributes,
+                                 size_t attribute_count, const uint32_t *inputs, uint32_t input_count,
+                                 const prn_pattern *pattern)
+{
+    const struct made same = {node->info.op_type, node->info.domain, node->info.opset};
+    return become(r, node, &same, attributes, attribute_count, inputs, input_count, pattern);
 }
 
 void prn_rewrite_replace_uses(prn_rewriter *r, uint32_t from, uint32_t to)
@@ -135,5 +183,5 @@ prony_status prn_rewrite_become_reshape(prn_rewriter *r, prn_node_def *node, uin
     const prn_value_def *output = r->program->values[node->outputs[0]];
     uint32_t inputs[] = {input, PRN_NO_VALUE};
     PRN_TRY(prn_rewrite_add_shape(r, output->name, &output->info.shape, &inputs[1]));
-    return prn_rewrite_become(r, node, "Reshape", 14, attributes, 1, inputs, 2, pattern);
+    return prn_rewrite_become(r, node, "Reshape", attributes, 1, inputs, 2, pattern);
 }

@@ -68,7 +68,7 @@ static prony_status become(prn_rewriter *r, prn_node_def *node, prn_node_def *pa
     if (pool) attributes[kept++] = (prn_attr){.name = "count_include_pad", .type = PRN_ATTR_INT, .i = 1};
     prn_rewrite_mark_removed(r, pad);
     const prn_pattern pattern = {{pad}, 1};
-    return prn_rewrite_become(r, node, pool ? "AveragePool" : "Conv", node->info.opset, attributes, kept, inputs, node->input_count, &pattern);
+    return prn_rewrite_restate(r, node, attributes, kept, inputs, node->input_count, &pattern);
 }
 
 prony_status prn_rewrite_fold_pad(prn_rewriter *r, uint32_t n)

@@ -106,7 +106,7 @@ static bool shapes_fit(const prn_rewriter *r, uint32_t q, uint32_t k, uint32_t v
 prony_status prn_rewrite_match_attention(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
-    if (!plain_matmul(node) || !prn_rewrite_has("Attention", 1)) return PRONY_OK;
+    if (!plain_matmul(node) || !prn_rewrite_has("Attention")) return PRONY_OK;
     prn_node_def *softmax = prn_rewrite_inner(r, node->inputs[0], "Softmax");
     prn_pattern pattern = {{softmax}, 1};
     written_attention found;

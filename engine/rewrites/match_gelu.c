@@ -77,7 +77,7 @@ static bool is_gate(const prn_rewriter *r, uint32_t value, uint32_t x, bool *tan
 prony_status prn_rewrite_match_gelu(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
-    if ((!prn_node_is(node, "Mul") && !prn_node_is(node, "Div")) || !prn_rewrite_has("Gelu", 20)) return PRONY_OK;
+    if ((!prn_node_is(node, "Mul") && !prn_node_is(node, "Div")) || !prn_rewrite_has("Gelu")) return PRONY_OK;
     for (uint32_t i = 0; i < 2; i++) {
         prn_product product = {.constant = 1.0};
         prn_pattern pattern = {.node_count = 0};
@@ -90,7 +90,7 @@ prony_status prn_rewrite_match_gelu(prn_rewriter *r, uint32_t n)
             !is_gate(r, product.factors[1 - i], x, &tanh_form, &pattern))
             continue;
         const prn_attr approximate = {.name = "approximate", .type = PRN_ATTR_STRING, .s = {"tanh", 4}};
-        return prn_rewrite_become(r, node, "Gelu", 20, &approximate, tanh_form ? 1 : 0, &x, 1, &pattern);
+        return prn_rewrite_become(r, node, "Gelu", &approximate, tanh_form ? 1 : 0, &x, 1, &pattern);
     }
     return PRONY_OK;
 }

@@ -23,7 +23,7 @@ static bool are_groups(const prony_shape *x, const prony_shape *grouped)
 prony_status prn_rewrite_match_group_norm(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
-    if (!prn_node_is(node, "Reshape") || !prn_rewrite_is_f32(r, node->inputs[0]) || !prn_rewrite_has("GroupNormalization", 21)) return PRONY_OK;
+    if (!prn_node_is(node, "Reshape") || !prn_rewrite_is_f32(r, node->inputs[0]) || !prn_rewrite_has("GroupNormalization")) return PRONY_OK;
     prn_pattern pattern = {.node_count = 0};
     prn_node_def *norm = prn_rewrite_inner(r, node->inputs[0], "InstanceNormalization");
     prn_node_def *grouping = norm && !norm->post_ops ? prn_rewrite_inner(r, norm->inputs[0], "Reshape") : NULL;
@@ -39,5 +39,5 @@ prony_status prn_rewrite_match_group_norm(prn_rewriter *r, uint32_t n)
     uint32_t inputs[] = {grouping->inputs[0], PRN_NO_VALUE, PRN_NO_VALUE};
     PRN_TRY(prn_rewrite_add_vector(r, node->info.name, x->dim[1], 1.0f, &inputs[1]));
     PRN_TRY(prn_rewrite_add_vector(r, node->info.name, x->dim[1], 0.0f, &inputs[2]));
-    return prn_rewrite_become(r, node, "GroupNormalization", 21, attributes, 2, inputs, 3, &pattern);
+    return prn_rewrite_become(r, node, "GroupNormalization", attributes, 2, inputs, 3, &pattern);
 }

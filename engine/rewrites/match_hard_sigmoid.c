@@ -26,7 +26,7 @@ prony_status prn_rewrite_match_hard_sigmoid(prn_rewriter *r, uint32_t n)
     prn_node_def *node = r->program->nodes[n];
     bool is_div = prn_node_is(node, "Div");
     double factor;
-    if ((!is_div && !prn_node_is(node, "Mul")) || !prn_rewrite_has("HardSigmoid", 6)) return PRONY_OK;
+    if ((!is_div && !prn_node_is(node, "Mul")) || !prn_rewrite_has("HardSigmoid")) return PRONY_OK;
     int constant = prn_rewrite_scalar_operand(r, node, &factor);
     if (constant < 0 || (is_div && constant != 1)) return PRONY_OK;
     prn_shifted_clip clip;
@@ -38,5 +38,5 @@ prony_status prn_rewrite_match_hard_sigmoid(prn_rewriter *r, uint32_t n)
     const prn_attr attributes[] = {
         {.name = "alpha", .type = PRN_ATTR_FLOAT, .f = (float)(1.0 / (double)clip.top)},
         {.name = "beta", .type = PRN_ATTR_FLOAT, .f = (float)(clip.shift / (double)clip.top)}};
-    return prn_rewrite_become(r, node, "HardSigmoid", 6, attributes, 2, &clip.x, 1, &pattern);
+    return prn_rewrite_become(r, node, "HardSigmoid", attributes, 2, &clip.x, 1, &pattern);
 }

@@ -26,7 +26,7 @@ static bool is_gate(const prn_rewriter *r, uint32_t factor, uint32_t x, double c
 prony_status prn_rewrite_match_hard_swish(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
-    if ((!prn_node_is(node, "Mul") && !prn_node_is(node, "Div")) || !prn_rewrite_has("HardSwish", 14)) return PRONY_OK;
+    if ((!prn_node_is(node, "Mul") && !prn_node_is(node, "Div")) || !prn_rewrite_has("HardSwish")) return PRONY_OK;
     for (uint32_t i = 0; i < 2; i++) {
         prn_product product = {.constant = 1.0};
         prn_pattern pattern = {.node_count = 0};
@@ -34,7 +34,7 @@ prony_status prn_rewrite_match_hard_swish(prn_rewriter *r, uint32_t n)
         uint32_t x = product.factors[i];
         if (prn_rewrite_is_f32(r, x) && prn_rewrite_same_shape(r, x, node->outputs[0]) &&
             is_gate(r, product.factors[1 - i], x, product.constant, &pattern))
-            return prn_rewrite_become(r, node, "HardSwish", 14, NULL, 0, &x, 1, &pattern);
+            return prn_rewrite_become(r, node, "HardSwish", NULL, 0, &x, 1, &pattern);
     }
     return PRONY_OK;
 }

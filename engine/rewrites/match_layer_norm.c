@@ -52,7 +52,7 @@ prony_status prn_rewrite_match_layer_norm(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
     if (!prn_node_is(node, "Div") || node->input_count != 2 || !prn_rewrite_is_f32(r, node->inputs[0]) ||
-        !prn_rewrite_has("LayerNormalization", 17))
+        !prn_rewrite_has("LayerNormalization"))
         return PRONY_OK;
     prn_pattern pattern = {.node_count = 0};
     double epsilon = 0;
@@ -68,5 +68,5 @@ prony_status prn_rewrite_match_layer_norm(prn_rewriter *r, uint32_t n)
     PRN_TRY(prn_rewrite_add_vector(r, node->info.name, shape->dim[shape->rank - 1], 1.0f, &inputs[1]));
     const prn_attr attributes[] = {{.name = "axis", .type = PRN_ATTR_INT, .i = -1},
                                    {.name = "epsilon", .type = PRN_ATTR_FLOAT, .f = (float)epsilon}};
-    return prn_rewrite_become(r, node, "LayerNormalization", 17, attributes, 2, inputs, 2, &pattern);
+    return prn_rewrite_become(r, node, "LayerNormalization", attributes, 2, inputs, 2, &pattern);
 }

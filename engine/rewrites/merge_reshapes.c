@@ -12,7 +12,7 @@ static bool is_reshape(const prn_node_def *node)
 prony_status prn_rewrite_merge_reshapes(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
-    if (!is_reshape(node) || !prn_rewrite_has("Reshape", 14)) return PRONY_OK;
+    if (!is_reshape(node) || !prn_rewrite_has("Reshape")) return PRONY_OK;
     prn_node_def *before = prn_rewrite_producer(r, node->inputs[0]);
     if (!before || !is_reshape(before) || !prn_rewrite_used_once(r, node->inputs[0])) return PRONY_OK;
     prn_pattern pattern = {{before}, 1};

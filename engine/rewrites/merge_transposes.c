@@ -20,5 +20,5 @@ prony_status prn_rewrite_merge_transposes(prn_rewriter *r, uint32_t n)
     const prn_attr attribute = {.name = "perm", .type = PRN_ATTR_INTS, .ints = perm, .count = (size_t)rank};
     uint32_t input = before->inputs[0];
     prn_pattern pattern = {{before}, 1};
-    return prn_rewrite_become(r, node, "Transpose", node->info.opset, &attribute, 1, &input, 1, &pattern);
+    return prn_rewrite_restate(r, node, &attribute, 1, &input, 1, &pattern);
 }

@@ -64,5 +64,5 @@ prony_status prn_rewrite_pointwise_conv(prn_rewriter *r, uint32_t n)
     prn_rewrite_mark_removed(r, first);
     prn_rewrite_mark_removed(r, last);
     const prn_pattern pattern = {{first, middle}, 2};
-    return prn_rewrite_become(r, last, "Conv", 11, NULL, 0, inputs, 3, &pattern);
+    return prn_rewrite_become(r, last, "Conv", NULL, 0, inputs, 3, &pattern);
 }

@@ -108,13 +108,17 @@ void prn_rewrite_mark_removed(prn_rewriter *r, prn_node_def *node);
 PRN_MUST_USE prony_status prn_rewrite_take_over(prn_rewriter *r, prn_node_def *keep, uint32_t last);
 /* The same for a `last` that was absorbed by another node. */
 PRN_MUST_USE prony_status prn_rewrite_take_place(prn_rewriter *r, prn_node_def *keep, uint32_t last);
-/* `last` becomes the built-in `op` with these attributes and inputs and absorbs the pattern. The row is sought in
- * domain "prony" first, then in ai.onnx up to `opset`, then in com.microsoft. Attribute values (ints) must outlive the program; the array need
- * not. */
-PRN_MUST_USE prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char *op, int64_t opset,
+/* `last` becomes the built-in `op` with these attributes and inputs and absorbs the pattern. Domain and opset of `op`
+ * stand in one table, in editing.c; an operator that a rewrite makes for the first time is added there. Attribute values
+ * (ints) must outlive the program; the array need not. */
+PRN_MUST_USE prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char *op,
                                              const prn_attr *attributes, size_t attribute_count, const uint32_t *inputs,
                                              uint32_t input_count, const prn_pattern *pattern);
-bool prn_rewrite_has(const char *op, int64_t opset);
+/* The same for a node that stays the operator that it is, of its own domain and opset. */
+PRN_MUST_USE prony_status prn_rewrite_restate(prn_rewriter *r, prn_node_def *node, const prn_attr *attributes,
+                                              size_t attribute_count, const uint32_t *inputs, uint32_t input_count,
+                                              const prn_pattern *pattern);
+bool prn_rewrite_has(const char *op);
 /* All readers of `from` read `to` instead. */
 void prn_rewrite_replace_uses(prn_rewriter *r, uint32_t from, uint32_t to);
 /* Takes `data` (64-byte aligned, from prn_alloc_aligned) over, also on failure. */

@@ -6,7 +6,7 @@
 prony_status prn_rewrite_transpose_as_reshape(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
-    if (!prn_node_is(node, "Transpose") || !prn_rewrite_has("Reshape", 14)) return PRONY_OK;
+    if (!prn_node_is(node, "Transpose") || !prn_rewrite_has("Reshape")) return PRONY_OK;
     const prony_shape *shape = &r->program->values[node->inputs[0]]->info.shape;
     int64_t perm[PRONY_MAX_RANK], last = -1;
     prn_rewrite_permutation(r, node, perm);

@@ -24,7 +24,7 @@ prony_status prn_attention_write(prn_rewriter *r, prn_node_def *node, const prn_
         memcpy(perm, attention->perm[k], count * sizeof *perm);
         attributes[k + 3] = (prn_attr){.name = perm_names[k], .type = PRN_ATTR_INTS, .ints = perm, .count = count};
     }
-    return prn_rewrite_become(r, node, "Attention", 1, attributes, 7, inputs, input_count, pattern);
+    return prn_rewrite_become(r, node, "Attention", attributes, 7, inputs, input_count, pattern);
 }
 
 static void read_attention(const prn_node_def *node, prn_attention *out)

@@ -6,6 +6,9 @@
 #include "base/simd.h"
 #include "ops/loops/vec.h"
 
+#include <float.h>
+#include <math.h>
+
 PRN_SIMD_PICK(prn_quant_simd, prn_quant_simd_, const prn_quant_simd *prn_quant_simd_table)
 
 /* ---- parameters */
@@ -175,6 +178,20 @@ prony_status prn_quant_lines_read(const prony_context *context, size_t input, ui
     }
     out->matrix_step = shape->dim[dim];
     return PRONY_OK;
+}
+
+float prn_quant_ratio(float a, float y)
+{
+    const float ratio = a / y;
+    return isinf(ratio) && isfinite(a) ? copysignf(FLT_MAX, ratio) : ratio;
+}
+
+float prn_quant_factor(float a, float b, float y)
+{
+    const float product = a * b;
+    if (isnormal(product) || !isfinite(a) || !isfinite(b)) return prn_quant_ratio(product, y);
+    const float factor = (float)((double)a * (double)b / (double)y);
+    return isinf(factor) ? copysignf(FLT_MAX, factor) : factor;
 }
 
 float prn_quant_lines_at(const prn_quant_lines *lines, int64_t matrix, int64_t line)

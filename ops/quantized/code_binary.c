@@ -88,7 +88,7 @@ static prony_status job_make(const prony_context *context, job *job)
     int32_t least, most;
     PRN_TRY(prn_quant_bounds(context, out->dtype, params->low, params->high, &least, &most));
     job->bias = -(int32_t)a.zero;
-    job->scale = multiplies ? (float)((double)a.scale * (double)b.scale / (double)y.scale) : a.scale / y.scale;
+    job->scale = multiplies ? (float)((double)a.scale * (double)b.scale / (double)y.scale) : prn_quant_ratio(a.scale, y.scale);
     job->a_signed = context->inputs[A]->dtype == PRONY_INT8;
     job->multiplies = multiplies;
     job->data[0] = context->inputs[A]->data;
@@ -102,7 +102,7 @@ static prony_status job_make(const prony_context *context, job *job)
                                     .y_signed = out->dtype == PRONY_INT8,
                                     .residual_signed = context->inputs[B]->dtype == PRONY_INT8,
                                     .middle_factor = 1.0f,
-                                    .residual_factor = b.scale / y.scale,
+                                    .residual_factor = prn_quant_ratio(b.scale, y.scale),
                                     .residual_zero = (int32_t)b.zero};
     prn_broadcast_begin(&job->walk, out);
     prn_broadcast_add(&job->walk, context->inputs[A]);

@@ -169,8 +169,8 @@ prn_code_finish prn_code_conv_finish(const prn_int_conv *c, const int32_t *bias,
     f.residual_signed = c->residual->dtype == PRONY_INT8;
     f.middle_low = (float)c->middle_low - c->middle.zero;
     f.middle_high = (float)c->middle_high - c->middle.zero;
-    f.middle_factor = c->rounds ? c->middle.scale / c->y.scale : 1.0f;
-    f.residual_factor = c->added.scale / c->y.scale;
+    f.middle_factor = c->rounds ? prn_quant_ratio(c->middle.scale, c->y.scale) : 1.0f;
+    f.residual_factor = prn_quant_ratio(c->added.scale, c->y.scale);
     f.residual_zero = (int32_t)c->added.zero;
     return f;
 }

@@ -174,10 +174,10 @@ static void store_value(const int_conv *c, float value, int64_t at)
     static const prn_cast_rule rule = {.saturate = true};
     if (c->residual) {
         const float code = prn_dequantize_one(c->residual->data, c->residual->dtype, at, c->added.zero, 1.0f);
-        volatile float kept = value, other = code * (c->added.scale / c->y.scale); /* each rounded on its own */
+        volatile float kept = value, other = code * prn_quant_ratio(c->added.scale, c->y.scale); /* each rounded on its own */
         if (c->rounds) {
             kept = rounded_within(value, c->middle_low, c->middle_high, c->middle.zero);
-            kept = kept * (c->middle.scale / c->y.scale);
+            kept = kept * prn_quant_ratio(c->middle.scale, c->y.scale);
         }
         value = kept + other;
     }
@@ -187,8 +187,8 @@ static void store_value(const int_conv *c, float value, int64_t at)
 
 float prn_int_conv_factor(const int_conv *c, int64_t channel)
 {
-    const float factor = c->x_scale * prn_quant_lines_at(&c->w_scale, 0, channel);
-    return factor / (c->rounds ? c->middle.scale : c->y.scale);
+    return prn_quant_factor(c->x_scale, prn_quant_lines_at(&c->w_scale, 0, channel),
+                            c->rounds ? c->middle.scale : c->y.scale);
 }
 
 void prn_int_conv_store(const int_conv *c, int64_t image, int64_t channel, int64_t at, int64_t n, int32_t *sums)

@@ -221,8 +221,8 @@ void prn_int_matmul_scale(const matmul *m, int64_t item, int64_t row, int64_t co
     const int64_t a_matrix = prn_int_product_a_matrix(shape, item), b_matrix = prn_int_product_b_matrix(shape, item);
     const float factor = m->alpha * prn_quant_lines_at(&m->a_scale, a_matrix, row);
     for (int64_t j = 0; j < n; j++) {
-        scale[j] = factor * prn_quant_lines_at(&m->b_scale, b_matrix, column + j);
-        if (m->quantized) scale[j] /= m->y.scale;
+        const float other = prn_quant_lines_at(&m->b_scale, b_matrix, column + j);
+        scale[j] = m->quantized ? prn_quant_factor(factor, other, m->y.scale) : factor * other;
     }
 }
 

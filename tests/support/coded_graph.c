@@ -30,16 +30,24 @@ void cg_zero(model_builder *m, const char *name, prony_dtype type, int value)
 
 void cg_pair(model_builder *m, const char *from, const char *to, prony_dtype type, float step, int point)
 {
-    char names[4][48], inputs[160];
+    cg_pair_of(m, "", from, to, type, step, point);
+}
+
+void cg_pair_of(model_builder *m, const char *domain, const char *from, const char *to, prony_dtype type, float step,
+                int point)
+{
+    char names[3][48], ops[2][48], inputs[160];
+    snprintf(ops[0], sizeof ops[0], "%sQuantizeLinear", domain);
+    snprintf(ops[1], sizeof ops[1], "%sDequantizeLinear", domain);
     snprintf(names[0], sizeof names[0], "%s_scale", to);
     snprintf(names[1], sizeof names[1], "%s_zero", to);
     snprintf(names[2], sizeof names[2], "%s_q", to);
     rc_scalar(m, names[0], step);
     cg_zero(m, names[1], type, point);
     snprintf(inputs, sizeof inputs, "%s %s %s", from, names[0], names[1]);
-    mb_node(m, "QuantizeLinear", inputs, names[2], "");
+    mb_node(m, ops[0], inputs, names[2], "");
     snprintf(inputs, sizeof inputs, "%s %s %s", names[2], names[0], names[1]);
-    mb_node(m, "DequantizeLinear", inputs, to, "");
+    mb_node(m, ops[1], inputs, to, "");
 }
 
 void cg_codes_along(model_builder *m, const char *axis, const char *name, prony_dtype type, const char *dims, int count,

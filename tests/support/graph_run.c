@@ -163,7 +163,7 @@ static bool same_types(const graph_outputs *a, const graph_outputs *b, char *tex
     return same;
 }
 
-static double element(const prony_value *value, size_t i)
+double graph_element(const prony_value *value, size_t i)
 {
     switch (value->dtype) {
     case PRONY_FLOAT32:
@@ -174,6 +174,10 @@ static double element(const prony_value *value, size_t i)
         return (double)((const int64_t *)value->data)[i];
     case PRONY_INT32:
         return ((const int32_t *)value->data)[i];
+    case PRONY_INT16:
+        return ((const int16_t *)value->data)[i];
+    case PRONY_UINT16:
+        return ((const uint16_t *)value->data)[i];
     case PRONY_INT8:
         return ((const int8_t *)value->data)[i];
     default:
@@ -188,8 +192,8 @@ bool graph_same(const graph_outputs *a, const graph_outputs *b, char *text, size
         size_t bytes = prn_value_bytes(&a->values[k]), width = prony_dtype_bytes(a->values[k].dtype, 1), at = 0;
         if (!bytes || memcmp(a->values[k].data, b->values[k].data, bytes) == 0) continue;
         while (memcmp((char *)a->values[k].data + at * width, (char *)b->values[k].data + at * width, width) == 0) at++;
-        snprintf(text, size, "output %zu element %zu is %.9g and %.9g", k, at, element(&a->values[k], at),
-                 element(&b->values[k], at));
+        snprintf(text, size, "output %zu element %zu is %.9g and %.9g", k, at, graph_element(&a->values[k], at),
+                 graph_element(&b->values[k], at));
         return false;
     }
     return true;
@@ -202,11 +206,11 @@ bool graph_near(const graph_outputs *a, const graph_outputs *b, double bound, ch
         size_t count = prn_value_bytes(&a->values[k]) / prony_dtype_bytes(a->values[k].dtype, 1);
         double scale = 1;
         for (size_t i = 0; i < count; i++) {
-            double x = fabs(element(&a->values[k], i));
+            double x = fabs(graph_element(&a->values[k], i));
             if (isfinite(x) && x > scale) scale = x;
         }
         for (size_t i = 0; i < count; i++) {
-            double x = element(&a->values[k], i), y = element(&b->values[k], i);
+            double x = graph_element(&a->values[k], i), y = graph_element(&b->values[k], i);
             if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= bound * scale) continue;
             snprintf(text, size, "output %zu element %zu is %.9g and %.9g", k, i, x, y);
             return false;

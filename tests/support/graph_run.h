@@ -40,6 +40,8 @@ typedef struct graph_outputs {
 void graph_run(graph_model *m, const graph_way *way, graph_outputs *out);
 void graph_outputs_free(graph_outputs *outputs);
 
+/* Element `i`, as a number. */
+double graph_element(const prony_value *value, size_t i);
 /* Type, shape and bytes. `text` says where they differ. */
 bool graph_same(const graph_outputs *a, const graph_outputs *b, char *text, size_t size);
 /* Type and shape, and elements within `bound` times the largest of the output (at least 1). */

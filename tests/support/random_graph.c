@@ -93,6 +93,12 @@ static void put(void *data, prony_dtype dtype, int64_t i, double x)
     case PRONY_INT32:
         ((int32_t *)data)[i] = (int32_t)x;
         break;
+    case PRONY_INT16:
+        ((int16_t *)data)[i] = (int16_t)x;
+        break;
+    case PRONY_UINT16:
+        ((uint16_t *)data)[i] = (uint16_t)x;
+        break;
     case PRONY_INT8:
         ((int8_t *)data)[i] = (int8_t)x;
         break;
@@ -107,21 +113,25 @@ static void put(void *data, prony_dtype dtype, int64_t i, double x)
     }
 }
 
+double random_graph_element(const random_graph *g, int id, int64_t i)
+{
+    const rg_value *value = &g->values[id];
+    const bool whole = value->dtype != PRONY_FLOAT32 && value->dtype != PRONY_FLOAT64;
+    const double part = (double)(mix(g->seed * 1000003 + (uint64_t)id * 7919 + (uint64_t)i) >> 11) / 9007199254740992.0;
+    if (value->ints) return (double)value->ints[i];
+    if (value->reals) return value->reals[i];
+    if (!(value->low < value->high)) return value->low;
+    const double width = value->high - value->low + (whole ? 1 : 0), x = value->low + part * width;
+    return whole ? (double)(int64_t)(x + 1000) - 1000 : x;
+}
+
 static void fill(const random_graph *g, int id, int64_t batch, void *data)
 {
     const rg_value *value = &g->values[id];
     prony_shape shape = value->shape;
     if (batch >= 0 && shape.rank > 0) shape.dim[0] = batch;
     int64_t count = prony_shape_numel(&shape);
-    bool whole = value->dtype != PRONY_FLOAT32 && value->dtype != PRONY_FLOAT64;
-    for (int64_t i = 0; i < count; i++) {
-        double part = (double)(mix(g->seed * 1000003 + (uint64_t)id * 7919 + (uint64_t)i) >> 11) / 9007199254740992.0;
-        double width = value->high - value->low + (whole ? 1 : 0), x = value->low + part * width;
-        put(data, value->dtype, i,
-            value->ints ? (double)value->ints[i]
-            : whole     ? (double)(int64_t)(x + 1000) - 1000
-                        : x);
-    }
+    for (int64_t i = 0; i < count; i++) put(data, value->dtype, i, random_graph_element(g, id, i));
 }
 
 void random_graph_fill(const random_graph *g, size_t index, int64_t batch, void *data)
@@ -187,7 +197,7 @@ static void build_graph(const random_graph *g, const rg_graph *graph, model_buil
 
 model_builder *random_graph_build(const random_graph *g)
 {
-    model_builder *m = mb_begin(17);
+    model_builder *m = mb_begin(g->opset ? g->opset : 17);
     char name[32], dims[256];
     bool free_batch = g->main.input_count > 0 && g->batched;
     for (size_t v = 0; v < g->value_count; v++) {
@@ -200,6 +210,11 @@ model_builder *random_graph_build(const random_graph *g)
         write_dims(dims, sizeof dims, &value->shape, false);
         mb_initializer(m, name, value->dtype, dims, data);
         free(data);
+    }
+    for (size_t n = 0; n < g->main.node_count; n++) {
+        if (strncmp(g->main.nodes[n].op, "com.microsoft::", 15) != 0) continue;
+        mb_opset(m, "com.microsoft", 1);
+        break;
     }
     build_graph(g, &g->main, m, free_batch);
     return m;
@@ -266,7 +281,8 @@ void random_graph_print(const random_graph *g, FILE *to)
         int64_t count = prony_shape_numel(&value->shape);
         for (int64_t i = 0; value->ints && i < count; i++)
             fprintf(to, "%s%lld", i ? "," : " = ", (long long)value->ints[i]);
-        if (!value->ints) fprintf(to, " in %g..%g", value->low, value->high);
+        for (int64_t i = 0; value->reals && i < count; i++) fprintf(to, "%s%.9g", i ? "," : " = ", value->reals[i]);
+        if (!value->ints && !value->reals) fprintf(to, " in %.9g..%.9g", value->low, value->high);
         fprintf(to, "\n");
     }
     print_graph(g, &g->main, 2, to);

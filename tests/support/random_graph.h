@@ -23,13 +23,14 @@ enum { RG_MOST_RESULTS = 4, RG_MOST_BODIES = 2 };
 
 typedef struct rg_graph rg_graph;
 
-/* Dims that only a run knows are -1. Contents of inputs and constants are `ints` where given, else random in low..high.
- */
+/* Dims that only a run knows are -1. Contents of inputs and constants are `ints` or `reals` where given, else random in
+ * low..high, of which both may be the same. */
 typedef struct rg_value {
     prony_dtype dtype;
     prony_shape shape;
     bool constant, input;
     const int64_t *ints;
+    const double *reals;
     double low, high;
     double most; /* what its elements do not exceed by far, if they are numbers */
 } rg_value;
@@ -60,6 +61,7 @@ typedef struct random_graph {
     rg_graph main;
     /* Small differences of inputs or sums make small differences of outputs: nothing is rounded, compared or sorted. */
     bool smooth, batched;
+    int64_t opset; /* 0: 17 */
 } random_graph;
 
 typedef enum rg_kind {
@@ -76,6 +78,9 @@ model_builder *random_graph_build(const random_graph *g);
 void random_graph_fill(const random_graph *g, size_t index, int64_t batch, void *data);
 void random_graph_print(const random_graph *g, FILE *to);
 size_t random_graph_nodes(const random_graph *g);
+
+/* Element `i` of a constant or graph input. */
+double random_graph_element(const random_graph *g, int id, int64_t i);
 
 /* Makes `g` as small as it gets while `fails` holds of it. */
 void random_graph_reduce(random_graph *g, bool (*fails)(const random_graph *g, void *argument), void *argument);

@@ -2,6 +2,9 @@
  * depends on a time: which kernel wins is open, that it was tried is not. */
 #define _GNU_SOURCE
 #include "base/isa.h"
+#include "engine/plan/tune.h"
+#include "ops/op.h"
+#include "prony_operator.h"
 #include "prony_report.h"
 #include "tests/support/model_run.h"
 #include "tests/support/twice_operator.h"
@@ -365,6 +368,22 @@ static void test_custom(void **state)
     prony_registry_release(registry);
 }
 
+/* Lists of kernels have room for those of every operator: one that is measured, and one that is shown. */
+static void test_room_for_kernels(void **state)
+{
+    (void)state;
+    assert_int_equal(prony_operator_count(), prn_op_count() + 1); /* and Gradient */
+    for (size_t i = 0; i < prn_op_count(); i++) {
+        const prn_op *op = prn_op_at(i);
+        const prony_operator_info *shown = prony_operator_at(i);
+        size_t count = 0;
+        for (; op->kernels[count].name; count++)
+            assert_string_equal(shown->kernels[count], op->kernels[count].name);
+        assert_int_equal(shown->kernel_count, count);
+        if (count > PRN_TUNE_MOST_KERNELS) fail_msg("%s has %zu kernels; tuning tries fewer", op->name, count);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +397,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_strict, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wrong_option, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_custom, set_up, tear_down),
+        cmocka_unit_test(test_room_for_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

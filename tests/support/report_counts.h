@@ -1,0 +1,12 @@
+/* Whether a report's counts are what the report promises: totals, layers and operators sum to the same. */
+#ifndef PRN_TESTS_SUPPORT_REPORT_COUNTS_H
+#define PRN_TESTS_SUPPORT_REPORT_COUNTS_H
+
+#include "prony_report.h"
+
+#include <stddef.h>
+
+/* false: `text` says which count differs, which figure is not finite, or what the report itself says. */
+bool report_counts_agree(const prony_report *report, char *text, size_t size);
+
+#endif

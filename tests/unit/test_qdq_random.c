@@ -1,0 +1,129 @@
+/* Random QDQ networks, each with rewrites against without, operator by operator (tests/support/qdq_check.h).
+ *
+ *     test_qdq_random                            what `make check` runs
+ *     test_qdq_random --seed 7 --count 100000    more of them, from seed 7 on
+ *     test_qdq_random --seed 7 --seconds 3600    for an hour
+ *     test_qdq_random --print 7                  the network of seed 7 as text
+ *     test_qdq_random --save 7 FILE              and as ONNX
+ *
+ * A network that fails is made smaller while it still fails, and printed. PRONY_MAX_ISA chooses the kernels. */
+#include "tests/support/qdq_check.h"
+#include "tests/support/random_qdq.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || defined(__SANITIZE_THREAD__) ||               \
+    __has_feature(thread_sanitizer)
+enum { USUAL_COUNT = 60 };
+#else
+enum { USUAL_COUNT = 400 };
+#endif
+
+enum { MOST_WRONG = 5 };
+
+static uint64_t first_seed = 1, seed_count = USUAL_COUNT;
+static double seconds;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool still_wrong(const random_graph *g, void *argument)
+{
+    char text[1024];
+    (void)argument;
+    return !qdq_agrees(g, &(qdq_tally){0}, text, sizeof text);
+}
+
+/* true: it agrees. Else the network is made smaller and printed. */
+static bool try_seed(uint64_t seed, qdq_tally *tally)
+{
+    char text[1024] = "";
+    random_graph *g = random_qdq_make(seed);
+    const uint64_t refused = tally->refused;
+    const bool good = qdq_agrees(g, tally, text, sizeof text);
+    if (tally->refused > refused && getenv("PRONY_TEST_VERBOSE")) printf("seed %" PRIu64 " %s\n", seed, text);
+    if (!good) {
+        printf("seed %" PRIu64 ": %s\n", seed, text);
+        random_graph_reduce(g, still_wrong, NULL);
+        (void)qdq_agrees(g, &(qdq_tally){0}, text, sizeof text);
+        random_graph_print(g, stdout);
+        printf("now: %s\n", text);
+        fflush(stdout);
+    }
+    random_graph_free(g);
+    return good;
+}
+
+static void networks(void **state)
+{
+    (void)state;
+    qdq_tally t = {0};
+    uint64_t wrong = 0;
+    const double start = now();
+    for (uint64_t seed = first_seed; seconds > 0 ? now() - start < seconds : seed - first_seed < seed_count; seed++) {
+        wrong += !try_seed(seed, &t);
+        if (wrong >= MOST_WRONG) break;
+    }
+    printf("%" PRIu64 " networks of %" PRIu64 " nodes from seed %" PRIu64 ", %" PRIu64 " refused, %" PRIu64
+           " wrong; %" PRIu64 " codes, %" PRIu64 " of them at a tie, %" PRIu64 " vague\n",
+           t.models, t.nodes, first_seed, t.refused, wrong, t.codes, t.ties, t.vague);
+    for (int f = 0; f < QDQ_FORMS; f++) printf("%s%s: %" PRIu64, f ? ", " : "", qdq_form_names[f], t.forms[f]);
+    printf("\n");
+    assert_int_equal(wrong, 0);
+    assert_true(t.refused * 20 <= t.models); /* the maker should know what is valid */
+    assert_true(t.ties * 100 <= t.codes);
+    assert_true(t.vague * 1000 <= t.codes);
+    for (int f = 0; f < QDQ_FORMS && t.models >= USUAL_COUNT; f++)
+        if (!t.forms[f]) fail_msg("no network has a %s", qdq_form_names[f]);
+}
+
+static int print_seed(uint64_t seed)
+{
+    random_graph *g = random_qdq_make(seed);
+    random_graph_print(g, stdout);
+    random_graph_free(g);
+    return 0;
+}
+
+static int save_seed(uint64_t seed, const char *path)
+{
+    random_graph *g = random_qdq_make(seed);
+    model_builder *m = random_graph_build(g);
+    size_t size;
+    const void *bytes = mb_finish(m, &size);
+    FILE *to = fopen(path, "wb");
+    const bool good = to && fwrite(bytes, 1, size, to) == size;
+    if (to) fclose(to);
+    mb_free(m);
+    random_graph_free(g);
+    return !good;
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--seed") == 0) first_seed = strtoull(argv[i + 1], NULL, 10);
+        if (strcmp(argv[i], "--count") == 0) seed_count = strtoull(argv[i + 1], NULL, 10);
+        if (strcmp(argv[i], "--seconds") == 0) seconds = strtod(argv[i + 1], NULL);
+        if (strcmp(argv[i], "--print") == 0) return print_seed(strtoull(argv[i + 1], NULL, 10));
+        if (strcmp(argv[i], "--save") == 0 && i + 2 < argc)
+            return save_seed(strtoull(argv[i + 1], NULL, 10), argv[i + 2]);
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(networks)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
