@@ -197,8 +197,10 @@ static const struct {
     {'t', "  -t, --seconds S        time limit such as 2, 500ms, 10m (default 5, with -r\n"
           "                         none; machine: 2; versus: 0.5 for each process)\n"},
     {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
-    {'p', "  -p, --precision P      fp32, fp32-strict (the same bits on every\n"
-                                "                         instruction set), fast (about 1e-5 of the\n"
+    {'p', "  -p, --precision P      fp32 (Winograd for 3x3: errors of a float32\n"
+                                "                         sum's size, also of integers), fp32-strict\n"
+                                "                         (products as written: integers stay exact;\n"
+                                "                         same bits on every instruction set), fast (about 1e-5 of the\n"
                                 "                         range), bf16, fp16, int8; int8-weights,\n"
                                 "                         int4-weights (activations stay fp32)\n"},
     {OPT_CALIBRATE, "      --calibrate DATA   of -p int8: folder, .npz or list of samples, or a\n"
