@@ -200,8 +200,9 @@ static const struct {
     {'p', "  -p, --precision P      fp32 (Winograd for 3x3: errors of a float32\n"
                                 "                         sum's size, also of integers), fp32-strict\n"
                                 "                         (products as written: integers stay exact;\n"
-                                "                         same bits on every instruction set), fast (about 1e-5 of the\n"
-                                "                         range), bf16, fp16, int8; int8-weights,\n"
+                                "                         same bits on every instruction set), fast\n"
+                                "                         (about 1e-5 of the range), bf16, fp16, int8;\n"
+                                "                         int8-weights,\n"
                                 "                         int4-weights (activations stay fp32)\n"},
     {OPT_CALIBRATE, "      --calibrate DATA   of -p int8: folder, .npz or list of samples, or a\n"
                     "                         .calibration.json, which measuring leaves beside the\n"

@@ -102,14 +102,16 @@ prony_status prn_window_forward(const prony_context *context, const prn_window_p
         int64_t stride = window->stride[slot];
         int64_t padded = window->in[slot] + window->pad_begin[slot] + window->pad_end[slot];
         int64_t room = padded - prn_window_reach(window, slot);
-        if (room < 0)
+        /* With ceil_mode one window may reach over the end of an input that is smaller than it. */
+        const bool reaches_over = params->ceil_mode && !same && room < 0 && room > -stride;
+        if (room < 0 && !reaches_over)
             return prony_fail(context, PRONY_SHAPE_MISMATCH,
                               "spatial axis %d: the kernel reaches over %lld elements, the padded input has %lld",
                               slot - (PRN_WINDOW_AXES - window->axes), (long long)prn_window_reach(window, slot),
                               (long long)padded);
         int64_t out = room / stride + 1;
         /* A window that would start behind the input sees nothing and is left out. */
-        if (params->ceil_mode && !same && room % stride && out * stride < window->in[slot] + window->pad_begin[slot])
+        if (params->ceil_mode && !same && room > 0 && room % stride && out * stride < window->in[slot] + window->pad_begin[slot])
             out++;
         window->out[slot] = out;
     }

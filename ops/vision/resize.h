@@ -42,6 +42,7 @@ typedef struct prn_resize_axis {
     float scale, start, end; /* start and end of the region, as fractions of the axis */
     float length;            /* of the scaled axis, not rounded */
     bool same;               /* every position is its own source */
+    bool rational;           /* the scale is out / in, exactly: sizes were given, and not an aspect ratio */
 } prn_resize_axis;
 
 typedef struct prn_resize {
@@ -60,12 +61,12 @@ prony_status prn_resize_check(const prony_context *context);
 /* Reads attributes and inputs. *known is false while the output's shape is not given by what is there. */
 prony_status prn_resize_read(const prony_context *context, prn_resize *resize, bool *known);
 
-/* Where output position `position` lies in the input, along one axis. */
-float prn_resize_source(const prn_resize *resize, int axis, int64_t position);
+/* Where output position `position` lies in the input, along one axis. Exact, rounded once, where the scale is rational. */
+double prn_resize_source(const prn_resize *resize, int axis, int64_t position);
 /* Input positions, clamped to the axis, and their weights. *outside (may be NULL): the extrapolation value goes there
  * instead. */
 prn_taps prn_resize_taps_at(const prn_resize *resize, int axis, int64_t position, bool *outside);
-bool prn_resize_is_outside(const prn_resize *resize, int axis, float source);
+bool prn_resize_is_outside(const prn_resize *resize, int axis, double source);
 
 /* Linear and cubic with a kernel that is as wide as the axis shrinks (resize_antialias.c); working space in doubles. */
 prony_status prn_resize_antialias_space(const prony_context *context, const prn_resize *resize, int64_t *doubles);

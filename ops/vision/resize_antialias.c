@@ -80,7 +80,7 @@ static void fill_weights(const prn_resize *resize, int index, int64_t taps, doub
     const prn_resize_axis *axis = &resize->axis[index];
     const double first = first_tap(resize, axis), shrink = shrink_of(axis);
     for (int64_t position = 0; position < axis->out && !prn_stopped(); position++) {
-        const double source = (double)prn_resize_source(resize, index, position), left = left_of(source);
+        const double source = prn_resize_source(resize, index, position), left = left_of(source);
         double sum = 0.0, *row = weights + position * taps;
         for (int64_t k = 0; k < taps && !prn_stopped_at(k); k++) {
             const double at = left + first + (double)k;
@@ -105,7 +105,7 @@ static void pass_rows(void *argument, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         const int64_t outer = row / axis->out, position = row % axis->out;
         const double *weights = job->weights + position * job->taps;
-        const double base = left_of((double)prn_resize_source(job->resize, job->axis, position)) + first;
+        const double base = left_of(prn_resize_source(job->resize, job->axis, position)) + first;
         for (int64_t i = 0; i < job->inner && (i == 0 || !prn_stopped()); i += LOOK_UP) {
             const int64_t count = job->inner - i < LOOK_UP ? job->inner - i : LOOK_UP;
             double *to = job->to + row * job->inner + i;

@@ -1,5 +1,7 @@
-/* The problem of Resize and Upsample: reading every opset's form, and the coordinate arithmetic. Coordinates are computed
- * in float32, as other engines do: rounding at .5 decides which neighbour is taken.
+/* The problem of Resize and Upsample: reading every opset's form, and the coordinate arithmetic. Rounding at .5 decides which neighbour
+ * is taken. Sizes make the scale a ratio of two integers, and coordinates exact: one division of integers. Scales are float32, and so is the
+ * arithmetic then, as in other engines. With align_corners a scale may leave a fraction of a pixel, which the specification's formula divides
+ * by (scale * in - 1) and which ONNX Runtime and PyTorch drop (floor(scale * in) - 1): the specification is followed.
  * Invariant: a tap's index always lies within its axis. */
 #include "ops/vision/resize.h"
 
@@ -158,6 +160,7 @@ static prony_status apply_sizes(const prony_context *context, prn_resize *resize
         }
         axis->scale = axis->in ? (float)axis->out / (float)axis->in : 1.0f;
         axis->length = (float)axis->out;
+        axis->rational = policy == 0;
         common = i == 0 ? axis->scale : (policy == 1 ? fminf(common, axis->scale) : fmaxf(common, axis->scale));
     }
     for (size_t i = 0; i < count && policy != 0; i++) {
@@ -233,9 +236,31 @@ prony_status prn_resize_read(const prony_context *context, prn_resize *resize, b
 
 /* ---- coordinates */
 
-float prn_resize_source(const prn_resize *resize, int axis_index, int64_t position)
+/* A scale of out / in. Products of extents are exact in a double, so that only the quotient is rounded. */
+static double exact_source(const prn_resize *resize, const prn_resize_axis *axis, int64_t position)
 {
-    const prn_resize_axis *axis = &resize->axis[axis_index];
+    const double x = (double)position, in = (double)axis->in, out = (double)axis->out;
+    switch (resize->coordinate) {
+    case PRN_RESIZE_PYTORCH_HALF_PIXEL:
+        if (axis->out <= 1) return 0.0;
+        break;
+    case PRN_RESIZE_ALIGN_CORNERS:
+        return axis->out > 1 ? x * (in - 1.0) / (out - 1.0) : 0.0;
+    case PRN_RESIZE_ASYMMETRIC:
+        return x * in / out;
+    case PRN_RESIZE_TF_HALF_PIXEL_FOR_NN:
+        return (2.0 * x + 1.0) * in / (2.0 * out);
+    case PRN_RESIZE_TF_CROP_AND_RESIZE:
+        break; /* has a region, and does not come here */
+    case PRN_RESIZE_HALF_PIXEL:
+    case PRN_RESIZE_HALF_PIXEL_SYMMETRIC: /* the symmetric one adjusts by what the scale leaves of a pixel, which is nothing */
+        break;
+    }
+    return ((2.0 * x + 1.0) * in - out) / (2.0 * out);
+}
+
+static float float_source(const prn_resize *resize, const prn_resize_axis *axis, int64_t position)
+{
     float x = (float)position, in = (float)axis->in;
     switch (resize->coordinate) {
     case PRN_RESIZE_HALF_PIXEL:
@@ -259,58 +284,65 @@ float prn_resize_source(const prn_resize *resize, int axis_index, int64_t positi
     return x;
 }
 
-static float rounded(const prn_resize *resize, const prn_resize_axis *axis, float x)
+double prn_resize_source(const prn_resize *resize, int axis_index, int64_t position)
+{
+    const prn_resize_axis *axis = &resize->axis[axis_index];
+    const bool exact = axis->rational && axis->out > 0 && resize->coordinate != PRN_RESIZE_TF_CROP_AND_RESIZE;
+    return exact ? exact_source(resize, axis, position) : (double)float_source(resize, axis, position);
+}
+
+static double rounded(const prn_resize *resize, const prn_resize_axis *axis, double x)
 {
     switch (resize->rounding) {
     case PRN_RESIZE_ROUND_PREFER_FLOOR:
-        return x == floorf(x) + 0.5f ? floorf(x) : roundf(x);
+        return x == floor(x) + 0.5 ? floor(x) : round(x);
     case PRN_RESIZE_ROUND_PREFER_CEIL:
-        return floorf(x + 0.5f);
+        return floor(x + 0.5);
     case PRN_RESIZE_FLOOR:
-        return floorf(x);
+        return floor(x);
     case PRN_RESIZE_CEIL:
-        return ceilf(x);
+        return ceil(x);
     case PRN_RESIZE_SIMPLE:
-        return axis->scale < 1.0f ? ceilf(x) : truncf(x);
+        return axis->scale < 1.0f ? ceil(x) : trunc(x);
     }
     return x;
 }
 
 /* NaN (a region that is none) goes to the first entry. */
-static int64_t clamp_index(float x, int64_t extent)
+static int64_t clamp_index(double x, int64_t extent)
 {
-    if (!(x > 0.0f)) return 0;
-    return x < (float)(extent - 1) ? (int64_t)x : extent - 1;
+    if (!(x > 0.0)) return 0;
+    return x < (double)(extent - 1) ? (int64_t)x : extent - 1;
 }
 
-static void linear_taps(prn_taps *taps, const prn_resize_axis *axis, float x)
+static void linear_taps(prn_taps *taps, const prn_resize_axis *axis, double x)
 {
-    float last = (float)(axis->in - 1);
-    float inside = x > 0.0f ? (x < last ? x : last) : 0.0f;
+    double last = (double)(axis->in - 1);
+    double inside = x > 0.0 ? (x < last ? x : last) : 0.0;
     int64_t low = clamp_index(inside, axis->in), high = low + 1 < axis->in ? low + 1 : low;
-    float ratio = high > low ? inside - (float)low : 0.0f;
+    float ratio = high > low ? (float)(inside - (double)low) : 0.0f;
     *taps = (prn_taps){.count = 2, .index = {low, high}, .weight = {(double)(1.0f - ratio), (double)ratio}};
 }
 
-static void cubic_taps(const prn_resize *resize, prn_taps *taps, const prn_resize_axis *axis, float x)
+static void cubic_taps(const prn_resize *resize, prn_taps *taps, const prn_resize_axis *axis, double x)
 {
-    float base = floorf(x);
+    double base = floor(x);
     double sum = 0.0;
     taps->count = 4;
-    prn_taps_cubic(taps->weight, (double)(x - base), (double)resize->cubic_a);
+    prn_taps_cubic(taps->weight, x - base, (double)resize->cubic_a);
     for (int k = 0; k < 4; k++) {
-        float at = base + (float)(k - 1);
+        double at = base + (double)(k - 1);
         taps->index[k] = clamp_index(at, axis->in);
-        if (resize->exclude_outside && (at < 0.0f || at > (float)(axis->in - 1))) taps->weight[k] = 0.0;
+        if (resize->exclude_outside && (at < 0.0 || at > (double)(axis->in - 1))) taps->weight[k] = 0.0;
         sum += taps->weight[k];
     }
     for (int k = 0; k < 4 && resize->exclude_outside; k++) taps->weight[k] /= sum;
 }
 
-bool prn_resize_is_outside(const prn_resize *resize, int axis, float source)
+bool prn_resize_is_outside(const prn_resize *resize, int axis, double source)
 {
     return resize->coordinate == PRN_RESIZE_TF_CROP_AND_RESIZE && !resize->axis[axis].same &&
-           !(source >= 0.0f && source <= (float)(resize->axis[axis].in - 1));
+           !(source >= 0.0 && source <= (double)(resize->axis[axis].in - 1));
 }
 
 prn_taps prn_resize_taps_at(const prn_resize *resize, int axis_index, int64_t position, bool *outside)
@@ -318,7 +350,7 @@ prn_taps prn_resize_taps_at(const prn_resize *resize, int axis_index, int64_t po
     const prn_resize_axis *axis = &resize->axis[axis_index];
     prn_taps taps = {.count = 1, .index = {position}, .weight = {1.0}};
     if (axis->same) return taps;
-    float x = prn_resize_source(resize, axis_index, position);
+    double x = prn_resize_source(resize, axis_index, position);
     if (resize->mode == PRN_RESIZE_NEAREST) {
         taps.index[0] = clamp_index(rounded(resize, axis, x), axis->in);
     } else if (resize->mode == PRN_RESIZE_LINEAR) {

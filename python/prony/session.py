@@ -125,7 +125,8 @@ class Session(_prony.Session):
     @property
     def optional_inputs(self) -> list[Port]:
         """The model's inputs that need not be given. A run that leaves one out has its default."""
-        return self.model.optional_inputs
+        ports: list[Port] = self.model.optional_inputs
+        return ports
 
     @property
     def outputs(self) -> list[Port]:
