@@ -63,9 +63,23 @@ void clear_progress(void)
 
 void put_text(FILE *to, const char *text)
 {
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        fputc(c < 0x20 || c == 0x7f ? '?' : c, to);
+    while (*text) {
+        const size_t bytes = prony_text_printable(text);
+        if (bytes) fwrite(text, 1, bytes, to);
+        else if (((unsigned char)*text & 0xc0) != 0x80) fputc('?', to); /* one for a sequence */
+        text += bytes ? bytes : 1;
+    }
+}
+
+/* The first `length` bytes of `text`, in the same way. */
+static void put_word(const char *text, size_t length)
+{
+    char word[256];
+    for (size_t part; length > 0; text += part, length -= part) {
+        part = length < sizeof word ? length : sizeof word - 1;
+        memcpy(word, text, part);
+        word[part] = '\0';
+        put_text(stdout, word);
     }
 }
 
@@ -82,33 +96,37 @@ void put_wrapped(const char *text, int column, int indent)
             putchar(' ');
             column++;
         }
-        printf("%.*s", (int)length, text);
+        put_word(text, length);
         column += (int)length;
         text += length + (text[length] == ' ');
     }
     putchar('\n');
 }
 
-int fail(const options *o, const char *format, ...)
+static void complain(const options *o, const char *format, va_list args)
 {
     char message[PRONY_ERROR_MESSAGE_BYTES + 1024];
-    va_list args;
-    va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
-    va_end(args);
     fprintf(stderr, "prony%s%s: ", o->command ? " " : "", o->command ? o->command : "");
     put_text(stderr, message);
     fputc('\n', stderr);
+}
+
+int fail(const options *o, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    complain(o, format, args);
+    va_end(args);
     return EXIT_FAILED;
 }
 
 int usage(const options *o, const char *format, ...)
 {
     va_list args;
-    fprintf(stderr, "prony%s%s: ", o->command ? " " : "", o->command ? o->command : "");
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    complain(o, format, args);
     va_end(args);
-    fprintf(stderr, "\nTry 'prony --help'.\n");
+    fprintf(stderr, "Try 'prony --help'.\n");
     return EXIT_USAGE;
 }

@@ -521,6 +521,10 @@ PRONY_API const char *const *prony_chart_names(void);
 /* Whether this build holds the chart library for PRONY_FORMAT_HTML; without it the page has tables and says so. */
 PRONY_API bool prony_html_has_charts(void);
 
+/* Bytes of the UTF-8 character that `text` (zero-terminated) begins with, if it may be shown as it is. 0: it is invalid, controls a terminal,
+ * ends a line or paragraph, or changes the direction of text; show '?' and go on with the next byte. For names that come from a file. */
+PRONY_API size_t prony_text_printable(const char *text);
+
 PRONY_API PRONY_MUST_USE prony_status prony_report_write(const prony_report *report, prony_format format,
                                                          const prony_write_options *options, prony_write_fn write,
                                                          void *user, prony_error *error);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "profiler/forms/number_text.h"
 #include "profiler/forms/utf8.h"
+#include "prony_report.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -87,23 +88,23 @@ void prn_out_fixed(prn_out *out, double value, int decimals)
 void prn_out_printable(prn_out *out, const char *text, size_t size, char special, const char *instead)
 {
     for (const char *end = text + size; text < end;) {
-        size_t bytes = prn_utf8_printable(text);
+        size_t bytes = prony_text_printable(text);
         if (bytes == 0)
             prn_out_text(out, "?");
         else if (*text == special)
             prn_out_text(out, instead);
         else
             prn_out_bytes(out, text, bytes);
-        text += bytes ? bytes : 1;
+        text += bytes ? bytes : prn_utf8_skip(text);
     }
 }
 
 void prn_out_xml(prn_out *out, const char *text)
 {
     while (*text) {
-        size_t bytes = prn_utf8_sequence(text);
-        unsigned char c = (unsigned char)*text;
-        if (bytes == 0 || (c < 0x20 && c != '\t' && c != '\n') || c == 0x7f)
+        const char c = *text;
+        const size_t bytes = c == '\t' || c == '\n' ? 1 : prony_text_printable(text);
+        if (bytes == 0)
             prn_out_text(out, "\xef\xbf\xbd");
         else if (c == '&')
             prn_out_text(out, "&amp;");
@@ -115,6 +116,6 @@ void prn_out_xml(prn_out *out, const char *text)
             prn_out_text(out, "&quot;");
         else
             prn_out_bytes(out, text, bytes);
-        text += bytes ? bytes : 1;
+        text += bytes ? bytes : prn_utf8_skip(text);
     }
 }

@@ -13,19 +13,19 @@
 #include <math.h>
 #include <string.h>
 
-/* Inside of a quoted string; what is no UTF-8, and control characters, become '?'. */
+/* Inside of a quoted string; invalid UTF-8 and control characters become '?'. */
 static void put_quoted(prn_out *out, const char *text)
 {
     while (*text) {
-        size_t bytes = prn_utf8_sequence(text);
-        unsigned char c = (unsigned char)*text;
-        if (bytes == 0 || c < 0x20 || c == 0x7f)
+        const size_t bytes = prony_text_printable(text);
+        const char c = *text;
+        if (bytes == 0)
             prn_out_text(out, "?");
         else if (c == '"' || c == '\\')
             prn_out_format(out, "\\%c", c);
         else
             prn_out_bytes(out, text, bytes);
-        text += bytes ? bytes : 1;
+        text += bytes ? bytes : prn_utf8_skip(text);
     }
 }
 

@@ -1,7 +1,9 @@
 /* UTF-8, as far as writers need it. */
 #include "profiler/forms/utf8.h"
 
-#include <stdbool.h>
+#include "prony_report.h"
+
+#include <stdint.h>
 
 size_t prn_utf8_sequence(const char *text)
 {
@@ -19,12 +21,32 @@ size_t prn_utf8_sequence(const char *text)
     return 0;
 }
 
-size_t prn_utf8_printable(const char *text)
+size_t prn_utf8_skip(const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    size_t bytes = prn_utf8_sequence(text);
-    bool control = s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
-    return control ? 0 : bytes;
+    const size_t bytes = prn_utf8_sequence(text);
+    return bytes ? bytes : 1;
+}
+
+static uint32_t code_point(const unsigned char *s, size_t bytes)
+{
+    if (bytes == 2) return (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu);
+    if (bytes == 3) return (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
+    return s[0];
+}
+
+/* Controls of terminals (C0, C1), ends of lines and paragraphs, and marks that change the direction of what follows (Unicode's
+ * Bidi_Control): the one list that every writer for people asks. */
+size_t prony_text_printable(const char *text)
+{
+    static const struct {
+        uint32_t first, last;
+    } controls[] = {{0x00, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
+    const size_t bytes = prn_utf8_sequence(text);
+    if (bytes == 0 || bytes > 3) return bytes;
+    const uint32_t c = code_point((const unsigned char *)text, bytes);
+    for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
+        if (c >= controls[i].first && c <= controls[i].last) return 0;
+    return bytes;
 }
 
 size_t prn_utf8_length(const char *text)

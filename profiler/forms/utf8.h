@@ -7,8 +7,8 @@
 /* Bytes of the valid sequence at `text` (zero-terminated); 0 if there is none. Rejects overlong forms and surrogates.
  */
 size_t prn_utf8_sequence(const char *text);
-/* The same for a character that is no control character (U+0000 to U+001F, U+007F to U+009F). */
-size_t prn_utf8_printable(const char *text);
+/* Bytes of the valid sequence at `text`, or 1: what a '?' stands for. */
+size_t prn_utf8_skip(const char *text);
 /* Characters in `text`; a byte that starts no valid sequence counts as one. */
 size_t prn_utf8_length(const char *text);
 

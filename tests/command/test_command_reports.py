@@ -398,6 +398,23 @@ class Text(CommandTest):
             self.assertNotIn(b" of 100000000 runs, ", ran.stdout)
         self.assertIn("stopped: time is up", self.succeed(*arguments))
 
+    def test_names_control_no_terminal_and_no_page(self):
+        """Names come from files: what controls a terminal, ends a line or turns text around is shown as '?'."""
+        nasty = "\x1b]0;x\x07\x1b[31m\u009b31m\u202e\u2028\nx\u2066"
+        path = self.path("plain.json")
+        self.succeed("profile", self.lenet, "-x", "1", "-r", "3", "-q", "--accuracy", "--json", path)
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+        for row in report["layers"] + report["operators"]:
+            row["name"] = nasty + row["name"]
+        report["model"]["name"] = nasty
+        bad = self.write("nasty.json", json.dumps(report).encode())
+        outputs = [self.lines("compare", bad, bad), self.lines("recommend", bad), self.lines("metrics", bad, "--detailed"),
+                   self.lines("check", bad, "--threshold", "latency:1h")]
+        for lines in outputs:
+            for line in lines:
+                self.assertNotRegex(line, "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
     def test_quiet(self):
         for arguments in (["inspect", self.lenet], ["run", self.lenet, "-x", "1"], ["profile", "-x", "1", "-r", "2"],
                           ["bench", self.lenet, "-x", "1", "-r", "2"]):
