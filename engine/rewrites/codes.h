@@ -41,16 +41,17 @@ void prn_rewrite_decode_all(const prn_rewriter *r, const prn_coded *coded, float
 void prn_rewrite_encode_all(const prn_rewriter *r, const prn_stored *stored, const float values[256],
                             uint8_t codes[256]);
 
-/* Whether both pairs are constants of one element that mean the same number by each code. An absent zero point is 0. */
+/* true: both pairs are constants of one element, and each code stands for the same number in both. An absent zero point
+ * is 0. */
 bool prn_rewrite_same_codes(const prn_rewriter *r, uint32_t scale_a, uint32_t zero_a, uint32_t scale_b,
                             uint32_t zero_b);
 
-/* Whether what the codes with scale `a`, times those with the scales `b` (PRN_NO_VALUE: alone), sum to stays within the
- * normal numbers of float32, and does in steps of `y` too. Else floats are infinite or NaN where codes are neither. All are
- * constants, of one element but for `b`. */
+/* true: sums of codes times the scale `a`, and times each of the scales `b` (PRN_NO_VALUE: alone), stay within the normal
+ * numbers of float32, also when divided by the scale `y`. false: floats may be infinite or NaN where codes are not. The scales
+ * are constants; `a` and `y` have one element. */
 bool prn_rewrite_scales_fit(const prn_rewriter *r, uint32_t a, uint32_t b, uint32_t y);
 
-/* The zero point, or a new constant 0 of the type where there is none. */
+/* The zero point, or a new constant 0 of the type if it is absent. */
 PRN_MUST_USE prony_status prn_coded_zero(prn_rewriter *r, uint32_t zero, prony_dtype type, uint32_t *out);
 
 /* Copies those of the node's attributes that have one of the names, of which NULL is the last, and returns how many. `to`

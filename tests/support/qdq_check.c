@@ -141,7 +141,7 @@ static bool is(const prn_node_def *node, const char *op)
     return strcmp(node->info.op_type, op) == 0;
 }
 
-/* Whether no rewrite can have computed it in another order: such an operator, of operands that were not taken away. */
+/* true: no rewrite changes the order of its arithmetic, and all its operands are still there. */
 static bool is_exact(const check *c, const prn_node_def *node)
 {
     static const char *const ops[] = {"DequantizeLinear", "QuantizeLinear", "Relu",    "Clip",  "Concat", "Slice",
@@ -155,7 +155,7 @@ static bool is_exact(const check *c, const prn_node_def *node)
     return false;
 }
 
-/* How many products a contraction sums; 0: it is none. */
+/* The number of products that a contraction sums; 0 for another operator. */
 static int64_t depth_of(const check *c, const prn_node_def *node)
 {
     const prony_value *w = operand(c, node, 1);
@@ -166,25 +166,62 @@ static int64_t depth_of(const check *c, const prn_node_def *node)
     return x->dim[x->rank - 1];
 }
 
-/* What bounds rounding errors of the node's result, and whether a bias is in it. */
+/* The scales that a value was dequantized with, before the program or in it; NULL: it was not. */
+static const prony_value *scales_of(const check *c, uint32_t value)
+{
+    const prn_program *p = c->before;
+    if (value == PRN_NO_VALUE) return NULL;
+    const uint32_t maker =
+        p->values[value]->folded_from != PRN_NO_NODE ? p->values[value]->folded_from : p->values[value]->producer;
+    if (maker == PRN_NO_NODE || !is(p->nodes[maker], "DequantizeLinear")) return NULL;
+    return known(c, p->nodes[maker]->inputs[1]);
+}
+
+/* true: a rewrite takes the codes of the bias as they are. */
+static bool is_in_steps(const check *c, uint32_t x, uint32_t w, uint32_t bias)
+{
+    const prony_value *xs = scales_of(c, x), *ws = scales_of(c, w), *bs = scales_of(c, bias);
+    if (!xs || !ws || !bs || elements(xs) != 1) return false;
+    const int64_t count = elements(ws) > elements(bs) ? elements(ws) : elements(bs);
+    for (int64_t i = 0; i < count; i++) {
+        const double step = graph_element(xs, 0) * graph_element(ws, elements(ws) > 1 ? (size_t)i : 0);
+        if (!(fabs(graph_element(bs, elements(bs) > 1 ? (size_t)i : 0) - step) <= 1e-6 * step)) return false;
+    }
+    return true;
+}
+
+/* true: the node adds a bias that a rewrite may round to steps. */
+static bool adds_rounded_bias(const check *c, const prn_node_def *node)
+{
+    if (depth_of(c, node))
+        return operand(c, node, 2) && !is_in_steps(c, node->inputs[0], node->inputs[1], node->inputs[2]);
+    if (!is(node, "Add")) return false;
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t made = c->before->values[node->inputs[1 - i]]->producer;
+        if (!c->before->values[node->inputs[i]]->constant || made == PRN_NO_NODE) continue;
+        const prn_node_def *product = c->before->nodes[made];
+        return !is(product, "MatMul") || !is_in_steps(c, product->inputs[0], product->inputs[1], node->inputs[i]);
+    }
+    return false;
+}
+
+/* Sets the bound of rounding errors of the node's result, and notes a bias in it. */
 static void bound(const check *c, const prn_node_def *node, entry *e)
 {
     const double x = most_of(c, node, 0), w = most_of(c, node, 1), rest = most_of(c, node, 2);
     const int64_t depth = depth_of(c, node);
     e->most = x + w + rest;
-    e->rounded = false;
+    e->rounded = adds_rounded_bias(c, node);
     if (depth) e->most = (double)depth * x * w + rest;
     if (is(node, "Mul")) e->most = x * w;
     if (is(node, "Clip")) e->most = x; /* bounds may be infinite */
     if (is(node, "DequantizeLinear")) e->most = 0;
     for (uint32_t i = 3; i < node->input_count; i++) e->most += most_of(c, node, i);
     e->most = fmax(e->most, largest(&e->mine));
-    if (depth && operand(c, node, 2)) e->rounded = true;
     for (uint32_t i = 0; i < node->input_count; i++) {
         const uint32_t in = node->inputs[i];
         if (in == PRN_NO_VALUE || is(node, "DequantizeLinear")) continue;
-        const bool constant = c->before->values[in]->constant;
-        if (constant ? is(node, "Add") : c->entries[in].rounded && !c->entries[in].kept) e->rounded = true;
+        if (!c->before->values[in]->constant && c->entries[in].rounded && !c->entries[in].kept) e->rounded = true;
     }
 }
 
@@ -252,7 +289,7 @@ static double code(const codes *q, double steps)
     return fmin(fmax(rint(steps) + q->zero, q->low), q->high);
 }
 
-/* Steps of a QuantizeLinear within which its operand is known. */
+/* The uncertainty of a QuantizeLinear's operand, in steps of its scale. */
 static double slack(const check *c, const prn_node_def *node, const codes *q, double steps)
 {
     const uint32_t in = node->inputs[0];
@@ -262,7 +299,7 @@ static double slack(const check *c, const prn_node_def *node, const codes *q, do
     return most * 0x1p-21 + (!kept && c->entries[in].rounded ? 0.0626 : 0);
 }
 
-/* Whether a QuantizeLinear may have made this code; *tie: it is another one than without rewrites. */
+/* true: a QuantizeLinear may have made this code. *tie: the unrewritten node made another one. */
 static bool code_agrees(const check *c, const prn_node_def *node, int64_t i, bool *tie)
 {
     const entry *e = &c->entries[node->outputs[0]];
@@ -446,7 +483,7 @@ static int collect(void *user, const char *data, size_t size)
     return 0;
 }
 
-/* No figure that is none, and no word of a fault in either form. */
+/* true: neither form of the report has a figure that is not finite, or asks to report a fault. */
 static bool text_is_clean(const prony_report *report, char *text, size_t size)
 {
     static const char *const faults[] = {"please report", " nan", "-nan", " inf", ":nan", ":inf", ":-inf"};

@@ -143,7 +143,8 @@ static bool drop_node(reducer *r, size_t outer, size_t body, size_t n, bool as_i
         longer[graph->input_count++] = inputs[i];
         graph->inputs = longer;
         g->values[inputs[i]].input = true;
-        bool half = g->values[inputs[i]].dtype == PRONY_BOOL || g->values[inputs[i]].dtype == PRONY_UINT8;
+        const prony_dtype dtype = g->values[inputs[i]].dtype;
+        bool half = dtype == PRONY_BOOL || dtype == PRONY_UINT8 || dtype == PRONY_UINT16;
         g->values[inputs[i]].low = half ? 0 : -1;
         g->values[inputs[i]].high = 1;
     }

@@ -54,7 +54,7 @@ double qm_step(qm_maker *q, double about)
     return (double)(float)(about * (0.7 + 0.1 * (double)rg_below(&q->k, 8)));
 }
 
-/* Scales that are none, or beyond what products of them can hold. */
+/* Invalid scales, and scales whose products leave float32. */
 static double odd_step(qm_maker *q, double step)
 {
     const double odd[] = {0, -step, INFINITY, NAN, 1e-45, 1e-39, 1e-30, 1e-20, 1e20, 1e30, 3e38};

@@ -1,4 +1,4 @@
-/* What the parts of the maker of QDQ networks share. Nodes and numbers are those of tests/support/random_graph_maker.h.
+/* Shared by the parts of the maker of QDQ networks. Nodes and numbers are those of tests/support/random_graph_maker.h.
  */
 #ifndef PRN_TESTS_SUPPORT_RANDOM_QDQ_MAKER_H
 #define PRN_TESTS_SUPPORT_RANDOM_QDQ_MAKER_H
@@ -58,14 +58,14 @@ int qm_store(qm_maker *q, int value, const qm_parameters *like);
 int qm_weights(qm_maker *q, const prony_shape *shape, int axis, double *steps, int64_t *scales);
 /* Something between an operator and its QuantizeLinear: an activation, rarely an Identity, Cast or Dropout. */
 int qm_between(qm_maker *q, int value);
-/* A visible float32 value, dequantized most of the time; -1: there is none. */
+/* A visible float32 value, dequantized most of the time; -1: not found. */
 int qm_pick(qm_maker *q, int low, int high);
 
 /* One for each channel: float, or int32 codes; -1: none. `steps`: of the weights, `scales` of them. */
 int qm_bias(qm_maker *q, int x, int64_t channels, const double *steps, int64_t scales);
 /* " name=[v,v]" */
 size_t qm_put_list(char *text, size_t size, const char *name, int axes, const int64_t *values);
-/* Whether a value of the shape is small enough. */
+/* true: a value of the shape is small enough. */
 static inline bool qm_fits(const prony_shape *shape)
 {
     const int64_t count = prony_shape_numel(shape);

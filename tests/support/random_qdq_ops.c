@@ -8,7 +8,7 @@
 
 /* ---- products ---- */
 
-/* What a product may be added to: one number, one for each column, or, rarely, one for each row. */
+/* A bias of a product: one number, or one for each column. */
 static int columns_of(qm_maker *q, int x, int64_t columns, const double *steps, int64_t scales)
 {
     const prony_shape shapes[] = {{0, {0}}, {1, {columns}}, {2, {1, columns}}, {1, {1}}};

@@ -194,7 +194,7 @@ void qm_make_conv_transpose(qm_maker *q)
                        (int)groups, w.text));
 }
 
-/* The codes that a value was dequantized from; -1: there are none. */
+/* The codes that a value was dequantized from; -1: not found. */
 static int codes_of(const qm_maker *q, int value)
 {
     const rg_graph *graph = &q->k.g->main;

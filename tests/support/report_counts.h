@@ -1,4 +1,4 @@
-/* Whether a report's counts are what the report promises: totals, layers and operators sum to the same. */
+/* Checks that a report's totals, layers and operators sum to the same counts, and that its figures are finite. */
 #ifndef PRN_TESTS_SUPPORT_REPORT_COUNTS_H
 #define PRN_TESTS_SUPPORT_REPORT_COUNTS_H
 

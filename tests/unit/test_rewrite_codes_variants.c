@@ -118,7 +118,7 @@ static void unknown_attributes(void **unused)
     }
 }
 
-/* What a rewrite makes has the domain and opset of that operator, whatever those of the nodes that it saw. */
+/* An operator that a rewrite makes has its own domain and opset, not those of the nodes that it replaces. */
 static void operators_of_com_microsoft(void **unused)
 {
     (void)unused;
