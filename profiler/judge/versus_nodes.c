@@ -62,19 +62,87 @@ static prony_status add_event(joining *j, prn_json_reader *reader, const prn_jso
     return reader->status;
 }
 
-static prony_status read_events(joining *j, const char *name, const char *text, size_t size)
+/* Behind the white space at `at`. */
+static size_t skip_space(const char *text, size_t size, size_t at)
+{
+    while (at < size && strchr(" \t\r\n", text[at])) at++;
+    return at;
+}
+
+/* Behind `word` at `at` and the white space around it; 0: another text stands there. */
+static size_t skip_word(const char *text, size_t size, size_t at, const char *word)
+{
+    const size_t length = strlen(word);
+    at = skip_space(text, size, at);
+    return size - at >= length && memcmp(text + at, word, length) == 0 ? skip_space(text, size, at + length) : 0;
+}
+
+/* Where the value of "name": "value" begins that stands at `at`, behind its quote; 0: none. */
+static size_t name_at(const char *text, size_t size, size_t at)
+{
+    const size_t colon = skip_word(text, size, at, "\"name\"");
+    const size_t value = colon ? skip_word(text, size, colon, ":") : 0;
+    return value && value < size && text[value] == '"' ? value + 1 : 0;
+}
+
+/* Whether a string ends at the quote at `at`: another member of an event follows, or the event's end. */
+static bool ends_string(const char *text, size_t size, size_t at)
+{
+    static const char *const members[] = {"\"args\"", "\"dur\"", "\"ts\"", "\"ph\"", "\"cat\"", "\"pid\"", "\"tid\""};
+    if (skip_word(text, size, at + 1, "}")) return true;
+    const size_t comma = skip_word(text, size, at + 1, ",");
+    for (size_t m = 0; comma && m < sizeof members / sizeof *members; m++) {
+        const size_t colon = skip_word(text, size, comma, members[m]);
+        if (colon && skip_word(text, size, colon, ":")) return true;
+    }
+    return false;
+}
+
+/* ONNX Runtime writes a node's name into its profile as it stands. Quotes, backslashes and controls within it are escaped here. `to` has room for six times the bytes of `text`; returns the bytes written. */
+static size_t escape_names(const char *text, size_t size, char *to)
+{
+    size_t used = 0, end = 0; /* of the name that is being copied; 0: none */
+    for (size_t i = 0; i < size; i++) {
+        const size_t begin = i >= end && text[i] == '"' ? name_at(text, size, i) : 0;
+        if (begin) {
+            for (end = begin; end < size && !(text[end] == '"' && ends_string(text, size, end)); end++) {}
+            memcpy(to + used, text + i, begin - i);
+            used += begin - i;
+            i = begin;
+            if (i == size) break;
+        }
+        const unsigned char c = (unsigned char)text[i];
+        if (i < end && (c == '"' || c == '\\' || c < 0x20))
+            used += (size_t)sprintf(to + used, "\\u%04x", c);
+        else
+            to[used++] = text[i];
+    }
+    return used;
+}
+
+/* {"events": text}, with names escaped or as they are. */
+static prony_status parse_events(prn_json_value **out, const char *name, const char *text, size_t size, bool escape, prony_error *error)
 {
     static const char before[] = "{\"events\":", after[] = "}";
-    prn_json_value *document = NULL;
-    if (size > SIZE_MAX / 2) return prn_no_memory(j->error);
-    char *whole = prn_alloc(sizeof before + size + sizeof after);
-    if (!whole) return prn_no_memory(j->error);
-    memcpy(whole, before, sizeof before - 1);
-    memcpy(whole + sizeof before - 1, text, size);
-    memcpy(whole + sizeof before - 1 + size, after, sizeof after - 1);
-    prony_status status =
-        prn_json_document_parse(&document, name, whole, sizeof before + size + sizeof after - 2, j->error);
+    if (size > SIZE_MAX / 8) return prn_no_memory(error);
+    char *whole = prn_alloc(sizeof before + (escape ? 6 : 1) * size + sizeof after);
+    if (!whole) return prn_no_memory(error);
+    size_t used = sizeof before - 1;
+    memcpy(whole, before, used);
+    if (!escape) memcpy(whole + used, text, size);
+    used += escape ? escape_names(text, size, whole + used) : size;
+    memcpy(whole + used, after, sizeof after - 1);
+    prony_status status = prn_json_document_parse(out, name, whole, used + sizeof after - 1, error);
     prn_free(whole);
+    return status;
+}
+
+static prony_status read_events(joining *j, const char *name, const char *text, size_t size)
+{
+    prn_json_value *document = NULL;
+    prony_status status = parse_events(&document, name, text, size, false, j->error);
+    if (status == PRONY_IO_ERROR) /* invalid JSON */
+        status = parse_events(&document, name, text, size, true, j->error);
     PRN_TRY(status);
     prn_json_reader reader = {.pool = &j->pool, .file = name, .error = j->error};
     size_t count;

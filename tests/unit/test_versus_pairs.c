@@ -115,6 +115,20 @@ static const prony_versus_operator *row_of(const scene *s, const char *name)
     return NULL;
 }
 
+/* ONNX Runtime writes names as they stand, quotes, backslashes and ends of lines included. */
+static void names_that_are_not_escaped(void **state)
+{
+    (void)state;
+    scene s = begin();
+    static const char text[] = "[" EVENT("odd\"name\\x", "Rare", "9") "{\"cat\" : \"Node\", \"dur\" :3, \"name\" :\"a, \"b\",\n_kernel_time\", \"args\" : {\"op_name\" : \"Add\"}},"
+        EVENT("/outer", "If", "50") RUN "]";
+    if (add_profile(&s, text) != PRONY_OK) fail_msg("%s", s.error.message);
+    assert_true(fabs(row_of(&s, "Rare")->peer_ns - 9000.0) < 1e-6);
+    assert_true(fabs(row_of(&s, "Add")->peer_ns - 3000.0) < 1e-6);
+    assert_true(fabs(row_of(&s, "/outer")->peer_ns - 50000.0) < 1e-6);
+    end(&s);
+}
+
 static void nodes_are_joined_by_name(void **state)
 {
     (void)state;
@@ -240,7 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ratios_are_taken_pair_by_pair), cmocka_unit_test(little_difference_and_little_data),
-        cmocka_unit_test(nodes_are_joined_by_name),      cmocka_unit_test(damaged_profiles_are_refused),
+        cmocka_unit_test(names_that_are_not_escaped), cmocka_unit_test(nodes_are_joined_by_name),      cmocka_unit_test(damaged_profiles_are_refused),
         cmocka_unit_test(arguments_are_checked),         cmocka_unit_test(it_survives_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
