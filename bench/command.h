@@ -74,7 +74,7 @@ typedef struct options {
     double budget, timeout; /* of scale, seconds; 0: none, default */
     const char *repeat;  /* of scale: an earlier study */
     const char *ort_lib; /* of versus: a file; NULL: looked for */
-    bool weak, resume;   /* of scale */
+    bool weak, resume, overwrite; /* of scale */
     const char *memory_limit; /* as given; NULL: not */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
     const char *scenario; /* of bench; NULL: none */

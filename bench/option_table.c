@@ -83,6 +83,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"with-load", no_argument, NULL, OPT_WITH_LOAD},
                                       {"repeat", required_argument, NULL, OPT_REPEAT},
                                       {"resume", no_argument, NULL, OPT_RESUME},
+                                      {"overwrite", no_argument, NULL, OPT_OVERWRITE},
                                       {"weak", no_argument, NULL, OPT_WEAK},
                                       {"budget", required_argument, NULL, OPT_BUDGET},
                                       {"processes", required_argument, NULL, OPT_PROCESSES},
@@ -128,7 +129,7 @@ static const int recommend_options[] = {
 static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
 static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
 static const int scale_options[] = {
-    OPT_PROCESSES, OPT_BUDGET, OPT_WEAK, OPT_RESUME, OPT_REPEAT, OPT_TIMEOUT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE,
+    OPT_PROCESSES, OPT_BUDGET, OPT_WEAK, OPT_RESUME, OPT_OVERWRITE, OPT_REPEAT, OPT_TIMEOUT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE,
     OPT_TOP, OPT_JSON, OPT_CSV, OPT_HTML, OPT_SVG, OPT_PLOT, OPT_NO_REWRITES, 0};
 static const int versus_options[] = {OPT_ORT_LIB, OPT_PROCESSES, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_TUNE, 0};
 static const int peer_options[] = {OPT_ORT_LIB, OPT_OUTPUT_DIR, OPT_TRACE, 0};
@@ -236,6 +237,8 @@ static const struct {
     {OPT_BUDGET, "      --budget 10m       time for the whole study: s, m or h\n"},
     {OPT_WEAK, "      --weak             the batch grows with the threads\n"},
     {OPT_RESUME, "      --resume           goes on with the study in the file of --json\n"},
+    {OPT_OVERWRITE, "      --overwrite        replaces the study in the file of --json by a new\n"
+                    "                         one; without it the file stays as it is\n"},
     {OPT_REPEAT, "      --repeat STUDY     the same plan here; status 3 if a result differs\n"},
     {OPT_TIMEOUT, "      --timeout S        when a process that does not answer is ended\n"},
     {OPT_PLOT, "      --plot F           the speed-up as SVG; others: --svg efficiency=F,\n"

@@ -51,6 +51,7 @@ enum {
     OPT_TIMEOUT,
     OPT_REPEAT,
     OPT_RESUME,
+    OPT_OVERWRITE,
     OPT_WEAK,
     OPT_PLOT,
     OPT_SCENARIO,

@@ -487,6 +487,7 @@ static const struct row {
     {OPT_REFERENCE, TEXTS(reference)},
     {OPT_REPEAT, TEXTS(repeat)},
     {OPT_RESUME, FLAGS(resume)},
+    {OPT_OVERWRITE, FLAGS(overwrite)},
     {OPT_SAMPLES_PER_QUERY, WHOLE, AT(samples_per_query), 1, 65536, "--samples-per-query", "a number from 1 to 65536", NULL},
     {OPT_SCENARIO, CALLS(take_scenario)},
     {OPT_SORT, CALLS(take_sort)},

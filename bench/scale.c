@@ -135,19 +135,20 @@ static bool to_file(const options *o)
     return o->json && strcmp(o->json, "-") != 0;
 }
 
-/* An unfinished study is hours of somebody's time: it is not overwritten by a new one. */
-static int keep_unfinished(const options *o)
+/* A study is hours of somebody's time: a new one does not take its file, unless --overwrite says so. */
+static int keep_study(const options *o)
 {
     prony_study *there = NULL;
     prony_study_task task;
-    if (!to_file(o) || access(o->json, F_OK) != 0) return EXIT_DONE;
-    if (prony_study_load(&there, o->json, NULL, NULL) != PRONY_OK) return EXIT_DONE;
     prony_study_progress done;
+    if (o->overwrite || !to_file(o) || access(o->json, F_OK) != 0) return EXIT_DONE;
+    if (prony_study_load(&there, o->json, NULL, NULL) != PRONY_OK) return EXIT_DONE;
     prony_study_progress_of(there, &done);
-    bool unfinished = done.done > 0 && prony_study_next(there, &task);
+    const bool unfinished = prony_study_next(there, &task);
     prony_study_release(there);
-    if (!unfinished) return EXIT_DONE;
-    return fail(o, "'%s' holds an unfinished study: go on with --resume, or name another file", o->json);
+    if (done.done == 0) return EXIT_DONE;
+    return fail(o, "'%s' holds %s study: %zu of %zu blocks are measured. --resume goes on with it, --overwrite replaces it", o->json,
+                unfinished ? "an unfinished" : "a finished", done.done, done.planned);
 }
 
 static int refuse_plan_options(const options *o)
@@ -171,7 +172,7 @@ static int open_study(const options *o, prony_model *model, const prony_study *e
     if (o->resume && access(o->json, F_OK) == 0)
         return prony_study_load(study, o->json, model, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
     if (o->resume) return fail(o, "'%s': there is no study to go on with", o->json);
-    int code = keep_unfinished(o);
+    int code = keep_study(o);
     if (code != EXIT_DONE) return code;
     if (earlier)
         return prony_study_repeat(study, earlier, model, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);

@@ -130,7 +130,7 @@ static void facts_of_threads(prn_thread_facts *t, const prony_report *r, const p
                             .time_ns = time,
                             .lost_ns = time - busy / row->threads,
                             .bandwidth_ns = compute ? 0 : roof,
-                            .others = r->has_disturbance ? r->disturbance.others : 0};
+                            .others = r->has_disturbance && r->disturbance.others > 0 ? r->disturbance.others : 0};
 }
 
 static void find_threads(found *f, const prony_operator_row *row)
@@ -141,7 +141,10 @@ static void find_threads(found *f, const prony_operator_row *row)
     const prony_parallel *p = &row->parallel;
     const prn_disturbance *load = &f->report->disturbance;
     if (row->threads < 2 && f->report->has_disturbance && load->verdict == PRN_LOAD_BUSY) {
-        snprintf(text, sizeof text, "other processes took %.0f %% of the processors", load->others * 100);
+        if (load->others >= 0) /* else the system did not say how much */
+            snprintf(text, sizeof text, "other processes took %.0f %% of the processors", load->others * 100);
+        else
+            snprintf(text, sizeof text, "other processes took an unknown share of the processors");
         add(f, "other processes", text);
         return;
     }

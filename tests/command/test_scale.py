@@ -286,6 +286,8 @@ class Trouble(ScaleTest):
             self.assertIn(run("scale", self.digits, "--resume", "--json", path, "-q")[0], (DONE,))
             resumed = self.load(path)
             self.assertEqual(resumed["blocks"][:len(kept["blocks"])], kept["blocks"])
+            self.refuse(FAILED, ["a finished study", "--resume", "--overwrite"], "scale", self.digits, "-x", "1", "--json", path)
+            self.assertEqual(self.load(path), resumed)
             self.assertEqual([b["configuration"] for b in resumed["blocks"] if not b["again"]], resumed["plan"]["order"])
 
     def test_a_killed_child_is_recorded_and_the_study_goes_on(self):
