@@ -24,7 +24,7 @@ QUICK = ["--processes", "3", "-r", "20", "-w", "2"]
 class ScaleTest(CommandTest):
     def study(self, *arguments, codes=(DONE,)):
         path = self.path("study.json")
-        code, _, err = run("scale", self.digits, *arguments, "--json", path, "-q")
+        code, _, err = run("scale", self.digits, *arguments, "--json", path, "-q", *([] if "--resume" in arguments else ["--overwrite"]))
         self.assertIn(code, codes, err)
         return self.load(path)
 
@@ -319,7 +319,7 @@ class Trouble(ScaleTest):
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-        ran = subprocess.run([command_case.PRONY, "scale", self.digits, "-x", "1", *QUICK, "--json", path], preexec_fn=limit,
+        ran = subprocess.run([command_case.PRONY, "scale", self.digits, "-x", "1", *QUICK, "--json", path, "--overwrite"], preexec_fn=limit,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
         self.assertEqual(ran.returncode, FAILED)
         self.assertIn(b"the study goes on", ran.stderr)
