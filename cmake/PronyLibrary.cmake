@@ -36,6 +36,11 @@ set(prn_kernel_options -fno-math-errno -fno-trapping-math)
 if(CMAKE_BUILD_TYPE MATCHES "^Rel" AND NOT PRONY_SANITIZE)
   list(PREPEND prn_kernel_options -O3)
 endif()
+# gcc 13 and later split multiplications from additions in chains of 256 bits, and not of 512: that would be slower on AVX2, and other bits than on
+# AVX-512, which fp32-strict does not allow.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND prn_kernel_options --param=avoid-fma-max-bits=0)
+endif()
 set_source_files_properties(${prn_op_sources} PROPERTIES COMPILE_OPTIONS "${prn_kernel_options}")
 
 # Chains of operations on several vectors, in turns: gcc leaves them one after another on x86 unless it is told.
