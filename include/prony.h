@@ -318,7 +318,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_bind_input(prony_session *se
 /* Runs write output `index` to `data`, which has room for `bytes` bytes, stays the caller's and must stay valid until other
  * bytes (or NULL: none) are bound or the session is released. What can be made there is made there; an output that is a view
  * of an input or constant, shares bytes with another output or gets its shape in the run is copied at the end of the run, and
- * so is one whose bytes are not aligned for its elements. A run whose output needs more fails with PRONY_OUT_OF_RANGE. The
+ * so is one whose bytes are not aligned for its elements or are those of a bound input. Two outputs whose bytes overlap, and an output that is an
+ * input which another output is bound onto, make the run fail with PRONY_INVALID_ARGUMENT. A run whose output needs more fails with PRONY_OUT_OF_RANGE. The
  * elements are also what prony_session_output gives. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_bind_output(prony_session *session, size_t index, void *data,
                                                                 size_t bytes, prony_error *error);

@@ -2,8 +2,10 @@
  *
  * A tensor of numbers that is aligned for its elements is read in place. An output is made in place if it is the only graph
  * output in a buffer of the arena, and all of it; what is a view of an input or a constant, shares bytes with another
- * output, or gets its shape in the run, is copied behind the run. */
+ * output, gets its shape in the run, or is bound onto bytes of an input, is copied behind the run. Two outputs never share bytes. */
 #include "engine/session/session.h"
+
+#include "base/alloc.h"
 
 #include <string.h>
 
@@ -82,6 +84,43 @@ prony_status prony_session_planned_output(const prony_session *session, size_t i
     return PRONY_OK;
 }
 
+/* ---- bytes that are bound twice */
+
+static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a && b && a_bytes && b_bytes && (x < y ? y - x < a_bytes : x - y < b_bytes);
+}
+
+static bool is_on_an_input(const prony_session *session, const void *data, size_t bytes)
+{
+    for (size_t i = 0; i < session->input_count + session->optional_count; i++) {
+        const prn_session_input *input = &session->inputs[i];
+        if (input->lent && overlap(data, bytes, input->lent, prn_value_bytes(&input->value))) return true;
+    }
+    return false;
+}
+
+/* Bytes that a run writes to what is bound to output k: those of its planned shape, or as many as are bound. */
+static size_t written_bytes(const prony_session *session, size_t k)
+{
+    const prn_plan_value *value = session->current->plan->values[session->current->plan->outputs[k]];
+    return value->dynamic || value->bytes > session->outputs[k].bytes ? session->outputs[k].bytes : value->bytes;
+}
+
+prony_status prn_lent_check(const prony_session *session, prony_error *error)
+{
+    const size_t count = session->outputs ? session->current->program->output_count : 0;
+    for (size_t k = 1; k < count; k++) {
+        for (size_t j = 0; j < k; j++) {
+            if (!overlap(session->outputs[j].lent, written_bytes(session, j), session->outputs[k].lent, written_bytes(session, k))) continue;
+            const prony_port *outputs = session->model->file->graph.outputs;
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "outputs '%s' and '%s' are bound to bytes that overlap", outputs[j].name, outputs[k].name);
+        }
+    }
+    return PRONY_OK;
+}
+
 /* The root that output k is all of, alone; PRN_NO_VALUE: there is none. */
 static uint32_t own_root(const prn_plan *plan, size_t outputs, size_t k)
 {
@@ -104,6 +143,7 @@ void prn_lent_point(prony_session *session, prn_cached_plan *cached)
         const prn_session_output *output = &session->outputs[k];
         const prn_plan_value *value = plan->values[plan->outputs[k]];
         if (!output->lent || output->bytes < value->bytes || !aligned(output->lent, value->value.dtype)) continue;
+        if (is_on_an_input(session, output->lent, value->bytes)) continue; /* which steps may still read */
         uint32_t root = own_root(plan, count, k);
         if (root != PRN_NO_VALUE) plan->values[root]->lent = output->lent;
     }
@@ -118,21 +158,85 @@ void prn_lent_read(prony_session *session)
     }
 }
 
-prony_status prn_lent_write(prony_session *session, prony_error *error)
+/* An output that is copied to bound bytes. */
+typedef struct lent_copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+} lent_copy;
+
+/* false in *needed: output k is where it is to be, or nothing is bound. */
+static prony_status copy_of(const prony_session *session, size_t k, lent_copy *copy, bool *needed, prony_error *error)
 {
     const prn_cached_plan *cached = session->current;
-    for (size_t k = 0; session->outputs && k < cached->program->output_count; k++) {
-        const prn_session_output *output = &session->outputs[k];
+    const prn_session_output *output = &session->outputs[k];
+    const prony_value *value = &cached->plan->values[cached->plan->outputs[k]]->value;
+    *needed = output->lent && value->data != output->lent;
+    if (!*needed) return PRONY_OK;
+    const char *name = session->model->file->graph.outputs[k].name;
+    if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING)
+        return prn_fail(error, PRONY_UNSUPPORTED, "output '%s': only tensors of numbers can be written to bound bytes", name);
+    *copy = (lent_copy){output->lent, value->data, prn_value_bytes(value)};
+    if (copy->bytes > output->bytes)
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "output '%s' has %zu bytes; %zu are bound to it", name, copy->bytes, output->bytes);
+    return PRONY_OK;
+}
+
+/* An output that stays where it is, in an input's bytes, would change when another output is copied there. */
+static prony_status check_views(const prony_session *session, const lent_copy *copies, size_t count, prony_error *error)
+{
+    const prn_cached_plan *cached = session->current;
+    for (size_t k = 0; count && k < cached->program->output_count; k++) {
         const prony_value *value = &cached->plan->values[cached->plan->outputs[k]]->value;
-        if (!output->lent || value->data == output->lent) continue;
-        const char *name = session->model->file->graph.outputs[k].name;
-        if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING)
-            return prn_fail(error, PRONY_UNSUPPORTED, "output '%s': only tensors of numbers can be written to bound bytes", name);
-        size_t bytes = prn_value_bytes(value);
-        if (bytes > output->bytes)
-            return prn_fail(error, PRONY_OUT_OF_RANGE, "output '%s' has %zu bytes; %zu are bound to it", name, bytes,
-                            output->bytes);
-        if (bytes) memcpy(output->lent, value->data, bytes);
+        const size_t bytes = value->kind == PRONY_TENSOR && value->dtype != PRONY_STRING ? prn_value_bytes(value) : 0;
+        if (session->outputs[k].lent && session->outputs[k].lent != value->data) continue; /* has its own copy */
+        for (size_t c = 0; c < count; c++)
+            if (overlap(value->data, bytes, copies[c].to, copies[c].bytes))
+                return prn_fail(error, PRONY_INVALID_ARGUMENT, "output '%s' lies in the bytes of an input that another output is bound onto",
+                                session->model->file->graph.outputs[k].name);
     }
     return PRONY_OK;
+}
+
+/* What one copy writes, another one may still have to read, where an output is a view of an input that a further output is bound onto: then
+ * all are put aside first. */
+static prony_status run_copies(lent_copy *copies, size_t count, prony_error *error)
+{
+    size_t bytes = 0;
+    bool aside = false;
+    for (size_t k = 0; k < count; k++) {
+        bytes += copies[k].bytes;
+        for (size_t j = k + 1; j < count; j++) aside = aside || overlap(copies[k].to, copies[k].bytes, copies[j].from, copies[j].bytes);
+    }
+    char *room = aside ? prn_alloc(bytes) : NULL;
+    if (aside && !room) return prn_no_memory(error);
+    size_t used = 0;
+    for (size_t k = 0; aside && k < count; k++) {
+        memcpy(room + used, copies[k].from, copies[k].bytes);
+        copies[k].from = room + used;
+        used += copies[k].bytes;
+    }
+    for (size_t k = 0; k < count; k++)
+        if (copies[k].bytes) memmove(copies[k].to, copies[k].from, copies[k].bytes);
+    prn_free(room);
+    return PRONY_OK;
+}
+
+prony_status prn_lent_write(prony_session *session, prony_error *error)
+{
+    const size_t outputs = session->outputs ? session->current->program->output_count : 0;
+    if (outputs == 0) return PRONY_OK;
+    lent_copy few[8], *copies = outputs <= 8 ? few : prn_calloc(outputs, sizeof *copies);
+    size_t count = 0;
+    if (!copies) return prn_no_memory(error);
+    prony_status status = PRONY_OK;
+    for (size_t k = 0; k < outputs && status == PRONY_OK; k++) {
+        bool needed;
+        status = copy_of(session, k, &copies[count], &needed, error);
+        count += needed;
+    }
+    if (status == PRONY_OK) status = check_views(session, copies, count, error);
+    if (status == PRONY_OK) status = run_copies(copies, count, error);
+    if (copies != few) prn_free(copies);
+    return status;
 }

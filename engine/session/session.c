@@ -200,6 +200,7 @@ prony_status prn_session_run_once(prony_session *session, prn_trace *trace, pron
     prn_cached_plan *cached = session->current;
     cached->used = ++session->runs;
     int64_t start = cached->first_run_ns < 0 ? prn_now_ns() : 0;
+    PRN_TRY(prn_lent_check(session, error));
     prn_lent_read(session);
     prony_status status = prn_session_run_plan(session, cached->plan, trace, error);
     if (status == PRONY_OK) {

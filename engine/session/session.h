@@ -125,6 +125,8 @@ void prn_lent_point(prony_session *session, prn_cached_plan *cached);
 /* Copies what is lent and not aligned. */
 void prn_lent_read(prony_session *session);
 /* Copies outputs that could not be made in place. */
+/* Before a run: outputs that are bound to overlapping bytes are refused by name. */
+PRN_MUST_USE prony_status prn_lent_check(const prony_session *session, prony_error *error);
 PRN_MUST_USE prony_status prn_lent_write(prony_session *session, prony_error *error);
 
 /* ---- plans.c */

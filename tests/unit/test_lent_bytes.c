@@ -53,6 +53,37 @@ static void check(model_run *r, const float *x, const float *y, const float *v, 
     }
 }
 
+/* An output may take the place of the input that it is made of; two outputs may not share bytes, nor an output that is the input itself. */
+static void bytes_that_are_bound_twice(void **state)
+{
+    (void)state;
+    float x[2 * N], given[N], y[N], v[N];
+    model_run r = {0};
+    mr_open(&r, three_outputs());
+    for (int i = 0; i < N; i++) given[i] = x[i] = (float)(i % 5 - 2);
+    bind(&r, x);
+    assert_int_equal(prony_session_bind_output(r.session, 0, x, sizeof given, &r.error), PRONY_OK);
+    assert_int_equal(prony_session_bind_output(r.session, 1, v, sizeof v, &r.error), PRONY_OK);
+    assert_int_equal(prony_session_run(r.session, &r.error), PRONY_OK);
+    for (int i = 0; i < N; i++) assert_true(x[i] == (given[i] > 0 ? 2 * given[i] : 0) && v[i] == given[i]);
+    memcpy(x, given, sizeof given); /* the same, shifted by one element */
+    assert_int_equal(prony_session_bind_output(r.session, 0, x + 1, sizeof given, &r.error), PRONY_OK);
+    assert_int_equal(prony_session_run(r.session, &r.error), PRONY_OK);
+    for (int i = 0; i < N; i++) assert_true(x[i + 1] == (given[i] > 0 ? 2 * given[i] : 0) && v[i] == given[i]);
+
+    memcpy(x, given, sizeof given);
+    assert_int_equal(prony_session_bind_output(r.session, 1, NULL, 0, &r.error), PRONY_OK); /* v is x */
+    mr_refused(&r, PRONY_INVALID_ARGUMENT, "output 'v' lies in the bytes of an input");
+    memcpy(x, given, sizeof given);
+    assert_int_equal(prony_session_bind_output(r.session, 0, y, sizeof y, &r.error), PRONY_OK);
+    assert_int_equal(prony_session_bind_output(r.session, 1, y + 4, sizeof y - 4 * sizeof *y, &r.error), PRONY_OK);
+    mr_refused(&r, PRONY_INVALID_ARGUMENT, "outputs 'y' and 'v' are bound to bytes that overlap");
+    assert_int_equal(prony_session_bind_output(r.session, 1, v, sizeof v, &r.error), PRONY_OK);
+    assert_int_equal(prony_session_run(r.session, &r.error), PRONY_OK);
+    for (int i = 0; i < N; i++) assert_true(y[i] == (given[i] > 0 ? 2 * given[i] : 0) && v[i] == given[i]);
+    mr_close(&r);
+}
+
 static void bytes_are_used_in_place(void **state)
 {
     (void)state;
@@ -159,7 +190,7 @@ static void planned_outputs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_are_used_in_place), cmocka_unit_test(odd_addresses_are_copied),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_that_are_bound_twice), cmocka_unit_test(bytes_are_used_in_place), cmocka_unit_test(odd_addresses_are_copied),
                                        cmocka_unit_test(bindings_change), cmocka_unit_test(planned_outputs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
