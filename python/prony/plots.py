@@ -45,34 +45,34 @@ def layers(report: "Report", ax: Optional["Axes"], top: int = 20) -> Any:
     key, label = ("time_mean_ns", "time per run") if report.measured else ("flops", "FLOPs")
     rows = sorted((r for r in report.rows("layers") if r.get(key)), key=lambda r: -float(r[key]))[:top]
     unit, name = _milliseconds(rows[0][key]) if rows and report.measured else (1.0, "")
-    ax = _axes(ax, 7.5, 1.2 + 0.26 * max(len(rows), 3))
+    axes: Any = _axes(ax, 7.5, 1.2 + 0.26 * max(len(rows), 3))
     types = list(dict.fromkeys(r["op"] for r in rows))
     colors = pyplot().get_cmap("tab10")
     for i, row in enumerate(rows):
-        ax.barh(i, row[key] / unit, color=colors(types.index(row["op"]) % 10), label=row["op"])
-    ax.set_yticks(range(len(rows)), [_short(r["name"]) for r in rows], fontsize=8)
-    ax.invert_yaxis()
-    ax.set_xlabel(f"{label} ({name})" if name else label)
-    handles, labels = ax.get_legend_handles_labels()
+        axes.barh(i, row[key] / unit, color=colors(types.index(row["op"]) % 10), label=row["op"])
+    axes.set_yticks(range(len(rows)), [_short(r["name"]) for r in rows], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"{label} ({name})" if name else label)
+    handles, labels = axes.get_legend_handles_labels()
     unique = dict(zip(labels, handles))
-    ax.legend(unique.values(), unique.keys(), fontsize=8, loc="lower right")
-    ax.set_title(f"{report.name}: layers")
-    return ax
+    axes.legend(unique.values(), unique.keys(), fontsize=8, loc="lower right")
+    axes.set_title(f"{report.name}: layers")
+    return axes
 
 
 def types(report: "Report", ax: Optional["Axes"]) -> Any:
     """Bars of operator types by their share."""
     rows = list(report.rows("types"))
     key = "time_share" if report.measured else "flops_share"
-    ax = _axes(ax, 7.0, 1.2 + 0.28 * max(len(rows), 3))
-    bars = ax.barh(range(len(rows)), [100 * r[key] for r in rows], color="#4477aa")
-    ax.bar_label(bars, [f"{100 * r[key]:.1f} %" for r in rows], fontsize=8, padding=3)
-    ax.set_yticks(range(len(rows)), [r["op"] for r in rows], fontsize=9)
-    ax.invert_yaxis()
-    ax.margins(x=0.12)
-    ax.set_xlabel("share of the time (%)" if report.measured else "share of the FLOPs (%)")
-    ax.set_title(f"{report.name}: operator types")
-    return ax
+    axes: Any = _axes(ax, 7.0, 1.2 + 0.28 * max(len(rows), 3))
+    bars = axes.barh(range(len(rows)), [100 * r[key] for r in rows], color="#4477aa")
+    axes.bar_label(bars, [f"{100 * r[key]:.1f} %" for r in rows], fontsize=8, padding=3)
+    axes.set_yticks(range(len(rows)), [r["op"] for r in rows], fontsize=9)
+    axes.invert_yaxis()
+    axes.margins(x=0.12)
+    axes.set_xlabel("share of the time (%)" if report.measured else "share of the FLOPs (%)")
+    axes.set_title(f"{report.name}: operator types")
+    return axes
 
 
 def latency(report: "Report", ax: Optional["Axes"]) -> Any:
@@ -81,21 +81,21 @@ def latency(report: "Report", ax: Optional["Axes"]) -> Any:
     stats = report.latency_ns
     samples = stats["samples"]
     unit, name = _milliseconds(stats["median"])
-    ax = _axes(ax)
-    ax.plot(range(len(samples)), [s / unit for s in samples], ".", markersize=3, color="#4477aa", label="a run")
+    axes: Any = _axes(ax)
+    axes.plot(range(len(samples)), [s / unit for s in samples], ".", markersize=3, color="#4477aa", label="a run")
     low, high = stats["median_ci95"]
-    ax.axhspan(low / unit, high / unit, color="#cc6677", alpha=0.35, linewidth=0)
-    ax.axhline(stats["median"] / unit, color="#cc6677", linewidth=1, label="median and its 95 % interval")
+    axes.axhspan(low / unit, high / unit, color="#cc6677", alpha=0.35, linewidth=0)
+    axes.axhline(stats["median"] / unit, color="#cc6677", linewidth=1, label="median and its 95 % interval")
     top = sorted(samples)[min(len(samples) - 1, int(0.99 * len(samples)))]
     beyond = sum(s > 1.3 * top for s in samples)
     if beyond:
-        ax.set_ylim(top=1.3 * top / unit)
-    ax.set_ylim(bottom=0)
-    ax.set_xlabel("run" + (f" ({beyond} beyond the picture)" if beyond else ""))
-    ax.set_ylabel(f"latency ({name})")
-    ax.legend(fontsize=8, loc="best")
-    ax.set_title(f"{report.name}: latency of {stats['runs']} runs")
-    return ax
+        axes.set_ylim(top=1.3 * top / unit)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("run" + (f" ({beyond} beyond the picture)" if beyond else ""))
+    axes.set_ylabel(f"latency ({name})")
+    axes.legend(fontsize=8, loc="best")
+    axes.set_title(f"{report.name}: latency of {stats['runs']} runs")
+    return axes
 
 
 def memory(report: "Report", ax: Optional["Axes"]) -> Any:
@@ -105,21 +105,21 @@ def memory(report: "Report", ax: Optional["Axes"]) -> Any:
         raise InvalidArgument("the report has no memory timeline: nothing ran, or it was saved without (memory=True)")
     most = max(max(p["live_bytes"] for p in points), report.memory.get("planned_bytes") or 1)
     scale, unit = (2.0 ** 20, "MiB") if most >= 2 ** 20 else (2.0 ** 10, "KiB") if most >= 2 ** 10 else (1.0, "bytes")
-    ax = _axes(ax)
+    axes: Any = _axes(ax)
     steps, live = [p["step"] for p in points], [p["live_bytes"] / scale for p in points]
-    ax.fill_between(steps, live, step="mid", color="#4477aa", alpha=0.6, label="live")
-    ax.step(steps, live, where="mid", color="#4477aa", linewidth=1)
+    axes.fill_between(steps, live, step="mid", color="#4477aa", alpha=0.6, label="live")
+    axes.step(steps, live, where="mid", color="#4477aa", linewidth=1)
     planned, bound = report.memory.get("planned_bytes"), report.memory.get("lower_bound_bytes")
     if planned:
-        ax.axhline(planned / scale, color="#cc6677", linewidth=1, label="planned")
+        axes.axhline(planned / scale, color="#cc6677", linewidth=1, label="planned")
     if bound and bound != planned:
-        ax.axhline(bound / scale, color="#ddaa33", linewidth=1, linestyle="--", label="lower bound")
-    ax.set_ylim(0, 1.25 * most / scale)
-    ax.set_xlabel("operator, in order of execution")
-    ax.set_ylabel(f"arena ({unit})")
-    ax.legend(fontsize=8, loc="upper right", ncols=3)
-    ax.set_title(f"{report.name}: memory over a run")
-    return ax
+        axes.axhline(bound / scale, color="#ddaa33", linewidth=1, linestyle="--", label="lower bound")
+    axes.set_ylim(0, 1.25 * most / scale)
+    axes.set_xlabel("operator, in order of execution")
+    axes.set_ylabel(f"arena ({unit})")
+    axes.legend(fontsize=8, loc="upper right", ncols=3)
+    axes.set_title(f"{report.name}: memory over a run")
+    return axes
 
 
 def _roofs(report: "Report") -> tuple[Optional[float], list[tuple[str, float]]]:
@@ -139,7 +139,7 @@ def roofline(report: "Report", ax: Optional["Axes"]) -> Any:
     rows = [r for r in report.rows("operators") if r.get("arithmetic_intensity_flop_per_byte") and r.get("flops_per_second")]
     if not rows:
         raise InvalidArgument("no operator of the report computes")
-    ax = _axes(ax, 7.0, 4.8)
+    axes: Any = _axes(ax, 7.0, 4.8)
     executed = [(r.get("executed_flops") or r["flops"]) / r["flops"] for r in rows]  # by the kernel; flops are the model's
     x = [r["arithmetic_intensity_flop_per_byte"] * part for r, part in zip(rows, executed)]
     y = [r["flops_per_second"] * part for r, part in zip(rows, executed)]
@@ -147,27 +147,27 @@ def roofline(report: "Report", ax: Optional["Axes"]) -> Any:
     for bound in dict.fromkeys(r.get("bound") for r in rows):
         mine = [i for i, r in enumerate(rows) if r.get("bound") == bound]
         area = [12 + 400 * (rows[i].get("time_mean_ns") or 0) / whole for i in mine]
-        ax.scatter([x[i] for i in mine], [y[i] for i in mine], s=area, alpha=0.75, color=_COLORS.get(bound, "#888888"),
+        axes.scatter([x[i] for i in mine], [y[i] for i in mine], s=area, alpha=0.75, color=_COLORS.get(bound, "#888888"),
                    label=f"bound by {bound}" if bound not in (None, "unknown") else "operators")
     peak, levels = _roofs(report)
     left, right = min(x) / 3, max(x) * 3
     if peak:
         right = max(right, 3 * peak / min((speed for _, speed in levels), default=peak))
-        ax.axhline(peak, color="black", linewidth=1)
-        ax.annotate(f"{peak / 1e9:.0f} GFLOP/s", (right, peak), fontsize=8, ha="right", va="bottom")
+        axes.axhline(peak, color="black", linewidth=1)
+        axes.annotate(f"{peak / 1e9:.0f} GFLOP/s", (right, peak), fontsize=8, ha="right", va="bottom")
     for i, (level, speed) in enumerate(levels):
         end = peak / speed if peak else right
-        ax.plot([left, end], [left * speed, end * speed], color="black", linewidth=0.8, linestyle=("-", "--", "-.", ":")[i % 4],
+        axes.plot([left, end], [left * speed, end * speed], color="black", linewidth=0.8, linestyle=("-", "--", "-.", ":")[i % 4],
                 label=f"{level}, {speed / 1e9:.0f} GB/s")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_xlim(left, right)
-    ax.set_ylim(min(y) / 3, 3 * max(y + ([peak] if peak else [])))
-    ax.set_xlabel("arithmetic intensity (FLOP/byte)")
-    ax.set_ylabel("FLOP/s")
-    ax.legend(fontsize=8, loc="lower right")
-    ax.set_title(f"{report.name}: roofline" + ("" if peak else " (no peaks yet: prony.machine(measure=True))"))
-    return ax
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(left, right)
+    axes.set_ylim(min(y) / 3, 3 * max(y + ([peak] if peak else [])))
+    axes.set_xlabel("arithmetic intensity (FLOP/byte)")
+    axes.set_ylabel("FLOP/s")
+    axes.legend(fontsize=8, loc="lower right")
+    axes.set_title(f"{report.name}: roofline" + ("" if peak else " (no peaks yet: prony.machine(measure=True))"))
+    return axes
 
 
 REPORT_KINDS: dict[str, Callable[..., Any]] = {"layers": layers, "types": types, "latency": latency, "memory": memory, "roofline": roofline}
@@ -185,7 +185,7 @@ def plot_study(study: "Study", kind: str, ax: Optional["Axes"]) -> Any:
     if kind not in keys:
         raise InvalidArgument(f"there is no plot {kind!r}; there are {', '.join(keys)}")
     key, interval = keys[kind]
-    ax = _axes(ax)
+    axes: Any = _axes(ax)
     results = [r for r in study.rows("results") if not r["again"]]
     groups = dict.fromkeys((r["inter_op_threads"], r["batch"], r["precision"]) for r in results)
     unit, name = _milliseconds(min(r["median_ns"] for r in results)) if kind == "latency" else (1.0, "")
@@ -196,16 +196,16 @@ def plot_study(study: "Study", kind: str, ax: Optional["Axes"]) -> Any:
         values = [r[key] / unit for r in rows]
         errors = [[max(0.0, (r[key] - r[interval][0]) / unit) for r in rows], [max(0.0, (r[interval][1] - r[key]) / unit) for r in rows]]
         label = ", ".join([precision] + ([f"batch {batch}"] if batch else []) + ([f"{inter_op} workers"] if inter_op > 1 else []))
-        ax.errorbar(threads, values, yerr=errors, marker="o", capsize=3, label=label)
+        axes.errorbar(threads, values, yerr=errors, marker="o", capsize=3, label=label)
     most = max(r["intra_op_threads"] for r in results)
     if kind == "speedup":
-        ax.plot([1, most], [1, most], color="#888888", linestyle=":", label="ideal")
+        axes.plot([1, most], [1, most], color="#888888", linestyle=":", label="ideal")
     if kind == "efficiency":
-        ax.axhline(1, color="#888888", linestyle=":", label="ideal")
-    ax.set_xticks(sorted({r["intra_op_threads"] for r in results}))
-    ax.set_ylim(bottom=0)
-    ax.set_xlabel("threads")
-    ax.set_ylabel({"speedup": "speedup over one thread", "efficiency": "efficiency", "latency": f"median latency ({name})"}[kind])
-    ax.legend(fontsize=8, loc="best")
-    ax.set_title(f"{study.name}: {kind} (data: {study.verdict})")
-    return ax
+        axes.axhline(1, color="#888888", linestyle=":", label="ideal")
+    axes.set_xticks(sorted({r["intra_op_threads"] for r in results}))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("threads")
+    axes.set_ylabel({"speedup": "speedup over one thread", "efficiency": "efficiency", "latency": f"median latency ({name})"}[kind])
+    axes.legend(fontsize=8, loc="best")
+    axes.set_title(f"{study.name}: {kind} (data: {study.verdict})")
+    return axes

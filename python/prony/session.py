@@ -125,8 +125,7 @@ class Session(_prony.Session):
     @property
     def optional_inputs(self) -> list[Port]:
         """The model's inputs that need not be given. A run that leaves one out has its default."""
-        ports: list[Port] = self.model.optional_inputs
-        return ports
+        return [Port(*row) for row in self.model._optional_inputs]
 
     @property
     def outputs(self) -> list[Port]:

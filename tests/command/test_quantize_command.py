@@ -167,7 +167,7 @@ class Digits(command_case.CommandTest):
 
     def test_forms_of_data(self):
         self.quantize("-q")
-        first = json.loads(self.read(self.kept))
+        first = self.calibration()
         os.mkdir(self.path("files"))
         for i in range(100):
             pixels = self.pixels[64 * i:64 * i + 64]
@@ -175,7 +175,11 @@ class Digits(command_case.CommandTest):
         names = "".join("files/%03d.npy\n" % i for i in range(100))
         for data in (self.path("files"), self.write("list.txt", names.encode())):
             self.succeed("quantize", self.model, "-q", "-o", self.out, "--calibrate", data)
-            self.assertEqual(json.loads(self.read(self.kept)), first)
+            self.assertEqual(self.calibration(), first)
+
+    def calibration(self):
+        """The file that calibrating leaves, but for its date."""
+        return {key: value for key, value in json.loads(self.read(self.kept)).items() if key != "created"}
 
     # ---- what is refused ----
 

@@ -22,7 +22,7 @@ version=$(sed -n 's/^#define PRONY_VERSION "\(.*\)"/\1/p' "$root/include/prony.h
 "$work/venv/bin/python" -m pip install -q --no-index --no-deps "${wheels[0]}"
 
 names=$("$python" -m zipfile -l "${wheels[0]}")
-for file in prony/_prony prony/py.typed prony/_prony.pyi prony/_version.py dist-info/LICENSE dist-info/THIRD_PARTY_NOTICES.txt; do
+for file in prony/_prony prony/py.typed prony/_prony.pyi prony/_version.py dist-info/.*LICENSE dist-info/.*THIRD_PARTY_NOTICES.txt; do
     grep -q "$file" <<<"$names" || { echo "not in the wheel: $file"; exit 1; }
 done
 [ -z "$(cd "$root" && git status --porcelain --ignored python 2>/dev/null | grep -v -e __pycache__ -e '^ M' -e '^??')" ] ||
