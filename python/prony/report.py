@@ -258,7 +258,8 @@ class Report(_prony.Report):
         """Draws "roofline", "latency", "memory", "layers" or "types" with matplotlib and gives the axes. `top`: bars of "layers"."""
         from .plots import plot_report
 
-        return plot_report(self, kind, ax, **options)
+        drawn: "Axes" = plot_report(self, kind, ax, **options)
+        return drawn
 
     def __str__(self) -> str:
         return self.write("text", width=110)
