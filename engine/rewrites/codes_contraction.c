@@ -205,7 +205,8 @@ static bool find_contraction(prn_rewriter *r, prn_stored *stored, contraction *c
         prn_node_def *conv = prn_rewrite_inner(r, node->inputs[i], "Conv");
         prn_coded residual;
         if (!conv || !prn_rewrite_coded_evenly(r, node->inputs[1 - i], &residual) ||
-            !prn_rewrite_same_shape(r, node->inputs[1 - i], node->outputs[0]) || !read_contraction(r, conv, c))
+            !prn_rewrite_same_shape(r, node->inputs[1 - i], node->outputs[0]) ||
+            !prn_rewrite_same_shape(r, node->inputs[i], node->outputs[0]) || !read_contraction(r, conv, c))
             continue;
         c->residual = residual;
         c->has_residual = true;

@@ -54,11 +54,12 @@ double qm_step(qm_maker *q, double about)
     return (double)(float)(about * (0.7 + 0.1 * (double)rg_below(&q->k, 8)));
 }
 
-/* Invalid scales, and scales whose products leave float32. */
-static double odd_step(qm_maker *q, double step)
+/* Invalid scales, and scales whose products leave float32. `finite`: no code makes an infinity, which float
+ * convolutions multiply padding by, or do not. */
+static double odd_step(qm_maker *q, double step, bool finite)
 {
-    const double odd[] = {0, -step, INFINITY, NAN, 1e-45, 1e-39, 1e-30, 1e-20, 1e20, 1e30, 3e38};
-    return odd[rg_below(&q->k, (int64_t)(sizeof odd / sizeof *odd))];
+    const double odd[] = {0, -step, 1e-45, 1e-39, 1e-30, 1e-20, 1e20, 1e30, INFINITY, NAN, 3e38};
+    return odd[rg_below(&q->k, (int64_t)(sizeof odd / sizeof *odd) - (finite ? 3 : 0))];
 }
 
 static int64_t levels(prony_dtype type)
@@ -94,7 +95,7 @@ int qm_add_parameters(qm_maker *q, double most, int64_t channels)
     *p = (qm_parameters){.type = code_type(q), .axis = channels < 0 ? -1 : 1, .contrib = rg_chance(&q->k, q->contrib)};
     const int64_t count = channels < 0 ? 1 : channels;
     for (int64_t i = 0; i < count; i++) steps[i] = qm_step(q, most / (double)levels(p->type));
-    if (rg_chance(&q->k, q->change) && rg_chance(&q->k, 30)) steps[0] = odd_step(q, steps[0]);
+    if (rg_chance(&q->k, q->change) && rg_chance(&q->k, 30)) steps[0] = odd_step(q, steps[0], false);
     p->step = (double)(float)steps[0];
     p->scale = qm_reals(q, PRONY_FLOAT32, steps, channels < 0 && rg_chance(&q->k, 25) ? 1 : channels);
     p->zero = new_zero(q, p->type, q->k.g->values[p->scale].shape.rank ? count : -1);
@@ -182,7 +183,7 @@ int qm_weights(qm_maker *q, const prony_shape *shape, int axis, double *steps, i
     *scales = along && shape->dim[axis] <= 64 ? shape->dim[axis] : 1;
     if (*scales == 1) p.axis = -1;
     for (int64_t i = 0; i < *scales; i++) steps[i] = (double)(float)qm_step(q, 1.0 / 128);
-    if (qm_changed(q) && rg_chance(k, 20)) steps[0] = odd_step(q, steps[0]);
+    if (qm_changed(q) && rg_chance(k, 20)) steps[0] = odd_step(q, steps[0], true);
     const bool one = *scales == 1 && rg_chance(k, 70);
     p.scale = qm_reals(q, PRONY_FLOAT32, steps, one ? -1 : *scales);
     double zeros[64];

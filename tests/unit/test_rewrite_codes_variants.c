@@ -57,6 +57,18 @@ static void residuals_with_each_bias(void **unused)
     }
 }
 
+/* A convolution's result that is broadcast to what it is added to takes no residual. */
+static void residual_of_a_larger_shape(void **unused)
+{
+    (void)unused;
+    model_builder *m = begin();
+    cg_codes(m, "narrow", PRONY_INT8, "4,4,4,4", 256, 1, W_STEP);
+    mb_node(m, "Conv", "xd narrow", "c", ""); /* [2, 4, 1, 1] */
+    mb_node(m, "Add", "c xd", "s", "");
+    cg_pair(m, "s", "y", PRONY_UINT8, 0.125f, 60);
+    expect(m, "y", "DequantizeLinear Conv Add QuantizeLinear");
+}
+
 /* The convolution's codes mean something else to the sum than to the QuantizeLinear that makes them. */
 static void other_parameters_behind(void **unused)
 {
@@ -278,10 +290,10 @@ static void counts_of_joined_codes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(residuals_with_each_bias), cmocka_unit_test(other_parameters_behind),
-        cmocka_unit_test(unknown_attributes),       cmocka_unit_test(operators_of_com_microsoft),
-        cmocka_unit_test(scales_beyond_float32),    cmocka_unit_test(factors_beyond_float32),
-        cmocka_unit_test(counts_of_joined_codes),
+        cmocka_unit_test(residuals_with_each_bias),   cmocka_unit_test(residual_of_a_larger_shape),
+        cmocka_unit_test(other_parameters_behind),    cmocka_unit_test(unknown_attributes),
+        cmocka_unit_test(operators_of_com_microsoft), cmocka_unit_test(scales_beyond_float32),
+        cmocka_unit_test(factors_beyond_float32),     cmocka_unit_test(counts_of_joined_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
