@@ -14,7 +14,7 @@ export CMAKE_FLAGS
 # More of ctest's options for check and quick: make check SELECT="-R test_op"
 SELECT ?=
 
-PARTS := again plain asan fuzz asan-avx2 asan-scalar tsan bookworm trixie
+PARTS := tsan trixie bookworm asan fuzz asan-avx2 asan-scalar again plain
 
 .PHONY: demo build python check quick check-all $(addprefix check-,$(PARTS)) check-models install clean
 MAKEFLAGS += --no-print-directory
