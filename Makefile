@@ -4,6 +4,8 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 BUILD ?= build
 
+VERSION := $(shell sed -n 's/^\#define PRONY_VERSION "\(.*\)"/\1/p' include/prony.h)
+
 PYTHON ?= /usr/bin/python3
 VENV ?= $(BUILD)/venv
 
@@ -16,7 +18,7 @@ SELECT ?=
 
 PARTS := tsan trixie bookworm asan fuzz asan-avx2 asan-scalar again plain
 
-.PHONY: demo build python check quick check-all $(addprefix check-,$(PARTS)) check-models install clean
+.PHONY: demo build python check quick check-all $(addprefix check-,$(PARTS)) check-models dist install clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 
@@ -57,6 +59,12 @@ check-models: build
 	@scripts/install_packages.sh build models
 	/usr/bin/python3 tests/peers/check_tables.py --prony $(BUILD)/prony --work $(BUILD)/models
 	/usr/bin/python3 tests/peers/check_models.py --prony $(BUILD)/prony --work $(BUILD)/models
+
+# The sources of the last commit as an archive; it builds without git.
+dist:
+	@mkdir -p $(BUILD)
+	git archive --format=tar.gz --prefix=prony-$(VERSION)/ -o $(BUILD)/prony-$(VERSION).tar.gz HEAD
+	@echo "$(BUILD)/prony-$(VERSION).tar.gz"
 
 install: build
 	cmake --install $(BUILD) --prefix $(PREFIX)

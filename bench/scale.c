@@ -135,7 +135,7 @@ static bool to_file(const options *o)
     return o->json && strcmp(o->json, "-") != 0;
 }
 
-/* A study is hours of somebody's time: a new one does not take its file, unless --overwrite says so. */
+/* A study takes hours: a new one does not replace its file, unless --overwrite says so. */
 static int keep_study(const options *o)
 {
     prony_study *there = NULL;

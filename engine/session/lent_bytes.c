@@ -198,8 +198,8 @@ static prony_status check_views(const prony_session *session, const lent_copy *c
     return PRONY_OK;
 }
 
-/* What one copy writes, another one may still have to read, where an output is a view of an input that a further output is bound onto: then
- * all are put aside first. */
+/* One copy may write bytes that another copy still has to read: an output that is a view of an input, onto which a further output is bound.
+ * Then all sources are put aside first. */
 static prony_status run_copies(lent_copy *copies, size_t count, prony_error *error)
 {
     size_t bytes = 0;

@@ -77,7 +77,7 @@ static size_t skip_word(const char *text, size_t size, size_t at, const char *wo
     return size - at >= length && memcmp(text + at, word, length) == 0 ? skip_space(text, size, at + length) : 0;
 }
 
-/* Where the value of "name": "value" begins that stands at `at`, behind its quote; 0: none. */
+/* Offset of the value in "name": "value" at `at`, behind its quote; 0: no such member. */
 static size_t name_at(const char *text, size_t size, size_t at)
 {
     const size_t colon = skip_word(text, size, at, "\"name\"");
@@ -85,7 +85,7 @@ static size_t name_at(const char *text, size_t size, size_t at)
     return value && value < size && text[value] == '"' ? value + 1 : 0;
 }
 
-/* Whether a string ends at the quote at `at`: another member of an event follows, or the event's end. */
+/* True if a string ends at the quote at `at`: another member of an event follows, or the event's end. */
 static bool ends_string(const char *text, size_t size, size_t at)
 {
     static const char *const members[] = {"\"args\"", "\"dur\"", "\"ts\"", "\"ph\"", "\"cat\"", "\"pid\"", "\"tid\""};
