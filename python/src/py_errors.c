@@ -75,6 +75,12 @@ PyObject *pyp_fail(const prony_error *error, PyObject *operators)
 {
     PyObject *cause = operators ? pyp_registry_take(operators) : NULL;
     const char *text = *error->message ? error->message : prony_status_text(error->status);
+    /* KeyboardInterrupt and SystemExit end a program; as the cause of another exception they would not. */
+    if (cause && !PyObject_IsInstance(cause, PyExc_Exception)) {
+        PyErr_SetObject((PyObject *)Py_TYPE(cause), cause);
+        Py_DECREF(cause);
+        return NULL;
+    }
     raise_text(error->status, text, cause);
     Py_XDECREF(cause);
     return NULL;

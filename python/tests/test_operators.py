@@ -21,6 +21,27 @@ def model(**attributes):
     return one_node("Twice", [("x", ob.FLOAT, ["N"])], [("y", ob.FLOAT, ["N"])], domain="mine", **attributes)
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_what_ends_a_program_comes_out_as_itself(kind):
+    """Ctrl-C in an operator is a KeyboardInterrupt of the run, and of a profile; the session goes on afterwards."""
+    registry, ends = prony.Registry(), [True]
+
+    @registry.operator("Twice", domain="mine", infer=same, cost=size)
+    def twice(node, x):
+        if ends[0]:
+            raise kind("over")
+        return x * 2
+
+    session = prony.Session(model(), operators=registry)
+    x = np.float32([1, 2, 3])
+    for call in (lambda: session.run({"x": x}), lambda: session.profile({"x": x}, runs=2)):
+        ends[0] = True
+        with pytest.raises(kind, match="over"):
+            call()
+        ends[0] = False
+        np.testing.assert_array_equal(session.run({"x": x})["y"], x * 2)
+
+
 def test_runs_and_counts():
     registry = prony.Registry()
     seen = {}
