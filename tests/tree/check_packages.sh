@@ -9,7 +9,7 @@ failures=0
 
 # machine USER_ID PACKAGES_INSTALLED PROGRAM...: PROGRAMs beside the ones that every Debian has
 machine() {
-    rm -rf "$place/bin" "$place/calls"
+    rm -rf "${place:?}/bin" "$place/calls"
     mkdir "$place/bin"
     : >"$place/calls"
     for tool in bash env cat; do ln -s "$(command -v $tool)" "$place/bin/$tool"; done
