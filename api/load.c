@@ -1,4 +1,5 @@
-/* prony_model_load, prony_model_load_memory: the engine's model, which knows the rates that were measured of this machine. */
+/* prony_model_load, prony_model_load_memory: the engine's model, which knows the rates that were measured of this
+ * machine. */
 #include "engine/bind/engine_model.h"
 #include "base/option_struct.h"
 #include "engine/run/host.h"

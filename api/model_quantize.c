@@ -1,5 +1,5 @@
-/* prony_calibrate and prony_model_quantize: a plan of the float model, a part of it that shows what is stored, and the file
- * that follows. */
+/* prony_calibrate and prony_model_quantize: a plan of the float model, a part of it that shows what is stored, and the
+ * file that follows. */
 #include "api/model_quantize.h"
 
 #include "base/option_struct.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static prony_status make_plan(prn_quant_plan *plan, prony_model *model, const prony_session_options *session, bool dynamic,
-                              prony_error *error)
+static prony_status make_plan(prn_quant_plan *plan, prony_model *model, const prony_session_options *session,
+                              bool dynamic, prony_error *error)
 {
     prn_program *types = NULL;
     *plan = (prn_quant_plan){0};
@@ -24,10 +24,12 @@ static prony_status make_plan(prn_quant_plan *plan, prony_model *model, const pr
     for (size_t n = 0; status == PRONY_OK && n < plan->graph->node_count; n++)
         if (plan->nodes[n].quantized) return PRONY_OK;
     if (status == PRONY_OK)
-        status = prn_fail(error, PRONY_UNSUPPORTED,
-                          "%.300s: nothing to quantize%s: its main graph has no %sGemm or MatMul of float32 with constant "
-                          "weights%s",
-                          model->file->name, dynamic ? " without calibration data" : "", dynamic ? "" : "Conv, ConvTranspose, ", prony_model_has_codes(model) ? "; it has operators on codes already" : "");
+        status = prn_fail(
+            error, PRONY_UNSUPPORTED,
+            "%.300s: nothing to quantize%s: its main graph has no %sGemm or MatMul of float32 with constant "
+            "weights%s",
+            model->file->name, dynamic ? " without calibration data" : "", dynamic ? "" : "Conv, ConvTranspose, ",
+            prony_model_has_codes(model) ? "; it has operators on codes already" : "");
     prn_quant_plan_release(plan);
     return status;
 }
@@ -58,7 +60,8 @@ static prony_status choose(probing *p, const prn_quant_plan *plan, prn_pool *poo
             p->to[p->to_count++] = value->name;
             continue;
         }
-        while (w->port = w->port < g->input_count ? w->port : 0, strcmp(g->inputs[w->port].name, value->name) != 0) w->port++;
+        while (w->port = w->port < g->input_count ? w->port : 0, strcmp(g->inputs[w->port].name, value->name) != 0)
+            w->port++;
     }
     for (size_t k = 0; k < g->output_count; k++) {
         const size_t v = prn_quant_value_find(plan, g->outputs[k].name);
@@ -111,8 +114,10 @@ prony_status prony_calibrate(prony_calibration **out, prony_model *model, const 
     prn_quant_plan plan;
     if (!out || !model || !data) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_calibrate: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "calibrate options", error));
-    if (!*prony_calibration_method_name(own.method) || !(own.percentile == 0 || (own.percentile >= 0.5 && own.percentile <= 1)))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "calibrate options: no such method, or a percentile not from 0.5 to 1");
+    if (!*prony_calibration_method_name(own.method) ||
+        !(own.percentile == 0 || (own.percentile >= 0.5 && own.percentile <= 1)))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "calibrate options: no such method, or a percentile not from 0.5 to 1");
     PRN_TRY(make_plan(&plan, model, own.session, false, error));
     prony_calibration *c = prn_calloc(1, sizeof *c);
     prony_status status = c ? run_probe(c, &plan, model, data, &own, error) : prn_no_memory(error);
@@ -188,8 +193,9 @@ prony_status prony_model_quantize(prony_model **out, prony_model *model, const p
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_quantize: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "quantize options", error));
     if (own.keep_accuracy < 0 || isnan(own.keep_accuracy) || (own.keep_accuracy > 0 && (!own.data || !own.calibration)))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "quantize options: keep_accuracy is from 0 on, and wants data and a "
-                                                       "calibration");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "quantize options: keep_accuracy is from 0 on, and wants data and a "
+                        "calibration");
     if (own.calibration) PRN_TRY(prn_calibration_check(own.calibration, model, error));
     PRN_TRY(make_plan(&plan, model, own.session, !own.calibration, error));
     prony_status status = quantize(out, &plan, model, &own, error);

@@ -1,5 +1,5 @@
-/* Which layers stay in float: each one is quantized alone and its error at the outputs measured; then the worst of them stay,
- * as few as it takes. */
+/* Which layers stay in float: each one is quantized alone and its error at the outputs measured; then the worst of them
+ * stay, as few as it takes. */
 #include "api/model_quantize.h"
 
 #include "base/option_struct.h"
@@ -56,7 +56,8 @@ static prony_status keep_batch(void *user, prony_session *session, int64_t first
     return PRONY_OK;
 }
 
-static prony_status compare_batch(void *user, prony_session *session, int64_t first, int64_t samples, prony_error *error)
+static prony_status compare_batch(void *user, prony_session *session, int64_t first, int64_t samples,
+                                  prony_error *error)
 {
     search *s = user;
     (void)first;
@@ -69,7 +70,8 @@ static prony_status compare_batch(void *user, prony_session *session, int64_t fi
         const size_t count = (size_t)prony_shape_numel(&value->shape);
         const float *x = value->data;
         if (s->at[k] + count > o->count)
-            return prn_fail(error, PRONY_UNSUPPORTED, "the shape of output %zu depends on its data; its loss cannot be told", k);
+            return prn_fail(error, PRONY_UNSUPPORTED,
+                            "the shape of output %zu depends on its data; its loss cannot be told", k);
         for (size_t i = 0; i < count; i++) {
             const double wanted = (double)o->data[s->at[k]++], off = (double)x[i] - wanted;
             if (isfinite(wanted)) s->squares[k] += isfinite(off) ? off * off : INFINITY;
@@ -150,10 +152,11 @@ static prony_status find_fewest(search *s, double all, prony_error *error)
             low = middle + 1;
     }
     if (low == s->count)
-        return prn_fail(error, PRONY_UNSUPPORTED,
-                        "%.300s: no layer can be quantized with %.3g %% of the outputs' range; the least that was found is "
-                        "%.3g %%",
-                        s->model->file->name, 100 * most, 100 * least);
+        return prn_fail(
+            error, PRONY_UNSUPPORTED,
+            "%.300s: no layer can be quantized with %.3g %% of the outputs' range; the least that was found is "
+            "%.3g %%",
+            s->model->file->name, 100 * most, 100 * least);
     keep_first(s, low);
     prn_quant_plan_settle(s->plan);
     return PRONY_OK;
@@ -173,7 +176,10 @@ prony_status prn_quantize_keep(prn_quant_plan *plan, prony_model *model, const p
                                double *errors, prony_error *error)
 {
     prn_pool pool = {0};
-    search s = {.plan = plan, .model = model, .options = options, .session = PRONY_SESSION_OPTIONS_INIT,
+    search s = {.plan = plan,
+                .model = model,
+                .options = options,
+                .session = PRONY_SESSION_OPTIONS_INIT,
                 .output_count = prony_model_output_count(model)};
     PRN_TRY(prn_options_read(&s.session, sizeof s.session, options->session, "session options", error));
     s.session.precision = NULL;

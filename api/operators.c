@@ -28,11 +28,13 @@ static const char *list_types(const prn_op *op)
     *text = '\0';
     for (int t = 1; t < PRONY_DTYPE_COUNT; t++)
         if (types & PRN_TYPE(t))
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", prony_dtype_name((prony_dtype)t));
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", prony_dtype_name((prony_dtype)t));
     return text;
 }
 
-/* A Gradient becomes nodes of other operators when shapes are bound (engine/bind/bind_gradient.c), so it has no row of its own. */
+/* A Gradient becomes nodes of other operators when shapes are bound (engine/bind/bind_gradient.c), so it has no row of
+ * its own. */
 static prony_operator_info gradient_row(void)
 {
     static const char *const none[] = {NULL};

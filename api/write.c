@@ -21,16 +21,15 @@ prony_status prony_report_write(const prony_report *report, prony_format format,
                                 prony_write_fn write, void *user, prony_error *error)
 {
     prony_write_options own = PRONY_WRITE_OPTIONS_INIT;
-    if (!report || !write)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_write: an argument is NULL");
+    if (!report || !write) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_write: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
     options = &own;
     static prony_status (*const writers[])(const prony_report *, const prony_write_options *, prony_write_fn, void *,
                                            prony_error *) = {
-        [PRONY_FORMAT_TEXT] = prn_report_write_text,     [PRONY_FORMAT_JSON] = prn_report_write_json,
-        [PRONY_FORMAT_CSV] = prn_report_write_csv,       [PRONY_FORMAT_LATEX] = prn_report_write_latex,
-        [PRONY_FORMAT_TRACE] = prn_report_write_trace,   [PRONY_FORMAT_FOLDED] = prn_report_write_folded,
-        [PRONY_FORMAT_DOT] = prn_report_write_dot,       [PRONY_FORMAT_SVG] = prn_report_write_svg,
+        [PRONY_FORMAT_TEXT] = prn_report_write_text,   [PRONY_FORMAT_JSON] = prn_report_write_json,
+        [PRONY_FORMAT_CSV] = prn_report_write_csv,     [PRONY_FORMAT_LATEX] = prn_report_write_latex,
+        [PRONY_FORMAT_TRACE] = prn_report_write_trace, [PRONY_FORMAT_FOLDED] = prn_report_write_folded,
+        [PRONY_FORMAT_DOT] = prn_report_write_dot,     [PRONY_FORMAT_SVG] = prn_report_write_svg,
         [PRONY_FORMAT_HTML] = prn_report_write_html,
     };
     if ((size_t)format >= sizeof writers / sizeof writers[0])
@@ -45,8 +44,7 @@ prony_status prony_report_write(const prony_report *report, prony_format format,
 prony_status prony_report_save(const prony_report *report, prony_format format, const prony_write_options *options,
                                const char *path, prony_error *error)
 {
-    if (!report || !path)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_save: an argument is NULL");
+    if (!report || !path) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_save: an argument is NULL");
     prn_file_writer *file = NULL;
     PRN_TRY(prn_file_create(&file, path, error));
     prony_status status = prony_report_write(report, format, options, prn_file_write, file, error);

@@ -1,6 +1,6 @@
-/* The only way to the heap for Prony's own code. Thread-safe. Every function that allocates returns NULL on failure, size
- * overflow, or where the calling thread's budget (base/budget.h) has no room, and can be told to fail at its n-th call
- * (tests). */
+/* The only way to the heap for Prony's own code. Thread-safe. Every function that allocates returns NULL on failure,
+ * size overflow, or where the calling thread's budget (base/budget.h) has no room, and can be told to fail at its n-th
+ * call (tests). */
 #ifndef PRN_BASE_ALLOC_H
 #define PRN_BASE_ALLOC_H
 
@@ -19,10 +19,11 @@ char *prn_strndup(const char *text, size_t size);
 /* `alignment` is a power of two >= sizeof(void *); contents undefined; released by prn_free_aligned. */
 void *prn_alloc_aligned(size_t alignment, size_t bytes);
 void prn_free_aligned(void *block);
-/* Whole pages among these bytes go back to the system until they are written to again; what the bytes hold is undefined afterwards. */
+/* Whole pages among these bytes go back to the system until they are written to again; what the bytes hold is undefined
+ * afterwards. */
 void prn_bytes_forget(void *bytes, size_t count);
-/* Where no bytes are, as a pointer with which arithmetic is defined, which a null pointer's is not (C17 6.5.6): 64-byte aligned,
- * belongs to nobody, may not be written. */
+/* Where no bytes are, as a pointer with which arithmetic is defined, which a null pointer's is not (C17 6.5.6): 64-byte
+ * aligned, belongs to nobody, may not be written. */
 void *prn_no_bytes(void);
 
 /* Makes room for at least `need` elements in a growing array; doubles. false: out of memory, array unchanged. */

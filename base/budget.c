@@ -1,5 +1,5 @@
-/* Counters along the chain from a budget to the process. A level is raised first and asked afterwards, so that two threads
- * never pass the limit together; what was raised is taken back when a level further out refuses. */
+/* Counters along the chain from a budget to the process. A level is raised first and asked afterwards, so that two
+ * threads never pass the limit together; what was raised is taken back when a level further out refuses. */
 #include "base/budget.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ struct prn_budget {
 
 static prn_budget process = {.limit = UINT64_MAX, .references = 1};
 static _Thread_local prn_budget *current; /* NULL: the process */
-static _Thread_local prn_refusal refusal;  /* asked_bytes 0: none */
+static _Thread_local prn_refusal refusal; /* asked_bytes 0: none */
 
 static prn_budget *outer_of(const prn_budget *budget)
 {

@@ -1,7 +1,7 @@
-/* CPU quota, cpusets and memory from control groups. /proc/self/cgroup names the process's group in each hierarchy, /proc/self/mountinfo
- * says where a hierarchy is mounted and which group its mount point shows; from the group every directory up to the
- * mount point is asked. A container may see a group path that lies outside of its mount; then the mount point is all
- * there is. */
+/* CPU quota, cpusets and memory from control groups. /proc/self/cgroup names the process's group in each hierarchy,
+ * /proc/self/mountinfo says where a hierarchy is mounted and which group its mount point shows; from the group every
+ * directory up to the mount point is asked. A container may see a group path that lies outside of its mount; then the
+ * mount point is all there is. */
 #include "base/cgroup.h"
 #include "base/text_file.h"
 

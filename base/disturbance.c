@@ -1,5 +1,5 @@
-/* /proc/stat counts what all processes used, the process clock what this one did; the difference is the others'. How long
- * threads stood ready and did not run is the second number of /proc/self/task/N/schedstat. */
+/* /proc/stat counts what all processes used, the process clock what this one did; the difference is the others'. How
+ * long threads stood ready and did not run is the second number of /proc/self/task/N/schedstat. */
 #include "base/disturbance.h"
 
 #include "base/alloc.h"
@@ -42,7 +42,8 @@ void prn_load_state_read(prn_load_state *out, const prn_cpu_mask *mask)
     struct timespec cpu;
     *out = (prn_load_state){.waited_ns = waited_ns()};
     if (getrusage(RUSAGE_SELF, &own) == 0) out->involuntary_switches = own.ru_nivcsw;
-    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0) out->own_cpu_ns = (int64_t)cpu.tv_sec * 1000000000 + cpu.tv_nsec;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
+        out->own_cpu_ns = (int64_t)cpu.tv_sec * 1000000000 + cpu.tv_nsec;
     prn_machine_times_read(&out->machine, mask);
 }
 
@@ -51,7 +52,8 @@ static double at_least_0(double x)
     return x > 0 ? x : 0;
 }
 
-/* Threads that stand in line while nobody else runs stand in each other's way: more of them than processors were asked for. */
+/* Threads that stand in line while nobody else runs stand in each other's way: more of them than processors were asked
+ * for. */
 static prn_verdict judge(const prn_disturbance *d, double own)
 {
     if (d->others < 0) return d->waited > MUCH_WAITED ? PRN_LOAD_BUSY : PRN_LOAD_UNKNOWN;
@@ -67,7 +69,8 @@ bool prn_disturbance_text(const prn_disturbance *d, char *out, size_t size)
     else if (d->others < 0)
         snprintf(out, size, "threads waited %.0f %% of the time for a processor: times are too high", d->waited * 100);
     else if (d->steal > d->others / 2)
-        snprintf(out, size, "the hypervisor gave %.0f %% of the processors to others: times are too high", d->steal * 100);
+        snprintf(out, size, "the hypervisor gave %.0f %% of the processors to others: times are too high",
+                 d->steal * 100);
     else
         snprintf(out, size, "other processes took %.0f %% of the processors: times are too high", d->others * 100);
     return true;

@@ -20,20 +20,21 @@ typedef enum prn_verdict { PRN_LOAD_UNKNOWN, PRN_LOAD_QUIET, PRN_LOAD_BUSY } prn
 
 /* Over a measurement. Shares of the time of all processors in the mask; negative: not known. */
 typedef struct prn_disturbance {
-    double others;    /* other processes, and what the hypervisor took */
-    double steal;     /* the latter alone */
-    double waited;    /* this process's threads ready to run and not running, over the wall time: 1 is one thread, always */
+    double others; /* other processes, and what the hypervisor took */
+    double steal;  /* the latter alone */
+    double waited; /* this process's threads ready to run and not running, over the wall time: 1 is one thread,
+                         always */
     int64_t involuntary_switches;
     prn_verdict verdict;
 } prn_disturbance;
 
-/* `mask` NULL: the calling thread's. Costs some ten microseconds, and more with many threads; not for inside of a measured
- * run. */
+/* `mask` NULL: the calling thread's. Costs some ten microseconds, and more with many threads; not for inside of a
+ * measured run. */
 void prn_load_state_read(prn_load_state *out, const prn_cpu_mask *mask);
 
-/* Between two states. Busy: the hypervisor took more than 2 %; or others did and threads stood in line for more than 3 % of
- * the wall time; or others took more than 5 % and left less than a tenth of the processors idle. Where the time between is too
- * short for the kernel's ticks, only the waiting tells; without it the verdict is unknown. */
+/* Between two states. Busy: the hypervisor took more than 2 %; or others did and threads stood in line for more than 3
+ * % of the wall time; or others took more than 5 % and left less than a tenth of the processors idle. Where the time
+ * between is too short for the kernel's ticks, only the waiting tells; without it the verdict is unknown. */
 void prn_disturbance_between(prn_disturbance *out, const prn_load_state *before, const prn_load_state *after);
 
 /* One sentence for people about a busy machine; false, and nothing written, where there is nothing to say. */

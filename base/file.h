@@ -13,13 +13,13 @@ typedef struct prn_map {
     bool copied;
 } prn_map;
 
-/* Maps a regular file. The map stays valid after the file is removed; of one that shrinks meanwhile, reading what it lost
- * is SIGBUS. */
+/* Maps a regular file. The map stays valid after the file is removed; of one that shrinks meanwhile, reading what it
+ * lost is SIGBUS. */
 PRN_MUST_USE prony_status prn_map_open(prn_map *map, const char *path, prony_error *error);
 /* The same of a copy in memory, which nobody else can change. A file that changes while it is read is an error. */
 PRN_MUST_USE prony_status prn_map_read(prn_map *map, const char *path, prony_error *error);
-/* PRONY_IO_ERROR if the file that is mapped stands at `path` and has another size or time of modification than when it was
- * opened. One that was replaced, or removed, still is what was mapped. */
+/* PRONY_IO_ERROR if the file that is mapped stands at `path` and has another size or time of modification than when it
+ * was opened. One that was replaced, or removed, still is what was mapped. */
 PRN_MUST_USE prony_status prn_map_check(const prn_map *map, const char *path, prony_error *error);
 /* Gives the memory back that holds these bytes, if they are mapped; whoever reads them again has them read again. */
 void prn_map_forget(const prn_map *map, const void *data, size_t bytes);

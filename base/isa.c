@@ -19,7 +19,7 @@
 enum { MOST_FEATURES = 32 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static unsigned present;    /* within the cap */
+static unsigned present;     /* within the cap */
 static const char *set_name; /* the largest of `sets` that is */
 static const char *features[MOST_FEATURES + 1];
 static char set_names[64];
@@ -93,11 +93,13 @@ static bool has(const char *name)
     return false;
 }
 
-/* What follows from the model of AMD's processors: of family 19h only Zen 4 has AVX-512, 1Ah is Zen 5. `signature`: eax of leaf 1. */
+/* What follows from the model of AMD's processors: of family 19h only Zen 4 has AVX-512, 1Ah is Zen 5. `signature`: eax
+ * of leaf 1. */
 static unsigned flags_of_family(uint32_t signature)
 {
     uint32_t a, b, c, d;
-    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx) return 0;
+    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx)
+        return 0;
     const uint32_t family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
     return family == 0x19 ? PRN_HALVES_AVX512 : family == 0x1a ? PRN_QUICK_MEMORY : 0;
 }

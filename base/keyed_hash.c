@@ -1,5 +1,5 @@
-/* SipHash of J.-P. Aumasson and D. J. Bernstein with one round a word and three at the end. Pieces of bytes end in a word of
- * their own with the length, so that a sequence of pieces is hashed as that sequence. */
+/* SipHash of J.-P. Aumasson and D. J. Bernstein with one round a word and three at the end. Pieces of bytes end in a
+ * word of their own with the length, so that a sequence of pieces is hashed as that sequence. */
 #include "base/keyed_hash.h"
 
 #include "base/clock.h"
@@ -12,7 +12,8 @@
 static uint64_t key[2];
 static pthread_once_t drawn = PTHREAD_ONCE_INIT;
 
-/* Without random numbers of the system (an old kernel, a sandbox) the clock, the process and an address make the key. */
+/* Without random numbers of the system (an old kernel, a sandbox) the clock, the process and an address make the
+ * key. */
 static void draw_key(void)
 {
     if (getrandom(key, sizeof key, GRND_NONBLOCK) == (ssize_t)sizeof key) return;

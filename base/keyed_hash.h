@@ -1,8 +1,9 @@
 /* Hashes of names and bytes that come from files: SipHash-1-3 under a key that each process draws for itself.
  *
- * Table sizes and probe lengths rest on hashes that spread. A file may choose its names and constants so that a hash without a
- * key puts all of them into one slot, which costs the square of their number; of a key that it does not know it cannot.
- * Hashes differ from process to process: they index tables, and nothing that is written or compared may depend on them. */
+ * Table sizes and probe lengths rest on hashes that spread. A file may choose its names and constants so that a hash
+ * without a key puts all of them into one slot, which costs the square of their number; of a key that it does not know
+ * it cannot. Hashes differ from process to process: they index tables, and nothing that is written or compared may
+ * depend on them. */
 #ifndef PRN_BASE_KEYED_HASH_H
 #define PRN_BASE_KEYED_HASH_H
 

@@ -109,8 +109,8 @@ static void read_caches(prn_machine *machine, int cpu)
     }
 }
 
-/* What the C library knows from the processor itself, where /sys is not there (a bare chroot, some containers). It has no
- * third level that can be trusted: AMD's is that of a whole package there. */
+/* What the C library knows from the processor itself, where /sys is not there (a bare chroot, some containers). It has
+ * no third level that can be trusted: AMD's is that of a whole package there. */
 static void ask_for_caches(prn_machine *machine)
 {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
@@ -148,8 +148,8 @@ static double quota_cpus(void)
     return prn_cgroup_quota_cpus(OWN_GROUPS, OWN_MOUNTS);
 }
 
-/* Processors that this thread may use: its mask, less what the cpusets of its groups keep away. The kernel takes cpusets off
- * a mask itself; systems that only imitate one do not. */
+/* Processors that this thread may use: its mask, less what the cpusets of its groups keep away. The kernel takes
+ * cpusets off a mask itself; systems that only imitate one do not. */
 static bool usable_mask(prn_cpu_mask *mask)
 {
     prn_cpu_mask set;

@@ -1,4 +1,5 @@
-/* Facts about this machine and process, read from the kernel. Missing facts are empty strings, 0 or -1, never guesses. */
+/* Facts about this machine and process, read from the kernel. Missing facts are empty strings, 0 or -1, never
+ * guesses. */
 #ifndef PRN_BASE_MACHINE_H
 #define PRN_BASE_MACHINE_H
 
@@ -43,15 +44,16 @@ typedef struct prn_usage {
     uint64_t peak_rss_bytes;
     uint64_t read_bytes, written_bytes, read_calls, write_calls; /* /proc/self/io */
 } prn_usage;
-/* Around what is measured: the clock is read outside of the processor times, and both inside of everything else, so that between
- * the two no more threads' worth of processor time passes than there are threads, and none of it is what reading costs. */
+/* Around what is measured: the clock is read outside of the processor times, and both inside of everything else, so
+ * that between the two no more threads' worth of processor time passes than there are threads, and none of it is what
+ * reading costs. */
 void prn_usage_begin(prn_usage *usage);
 void prn_usage_end(prn_usage *usage);
 /* Memory of this process that is resident now; 0: not known. */
 uint64_t prn_resident_bytes(void);
 
-/* malloc, calloc, realloc, free and aligned relatives called by the calling process since start, all libraries included;
- * false where the program interposes none (prony_heap_hook_install; the `prony` command and the tests do). */
+/* malloc, calloc, realloc, free and aligned relatives called by the calling process since start, all libraries
+ * included; false where the program interposes none (prony_heap_hook_install; the `prony` command and the tests do). */
 bool prn_all_heap_calls(uint64_t *out);
 
 #endif

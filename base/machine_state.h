@@ -9,8 +9,8 @@
 
 /* Of the processors that the calling thread may use. */
 void prn_machine_state_read(prony_machine_state *out);
-/* Only the time and how long the processors of `mask` (NULL: as above) were busy; the rest is as if it could not be read.
- * Some ten microseconds. */
+/* Only the time and how long the processors of `mask` (NULL: as above) were busy; the rest is as if it could not be
+ * read. Some ten microseconds. */
 void prn_machine_times_read(prony_machine_state *out, const prn_cpu_mask *mask);
 
 /* What became of the processors' time between two states. Shares of it; negative: not known. */

@@ -1,5 +1,5 @@
-/* Intra-op threads: tasks go to the calling thread's team (team.c). OpenMP is only told to stay out of the way of the libraries
- * that are built on it. */
+/* Intra-op threads: tasks go to the calling thread's team (team.c). OpenMP is only told to stay out of the way of the
+ * libraries that are built on it. */
 #include "base/parallel.h"
 #include "base/integers.h"
 #include "base/stop.h"
@@ -85,7 +85,7 @@ void prn_parallel_range(int threads, int64_t count, int64_t grain,
     prn_parallel_tasks(threads, range.pieces, run_piece, &range);
 }
 
-#define ITEM_BYTES (64 * 1024) /* of traffic of a task */
+#define ITEM_BYTES (64 * 1024)           /* of traffic of a task */
 #define LOOK_UP_ITEM_BYTES (1024 * 1024) /* the same between two looks at whether to go on */
 
 typedef struct items_work {
@@ -151,7 +151,8 @@ int64_t prn_slot_next(prn_slot *slot)
     return -1;
 }
 
-void prn_parallel_slots(int threads, int64_t slots, int64_t tasks, void (*fn)(void *argument, prn_slot *slot), void *argument)
+void prn_parallel_slots(int threads, int64_t slots, int64_t tasks, void (*fn)(void *argument, prn_slot *slot),
+                        void *argument)
 {
     slot_work work;
     work.fn = fn;

@@ -15,9 +15,7 @@ static double products(int64_t rounds, double *flops)
         uint8_t palette, start_row, none[14];
         uint16_t row_bytes[16];
         uint8_t rows[16];
-    } shapes = {.palette = 1,
-                .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-                .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+    } shapes = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
     _Alignas(64) uint16_t operands[4][ELEMENTS];
     _Alignas(64) float sums[4][ELEMENTS / 2];
     uint32_t random = 1;

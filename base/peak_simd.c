@@ -1,6 +1,6 @@
-/* The loops that measure a machine's peaks, compiled once per instruction set with PRN_SIMD naming the table. Invariant:
- * every result reaches the caller, so that no loop can be left out by the compiler; values stay near 1, so that none is
- * slowed by denormals. */
+/* The loops that measure a machine's peaks, compiled once per instruction set with PRN_SIMD naming the table.
+ * Invariant: every result reaches the caller, so that no loop can be left out by the compiler; values stay near 1, so
+ * that none is slowed by denormals. */
 #include "base/peak.h"
 #include "base/simd.h"
 
@@ -12,14 +12,14 @@ enum { CHAIN_COUNT = 12, FLOPS_PER_STEP = 2 };
 #define STEP(c) v[c] = v[c] * slope + offset;
 #define ADD(c) sum += v[c];
 
-/* v = v * a + b tends to b / (1 - a) = 1. No chain may begin there: the compiler would leave it out, and it would still be
- * counted. */
+/* v = v * a + b tends to b / (1 - a) = 1. No chain may begin there: the compiler would leave it out, and it would still
+ * be counted. */
 #define COMPUTE(name, type)                                                                                            \
-    typedef type name##_vector __attribute__((vector_size(PRN_SIMD_BYTES)));                                             \
+    typedef type name##_vector __attribute__((vector_size(PRN_SIMD_BYTES)));                                           \
     static double name(int64_t rounds, double *flops)                                                                  \
     {                                                                                                                  \
         typedef type real;                                                                                             \
-        enum { LANES = PRN_SIMD_BYTES / (int)sizeof(type) };                                                             \
+        enum { LANES = PRN_SIMD_BYTES / (int)sizeof(type) };                                                           \
         const name##_vector one = (name##_vector){0} + (real)1, slope = one * (real)0.75, offset = one * (real)0.25;   \
         name##_vector v[CHAIN_COUNT], sum = one;                                                                       \
         CHAINS(START)                                                                                                  \

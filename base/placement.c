@@ -40,7 +40,8 @@ static void say_missing(prn_placement *placement, const prn_cpu_mask *wanted)
                  "processor %d does not exist here or may not be used; the others are", missing);
     else
         snprintf(placement->failure, sizeof placement->failure,
-                 "processor %d and %d more do not exist here or may not be used; the others are", missing, left_out - 1);
+                 "processor %d and %d more do not exist here or may not be used; the others are", missing,
+                 left_out - 1);
 }
 
 static bool order_text(prn_placement *placement)

@@ -1,5 +1,5 @@
-/* Pages are moved by mremap, which leaves both ranges mapped (MREMAP_DONTUNMAP): at no moment could another thread's mapping come between.
- * Where the system has no such call, nothing is spared. */
+/* Pages are moved by mremap, which leaves both ranges mapped (MREMAP_DONTUNMAP): at no moment could another thread's
+ * mapping come between. Where the system has no such call, nothing is spared. */
 #define _GNU_SOURCE
 #include "base/reserve.h"
 
@@ -20,7 +20,8 @@ static size_t room_of(size_t bytes)
 
 static void *map_empty(size_t room)
 {
-    const size_t alignment = room >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : PAGE_BYTES, whole = room + alignment - PAGE_BYTES;
+    const size_t alignment = room >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : PAGE_BYTES,
+                 whole = room + alignment - PAGE_BYTES;
     char *raw = mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED) return NULL;
     const size_t front = (alignment - (uintptr_t)raw % alignment) % alignment;
@@ -73,7 +74,8 @@ static void trim(prn_spare *spare, size_t room)
     spare->bytes = room;
 }
 
-/* What the spare has, and the rest fresh. What the spare has beyond that is given up: a plan packs what is largest first. */
+/* What the spare has, and the rest fresh. What the spare has beyond that is given up: a plan packs what is largest
+ * first. */
 static bool borrow(prn_reserve *reserve, prn_spare *spare, size_t room)
 {
     if (spare->bytes > room) trim(spare, room);
@@ -136,7 +138,8 @@ void prn_reserve_empty(prn_reserve *reserve)
 
 void prn_reserve_drop(const prn_reserve *reserve, const void *from, size_t bytes)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), offset = (size_t)((const char *)from - (const char *)reserve->data);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE),
+                 offset = (size_t)((const char *)from - (const char *)reserve->data);
     const size_t begin = (offset + page - 1) & ~(page - 1), end = (offset + bytes) & ~(page - 1);
     if (reserve->filled && begin < end) (void)madvise((char *)reserve->data + begin, end - begin, MADV_DONTNEED);
 }

@@ -1,5 +1,5 @@
-/* smaps has a line "from-to permissions offset device inode PATH" per mapping, and lines "Rss: N kB" and others below it. The
- * program's file and every "….so…" are libraries; any other path is a file that was mapped to be read. */
+/* smaps has a line "from-to permissions offset device inode PATH" per mapping, and lines "Rss: N kB" and others below
+ * it. The program's file and every "….so…" are libraries; any other path is a file that was mapped to be read. */
 #include "base/resident.h"
 
 #include "base/text_file.h"

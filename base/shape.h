@@ -35,7 +35,7 @@ const char *prn_shape_text(const prony_shape *shape, char buffer[PRN_SHAPE_TEXT_
 /* "float32[1, 3, 224, 224]" */
 const char *prn_value_text(const prony_value *value, char buffer[PRN_SHAPE_TEXT_BYTES]);
 
-bool prn_dtype_is_float(prony_dtype dtype); /* float16 … float64, bfloat16, float8, complex */
+bool prn_dtype_is_float(prony_dtype dtype);   /* float16 … float64, bfloat16, float8, complex */
 bool prn_dtype_is_integer(prony_dtype dtype); /* signed and unsigned; not bool */
 size_t prn_dtype_bits(prony_dtype dtype);     /* 0 for undefined and string */
 

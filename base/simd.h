@@ -1,5 +1,5 @@
-/* What the files *_simd.c have in common, which are compiled once per variant of the instruction set (cmake/PronyLibrary.cmake names
- * it in PRN_SIMD), and how the table of the running processor is picked. */
+/* What the files *_simd.c have in common, which are compiled once per variant of the instruction set
+ * (cmake/PronyLibrary.cmake names it in PRN_SIMD), and how the table of the running processor is picked. */
 #ifndef PRN_BASE_SIMD_H
 #define PRN_BASE_SIMD_H
 
@@ -21,12 +21,13 @@
 #define PRN_SIMD_VARIANTS(X, ...) X(scalar, 0, __VA_ARGS__)
 #endif
 
-/* The same for the files *_dot_simd.c, which are compiled for processors that multiply bytes and bfloat16 numbers too. */
+/* The same for the files *_dot_simd.c, which are compiled for processors that multiply bytes and bfloat16 numbers
+ * too. */
 #if defined(__x86_64__)
 #define PRN_SIMD_DOT_VARIANTS(X, ...)                                                                                  \
     X(amx, PRN_HAS_AVX512 | PRN_HAS_VNNI | PRN_HAS_AMX, __VA_ARGS__)                                                   \
-    X(bf16, PRN_HAS_AVX512 | PRN_HAS_VNNI | PRN_HAS_BF16, __VA_ARGS__) X(vnni, PRN_HAS_AVX512 | PRN_HAS_VNNI, __VA_ARGS__) \
-    PRN_SIMD_VARIANTS(X, __VA_ARGS__)
+    X(bf16, PRN_HAS_AVX512 | PRN_HAS_VNNI | PRN_HAS_BF16, __VA_ARGS__)                                                 \
+    X(vnni, PRN_HAS_AVX512 | PRN_HAS_VNNI, __VA_ARGS__) PRN_SIMD_VARIANTS(X, __VA_ARGS__)
 #else
 #define PRN_SIMD_DOT_VARIANTS(X, ...) PRN_SIMD_VARIANTS(X, __VA_ARGS__)
 #endif
@@ -38,13 +39,13 @@
     PRN_SIMD_VARIANTS(PRN_SIMD_DECLARE_, type, prefix)                                                                 \
     function(void)                                                                                                     \
     {                                                                                                                  \
-        return PRN_SIMD_VARIANTS(PRN_SIMD_CHOOSE_, type, prefix) &prefix##scalar;                                      \
+        return PRN_SIMD_VARIANTS(PRN_SIMD_CHOOSE_, type, prefix) & prefix##scalar;                                     \
     }
 #define PRN_SIMD_PICK_DOT(type, prefix, function)                                                                      \
     PRN_SIMD_DOT_VARIANTS(PRN_SIMD_DECLARE_, type, prefix)                                                             \
     function(void)                                                                                                     \
     {                                                                                                                  \
-        return PRN_SIMD_DOT_VARIANTS(PRN_SIMD_CHOOSE_, type, prefix) &prefix##scalar;                                  \
+        return PRN_SIMD_DOT_VARIANTS(PRN_SIMD_CHOOSE_, type, prefix) & prefix##scalar;                                 \
     }
 #define PRN_SIMD_DECLARE_(variant, needs, type, prefix) extern const type prefix##variant;
 #define PRN_SIMD_CHOOSE_(variant, needs, type, prefix) prn_isa_has(needs) ? &prefix##variant:

@@ -1,4 +1,5 @@
-/* How much stack the calling thread has left. What recurses as deep as a model file is nested asks before it goes on. */
+/* How much stack the calling thread has left. What recurses as deep as a model file is nested asks before it goes
+ * on. */
 #ifndef PRN_BASE_STACK_H
 #define PRN_BASE_STACK_H
 
@@ -6,7 +7,8 @@
 
 #include <stddef.h>
 
-/* What one level must find: the largest frames of kernels (tiles of a product) and of libraries, and room to fail in. */
+/* What one level must find: the largest frames of kernels (tiles of a product) and of libraries, and room to fail
+ * in. */
 #if defined(__SANITIZE_ADDRESS__)
 #define PRN_STACK_NEEDED ((size_t)1 << 20)
 #elif defined(__has_feature)

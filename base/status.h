@@ -26,7 +26,8 @@ prony_status prn_status_known(prony_status status);
 /* The same for a failure that may name no node yet: memory that was refused somewhere below. Returns `status`. */
 prony_status prn_error_blame(prony_error *error, prony_status status, const prony_node *node);
 
-/* Out of memory, the one message every allocation site shares; PRONY_LIMIT, with the figures, where a budget refused. */
+/* Out of memory, the one message every allocation site shares; PRONY_LIMIT, with the figures, where a budget
+ * refused. */
 prony_status prn_no_memory(prony_error *error);
 
 /* Hands a failing status up. `expression` is evaluated once. */

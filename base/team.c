@@ -15,7 +15,7 @@
 
 #define GATE_OPEN (UINT32_C(1) << 31)
 #define GATE_MOST(gate) ((gate) >> 16 & 0x7fff)
-#define GATE_INSIDE(gate) ((gate)&0xffff)
+#define GATE_INSIDE(gate) ((gate) & 0xffff)
 
 /* Spins of about 30 to 60 ns each before sleeping. To be woken takes longer than a small operator, so where every
  * thread has a core to itself a thread waits about as long as one piece of a large operator lasts; where it has not,

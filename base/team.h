@@ -1,14 +1,13 @@
-/* Threads that help their callers: a team belongs to one calling thread (made on first use, gone with the thread), or is
- * shared by several callers (a pool).
+/* Threads that help their callers: a team belongs to one calling thread (made on first use, gone with the thread), or
+ * is shared by several callers (a pool).
  *
  * A caller works too. Each thread is given a run of successive tasks, claims them one by one, and then what is left of
  * the others'. The caller waits only for tasks that a worker has begun: a worker that the system does not schedule, or
- * that wakes too late, is not waited for. On a shared machine this is what keeps a run from costing a scheduler slice per
- * operator.
+ * that wakes too late, is not waited for. On a shared machine this is what keeps a run from costing a scheduler slice
+ * per operator.
  *
- * A crew is several threads of one team in one piece of work that consists of steps (an inter-op run): each sits at a desk,
- * takes steps that are ready, and whoever has none helps with the tasks of the others' steps.
- */
+ * A crew is several threads of one team in one piece of work that consists of steps (an inter-op run): each sits at a
+ * desk, takes steps that are ready, and whoever has none helps with the tasks of the others' steps. */
 #ifndef PRN_BASE_TEAM_H
 #define PRN_BASE_TEAM_H
 
@@ -16,14 +15,14 @@
 
 #include <stdint.h>
 
-/* Runs fn(argument, task) for every task in [0, tasks) on at most `threads` threads, the caller among them; in a crew that
- * helps, on as many as it has. Where a worker cannot be had (no memory, no thread), the others do its share. Called from
- * inside a task it is a plain loop. Once the work that the caller does is called off (stop.h), tasks that nobody has begun are
- * left out. */
+/* Runs fn(argument, task) for every task in [0, tasks) on at most `threads` threads, the caller among them; in a crew
+ * that helps, on as many as it has. Where a worker cannot be had (no memory, no thread), the others do its share.
+ * Called from inside a task it is a plain loop. Once the work that the caller does is called off (stop.h), tasks that
+ * nobody has begun are left out. */
 void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument);
 
-/* The calling thread's number in its team, 0 … PRN_MOST_THREADS - 1; 0: a caller, or no thread of a team. Two threads may have the same: it is a
- * hint, of whose cache holds what. */
+/* The calling thread's number in its team, 0 … PRN_MOST_THREADS - 1; 0: a caller, or no thread of a team. Two threads
+ * may have the same: it is a hint, of whose cache holds what. */
 int prn_team_number(void);
 
 #define PRN_MOST_THREADS 1024 /* of a team, the caller among them */
@@ -35,9 +34,9 @@ typedef struct prn_team_share {
     int64_t tasks;
 } prn_team_share;
 
-/* From now on what the calling thread gives to prn_team_run adds what each thread does of it to shares[0 … count), of which
- * [0] is a caller that is no thread of the team; NULL: no longer. A thread is written by itself alone, and is done when
- * prn_team_run returns. Not watched, a run costs nothing but the test. */
+/* From now on what the calling thread gives to prn_team_run adds what each thread does of it to shares[0 … count), of
+ * which [0] is a caller that is no thread of the team; NULL: no longer. A thread is written by itself alone, and is
+ * done when prn_team_run returns. Not watched, a run costs nothing but the test. */
 void prn_team_watch(prn_team_share *shares, int count);
 
 /* Lets the calling thread's workers go; the next run makes new ones (which inherit the affinity mask of then). */
@@ -47,14 +46,14 @@ void prn_team_dismiss(void);
 
 typedef struct prn_team prn_team;
 
-/* `threads` of its own, beside the callers'; as many as can be had. `shared`: more than one session will use it. Its last
- * release ends the threads. Thread-safe. */
+/* `threads` of its own, beside the callers'; as many as can be had. `shared`: more than one session will use it. Its
+ * last release ends the threads. Thread-safe. */
 PRN_MUST_USE prony_status prn_team_create(prn_team **out, int threads, bool shared, prony_error *error);
 void prn_team_retain(prn_team *team);
 void prn_team_release(prn_team *team);
-/* Puts the threads of a team that one caller has (NULL: the calling thread's own) where `placement` says, of which the caller
- * is thread 0; NULL: where the caller may run. A shared team stays where it is. Costs a comparison if they are there. Threads that
- * come later go where prn_placement_current says. */
+/* Puts the threads of a team that one caller has (NULL: the calling thread's own) where `placement` says, of which the
+ * caller is thread 0; NULL: where the caller may run. A shared team stays where it is. Costs a comparison if they are
+ * there. Threads that come later go where prn_placement_current says. */
 typedef struct prn_placement prn_placement;
 void prn_team_place(prn_team *team, prn_placement *placement);
 /* Threads that it has. */
@@ -84,7 +83,8 @@ void prn_crew_release(prn_crew *crew);
 
 /* What the crew runs. */
 typedef struct prn_crew_work {
-    /* Takes one step that is ready, as worker 0 … workers - 1 (no two at once as the same), and runs it. false: none is. */
+    /* Takes one step that is ready, as worker 0 … workers - 1 (no two at once as the same), and runs it. false: none
+     * is. */
     bool (*take)(void *argument, int worker);
     /* Whether no step needs to be waited for any more. */
     bool (*over)(void *argument);

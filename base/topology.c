@@ -1,5 +1,5 @@
-/* A processor's place is given by three numbers: how many of its core's processors stand before it in the mask, its node,
- * and its own number. Selection runs over ranks and nodes, so that nothing has to be sorted or allocated. */
+/* A processor's place is given by three numbers: how many of its core's processors stand before it in the mask, its
+ * node, and its own number. Selection runs over ranks and nodes, so that nothing has to be sorted or allocated. */
 #include "base/topology.h"
 #include "base/text_file.h"
 

@@ -1,5 +1,5 @@
-/* Which processors share a core or a NUMA node, and the order in which threads take them. Read from a folder laid out as
- * /sys/devices/system (cpu/cpuN/topology, node/nodeN); tests bring their own. */
+/* Which processors share a core or a NUMA node, and the order in which threads take them. Read from a folder laid out
+ * as /sys/devices/system (cpu/cpuN/topology, node/nodeN); tests bring their own. */
 #ifndef PRN_BASE_TOPOLOGY_H
 #define PRN_BASE_TOPOLOGY_H
 

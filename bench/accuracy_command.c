@@ -93,7 +93,8 @@ int add_accuracy(const options *o, const prony_model *model, prony_session *sess
         return fail(o, "%s needs --accuracy", o->reference ? "--reference" : "--accuracy-samples");
     if ((!o->accuracy && !o->against_count) || interrupted()) return EXIT_DONE;
     int code = load(o, model, &l);
-    if (code == EXIT_DONE && o->reference && load_model(o, &reference, o->reference, &error) != PRONY_OK) code = report_error(o, &error);
+    if (code == EXIT_DONE && o->reference && load_model(o, &reference, o->reference, &error) != PRONY_OK)
+        code = report_error(o, &error);
     a.model = reference;
     a.samples = o->accuracy_samples;
     a.outputs_only = !o->accuracy;
@@ -140,8 +141,10 @@ void print_accuracy(const char *name, const prony_report *report)
     for (size_t i = 0; i < found && i < SHOWN; i++) {
         const prony_accuracy_row *r = &row[worst[i]];
         printf("  own %8.2g  accumulated ", r->own.max_rel);
-        if (r->accumulated.known) printf("%8.2g  ", r->accumulated.max_rel);
-        else printf("%8s  ", "-");
+        if (r->accumulated.known)
+            printf("%8.2g  ", r->accumulated.max_rel);
+        else
+            printf("%8s  ", "-");
         put_text(stdout, of[worst[i]].name);
         putchar('\n');
     }

@@ -1,4 +1,5 @@
-/* prony bench MODEL: latency and throughput with the dispatcher's stamps off, so that nothing but the model is timed. */
+/* prony bench MODEL: latency and throughput with the dispatcher's stamps off, so that nothing but the model is
+ * timed. */
 #include "bench/interrupt.h"
 #include "bench/judge.h"
 #include "bench/load.h"
@@ -55,8 +56,9 @@ int command_bench(const options *o)
     if (o->scenario || o->streams) return command_bench_load(o);
     if (o->max_batch || o->batch_window_ns >= 0 || o->samples_per_query || o->latency_bound_ns || o->rate > 0 ||
         o->percentile > 0)
-        return usage(o, "--max-batch, --batch-window, --samples-per-query, --latency-bound, --rate and --percentile need a "
-                        "--scenario");
+        return usage(
+            o, "--max-batch, --batch-window, --samples-per-query, --latency-bound, --rate and --percentile need a "
+               "--scenario");
     int code = busy_start(&beside, o);
     if (code == EXIT_DONE) code = is_matrix(o) ? command_bench_matrix(o, beside.threads) : bench_one(o, beside.threads);
     busy_stop(&beside);

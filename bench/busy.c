@@ -1,6 +1,6 @@
 /* The load beside the measurement is a process of its own, so that its time is not booked to Prony's and the system's
- * scheduler sees what it would see of a stranger. It lives until its end of a pipe is closed, which the kernel does however
- * the parent ends. */
+ * scheduler sees what it would see of a stranger. It lives until its end of a pipe is closed, which the kernel does
+ * however the parent ends. */
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "bench/load.h"
 
@@ -51,7 +51,8 @@ int busy_start(busy *b, const options *o)
     *b = (busy){0};
     if (!o->with_load) return EXIT_DONE;
     if (pipe(to_child) != 0) return fail(o, "--with-load: %s", strerror(errno));
-    if (pipe(to_parent) != 0) return close(to_child[0]), close(to_child[1]), fail(o, "--with-load: %s", strerror(errno));
+    if (pipe(to_parent) != 0)
+        return close(to_child[0]), close(to_child[1]), fail(o, "--with-load: %s", strerror(errno));
     pid_t child = fork();
     if (child == 0) {
         close(to_child[1]);

@@ -1,5 +1,5 @@
-/* Processes that are this program again, whose output comes back through a pipe. A process has a group of its own, so that
- * Ctrl-C reaches the command alone, which then ends it. */
+/* Processes that are this program again, whose output comes back through a pipe. A process has a group of its own, so
+ * that Ctrl-C reaches the command alone, which then ends it. */
 #include "bench/child.h"
 #include "bench/interrupt.h"
 
@@ -46,8 +46,7 @@ static int start(child *c, const char *const *words)
     posix_spawn_file_actions_addclose(&actions, err[1]);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    int code =
-        posix_spawn(&c->pid, "/proc/self/exe", &actions, &attributes, (char *const *)(uintptr_t)words, environ);
+    int code = posix_spawn(&c->pid, "/proc/self/exe", &actions, &attributes, (char *const *)(uintptr_t)words, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     close(out[1]);

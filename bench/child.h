@@ -21,9 +21,9 @@ typedef struct child {
     struct rusage usage;
 } child;
 
-/* Starts it with `words` (NULL ends them; the first is the program's name), listens until it has closed its streams, and waits for
- * its end. One that does not answer within `limit` seconds, and any when the command is interrupted, is ended. 0, or the errno of
- * what kept it from starting. child_free is needed in either case. */
+/* Starts it with `words` (NULL ends them; the first is the program's name), listens until it has closed its streams,
+ * and waits for its end. One that does not answer within `limit` seconds, and any when the command is interrupted, is
+ * ended. 0, or the errno of what kept it from starting. child_free is needed in either case. */
 int child_run(child *c, const char *const *words, double limit);
 /* Whether it did not do what it was to do; `text` then says why. */
 bool child_failed(child *c, double limit, char *text, size_t size);

@@ -24,7 +24,7 @@ typedef struct form_file {
 /* What the command line said. Arrays are owned; strings point into argv. */
 typedef struct options {
     const char *command;
-    int argc;    /* the command line without the command, in getopt's order; argv[0] is the program */
+    int argc; /* the command line without the command, in getopt's order; argv[0] is the program */
     char **argv;
     char **words; /* of the command line, rewritten */
     size_t word_count;
@@ -45,17 +45,18 @@ typedef struct options {
     int64_t runs, warmup; /* runs 0, warmup -1: decided by the measurement */
     double seconds;       /* 0: default */
     const char *precision;
-    int_list batches, intra_ops, inter_ops; /* of bench and scale: what -b, -x and -y list; a single one stands above too */
+    int_list batches, intra_ops, inter_ops; /* of bench and scale: what -b, -x and -y list; a single one stands above
+                                               too */
     const char **precisions;
     size_t precision_count;
     unsigned levels;
     int64_t top;
     bool all;
     const char *sort, *filter, *count;
-    int64_t depth; /* of the module table; 0: all */
+    int64_t depth;           /* of the module table; 0: all */
     const char **from, **to; /* tensors that a part is cut at */
     size_t from_count, to_count;
-    const char *output; /* of extract */
+    const char *output;      /* of extract */
     const char *data_folder; /* of external data; NULL: the model's */
     const char *json, *output_dir;
     form_file *forms; /* what stands beside text and JSON */
@@ -66,33 +67,33 @@ typedef struct options {
     bool ignore_load, strict;
     bool preprocess; /* `image` was given */
     prony_image_options image;
-    int64_t topk;       /* 0: not given */
-    const char *labels; /* file of class names */
-    const char *preprocess_list; /* as it was given */
-    int64_t processes;   /* of scale: of each configuration; of profile and bench; 0: default */
-    bool one_process;    /* it is one of several: its report goes to stdout, and nothing else anywhere */
-    double budget, timeout; /* of scale, seconds; 0: none, default */
-    const char *repeat;  /* of scale: an earlier study */
-    const char *ort_lib; /* of versus: a file; NULL: looked for */
+    int64_t topk;                 /* 0: not given */
+    const char *labels;           /* file of class names */
+    const char *preprocess_list;  /* as it was given */
+    int64_t processes;            /* of scale: of each configuration; of profile and bench; 0: default */
+    bool one_process;             /* it is one of several: its report goes to stdout, and nothing else anywhere */
+    double budget, timeout;       /* of scale, seconds; 0: none, default */
+    const char *repeat;           /* of scale: an earlier study */
+    const char *ort_lib;          /* of versus: a file; NULL: looked for */
     bool weak, resume, overwrite; /* of scale */
-    const char *memory_limit; /* as given; NULL: not */
-    const char *metrics; /* of compare and metrics: keys, comma-separated */
-    const char *scenario; /* of bench; NULL: none */
+    const char *memory_limit;     /* as given; NULL: not */
+    const char *metrics;          /* of compare and metrics: keys, comma-separated */
+    const char *scenario;         /* of bench; NULL: none */
     int64_t streams, max_batch, samples_per_query; /* 0: not given */
-    int64_t batch_window_ns; /* -1: not given */
-    int64_t latency_bound_ns; /* 0: not given */
-    double rate, percentile; /* arrivals per second; 0.99; 0: not given */
+    int64_t batch_window_ns;                       /* -1: not given */
+    int64_t latency_bound_ns;                      /* 0: not given */
+    double rate, percentile;                       /* arrivals per second; 0.99; 0: not given */
     bool with_load;
-    const char *time_limit; /* as given; NULL: none */
+    const char *time_limit;                /* as given; NULL: none */
     int64_t time_limit_ns, max_loop_trips; /* 0: none */
     bool copy_model;
     bool accuracy;
     int64_t accuracy_samples; /* 0: of every operator */
-    const char *reference; /* of --accuracy: another model; NULL: the model itself */
+    const char *reference;    /* of --accuracy: another model; NULL: the model itself */
     named_file *against;      /* name NULL: none was given */
     size_t against_count;
     const char *calibrate, *calibrate_method; /* data or a calibration; NULL: none, minmax */
-    double keep_accuracy; /* part of the outputs' range; 0: not given */
+    double keep_accuracy;                     /* part of the outputs' range; 0: not given */
     bool power_of_two;
     bool counters, memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, tune, detailed;
 } options;
@@ -105,8 +106,8 @@ void options_free(options *o);
 
 /* Text that may come from a model file: control characters, with which it could steer a terminal, become '?'. */
 void put_text(FILE *to, const char *text);
-/* A line on stdout, which stands at `column` already; broken at blanks and behind commas where the terminal ends, and further
- * lines begin at `indent`. */
+/* A line on stdout, which stands at `column` already; broken at blanks and behind commas where the terminal ends, and
+ * further lines begin at `indent`. */
 void put_wrapped(const char *text, int column, int indent);
 /* Prints "prony COMMAND: message" and returns EXIT_FAILED. */
 int report_error(const options *o, const prony_error *error);

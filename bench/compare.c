@@ -4,7 +4,8 @@
 #include "bench/judge.h"
 #include "prony_judge.h"
 
-static int write_comparison(const options *o, const prony_comparison *comparison, const target *first, const target *second)
+static int write_comparison(const options *o, const prony_comparison *comparison, const target *first,
+                            const target *second)
 {
     prony_error error = {0};
     json_file json;

@@ -58,7 +58,9 @@ static int evaluate(const options *o, prony_report **report)
         code = status == PRONY_NEEDS_DIMENSION ? report_session_error(o, model, &error)
                                                : measured(o, status, *report, &error);
     }
-    if (code == EXIT_DONE) code = add_accuracy(o, model, session, *report); /* on the last batch, which is still bound */
+    if (code == EXIT_DONE)
+        code = add_accuracy(o, model, session, *report); /* on the last batch, which is still
+                                                                               bound */
     prony_dataset_release(data);
     session_release(session);
     prony_model_release(model);
@@ -92,7 +94,8 @@ static int print_rows(const options *o, prony_report *const *reports)
     const prony_evaluation_row *rows = prony_report_evaluations(reports[0], &samples);
     put_text(stdout, o->arguments[0]);
     printf(", %lld labelled samples\n\n", rows && samples ? (long long)rows->samples : 0);
-    printf("%-10s %9s %9s  %8s  %11s %11s %11s\n", "precision", "top 1", "top 5", "points", "latency", "weights", "memory");
+    printf("%-10s %9s %9s  %8s  %11s %11s %11s\n", "precision", "top 1", "top 5", "points", "latency", "weights",
+           "memory");
     for (size_t i = 0; i < o->precision_count; i++) {
         printf("%-10s", o->precisions[i]);
         for (size_t k = 0; k < KEYS; k++) {
@@ -102,8 +105,10 @@ static int print_rows(const options *o, prony_report *const *reports)
             if (k == 1) {
                 prony_metric_value top = {0};
                 (void)!prony_metrics_compute(metrics, reports[i], keys[0], &top, &error);
-                if (i == 0) printf("  %8s ", "");
-                else printf("  %+8.2f ", 100 * (top.value - first));
+                if (i == 0)
+                    printf("  %8s ", "");
+                else
+                    printf("  %+8.2f ", 100 * (top.value - first));
             }
         }
         putchar('\n');

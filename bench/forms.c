@@ -156,7 +156,8 @@ int write_all_forms(const options *o, const prony_report *report)
     }
     for (const char *const *chart = prony_chart_names(); *chart && code == EXIT_DONE; chart++) {
         w.chart = *chart;
-        if (strcmp(*chart, "accuracy") == 0 && !prony_report_accuracy_rows(report, PRONY_LEVEL_OPERATOR, NULL)) continue;
+        if (strcmp(*chart, "accuracy") == 0 && !prony_report_accuracy_rows(report, PRONY_LEVEL_OPERATOR, NULL))
+            continue;
         code = write_into(o, report, PRONY_FORMAT_SVG, &w, *chart, ".svg");
     }
     if (code == EXIT_DONE) say_without_charts(o);

@@ -102,11 +102,13 @@ static prony_status load_input(const options *o, const prony_port *port, prony_s
 }
 
 /* What the command line says of a shape twice must agree. */
-static int check_file(const options *o, const prony_model *model, const prony_port *port, const named_file *in, const prony_value *value)
+static int check_file(const options *o, const prony_model *model, const prony_port *port, const named_file *in,
+                      const prony_value *value)
 {
     const prony_shape *shape = &value->shape;
     bool optional = true; /* which neither the batch nor the options of dimensions are about */
-    for (size_t i = 0; i < prony_model_input_count(model); i++) optional = optional && prony_model_input(model, i) != port;
+    for (size_t i = 0; i < prony_model_input_count(model); i++)
+        optional = optional && prony_model_input(model, i) != port;
     if (optional || value->kind != PRONY_TENSOR || shape->rank != port->shape.rank) return EXIT_DONE;
     for (size_t i = 0; i < o->shape_count; i++) {
         const prony_shape *said = &o->shapes[i].shape;

@@ -1,5 +1,5 @@
-/* prony inspect MODEL: what the file says, and what it would cost; nothing runs. A .json file is a report that was saved: it
- * is shown again, in any form. */
+/* prony inspect MODEL: what the file says, and what it would cost; nothing runs. A .json file is a report that was
+ * saved: it is shown again, in any form. */
 #include "bench/inputs.h"
 #include "bench/interrupt.h"
 

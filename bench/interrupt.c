@@ -15,7 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static prony_session **sessions;
 static size_t session_count, session_capacity;
 static bool at_once;
-static bool said; /* why it ended, by a message */
+static bool said;        /* why it ended, by a message */
 static atomic_int cause; /* a signal's number, SIGALRM for the time limit; 0: none */
 static const options *given;
 static sigset_t awaited;
@@ -103,7 +103,8 @@ void interrupt_begin(const options *o)
         clock_gettime(CLOCK_MONOTONIC, &deadline);
         deadline.tv_sec += o->time_limit_ns / 1000000000;
         deadline.tv_nsec += o->time_limit_ns % 1000000000;
-        if (deadline.tv_nsec >= 1000000000) deadline = (struct timespec){deadline.tv_sec + 1, deadline.tv_nsec - 1000000000};
+        if (deadline.tv_nsec >= 1000000000)
+            deadline = (struct timespec){deadline.tv_sec + 1, deadline.tv_nsec - 1000000000};
         snprintf(limit_text, sizeof limit_text, "the time limit of %.40s is up", o->time_limit);
     }
     pthread_sigmask(SIG_BLOCK, &awaited, NULL);

@@ -1,9 +1,8 @@
 /* Ctrl-C, SIGTERM and --time-limit end what runs; what was measured until then is written all the same.
  *
- * A thread of its own waits for them, so that nothing happens inside of a signal handler. The first one calls off what the
- * sessions do, and whoever waits for that goes on to write and ends; the second one ends the process as it would have done
- * without this.
- */
+ * A thread of its own waits for them, so that nothing happens inside of a signal handler. The first one calls off what
+ * the sessions do, and whoever waits for that goes on to write and ends; the second one ends the process as it would
+ * have done without this. */
 #ifndef PRN_BENCH_INTERRUPT_H
 #define PRN_BENCH_INTERRUPT_H
 
@@ -25,7 +24,8 @@ const char *interrupted(void);
 /* What to end with where the command would with `code`. */
 int interrupt_status(int code);
 
-/* Of a call that measured: EXIT_DONE also where it was called off with something in hand, after a message that says so. */
+/* Of a call that measured: EXIT_DONE also where it was called off with something in hand, after a message that says
+ * so. */
 int measured(const options *o, prony_status status, const prony_report *report, const prony_error *error);
 
 #endif

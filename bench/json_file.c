@@ -1,5 +1,5 @@
-/* The temporary file lies beside its target, so that the rename stays within one file system and a failure leaves an old
- * file as it was. A target that is no regular file (a pipe, /dev/null) is written in place. */
+/* The temporary file lies beside its target, so that the rename stays within one file system and a failure leaves an
+ * old file as it was. A target that is no regular file (a pipe, /dev/null) is written in place. */
 #include "bench/json_file.h"
 
 #include <errno.h>

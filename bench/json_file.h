@@ -12,7 +12,8 @@ typedef struct json_file {
 
 /* EXIT_DONE, also where --json was not given; otherwise EXIT_FAILED after a message. */
 int json_open(json_file *file, const options *o);
-/* Begins the document's object with its "schema" and when it is written ("created", UTC); members follow, each behind a comma. */
+/* Begins the document's object with its "schema" and when it is written ("created", UTC); members follow, each behind a
+ * comma. */
 void json_begin(const json_file *file, const char *schema);
 /* Puts the file in place and returns `code`, or EXIT_FAILED after a message. */
 int json_close(json_file *file, const options *o, int code);

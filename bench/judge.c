@@ -96,7 +96,8 @@ static void interval_text(const prony_check_row *row, char *text, size_t size)
     char low[64] = "", high[64] = "";
     prony_metric_format(row->threshold.metric, row->interval[0], low, sizeof low);
     prony_metric_format(row->threshold.metric, row->interval[1], high, sizeof high);
-    snprintf(text, size, isfinite(row->interval[0]) && isfinite(row->interval[1]) ? "%s to %s" : "too few runs", low, high);
+    snprintf(text, size, isfinite(row->interval[0]) && isfinite(row->interval[1]) ? "%s to %s" : "too few runs", low,
+             high);
 }
 
 /* What a row does to the exit status, after a line on stderr unless the limit is met. */
@@ -110,14 +111,16 @@ static int say_outcome(const options *o, const prony_check_row *row)
     if (row->outcome == PRONY_OUTCOME_UNKNOWN)
         return fail(o, "%s is not known, so its threshold cannot be checked (%s)", metric->key, metric->description);
     if (row->outcome == PRONY_OUTCOME_WITHHELD && !o->ignore_load) {
-        fail(o, "%s is %s, and %s %s was asked for, but others had the machine: cannot tell; --ignore-load judges all the same",
+        fail(o,
+             "%s is %s, and %s %s was asked for, but others had the machine: cannot tell; --ignore-load judges all the "
+             "same",
              metric->key, value, bound, limit);
         return o->strict ? EXIT_VERDICT : EXIT_FAILED;
     }
     if (row->outcome == PRONY_OUTCOME_OPEN) {
         interval_text(row, interval, sizeof interval);
-        fail(o, "%s is %s, and %s %s was asked for: within noise (%s), so undecided; %s", metric->key, value, bound, limit,
-             interval, o->strict ? "--strict counts it as missed" : "it passes, but for --strict");
+        fail(o, "%s is %s, and %s %s was asked for: within noise (%s), so undecided; %s", metric->key, value, bound,
+             limit, interval, o->strict ? "--strict counts it as missed" : "it passes, but for --strict");
         return o->strict ? EXIT_VERDICT : EXIT_DONE;
     }
     fail(o, "%s is %s, and %s %s was asked for", metric->key, value, bound, limit);

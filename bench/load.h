@@ -1,6 +1,6 @@
-/* prony bench --scenario: the load that a service meets, in the spirit of MLPerf's LoadGen. load_command.c chooses, load_issue.c
- * issues requests and collects their times, load_search.c looks for the largest rate, load_figures.c makes figures of the
- * times, load_write.c shows them. */
+/* prony bench --scenario: the load that a service meets, in the spirit of MLPerf's LoadGen. load_command.c chooses,
+ * load_issue.c issues requests and collects their times, load_search.c looks for the largest rate, load_figures.c makes
+ * figures of the times, load_write.c shows them. */
 #ifndef PRN_BENCH_LOAD_H
 #define PRN_BENCH_LOAD_H
 
@@ -27,51 +27,52 @@ typedef struct query {
 /* What a phase of load did. Times are ns. */
 typedef struct load_result {
     scenario scenario;
-    double rate;             /* of arrivals that was asked for; 0: none */
+    double rate; /* of arrivals that was asked for; 0: none */
     size_t queries, failed;
-    int64_t samples;         /* in all queries */
-    double seconds;          /* from the first query's schedule to the last one's end */
-    int64_t *latency_ns;     /* [queries], in order of issue; of those that did not fail */
+    int64_t samples;     /* in all queries */
+    double seconds;      /* from the first query's schedule to the last one's end */
+    int64_t *latency_ns; /* [queries], in order of issue; of those that did not fail */
     size_t latency_count;
     prony_time_stats latency, queue, run, lag; /* lag: issued behind schedule */
     double mean_batch;
-    int64_t quantile_ns, quantile_bound_ns; /* of the percentile that counts; bound: with 99 % confidence, -1: too few */
+    int64_t quantile_ns, quantile_bound_ns; /* of the percentile that counts; bound: with 99 % confidence, -1: too
+                                               few */
     bool quantile_valid;
-    size_t over_bound;       /* queries later than the latency bound, failed ones among them */
-    bool met;                /* the bound, with 99 % confidence */
-    bool likely_met;         /* as far as these queries tell */
-    bool cut_short;          /* ended early: the bound was out of reach */
+    size_t over_bound; /* queries later than the latency bound, failed ones among them */
+    bool met;          /* the bound, with 99 % confidence */
+    bool likely_met;   /* as far as these queries tell */
+    bool cut_short;    /* ended early: the bound was out of reach */
 } load_result;
 
 /* What all phases have in common. */
 typedef struct load {
     const options *o;
     prony_model *model;
-    prony_session *session;   /* binds the inputs, and runs `single` */
-    prony_batcher *batcher;   /* NULL for `single` */
+    prony_session *session; /* binds the inputs, and runs `single` */
+    prony_batcher *batcher; /* NULL for `single` */
     const prony_value **inputs;
     size_t input_count;
     int64_t samples_per_request;
     scenario scenario;
     int streams, threads, requests_per_query;
-    double percentile;        /* 0.99 */
-    int64_t bound_ns;         /* 0: none */
+    double percentile; /* 0.99 */
+    int64_t bound_ns;  /* 0: none */
     prony_batch_trial trial;
     int background_threads;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    size_t under_way;         /* queries */
-    size_t over;              /* of the phase: later than bound_ns, or failed */
-    char failure[256];        /* of the first request that failed */
+    size_t under_way;  /* queries */
+    size_t over;       /* of the phase: later than bound_ns, or failed */
+    char failure[256]; /* of the first request that failed */
 } load;
 
-/* What a phase is to do: as long as `seconds`, and until `least` queries are done, but never more than `most` (0: no end)
- * nor longer than `longest` seconds. */
+/* What a phase is to do: as long as `seconds`, and until `least` queries are done, but never more than `most` (0: no
+ * end) nor longer than `longest` seconds. */
 typedef struct load_plan {
     double seconds, longest;
     size_t least, most;
-    double rate;    /* server: arrivals per second */
-    bool give_up;   /* server: ends when the bound is missed beyond doubt */
+    double rate;  /* server: arrivals per second */
+    bool give_up; /* server: ends when the bound is missed beyond doubt */
     uint64_t seed;
 } load_plan;
 

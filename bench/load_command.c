@@ -25,8 +25,7 @@ static int check_options(const options *o, scenario s)
     if (o->threshold_count || o->count) return usage(o, "--scenario has no use for --threshold and --count");
     if (s == SCENARIO_SINGLE && (o->streams > 1 || o->max_batch > 1))
         return usage(o, "single is one stream without batching: no --streams and --max-batch");
-    if (s == SCENARIO_SERVER && !o->latency_bound_ns)
-        return usage(o, "server needs a --latency-bound such as 20ms");
+    if (s == SCENARIO_SERVER && !o->latency_bound_ns) return usage(o, "server needs a --latency-bound such as 20ms");
     if (s == SCENARIO_OFFLINE && o->latency_bound_ns)
         return usage(o, "offline is about throughput: no --latency-bound");
     if (s != SCENARIO_SERVER && o->rate > 0) return usage(o, "--rate is of --scenario server");
@@ -48,7 +47,8 @@ static int take_inputs(load *l)
     if (!l->inputs) return fail(l->o, "out of memory");
     for (size_t i = 0; i < l->input_count; i++) l->inputs[i] = prony_session_input_value(l->session, i);
     const prony_value *first = l->input_count ? l->inputs[0] : NULL;
-    l->samples_per_request = first && first->kind == PRONY_TENSOR && first->shape.rank > 0 && l->o->batch > 0 ? first->shape.dim[0] : 1;
+    l->samples_per_request =
+        first && first->kind == PRONY_TENSOR && first->shape.rank > 0 && l->o->batch > 0 ? first->shape.dim[0] : 1;
     return EXIT_DONE;
 }
 

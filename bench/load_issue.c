@@ -1,9 +1,9 @@
 /* Issuing queries and writing down their times.
  *
  * An open-loop scenario (`server`) issues at times drawn beforehand, whatever the service does, and a query's latency
- * counts from the time it was due: a generator that is late, or that waits for the service, hides nothing (no coordinated
- * omission). How late it was is reported as lag. The others are closed loops: `single` and `multi` issue the next query
- * when the one before is done, `offline` keeps enough requests under way that no session ever waits.
+ * counts from the time it was due: a generator that is late, or that waits for the service, hides nothing (no
+ * coordinated omission). How late it was is reported as lag. The others are closed loops: `single` and `multi` issue
+ * the next query when the one before is done, `offline` keeps enough requests under way that no session ever waits.
  *
  * Queries lie in blocks that never move, because requests point at them while they are under way. */
 #include "bench/interrupt.h"
@@ -87,9 +87,8 @@ static void issue(load *l, query *q)
     if (!q->scheduled_ns) q->scheduled_ns = q->issued_ns;
     for (int i = 0; i < l->requests_per_query; i++) {
         int64_t now = prony_now_ns();
-        prony_status status = l->batcher
-                                  ? prony_batcher_submit(l->batcher, l->inputs, l->input_count, done, q, &error)
-                                  : prony_session_run(l->session, &error);
+        prony_status status = l->batcher ? prony_batcher_submit(l->batcher, l->inputs, l->input_count, done, q, &error)
+                                         : prony_session_run(l->session, &error);
         if (l->batcher && status == PRONY_OK) continue;
         pthread_mutex_lock(&l->lock);
         end_request(q, status, error.message, now, prony_now_ns(), 1);
@@ -151,8 +150,8 @@ static void show_state(const load *l, size_t queries, double seconds, double rat
     char text[128];
     if (!want_progress(l->o)) return;
     if (rate > 0)
-        snprintf(text, sizeof text, "%s at %.3g queries/s: %zu queries, %.1f s", scenario_names[l->scenario], rate, queries,
-                 seconds);
+        snprintf(text, sizeof text, "%s at %.3g queries/s: %zu queries, %.1f s", scenario_names[l->scenario], rate,
+                 queries, seconds);
     else
         snprintf(text, sizeof text, "%s: %zu queries, %.1f s", scenario_names[l->scenario], queries, seconds);
     show_progress_text(text);

@@ -1,5 +1,5 @@
-/* The search for the largest rate of arrivals at which the latency bound holds, on the clock. What the sessions can do at most (offline)
- * is its top; rate_search.c says where to try. */
+/* The search for the largest rate of arrivals at which the latency bound holds, on the clock. What the sessions can do
+ * at most (offline) is its top; rate_search.c says where to try. */
 #include "bench/interrupt.h"
 #include "bench/load.h"
 
@@ -55,7 +55,8 @@ static int phase(void *user, double rate, bool whole, rate_count *out)
     if (code != EXIT_DONE) return code;
     code = remember(s, &r);
     *out = (rate_count){r.queries, r.over_bound};
-    /* The largest rate that a whole phase kept is the result, whatever missed later; until there is one, what missed last. */
+    /* The largest rate that a whole phase kept is the result, whatever missed later; until there is one, what missed
+     * last. */
     bool kept = whole && load_verdict(*out, l->percentile) == RATE_KEPT;
     if (code == EXIT_DONE && (kept ? !s->kept || rate > s->out->rate : !s->kept)) {
         load_result_free(s->out);
@@ -90,8 +91,11 @@ int load_search(load *l, load_result *out, load_searched *searched)
     int code = capacity(l, short_seconds(seconds), &most);
     if (code != EXIT_DONE) return code;
     searcher s = {.l = l, .searched = searched, .out = out, .seconds = seconds};
-    rate_search search = {
-        .top = most * BEYOND_CAPACITY, .percentile = l->percentile, .precision = RATE_PRECISION, .phase = phase, .user = &s};
+    rate_search search = {.top = most * BEYOND_CAPACITY,
+                          .percentile = l->percentile,
+                          .precision = RATE_PRECISION,
+                          .phase = phase,
+                          .user = &s};
     code = rate_search_run(&search, &searched->found);
     return interrupted() && searched->count ? EXIT_DONE : code;
 }

@@ -1,5 +1,5 @@
-/* What a load showed: text for a terminal of 80 columns, and "prony.load/1". Percentiles that the number of queries does not
- * support carry a question mark, or "valid": false. */
+/* What a load showed: text for a terminal of 80 columns, and "prony.load/1". Percentiles that the number of queries
+ * does not support carry a question mark, or "valid": false. */
 #include "bench/json_file.h"
 #include "bench/judge.h"
 #include "bench/load.h"
@@ -53,32 +53,37 @@ static void print_setup(const load *l)
     const options *o = l->o;
     char line[512];
     printf("%s: %s\n", scenario_names[l->scenario], what_it_does(l->scenario));
-    int used = snprintf(line, sizeof line, "%d session%s of %d thread%s", l->streams, l->streams == 1 ? "" : "s", l->threads,
-                        l->threads == 1 ? "" : "s");
+    int used = snprintf(line, sizeof line, "%d session%s of %d thread%s", l->streams, l->streams == 1 ? "" : "s",
+                        l->threads, l->threads == 1 ? "" : "s");
     if (l->samples_per_request > 1)
-        used += snprintf(line + used, sizeof line - (size_t)used, ", %lld samples a request", (long long)l->samples_per_request);
+        used += snprintf(line + used, sizeof line - (size_t)used, ", %lld samples a request",
+                         (long long)l->samples_per_request);
     if (l->requests_per_query > 1)
         used += snprintf(line + used, sizeof line - (size_t)used, ", %d requests a query", l->requests_per_query);
     if (l->trial.sizes_count > 1) {
         used += snprintf(line + used, sizeof line - (size_t)used, ", batches of ");
         for (int i = 0; i < l->trial.sizes_count; i++)
-            used += snprintf(line + used, sizeof line - (size_t)used, "%s%lld", i ? ", " : "", (long long)l->trial.sizes[i]);
+            used += snprintf(line + used, sizeof line - (size_t)used, "%s%lld", i ? ", " : "",
+                             (long long)l->trial.sizes[i]);
         used += snprintf(line + used, sizeof line - (size_t)used, " within %.3g ms",
                          o->batch_window_ns > 0 ? (double)o->batch_window_ns / 1e6 : 0.0);
     }
     const char *failure, *cores = prony_session_affinity(l->session, &failure);
     if (cores) used += snprintf(line + used, sizeof line - (size_t)used, ", on cores %.60s", cores);
     if (l->background_threads)
-        snprintf(line + used, sizeof line - (size_t)used, ", beside %d busy threads of another process", l->background_threads);
+        snprintf(line + used, sizeof line - (size_t)used, ", beside %d busy threads of another process",
+                 l->background_threads);
     put_wrapped(line, 0, 2);
     if (!l->trial.known) return;
     if (l->trial.identical)
         puts("samples combined give the bits that they give alone (in a trial)");
     else if (l->trial.largest < 0.01)
-        printf("samples combined differ from the same alone by at most %.1e of the output's\nlargest value (in a trial)\n",
-               l->trial.largest);
+        printf(
+            "samples combined differ from the same alone by at most %.1e of the output's\nlargest value (in a trial)\n",
+            l->trial.largest);
     else
-        printf("WARNING: samples combined differ from the same alone by %.1e of the output's\nlargest value: this model mixes "
+        printf("WARNING: samples combined differ from the same alone by %.1e of the output's\nlargest value: this "
+               "model mixes "
                "the samples of a batch\n",
                l->trial.largest);
 }
@@ -110,8 +115,8 @@ static void print_quantile(const load *l, const printer *p, const load_result *r
                        : !r->likely_met    ? "missed"
                        : r->quantile_valid ? "kept, but not with 99 % confidence"
                                            : "kept so far: too few queries to tell";
-    printf("bound        %s: %s\n             %zu of %zu queries later than that\n", shown_time(p, l->bound_ns, text[1]), said,
-           r->over_bound, r->queries);
+    printf("bound        %s: %s\n             %zu of %zu queries later than that\n",
+           shown_time(p, l->bound_ns, text[1]), said, r->over_bound, r->queries);
 }
 
 static void print_found(const load *l, const rate_found *found)
@@ -173,8 +178,7 @@ static void print_result(const load *l, printer *p, const load_result *r, const 
     if (l->scenario == SCENARIO_SERVER) print_row(p, "issued late", &r->lag);
     if (p->doubtful) puts("  ? fewer queries than this percentile needs (p90 64, p95 130, p99 662)");
     if (l->scenario != SCENARIO_OFFLINE) print_quantile(l, p, r);
-    if (l->scenario == SCENARIO_SERVER)
-        puts("latency counts from the time a query was due, whenever it was issued");
+    if (l->scenario == SCENARIO_SERVER) puts("latency counts from the time a query was due, whenever it was issued");
 }
 
 /* ---- JSON ---- */
@@ -183,11 +187,12 @@ static void put_stats(FILE *to, const char *key, const prony_time_stats *t)
 {
     fprintf(to,
             "    \"%s\": {\"count\": %" PRIu64 ", \"mean\": %" PRId64 ", \"min\": %" PRId64 ", \"max\": %" PRId64
-            ", \"std\": %" PRId64 ", \"p50\": %" PRId64 ", \"p90\": %" PRId64 ", \"p95\": %" PRId64 ", \"p99\": %" PRId64
-            ", \"p999\": %" PRId64 ", \"valid\": {\"p90\": %s, \"p95\": %s, \"p99\": %s, \"p999\": %s}},\n",
+            ", \"std\": %" PRId64 ", \"p50\": %" PRId64 ", \"p90\": %" PRId64 ", \"p95\": %" PRId64
+            ", \"p99\": %" PRId64 ", \"p999\": %" PRId64
+            ", \"valid\": {\"p90\": %s, \"p95\": %s, \"p99\": %s, \"p999\": %s}},\n",
             key, t->count, t->mean_ns, t->min_ns, t->max_ns, t->std_ns, t->p50_ns, t->p90_ns, t->p95_ns, t->p99_ns,
-            t->p999_ns, t->p90_valid ? "true" : "false", t->p95_valid ? "true" : "false", t->p99_valid ? "true" : "false",
-            t->p999_valid ? "true" : "false");
+            t->p999_ns, t->p90_valid ? "true" : "false", t->p95_valid ? "true" : "false",
+            t->p99_valid ? "true" : "false", t->p999_valid ? "true" : "false");
 }
 
 static void put_number_or_null(FILE *to, const char *key, bool known, double value)
@@ -203,8 +208,8 @@ static void put_config(FILE *to, const load *l)
     const options *o = l->o;
     const char *failure, *cores = prony_session_affinity(l->session, &failure);
     fprintf(to, "  \"scenario\": \"%s\",\n  \"config\": {\n", scenario_names[l->scenario]);
-    fprintf(to, "    \"sessions\": %d,\n    \"intra_op_threads\": %d,\n    \"samples_per_request\": %lld,\n", l->streams,
-            l->threads, (long long)l->samples_per_request);
+    fprintf(to, "    \"sessions\": %d,\n    \"intra_op_threads\": %d,\n    \"samples_per_request\": %lld,\n",
+            l->streams, l->threads, (long long)l->samples_per_request);
     fprintf(to, "    \"requests_per_query\": %d,\n    \"max_batch\": %lld,\n    \"batch_window_ns\": %lld,\n",
             l->requests_per_query, (long long)(o->max_batch > 1 ? o->max_batch : 1),
             (long long)(o->batch_window_ns > 0 ? o->batch_window_ns : 0));
@@ -228,7 +233,8 @@ static void put_batching(FILE *to, const prony_batch_trial *t)
     fputs("  \"batching\": {\"sizes\": [", to);
     for (int i = 0; i < t->sizes_count; i++) fprintf(to, "%s%lld", i ? ", " : "", (long long)t->sizes[i]);
     if (t->known)
-        fprintf(to, "], \"identical\": %s, \"largest_difference\": %.17g},\n", t->identical ? "true" : "false", t->largest);
+        fprintf(to, "], \"identical\": %s, \"largest_difference\": %.17g},\n", t->identical ? "true" : "false",
+                t->largest);
     else
         fputs("], \"identical\": null, \"largest_difference\": null},\n", to);
 }
@@ -247,17 +253,18 @@ static void put_result(FILE *to, const load *l, const load_result *r)
     put_stats(to, "queue_ns", &r->queue);
     put_stats(to, "run_ns", &r->run);
     put_stats(to, "issue_lag_ns", &r->lag);
-    fprintf(to, "    \"percentile\": {\"value_ns\": %" PRId64 ", \"valid\": %s, \"queries_needed\": %zu, \"bound99_ns\": ",
+    fprintf(to,
+            "    \"percentile\": {\"value_ns\": %" PRId64 ", \"valid\": %s, \"queries_needed\": %zu, \"bound99_ns\": ",
             r->quantile_ns, r->quantile_valid ? "true" : "false", load_fewest_queries(l->percentile));
     if (r->quantile_valid)
         fprintf(to, "%" PRId64 "},\n", r->quantile_bound_ns);
     else
         fputs("null},\n", to);
     fprintf(to, "    \"bound\": %s,\n    \"samples_ns\": [",
-            !l->bound_ns                          ? "null"
-            : r->met                              ? "\"kept\""
-            : !r->likely_met                      ? "\"missed\""
-            : "\"cannot tell\"");
+            !l->bound_ns     ? "null"
+            : r->met         ? "\"kept\""
+            : !r->likely_met ? "\"missed\""
+                             : "\"cannot tell\"");
     for (size_t i = 0; i < r->latency_count; i++) fprintf(to, "%s%" PRId64, i ? ", " : "", r->latency_ns[i]);
     fputs("]\n  },\n", to);
 }
@@ -284,7 +291,9 @@ static void put_search(FILE *to, const load *l, const load_searched *searched)
     fputs("    \"steps\": [", to);
     for (size_t i = 0; i < searched->count; i++) {
         const load_result *step = &searched->steps[i];
-        fprintf(to, "%s\n      {\"rate\": %.17g, \"queries\": %zu, \"late\": %zu, \"percentile_ns\": %" PRId64 ", \"kept\": %s}",
+        fprintf(to,
+                "%s\n      {\"rate\": %.17g, \"queries\": %zu, \"late\": %zu, \"percentile_ns\": %" PRId64
+                ", \"kept\": %s}",
                 i ? "," : "", step->rate, step->queries, step->over_bound, step->quantile_ns,
                 step->likely_met ? "true" : "false");
     }

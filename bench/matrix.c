@@ -236,8 +236,8 @@ static void print_table(const options *o, const matrix *m)
     putchar('\n');
     if (m->background_threads) printf("beside %d busy threads of another process\n", m->background_threads);
     putchar('\n');
-    printf("batch  thr%s%s %9s %22s %9s  %11s %7s\n", workers ? "  wrk" : "", precision ? "  prec" : "", "median", "its 95 % interval", "p90",
-           "samples/s", "runs");
+    printf("batch  thr%s%s %9s %22s %9s  %11s %7s\n", workers ? "  wrk" : "", precision ? "  prec" : "", "median",
+           "its 95 % interval", "p90", "samples/s", "runs");
     for (size_t i = 0; i < m->count; i++) {
         const configuration *c = &m->rows[i];
         const prony_time_stats *t = c->latency;
@@ -254,8 +254,8 @@ static void print_table(const options *o, const matrix *m)
         if (workers && c->inter_op > 0) printf(" %4d", c->inter_op);
         if (workers && c->inter_op < 0) printf(" %4s", "auto");
         if (precision) printf("  %4s", c->precision);
-        printf(" %9s %10s - %9s %9s%s %11s %7llu\n", text[0], text[1], text[2], text[3], t->p90_valid ? " " : "?", text[4],
-               (unsigned long long)t->count);
+        printf(" %9s %10s - %9s %9s%s %11s %7llu\n", text[0], text[1], text[2], text[3], t->p90_valid ? " " : "?",
+               text[4], (unsigned long long)t->count);
         few = few || !t->p90_valid;
     }
     puts(few ? "? of too few runs\n" : "");
@@ -332,8 +332,7 @@ int command_bench_matrix(const options *o, int background_threads)
     matrix m = {.background_threads = background_threads};
     if (is_part(o)) return fail(o, "--from and --to are for one configuration, not for a matrix"), EXIT_USAGE;
     int code = make_rows(o, &m);
-    if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK)
-        code = report_error(o, &error);
+    if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
     if (code == EXIT_DONE) code = measure(o, model, &m);
     for (size_t i = 0; i < m.count; i++) prony_report_set_background(m.reports[i], background_threads);
     if (code == EXIT_DONE) code = show(o, &m);

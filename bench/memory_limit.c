@@ -10,9 +10,17 @@ static bool parse_bytes(const char *text, uint64_t *out)
     static const struct {
         const char *unit;
         uint64_t bytes;
-    } units[] = {{"", 1},        {"B", 1},         {"kB", 1000},    {"KB", 1000},
-                 {"MB", 1000000}, {"GB", 1000000000}, {"TB", 1000000000000}, {"KiB", UINT64_C(1) << 10},
-                 {"MiB", UINT64_C(1) << 20}, {"GiB", UINT64_C(1) << 30}, {"TiB", UINT64_C(1) << 40}};
+    } units[] = {{"", 1},
+                 {"B", 1},
+                 {"kB", 1000},
+                 {"KB", 1000},
+                 {"MB", 1000000},
+                 {"GB", 1000000000},
+                 {"TB", 1000000000000},
+                 {"KiB", UINT64_C(1) << 10},
+                 {"MiB", UINT64_C(1) << 20},
+                 {"GiB", UINT64_C(1) << 30},
+                 {"TiB", UINT64_C(1) << 40}};
     uint64_t whole = 0, part = 0, scale = 1;
     const char *at = text;
     for (; *at >= '0' && *at <= '9'; at++)
@@ -20,7 +28,8 @@ static bool parse_bytes(const char *text, uint64_t *out)
             return false;
     if (at == text) return false;
     if (*at == '.')
-        for (at++; *at >= '0' && *at <= '9' && scale < 1000000; at++, scale *= 10) part = part * 10 + (uint64_t)(*at - '0');
+        for (at++; *at >= '0' && *at <= '9' && scale < 1000000; at++, scale *= 10)
+            part = part * 10 + (uint64_t)(*at - '0');
     at += *at == ' ';
     for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
         if (strcmp(units[u].unit, at) != 0) continue;

@@ -7,7 +7,8 @@
 
 static void print_text(const prony_operator_info *op)
 {
-    const int types_at = printf("%-10s %-26s since %-3lld ", *op->domain ? op->domain : "ai.onnx", op->name, (long long)op->since_opset);
+    const int types_at =
+        printf("%-10s %-26s since %-3lld ", *op->domain ? op->domain : "ai.onnx", op->name, (long long)op->since_opset);
     put_wrapped(op->types, types_at, 48);
     printf("           cost: ");
     put_wrapped(op->cost, 17, 17);
@@ -38,7 +39,8 @@ static void print_preset(const prony_count_preset *preset)
     int column = printf("%s: %s at ", preset->name, preset->source);
     put_wrapped(preset->pin, column, 2);
     put_wrapped(preset->note, 0, 0);
-    printf("\nM: MACs, n: elements of the first input, o: of the first output,\nK: kernel volume, d: normalised length\n\n");
+    printf("\nM: MACs, n: elements of the first input, o: of the first output,\nK: kernel volume, d: normalised "
+           "length\n\n");
     for (size_t r = 0; r < preset->rule_count; r++) {
         printf("  ");
         put_wrapped(preset->rules[r].operators, 2, 2);
@@ -49,7 +51,10 @@ static void print_preset(const prony_count_preset *preset)
 
 static void print_preset_json(FILE *to, const prony_count_preset *preset)
 {
-    fprintf(to, "{\"schema\": \"prony.count_preset/1\", \"name\": \"%s\",\n \"source\": \"%s\", \"pin\": \"%s\", \"note\": ", preset->name, preset->source, preset->pin);
+    fprintf(
+        to,
+        "{\"schema\": \"prony.count_preset/1\", \"name\": \"%s\",\n \"source\": \"%s\", \"pin\": \"%s\", \"note\": ",
+        preset->name, preset->source, preset->pin);
     json_text(to, preset->note);
     fprintf(to, ", \"rules\": [");
     for (size_t r = 0; r < preset->rule_count; r++) {

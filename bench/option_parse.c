@@ -12,8 +12,10 @@ bool parse_int(const char *text, int64_t min, int64_t max, int64_t *out)
     errno = 0;
     long long v = strtoll(text, &end, 10), factor = 1;
     if (errno || end == text) return false;
-    if (*end && !end[1]) factor = *end == 'k' || *end == 'K' ? 1000 : *end == 'M' ? 1000000 : *end == 'G' ? 1000000000 : 0;
-    else if (*end) factor = 0;
+    if (*end && !end[1])
+        factor = *end == 'k' || *end == 'K' ? 1000 : *end == 'M' ? 1000000 : *end == 'G' ? 1000000000 : 0;
+    else if (*end)
+        factor = 0;
     if (!factor || __builtin_mul_overflow(v, factor, &v) || v < min || v > max) return false;
     *out = v;
     return true;

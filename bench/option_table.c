@@ -91,12 +91,13 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"plot", required_argument, NULL, OPT_PLOT},
                                       {NULL, 0, NULL, 0}};
 
-static const int shape_options[] = {
-    OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_DEPTH, OPT_TOP, OPT_SORT, OPT_ALL, OPT_FILTER, OPT_COUNT, OPT_JSON, OPT_CSV,
-    OPT_HTML, OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, 0};
+static const int shape_options[] = {OPT_DIM,   OPT_SHAPE,  OPT_LEVEL,  OPT_DEPTH, OPT_TOP, OPT_SORT,
+                                    OPT_ALL,   OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV, OPT_HTML,
+                                    OPT_LATEX, OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG, 0};
 static const int run_options[] = {
-    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE,
-    OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_MAX_DIM, OPT_TUNE, OPT_FRESH, 0};
+    OPT_AFFINITY, OPT_DIM,     OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, OPT_TOPK,  OPT_LABELS,
+    OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM,  OPT_TO,   OPT_MAX_DIM,    OPT_TUNE,        OPT_FRESH, 0};
+// clang-format off
 static const int eval_options[] = {
     OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP,
     OPT_ALL, OPT_SORT, OPT_FILTER, OPT_COUNT, OPT_DEPTH, OPT_JSON, OPT_CSV, OPT_HTML, OPT_NO_REWRITES, OPT_LATEX,
@@ -113,24 +114,26 @@ static const int bench_options[] = {
     OPT_SCENARIO, OPT_STREAMS, OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY, OPT_LATENCY_BOUND, OPT_RATE,
     OPT_PERCENTILE, OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_PROCESSES, OPT_ONE_PROCESS, OPT_MAX_DIM,
     OPT_TUNE, OPT_FRESH, 0};
+// clang-format on
 static const int quantize_options[] = {OPT_PREPROCESS, OPT_DIM, OPT_SHAPE, 0};
 static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
 static const int compare_options[] = {
-    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_NO_REWRITES, OPT_NOISE, OPT_IGNORE_LOAD, OPT_STRICT, OPT_METRICS,
-    OPT_COUNT, OPT_NO_REUSE, OPT_NO_HELP, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, 0};
+    OPT_AFFINITY,         OPT_DIM,    OPT_SHAPE,   OPT_TOP,   OPT_JSON,     OPT_NO_REWRITES, OPT_NOISE,
+    OPT_IGNORE_LOAD,      OPT_STRICT, OPT_METRICS, OPT_COUNT, OPT_NO_REUSE, OPT_NO_HELP,     OPT_ACCURACY,
+    OPT_ACCURACY_SAMPLES, 0};
 static const int metrics_options[] = {
-    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_METRICS, OPT_DETAILED, OPT_COUNT, OPT_NO_REUSE,
-    OPT_NO_HELP, 0};
+    OPT_AFFINITY, OPT_DIM,      OPT_SHAPE,   OPT_JSON, OPT_NO_REWRITES, OPT_METRICS, OPT_DETAILED,
+    OPT_COUNT,    OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int check_options[] = {
-    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_NO_REUSE,
-    OPT_NO_HELP, 0};
-static const int recommend_options[] = {
-    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, 0};
+    OPT_AFFINITY, OPT_DIM,      OPT_SHAPE,   OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, OPT_IGNORE_LOAD,
+    OPT_STRICT,   OPT_NO_REUSE, OPT_NO_HELP, 0};
+static const int recommend_options[] = {OPT_AFFINITY,    OPT_DIM,      OPT_SHAPE,   OPT_JSON,
+                                        OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
 static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
-static const int scale_options[] = {
-    OPT_PROCESSES, OPT_BUDGET, OPT_WEAK, OPT_RESUME, OPT_OVERWRITE, OPT_REPEAT, OPT_TIMEOUT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE,
-    OPT_TOP, OPT_JSON, OPT_CSV, OPT_HTML, OPT_SVG, OPT_PLOT, OPT_NO_REWRITES, 0};
+static const int scale_options[] = {OPT_PROCESSES, OPT_BUDGET,   OPT_WEAK, OPT_RESUME, OPT_OVERWRITE,   OPT_REPEAT,
+                                    OPT_TIMEOUT,   OPT_AFFINITY, OPT_DIM,  OPT_SHAPE,  OPT_TOP,         OPT_JSON,
+                                    OPT_CSV,       OPT_HTML,     OPT_SVG,  OPT_PLOT,   OPT_NO_REWRITES, 0};
 static const int versus_options[] = {OPT_ORT_LIB, OPT_PROCESSES, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_TUNE, 0};
 static const int peer_options[] = {OPT_ORT_LIB, OPT_OUTPUT_DIR, OPT_TRACE, 0};
 static const int worker_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_NO_REWRITES, 0};
@@ -199,12 +202,12 @@ static const struct {
           "                         none; machine: 2; versus: 0.5 for each process)\n"},
     {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
     {'p', "  -p, --precision P      fp32 (Winograd for 3x3: errors of a float32\n"
-                                "                         sum's size, also of integers), fp32-strict\n"
-                                "                         (products as written: integers stay exact;\n"
-                                "                         same bits on every instruction set), fast\n"
-                                "                         (about 1e-5 of the range), bf16, fp16, int8;\n"
-                                "                         int8-weights,\n"
-                                "                         int4-weights (activations stay fp32)\n"},
+          "                         sum's size, also of integers), fp32-strict\n"
+          "                         (products as written: integers stay exact;\n"
+          "                         same bits on every instruction set), fast\n"
+          "                         (about 1e-5 of the range), bf16, fp16, int8;\n"
+          "                         int8-weights,\n"
+          "                         int4-weights (activations stay fp32)\n"},
     {OPT_CALIBRATE, "      --calibrate DATA   of -p int8: folder, .npz or list of samples, or a\n"
                     "                         .calibration.json, which measuring leaves beside the\n"
                     "                         model\n"},
@@ -327,10 +330,11 @@ bool command_takes(const command_row *command, int option)
     if (option == OPT_TIME_LIMIT) return !no_model || is_named(command, "machine");
     if (option == OPT_MAX_LOOP_TRIPS) return !no_model && !is_named(command, "inspect extract quantize");
     if (option == OPT_COPY_MODEL) return !no_model;
-    if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true; /* who takes inputs takes images */
+    if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true;  /* who takes inputs takes images */
     if (option == OPT_DATA_FOLDER) return strchr(command->letters, 'b') != NULL; /* who binds shapes loads models */
     if (option == OPT_MEMORY_LIMIT) return !no_model;
-    if (option == OPT_CALIBRATE || option == OPT_CALIBRATE_METHOD || option == OPT_KEEP_ACCURACY || option == OPT_POWER_OF_TWO)
+    if (option == OPT_CALIBRATE || option == OPT_CALIBRATE_METHOD || option == OPT_KEEP_ACCURACY ||
+        option == OPT_POWER_OF_TWO)
         return is_named(command, "run profile bench eval quantize scale worker compare check metrics recommend");
     if (option < 256) return strchr(command->letters, option) != NULL;
     for (const int *o = command->others; *o; o++)
@@ -369,25 +373,53 @@ const command_row *find_command(const char *name)
 
 static const struct {
     const char *other, *own;
-} other_names[] = {{"threads", "intra-op"},          {"num-threads", "intra-op"},    {"nthreads", "intra-op"},
-             {"num_threads", "intra-op"},      {"intra-op-threads", "intra-op"}, {"intra_op_num_threads", "intra-op"},
-             {"inter-op-threads", "inter-op"}, {"inter_op_num_threads", "inter-op"},
-             {"iterations", "runs"},           {"iters", "runs"},              {"num-iterations", "runs"},
-             {"num-runs", "runs"},             {"num_runs", "runs"},           {"repetitions", "runs"},
-             {"warmup-runs", "warmup"},        {"warm-up", "warmup"},          {"warmup-iterations", "warmup"},
-             {"warmup_runs", "warmup"},        {"duration", "seconds"},        {"time", "seconds"},
-             {"batch-size", "batch"},          {"batch_size", "batch"},        {"batchsize", "batch"},
-             {"input-shape", "shape"},         {"input-shapes", "shape"},      {"shapes", "shape"},
-             {"dims", "dim"},                  {"symbolic-dim", "dim"},        {"free-dim", "dim"},
-             {"inputs", "input"},              {"dtype", "precision"},         {"random-seed", "seed"},
-             {"cpus", "affinity"},             {"cores", "affinity"},          {"taskset", "affinity"},
-             {"sort-by", "sort"},              {"limit", "top"},               {"no-fusion", "no-rewrites"},
-             {"no-optimization", "no-rewrites"}, {"external-data", "data-folder"}, {"silent", "quiet"}};
+} other_names[] = {{"threads", "intra-op"},
+                   {"num-threads", "intra-op"},
+                   {"nthreads", "intra-op"},
+                   {"num_threads", "intra-op"},
+                   {"intra-op-threads", "intra-op"},
+                   {"intra_op_num_threads", "intra-op"},
+                   {"inter-op-threads", "inter-op"},
+                   {"inter_op_num_threads", "inter-op"},
+                   {"iterations", "runs"},
+                   {"iters", "runs"},
+                   {"num-iterations", "runs"},
+                   {"num-runs", "runs"},
+                   {"num_runs", "runs"},
+                   {"repetitions", "runs"},
+                   {"warmup-runs", "warmup"},
+                   {"warm-up", "warmup"},
+                   {"warmup-iterations", "warmup"},
+                   {"warmup_runs", "warmup"},
+                   {"duration", "seconds"},
+                   {"time", "seconds"},
+                   {"batch-size", "batch"},
+                   {"batch_size", "batch"},
+                   {"batchsize", "batch"},
+                   {"input-shape", "shape"},
+                   {"input-shapes", "shape"},
+                   {"shapes", "shape"},
+                   {"dims", "dim"},
+                   {"symbolic-dim", "dim"},
+                   {"free-dim", "dim"},
+                   {"inputs", "input"},
+                   {"dtype", "precision"},
+                   {"random-seed", "seed"},
+                   {"cpus", "affinity"},
+                   {"cores", "affinity"},
+                   {"taskset", "affinity"},
+                   {"sort-by", "sort"},
+                   {"limit", "top"},
+                   {"no-fusion", "no-rewrites"},
+                   {"no-optimization", "no-rewrites"},
+                   {"external-data", "data-folder"},
+                   {"silent", "quiet"}};
 
 const char *option_by_other_name(const char *word, size_t length)
 {
     for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
-        if (strlen(other_names[i].other) == length && strncmp(other_names[i].other, word, length) == 0) return other_names[i].own;
+        if (strlen(other_names[i].other) == length && strncmp(other_names[i].other, word, length) == 0)
+            return other_names[i].own;
     return NULL;
 }
 

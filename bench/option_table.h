@@ -101,7 +101,8 @@ const command_row *command_at(size_t index);
 const char *option_help_at(size_t index, int *option);
 /* NULL: there is none of that name. */
 const command_row *find_command(const char *name);
-/* What other tools call an option: "threads" for "intra-op". `word` has `length` bytes, without dashes. NULL: no such name. */
+/* What other tools call an option: "threads" for "intra-op". `word` has `length` bytes, without dashes. NULL: no such
+ * name. */
 const char *option_by_other_name(const char *word, size_t length);
 /* The name nearest to a mistyped one: of a command, or of a long option that `command` takes. NULL: none is near. */
 const char *nearest_command(const char *word);
@@ -127,8 +128,8 @@ bool parse_shape(char *text, prony_shape *out);
 
 /* ---- */
 
-/* --memory-limit, PRONY_MEMORY_LIMIT, or what is available less a margin becomes the process's bound. 0, or the exit status
- * after a message. */
+/* --memory-limit, PRONY_MEMORY_LIMIT, or what is available less a margin becomes the process's bound. 0, or the exit
+ * status after a message. */
 int set_memory_limit(const options *o);
 /* 0, or a message that names `who`: "--memory-limit". */
 int check_memory_limit(const options *o, const char *who, const char *text);

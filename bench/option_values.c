@@ -67,7 +67,8 @@ static int take_workers(options *o, char *argument)
 
 static int take_batches(options *o, char *argument)
 {
-    if (!takes_lists(o)) return parse_int(argument, 1, INT64_MAX, &o->batch) ? 0 : usage(o, "-b '%s': a number from 1", argument);
+    if (!takes_lists(o))
+        return parse_int(argument, 1, INT64_MAX, &o->batch) ? 0 : usage(o, "-b '%s': a number from 1", argument);
     if (!int_list_parse(&o->batches, argument, 1, INT64_MAX, NULL))
         return usage(o, "-b '%s': numbers from 1 such as 1,4,8", argument);
     o->batch = o->batches.values[0];
@@ -161,7 +162,8 @@ static int add_dim(options *o, prony_dim **dims, size_t *count, const char *name
     if (!list) return no_memory(o);
     *dims = list;
     list[*count].name = name;
-    if (!parse_int(value, least, INT64_MAX, &list[*count].value)) return usage(o, "dimension '%s' cannot be '%s'", name, value);
+    if (!parse_int(value, least, INT64_MAX, &list[*count].value))
+        return usage(o, "dimension '%s' cannot be '%s'", name, value);
     ++*count;
     return 0;
 }
@@ -363,8 +365,7 @@ static int parse_time(const options *o, const char *argument, double *ns, bool *
     prony_error error = {0};
     prony_metrics *metrics = NULL;
     prony_status status = prony_metrics_create(&metrics, &error);
-    if (status == PRONY_OK)
-        status = prony_metric_parse(prony_metrics_find(metrics, "latency"), argument, ns, &error);
+    if (status == PRONY_OK) status = prony_metric_parse(prony_metrics_find(metrics, "latency"), argument, ns, &error);
     prony_metrics_release(metrics);
     *known = status == PRONY_OK;
     return status == PRONY_OUT_OF_MEMORY ? no_memory(o) : 0;
@@ -395,7 +396,8 @@ static int take_time_limit(options *o, char *argument)
     bool known;
     int code = parse_time(o, argument, &ns, &known);
     if (code) return code;
-    if (!known || !(ns >= 1) || ns > 1e18) return usage(o, "--time-limit '%s': a time above 0 such as 60s or 500ms", argument);
+    if (!known || !(ns >= 1) || ns > 1e18)
+        return usage(o, "--time-limit '%s': a time above 0 such as 60s or 500ms", argument);
     o->time_limit = argument;
     o->time_limit_ns = (int64_t)ns;
     return 0;
@@ -405,8 +407,8 @@ static int take_time_limit(options *o, char *argument)
 
 typedef enum kind { CALL, FLAG, TEXT, WHOLE, SECONDS, LATENCY, PAIR, FORM } kind;
 
-/* WHOLE: an integer from `least` to `most`. SECONDS: a double above 0. LATENCY: nanoseconds from `least` to a day. PAIR: NAME=VALUE.
- * FORM: a file in the format `least`. CALL: what the function makes of it. */
+/* WHOLE: an integer from `least` to `most`. SECONDS: a double above 0. LATENCY: nanoseconds from `least` to a day.
+ * PAIR: NAME=VALUE. FORM: a file in the format `least`. CALL: what the function makes of it. */
 static const struct row {
     int option;
     kind kind;
@@ -440,7 +442,8 @@ static const struct row {
     {OPT_AFFINITY, CALLS(take_affinity)},
     {OPT_AGAINST, CALLS(add_against)},
     {OPT_ALL, FLAGS(all)},
-    {OPT_BATCH_WINDOW, LATENCY, AT(batch_window_ns), 0, 0, "--batch-window", "a time from 0 with its unit, such as 20ms", NULL},
+    {OPT_BATCH_WINDOW, LATENCY, AT(batch_window_ns), 0, 0, "--batch-window",
+     "a time from 0 with its unit, such as 20ms", NULL},
     {OPT_BUDGET, SECONDS, AT(budget), 0, 0, "--budget", "a time such as 90s, 10m or 1h", NULL},
     {OPT_CALIBRATE, TEXTS(calibrate)},
     {OPT_CALIBRATE_METHOD, CALLS(take_method)},
@@ -461,7 +464,8 @@ static const struct row {
     {OPT_JSON, TEXTS(json)},
     {OPT_KEEP_ACCURACY, CALLS(take_keep_accuracy)},
     {OPT_LABELS, TEXTS(labels)},
-    {OPT_LATENCY_BOUND, LATENCY, AT(latency_bound_ns), 1, 0, "--latency-bound", "a time above 0 with its unit, such as 20ms", NULL},
+    {OPT_LATENCY_BOUND, LATENCY, AT(latency_bound_ns), 1, 0, "--latency-bound",
+     "a time above 0 with its unit, such as 20ms", NULL},
     {OPT_LATEX, FORMS(PRONY_FORMAT_LATEX)},
     {OPT_LEVEL, CALLS(take_levels)},
     {OPT_MAX_BATCH, WHOLE, AT(max_batch), 1, 65536, "--max-batch", "a number from 1 to 65536", NULL},
@@ -488,7 +492,8 @@ static const struct row {
     {OPT_REPEAT, TEXTS(repeat)},
     {OPT_RESUME, FLAGS(resume)},
     {OPT_OVERWRITE, FLAGS(overwrite)},
-    {OPT_SAMPLES_PER_QUERY, WHOLE, AT(samples_per_query), 1, 65536, "--samples-per-query", "a number from 1 to 65536", NULL},
+    {OPT_SAMPLES_PER_QUERY, WHOLE, AT(samples_per_query), 1, 65536, "--samples-per-query", "a number from 1 to 65536",
+     NULL},
     {OPT_SCENARIO, CALLS(take_scenario)},
     {OPT_SORT, CALLS(take_sort)},
     {OPT_STREAMS, WHOLE, AT(streams), 1, 1024, "--streams", "a number from 1 to 1024", NULL},
@@ -507,7 +512,8 @@ static const struct row {
 };
 
 /* Each long option but --version has a row, and eleven have a letter alone. */
-_Static_assert(sizeof rows / sizeof *rows == OPT_NONE - OPT_AFFINITY - 1 + 11, "an option is read by no row, or by two");
+_Static_assert(sizeof rows / sizeof *rows == OPT_NONE - OPT_AFFINITY - 1 + 11,
+               "an option is read by no row, or by two");
 
 static int take_number(options *o, const struct row *row, const char *argument)
 {

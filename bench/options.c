@@ -27,8 +27,10 @@ static int check_stdout(const options *o)
 /* What says how to quantize is for int8 alone. */
 static int check_codes(const options *o)
 {
-    bool tries_all = strcmp(o->command, "recommend") == 0 && !o->precision, is_worker = strcmp(o->command, "worker") == 0;
-    bool int8 = tries_all || is_worker || strcmp(o->command, "quantize") == 0 || (o->precision && strcmp(o->precision, "int8") == 0);
+    bool tries_all = strcmp(o->command, "recommend") == 0 && !o->precision,
+         is_worker = strcmp(o->command, "worker") == 0;
+    bool int8 = tries_all || is_worker || strcmp(o->command, "quantize") == 0 ||
+                (o->precision && strcmp(o->precision, "int8") == 0);
     for (size_t i = 0; i < o->precision_count; i++) int8 = int8 || strcmp(o->precisions[i], "int8") == 0;
     if (int8 || (!o->calibrate && !o->calibrate_method && o->keep_accuracy <= 0 && !o->power_of_two)) return 0;
     return usage(o, "--calibrate, --calibrate-method, --keep-accuracy and --power-of-two are of -p int8");
@@ -66,8 +68,10 @@ static bool is_question(options *o, int argc, char **argv, int *status)
     *status = EXIT_DONE;
     if (help && argc > 2) *status = choose_command(o, argv[2], &about);
     if (*status) return true;
-    if (help) print_help(stdout, about);
-    else print_version(stdout);
+    if (help)
+        print_help(stdout, about);
+    else
+        print_version(stdout);
     return true;
 }
 

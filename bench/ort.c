@@ -1,6 +1,7 @@
-/* The package that the library comes in has no headers. Its functions stand in one table, OrtApi, which is only ever added to at its
- * end, so a position means the same in every release since the version that is asked for; the few that are needed are called by it.
- * Every one of them but the releases returns a status: NULL, or something that holds a message. */
+/* The package that the library comes in has no headers. Its functions stand in one table, OrtApi, which is only ever
+ * added to at its end, so a position means the same in every release since the version that is asked for; the few that
+ * are needed are called by it. Every one of them but the releases returns a status: NULL, or something that holds a
+ * message. */
 #include "bench/ort.h"
 
 #include <dlfcn.h>
@@ -81,8 +82,8 @@ bool ort_open(ort *o, const char *path)
     snprintf(o->version, sizeof o->version, "%s", version ? version : "of an unknown version");
     o->api = base && base->get_api ? base->get_api(API_VERSION) : NULL;
     if (o->api) return true;
-    snprintf(o->error, sizeof o->error, "ONNX Runtime %.60s has no interface of version %d: 1.12 or newer is needed", o->version,
-             API_VERSION);
+    snprintf(o->error, sizeof o->error, "ONNX Runtime %.60s has no interface of version %d: 1.12 or newer is needed",
+             o->version, API_VERSION);
     return false;
 }
 
@@ -96,7 +97,8 @@ static bool read_output_names(ort *o)
     o->outputs = calloc(o->output_count + 1, sizeof *o->outputs);
     if (!o->output_names || !o->outputs) return snprintf(o->error, sizeof o->error, "out of memory"), false;
     for (size_t k = 0; k < o->output_count; k++)
-        if (!take(o, FUNCTION(o, OUTPUT_NAME, const void *, size_t, void *, char **)(o->session, k, o->allocator, &o->output_names[k])))
+        if (!take(o, FUNCTION(o, OUTPUT_NAME, const void *, size_t, void *, char **)(o->session, k, o->allocator,
+                                                                                     &o->output_names[k])))
             return false;
     return true;
 }
@@ -107,10 +109,12 @@ bool ort_session(ort *o, const char *model, int threads, const char *profile_pre
            take(o, FUNCTION(o, CREATE_SESSION_OPTIONS, void **)(&o->options)) &&
            take(o, FUNCTION(o, SET_INTRA_OP_THREADS, void *, int)(o->options, threads)) &&
            take(o, FUNCTION(o, SET_OPTIMISATION_LEVEL, void *, int)(o->options, OPTIMISE_ALL)) &&
-           (!profile_prefix || take(o, FUNCTION(o, ENABLE_PROFILING, void *, const char *)(o->options, profile_prefix))) &&
-           take(o, FUNCTION(o, CREATE_SESSION, const void *, const char *, const void *, void **)(o->environment, model, o->options,
-                                                                                               &o->session)) &&
-           take(o, FUNCTION(o, CREATE_CPU_MEMORY_INFO, int, int, void **)(ARENA_ALLOCATOR, DEFAULT_MEMORY, &o->memory)) &&
+           (!profile_prefix ||
+            take(o, FUNCTION(o, ENABLE_PROFILING, void *, const char *)(o->options, profile_prefix))) &&
+           take(o, FUNCTION(o, CREATE_SESSION, const void *, const char *, const void *,
+                            void **)(o->environment, model, o->options, &o->session)) &&
+           take(o,
+                FUNCTION(o, CREATE_CPU_MEMORY_INFO, int, int, void **)(ARENA_ALLOCATOR, DEFAULT_MEMORY, &o->memory)) &&
            read_output_names(o);
 }
 
@@ -124,9 +128,9 @@ bool ort_bind(ort *o, const ort_input *inputs, size_t count)
         const prony_value *value = inputs[i].value;
         const size_t bytes = prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape));
         o->input_names[i] = inputs[i].name;
-        if (!take(o, FUNCTION(o, CREATE_TENSOR_WITH_DATA, const void *, void *, size_t, const int64_t *, size_t, int, void **)(
-                         o->memory, value->data, bytes, value->shape.dim, (size_t)value->shape.rank, (int)value->dtype,
-                         &o->inputs[i])))
+        if (!take(o, FUNCTION(o, CREATE_TENSOR_WITH_DATA, const void *, void *, size_t, const int64_t *, size_t, int,
+                              void **)(o->memory, value->data, bytes, value->shape.dim, (size_t)value->shape.rank,
+                                       (int)value->dtype, &o->inputs[i])))
             return false;
     }
     return true;
@@ -134,9 +138,10 @@ bool ort_bind(ort *o, const ort_input *inputs, size_t count)
 
 bool ort_run(ort *o)
 {
-    return take(o, FUNCTION(o, RUN, void *, const void *, const char *const *, const void *const *, size_t, const char *const *,
-                            size_t, void **)(o->session, NULL, o->input_names, (const void *const *)o->inputs, o->input_count,
-                                             (const char *const *)o->output_names, o->output_count, o->outputs));
+    return take(o, FUNCTION(o, RUN, void *, const void *, const char *const *, const void *const *, size_t,
+                            const char *const *, size_t,
+                            void **)(o->session, NULL, o->input_names, (const void *const *)o->inputs, o->input_count,
+                                     (const char *const *)o->output_names, o->output_count, o->outputs));
 }
 
 bool ort_output(ort *o, size_t index, prony_value *out)
@@ -154,7 +159,8 @@ bool ort_output(ort *o, size_t index, prony_value *out)
         snprintf(o->error, sizeof o->error, "output %zu has rank %zu and type %d", index, rank, type);
         known = false;
     }
-    known = known && take(o, FUNCTION(o, TENSOR_DIMENSIONS, const void *, int64_t *, size_t)(shape, out->shape.dim, rank)) &&
+    known = known &&
+            take(o, FUNCTION(o, TENSOR_DIMENSIONS, const void *, int64_t *, size_t)(shape, out->shape.dim, rank)) &&
             take(o, FUNCTION(o, TENSOR_DATA, void *, void **)(value, &out->data));
     release(o, RELEASE_TYPE_AND_SHAPE, shape);
     out->dtype = (prony_dtype)type;
@@ -176,7 +182,8 @@ void ort_close(ort *o)
         ort_drop_outputs(o);
         for (size_t i = 0; i < o->input_count && o->inputs; i++) release(o, RELEASE_VALUE, o->inputs[i]);
         for (size_t k = 0; k < o->output_count && o->output_names; k++)
-            if (o->output_names[k]) (void)take(o, FUNCTION(o, ALLOCATOR_FREE, void *, void *)(o->allocator, o->output_names[k]));
+            if (o->output_names[k])
+                (void)take(o, FUNCTION(o, ALLOCATOR_FREE, void *, void *)(o->allocator, o->output_names[k]));
         release(o, RELEASE_SESSION, o->session);
         release(o, RELEASE_SESSION_OPTIONS, o->options);
         release(o, RELEASE_MEMORY_INFO, o->memory);

@@ -62,8 +62,7 @@ static int part_session(const options *o, prony_model *part, prony_session *sett
     int code = part_options(o, part, settled, &own);
     prony_session_options s = session_options(&own);
     s.no_profile = !profile;
-    if (code == EXIT_DONE && session_create(session, part, &s, &error) != PRONY_OK)
-        code = report_error(o, &error);
+    if (code == EXIT_DONE && session_create(session, part, &s, &error) != PRONY_OK) code = report_error(o, &error);
     for (size_t k = 0; values && code == EXIT_DONE && k < o->from_count; k++)
         if (prony_session_set_input(*session, o->from[k], values[k], &error) != PRONY_OK)
             code = report_error(o, &error);

@@ -1,6 +1,6 @@
-/* prony peer: one process of `versus`, in which the other engine measures. It never loads the model itself, so that the process's memory
- * is the other engine's; what it found goes to stdout, a word and a number per line. Not for people: no help names it.
- */
+/* prony peer: one process of `versus`, in which the other engine measures. It never loads the model itself, so that the
+ * process's memory is the other engine's; what it found goes to stdout, a word and a number per line. Not for people:
+ * no help names it. */
 #include "bench/ort.h"
 
 #include <stdlib.h>
@@ -68,7 +68,8 @@ static int measure(const options *o, ort *peer, int64_t *samples, size_t *count)
     return EXIT_DONE;
 }
 
-/* The process's peak so far, of itself alone: what wait4 says of it has what the process that started it held. -1: not known. */
+/* The process's peak so far, of itself alone: what wait4 says of it has what the process that started it held. -1: not
+ * known. */
 static long long peak_rss_bytes(void)
 {
     char line[256];
@@ -99,8 +100,8 @@ static int run_peer(const options *o, ort *peer, const ort_input *inputs)
         code = measure(o, peer, samples, &count);
     }
     if (code == EXIT_DONE)
-        printf("version %s\nstart_ns %lld\nruns %zu\nmedian_ns %lld\npeak_rss_bytes %lld\n", peer->version, (long long)(ready - start),
-               count, (long long)(count ? samples[count / 2] : 0), peak_rss_bytes());
+        printf("version %s\nstart_ns %lld\nruns %zu\nmedian_ns %lld\npeak_rss_bytes %lld\n", peer->version,
+               (long long)(ready - start), count, (long long)(count ? samples[count / 2] : 0), peak_rss_bytes());
     free(samples);
     return code;
 }

@@ -1,6 +1,7 @@
-/* --processes N: profile or bench in N fresh processes, one after the other, each a report that comes back as JSON; joined, they
- * know how far two processes of this model lie apart. A process is this program with the same command line and one hidden option
- * more, which makes it one of several: it measures, and writes its report to stdout and nothing else. */
+/* --processes N: profile or bench in N fresh processes, one after the other, each a report that comes back as JSON;
+ * joined, they know how far two processes of this model lie apart. A process is this program with the same command line
+ * and one hidden option more, which makes it one of several: it measures, and writes its report to stdout and nothing
+ * else. */
 #include "bench/child.h"
 #include "bench/interrupt.h"
 #include "bench/processes.h"
@@ -34,7 +35,8 @@ static int run_process(const options *o, const char *const *words, prony_report 
         code = fail(o, "cannot start a process: %s", strerror(code));
     else if (child_failed(&c, limit, text, sizeof text))
         code = interrupted() ? EXIT_FAILED : fail(o, "%s", text);
-    else if (prony_report_load_memory(out, "a process of this measurement", c.output ? c.output : "", c.size, &error) != PRONY_OK)
+    else if (prony_report_load_memory(out, "a process of this measurement", c.output ? c.output : "", c.size, &error) !=
+             PRONY_OK)
         code = report_error(o, &error);
     child_free(&c);
     return code;
@@ -67,7 +69,8 @@ static int join(const options *o, prony_report **reports, size_t count, prony_re
 int processes_refuse(const options *o)
 {
     if (!o->output_dir && !o->topk) return EXIT_DONE;
-    fail(o, "--processes: no process is left whose outputs could be shown, so %s has no use", o->topk ? "--topk" : "--output-dir");
+    fail(o, "--processes: no process is left whose outputs could be shown, so %s has no use",
+         o->topk ? "--topk" : "--output-dir");
     return EXIT_USAGE;
 }
 

@@ -34,7 +34,8 @@ static int measure(const options *o, const prony_model *model, prony_session *se
 }
 
 /* What a profile ends with, whatever came of it. */
-static int write_and_release(const options *o, int code, prony_model *model, prony_session *session, prony_report *report)
+static int write_and_release(const options *o, int code, prony_model *model, prony_session *session,
+                             prony_report *report)
 {
     if (code == EXIT_DONE) code = add_accuracy(o, model, session, report);
     if (code == EXIT_DONE) code = write_report(o, report);
@@ -95,8 +96,9 @@ static prony_status quantize_digits(const options *o, prony_model **model, size_
     prony_model *made = NULL;
     d.unlabelled = true;
     if (o->calibrate_method) (void)prony_calibration_method_find(&c.method, o->calibrate_method);
-    prony_status status = value.data ? prony_dataset_create(&data, *model, (const char *const[]){"image"}, values, 1, NULL, &d, error)
-                                     : PRONY_OUT_OF_MEMORY;
+    prony_status status =
+        value.data ? prony_dataset_create(&data, *model, (const char *const[]){"image"}, values, 1, NULL, &d, error)
+                   : PRONY_OUT_OF_MEMORY;
     if (status == PRONY_OK) status = prony_calibrate(&calibration, *model, data, &c, error);
     q.calibration = calibration;
     q.data = data;
@@ -177,7 +179,8 @@ int command_profile(const options *o)
     if (o->processes > 1) return profile_processes(o);
     if (o->argument_count > 0) return profile_model(o);
     if (o->input_count > 0 || o->shape_count > 0 || o->dim_count > 0 || o->calibrate) {
-        fail(o, "the embedded model brings its own images, of which -b says how many; -i, --shape, --dim and --calibrate need a MODEL");
+        fail(o, "the embedded model brings its own images, of which -b says how many; -i, --shape, --dim and "
+                "--calibrate need a MODEL");
         return EXIT_USAGE;
     }
     return profile_digits(o);

@@ -1,4 +1,5 @@
-/* prony quantize MODEL -p int8 --calibrate DATA -o OUT.onnx, and the same in memory for the commands that take -p int8. */
+/* prony quantize MODEL -p int8 --calibrate DATA -o OUT.onnx, and the same in memory for the commands that take -p
+ * int8. */
 #include "bench/inputs.h"
 #include "bench/interrupt.h"
 #include "prony_quantize.h"
@@ -134,8 +135,10 @@ int quantize_model(const options *o, prony_model *model, prony_model **out)
         prony_status status = prony_model_quantize(out, model, &q, &error);
         interrupt_at_once(false);
         clear_progress();
-        if (status != PRONY_OK) code = report_session_error(o, model, &error);
-        else say_floats(o, *out);
+        if (status != PRONY_OK)
+            code = report_session_error(o, model, &error);
+        else
+            say_floats(o, *out);
     }
     prony_calibration_release(calibration);
     prony_dataset_release(data);
@@ -168,7 +171,8 @@ static void print_kept(const prony_quantized_row *rows, size_t count)
         fputs("  stays in float: ", stdout);
         put_text(stdout, rows[i].name);
         printf(" (%s)", rows[i].op);
-        if (!isnan(rows[i].error)) printf(", alone it moves the outputs by %.3g %% of their range", 100 * rows[i].error);
+        if (!isnan(rows[i].error))
+            printf(", alone it moves the outputs by %.3g %% of their range", 100 * rows[i].error);
         putchar('\n');
     }
 }

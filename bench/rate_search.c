@@ -1,24 +1,27 @@
-/* First a bracket: half of the rate until one keeps the bound. Then the bracket is halved, in proportion, by short phases; as each of
- * them is up to chance near the end, a rate has two of three phases against it or for it. That is rough: late queries come in bunches,
- * and a short phase begins with an empty queue. So whole phases follow around what is found, a little below and above it in turns, and
- * all of them together tell the rate: near it the logarithm of the share of late queries grows in proportion to that of the rate. The
- * line is that of a Poisson regression, whose expected numbers, not their logarithms, meet those that were counted; where it meets
- * the share that is allowed is the rate. Its interval comes from how far the phases lie off the line, bunches and all (R. W. M.
- * Wedderburn's quasi-likelihood, 1974). Last, a rate that one can rely on: from the interval's lower end down until a whole phase keeps the bound.
+/* First a bracket: half of the rate until one keeps the bound. Then the bracket is halved, in proportion, by short
+ * phases; as each of them is up to chance near the end, a rate has two of three phases against it or for it. That is
+ * rough: late queries come in bunches, and a short phase begins with an empty queue. So whole phases follow around what
+ * is found, a little below and above it in turns, and all of them together tell the rate: near it the logarithm of the
+ * share of late queries grows in proportion to that of the rate. The line is that of a Poisson regression, whose
+ * expected numbers, not their logarithms, meet those that were counted; where it meets the share that is allowed is the
+ * rate. Its interval comes from how far the phases lie off the line, bunches and all (R. W. M. Wedderburn's
+ * quasi-likelihood, 1974). Last, a rate that one can rely on: from the interval's lower end down until a whole phase
+ * keeps the bound.
  *
  * A query is late with an unknown probability. Of n queries t late ones speak, with 99 % confidence, for a probability
- * below 1 - p if P(Bin(n, 1 - p) <= t) <= 1 %. LoadGen calls the largest such t early stopping; the sample with t larger
- * ones is then an upper bound of the quantile. */
+ * below 1 - p if P(Bin(n, 1 - p) <= t) <= 1 %. LoadGen calls the largest such t early stopping; the sample with t
+ * larger ones is then an upper bound of the quantile. */
 #include "bench/rate_search.h"
 
 #include <math.h>
 
 #define DOUBT 0.01
-#define LEAST_PART 1e-4   /* of the top: rates below are not tried */
-#define LEAST_SLOPE 2.0   /* of the line: near its capacity every service is steeper */
-#define MOST_SLOPE 400.0  /* a service that misses all at once has none */
-#define MOST_LATE 5.0     /* times as many as may be: the line is one only near the rate, and further off it is enough to know so much */
-#define BUNCH 5.0         /* late queries come at least so many at once, though a few phases may show less */
+#define LEAST_PART 1e-4  /* of the top: rates below are not tried */
+#define LEAST_SLOPE 2.0  /* of the line: near its capacity every service is steeper */
+#define MOST_SLOPE 400.0 /* a service that misses all at once has none */
+#define MOST_LATE                                                                                                      \
+    5.0 /* times as many as may be: the line is one only near the rate, and further off it is enough to know so much */
+#define BUNCH 5.0 /* late queries come at least so many at once, though a few phases may show less */
 enum { MOST_SHORT = 48, LINE_PHASES = 8, MOST_CONFIRMATIONS = 6 };
 
 typedef struct searching {
@@ -66,8 +69,8 @@ static void bracket(searching *s)
 
 static void narrow(searching *s)
 {
-    while (s->low > 0 && s->high > s->low * (1 + s->search->precision) && isfinite(s->high) && s->short_phases < MOST_SHORT &&
-           s->code == 0) {
+    while (s->low > 0 && s->high > s->low * (1 + s->search->precision) && isfinite(s->high) &&
+           s->short_phases < MOST_SHORT && s->code == 0) {
         double middle = sqrt(s->low * s->high);
         if (keeps(s, middle))
             s->low = middle;
@@ -90,7 +93,8 @@ static rate_verdict try_whole(searching *s, double rate)
 }
 
 typedef struct line {
-    double at, deviation; /* logarithm of the rate where it meets the share that is allowed; infinite deviation: too few points */
+    double at, deviation; /* logarithm of the rate where it meets the share that is allowed; infinite deviation: too few
+                             points */
 } line;
 
 /* Mean of x, by the numbers that a slope expects (but for a factor). */
@@ -140,7 +144,8 @@ static line fit(const searching *s)
 }
 
 /* Student's 97.5 % by degrees of freedom, from 1. */
-static const double student[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160};
+static const double student[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
+                                 2.306,  2.262, 2.228, 2.201, 2.179, 2.160};
 
 static void conclude(const searching *s, rate_found *out)
 {
@@ -156,7 +161,8 @@ static void conclude(const searching *s, rate_found *out)
 /* Each phase lies by the precision, later by half of it, below or above what those before it say. */
 static void draw_line(searching *s)
 {
-    double middle = isfinite(s->high) ? sqrt(s->low * s->high) : s->low, aside = s->search->precision, top = s->search->top;
+    double middle = isfinite(s->high) ? sqrt(s->low * s->high) : s->low, aside = s->search->precision,
+           top = s->search->top;
     for (int i = 0; i < LINE_PHASES && s->code == 0; i++) {
         if (i == LINE_PHASES / 2) aside /= 2;
         double rate = i % 2 ? middle * (1 + aside) : middle / (1 + aside);

@@ -1,5 +1,5 @@
-/* The largest rate of arrivals that keeps a latency bound: where to try, and what follows. Knows no clock and no server; load_search.c
- * has both, tests/unit/test_rate_search.c simulates them. */
+/* The largest rate of arrivals that keeps a latency bound: where to try, and what follows. Knows no clock and no
+ * server; load_search.c has both, tests/unit/test_rate_search.c simulates them. */
 #ifndef PRN_BENCH_RATE_SEARCH_H
 #define PRN_BENCH_RATE_SEARCH_H
 
@@ -25,7 +25,8 @@ typedef struct rate_search {
 } rate_search;
 
 typedef struct rate_found {
-    double rate;        /* at which just as many are late as may be; `top` where none up to it is too many; 0: none was found */
+    double rate;        /* at which just as many are late as may be; `top` where none up to it is too many; 0: none was
+                           found */
     double interval[2]; /* 95 %; its upper end is infinite where no rate was too many */
     double kept;        /* the largest that a whole phase kept, by load_verdict; 0: none */
     bool precise;       /* the interval is within the precision */

@@ -1,6 +1,6 @@
 /* prony recommend TARGET: what to change, and what it gives. A model is measured beside variants of itself: other batch
- * sizes where it leaves them free, other thread counts, other precisions with what their outputs lose, and rewritten where it was
- * asked to run as written. A report speaks for itself alone. */
+ * sizes where it leaves them free, other thread counts, other precisions with what their outputs lose, and rewritten
+ * where it was asked to run as written. A report speaks for itself alone. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "bench/inputs.h"
 #include "bench/interrupt.h"
@@ -75,15 +75,18 @@ static int add_precision(const options *o, const char *precision, bool asked, st
     target *t = &s->other[s->count];
     changed.precision = precision;
     if (!asked) changed.quiet = true;
-    prony_model *own = NULL; /* a model of its own: sessions of one share what they pack, and its memory would be everybody's */
+    prony_model *own = NULL; /* a model of its own: sessions of one share what they pack, and its memory would be
+                                everybody's */
     if (load_model(&changed, &own, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
     t->model = own;
     prony_status status = PRONY_OK;
     if (wants_codes(&changed, own)) {
         t->model = NULL;
         int code = EXIT_DONE;
-        if (asked || o->calibrate) code = quantize_model(&changed, own, &t->model);
-        else status = quantize_plainly(o, own, &t->model, &error);
+        if (asked || o->calibrate)
+            code = quantize_model(&changed, own, &t->model);
+        else
+            status = quantize_plainly(o, own, &t->model, &error);
         prony_model_release(own);
         if (code != EXIT_DONE) return code;
     }
@@ -108,7 +111,8 @@ static int add_precisions(const options *o, study *s)
         return fail(o, "-p: the others are held against the first, so int8 cannot be it"), EXIT_USAGE;
     if (o->precision_count > 8) return fail(o, "-p: at most 8 precisions"), EXIT_USAGE;
     if (asked)
-        for (size_t i = 1; i < o->precision_count && code == EXIT_DONE; i++) code = add_precision(o, o->precisions[i], true, s);
+        for (size_t i = 1; i < o->precision_count && code == EXIT_DONE; i++)
+            code = add_precision(o, o->precisions[i], true, s);
     else
         for (size_t i = 0; i < usual && code == EXIT_DONE; i++)
             if (strcmp(usual_precisions[i], "int8") != 0 || !prony_model_has_codes(s->base.model))
@@ -165,7 +169,8 @@ typedef struct loss {
 } loss;
 
 /* Of those that `of_worst` leaves: all, or the ones whose worst input this was, so that their reports keep it. */
-static prony_status hold_input(const options *o, const study *s, loss *losses, int input, bool of_worst, const char *source, prony_error *error)
+static prony_status hold_input(const options *o, const study *s, loss *losses, int input, bool of_worst,
+                               const char *source, prony_error *error)
 {
     bool ran = false;
     for (size_t i = s->first_precision; i < s->count && !interrupted(); i++) {
@@ -188,7 +193,8 @@ static prony_status hold_input(const options *o, const study *s, loss *losses, i
     return PRONY_OK;
 }
 
-/* What precisions lose, on some generated inputs or on those of the user: the base runs once on each. Reports keep the worst. */
+/* What precisions lose, on some generated inputs or on those of the user: the base runs once on each. Reports keep the
+ * worst. */
 static int find_losses(const options *o, const study *s)
 {
     prony_error error = {0};
@@ -196,12 +202,15 @@ static int find_losses(const options *o, const study *s)
     loss losses[VARIANTS_MOST];
     char source[80];
     if (s->first_precision == s->count) return EXIT_DONE;
-    if (inputs == 1) snprintf(source, sizeof source, "of %.20s", s->base_precision);
-    else snprintf(source, sizeof source, "of %.20s, the worst of %d generated inputs", s->base_precision, inputs);
+    if (inputs == 1)
+        snprintf(source, sizeof source, "of %.20s", s->base_precision);
+    else
+        snprintf(source, sizeof source, "of %.20s, the worst of %d generated inputs", s->base_precision, inputs);
     for (size_t i = 0; i < s->count; i++) losses[i] = (loss){.most = -1, .input = inputs - 1};
     prony_status status = PRONY_OK;
     for (int k = 0; k < inputs && status == PRONY_OK; k++) status = hold_input(o, s, losses, k, false, source, &error);
-    for (int k = 0; k + 1 < inputs && status == PRONY_OK; k++) status = hold_input(o, s, losses, k, true, source, &error);
+    for (int k = 0; k + 1 < inputs && status == PRONY_OK; k++)
+        status = hold_input(o, s, losses, k, true, source, &error);
     return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }
 

@@ -67,7 +67,8 @@ int command_run(const options *o)
             code = report_error(o, &error);
     }
     if (code == EXIT_DONE && !o->quiet && !json_stdout) {
-        int column = printf("%s: 1 run, %.3f ms", o->arguments[0], (double)prony_report_latency(report)->median_ns * 1e-6);
+        int column =
+            printf("%s: 1 run, %.3f ms", o->arguments[0], (double)prony_report_latency(report)->median_ns * 1e-6);
         put_assumed(report, column);
         putchar('\n');
         code = print_outputs(o, model, session);

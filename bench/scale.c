@@ -147,8 +147,9 @@ static int keep_study(const options *o)
     const bool unfinished = prony_study_next(there, &task);
     prony_study_release(there);
     if (done.done == 0) return EXIT_DONE;
-    return fail(o, "'%s' holds %s study: %zu of %zu blocks are measured. --resume goes on with it, --overwrite replaces it", o->json,
-                unfinished ? "an unfinished" : "a finished", done.done, done.planned);
+    return fail(
+        o, "'%s' holds %s study: %zu of %zu blocks are measured. --resume goes on with it, --overwrite replaces it",
+        o->json, unfinished ? "an unfinished" : "a finished", done.done, done.planned);
 }
 
 static int refuse_plan_options(const options *o)
@@ -291,7 +292,8 @@ static int finish(const options *o, prony_study *study, prony_study *earlier)
     return code == EXIT_DONE && different ? EXIT_VERDICT : code;
 }
 
-/* Once here, so that what a model or its data lack is said before anything is measured, and every process takes the same ranges. */
+/* Once here, so that what a model or its data lack is said before anything is measured, and every process takes the
+ * same ranges. */
 static int find_ranges_once(const options *o, prony_model *model)
 {
     prony_model *made = NULL;
@@ -315,8 +317,7 @@ int command_scale(const options *o)
     int code = EXIT_DONE;
     if (o->resume && o->repeat) return fail(o, "--resume and --repeat exclude one another"), EXIT_USAGE;
     if (o->resume || o->repeat) code = refuse_plan_options(o);
-    if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK)
-        code = report_error(o, &error);
+    if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
     if (code == EXIT_DONE && o->repeat && prony_study_load(&earlier, o->repeat, model, &error) != PRONY_OK)
         code = report_error(o, &error);
     if (code == EXIT_DONE && !o->resume && !o->repeat) code = find_ranges_once(o, model);

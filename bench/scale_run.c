@@ -1,5 +1,5 @@
-/* The processes of a study: what each is told, and what becomes of what it says. A process ends with the study by itself if that
- * is killed (scale_child.c). */
+/* The processes of a study: what each is told, and what becomes of what it says. A process ends with the study by
+ * itself if that is killed (scale_child.c). */
 #include "bench/child.h"
 #include "bench/interrupt.h"
 #include "bench/scale.h"

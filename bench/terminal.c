@@ -65,8 +65,10 @@ void put_text(FILE *to, const char *text)
 {
     while (*text) {
         const size_t bytes = prony_text_printable(text);
-        if (bytes) fwrite(text, 1, bytes, to);
-        else if (((unsigned char)*text & 0xc0) != 0x80) fputc('?', to); /* one for a sequence */
+        if (bytes)
+            fwrite(text, 1, bytes, to);
+        else if (((unsigned char)*text & 0xc0) != 0x80)
+            fputc('?', to); /* one for a sequence */
         text += bytes ? bytes : 1;
     }
 }

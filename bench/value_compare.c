@@ -268,7 +268,8 @@ bool value_distance(const prony_value *got, const prony_value *want, double *dis
 {
     char unused[600];
     number largest = 0, range = 0;
-    if (want->kind != PRONY_TENSOR || !forms_match(got, want, unused, sizeof unused) || want->dtype == PRONY_STRING) return false;
+    if (want->kind != PRONY_TENSOR || !forms_match(got, want, unused, sizeof unused) || want->dtype == PRONY_STRING)
+        return false;
     int64_t count = prony_shape_numel(&want->shape) * parts_of(want->dtype);
     for (int64_t i = 0; i < count; i++) {
         const number g = element(got, i), w = element(want, i);

@@ -8,9 +8,9 @@
 /* On a mismatch writes the reason: kind, type, shape, or how many elements differ and the worst of them. */
 bool value_matches(const prony_value *got, const prony_value *want, char *difference, size_t size);
 
-/* The largest difference of two tensors of numbers of one type and shape, as part of the largest magnitude in `want` (of integers and
- * bools, and where that is 0, the difference itself). NaN and infinity equal themselves; against anything else the distance is
- * infinite. false: they are no such tensors. */
+/* The largest difference of two tensors of numbers of one type and shape, as part of the largest magnitude in `want`
+ * (of integers and bools, and where that is 0, the difference itself). NaN and infinity equal themselves; against
+ * anything else the distance is infinite. false: they are no such tensors. */
 bool value_distance(const prony_value *got, const prony_value *want, double *distance);
 
 /* For what was drawn at random: kind, type and shape as wanted, every element in the range (and not NaN). */

@@ -126,8 +126,8 @@ static void run_set(const options *o, prony_model *model, const char *dir, case_
     prony_session *session = NULL;
     prony_session_options s = session_options(o);
     s.no_profile = true;
-    if (session_create(&session, model, &s, &error) != PRONY_OK ||
-        bind_set(session, model, dir, &error) != PRONY_OK || prony_session_run(session, &error) != PRONY_OK)
+    if (session_create(&session, model, &s, &error) != PRONY_OK || bind_set(session, model, dir, &error) != PRONY_OK ||
+        prony_session_run(session, &error) != PRONY_OK)
         set_error(result, &error);
     else
         check_outputs(session, model, dir, result);

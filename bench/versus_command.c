@@ -1,7 +1,6 @@
-/* prony versus MODEL: beside ONNX Runtime here, on this model. Both engines measure in processes of their own, which take turns: prony,
- * peer, peer, prony, … each with the same inputs and number of threads. A process lasts about half a second, so that what else the
- * machine does falls on both; the ratio is taken pair by pair.
- */
+/* prony versus MODEL: beside ONNX Runtime here, on this model. Both engines measure in processes of their own, which
+ * take turns: prony, peer, peer, prony, … each with the same inputs and number of threads. A process lasts about half a
+ * second, so that what else the machine does falls on both; the ratio is taken pair by pair. */
 #include "bench/child.h"
 #include "bench/interrupt.h"
 #include "bench/json_file.h"
@@ -43,9 +42,11 @@ static int find_library(versus_job *job)
     if (named && *named)
         snprintf(path, sizeof path, "%s", named);
     else if (!find_beside(path, sizeof path))
-        return fail(job->o, "no ONNX Runtime is known here: --ort-lib FILE or the environment's PRONY_ORT_LIB names its library "
-                            "(libonnxruntime.so); `npm install --ignore-scripts onnxruntime-node` puts one into ./node_modules, "
-                            "where it is found");
+        return fail(
+            job->o,
+            "no ONNX Runtime is known here: --ort-lib FILE or the environment's PRONY_ORT_LIB names its library "
+            "(libonnxruntime.so); `npm install --ignore-scripts onnxruntime-node` puts one into ./node_modules, "
+            "where it is found");
     if (access(path, R_OK) != 0) return fail(job->o, "'%s': there is no such library of ONNX Runtime", path);
     char *whole = realpath(path, NULL); /* dlopen looks elsewhere for what has no slash */
     snprintf(job->library, sizeof job->library, "%s", whole ? whole : path);
@@ -65,7 +66,8 @@ static void add(word_list *list, const char *word)
     list->words[list->count++] = word;
 }
 
-/* Runs `command` on the model and the saved inputs; `more` ends with NULL. What it wrote is the child's, to be freed in any case. */
+/* Runs `command` on the model and the saved inputs; `more` ends with NULL. What it wrote is the child's, to be freed in
+ * any case. */
 static int run_child(const versus_job *job, child *c, const char *command, int threads, const char *const *more)
 {
     const options *o = job->o;
@@ -107,7 +109,8 @@ static int run_child(const versus_job *job, child *c, const char *command, int t
 }
 
 /* The words for how long a process measures. */
-static const char *const *how_long(const options *o, char seconds[NUMBER_BYTES], char runs[NUMBER_BYTES], const char *words[8])
+static const char *const *how_long(const options *o, char seconds[NUMBER_BYTES], char runs[NUMBER_BYTES],
+                                   const char *words[8])
 {
     size_t n = 0;
     snprintf(seconds, NUMBER_BYTES, "%g", o->seconds);
@@ -138,7 +141,8 @@ static int measure_own(const versus_job *job, const char *command, int threads, 
     child c;
     prony_error error = {0};
     size_t count = 0;
-    if (strcmp(command, "profile") == 0) { /* an operator's time is a median, which takes some runs, however long they are */
+    if (strcmp(command, "profile") == 0) { /* an operator's time is a median, which takes some runs, however long they
+                                              are */
         words[count++] = "-r";
         words[count++] = PROFILED_RUNS;
     } else {
@@ -196,11 +200,12 @@ static int measure_peer(versus_job *job, int threads, const char *const *more, p
     while (*more) words[count++] = *more++;
     words[count] = NULL;
     int code = run_child(job, &c, "peer", threads, words);
-    if (code == EXIT_DONE && !(number_of(&c, "start_ns", &start) && number_of(&c, "runs", &done) && number_of(&c, "median_ns", &median) &&
-                              number_of(&c, "peak_rss_bytes", &peak)))
+    if (code == EXIT_DONE && !(number_of(&c, "start_ns", &start) && number_of(&c, "runs", &done) &&
+                               number_of(&c, "median_ns", &median) && number_of(&c, "peak_rss_bytes", &peak)))
         code = fail(job->o, "the peer: its process ended without figures");
     if (code == EXIT_DONE) *process = (prony_versus_process){threads, (uint64_t)done, median, start, peak};
-    if (code == EXIT_DONE && text_of(&c, "version", version)) snprintf(job->peer, sizeof job->peer, "onnxruntime %s", version);
+    if (code == EXIT_DONE && text_of(&c, "version", version))
+        snprintf(job->peer, sizeof job->peer, "onnxruntime %s", version);
     child_free(&c);
     return code;
 }
@@ -213,9 +218,11 @@ static int one_side(versus_job *job, prony_versus *versus, int threads, bool pee
     prony_error error = {0};
     prony_versus_process process;
     prony_report *report = NULL;
-    int code = peer ? measure_peer(job, threads, nothing, &process) : measure_own(job, "bench", threads, &report, &process);
+    int code =
+        peer ? measure_peer(job, threads, nothing, &process) : measure_own(job, "bench", threads, &report, &process);
     prony_report_release(report);
-    if (code == EXIT_DONE && prony_versus_add(versus, peer, &process, &error) != PRONY_OK) code = report_error(job->o, &error);
+    if (code == EXIT_DONE && prony_versus_add(versus, peer, &process, &error) != PRONY_OK)
+        code = report_error(job->o, &error);
     return code;
 }
 
@@ -227,7 +234,8 @@ static int measure_pairs(versus_job *job, prony_versus *versus)
     for (size_t p = 0; code == EXIT_DONE && p < pairs && !interrupted(); p++) {
         for (size_t t = 0; code == EXIT_DONE && t < job->thread_count && !interrupted(); t++) {
             char text[80];
-            snprintf(text, sizeof text, "pair %zu of %zu, %d thread%s", p + 1, pairs, job->threads[t], job->threads[t] == 1 ? "" : "s");
+            snprintf(text, sizeof text, "pair %zu of %zu, %d thread%s", p + 1, pairs, job->threads[t],
+                     job->threads[t] == 1 ? "" : "s");
             if (want_progress(o)) show_progress_text(text);
             code = one_side(job, versus, job->threads[t], (p & 1) != 0);
             if (code == EXIT_DONE) code = one_side(job, versus, job->threads[t], (p & 1) == 0);
@@ -277,7 +285,8 @@ static int add_profile(versus_job *job, prony_versus *versus)
     snprintf(pattern, sizeof pattern, "%s*", prefix);
     if (glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 0) {
         code = read_whole(job->o, found.gl_pathv[0], &text, &size);
-        if (code == EXIT_DONE && prony_versus_add_peer_profile(versus, "the peer's profile", text, size, &error) != PRONY_OK)
+        if (code == EXIT_DONE &&
+            prony_versus_add_peer_profile(versus, "the peer's profile", text, size, &error) != PRONY_OK)
             code = report_error(job->o, &error);
         free(text);
     }
@@ -302,7 +311,8 @@ static void remove_folder(const versus_job *job)
 static int make_folder(versus_job *job)
 {
     const char *temporary = getenv("TMPDIR");
-    int used = snprintf(job->folder, sizeof job->folder, "%s/prony-versus-XXXXXX", temporary && *temporary ? temporary : "/tmp");
+    int used = snprintf(job->folder, sizeof job->folder, "%s/prony-versus-XXXXXX",
+                        temporary && *temporary ? temporary : "/tmp");
     if (used > 0 && (size_t)used < sizeof job->folder && mkdtemp(job->folder)) return EXIT_DONE;
     *job->folder = '\0';
     return fail(job->o, "no temporary folder can be made in '%s'", temporary && *temporary ? temporary : "/tmp");
@@ -316,7 +326,8 @@ static int show(const options *o, prony_versus *versus)
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
     prony_status status = PRONY_OK;
-    if (json.stream != stdout && !o->quiet) status = prony_versus_write(versus, PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
+    if (json.stream != stdout && !o->quiet)
+        status = prony_versus_write(versus, PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
     if (status == PRONY_OK && json.stream)
         status = prony_versus_write(versus, PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error);
     return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));

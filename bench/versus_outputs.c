@@ -1,5 +1,5 @@
-/* Inputs that both engines read, and outputs of both beside each other. Values go through .npy files, so that each process holds what
- * its engine needs and nothing else. */
+/* Inputs that both engines read, and outputs of both beside each other. Values go through .npy files, so that each
+ * process holds what its engine needs and nothing else. */
 #include "bench/inputs.h"
 #include "bench/interrupt.h"
 #include "bench/value_compare.h"

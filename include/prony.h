@@ -17,13 +17,13 @@
  * Conventions
  *  - Functions that can fail return prony_status; the value must be used. Out-parameters come first. The last
  *    parameter, prony_error *, may be NULL; when given it receives a message that names file, node, operator and value.
- *  - `_create`, `_load` and functions taking `T **out` give ownership; the matching `_release` takes it and accepts NULL.
+ *  - `_create`, `_load` and functions taking `T **out` give ownership; the matching `_release` takes it and accepts
+ *  NULL.
  *    `const` pointers that are returned are borrowed from the object they were asked of.
  *  - Option structs start with `struct_size`; initialise them with their PRONY_*_INIT macro. Zero means the default.
  *  - A prony_model is immutable and may be shared by threads. A prony_session runs one request at a time; a second
  *    concurrent run returns PRONY_BUSY. Everything else is thread-safe when used on different objects.
- *  - Sizes are in bytes, times in integer nanoseconds of one monotonic clock. Tensors are dense and row-major.
- */
+ *  - Sizes are in bytes, times in integer nanoseconds of one monotonic clock. Tensors are dense and row-major. */
 #ifndef PRONY_H
 #define PRONY_H
 
@@ -51,31 +51,33 @@ typedef struct prony_build {
     const char *version;
     const char *git_commit; /* "" if it was not built from a repository */
     const char *compiler, *compiler_flags;
-    const char *isa;        /* that kernels use here: "amx", "avx512", "avx2", "scalar" */
-    const char *libraries;  /* "onednn 2.6.3, openblas 0.3.21" */
-    const char *isa_names;  /* "scalar, avx2, avx512, amx": what PRONY_MAX_ISA in the environment may name, to use no more than it */
-    const char *left_out;   /* libraries that the build did without and why, separated by "; "; "": none */
+    const char *isa;       /* that kernels use here: "amx", "avx512", "avx2", "scalar" */
+    const char *libraries; /* "onednn 2.6.3, openblas 0.3.21" */
+    const char *isa_names; /* "scalar, avx2, avx512, amx": what PRONY_MAX_ISA in the environment may name, to use no
+                               more than it */
+    const char *left_out;  /* libraries that the build did without and why, separated by "; "; "": none */
 } prony_build;
 PRONY_API const prony_build *prony_build_info(void);
 
-/* For a program that interposes malloc and its relatives: `count` returns the calls so far, of all threads. Reports then
- * tell the heap calls that libraries make during a run from Prony's own. NULL switches it off. */
+/* For a program that interposes malloc and its relatives: `count` returns the calls so far, of all threads. Reports
+ * then tell the heap calls that libraries make during a run from Prony's own. NULL switches it off. */
 PRONY_API void prony_heap_hook_install(uint64_t (*count)(void));
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
-/* Bounds what Prony's own code holds on the heap of this process, all models, sessions and reports together; 0: no bound.
- * A model's and a session's options bound those alone. What does not fit is refused with PRONY_LIMIT; the message names
- * who asked, for how much, and the limit. Mapped files do not count, nor does what libraries take for themselves.
- * Thread-safe; what is held already stays. */
+/* Bounds what Prony's own code holds on the heap of this process, all models, sessions and reports together; 0: no
+ * bound. A model's and a session's options bound those alone. What does not fit is refused with PRONY_LIMIT; the
+ * message names who asked, for how much, and the limit. Mapped files do not count, nor does what libraries take for
+ * themselves. Thread-safe; what is held already stays. */
 PRONY_API void prony_memory_set_limit(uint64_t bytes);
 /* What Prony's own code holds now. Thread-safe. */
 PRONY_API uint64_t prony_memory_in_use(void);
-/* What this process can still get: the least of what the machine has available and of what each control group around the
- * process leaves, pages of files that can be given up included. 0: not known. */
+/* What this process can still get: the least of what the machine has available and of what each control group around
+ * the process leaves, pages of files that can be given up included. 0: not known. */
 PRONY_API uint64_t prony_memory_available(void);
 
-/* Rows that a function hands over are one block, strings included unless it says that they are borrowed. NULL is fine. */
+/* Rows that a function hands over are one block, strings included unless it says that they are borrowed. NULL is
+ * fine. */
 PRONY_API void prony_rows_release(void *rows);
 
 /* Receives pieces of output in order; a return other than 0 stops with PRONY_IO_ERROR. */
@@ -114,18 +116,18 @@ typedef struct prony_model prony_model;
 
 typedef struct prony_model_options {
     size_t struct_size;
-    prony_registry *registry; /* NULL: built-in operators only */
-    bool copy; /* read the files (external data too) into memory instead of mapping them */
+    prony_registry *registry;    /* NULL: built-in operators only */
+    bool copy;                   /* read the files (external data too) into memory instead of mapping them */
     uint64_t memory_limit_bytes; /* heap of the model and all its sessions together; 0: no bound but the process's */
-    const char *data_folder; /* where external data lies; NULL: in the folder of the model */
+    const char *data_folder;     /* where external data lies; NULL: in the folder of the model */
 } prony_model_options;
 #define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0, false, 0, 0}
 
-/* Maps and checks the file; weights are borrowed from the map. A file that somebody makes shorter while it is mapped ends
- * the process with SIGBUS when the lost part is read, and one that is written to changes the weights: replace model files by
- * rename, or set `copy`. A file that is no longer what was loaded (size, time of modification) is PRONY_IO_ERROR when a
- * session plans, and between the runs of a profile. Operators that cannot run are no error here (prony_inspect
- * names them); prony_session_create refuses them. */
+/* Maps and checks the file; weights are borrowed from the map. A file that somebody makes shorter while it is mapped
+ * ends the process with SIGBUS when the lost part is read, and one that is written to changes the weights: replace
+ * model files by rename, or set `copy`. A file that is no longer what was loaded (size, time of modification) is
+ * PRONY_IO_ERROR when a session plans, and between the runs of a profile. Operators that cannot run are no error here
+ * (prony_inspect names them); prony_session_create refuses them. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_load(prony_model **out, const char *path,
                                                        const prony_model_options *options, prony_error *error);
 /* As above from memory that must outlive the model. External data is refused. `name` appears in messages. */
@@ -148,9 +150,9 @@ PRONY_API size_t prony_model_input_count(const prony_model *model);
 PRONY_API size_t prony_model_output_count(const prony_model *model);
 PRONY_API const prony_port *prony_model_input(const prony_model *model, size_t index);
 PRONY_API const prony_port *prony_model_output(const prony_model *model, size_t index);
-/* Inputs that need not be given: the initializer of the same name is their default (from IR version 4 on; before, initializers had to
- * be listed as inputs). They are no inputs in the sense of the functions above. A session that is given one is planned with it as an
- * input; one that is not has the constant. */
+/* Inputs that need not be given: the initializer of the same name is their default (from IR version 4 on; before,
+ * initializers had to be listed as inputs). They are no inputs in the sense of the functions above. A session that is
+ * given one is planned with it as an input; one that is not has the constant. */
 PRONY_API size_t prony_model_optional_input_count(const prony_model *model);
 PRONY_API const prony_port *prony_model_optional_input(const prony_model *model, size_t index);
 
@@ -159,10 +161,10 @@ typedef struct prony_part {
     size_t struct_size;
     const char *const *from; /* become inputs, besides the model's own that are still needed; none: those alone */
     size_t from_count;
-    const char *const *to;   /* become outputs; none: the model's */
+    const char *const *to; /* become outputs; none: the model's */
     size_t to_count;
-    /* Types and shapes of the tensors `from`, in their order, as a run had them; NULL: what the file declares, else what
-     * follows from the input shapes that `options` give (NULL: defaults). */
+    /* Types and shapes of the tensors `from`, in their order, as a run had them; NULL: what the file declares, else
+     * what follows from the input shapes that `options` give (NULL: defaults). */
     const prony_value *const *values;
     const struct prony_session_options *options;
 } prony_part;
@@ -174,15 +176,15 @@ typedef struct prony_part {
 PRONY_API PRONY_MUST_USE prony_status prony_model_part(prony_model **out, prony_model *model, const prony_part *part,
                                                        prony_error *error);
 /* As an ONNX file, complete in itself: to a temporary name, then renamed. */
-PRONY_API PRONY_MUST_USE prony_status prony_model_save_part(prony_model *model, const prony_part *part, const char *path,
-                                                            prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_model_save_part(prony_model *model, const prony_part *part,
+                                                            const char *path, prony_error *error);
 
 /* ---- session ---------------------------------------------------------------------------------------------------- */
 
 typedef struct prony_session prony_session;
 
-/* The name is a free dimension's symbol; "INPUT.AXIS" (axes from 0), with which those without a symbol are named; or "*", for
- * every free dimension that nothing else says anything of. */
+/* The name is a free dimension's symbol; "INPUT.AXIS" (axes from 0), with which those without a symbol are named; or
+ * "*", for every free dimension that nothing else says anything of. */
 typedef struct prony_dim {
     const char *name;
     int64_t value;
@@ -193,12 +195,13 @@ typedef struct prony_named_shape {
     prony_shape shape;
 } prony_named_shape;
 
-/* Threads that several sessions share, so that many sessions on few cores do not make many threads: each session's caller
- * works itself, and the pool's threads help whoever has something to do. Outputs do not depend on it. Thread-safe. */
+/* Threads that several sessions share, so that many sessions on few cores do not make many threads: each session's
+ * caller works itself, and the pool's threads help whoever has something to do. Outputs do not depend on it.
+ * Thread-safe. */
 typedef struct prony_pool prony_pool;
 
-/* Starts `threads` threads (0: one less than there are cores to use, as callers work too), or as many of them as can be had.
- * They take the affinity mask of the calling thread. The caller owns *out. */
+/* Starts `threads` threads (0: one less than there are cores to use, as callers work too), or as many of them as can be
+ * had. They take the affinity mask of the calling thread. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_pool_create(prony_pool **out, int threads, prony_error *error);
 /* The threads end when the last session that uses them is released as well. */
 PRONY_API void prony_pool_release(prony_pool *pool);
@@ -210,66 +213,95 @@ PRONY_API int prony_pool_threads(const prony_pool *pool);
 /* What becomes of a free dimension that neither options nor bound inputs fix. */
 typedef enum prony_free_dims {
     PRONY_FREE_ONE, /* 1 */
-    PRONY_FREE_ASK  /* 1 where it is a batch: an input's first dimension unless its name says otherwise, or any that is called
-                       so; what the model tells (metadata, shapes it declares of other tensors); else PRONY_NEEDS_DIMENSION */
+    PRONY_FREE_ASK  /* 1 where it is a batch: an input's first dimension unless its name says otherwise, or any that is
+                       called so; what the model tells (metadata, shapes it declares of other tensors); else
+                       PRONY_NEEDS_DIMENSION */
 } prony_free_dims;
 
 /* How kernels are chosen where several can run an operator at the precision asked for. */
 typedef enum prony_tune {
     PRONY_TUNE_OFF,  /* by shapes and processor */
-    PRONY_TUNE,      /* by measurement, when a plan is made, or by what an earlier process measured: kept in $XDG_CACHE_HOME/prony/tune
-                        or ~/.cache/prony/tune, for this model, processor, version, precision and these threads. What is in the way of
-                        keeping it is no error; prony_report_tuning says it. Outputs may differ in their last bits from those of other kernels */
+    PRONY_TUNE,      /* by measurement, when a plan is made, or by what an earlier process measured: kept in
+                        $XDG_CACHE_HOME/prony/tune or ~/.cache/prony/tune, for this model, processor, version, precision
+                        and these threads. What is in the way of keeping it is no error; prony_report_tuning says it.
+                        Outputs may differ in their last bits from those of other kernels */
     PRONY_TUNE_AGAIN /* by measurement; what is kept is replaced */
 } prony_tune;
 
 typedef struct prony_session_options {
     size_t struct_size;
-    int intra_op_threads;     /* 0: auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter-op)) */
-    int inter_op_threads;     /* workers that run operators side by side, the caller among them, each with intra_op_threads;
-                                 0 and 1: one, no queue; or PRONY_INTER_OP_AUTO. Together at most 1024 threads */
-    const char *precision;    /* NULL or "fp32"; "fp32-strict", "fast", "bf16", "fp16", "int8-weights", "int4-weights" (docs/precision.md);
-                                 "int8", where the model computes on codes (prony_quantize.h); others are refused by name */
-    const char *affinity;     /* core list such as "0-3,8"; NULL leaves masks alone. See prony_session_affinity. */
-    const prony_dim *dims;    /* free dimensions by symbol */
+    int intra_op_threads;  /* 0: auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter-op)) */
+    int inter_op_threads;  /* workers that run operators side by side, the caller among them, each with
+                                 intra_op_threads; 0 and 1: one, no queue; or PRONY_INTER_OP_AUTO. Together at most 1024
+                                 threads */
+    const char *precision; /* NULL or "fp32"; "fp32-strict", "fast", "bf16", "fp16", "int8-weights", "int4-weights"
+                                 (docs/precision.md); "int8", where the model computes on codes (prony_quantize.h);
+                                 others are refused by name */
+    const char *affinity;  /* core list such as "0-3,8"; NULL leaves masks alone. See prony_session_affinity. */
+    const prony_dim *dims; /* free dimensions by symbol */
     size_t dim_count;
     const prony_named_shape *shapes; /* whole input shapes by name */
     size_t shape_count;
-    int64_t batch;            /* > 0: first dimension of every input; refused where the model fixes it to another value */
-    bool no_rewrites;         /* run the model's own nodes unfused */
-    bool no_reuse;            /* every value in memory of its own for the whole run: no views, nothing in place */
-    bool no_profile;          /* leave the dispatcher's stamps out */
-    bool record_memory;       /* keep the arena's event list and timeline for the report */
-    int64_t max_loop_trips;   /* bound on Loop iterations; 0: 2^31 */
-    uint64_t memory_limit_bytes; /* heap that the session takes: inputs, bound graphs, constants, packed weights, plans of
-                                    every shape, arenas with what is sized at run time; 0: no bound but the model's */
-    bool no_help;             /* workers that have nothing to do leave the operators of others alone */
-    prony_pool *pool;         /* NULL: threads of the session's own. Otherwise the pool's help, as many as are asked for above
-                                 and free; the session keeps them, the pool may be released before */
+    int64_t batch;               /* > 0: first dimension of every input; refused where the model fixes it to another
+                                 value */
+    bool no_rewrites;            /* run the model's own nodes unfused */
+    bool no_reuse;               /* every value in memory of its own for the whole run: no views, nothing in place */
+    bool no_profile;             /* leave the dispatcher's stamps out */
+    bool record_memory;          /* keep the arena's event list and timeline for the report */
+    int64_t max_loop_trips;      /* bound on Loop iterations; 0: 2^31 */
+    uint64_t memory_limit_bytes; /* heap that the session takes: inputs, bound graphs, constants, packed weights, plans
+                                    of every shape, arenas with what is sized at run time; 0: no bound but the
+                                    model's */
+    bool no_help;                /* workers that have nothing to do leave the operators of others alone */
+    prony_pool *pool; /* NULL: threads of the session's own. Otherwise the pool's help, as many as are asked for
+                                 above and free; the session keeps them, the pool may be released before */
     prony_free_dims free_dims;
-    /* Free dimensions that change from run to run, by name ("*" is none), and the largest extent of each, from 1. The model is bound
-     * once and planned once, for the largest, where the model lets it (docs/extents.md), whose memory is taken then; runs with other
-     * extents up to that bind, rewrite and plan nothing. Larger ones are PRONY_OUT_OF_RANGE. The bits are those of a session of its
-     * own for each extent, but for last places where a kernel is chosen by what stands beside it in memory. */
+    /* Free dimensions that change from run to run, by name ("*" is none), and the largest extent of each, from 1. The
+     * model is bound once and planned once, for the largest, where the model lets it (docs/extents.md), whose memory is
+     * taken then; runs with other extents up to that bind, rewrite and plan nothing. Larger ones are
+     * PRONY_OUT_OF_RANGE. The bits are those of a session of its own for each extent, but for last places where a
+     * kernel is chosen by what stands beside it in memory. */
     const prony_dim *max_dims;
     size_t max_dim_count;
-    prony_tune tune;          /* nothing is with "fp32-strict", nor for max_dims */
+    prony_tune tune; /* nothing is with "fp32-strict", nor for max_dims */
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT                                                                                     \
-    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0, false, 0, PRONY_FREE_ONE, 0, 0, \
+    {sizeof(prony_session_options),                                                                                    \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     false,                                                                                                            \
+     false,                                                                                                            \
+     false,                                                                                                            \
+     false,                                                                                                            \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     false,                                                                                                            \
+     0,                                                                                                                \
+     PRONY_FREE_ONE,                                                                                                   \
+     0,                                                                                                                \
+     0,                                                                                                                \
      PRONY_TUNE_OFF}
 
 /* A free dimension of the model's inputs; one with a symbol stands here once. */
 typedef struct prony_free_dim {
-    const char *name;   /* as prony_dim takes it */
-    const char *input;  /* the first that has it */
+    const char *name;  /* as prony_dim takes it */
+    const char *input; /* the first that has it */
     int axis;
     int64_t value;      /* what it becomes; -1: nothing tells */
-    const char *reason; /* "given", "batch", "metadata imgsz", "declared shapes", "nothing reads it"; "" where nothing tells, or it is simply 1 */
-    int64_t example;    /* where nothing tells: together with the others' a value for which the shapes fit; -1: none was found */
+    const char *reason; /* "given", "batch", "metadata imgsz", "declared shapes", "nothing reads it"; "" where nothing
+                           tells, or it is simply 1 */
+    int64_t example;    /* where nothing tells: together with the others' a value for which the shapes fit; -1: none was
+                           found */
 } prony_free_dim;
-/* What free dimensions the model has, and what `options` (NULL: PRONY_FREE_ASK) make of them. Where nothing tells, shapes are
- * inferred for some usual sizes to find an example. Released by prony_rows_release. */
+/* What free dimensions the model has, and what `options` (NULL: PRONY_FREE_ASK) make of them. Where nothing tells,
+ * shapes are inferred for some usual sizes to find an example. Released by prony_rows_release. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_free_dims(prony_free_dim **rows, size_t *count, prony_model *model,
                                                             const prony_session_options *options, prony_error *error);
 
@@ -289,60 +321,67 @@ PRONY_API int prony_session_threads(const prony_session *session);
 /* Workers that run operators side by side, of the plan at hand: 1 before there is one. */
 PRONY_API int prony_session_workers(const prony_session *session);
 
-/* PRONY_OK if `list` is a core list ("0-3,8": numbers below 4096 and ascending ranges), whatever processors there are. */
+/* PRONY_OK if `list` is a core list ("0-3,8": numbers below 4096 and ascending ranges), whatever processors there
+ * are. */
 PRONY_API PRONY_MUST_USE prony_status prony_affinity_check(const char *list, prony_error *error);
 /* Processors that the session's threads are pinned to, "0,2,1,3": thread i (0 is the one that calls) has the i-th. One
  * processor of each core comes first, NUMA node after NUMA node, then their siblings. Where there are more threads than
- * processors, each may use all of them. NULL: masks are left alone.
- * The calling thread is pinned while a run lasts, and has its own mask again when the call returns.
- * *failure (may be NULL): what of the list could not be had (processors that do not exist or are not allowed are left out)
- * or which thread the system did not pin; the session runs nevertheless. NULL: nothing. Borrowed until the next run. */
+ * processors, each may use all of them. NULL: masks are left alone. The calling thread is pinned while a run lasts, and
+ * has its own mask again when the call returns. *failure (may be NULL): what of the list could not be had (processors
+ * that do not exist or are not allowed are left out) or which thread the system did not pin; the session runs
+ * nevertheless. NULL: nothing. Borrowed until the next run. */
 PRONY_API const char *prony_session_affinity(const prony_session *session, const char **failure);
-/* Pins the calling thread until prony_session_unpin, which the same thread calls: the runs between cost no system call for
- * it. Without it each run of a session with an affinity list makes three. prony_session_profile does this by itself. A
- * session pins one thread at a time (PRONY_INVALID_ARGUMENT); another thread than that may not release it meanwhile. */
+/* Pins the calling thread until prony_session_unpin, which the same thread calls: the runs between cost no system call
+ * for it. Without it each run of a session with an affinity list makes three. prony_session_profile does this by
+ * itself. A session pins one thread at a time (PRONY_INVALID_ARGUMENT); another thread than that may not release it
+ * meanwhile. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_pin(prony_session *session, prony_error *error);
 PRONY_API void prony_session_unpin(prony_session *session);
 
-/* Binds an input by name. The bytes are copied into the session. Another shape than before leads to another plan (kept in
- * a bounded cache) at the next run. */
+/* Binds an input by name. The bytes are copied into the session. Another shape than before leads to another plan (kept
+ * in a bounded cache) at the next run. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_set_input(prony_session *session, const char *name,
                                                               const prony_value *value, prony_error *error);
-/* Forgets what was set or bound: an optional input has its default again, any other one must be given before the next run. */
-PRONY_API PRONY_MUST_USE prony_status prony_session_reset_input(prony_session *session, const char *name, prony_error *error);
-/* Binds an input by name without a copy: runs read value->data where it lies. The bytes stay the caller's; they must stay valid
- * until the input is bound or set again or the session is released, and may change between runs. Tensors of numbers only
- * (PRONY_UNSUPPORTED). Bytes that are not aligned for their elements are copied by each run. */
+/* Forgets what was set or bound: an optional input has its default again, any other one must be given before the next
+ * run. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_reset_input(prony_session *session, const char *name,
+                                                                prony_error *error);
+/* Binds an input by name without a copy: runs read value->data where it lies. The bytes stay the caller's; they must
+ * stay valid until the input is bound or set again or the session is released, and may change between runs. Tensors of
+ * numbers only (PRONY_UNSUPPORTED). Bytes that are not aligned for their elements are copied by each run. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_bind_input(prony_session *session, const char *name,
                                                                const prony_value *value, prony_error *error);
-/* Runs write output `index` to `data`, which has room for `bytes` bytes, stays the caller's and must stay valid until other
- * bytes (or NULL: none) are bound or the session is released. What can be made there is made there; an output that is a view
- * of an input or constant, shares bytes with another output or gets its shape in the run is copied at the end of the run, and
- * so is one whose bytes are not aligned for its elements or are those of a bound input. Two outputs whose bytes overlap, and an output that is an
- * input which another output is bound onto, make the run fail with PRONY_INVALID_ARGUMENT. A run whose output needs more fails with PRONY_OUT_OF_RANGE. The
- * elements are also what prony_session_output gives. */
+/* Runs write output `index` to `data`, which has room for `bytes` bytes, stays the caller's and must stay valid until
+ * other bytes (or NULL: none) are bound or the session is released. What can be made there is made there; an output
+ * that is a view of an input or constant, shares bytes with another output or gets its shape in the run is copied at
+ * the end of the run, and so is one whose bytes are not aligned for its elements or are those of a bound input. Two
+ * outputs whose bytes overlap, and an output that is an input which another output is bound onto, make the run fail
+ * with PRONY_INVALID_ARGUMENT. A run whose output needs more fails with PRONY_OUT_OF_RANGE. The elements are also what
+ * prony_session_output gives. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_bind_output(prony_session *session, size_t index, void *data,
                                                                 size_t bytes, prony_error *error);
-/* What is bound to input `index`; NULL: nothing. Optional inputs come behind the others. Borrowed until the input is set again. */
+/* What is bound to input `index`; NULL: nothing. Optional inputs come behind the others. Borrowed until the input is
+ * set again. */
 PRONY_API const prony_value *prony_session_input_value(const prony_session *session, size_t index);
-/* Fills every input not set by the caller from `seed`, one stream per input: floats uniform in [-0.5, 0.5), integers and
- * bools uniform in {0, 1}. Free dimensions that nothing fixed become what the options' `free_dims` says. */
+/* Fills every input not set by the caller from `seed`, one stream per input: floats uniform in [-0.5, 0.5), integers
+ * and bools uniform in {0, 1}. Free dimensions that nothing fixed become what the options' `free_dims` says. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_generate_inputs(prony_session *session, uint64_t seed,
                                                                     prony_error *error);
-/* The input as the model declares it and the session's options and bound inputs fix it: dim -1 is still free. The names are
- * borrowed from the model. */
-PRONY_API PRONY_MUST_USE prony_status prony_session_input(const prony_session *session, const char *name, prony_port *out,
-                                                          prony_error *error);
+/* The input as the model declares it and the session's options and bound inputs fix it: dim -1 is still free. The names
+ * are borrowed from the model. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_input(const prony_session *session, const char *name,
+                                                          prony_port *out, prony_error *error);
 /* The shape that prony_session_generate_inputs would give it now. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_input_shape(prony_session *session, const char *name,
                                                                 prony_shape *out, prony_error *error);
 /* Binds shapes, rewrites and plans for the current inputs, so that the first run need not. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_prepare(prony_session *session, prony_error *error);
 PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, prony_error *error);
-/* Calls off what the session is doing, from any thread or from a signal handler: the call that is under way (or else the next
- * one: set_input, generate_inputs, prepare, run, profile, evaluation) ends with PRONY_CANCELLED within a moment, whether it
- * binds, plans, packs weights or is inside an operator, and so uses the request up. No output can be asked for then; the
- * session is as usable as before. A custom operator is waited for, unless it looks at prony_cancelled. */
+/* Calls off what the session is doing, from any thread or from a signal handler: the call that is under way (or else
+ * the next one: set_input, generate_inputs, prepare, run, profile, evaluation) ends with PRONY_CANCELLED within a
+ * moment, whether it binds, plans, packs weights or is inside an operator, and so uses the request up. No output can be
+ * asked for then; the session is as usable as before. A custom operator is waited for, unless it looks at
+ * prony_cancelled. */
 PRONY_API void prony_session_cancel(prony_session *session);
 /* Takes back a request that no call has answered. PRONY_BUSY while one is under way. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_uncancel(prony_session *session, prony_error *error);
@@ -350,8 +389,9 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_uncancel(prony_session *sess
 PRONY_API PRONY_MUST_USE prony_status prony_session_output(const prony_session *session, size_t index,
                                                            const prony_value **out, prony_error *error);
 
-/* What output `index` will be by the plan at hand (prony_session_prepare, or a run), for the inputs as they were bound then: type and
- * shape without data. rank -1: only a run tells. So bytes for prony_session_bind_output can be made beforehand. */
+/* What output `index` will be by the plan at hand (prony_session_prepare, or a run), for the inputs as they were bound
+ * then: type and shape without data. rank -1: only a run tells. So bytes for prony_session_bind_output can be made
+ * beforehand. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_planned_output(const prony_session *session, size_t index,
                                                                    prony_value *out, prony_error *error);
 
@@ -361,9 +401,9 @@ typedef struct prony_random_range {
     bool whole; /* only whole numbers: classes, zeros and ones */
 } prony_random_range;
 
-/* Whether output `index` of the last run depends on what a random operator drew (RandomNormal, RandomUniform, their Like
- * forms, Bernoulli, Multinomial, Dropout in training), wherever that stands: two engines then agree on type, shape and
- * range alone. *range is set if so. */
+/* Whether output `index` of the last run depends on what a random operator drew (RandomNormal, RandomUniform, their
+ * Like forms, Bernoulli, Multinomial, Dropout in training), wherever that stands: two engines then agree on type, shape
+ * and range alone. *range is set if so. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_output_random(const prony_session *session, size_t index,
                                                                   bool *random, prony_random_range *range,
                                                                   prony_error *error);

@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* ---- analysis of a report, live or read back ---------------------------------------------------------------------- */
+/* ---- analysis of a report, live or read back
+ * ---------------------------------------------------------------------- */
 
 /* Sums by operator type, of the operators where they were measured, else of the layers; largest share first. */
 typedef struct prony_type_row {
@@ -18,14 +19,14 @@ typedef struct prony_type_row {
     double share; /* of time; of FLOPs where nothing was measured */
     double cumulative;
 } prony_type_row;
-PRONY_API PRONY_MUST_USE prony_status prony_report_types(prony_type_row **rows, size_t *count, const prony_report *report,
-                                                         prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_report_types(prony_type_row **rows, size_t *count,
+                                                         const prony_report *report, prony_error *error);
 
-/* What each layer or operator has of a quantity: `level` is PRONY_LEVEL_LAYER or PRONY_LEVEL_OPERATOR, `key` one of the sort
- * keys that are numbers and sum up ("time", "macs", "madds", "flops", "special", "int_ops", "parameters", "bytes", "memory",
- * "count"), `filter` KEY=GLOB or NULL, `top` 0 for all. Largest first. */
+/* What each layer or operator has of a quantity: `level` is PRONY_LEVEL_LAYER or PRONY_LEVEL_OPERATOR, `key` one of the
+ * sort keys that are numbers and sum up ("time", "macs", "madds", "flops", "special", "int_ops", "parameters", "bytes",
+ * "memory", "count"), `filter` KEY=GLOB or NULL, `top` 0 for all. Largest first. */
 typedef struct prony_impact_row {
-    uint32_t index;    /* of the layer or operator */
+    uint32_t index; /* of the layer or operator */
     double value;
     double share;      /* of the whole model's, 0..1 */
     double cumulative; /* of the rows up to this one */
@@ -35,17 +36,17 @@ PRONY_API PRONY_MUST_USE prony_status prony_report_impact(prony_impact_row **row
                                                           const char *filter, size_t top, prony_error *error);
 
 /* The chain of operators that nothing can shorten but faster operators: each waits for the one before. `operators` are
- * indices in order of execution; *time_ns is their summed mean time. PRONY_UNSUPPORTED if the report has no times or does
- * not know what reads what. */
+ * indices in order of execution; *time_ns is their summed mean time. PRONY_UNSUPPORTED if the report has no times or
+ * does not know what reads what. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_critical_path(uint32_t **operators, size_t *count, int64_t *time_ns,
                                                                  const prony_report *report, prony_error *error);
 
 /* What keeps an operator from being faster, by the roofline of this machine. */
 typedef enum prony_bound {
-    PRONY_BOUND_UNKNOWN,  /* not measured, `prony machine` has not been run, or products of integers */
-    PRONY_BOUND_COMPUTE,  /* the arithmetic takes longer than the traffic */
-    PRONY_BOUND_MEMORY,   /* the other way round */
-    PRONY_BOUND_OVERHEAD  /* neither explains a tenth of the time */
+    PRONY_BOUND_UNKNOWN, /* not measured, `prony machine` has not been run, or products of integers */
+    PRONY_BOUND_COMPUTE, /* the arithmetic takes longer than the traffic */
+    PRONY_BOUND_MEMORY,  /* the other way round */
+    PRONY_BOUND_OVERHEAD /* neither explains a tenth of the time */
 } prony_bound;
 /* *share_of_roof (may be NULL): the time that the roof allows over the measured one; negative where unknown. */
 PRONY_API prony_bound prony_report_bound(const prony_report *report, size_t operator_index, double *share_of_roof);
@@ -57,7 +58,8 @@ typedef struct prony_histogram_bin {
 } prony_histogram_bin;
 /* Equal bins over the latencies; `bins` 0: as many as Freedman and Diaconis advise, at most 100. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_histogram(prony_histogram_bin **rows, size_t *count,
-                                                             const prony_report *report, size_t bins, prony_error *error);
+                                                             const prony_report *report, size_t bins,
+                                                             prony_error *error);
 
 typedef struct prony_outlier {
     uint64_t run; /* from 0 */
@@ -65,7 +67,8 @@ typedef struct prony_outlier {
     bool severe;       /* beyond 3 interquartile ranges, else beyond 1.5 (Tukey's fences) */
     double modified_z; /* 0.6745 (x - median) / median absolute deviation; above 3.5 in size is an outlier by itself */
 } prony_outlier;
-/* Runs outside of Tukey's inner fences or with a modified z-score above 3.5, in order of time. They stay in all figures. */
+/* Runs outside of Tukey's inner fences or with a modified z-score above 3.5, in order of time. They stay in all
+ * figures. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_outliers(prony_outlier **rows, size_t *count,
                                                             const prony_report *report, prony_error *error);
 
@@ -92,8 +95,8 @@ typedef struct prony_steady_state {
 PRONY_API PRONY_MUST_USE prony_status prony_report_steady_state(prony_steady_state *out, const prony_report *report,
                                                                 prony_error *error);
 
-/* A layer's time in each measured run, in order, if the profile kept samples: writes at most `capacity` of them and returns
- * how many there are; 0: none were kept, or no operator executed the layer. */
+/* A layer's time in each measured run, in order, if the profile kept samples: writes at most `capacity` of them and
+ * returns how many there are; 0: none were kept, or no operator executed the layer. */
 PRONY_API size_t prony_report_layer_samples(const prony_report *report, size_t layer, int64_t *samples_ns,
                                             size_t capacity);
 
@@ -101,17 +104,21 @@ PRONY_API size_t prony_report_layer_samples(const prony_report *report, size_t l
 
 /* How a value becomes text: the unit follows the prefix. */
 typedef enum prony_scale {
-    PRONY_SCALE_NONE,    /* 17.5 FLOP/byte */
-    PRONY_SCALE_SI,      /* 4.09 GMACs */
-    PRONY_SCALE_BINARY,  /* bytes: 97.5 MiB */
-    PRONY_SCALE_TIME,    /* nanoseconds: 1.23 ms */
-    PRONY_SCALE_PERCENT  /* a fraction: 12.3 % */
+    PRONY_SCALE_NONE,   /* 17.5 FLOP/byte */
+    PRONY_SCALE_SI,     /* 4.09 GMACs */
+    PRONY_SCALE_BINARY, /* bytes: 97.5 MiB */
+    PRONY_SCALE_TIME,   /* nanoseconds: 1.23 ms */
+    PRONY_SCALE_PERCENT /* a fraction: 12.3 % */
 } prony_scale;
 
-typedef enum prony_direction { PRONY_SMALLER_IS_BETTER = -1, PRONY_NO_DIRECTION = 0, PRONY_LARGER_IS_BETTER = 1 } prony_direction;
+typedef enum prony_direction {
+    PRONY_SMALLER_IS_BETTER = -1,
+    PRONY_NO_DIRECTION = 0,
+    PRONY_LARGER_IS_BETTER = 1
+} prony_direction;
 
 typedef struct prony_metric {
-    const char *key;  /* a to z, 0 to 9 and _ */
+    const char *key; /* a to z, 0 to 9 and _ */
     const char *name;
     const char *description;
     const char *unit; /* "MACs"; "" for bytes, times and fractions, which have theirs by scale */
@@ -123,7 +130,7 @@ typedef struct prony_metric_value {
     const prony_metric *metric; /* borrowed from the registry */
     bool known;                 /* false: the report has not what it needs */
     double value;
-    char text[64];              /* "4.09 GMACs"; "-" if not known */
+    char text[64]; /* "4.09 GMACs"; "-" if not known */
 } prony_metric_value;
 
 /* Sets values[i] for the i-th metric it was registered with; NaN: not known. Both arrive as NaN. */
@@ -133,8 +140,8 @@ typedef prony_status (*prony_metric_fn)(double *values, const prony_report *repo
 typedef struct prony_metrics prony_metrics;
 PRONY_API PRONY_MUST_USE prony_status prony_metrics_create(prony_metrics **out, prony_error *error);
 PRONY_API void prony_metrics_release(prony_metrics *metrics);
-/* One function that yields `count` metrics; descriptions are copied. A key of a built-in metric overrides it, in its place;
- * a second definition of a key by the user is PRONY_INVALID_ARGUMENT, and nothing is added. */
+/* One function that yields `count` metrics; descriptions are copied. A key of a built-in metric overrides it, in its
+ * place; a second definition of a key by the user is PRONY_INVALID_ARGUMENT, and nothing is added. */
 PRONY_API PRONY_MUST_USE prony_status prony_metrics_add(prony_metrics *metrics, const prony_metric *definitions,
                                                         size_t count, prony_metric_fn compute, void *user,
                                                         prony_error *error);
@@ -142,13 +149,15 @@ PRONY_API size_t prony_metrics_count(const prony_metrics *metrics);
 PRONY_API const prony_metric *prony_metrics_at(const prony_metrics *metrics, size_t index);
 PRONY_API const prony_metric *prony_metrics_find(const prony_metrics *metrics, const char *key); /* NULL: none */
 PRONY_API PRONY_MUST_USE prony_status prony_metrics_compute(const prony_metrics *metrics, const prony_report *report,
-                                                            const char *key, prony_metric_value *out, prony_error *error);
+                                                            const char *key, prony_metric_value *out,
+                                                            prony_error *error);
 /* `values` has prony_metrics_count entries; each function is called once. */
-PRONY_API PRONY_MUST_USE prony_status prony_metrics_compute_all(const prony_metrics *metrics, const prony_report *report,
-                                                                prony_metric_value *values, prony_error *error);
-/* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON ("prony.metrics/1"), of the metrics that `keys` names, comma-separated (NULL: all).
- * Text: a line per known metric with its key; `detailed`: all of them, with direction and description. Colour and width
- * count. */
+PRONY_API PRONY_MUST_USE prony_status prony_metrics_compute_all(const prony_metrics *metrics,
+                                                                const prony_report *report, prony_metric_value *values,
+                                                                prony_error *error);
+/* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON ("prony.metrics/1"), of the metrics that `keys` names, comma-separated (NULL:
+ * all). Text: a line per known metric with its key; `detailed`: all of them, with direction and description. Colour and
+ * width count. */
 PRONY_API PRONY_MUST_USE prony_status prony_metrics_write(const prony_metrics *metrics, const prony_report *report,
                                                           const char *keys, bool detailed, prony_format format,
                                                           const prony_write_options *options, prony_write_fn write,
@@ -158,8 +167,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_metrics_print(const prony_metrics *m
                                                           bool detailed, prony_write_fn write, void *user,
                                                           prony_error *error);
 PRONY_API void prony_metric_format(const prony_metric *metric, double value, char *text, size_t size);
-/* "100ms", "2 GiB", "1000samples/s", "95 %". A value without the metric's unit is PRONY_INVALID_ARGUMENT; prefixes may stand
- * before any unit. */
+/* "100ms", "2 GiB", "1000samples/s", "95 %". A value without the metric's unit is PRONY_INVALID_ARGUMENT; prefixes may
+ * stand before any unit. */
 PRONY_API PRONY_MUST_USE prony_status prony_metric_parse(const prony_metric *metric, const char *text, double *out,
                                                          prony_error *error);
 
@@ -189,15 +198,15 @@ PRONY_API PRONY_MUST_USE prony_status prony_profile_runtime(prony_figure *out, p
                                                             const prony_session_options *options,
                                                             const prony_profile_options *runs, prony_error *error);
 /* Every metric of the registry; it must outlive the values. NULL: the built-in ones. */
-PRONY_API PRONY_MUST_USE prony_status prony_profile_metrics(prony_metric_value **values, size_t *count, prony_model *model,
-                                                            const prony_session_options *options,
+PRONY_API PRONY_MUST_USE prony_status prony_profile_metrics(prony_metric_value **values, size_t *count,
+                                                            prony_model *model, const prony_session_options *options,
                                                             const prony_profile_options *runs,
                                                             const prony_metrics *metrics, prony_error *error);
 
 typedef struct prony_params_row {
     uint32_t layer; /* PRONY_NO_INDEX: the whole model */
     const char *name, *op;
-    const char *types; /* of its tensors, comma-separated */
+    const char *types;  /* of its tensors, comma-separated */
     uint64_t trainable; /* weights, elements */
     uint64_t buffers;   /* not trainable: running statistics */
     uint64_t bits;      /* of both */
@@ -224,9 +233,9 @@ typedef struct prony_ops_row {
     uint32_t layer; /* PRONY_NO_INDEX: the whole model */
     const char *name, *op;
     uint64_t macs, madds, flops, special, int_ops;
-    bool counted;   /* by the preset */
+    bool counted; /* by the preset */
     uint64_t count;
-    double share;   /* of the model's FLOPs and integer operations, 0..1 */
+    double share; /* of the model's FLOPs and integer operations, 0..1 */
 } prony_ops_row;
 /* `preset` may be NULL. */
 PRONY_API PRONY_MUST_USE prony_status prony_estimate_ops(prony_ops_row **rows, size_t *count, prony_model *model,

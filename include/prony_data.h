@@ -12,11 +12,12 @@ extern "C" {
 
 /* What happens to an image before the centre crop. */
 typedef enum prony_image_resize {
-    PRONY_IMAGE_RESIZE_FIT,     /* to the crop's size exactly, or the input's; where both are free: as it is */
+    PRONY_IMAGE_RESIZE_FIT, /* to the crop's size exactly, or the input's; where both are free: as it is */
     PRONY_IMAGE_RESIZE_NONE,
     PRONY_IMAGE_RESIZE_SHORTER, /* its shorter side to resize_height, aspect kept */
     PRONY_IMAGE_RESIZE_EXACT,   /* to resize_height x resize_width */
-    PRONY_IMAGE_RESIZE_MARGIN   /* its shorter side so that the crop is 7/8 of it: 256 for 224; a free crop is 224 x 224 */
+    PRONY_IMAGE_RESIZE_MARGIN   /* its shorter side so that the crop is 7/8 of it: 256 for 224; a free crop is 224 x
+                                   224 */
 } prony_image_resize;
 
 /* What becomes of a channel's value v, 0..255. */
@@ -35,19 +36,28 @@ typedef struct prony_image_options {
     size_t struct_size;
     prony_image_resize resize;
     int64_t resize_height, resize_width;
-    bool bicubic;                      /* else bilinear; both as Pillow resizes: antialiased, in fixed point */
-    int64_t crop_height, crop_width;   /* of the centre; 0: the input's size, or none where that is free */
+    bool bicubic;                    /* else bilinear; both as Pillow resizes: antialiased, in fixed point */
+    int64_t crop_height, crop_width; /* of the centre; 0: the input's size, or none where that is free */
     prony_image_normalize normalize;
-    float mean[3], std[3];             /* in RGB order, of values 0..1; of one channel the first */
-    bool bgr;                          /* channels in the order blue, green, red */
-    prony_image_layout layout;         /* AUTO: where the input has 1 or 3; first if it does not tell */
-    uint64_t max_pixels;               /* larger images are refused; 0: 2^27 */
+    float mean[3], std[3];     /* in RGB order, of values 0..1; of one channel the first */
+    bool bgr;                  /* channels in the order blue, green, red */
+    prony_image_layout layout; /* AUTO: where the input has 1 or 3; first if it does not tell */
+    uint64_t max_pixels;       /* larger images are refused; 0: 2^27 */
 } prony_image_options;
 #define PRONY_IMAGE_OPTIONS_INIT                                                                                       \
-    {                                                                                                                  \
-        sizeof(prony_image_options), PRONY_IMAGE_RESIZE_FIT, 0, 0, false, 0, 0, PRONY_NORMALIZE_DEFAULT, {0}, {0},      \
-            false, PRONY_LAYOUT_AUTO, 0                                                                                \
-    }
+    {sizeof(prony_image_options),                                                                                      \
+     PRONY_IMAGE_RESIZE_FIT,                                                                                           \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     false,                                                                                                            \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     PRONY_NORMALIZE_DEFAULT,                                                                                          \
+     {0},                                                                                                              \
+     {0},                                                                                                              \
+     false,                                                                                                            \
+     PRONY_LAYOUT_AUTO,                                                                                                \
+     0}
 
 /* Reads "resize=256,crop=224,normalize=imagenet" and the like into *out. KEY=VALUE, comma-separated: resize=N (shorter
  * side), HxW, fit or none; crop=N, HxW or none; filter=bilinear or bicubic; normalize=0..1, -1..1, 0..255 or imagenet;
@@ -71,32 +81,41 @@ PRONY_API PRONY_MUST_USE prony_status prony_image_load_memory(prony_value **out,
                                                               size_t size, const prony_port *port,
                                                               const prony_image_options *options, prony_error *error);
 
-/* ---- labelled data ------------------------------------------------------------------------------------------------ */
+/* ---- labelled data
+ * ------------------------------------------------------------------------------------------------ */
 
 typedef struct prony_dataset prony_dataset;
 
 typedef struct prony_dataset_options {
     size_t struct_size;
-    const char *classes; /* file with a class name per line, the first one's for class 0; NULL: none */
+    const char *classes;              /* file with a class name per line, the first one's for class 0; NULL: none */
     const prony_image_options *image; /* copied; NULL: the defaults, and arrays are no images */
-    bool unlabelled; /* for calibration: labels are left out or not looked at; a folder's files and lists of files alone do too */
+    bool unlabelled; /* for calibration: labels are left out or not looked at; a folder's files and lists of files alone
+                        do too */
 } prony_dataset_options;
 #define PRONY_DATASET_OPTIONS_INIT {sizeof(prony_dataset_options), 0, 0, false}
 
 /* Inputs and labels for `model`, from one of:
- *  - FILE.npz, or a folder with labels.npy and other .npy files: arrays whose first dimension counts samples. Labels are the
- *    array labels, label, y, targets, target, y_test or arr_1; an input's array has its name; the only input's may also be
- *    x, images, image, inputs, input, data, x_test or arr_0, or be the only other array. float64 is taken for float32, int32
- *    and int64 for one another; with `image`, uint8 arrays are images ([N, H, W], [N, H, W, C] or [N, C, H, W]).
- *  - a folder with labels.csv or labels.txt beside image or .npy files, or such a list itself (its files are found from where
- *    it stands): lines of file and label. Lines of a label alone belong to the folder's files in the order of their names.
- *  - a folder of folders, one per class, of image or .npy files (one sample each): names that are all whole numbers are the
+ *  - FILE.npz, or a folder with labels.npy and other .npy files: arrays whose first dimension counts samples. Labels
+ *  are the
+ *    array labels, label, y, targets, target, y_test or arr_1; an input's array has its name; the only input's may also
+ *    be x, images, image, inputs, input, data, x_test or arr_0, or be the only other array. float64 is taken for
+ *    float32, int32 and int64 for one another; with `image`, uint8 arrays are images ([N, H, W], [N, H, W, C] or [N, C,
+ *    H, W]).
+ *  - a folder with labels.csv or labels.txt beside image or .npy files, or such a list itself (its files are found from
+ *  where
+ *    it stands): lines of file and label. Lines of a label alone belong to the folder's files in the order of their
+ *    names.
+ *  - a folder of folders, one per class, of image or .npy files (one sample each): names that are all whole numbers are
+ *  the
  *    classes; others are looked up in `classes`, or counted in the order of their bytes.
- * Labels are class numbers or names from `classes` (a whole line, or its first word). Images are decoded when they are used. */
-PRONY_API PRONY_MUST_USE prony_status prony_dataset_open(prony_dataset **out, const char *path, const prony_model *model,
-                                                         const prony_dataset_options *options, prony_error *error);
-/* Of arrays in memory, which are copied: values[i] is that of the input names[i]; the first dimensions count samples. `labels`
- * may be NULL where the options say so. */
+ * Labels are class numbers or names from `classes` (a whole line, or its first word). Images are decoded when they are
+ * used. */
+PRONY_API PRONY_MUST_USE prony_status prony_dataset_open(prony_dataset **out, const char *path,
+                                                         const prony_model *model, const prony_dataset_options *options,
+                                                         prony_error *error);
+/* Of arrays in memory, which are copied: values[i] is that of the input names[i]; the first dimensions count samples.
+ * `labels` may be NULL where the options say so. */
 PRONY_API PRONY_MUST_USE prony_status prony_dataset_create(prony_dataset **out, const prony_model *model,
                                                            const char *const *names, const prony_value *const *values,
                                                            size_t count, const prony_value *labels,
@@ -106,8 +125,8 @@ PRONY_API int64_t prony_dataset_count(const prony_dataset *dataset);
 
 typedef struct prony_evaluate_options {
     size_t struct_size;
-    int64_t batch;         /* 0: what the model fixes, else the session's, else 1. The last batch is filled up with its last
-                              sample, which counts once. */
+    int64_t batch;         /* 0: what the model fixes, else the session's, else 1. The last batch is filled up with its
+                              last sample, which counts once. */
     int64_t warmup_runs;   /* of the first batch, before anything counts */
     int64_t measured_runs; /* batches that the latencies are of, the first ones; 0: 1000 */
     size_t output;         /* that holds the classes' scores */
@@ -123,11 +142,12 @@ typedef struct prony_evaluate_options {
 } prony_evaluate_options;
 #define PRONY_EVALUATE_OPTIONS_INIT {sizeof(prony_evaluate_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* PRONY_CANCELLED may come with a report, of the samples that were scored by then. Runs every sample and reports: evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and
- * postprocessing as phases around them. Without a metric of the user's, "top1_accuracy" and, from 6 classes on,
- * "top5_accuracy": parts of the samples whose label is the best, or one of the five best, of the output's scores; of equal
- * scores the class of the lower number goes first. An output of one whole number per sample is the class itself. The session
- * is left with the last batch bound. */
+/* PRONY_CANCELLED may come with a report, of the samples that were scored by then. Runs every sample and reports:
+ * evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and postprocessing as phases around
+ * them. Without a metric of the user's, "top1_accuracy" and, from 6 classes on, "top5_accuracy": parts of the samples
+ * whose label is the best, or one of the five best, of the output's scores; of equal scores the class of the lower
+ * number goes first. An output of one whole number per sample is the class itself. The session is left with the last
+ * batch bound. */
 PRONY_API PRONY_MUST_USE prony_status prony_evaluate(prony_report **out, prony_session *session,
                                                      const prony_dataset *data, const prony_evaluate_options *options,
                                                      prony_error *error);
@@ -137,8 +157,8 @@ typedef struct prony_class_row {
     double score;       /* as the model gives it */
     double probability; /* the score where the scores are probabilities already, else softmax's */
 } prony_class_row;
-/* The `capacity` best classes of sample `sample` of a value of scores [N, classes] or [classes] (trailing dimensions of 1 are
- * passed over), best first; *count is how many there are. */
+/* The `capacity` best classes of sample `sample` of a value of scores [N, classes] or [classes] (trailing dimensions of
+ * 1 are passed over), best first; *count is how many there are. */
 PRONY_API PRONY_MUST_USE prony_status prony_top_classes(prony_class_row *rows, size_t capacity, size_t *count,
                                                         const prony_value *scores, int64_t sample, prony_error *error);
 

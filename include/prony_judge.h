@@ -23,31 +23,34 @@ PRONY_API const char *prony_verdict_name(prony_verdict verdict); /* "none", "sam
 /* What a verdict rests on. */
 typedef enum prony_evidence {
     PRONY_EVIDENCE_NONE,     /* a single measurement: shown, not judged */
-    PRONY_EVIDENCE_EXACT,    /* follows from model and configuration: any difference beyond the noise threshold counts */
+    PRONY_EVIDENCE_EXACT,    /* follows from model and configuration: any difference beyond the noise threshold
+                                counts */
     PRONY_EVIDENCE_RUNS,     /* Mann-Whitney's p below 0.05 and the bootstrap interval beyond the noise threshold */
     PRONY_EVIDENCE_INTERVAL, /* the bootstrap interval alone: quantiles */
-    PRONY_EVIDENCE_MEANS     /* Welch's p, adjusted by Holm for the number of rows, and the interval of the ratio of means */
+    PRONY_EVIDENCE_MEANS     /* Welch's p, adjusted by Holm for the number of rows, and the interval of the ratio of
+                                means */
 } prony_evidence;
 PRONY_API const char *prony_evidence_name(prony_evidence evidence); /* "single", "exact", "runs", "interval", "means" */
 
 typedef struct prony_compare_options {
     size_t struct_size;
     double noise; /* part of the first value (of fractions: absolute) below which a difference is none; 0: 0.01 */
-    const prony_metrics *metrics; /* NULL: the built-in ones; else it must outlive the comparison. A metric that the user
-                                     defined is judged as exact. */
+    const prony_metrics *metrics; /* NULL: the built-in ones; else it must outlive the comparison. A metric that the
+                                     user defined is judged as exact. */
     const char *first_name, *second_name; /* as shown; NULL: the models' names */
-    const char *keys; /* only these metrics, comma-separated; NULL: all */
-    bool ignore_load; /* judge times although the reports differ in what others took of the machine (prony_disturbance) */
+    const char *keys;                     /* only these metrics, comma-separated; NULL: all */
+    bool ignore_load;                     /* judge times although the reports differ in what others took of the machine
+                         (prony_disturbance) */
 } prony_compare_options;
 #define PRONY_COMPARE_OPTIONS_INIT {sizeof(prony_compare_options), 0, 0, 0, 0, 0, false}
 
 /* A metric that both reports know. NaN: does not apply. */
 typedef struct prony_compare_metric {
     prony_metric_value first, second;
-    double difference;         /* second - first */
-    double ratio;              /* second / first; NaN where first is 0 */
+    double difference; /* second - first */
+    double ratio;      /* second / first; NaN where first is 0 */
     double ratio_ci95[2];
-    double p;                  /* two-sided */
+    double p; /* two-sided */
     prony_evidence evidence;
     prony_verdict verdict;
 } prony_compare_metric;
@@ -73,8 +76,8 @@ PRONY_API const prony_compare_metric *prony_comparison_metrics(const prony_compa
 /* Measured in both and matched by name, in the first one's order. */
 PRONY_API const prony_compare_part *prony_comparison_layers(const prony_comparison *comparison, size_t *count);
 PRONY_API const prony_compare_part *prony_comparison_types(const prony_comparison *comparison, size_t *count);
-/* Layers in subgraphs, named by their whole path ("decode > body > Add_3"), likewise; their times are part of those of the layers around
- * them. */
+/* Layers in subgraphs, named by their whole path ("decode > body > Add_3"), likewise; their times are part of those of
+ * the layers around them. */
 PRONY_API const prony_compare_part *prony_comparison_nested(const prony_comparison *comparison, size_t *count);
 /* What differs in model, configuration and machine, and what weakens the verdict; each a sentence. */
 PRONY_API const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count);
@@ -91,28 +94,30 @@ typedef struct prony_threshold {
     double limit;
     char text[64]; /* "100 ms" */
 } prony_threshold;
-/* "latency:100ms", "throughput:1000samples/s", "memory:64MiB": a metric's key or one of the short names p50, p90, p95, p99,
- * p999, mean, min, max, time, fps, rss, params, size, accuracy, top1, top5. An unknown metric, one without a direction, and a value that
- * lacks the metric's unit are PRONY_INVALID_ARGUMENT. */
+/* "latency:100ms", "throughput:1000samples/s", "memory:64MiB": a metric's key or one of the short names p50, p90, p95,
+ * p99, p999, mean, min, max, time, fps, rss, params, size, accuracy, top1, top5. An unknown metric, one without a
+ * direction, and a value that lacks the metric's unit are PRONY_INVALID_ARGUMENT. */
 PRONY_API PRONY_MUST_USE prony_status prony_threshold_parse(prony_threshold *out, const prony_metrics *metrics,
                                                             const char *text, prony_error *error);
 
 typedef enum prony_outcome {
     PRONY_OUTCOME_MET,
     PRONY_OUTCOME_MISSED,
-    PRONY_OUTCOME_UNKNOWN, /* the report does not know the metric */
-    PRONY_OUTCOME_WITHHELD, /* a time or rate beyond the limit, of which others that had the machine may be the cause: the
-                              report's disturbance is busy, and the fastest run meets the limit */
-    PRONY_OUTCOME_OPEN     /* beyond the limit, but the interval reaches to it: nothing tells it from a value that meets it */
+    PRONY_OUTCOME_UNKNOWN,  /* the report does not know the metric */
+    PRONY_OUTCOME_WITHHELD, /* a time or rate beyond the limit, of which others that had the machine may be the cause:
+                               the report's disturbance is busy, and the fastest run meets the limit */
+    PRONY_OUTCOME_OPEN /* beyond the limit, but the interval reaches to it: nothing tells it from a value that meets
+                              it */
 } prony_outcome;
 
 typedef struct prony_check_row {
     prony_threshold threshold;
     prony_metric_value value;
     prony_outcome outcome;
-    double margin; /* part of the limit that is left, negative if it is missed; NaN where it is unknown or the limit is 0 */
-    double interval[2]; /* of latencies and rates whose runs the report holds; NaN: the value is taken as it is. 99 %, as the limit
-                       may come from a measurement like this one */
+    double margin; /* part of the limit that is left, negative if it is missed; NaN where it is unknown or the limit is
+                      0 */
+    double interval[2]; /* of latencies and rates whose runs the report holds; NaN: the value is taken as it is. 99 %,
+                           as the limit may come from a measurement like this one */
 } prony_check_row;
 /* rows[i] is of thresholds[i], which come from `metrics`, and so do not outlive it. */
 PRONY_API PRONY_MUST_USE prony_status prony_check(prony_check_row *rows, const prony_report *report,
@@ -129,13 +134,14 @@ typedef struct prony_advice {
     const char *action; /* what to change */
     const char *reason; /* the figures that it rests on */
     const char *metric; /* key of what gains */
-    bool measured;      /* in a variant that was given; false: computed from the report, and the most there is to gain */
+    bool measured;      /* in a variant that was given; false: computed from the report, and the most there is to
+                           gain */
     double gain;        /* part of the metric's value: 0.25 is a quarter less latency, or a quarter more throughput */
     char gain_text[96];
 } prony_advice;
-/* What to change, each with its measured or computed reason. `variants` are reports of the same model with another batch,
- * another number of threads, or rewrites on, measured beside `report` (prony_sessions_profile); without them nothing is said
- * of batch and threads. At least one row per topic; those that apply come first. */
+/* What to change, each with its measured or computed reason. `variants` are reports of the same model with another
+ * batch, another number of threads, or rewrites on, measured beside `report` (prony_sessions_profile); without them
+ * nothing is said of batch and threads. At least one row per topic; those that apply come first. */
 PRONY_API PRONY_MUST_USE prony_status prony_recommend(prony_advice **rows, size_t *count, const prony_report *report,
                                                       const prony_report *const *variants, size_t variant_count,
                                                       prony_error *error);
@@ -144,10 +150,11 @@ PRONY_API PRONY_MUST_USE prony_status prony_advice_write(const prony_advice *row
                                                          prony_format format, const prony_write_options *options,
                                                          prony_write_fn write, void *user, prony_error *error);
 
-/* ---- beside another engine ------------------------------------------------------------------------------------------- */
+/* ---- beside another engine
+ * ------------------------------------------------------------------------------------------- */
 
-/* What two engines make of one model on one machine, "prony.versus/1". The caller measures both in turns, each time in a fresh
- * process with the same inputs (`prony versus` does), and adds what each found. Not thread-safe. */
+/* What two engines make of one model on one machine, "prony.versus/1". The caller measures both in turns, each time in
+ * a fresh process with the same inputs (`prony versus` does), and adds what each found. Not thread-safe. */
 typedef struct prony_versus prony_versus;
 
 typedef struct prony_versus_process {
@@ -158,25 +165,26 @@ typedef struct prony_versus_process {
     int64_t peak_rss_bytes; /* of the process; -1: not known */
 } prony_versus_process;
 
-/* `profile`: of this engine with stamps, for its operators, the model and the machine; it must outlive *out. `peer` is the other
- * one's name and version, `library` its file. */
-PRONY_API PRONY_MUST_USE prony_status prony_versus_create(prony_versus **out, const prony_report *profile, const char *peer,
-                                                          const char *library, prony_error *error);
+/* `profile`: of this engine with stamps, for its operators, the model and the machine; it must outlive *out. `peer` is
+ * the other one's name and version, `library` its file. */
+PRONY_API PRONY_MUST_USE prony_status prony_versus_create(prony_versus **out, const prony_report *profile,
+                                                          const char *peer, const char *library, prony_error *error);
 PRONY_API void prony_versus_release(prony_versus *versus);
 /* What a process of this engine measured, by its report: loading, binding, rewriting and planning are its start. */
 PRONY_API PRONY_MUST_USE prony_status prony_versus_process_of(prony_versus_process *out, const prony_report *report,
                                                               int64_t peak_rss_bytes, prony_error *error);
 /* A process of this engine or of the other one: the k-th of each with one number of threads are a pair. */
-PRONY_API PRONY_MUST_USE prony_status prony_versus_add(prony_versus *versus, bool peer, const prony_versus_process *process,
-                                                       prony_error *error);
-/* An output of both, by its name: whether they agree, and the largest difference as part of the output's range (NaN: there is no such
- * number). `reason`: what does not fit; may be NULL. */
-PRONY_API PRONY_MUST_USE prony_status prony_versus_add_output(prony_versus *versus, const char *name, bool agrees, double difference,
-                                                              const char *reason, prony_error *error);
-/* ONNX Runtime's own profile of some runs, as it writes it (JSON): nodes are joined with this engine's operators by the names of
- * the layers. `name` stands for it in messages. */
-PRONY_API PRONY_MUST_USE prony_status prony_versus_add_peer_profile(prony_versus *versus, const char *name, const char *text,
-                                                                    size_t size, prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_versus_add(prony_versus *versus, bool peer,
+                                                       const prony_versus_process *process, prony_error *error);
+/* An output of both, by its name: whether they agree, and the largest difference as part of the output's range (NaN:
+ * there is no such number). `reason`: what does not fit; may be NULL. */
+PRONY_API PRONY_MUST_USE prony_status prony_versus_add_output(prony_versus *versus, const char *name, bool agrees,
+                                                              double difference, const char *reason,
+                                                              prony_error *error);
+/* ONNX Runtime's own profile of some runs, as it writes it (JSON): nodes are joined with this engine's operators by the
+ * names of the layers. `name` stands for it in messages. */
+PRONY_API PRONY_MUST_USE prony_status prony_versus_add_peer_profile(prony_versus *versus, const char *name,
+                                                                    const char *text, size_t size, prony_error *error);
 
 typedef struct prony_versus_result {
     int intra_op_threads;
@@ -184,7 +192,8 @@ typedef struct prony_versus_result {
     double own_ns, peer_ns; /* medians over the processes */
     double ratio;           /* peer / own: above 1 this engine is faster; the median over the pairs */
     double ratio_ci95[2];   /* infinite: fewer than three pairs do not say */
-    prony_verdict verdict;  /* PRONY_VERDICT_BETTER: this engine is faster; UNSURE: the interval reaches to both sides of 1 */
+    prony_verdict verdict;  /* PRONY_VERDICT_BETTER: this engine is faster; UNSURE: the interval reaches to both sides
+                               of 1 */
     double own_start_ns, peer_start_ns, own_peak_rss_bytes, peer_peak_rss_bytes; /* medians; negative: not known */
 } prony_versus_result;
 /* One for each number of threads, in the order of their first processes. Until the next addition. */
@@ -196,8 +205,8 @@ typedef struct prony_versus_operator {
     double own_ns, peer_ns;    /* negative: there is none of that name */
     size_t nodes;              /* of the peer */
 } prony_versus_operator;
-/* Where the peer is ahead first; operators and nodes that have no counterpart behind the others, by their time. None without a
- * profile of the peer. */
+/* Where the peer is ahead first; operators and nodes that have no counterpart behind the others, by their time. None
+ * without a profile of the peer. */
 PRONY_API const prony_versus_operator *prony_versus_operators(const prony_versus *versus, size_t *count);
 
 /* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON; colour, width and top (rows of operators) count. */
@@ -205,11 +214,13 @@ PRONY_API PRONY_MUST_USE prony_status prony_versus_write(prony_versus *versus, p
                                                          const prony_write_options *options, prony_write_fn write,
                                                          void *user, prony_error *error);
 
-/* ---- thread-scaling studies ---------------------------------------------------------------------------------------- */
+/* ---- thread-scaling studies
+ * ---------------------------------------------------------------------------------------- */
 
-/* An experiment that can be sent to somebody else, "prony.study/1": a plan of configurations in a random order from a stated
- * seed, each measured in several fresh processes, and what follows from it. The caller starts the processes (`prony scale` does);
- * each of them measures, and writes what it found by prony_study_sample_write. Not thread-safe. */
+/* An experiment that can be sent to somebody else, "prony.study/1": a plan of configurations in a random order from a
+ * stated seed, each measured in several fresh processes, and what follows from it. The caller starts the processes
+ * (`prony scale` does); each of them measures, and writes what it found by prony_study_sample_write. Not
+ * thread-safe. */
 typedef struct prony_study prony_study;
 
 typedef struct prony_study_options {
@@ -220,38 +231,39 @@ typedef struct prony_study_options {
     size_t batch_count;
     const char *const *precisions; /* none: fp32 */
     size_t precision_count;
-    bool weak;             /* the batch grows with the threads: the batch times intra-op times inter-op */
-    uint64_t seed;         /* of the order, and of generated inputs */
-    int processes;         /* of each configuration; 0: 10 */
-    int64_t runs;          /* measured ones of a process; 0: as many as `seconds` take */
-    double seconds;        /* of a process's measurement; 0: 1 */
-    int64_t warmup_runs;   /* -1: detected */
-    double budget_seconds; /* of the whole study: `seconds`, then `processes` follow from it; 0: none */
+    bool weak;                    /* the batch grows with the threads: the batch times intra-op times inter-op */
+    uint64_t seed;                /* of the order, and of generated inputs */
+    int processes;                /* of each configuration; 0: 10 */
+    int64_t runs;                 /* measured ones of a process; 0: as many as `seconds` take */
+    double seconds;               /* of a process's measurement; 0: 1 */
+    int64_t warmup_runs;          /* -1: detected */
+    double budget_seconds;        /* of the whole study: `seconds`, then `processes` follow from it; 0: none */
     const char *const *arguments; /* what else the processes are told, for the record and for repeating */
     size_t argument_count;
     const prony_session_options *session; /* for the manifest; NULL: defaults */
 } prony_study_options;
-#define PRONY_STUDY_OPTIONS_INIT {sizeof(prony_study_options), 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, -1, 0, 0, 0, 0}
+#define PRONY_STUDY_OPTIONS_INIT                                                                                       \
+    {sizeof(prony_study_options), 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, -1, 0, 0, 0, 0}
 
-/* Plans; nothing runs. A serial baseline (1 thread, 1 worker) is in every plan, and once more to see what this machine makes of
- * the same thing twice. */
+/* Plans; nothing runs. A serial baseline (1 thread, 1 worker) is in every plan, and once more to see what this machine
+ * makes of the same thing twice. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_create(prony_study **out, prony_model *model,
                                                          const prony_study_options *options, prony_error *error);
 /* Damaged files, other versions and studies of another model (where `model` is given) are errors that say so. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_load(prony_study **out, const char *path, const prony_model *model,
                                                        prony_error *error);
 /* The plan of `earlier`, to be measured here on the same model. */
-PRONY_API PRONY_MUST_USE prony_status prony_study_repeat(prony_study **out, const prony_study *earlier, prony_model *model,
-                                                         prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_study_repeat(prony_study **out, const prony_study *earlier,
+                                                         prony_model *model, prony_error *error);
 PRONY_API void prony_study_release(prony_study *study);
 
 typedef struct prony_study_task {
-    size_t block;         /* its number in the file */
+    size_t block; /* its number in the file */
     size_t configuration;
-    int process;          /* of this configuration, from 0 */
-    bool again;           /* a block of this configuration was disturbed */
+    int process; /* of this configuration, from 0 */
+    bool again;  /* a block of this configuration was disturbed */
     int intra_op_threads, inter_op_threads;
-    int64_t batch;        /* 0: not given */
+    int64_t batch; /* 0: not given */
     const char *precision;
     int64_t runs, warmup_runs;
     double seconds;
@@ -259,9 +271,11 @@ typedef struct prony_study_task {
 
 /* What to measure next; false: all is done. */
 PRONY_API bool prony_study_next(const prony_study *study, prony_study_task *out);
-/* What a process measured: `latency` of a session without stamps, `operators` (may be NULL) of one with trace_threads. */
-PRONY_API PRONY_MUST_USE prony_status prony_study_sample_write(const prony_report *latency, const prony_report *operators,
-                                                               prony_write_fn write, void *user, prony_error *error);
+/* What a process measured: `latency` of a session without stamps, `operators` (may be NULL) of one with
+ * trace_threads. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_sample_write(const prony_report *latency,
+                                                               const prony_report *operators, prony_write_fn write,
+                                                               void *user, prony_error *error);
 
 typedef struct prony_study_process {
     const char *sample; /* what prony_study_sample_write wrote */
@@ -275,18 +289,20 @@ PRONY_API PRONY_MUST_USE prony_status prony_study_add(prony_study *study, const 
                                                       const prony_study_process *process, prony_error *error);
 
 typedef struct prony_study_progress {
-    size_t done, planned;  /* blocks */
+    size_t done, planned; /* blocks */
     size_t failed, disturbed;
-    double seconds_left;   /* by the blocks so far */
-    double half_width;     /* of the widest interval at the end, relative, by the processes so far; NaN: not known yet */
+    double seconds_left; /* by the blocks so far */
+    double half_width;   /* of the widest interval at the end, relative, by the processes so far; NaN: not known
+                              yet */
 } prony_study_progress;
 PRONY_API void prony_study_progress_of(const prony_study *study, prony_study_progress *out);
 
 /* Results, fits, operators and the verdict on the data, of what was measured so far. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_analyse(prony_study *study, prony_error *error);
-/* Sets an analysed study beside an earlier one with the same plan; *different (may be NULL): configurations that are. */
-PRONY_API PRONY_MUST_USE prony_status prony_study_compare(prony_study *study, const prony_study *earlier, size_t *different,
-                                                          prony_error *error);
+/* Sets an analysed study beside an earlier one with the same plan; *different (may be NULL): configurations that
+ * are. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_compare(prony_study *study, const prony_study *earlier,
+                                                          size_t *different, prony_error *error);
 
 typedef struct prony_study_result {
     int intra_op_threads, inter_op_threads;

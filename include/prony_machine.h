@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* ---- what this machine can do --------------------------------------------------------------------------------------- */
+/* ---- what this machine can do
+ * --------------------------------------------------------------------------------------- */
 
 /* Peaks are the best of several trials of a loop that does nothing else, by all threads together. */
 typedef struct prony_peak_compute {
@@ -31,8 +32,8 @@ typedef struct prony_peak_bandwidth {
     bool doubtful;
 } prony_peak_bandwidth;
 
-/* What one kind of work makes of a second: FLOPs of matrix products, results of what follows, bytes that are moved; by the
- * loops that operators use, on data in the first two levels of the cache. */
+/* What one kind of work makes of a second: FLOPs of matrix products, results of what follows, bytes that are moved; by
+ * the loops that operators use, on data in the first two levels of the cache. */
 typedef struct prony_work_rate {
     const char *work; /* "product", "simple", "divide", "sqrt", "exp", "log", "erf", "tanh", "sin", "pow", "move" */
     int threads;
@@ -43,11 +44,11 @@ typedef struct prony_work_rate {
 
 typedef struct prony_machine_info {
     const char *cpu_model, *isa, *prony_version; /* what the peaks are kept under */
-    int cores;             /* largest number of threads measured: cores usable, within the quota */
-    int64_t measured_at;   /* seconds since 1970 */
-    double seconds;        /* that measuring took */
-    double load_avg_1min;  /* when it began; -1: not known */
-    int usable_cores;      /* now, in this process */
+    int cores;            /* largest number of threads measured: cores usable, within the quota */
+    int64_t measured_at;  /* seconds since 1970 */
+    double seconds;       /* that measuring took */
+    double load_avg_1min; /* when it began; -1: not known */
+    int usable_cores;     /* now, in this process */
 } prony_machine_info;
 
 typedef struct prony_machine prony_machine;
@@ -62,8 +63,8 @@ typedef struct prony_machine_options {
 /* Measures; nothing is kept. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_measure(prony_machine **out, const prony_machine_options *options,
                                                             prony_error *error);
-/* What is kept for this processor, instruction set and version of Prony; *out is NULL if nothing is. A damaged file is an
- * error that names it. */
+/* What is kept for this processor, instruction set and version of Prony; *out is NULL if nothing is. A damaged file is
+ * an error that names it. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_load(prony_machine **out, prony_error *error);
 /* Keeps it in $XDG_CACHE_HOME/prony or ~/.cache/prony, for reports to come. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_save(const prony_machine *machine, prony_error *error);
@@ -76,17 +77,17 @@ PRONY_API const prony_peak_bandwidth *prony_machine_bandwidth(const prony_machin
 /* Of one thread and of the most. None where the file was kept by a version that did not measure them. */
 PRONY_API const prony_work_rate *prony_machine_work(const prony_machine *machine, size_t *count);
 /* As JSON, "prony.machine/1". */
-PRONY_API PRONY_MUST_USE prony_status prony_machine_write(const prony_machine *machine, prony_write_fn write, void *user,
-                                                          prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_machine_write(const prony_machine *machine, prony_write_fn write,
+                                                          void *user, prony_error *error);
 
 /* The machine at a moment. */
 typedef struct prony_machine_state {
-    int64_t time_ns;           /* of the monotonic clock */
-    double frequency_hz;       /* mean of the usable processors; 0: not readable */
-    double temperature_c;      /* of the hottest zone; NaN: not readable */
-    int64_t throttle_events;   /* so far; -1: not readable */
+    int64_t time_ns;                      /* of the monotonic clock */
+    double frequency_hz;                  /* mean of the usable processors; 0: not readable */
+    double temperature_c;                 /* of the hottest zone; NaN: not readable */
+    int64_t throttle_events;              /* so far; -1: not readable */
     uint64_t busy_ns, total_ns, steal_ns; /* of the usable processors so far, all processes; total_ns 0: not readable */
-    uint64_t context_switches; /* of the whole system so far */
+    uint64_t context_switches;            /* of the whole system so far */
 } prony_machine_state;
 PRONY_API void prony_machine_state_read(prony_machine_state *out);
 

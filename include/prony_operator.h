@@ -1,4 +1,5 @@
-/* Operators of your own: what their functions see, how they are registered; and the table of built-in ones. Conventions: prony.h. */
+/* Operators of your own: what their functions see, how they are registered; and the table of built-in ones.
+ * Conventions: prony.h. */
 #ifndef PRONY_OPERATOR_H
 #define PRONY_OPERATOR_H
 
@@ -16,7 +17,7 @@ typedef struct prony_node {
     const char *domain;  /* "" is ai.onnx */
     int64_t opset;       /* version of `domain` that the model imports */
     const struct prn_attr_list *attributes;
-    const char *within;  /* the If and its branch that it was put in place of, as messages name them; NULL: none */
+    const char *within; /* the If and its branch that it was put in place of, as messages name them; NULL: none */
 } prony_node;
 
 /* Each returns false, leaving *out alone, if the node has no such attribute of that type. Results are borrowed. */
@@ -38,27 +39,29 @@ PRONY_API bool prony_node_tensor(const prony_node *node, const char *name, const
  * An omitted optional input, or an output nobody asked for, is a NULL pointer. */
 /* How exactly an operator that multiplies and adds many numbers has to compute on float32. */
 typedef enum prony_precision {
-    PRONY_PRECISION_FP32, /* as exactly as by plain sums in float32 */
-    PRONY_PRECISION_FAST, /* about 1e-5 of the output's range */
-    PRONY_PRECISION_BF16, /* factors rounded to bfloat16, sums in float32 */
-    PRONY_PRECISION_FP16, /* constant operands of products rounded to half precision, sums in float32 */
+    PRONY_PRECISION_FP32,         /* as exactly as by plain sums in float32 */
+    PRONY_PRECISION_FAST,         /* about 1e-5 of the output's range */
+    PRONY_PRECISION_BF16,         /* factors rounded to bfloat16, sums in float32 */
+    PRONY_PRECISION_FP16,         /* constant operands of products rounded to half precision, sums in float32 */
     PRONY_PRECISION_INT8_WEIGHTS, /* to 8 bits, with a scale for each column */
     PRONY_PRECISION_INT4_WEIGHTS, /* to 4 bits, with a scale for each column and group of depths */
-    PRONY_PRECISION_FP32_STRICT   /* products as the model has them, sums in one order: the same bits on every instruction set */
+    PRONY_PRECISION_FP32_STRICT   /* products as the model has them, sums in one order: the same bits on every
+                                     instruction set */
 } prony_precision;
 
 typedef struct prony_context {
     const prony_node *node;
-    const void *params;             /* built-in operators: the parsed attribute struct */
-    void *user;                     /* custom operators: the definition's `user` */
-    void *state;                    /* what prepare made; custom operators: NULL */
-    size_t input_count;             /* trailing omitted inputs are not counted */
+    const void *params; /* built-in operators: the parsed attribute struct */
+    void *user;         /* custom operators: the definition's `user` */
+    void *state;        /* what prepare made; custom operators: NULL */
+    size_t input_count; /* trailing omitted inputs are not counted */
     size_t output_count;
     const prony_value *const *inputs;
     prony_value *const *outputs;
-    void *scratch;                  /* in run: bytes that prepare asked for (none: not NULL either), 64-byte aligned; contents undefined */
+    void *scratch; /* in run: bytes that prepare asked for (none: not NULL either), 64-byte aligned;
+                                       contents undefined */
     size_t scratch_bytes;
-    int threads;                    /* this call's intra-op thread budget, >= 1 */
+    int threads;                         /* this call's intra-op thread budget, >= 1 */
     const struct prn_post_ops *post_ops; /* set by rewrites on operators that take them; otherwise NULL */
     const struct prn_host *host;         /* what operators may ask of the engine */
     void *host_data;
@@ -78,14 +81,15 @@ PRONY_API prony_status prony_fail(const prony_context *context, prony_status sta
 #endif
     ;
 
-/* Calls fn(argument, begin, end) over disjoint pieces of [0, count), at most context->threads at a time. The pieces depend
- * on `count` and `grain` (smallest piece worth handing out) alone, so results cannot vary with the thread count. */
+/* Calls fn(argument, begin, end) over disjoint pieces of [0, count), at most context->threads at a time. The pieces
+ * depend on `count` and `grain` (smallest piece worth handing out) alone, so results cannot vary with the thread
+ * count. */
 PRONY_API void prony_parallel_for(const prony_context *context, int64_t count, int64_t grain,
                                   void (*fn)(void *argument, int64_t begin, int64_t end), void *argument);
 
-/* Whether the work that the calling thread does for a session was called off (prony_session_cancel); for loops that take
- * long. What run makes does not count then, whatever it returns. True on every thread of prony_parallel_for, which leaves no
- * piece out by itself. */
+/* Whether the work that the calling thread does for a session was called off (prony_session_cancel); for loops that
+ * take long. What run makes does not count then, whatever it returns. True on every thread of prony_parallel_for, which
+ * leaves no piece out by itself. */
 PRONY_API bool prony_cancelled(const prony_context *context);
 
 /* ---- custom operators and overrides --------------------------------------------------------------------------- */
@@ -94,10 +98,11 @@ typedef struct prony_operator {
     size_t struct_size;
     const char *domain; /* "" for ai.onnx */
     const char *name;
-    int64_t since_opset; /* first version of the domain this definition serves */
+    int64_t since_opset;  /* first version of the domain this definition serves */
     prony_infer_fn infer; /* required */
     prony_cost_fn cost;   /* required: an operator without a cost would falsify the totals */
-    prony_run_fn run;     /* required; with several inter-op workers it may be called for different nodes at the same time */
+    prony_run_fn run;     /* required; with several inter-op workers it may be called for different nodes at the same
+                             time */
     void *user;           /* handed back in context->user; must outlive the registry and every model using it */
 } prony_operator;
 #define PRONY_OPERATOR_INIT {sizeof(prony_operator), "", 0, 1, 0, 0, 0, 0}

@@ -15,13 +15,16 @@ extern "C" {
 typedef enum prony_calibration_method {
     PRONY_CALIBRATE_MINMAX,     /* all of them */
     PRONY_CALIBRATE_PERCENTILE, /* the share that is asked for, by size: of histograms with 2048 bins */
-    PRONY_CALIBRATE_ENTROPY     /* cut where the divergence (Kullback and Leibler) of 128 levels from the elements is least */
+    PRONY_CALIBRATE_ENTROPY     /* cut where the divergence (Kullback and Leibler) of 128 levels from the elements is
+                                   least */
 } prony_calibration_method;
 
-PRONY_API const char *prony_calibration_method_name(prony_calibration_method method); /* "minmax", "percentile", "entropy" */
+PRONY_API const char *prony_calibration_method_name(prony_calibration_method method); /* "minmax", "percentile",
+                                                                                         "entropy" */
 PRONY_API bool prony_calibration_method_find(prony_calibration_method *out, const char *name);
 
-/* Ranges, scales and zero points by value, and the SHA-256 of the model that they are of. Immutable; may be shared by threads. */
+/* Ranges, scales and zero points by value, and the SHA-256 of the model that they are of. Immutable; may be shared by
+ * threads. */
 typedef struct prony_calibration prony_calibration;
 
 typedef struct prony_calibrate_options {
@@ -29,16 +32,16 @@ typedef struct prony_calibrate_options {
     prony_calibration_method method;
     double percentile; /* share of the elements that PRONY_CALIBRATE_PERCENTILE keeps, 0.5 to 1; 0: 0.9999 */
     const prony_session_options *session; /* free dimensions, batch, threads; NULL: defaults. Runs are in fp32 */
-    void (*progress)(void *user, int64_t samples_done, int64_t samples); /* may be NULL; other methods than min-max run all
-                                                                            samples twice */
+    void (*progress)(void *user, int64_t samples_done, int64_t samples); /* may be NULL; other methods than min-max run
+                                                                            all samples twice */
     void *progress_user;
 } prony_calibrate_options;
 #define PRONY_CALIBRATE_OPTIONS_INIT {sizeof(prony_calibrate_options), PRONY_CALIBRATE_MINMAX, 0, 0, 0, 0}
 
-/* Runs every sample through the model and keeps the ranges of the values that quantizing it would store: activations are codes
- * 0 to 255, (code - zero point) scale. A model with nothing to quantize (no Conv, ConvTranspose, Gemm or MatMul with constant
- * weights of float32 in its main graph) is PRONY_UNSUPPORTED; data without samples, of shapes that the model does not take, or that make
- * a value which is not finite, are refused by name. The caller owns *out. */
+/* Runs every sample through the model and keeps the ranges of the values that quantizing it would store: activations
+ * are codes 0 to 255, (code - zero point) scale. A model with nothing to quantize (no Conv, ConvTranspose, Gemm or
+ * MatMul with constant weights of float32 in its main graph) is PRONY_UNSUPPORTED; data without samples, of shapes that
+ * the model does not take, or that make a value which is not finite, are refused by name. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_calibrate(prony_calibration **out, prony_model *model,
                                                       const prony_dataset *data, const prony_calibrate_options *options,
                                                       prony_error *error);
@@ -51,17 +54,20 @@ PRONY_API PRONY_MUST_USE prony_status prony_calibration_save(const prony_calibra
                                                              prony_error *error);
 /* Scales that are no positive float32, zero points outside of 0 to 255 and empty ranges are PRONY_INVALID_ARGUMENT or
  * PRONY_INVALID_MODEL, naming file, key and value. Whether it is of a model, prony_model_quantize finds out. */
-PRONY_API PRONY_MUST_USE prony_status prony_calibration_load(prony_calibration **out, const char *path, prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_calibration_load(prony_calibration **out, const char *path,
+                                                             prony_error *error);
 
-/* ---- quantized models ---------------------------------------------------------------------------------------------- */
+/* ---- quantized models
+ * ---------------------------------------------------------------------------------------------- */
 
 typedef struct prony_quantize_options {
     size_t struct_size;
     /* NULL: ranges of activations are found in every run, by products of matrices alone (Gemm, MatMul: they become
      * DynamicQuantizeMatMul of the domain com.microsoft); convolutions stay in float. */
     const prony_calibration *calibration;
-    /* > 0: as many layers stay in float as it takes for the model's outputs on `data` to keep within this part of their range
-     * (root mean square of the difference over largest minus smallest value, of each output) of the float model's. */
+    /* > 0: as many layers stay in float as it takes for the model's outputs on `data` to keep within this part of their
+     * range (root mean square of the difference over largest minus smallest value, of each output) of the float
+     * model's. */
     double keep_accuracy;
     const prony_dataset *data; /* of keep_accuracy: its first samples, 32 at most */
     bool power_of_two;         /* scales are rounded up to powers of two: integers and floats then give the same bits */
@@ -78,20 +84,20 @@ typedef struct prony_quantized_row {
     double error; /* that quantizing this one alone makes at the outputs, as part of their range; NaN: not measured */
 } prony_quantized_row;
 
-/* The model with QuantizeLinear and DequantizeLinear pairs around what computes on codes (opset 13 or newer; weights int8 with
- * one symmetric scale per output channel, activations uint8, biases int32), as a model of its own in memory; sessions of it take
- * the precision "int8". A calibration of another model, one that lacks a value, a model of an older opset than 13 and one that
- * has nothing to quantize are refused. The caller owns *out. */
+/* The model with QuantizeLinear and DequantizeLinear pairs around what computes on codes (opset 13 or newer; weights
+ * int8 with one symmetric scale per output channel, activations uint8, biases int32), as a model of its own in memory;
+ * sessions of it take the precision "int8". A calibration of another model, one that lacks a value, a model of an older
+ * opset than 13 and one that has nothing to quantize are refused. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_quantize(prony_model **out, prony_model *model,
                                                            const prony_quantize_options *options, prony_error *error);
-/* The layers that were, or could have been, quantized, in order of execution: contractions. Borrowed; 0: the model was not
- * made by prony_model_quantize. */
+/* The layers that were, or could have been, quantized, in order of execution: contractions. Borrowed; 0: the model was
+ * not made by prony_model_quantize. */
 PRONY_API size_t prony_model_quantized(const prony_model *model, const prony_quantized_row **rows);
-/* Whether operators on codes stand in its main graph (QuantizeLinear, QLinearConv, MatMulInteger, …): sessions of it take the
- * precision "int8" as it is. */
+/* Whether operators on codes stand in its main graph (QuantizeLinear, QLinearConv, MatMulInteger, …): sessions of it
+ * take the precision "int8" as it is. */
 PRONY_API bool prony_model_has_codes(const prony_model *model);
-/* Writes a model that was made in memory (prony_model_part, prony_model_quantize) as an ONNX file: to a temporary name, then
- * renamed. `external`: weights of 1 KiB or more to "PATH.data" beside it, which is written first. */
+/* Writes a model that was made in memory (prony_model_part, prony_model_quantize) as an ONNX file: to a temporary name,
+ * then renamed. `external`: weights of 1 KiB or more to "PATH.data" beside it, which is written first. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_save(const prony_model *model, const char *path, bool external,
                                                        prony_error *error);
 /* Whether the model's weights, or some of them, lie in files of their own. */

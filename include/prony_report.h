@@ -28,29 +28,30 @@ PRONY_API PRONY_MUST_USE prony_status prony_time_stats_compute(prony_time_stats 
 
 /* One original node of the model. Pointers are owned by the report. */
 typedef struct prony_layer_row {
-    uint32_t index;    /* position in the model */
+    uint32_t index;          /* position in the model */
     uint32_t operator_index; /* row that executed it; PRONY_NO_INDEX: folded, or a view that runs nothing */
     const char *name;
     const char *module; /* path of the module it belongs to, "" for the root */
     const char *op;
-    bool folded;       /* evaluated at bind time */
-    bool dynamic;      /* shapes, and so the cost, were known only at run time */
+    bool folded;                      /* evaluated at bind time */
+    bool dynamic;                     /* shapes, and so the cost, were known only at run time */
     const prony_value *const *inputs; /* type and shape only; NULL where omitted */
     const prony_value *const *outputs;
     size_t input_count, output_count;
     prony_cost cost;
     bool measured;        /* time_ns and share below are set */
-    bool time_attributed; /* an estimate: its operator stands for several layers, which share its time by what their work
-                             costs on this machine (docs/profiler.md) */
+    bool time_attributed; /* an estimate: its operator stands for several layers, which share its time by what their
+                             work costs on this machine (docs/profiler.md) */
     prony_time_stats time;
-    double share;         /* of the operators' summed mean time, 0..1 */
+    double share; /* of the operators' summed mean time, 0..1 */
     uint64_t output_bytes;
     const uint32_t *sources; /* per input the layer that makes it; PRONY_NO_INDEX: model input, weight or omitted.
                                 NULL: not known */
-    bool counted;   /* `count` is set: a counting preset was chosen and counts this operator */
-    uint64_t count; /* what the preset's tool says of it */
-    bool removed;          /* returns its input unchanged, or was folded into weights: nothing of it runs, no time is its */
-    double operator_share; /* of its operator's time, 0..1; worth about one digit where time_attributed */
+    bool counted;            /* `count` is set: a counting preset was chosen and counts this operator */
+    uint64_t count;          /* what the preset's tool says of it */
+    bool removed;            /* returns its input unchanged, or was folded into weights: nothing of it runs, no time is
+                              its */
+    double operator_share;   /* of its operator's time, 0..1; worth about one digit where time_attributed */
 } prony_layer_row;
 
 /* What one thread of a team did of an operator, in the last run. */
@@ -61,8 +62,8 @@ typedef struct prony_thread_share {
     int64_t tasks;            /* pieces of the work */
 } prony_thread_share;
 
-/* How well the threads were used, means of the runs in which they were traced. Work is what tasks of the team are; an operator that gives its
- * team none is all work of the thread that calls. */
+/* How well the threads were used, means of the runs in which they were traced. Work is what tasks of the team are; an
+ * operator that gives its team none is all work of the thread that calls. */
 typedef struct prony_parallel {
     double threads_used;   /* that had work; 0: not known, and the rest is not set */
     int64_t busy_ns;       /* at work, all threads together */
@@ -72,7 +73,8 @@ typedef struct prony_parallel {
     double efficiency;     /* achieved_cores over the threads it may use */
 } prony_parallel;
 
-/* Why an operator does not reach its roof: a word that programs know (docs/machine.md), and a sentence with the figures. */
+/* Why an operator does not reach its roof: a word that programs know (docs/machine.md), and a sentence with the
+ * figures. */
 typedef struct prony_reason {
     const char *reason, *text;
 } prony_reason;
@@ -94,43 +96,48 @@ typedef struct prony_operator_row {
     uint64_t offset_bytes; /* of output 0 in the arena; UINT64_MAX: not in the arena */
     uint64_t output_bytes;
     uint64_t scratch_bytes;
-    uint64_t library_heap_calls; /* per run, made by libraries inside this operator; 0 where not counted */
-    bool traced;                 /* the three below are set */
-    int worker;                  /* that executed it in the last run, from 0 */
+    uint64_t library_heap_calls;          /* per run, made by libraries inside this operator; 0 where not counted */
+    bool traced;                          /* the three below are set */
+    int worker;                           /* that executed it in the last run, from 0 */
     int64_t trace_start_ns, trace_end_ns; /* in that run, from its entry */
-    const prony_thread_share *team; /* threads that took part in that run, by number; NULL: not asked for, or it ran alone */
+    const prony_thread_share *team; /* threads that took part in that run, by number; NULL: not asked for, or it ran
+                                       alone */
     size_t team_count;
-    prony_parallel parallel;          /* if threads were traced */
-    const int64_t *thread_busy_ns;    /* [thread_busy_count] means per run, by number; NULL: not known */
+    prony_parallel parallel;       /* if threads were traced */
+    const int64_t *thread_busy_ns; /* [thread_busy_count] means per run, by number; NULL: not known */
     size_t thread_busy_count;
-    bool counted;                /* the three below are set: hardware counters, mean per run, of all threads, user space only */
+    bool counted; /* the three below are set: hardware counters, mean per run, of all threads, user space
+                                    only */
     uint64_t cycles, instructions, cache_misses;
     const prony_fact *kernel_facts; /* what the kernel says of its work; docs/report.md has the keys */
     size_t kernel_fact_count;
     const prony_reason *reasons; /* what explains most surely first */
     size_t reason_count;
-    double kernel_best;          /* highest share of the roof that an operator with this kernel reaches here; 0: not known */
+    double kernel_best; /* highest share of the roof that an operator with this kernel reaches here; 0: not
+                                    known */
     uint32_t kernel_best_operator;
 } prony_operator_row;
 
-/* A node inside of a subgraph, which an If, Loop, Scan, SequenceMap or another operator with subgraphs runs. It explains the rows around
- * it and stands in no total: the figures of its owner and parents include it. Of the layers, those of a parent's subgraphs sum to the
- * parent's cost without what it does itself; of the operators likewise, but for their bytes, which are external traffic only. */
+/* A node inside of a subgraph, which an If, Loop, Scan, SequenceMap or another operator with subgraphs runs. It
+ * explains the rows around it and stands in no total: the figures of its owner and parents include it. Of the layers,
+ * those of a parent's subgraphs sum to the parent's cost without what it does itself; of the operators likewise, but
+ * for their bytes, which are external traffic only. */
 typedef struct prony_nested_row {
-    uint32_t index;  /* position in its list, where each row stands behind the one that it is inside of */
-    uint32_t owner;  /* the model's own row around it all, in the list of the same level: layers or operators */
-    uint32_t parent; /* row of this list whose subgraph it stands in; PRONY_NO_INDEX: the owner's */
-    uint32_t depth;  /* subgraphs around it, from 1 */
+    uint32_t index;       /* position in its list, where each row stands behind the one that it is inside of */
+    uint32_t owner;       /* the model's own row around it all, in the list of the same level: layers or operators */
+    uint32_t parent;      /* row of this list whose subgraph it stands in; PRONY_NO_INDEX: the owner's */
+    uint32_t depth;       /* subgraphs around it, from 1 */
     const char *subgraph; /* "then_branch", "body" */
     const char *path;     /* nodes and subgraphs around it: "decode > body > Cond_3 > then_branch" */
     const char *name, *op;
     const char *module;           /* as of a layer */
     const char *kernel, *backend; /* what ran it; "": nothing did, or it is a view */
     bool folded, dynamic;
-    const prony_value *const *inputs, *const *outputs; /* layers: type and shape only; NULL where omitted. Operators: NULL */
+    const prony_value *const *inputs, *const *outputs; /* layers: type and shape only; NULL where omitted. Operators:
+                                                          NULL */
     size_t input_count, output_count;
-    const uint32_t *sources; /* layers: per input the row of this list that makes it; PRONY_NO_INDEX: it comes from elsewhere.
-                                NULL: not known */
+    const uint32_t *sources; /* layers: per input the row of this list that makes it; PRONY_NO_INDEX: it comes from
+                                elsewhere. NULL: not known */
     uint32_t operator_index; /* layers: row among the operators in subgraphs; PRONY_NO_INDEX: none ran it */
     const uint32_t *layers;  /* operators: rows among the layers in subgraphs */
     size_t layer_count;
@@ -138,7 +145,8 @@ typedef struct prony_nested_row {
     uint64_t executions; /* in the last run; 0: a branch that was not taken */
     prony_cost cost;     /* of all executions in the last run; where nothing ran, of one. parameters: once */
     bool measured;
-    prony_time_stats time; /* per run, all executions together; layers of one operator share its time by analytic cost */
+    prony_time_stats time; /* per run, all executions together; layers of one operator share its time by analytic
+                              cost */
     double share;          /* of the operators' summed mean time, as of an operator */
     bool time_attributed;
     bool traced;            /* the two below are set: the last run */
@@ -166,8 +174,8 @@ typedef struct prony_parameter_row {
     double share;             /* of all rows' elements, 0..1 */
 } prony_parameter_row;
 
-/* A module: an inner vertex of the tree that node names such as /layer1/layer1.0/conv1/Conv spell. Sums include what lies
- * below. */
+/* A module: an inner vertex of the tree that node names such as /layer1/layer1.0/conv1/Conv spell. Sums include what
+ * lies below. */
 typedef struct prony_module_row {
     const char *path; /* "layer1/layer1.0"; the root is "" and shown as __root__ */
     const char *type; /* last part without trailing digits or index; a guess from the name */
@@ -176,10 +184,11 @@ typedef struct prony_module_row {
     double share;
     uint32_t parent; /* PRONY_NO_INDEX for the root */
     uint32_t depth;
-    uint32_t layers; /* in it and below */
-    uint64_t count;  /* by the counting preset; 0 without one */
-    uint32_t nested_layers; /* in subgraphs of those layers: what they cost and take is in the layers' figures. A module below that of
-                               the layer around it, and named by such nodes alone, has 0 `layers` and the figures of these nodes */
+    uint32_t layers;        /* in it and below */
+    uint64_t count;         /* by the counting preset; 0 without one */
+    uint32_t nested_layers; /* in subgraphs of those layers: what they cost and take is in the layers' figures. A module
+                               below that of the layer around it, and named by such nodes alone, has 0 `layers` and the
+                               figures of these nodes */
 } prony_module_row;
 
 /* An arena allocation or release. */
@@ -188,7 +197,7 @@ typedef struct prony_memory_event {
     const char *owner; /* value or operator name */
     const char *tag;   /* "activation", "scratch", "dynamic" */
     uint64_t asked_bytes, given_bytes, offset_bytes;
-    uint32_t step;     /* operator index */
+    uint32_t step; /* operator index */
 } prony_memory_event;
 
 typedef struct prony_memory_point {
@@ -196,8 +205,8 @@ typedef struct prony_memory_point {
     uint64_t live_bytes;
 } prony_memory_point;
 
-/* What the process holds when its runs are done; the parts add up to resident_bytes. Anonymous memory that was never touched is
- * not resident: then `other_bytes` is 0 and the parts are what was asked for. */
+/* What the process holds when its runs are done; the parts add up to resident_bytes. Anonymous memory that was never
+ * touched is not resident: then `other_bytes` is 0 and the parts are what was asked for. */
 typedef struct prony_memory_held {
     uint64_t resident_bytes;
     uint64_t file_bytes;    /* pages of the model file and of other mapped files */
@@ -210,9 +219,9 @@ typedef struct prony_memory_held {
 
 typedef struct prony_memory_report {
     uint64_t weight_bytes, packed_weight_bytes;
-    uint64_t planned_bytes;      /* arena bytes the plan needs */
-    uint64_t lower_bound_bytes;  /* largest sum of aligned live bytes at any step */
-    double plan_gap;             /* 1 - lower_bound / planned */
+    uint64_t planned_bytes;     /* arena bytes the plan needs */
+    uint64_t lower_bound_bytes; /* largest sum of aligned live bytes at any step */
+    double plan_gap;            /* 1 - lower_bound / planned */
     uint64_t peak_live_bytes, average_live_bytes, scratch_bytes;
     double internal_fragmentation; /* 1 - asked / given */
     double external_fragmentation; /* 1 - largest free block / free bytes, at its worst step */
@@ -230,8 +239,9 @@ typedef struct prony_memory_report {
 
 typedef struct prony_report prony_report;
 
-/* Static report: parameters, shapes, counts; nothing runs, weights are not read. `options` gives free dimensions
- * and says what becomes of the others (NULL: they take 1). Operators that cannot run are listed in the report and make the affected shapes unknown. */
+/* Static report: parameters, shapes, counts; nothing runs, weights are not read. `options` gives free dimensions and
+ * says what becomes of the others (NULL: they take 1). Operators that cannot run are listed in the report and make the
+ * affected shapes unknown. */
 PRONY_API PRONY_MUST_USE prony_status prony_inspect(prony_report **out, prony_model *model,
                                                     const prony_session_options *options, prony_error *error);
 
@@ -239,10 +249,11 @@ typedef struct prony_profile_options {
     size_t struct_size;
     int64_t warmup_runs; /* -1: detected */
     int64_t runs;        /* 0: until the median is known to 1 %, or max_seconds is up */
-    double max_seconds;  /* 0: 5 s, or as long as `runs` takes; of warm-up, measuring the cost and runs together: a run that
-                            has begun is finished */
-    void (*progress)(void *user, int64_t runs_done, double seconds, double relative_error); /* may be NULL; the error of the
-                                               median, NaN while nothing is known of it */
+    double max_seconds;  /* 0: 5 s, or as long as `runs` takes; of warm-up, measuring the cost and runs together: a run
+                            that has begun is finished */
+    void (*progress)(void *user, int64_t runs_done, double seconds,
+                     double relative_error); /* may be NULL; the error of the
+                                                                                               median, NaN while nothing is known of it */
     void *progress_user;
     bool keep_samples; /* each operator's time in each run, for prony_report_layer_samples */
     /* Called before and after every run, warm-up included; either may be NULL. They bind inputs and read outputs of the
@@ -250,35 +261,37 @@ typedef struct prony_profile_options {
     prony_status (*preprocess)(void *user, prony_session *session, prony_error *error);
     prony_status (*postprocess)(void *user, prony_session *session, prony_error *error);
     void *phase_user;
-    bool trace_threads; /* what each thread does of each operator: means (prony_parallel), and the last run's for
+    bool trace_threads;  /* what each thread does of each operator: means (prony_parallel), and the last run's for
                            PRONY_FORMAT_TRACE; in up to 50 more runs after those that count, in a tenth of the time */
-    bool measure_cost;  /* what profiling costs: pairs of runs with and without it before those that count, for a fifth of the
-                           time, or a fifth of `runs` (11 pairs at least, but not more than `runs`); one session only */
-    bool count_hardware; /* processor cycles, instructions and cache misses per operator, where the kernel gives them: two
-                            system calls more per thread and operator, which the report states */
+    bool measure_cost;   /* what profiling costs: pairs of runs with and without it before those that count, for a fifth
+                           of the time, or a fifth of `runs` (11 pairs at least, but not more than `runs`); one session
+                           only */
+    bool count_hardware; /* processor cycles, instructions and cache misses per operator, where the kernel gives them:
+                            two system calls more per thread and operator, which the report states */
 } prony_profile_options;
 #define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0, false, false, false}
 
-/* Runs the session repeatedly on its bound inputs and reports. PRONY_CANCELLED may come with a report, of the runs that were
- * finished by then; the caller releases it as any. */
+/* Runs the session repeatedly on its bound inputs and reports. PRONY_CANCELLED may come with a report, of the runs that
+ * were finished by then; the caller releases it as any. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_profile(prony_report **out, prony_session *session,
                                                             const prony_profile_options *options, prony_error *error);
-/* Several sessions side by side: each warms up, then they take turns of a few runs, in an order drawn anew for each round,
- * until all medians are known or `count` times max_seconds is up. The first run of a turn is not counted: the others have
- * driven its data out of the caches. All get the same number of runs. reports[i] is that of sessions[i]; on failure all are
- * NULL, but for PRONY_CANCELLED: reports of the runs that were finished by then come with it if every session has any, and say
- * so in their stop reason. Sessions may share a model, but none may stand there twice. */
+/* Several sessions side by side: each warms up, then they take turns of a few runs, in an order drawn anew for each
+ * round, until all medians are known or `count` times max_seconds is up. The first run of a turn is not counted: the
+ * others have driven its data out of the caches. All get the same number of runs. reports[i] is that of sessions[i]; on
+ * failure all are NULL, but for PRONY_CANCELLED: reports of the runs that were finished by then come with it if every
+ * session has any, and say so in their stop reason. Sessions may share a model, but none may stand there twice. */
 PRONY_API PRONY_MUST_USE prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions,
                                                              size_t count, const prony_profile_options *options,
                                                              prony_error *error);
 PRONY_API void prony_report_release(prony_report *report);
 /* Adds the runs of `count` other processes of the same model and configuration, each in a report of its own (as
- * prony_report_load_memory reads it), to those of `into`. Processes of one model differ by more than the runs within each show;
- * with 4 and more of them, intervals and prony_compare draw processes. Sums of processor use and the load are those of all,
- * layers and operators stay those of `into`, best the process with the middle median. PRONY_INVALID_ARGUMENT where they differ in
- * model, threads, batch or precision, and where one was joined before; `into` is then as it was. */
-PRONY_API PRONY_MUST_USE prony_status prony_report_join(prony_report *into, const prony_report *const *others, size_t count,
-                                                        prony_error *error);
+ * prony_report_load_memory reads it), to those of `into`. Processes of one model differ by more than the runs within
+ * each show; with 4 and more of them, intervals and prony_compare draw processes. Sums of processor use and the load
+ * are those of all, layers and operators stay those of `into`, best the process with the middle median.
+ * PRONY_INVALID_ARGUMENT where they differ in model, threads, batch or precision, and where one was joined before;
+ * `into` is then as it was. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_join(prony_report *into, const prony_report *const *others,
+                                                        size_t count, prony_error *error);
 /* Runs of each process, in the order of the samples; NULL and 0: all are of one. */
 PRONY_API const uint64_t *prony_report_process_runs(const prony_report *report, size_t *count);
 /* Labels the report: that many threads of another process kept processors busy meanwhile. */
@@ -304,8 +317,8 @@ typedef struct prony_count_preset {
 
 PRONY_API size_t prony_count_preset_count(void);
 PRONY_API const prony_count_preset *prony_count_preset_at(size_t index);
-/* Fills `count` of layers, modules and totals, and what the preset leaves out; of a live report as of one read back. NULL
- * takes the counts away. An unknown name is PRONY_INVALID_ARGUMENT and names those there are. */
+/* Fills `count` of layers, modules and totals, and what the preset leaves out; of a live report as of one read back.
+ * NULL takes the counts away. An unknown name is PRONY_INVALID_ARGUMENT and names those there are. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_set_count(prony_report *report, const char *preset,
                                                              prony_error *error);
 /* Operator types that the preset leaves out although they compute, those that take longest first; and the share of the
@@ -315,8 +328,8 @@ PRONY_API const char *const *prony_report_uncounted(const prony_report *report, 
 PRONY_API const prony_totals *prony_report_totals(const prony_report *report);
 PRONY_API const prony_layer_row *prony_report_layers(const prony_report *report, size_t *count);
 PRONY_API const prony_operator_row *prony_report_operators(const prony_report *report, size_t *count);
-/* What runs in subgraphs: `level` is PRONY_LEVEL_LAYER (nodes of the model) or PRONY_LEVEL_OPERATOR (executed kernels; none in a report that
- * nothing ran for). NULL, and 0 rows: there is none. Owned by the report. */
+/* What runs in subgraphs: `level` is PRONY_LEVEL_LAYER (nodes of the model) or PRONY_LEVEL_OPERATOR (executed kernels;
+ * none in a report that nothing ran for). NULL, and 0 rows: there is none. Owned by the report. */
 PRONY_API const prony_nested_row *prony_report_nested(const prony_report *report, unsigned level, size_t *count);
 /* The module tree, parents before children; the root is first. */
 PRONY_API const prony_module_row *prony_report_modules(const prony_report *report, size_t *count);
@@ -330,13 +343,13 @@ typedef struct prony_core_row {
     double mean;       /* busy, 0..1, over the measured runs */
     const double *use; /* in each interval */
 } prony_core_row;
-/* Use of each processor over time. *times_ns (may be NULL) gets the ends of the *points intervals, from the first run's start.
- * NULL: not measured, or too short a measurement for the kernel's clock. */
+/* Use of each processor over time. *times_ns (may be NULL) gets the ends of the *points intervals, from the first run's
+ * start. NULL: not measured, or too short a measurement for the kernel's clock. */
 PRONY_API const prony_core_row *prony_report_cores(const prony_report *report, size_t *cores, const int64_t **times_ns,
                                                    size_t *points);
 /* A free dimension of the inputs that nobody fixed, and what it became. */
 typedef struct prony_assumed_dim {
-    const char *name;   /* as prony_dim takes it */
+    const char *name; /* as prony_dim takes it */
     int64_t value;
     const char *reason; /* "batch", "metadata imgsz", "declared shapes", "nothing reads it"; "": simply 1 */
 } prony_assumed_dim;
@@ -347,7 +360,8 @@ PRONY_API const char *prony_report_counters_missing(const prony_report *report);
 typedef struct prony_tune_trial {
     const char *kernel;
     int64_t time_ns;     /* of one run, the median; -1: it failed */
-    int64_t reorder_ns;  /* of bringing values to the layouts that it takes, and what it makes to that of the default kernel */
+    int64_t reorder_ns;  /* of bringing values to the layouts that it takes, and what it makes to that of the default
+                            kernel */
     const char *failure; /* "": it did not fail */
 } prony_tune_trial;
 
@@ -362,16 +376,19 @@ typedef struct prony_tuned_operator {
 
 /* What was chosen by measurement (prony_session_options.tune). */
 typedef struct prony_tuning {
-    uint64_t operators, changed; /* that had a choice; that take another kernel than by default */
-    uint64_t measured, kept;     /* problems, equal operators once: measured by this process; taken from the file. Of all plans of the session */
-    uint64_t untried;            /* operators that keep the default kernel because the time for measuring was up */
+    uint64_t operators, changed;   /* that had a choice; that take another kernel than by default */
+    uint64_t measured, kept;       /* problems, equal operators once: measured by this process; taken from the file. Of
+                                    all plans of the session */
+    uint64_t untried;              /* operators that keep the default kernel because the time for measuring was up */
     int64_t measuring_ns, file_ns; /* that measuring, and reading and writing the file, took of the session */
-    const char *file;            /* where measurements are kept; "": nowhere */
-    const char *note;            /* what is to be said of it, such as why nothing is kept; "": nothing */
+    const char *file;              /* where measurements are kept; "": nowhere */
+    const char *note;              /* what is to be said of it, such as why nothing is kept; "": nothing */
     const prony_tuned_operator *choices; /* not those in subgraphs */
     size_t choice_count;
-    bool taken_back;             /* the default kernels stay: as a whole the other ones were no faster, or a run failed */
-    int64_t default_run_ns, tuned_run_ns; /* of one run of each plan, medians of runs in turns; -1: nothing was to be judged, or a run failed */
+    bool taken_back; /* the default kernels stay: as a whole the other ones were no faster, or a run
+                                    failed */
+    int64_t default_run_ns, tuned_run_ns; /* of one run of each plan, medians of runs in turns; -1: nothing was to be
+                                             judged, or a run failed */
 } prony_tuning;
 /* NULL: it was not asked for. */
 PRONY_API const prony_tuning *prony_report_tuning(const prony_report *report);
@@ -383,8 +400,8 @@ PRONY_API const char *const *prony_report_unsupported(const prony_report *report
 /* Share of a run's wall time that lies inside operators, 0..1; negative if not measured. */
 PRONY_API double prony_report_time_coverage(const prony_report *report);
 
-/* Stands in the report's `evaluation`, for labelled data that the caller evaluated, in place of what stood there. `metric`
- * is copied. */
+/* Stands in the report's `evaluation`, for labelled data that the caller evaluated, in place of what stood there.
+ * `metric` is copied. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_set_evaluation(prony_report *report, const char *metric,
                                                                   double value, int64_t samples, prony_error *error);
 /* A further figure of the same samples. */
@@ -401,14 +418,15 @@ PRONY_API const prony_evaluation_row *prony_report_evaluations(const prony_repor
 
 /* ---- accuracy: every operator beside a float64 reference ---- */
 
-/* How far values y are from their reference r, over the elements in which both are finite. Where y are codes with one scale, both
- * are what the codes stand for. */
+/* How far values y are from their reference r, over the elements in which both are finite. Where y are codes with one
+ * scale, both are what the codes stand for. */
 typedef struct prony_error_figures {
     bool known;         /* false: there is no such figure, and the rest is not set */
     double max_abs;     /* max |y - r| */
-    double max_rel;     /* max_abs over the range of r, max r - min r; where r is one number throughout, over |r|; where it is 0
-                           throughout, 1 if there is any error */
-    double ulp;         /* max |y - r| in units in the last place of the larger of both, in y's type; of codes in steps of the scale, of integers in 1 */
+    double max_rel;     /* max_abs over the range of r, max r - min r; where r is one number throughout, over |r|; where
+                           it is 0 throughout, 1 if there is any error */
+    double ulp;         /* max |y - r| in units in the last place of the larger of both, in y's type; of codes in steps
+                           of the scale, of integers in 1 */
     double snr_db;      /* 10 log10(sum r^2 / sum (y - r)^2); NaN: no error, or nothing to compare it with */
     double beyond;      /* share of elements with |y - r| above the tolerance times the range, 0..1 */
     double range;       /* of r */
@@ -416,28 +434,30 @@ typedef struct prony_error_figures {
     uint64_t elements;
 } prony_error_figures;
 
-/* Of a layer or an operator. `own`: the operator ran on inputs i, the reference on the same i. `accumulated`: the reference ran on its
- * own inputs from the model's inputs on. Of several outputs the worse figure each. */
+/* Of a layer or an operator. `own`: the operator ran on inputs i, the reference on the same i. `accumulated`: the
+ * reference ran on its own inputs from the model's inputs on. Of several outputs the worse figure each. */
 typedef struct prony_accuracy_row {
     uint32_t index; /* of the layer or operator */
     prony_error_figures own, accumulated;
     const char *not_compared; /* why both are unknown; NULL: at least one is known */
-    const char *note;         /* what to know of the figures, such as an operator without float64 reference; NULL: nothing */
+    const char *note;         /* what to know of the figures, such as an operator without float64 reference; NULL:
+                                 nothing */
 } prony_accuracy_row;
 
 /* Of a whole output of the model. */
 typedef struct prony_accuracy_output {
     const char *name;
-    const char *against;      /* file of another runtime's output; NULL: the reference */
+    const char *against;       /* file of another runtime's output; NULL: the reference */
     prony_error_figures error; /* accumulated */
 } prony_accuracy_output;
 
 typedef struct prony_accuracy {
-    const char *reference; /* what values are compared with */
-    double tolerance;      /* of prony_error_figures.beyond */
+    const char *reference;                 /* what values are compared with */
+    double tolerance;                      /* of prony_error_figures.beyond */
     uint64_t operators, compared, sampled; /* of the plan; with figures; whose own error was asked for */
     uint64_t without_reference;            /* operators whose own error has no float64 reference */
-    int64_t run_ns, reference_ns;          /* the run that was observed, everything included; of it the reference and comparisons */
+    int64_t run_ns, reference_ns;          /* the run that was observed, everything included; of it the reference and
+                                              comparisons */
     uint64_t peak_bytes;                   /* most bytes of reference tensors at a time */
     const prony_accuracy_output *outputs;
     size_t output_count;
@@ -456,25 +476,27 @@ typedef struct prony_accuracy_options {
     double tolerance; /* 0: 1e-3 */
     const prony_accuracy_against *against;
     size_t against_count;
-    bool outputs_only; /* `against` alone: no reference runs */
-    const prony_model *model; /* accumulated errors and those of the outputs are beside this model in float64, such as the one that
-                                 the session's was quantized from; operators are found by the names of their layers, inputs by
-                                 name, else by position. NULL: beside the session's own */
+    bool outputs_only;        /* `against` alone: no reference runs */
+    const prony_model *model; /* accumulated errors and those of the outputs are beside this model in float64, such as
+                                 the one that the session's was quantized from; operators are found by the names of
+                                 their layers, inputs by name, else by position. NULL: beside the session's own */
 } prony_accuracy_options;
 #define PRONY_ACCURACY_OPTIONS_INIT {sizeof(prony_accuracy_options), 0, 0, 0, 0, false, 0}
 
-/* Runs the session once more on its bound inputs, with a float64 reference of the model's own nodes beside it, and puts the figures
- * into the report, which is of this session and its present input shapes. Only tensors that are still to be read are held in float64.
- * PRONY_SHAPE_MISMATCH, PRONY_INVALID_ARGUMENT: `against` does not fit the outputs; PRONY_UNSUPPORTED: nothing in the model can be
- * compared. The report is then as it was. One thread at a time. */
+/* Runs the session once more on its bound inputs, with a float64 reference of the model's own nodes beside it, and puts
+ * the figures into the report, which is of this session and its present input shapes. Only tensors that are still to be
+ * read are held in float64. PRONY_SHAPE_MISMATCH, PRONY_INVALID_ARGUMENT: `against` does not fit the outputs;
+ * PRONY_UNSUPPORTED: nothing in the model can be compared. The report is then as it was. One thread at a time. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_accuracy(prony_report *report, prony_session *session,
                                                              const prony_accuracy_options *options, prony_error *error);
 /* NULL: there is no accuracy profile. */
 PRONY_API const prony_accuracy *prony_report_accuracy(const prony_report *report);
-/* One row per layer (PRONY_LEVEL_LAYER) or operator (PRONY_LEVEL_OPERATOR), in the order of theirs. NULL: there are none. */
-PRONY_API const prony_accuracy_row *prony_report_accuracy_rows(const prony_report *report, unsigned level, size_t *count);
-/* Operators that lose most, worst first, by what they add themselves: `own.max_rel`, non-finite elements before anything else.
- * Fills `indices` with up to `capacity`; returns how many have any error. */
+/* One row per layer (PRONY_LEVEL_LAYER) or operator (PRONY_LEVEL_OPERATOR), in the order of theirs. NULL: there are
+ * none. */
+PRONY_API const prony_accuracy_row *prony_report_accuracy_rows(const prony_report *report, unsigned level,
+                                                               size_t *count);
+/* Operators that lose most, worst first, by what they add themselves: `own.max_rel`, non-finite elements before
+ * anything else. Fills `indices` with up to `capacity`; returns how many have any error. */
 PRONY_API size_t prony_report_accuracy_worst(const prony_report *report, uint32_t *indices, size_t capacity);
 /* One sentence; storage of the report. NULL: there is no accuracy profile. */
 PRONY_API const char *prony_report_accuracy_verdict(const prony_report *report);
@@ -506,8 +528,8 @@ typedef struct prony_write_options {
     unsigned levels;    /* text: PRONY_LEVEL_* bits; 0: model and layers, with `all` operators too */
     int64_t top;        /* text: rows per table; 0: the 20 that take longest, with `all` every one */
     const char *sort;   /* text: "index" (default with `all` and no `top`), "time" (default otherwise; where nothing was
-                           measured "flops"), "macs", "madds", "special", "int_ops", "parameters", "bytes", "memory" (of the
-                           outputs), "count", "rate" (FLOP/s), "intensity", "name" */
+                           measured "flops"), "macs", "madds", "special", "int_ops", "parameters", "bytes", "memory" (of
+                           the outputs), "count", "rate" (FLOP/s), "intensity", "name" */
     const char *filter; /* text: KEY=GLOB with KEY name, op, module or kernel; NULL: none */
     bool memory;        /* JSON: timeline and events as well; text: the memory table */
     const char *chart;  /* SVG: a name from prony_chart_names */
@@ -521,8 +543,9 @@ PRONY_API const char *const *prony_chart_names(void);
 /* Whether this build holds the chart library for PRONY_FORMAT_HTML; without it the page has tables and says so. */
 PRONY_API bool prony_html_has_charts(void);
 
-/* Bytes of the UTF-8 character that `text` (zero-terminated) begins with, if it may be shown as it is. 0: it is invalid, controls a terminal,
- * ends a line or paragraph, or changes the direction of text; show '?' and go on with the next byte. For names that come from a file. */
+/* Bytes of the UTF-8 character that `text` (zero-terminated) begins with, if it may be shown as it is. 0: it is
+ * invalid, controls a terminal, ends a line or paragraph, or changes the direction of text; show '?' and go on with the
+ * next byte. For names that come from a file. */
 PRONY_API size_t prony_text_printable(const char *text);
 
 PRONY_API PRONY_MUST_USE prony_status prony_report_write(const prony_report *report, prony_format format,
@@ -533,8 +556,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_report_save(const prony_report *repo
                                                         const prony_write_options *options, const char *path,
                                                         prony_error *error);
 
-/* Reads a "prony.report/1" JSON report back. A report of another version, damaged JSON, a value of the wrong type and an
- * integer above 2^53 are errors that name the file and the key. What is not known here is skipped. */
+/* Reads a "prony.report/1" JSON report back. A report of another version, damaged JSON, a value of the wrong type and
+ * an integer above 2^53 are errors that name the file and the key. What is not known here is skipped. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_load(prony_report **out, const char *path, prony_error *error);
 /* As above from `size` bytes; `name` appears in messages. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_load_memory(prony_report **out, const char *name, const char *data,

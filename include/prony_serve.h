@@ -8,44 +8,46 @@
 extern "C" {
 #endif
 
-/* ---- batching -------------------------------------------------------------------------------------------------------- */
+/* ---- batching
+ * -------------------------------------------------------------------------------------------------------- */
 
-/* Serves requests of many threads with a few sessions on one model's weights, and combines requests into one run along the
- * first dimension of inputs and outputs.
+/* Serves requests of many threads with a few sessions on one model's weights, and combines requests into one run along
+ * the first dimension of inputs and outputs.
  *
  * A run takes 1, max_batch, or one of two sizes between (powers of two), so that each session keeps its plans; of the
  * requests that wait it takes the largest such number, oldest first. Requests are combined if each is one sample (first
- * dimension 1 of every input) and their types and other dimensions agree; every other request runs alone. Where a combined
- * run fails, each of its requests runs again alone, so that only those fail that must.
+ * dimension 1 of every input) and their types and other dimensions agree; every other request runs alone. Where a
+ * combined run fails, each of its requests runs again alone, so that only those fail that must.
  *
- * Combining is right for models that treat the samples of a batch apart, which a model file does not tell: normalisation
- * or quantisation over the batch is not. Even then a sample's result may differ in the last bits from that of its run
- * alone, because kernels are chosen by shape; at one place in runs of one size it does not depend on the samples beside it.
- * prony_batcher_trial says what held for this model. */
+ * Combining is right for models that treat the samples of a batch apart, which a model file does not tell:
+ * normalisation or quantisation over the batch is not. Even then a sample's result may differ in the last bits from
+ * that of its run alone, because kernels are chosen by shape; at one place in runs of one size it does not depend on
+ * the samples beside it. prony_batcher_trial says what held for this model. */
 typedef struct prony_batcher prony_batcher;
 
 typedef struct prony_batcher_options {
     size_t struct_size;
     int sessions;        /* runs side by side, each by a thread of its own with a session of its own; 0: 1 */
     int64_t max_batch;   /* samples in one run, at most 65536; 0 and 1: nothing is combined */
-    int64_t max_wait_ns; /* that a request waits for others, from its submission; 0: what waits already is combined; INT64_MAX: until
-                            the batch is full or the batcher is closed */
+    int64_t max_wait_ns; /* that a request waits for others, from its submission; 0: what waits already is combined;
+                            INT64_MAX: until the batch is full or the batcher is closed */
     size_t max_queue;    /* requests that may wait; 0: 65536 */
 } prony_batcher_options;
 #define PRONY_BATCHER_OPTIONS_INIT {sizeof(prony_batcher_options), 0, 0, 0, 0}
 
-/* Starts the threads and makes one run of every batch size on generated inputs in each session, so that no request pays for
- * planning. `session` may be NULL; auto threads are the machine's over `sessions`, and sessions share its affinity list one
- * after another. With max_batch above 1, an input or output whose first dimension is fixed, or that is no tensor of numbers
- * (outputs: no tensor), is PRONY_INVALID_ARGUMENT. */
+/* Starts the threads and makes one run of every batch size on generated inputs in each session, so that no request pays
+ * for planning. `session` may be NULL; auto threads are the machine's over `sessions`, and sessions share its affinity
+ * list one after another. With max_batch above 1, an input or output whose first dimension is fixed, or that is no
+ * tensor of numbers (outputs: no tensor), is PRONY_INVALID_ARGUMENT. */
 PRONY_API PRONY_MUST_USE prony_status prony_batcher_create(prony_batcher **out, prony_model *model,
                                                            const prony_session_options *session,
                                                            const prony_batcher_options *options, prony_error *error);
-/* Takes no more requests: prony_batcher_submit is PRONY_CANCELLED from now on. Those that wait are served, or, with `drop`,
- * done with PRONY_CANCELLED at once, by the calling thread; runs under way end in any case. Returns before that. */
+/* Takes no more requests: prony_batcher_submit is PRONY_CANCELLED from now on. Those that wait are served, or, with
+ * `drop`, done with PRONY_CANCELLED at once, by the calling thread; runs under way end in any case. Returns before
+ * that. */
 PRONY_API void prony_batcher_close(prony_batcher *batcher, bool drop);
-/* Closes without dropping, waits until every request is done, and frees. Not to be called from a `done` function, nor while
- * another thread may still use the batcher. */
+/* Closes without dropping, waits until every request is done, and frees. Not to be called from a `done` function, nor
+ * while another thread may still use the batcher. */
 PRONY_API void prony_batcher_release(prony_batcher *batcher);
 
 /* Borrowed: valid during the call of `done`. Times are of the library's monotonic clock. */
@@ -54,15 +56,17 @@ typedef struct prony_batch_result {
     const char *message;               /* what went wrong; "" */
     const prony_value *const *outputs; /* this request's own, in model order; NULL where it failed */
     size_t output_count;
-    int64_t batch;                     /* requests in the run that served it */
-    int64_t submitted_ns, started_ns, finished_ns; /* started_ns: of the run; less submitted_ns is the time in the queue */
+    int64_t batch;                                 /* requests in the run that served it */
+    int64_t submitted_ns, started_ns, finished_ns; /* started_ns: of the run; less submitted_ns is the time in the
+                                                      queue */
 } prony_batch_result;
 
-/* Called once for every request that was taken, by a thread of the batcher (or of prony_batcher_close). It may submit. */
+/* Called once for every request that was taken, by a thread of the batcher (or of prony_batcher_close). It may
+ * submit. */
 typedef void (*prony_batch_done)(void *user, const prony_batch_result *result);
 
-/* Takes a request: a value per model input, in model order. The values and their data are borrowed until `done` returns.
- * What the model's inputs do not allow is refused here; a full queue is PRONY_LIMIT. Thread-safe. */
+/* Takes a request: a value per model input, in model order. The values and their data are borrowed until `done`
+ * returns. What the model's inputs do not allow is refused here; a full queue is PRONY_LIMIT. Thread-safe. */
 PRONY_API PRONY_MUST_USE prony_status prony_batcher_submit(prony_batcher *batcher, const prony_value *const *inputs,
                                                            size_t count, prony_batch_done done, void *user,
                                                            prony_error *error);
@@ -79,11 +83,12 @@ typedef struct prony_batch_trial {
     double largest;  /* difference over the largest magnitude in the output; 1 where anything but floats differs */
     int sizes_count; /* that runs have, ascending */
     int64_t sizes[4];
-    int threads;     /* of each session */
+    int threads; /* of each session */
 } prony_batch_trial;
 PRONY_API prony_batch_trial prony_batcher_trial(const prony_batcher *batcher);
 
-/* ---- watching a service ------------------------------------------------------------------------------------------- */
+/* ---- watching a service
+ * ------------------------------------------------------------------------------------------- */
 
 typedef struct prony_sample_row {
     uint32_t index;
@@ -112,20 +117,20 @@ typedef struct prony_alert {
 
 typedef struct prony_monitor_options {
     size_t struct_size;
-    uint64_t every; /* one run in so many is stamped; at least 1 */
+    uint64_t every;                                         /* one run in so many is stamped; at least 1 */
     void (*sample)(void *user, const prony_sample *sample); /* may be NULL */
-    int64_t latency_above_ns;    /* asked of every run; 0: no alert */
-    uint64_t memory_above_bytes; /* of the process, asked of sampled runs; 0: no alert */
+    int64_t latency_above_ns;                               /* asked of every run; 0: no alert */
+    uint64_t memory_above_bytes;                            /* of the process, asked of sampled runs; 0: no alert */
     void (*alert)(void *user, const prony_alert *alert);    /* may be NULL */
     void *user;
 } prony_monitor_options;
 #define PRONY_MONITOR_OPTIONS_INIT {sizeof(prony_monitor_options), 1000, 0, 0, 0, 0, 0}
 
 /* From now on prony_session_run takes two clock readings, and one run in `every` also stamps its operators, whatever
- * `no_profile` says; other runs are not stamped. Callbacks are called by the running thread and may not use the session but
- * for its outputs. NULL ends it. Not for use together with prony_session_profile (PRONY_INVALID_ARGUMENT). */
-PRONY_API PRONY_MUST_USE prony_status prony_session_monitor(prony_session *session, const prony_monitor_options *options,
-                                                            prony_error *error);
+ * `no_profile` says; other runs are not stamped. Callbacks are called by the running thread and may not use the session
+ * but for its outputs. NULL ends it. Not for use together with prony_session_profile (PRONY_INVALID_ARGUMENT). */
+PRONY_API PRONY_MUST_USE prony_status prony_session_monitor(prony_session *session,
+                                                            const prony_monitor_options *options, prony_error *error);
 
 #ifdef __cplusplus
 }

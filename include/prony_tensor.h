@@ -1,4 +1,5 @@
-/* Types, shapes and values: tensors, sequences and optionals, read from files and text. Conventions: prony.h, which includes it. */
+/* Types, shapes and values: tensors, sequences and optionals, read from files and text. Conventions: prony.h, which
+ * includes it. */
 #ifndef PRONY_TENSOR_H
 #define PRONY_TENSOR_H
 
@@ -62,10 +63,10 @@ typedef struct prony_string {
     size_t size;
 } prony_string;
 
-/* A value, or only its type and shape while `data` is NULL.
- * Tensor: `data` holds numel elements of `dtype` (4-bit and 2-bit types: packed, low bits first). Who owns `data` is said
- * where the value is given. Sequence and optional: `items` holds `count` values (an empty optional has count 0).
- * `layout` is 0 (plain, row-major) in every value a user sees. */
+/* A value, or only its type and shape while `data` is NULL. Tensor: `data` holds numel elements of `dtype` (4-bit and
+ * 2-bit types: packed, low bits first). Who owns `data` is said where the value is given. Sequence and optional:
+ * `items` holds `count` values (an empty optional has count 0). `layout` is 0 (plain, row-major) in every value a user
+ * sees. */
 typedef struct prony_value {
     prony_kind kind;
     prony_dtype dtype;
@@ -76,12 +77,14 @@ typedef struct prony_value {
     uint8_t layout;
 } prony_value;
 
-/* Elements of a fully known shape; -1 if a dimension is unknown or the product of those that are not 0 exceeds 63 bits. */
+/* Elements of a fully known shape; -1 if a dimension is unknown or the product of those that are not 0 exceeds 63
+ * bits. */
 PRONY_API int64_t prony_shape_numel(const prony_shape *shape);
 /* Bytes of `count` elements; SIZE_MAX on overflow. A string takes sizeof(prony_string). */
 PRONY_API size_t prony_dtype_bytes(prony_dtype dtype, int64_t count);
 
-/* Reads one tensor from FILE.npy, FILE.npz (which then holds one array) or FILE.pb (TensorProto). The caller owns *out. */
+/* Reads one tensor from FILE.npy, FILE.npz (which then holds one array) or FILE.pb (TensorProto). The caller owns
+ * *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_load(prony_value **out, const char *path, prony_error *error);
 /* As above; a .pb file does not say what it holds: a TensorProto, SequenceProto or OptionalProto is told by `kind`. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_load_kind(prony_value **out, const char *path, prony_kind kind,
@@ -92,11 +95,11 @@ PRONY_API PRONY_MUST_USE prony_status prony_value_load_array(prony_value **out, 
 /* Wraps the bytes of a raw little-endian file as a tensor of the given type and shape; the size must match. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_load_raw(prony_value **out, const char *path, prony_dtype dtype,
                                                            const prony_shape *shape, prony_error *error);
-/* A tensor written as text, for an input of this type and shape: a number or true or false, which fills it; [1, 2, 3] or
- * nested lists, of the input's own number of elements or, where dimensions are free (-1), of a rank up to the input's, with
- * leading dimensions of 1 as in broadcasting; zeros; ones; uniform:LOW:HIGH, drawn from `seed` (of integers: both ends
- * included). A number that the type cannot hold is PRONY_INVALID_ARGUMENT; a free dimension that the text leaves open is
- * PRONY_NEEDS_DIMENSION. The caller owns *out. */
+/* A tensor written as text, for an input of this type and shape: a number or true or false, which fills it; [1, 2, 3]
+ * or nested lists, of the input's own number of elements or, where dimensions are free (-1), of a rank up to the
+ * input's, with leading dimensions of 1 as in broadcasting; zeros; ones; uniform:LOW:HIGH, drawn from `seed` (of
+ * integers: both ends included). A number that the type cannot hold is PRONY_INVALID_ARGUMENT; a free dimension that
+ * the text leaves open is PRONY_NEEDS_DIMENSION. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_parse(prony_value **out, const char *text, prony_dtype dtype,
                                                         const prony_shape *shape, uint64_t seed, prony_error *error);
 /* Whether a text is one that prony_value_parse may read. */

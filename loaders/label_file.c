@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
@@ -144,7 +143,8 @@ static bool ends_with_csv(const char *path)
 }
 
 /* `fields` is room for those of a line. */
-static prony_status read_list(prn_label_list *out, prn_pool *pool, const char *path, field_list *fields, prony_error *error)
+static prony_status read_list(prn_label_list *out, prn_pool *pool, const char *path, field_list *fields,
+                              prony_error *error)
 {
     prn_text_lines text;
     columns c = {.file = 0, .label = 1};

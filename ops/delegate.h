@@ -21,13 +21,14 @@ typedef struct prn_delegate {
 /* Kinds of kernels to choose among, for `like`: the vectorised ones, and the plain C reference. */
 extern const prn_kernel prn_like_native, prn_like_reference;
 
-/* `context` is the caller's own, changed to the node, inputs and outputs that the other row is to see; its params, user and
- * state become the other row's. It points into *to. `opset` is that of the row, not the node's. */
+/* `context` is the caller's own, changed to the node, inputs and outputs that the other row is to see; its params, user
+ * and state become the other row's. It points into *to. `opset` is that of the row, not the node's. */
 prony_status prn_delegate_open(prn_delegate *to, prony_context *context, const char *domain, const char *name,
                                int64_t opset);
 /* Chooses to->kernel by prn_op_kernel. False: there is none. */
 bool prn_delegate_kernel(prn_delegate *to, const prony_context *context, bool plain_only, const prn_kernel *like);
-/* Scratch of to->prepared.scratch_bytes bytes is the caller's to provide. After a failure there is nothing to release. */
+/* Scratch of to->prepared.scratch_bytes bytes is the caller's to provide. After a failure there is nothing to
+ * release. */
 prony_status prn_delegate_prepare(prn_delegate *to, const prony_context *context);
 /* `context` as for prn_delegate_open, which need not be called again. */
 prony_status prn_delegate_run(const prn_delegate *to, prony_context *context, void *scratch);

@@ -46,8 +46,8 @@ const prn_op *prn_op_at(size_t index)
     return op;
 }
 
-/* Rows by name, made when the first one is looked for: binding and rewriting look for several a node. Rows of one name stand behind
- * one another, in the table's order, with none missing between a name's first slot and an empty one. */
+/* Rows by name, made when the first one is looked for: binding and rewriting look for several a node. Rows of one name
+ * stand behind one another, in the table's order, with none missing between a name's first slot and an empty one. */
 #define ROW_SLOTS 2048 /* a power of two, at least twice as many as there are rows */
 static const prn_op *by_name[ROW_SLOTS];
 static pthread_once_t by_name_made = PTHREAD_ONCE_INIT;
@@ -130,7 +130,9 @@ static bool takes(const prn_kernel *k, const prony_context *context)
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like)
 {
     for (const prn_kernel *k = op->kernels; k->name; k++) {
-        if (like && (k->own_layout != like->own_layout || k->place != like->place || strcmp(k->backend, like->backend) != 0)) continue;
+        if (like &&
+            (k->own_layout != like->own_layout || k->place != like->place || strcmp(k->backend, like->backend) != 0))
+            continue;
         if (like && like->name && strcmp(k->name, like->name) != 0) continue;
         if (plain_only && (k->own_layout || k->place)) continue;
         if (!takes(k, context) || (k->worth && !k->worth(context))) continue;

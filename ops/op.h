@@ -103,29 +103,32 @@ typedef struct prn_pixels {
     int channels;
 } prn_pixels;
 
-/* ---- host: what an operator may ask of the engine ----------------------------------------------------------------- */
+/* ---- host: what an operator may ask of the engine
+ * ----------------------------------------------------------------- */
 
-/* Floats of a weight from which on a `build` says what it has read (prn_host.passed); smaller ones' memory serves the next. */
+/* Floats of a weight from which on a `build` says what it has read (prn_host.passed); smaller ones' memory serves the
+ * next. */
 enum { PRN_PIECEWISE_FLOATS = 1 << 22 };
 
 typedef struct prn_host {
-    /* A packed form of constant data, built once per model and shared by every session: `source` (address of the constant's
-     * bytes) and `tag` (kind of packing with everything it depends on) are its identity. `build` fills `bytes` bytes,
-     * 64-byte aligned. Valid as long as the plan. Called from prepare only. A kernel that has packed an input reads the
-     * packed form in its runs, never the input. */
+    /* A packed form of constant data, built once per model and shared by every session: `source` (address of the
+     * constant's bytes) and `tag` (kind of packing with everything it depends on) are its identity. `build` fills
+     * `bytes` bytes, 64-byte aligned. Valid as long as the plan. Called from prepare only. A kernel that has packed an
+     * input reads the packed form in its runs, never the input. */
     prony_status (*packed)(const prony_context *context, const void *source, const char *tag, size_t bytes,
                            prony_status (*build)(const prony_context *context, void *argument, void *packed),
                            void *argument, const void **out);
-    /* For a `build` that was handed to `packed`: it reads these bytes of its source no more, and they may be gone. NULL: nobody listens. */
+    /* For a `build` that was handed to `packed`: it reads these bytes of its source no more, and they may be gone.
+     * NULL: nobody listens. */
     void (*passed)(const prony_context *context, const void *from, size_t bytes);
-    /* Whether another node reads constant input `input` too, beside a first input of other extents: its kernel may want another packed
-     * form. NULL: nobody does. */
+    /* Whether another node reads constant input `input` too, beside a first input of other extents: its kernel may want
+     * another packed form. NULL: nobody does. */
     bool (*serves_other_extents)(const prony_context *context, size_t input);
     /* Bytes of all weights of the model, or of the subgraph that the node is in; 0: they are not known. NULL: never. */
     uint64_t (*weight_bytes)(const prony_context *context);
-    /* Infers a subgraph for inputs of the given types; fills type and shape of `outputs` (dtype PRONY_UNDEFINED, rank -1: open
-     * until it runs), and data where an output is constant. At bind time each call with other types than before binds anew
-     * (types from the last call are what runs); at run time it says what was bound. */
+    /* Infers a subgraph for inputs of the given types; fills type and shape of `outputs` (dtype PRONY_UNDEFINED, rank
+     * -1: open until it runs), and data where an output is constant. At bind time each call with other types than
+     * before binds anew (types from the last call are what runs); at run time it says what was bound. */
     prony_status (*subgraph_infer)(const prony_context *context, const struct prn_graph *graph,
                                    const prony_value *const *inputs, size_t input_count, prony_value *outputs,
                                    size_t output_count);
@@ -136,17 +139,17 @@ typedef struct prn_host {
     prony_status (*subgraph_run)(const prony_context *context, const struct prn_graph *graph,
                                  const prony_value *const *inputs, size_t input_count, prony_value *outputs,
                                  size_t output_count);
-    /* Gives outputs[index] bytes of the arena's dynamic region for the type and shape that it now holds. For outputs whose
-     * shape infer left unknown even with all data present. */
+    /* Gives outputs[index] bytes of the arena's dynamic region for the type and shape that it now holds. For outputs
+     * whose shape infer left unknown even with all data present. */
     prony_status (*output_alloc)(const prony_context *context, size_t index);
-    /* How many inputs (or outputs) a subgraph has, and what it declares of number `index`, if there is one of that number
-     * (dtype PRONY_UNDEFINED, rank -1, dim -1: undeclared). */
-    prony_status (*subgraph_port)(const prony_context *context, const struct prn_graph *graph, bool output, size_t index,
-                                  size_t *count, prony_value *declared);
+    /* How many inputs (or outputs) a subgraph has, and what it declares of number `index`, if there is one of that
+     * number (dtype PRONY_UNDEFINED, rank -1, dim -1: undeclared). */
+    prony_status (*subgraph_port)(const prony_context *context, const struct prn_graph *graph, bool output,
+                                  size_t index, size_t *count, prony_value *declared);
 
-    /* ---- values of the operator's own while it runs. They live in the arena's dynamic region, are never written to once
-     * they are filled, and may be held several times over. What an operator does not hand on it drops; after a failed run
-     * the engine releases everything. */
+    /* ---- values of the operator's own while it runs. They live in the arena's dynamic region, are never written to
+     * once they are filled, and may be held several times over. What an operator does not hand on it drops; after a
+     * failed run the engine releases everything. */
 
     /* Elements for the type and shape that *value holds. */
     prony_status (*value_take)(const prony_context *context, prony_value *value);
@@ -168,21 +171,23 @@ typedef struct prn_host {
     /* Adds work of the operator's own to what its subgraphs execute in this run. Only for operators with subgraphs. */
     prony_status (*work_add)(const prony_context *context, const prony_cost *cost);
 
-    /* Reads an image file's bytes. What is damaged or no image gives out->data NULL and PRONY_OK; a format that is known, but not to
-     * this build, is an error that names it. */
+    /* Reads an image file's bytes. What is damaged or no image gives out->data NULL and PRONY_OK; a format that is
+     * known, but not to this build, is an error that names it. */
     prony_status (*image_decode)(const prony_context *context, const void *bytes, size_t size, prn_pixels *out);
     void (*image_drop)(prn_pixels *image);
 } prn_host;
 
 /* Why an operator's products stay float32 although the session asks for another precision: the fact `stays_in_fp32`. */
 typedef enum prn_stays_in_fp32 {
-    PRN_STAYS_RANGE = 1, /* a weight is infinite, NaN or beyond the range, or of weights the digits that are lost are alike */
+    PRN_STAYS_RANGE = 1, /* a weight is infinite, NaN or beyond the range, or of weights the digits that are lost are
+                            alike */
     PRN_STAYS_VARIABLE,  /* neither operand is a constant matrix */
     PRN_STAYS_SMALL,     /* too little to gain */
     PRN_STAYS_KIND       /* there is no kernel of its kind in it, or none that is faster on this processor */
 } prn_stays_in_fp32;
 
-/* ---- kernels ------------------------------------------------------------------------------------------------------ */
+/* ---- kernels
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* What prepare hands to the plan. */
 typedef struct prn_prepared {
@@ -196,52 +201,57 @@ typedef struct prn_prepared {
 #define PRN_TYPE_ANY UINT32_C(0)
 
 typedef struct prn_kernel {
-    const char *name;    /* "conv_f32_dnnl": operator, type, implementation */
-    const char *backend; /* "dnnl", "openblas", "native" (vectorised C), "reference" (plain C) */
-    uint32_t types;      /* PRN_TYPE bits of the first present input; PRN_TYPE_ANY: all */
-    uint32_t float_types; /* PRN_TYPE bits of all its floating-point inputs, of an operator that lets them differ; [0] those that it lets through */
-    unsigned precisions; /* PRN_PRECISION bits of those that it serves, alone; [0] all, as it computes in float32 or more, in an order
-                            that no instruction set changes */
-    /* Whether it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must not
-     * depend on the thread count: outputs are bit-identical for every number of threads. Nor on what a constant of rank 2 or more
-     * contains: its bytes may not be there yet (engine/bind/recipe.h). */
+    const char *name;     /* "conv_f32_dnnl": operator, type, implementation */
+    const char *backend;  /* "dnnl", "openblas", "native" (vectorised C), "reference" (plain C) */
+    uint32_t types;       /* PRN_TYPE bits of the first present input; PRN_TYPE_ANY: all */
+    uint32_t float_types; /* PRN_TYPE bits of all its floating-point inputs, of an operator that lets them differ; [0]
+                             those that it lets through */
+    unsigned precisions;  /* PRN_PRECISION bits of those that it serves, alone; [0] all, as it computes in float32 or
+                            more, in an order that no instruction set changes */
+    /* Whether it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must
+     * not depend on the thread count: outputs are bit-identical for every number of threads. Nor on what a constant of
+     * rank 2 or more contains: its bytes may not be there yet (engine/bind/recipe.h). */
     bool (*usable)(const prony_context *context);
-    /* Whether it is likely to be faster than the rows below it, of what it can run. NULL: always. Asked when a kernel is chosen;
-     * tests run what is usable. The same rule for thread counts. */
+    /* Whether it is likely to be faster than the rows below it, of what it can run. NULL: always. Asked when a kernel
+     * is chosen; tests run what is usable. The same rule for thread counts. */
     bool (*worth)(const prony_context *context);
-    /* Settles layouts: inputs[i]->layout is what the producer offers; writes what this kernel needs into in[i] and what it
-     * makes into out[k]. Both arrays arrive zeroed (PRN_PLAIN). NULL: everything plain. */
+    /* Settles layouts: inputs[i]->layout is what the producer offers; writes what this kernel needs into in[i] and what
+     * it makes into out[k]. Both arrays arrive zeroed (PRN_PLAIN). NULL: everything plain. */
     void (*layouts)(const prony_context *context, prn_layout *in, prn_layout *out);
-    /* At plan time, layouts settled in inputs and outputs; input data is set for constants. NULL: nothing to prepare. */
+    /* At plan time, layouts settled in inputs and outputs; input data is set for constants. NULL: nothing to
+     * prepare. */
     prony_status (*prepare)(const prony_context *context, prn_prepared *out);
     prony_status (*run)(const prony_context *context);
     void (*release)(void *state);
     /* Joining operators (Concat): whether input i, in the settled layouts, is exactly the bytes of output 0 from
-     * *offset_bytes on. The plan then lets the producer write there; run skips an input that already lies in its place, and
-     * is not called at all when every input does. Asked for the inputs in order; *offset_bytes arrives as it was left
-     * for the one before (0 for the first), also where that one does not lie so. NULL: never. */
+     * *offset_bytes on. The plan then lets the producer write there; run skips an input that already lies in its place,
+     * and is not called at all when every input does. Asked for the inputs in order; *offset_bytes arrives as it was
+     * left for the one before (0 for the first), also where that one does not lie so. NULL: never. */
     bool (*placed)(const prony_context *context, size_t input, uint64_t *offset_bytes);
-    /* Splitting operators (Split, Slice): whether output k is exactly the bytes of input 0 from *offset_bytes on. If so for
-     * every wanted output, they become views and nothing runs. Asked in order, as `placed` is. NULL: never. */
+    /* Splitting operators (Split, Slice): whether output k is exactly the bytes of input 0 from *offset_bytes on. If so
+     * for every wanted output, they become views and nothing runs. Asked in order, as `placed` is. NULL: never. */
     bool (*part)(const prony_context *context, size_t output, uint64_t *offset_bytes);
-    /* What it says of its work on this node once it is prepared, by prn_cost_fact; profiler/report/reasons.h has the keys and turns
-     * them into words. Layouts and shapes alone decide. NULL: nothing. */
+    /* What it says of its work on this node once it is prepared, by prn_cost_fact; profiler/report/reasons.h has the
+     * keys and turns them into words. Layouts and shapes alone decide. NULL: nothing. */
     void (*facts)(const prony_context *context, prony_cost *facts);
-    uint32_t inplace;    /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
-    bool post_ops;       /* honours context->post_ops */
-    bool keeps_late_addends; /* what a post-operation behind the first adds is read after results were stored: its bytes are not taken over */
-    bool own_layout;     /* makes a layout of its own whatever it is offered: no kernel for steps that must stay plain */
-    uint32_t packs;      /* bit i: of a constant input i, usable, worth, layouts and prepare look at nothing but the address,
-                            apart from the `build` handed to the host's `packed`. Its bytes are then there while it is packed, and
-                            in runs only if it was not. */
-    uint32_t unaligned;  /* bit i: input i is read as bytes, wherever they lie */
-    const prn_value_place *place; /* where it reads its inputs and writes its outputs; [NULL] the host's memory. Only steps whose types and
-                               shapes are known before a run take one that is elsewhere */
-    uint32_t host_inputs, host_outputs; /* of one that is elsewhere; bit i: that input (output) is on the host all the same */
+    uint32_t inplace;        /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
+    bool post_ops;           /* honours context->post_ops */
+    bool keeps_late_addends; /* what a post-operation behind the first adds is read after results were stored: its bytes
+                                are not taken over */
+    bool own_layout;         /* makes a layout of its own whatever it is offered: no kernel for steps that must stay
+                            plain */
+    uint32_t packs;          /* bit i: of a constant input i, usable, worth, layouts and prepare look at nothing but the
+                            address, apart from the `build` handed to the host's `packed`. Its bytes are then there
+                            while it is packed, and in runs only if it was not. */
+    uint32_t unaligned;      /* bit i: input i is read as bytes, wherever they lie */
+    const prn_value_place *place; /* where it reads its inputs and writes its outputs; [NULL] the host's memory. Only
+                                     steps whose types and shapes are known before a run take one that is elsewhere */
+    uint32_t host_inputs, host_outputs; /* of one that is elsewhere; bit i: that input (output) is on the host all the
+                                           same */
 } prn_kernel;
 
-/* Whether output 0 may lie in the bytes of an input, of a node with these post-operations: by the kernel's mask; inputs past its end are
- * never taken over. */
+/* Whether output 0 may lie in the bytes of an input, of a node with these post-operations: by the kernel's mask; inputs
+ * past its end are never taken over. */
 static inline bool prn_kernel_may_overwrite(const prn_kernel *kernel, const prn_post_ops *post_ops, size_t input)
 {
     for (size_t i = 1; kernel->keeps_late_addends && post_ops && i < post_ops->count; i++)
@@ -259,20 +269,21 @@ static inline const prn_value_place *prn_kernel_writes_at(const prn_kernel *kern
     return i < 32 && (kernel->host_outputs >> i & 1) ? NULL : kernel->place;
 }
 
-/* ---- the descriptor ------------------------------------------------------------------------------------------------ */
+/* ---- the descriptor
+ * ------------------------------------------------------------------------------------------------ */
 
 enum {
-    PRN_OP_VIEW = 1,          /* output 0 is input 0's bytes under another shape or name */
-    PRN_OP_POST_OPS = 2,      /* rewrites may attach post-operations; every kernel of the operator then honours them */
-    PRN_OP_ONCE_PER_RUN = 4,        /* never evaluated at bind time */
-    PRN_OP_INT_WEIGHTS = 8,   /* its constant integer inputs of rank >= 1 are weights */
-    PRN_OP_DATA_SHAPE = 16,   /* output shape depends on run-time data even when all inputs are given by shape */
-    PRN_OP_OTHER_FORM = 128,  /* an early opset's form that means something else: rewrites leave it alone */
-    PRN_OP_SHAPE_ONLY = 32,   /* the result depends on input 0's shape, not on its data (Shape, Size) */
-    PRN_OP_BY_VALUE = 256,    /* which kernel can, or the cost, follows from elements of inputs after the first too, not from types
-                                 and shapes alone: a step that learns those in the run asks every time */
-    PRN_OP_OPEN = 64          /* takes sequences and optionals too, and infer also sees inputs of which nothing is known yet
-                                 (dtype PRONY_UNDEFINED) or no shape (rank -1). Other operators see tensors only. */
+    PRN_OP_VIEW = 1,         /* output 0 is input 0's bytes under another shape or name */
+    PRN_OP_POST_OPS = 2,     /* rewrites may attach post-operations; every kernel of the operator then honours them */
+    PRN_OP_ONCE_PER_RUN = 4, /* never evaluated at bind time */
+    PRN_OP_INT_WEIGHTS = 8,  /* its constant integer inputs of rank >= 1 are weights */
+    PRN_OP_DATA_SHAPE = 16,  /* output shape depends on run-time data even when all inputs are given by shape */
+    PRN_OP_OTHER_FORM = 128, /* an early opset's form that means something else: rewrites leave it alone */
+    PRN_OP_SHAPE_ONLY = 32,  /* the result depends on input 0's shape, not on its data (Shape, Size) */
+    PRN_OP_BY_VALUE = 256,   /* which kernel can, or the cost, follows from elements of inputs after the first too, not
+                                 from types and shapes alone: a step that learns those in the run asks every time */
+    PRN_OP_OPEN = 64         /* takes sequences and optionals too, and infer also sees inputs of which nothing is known
+                                 yet (dtype PRONY_UNDEFINED) or no shape (rank -1). Other operators see tensors only. */
 };
 
 /* How many inputs or outputs. */
@@ -280,10 +291,10 @@ typedef struct prn_arity {
     int least, most; /* -1: any number */
 } prn_arity;
 
-/* A family file ends with its rows, an array of prn_op whose name is "prn_ops_" and the family's, the last one without a name;
- * a line in op_list.inc names the family. What a row leaves out has the value in brackets. */
-/* Codes of fewer bits than the type that stores them: how many lie in a constant input, and their bits. count 0: each stored
- * element is one. */
+/* A family file ends with its rows, an array of prn_op whose name is "prn_ops_" and the family's, the last one without
+ * a name; a line in op_list.inc names the family. What a row leaves out has the value in brackets. */
+/* Codes of fewer bits than the type that stores them: how many lie in a constant input, and their bits. count 0: each
+ * stored element is one. */
 typedef struct prn_packed_codes {
     uint64_t count;
     unsigned bits;
@@ -291,21 +302,24 @@ typedef struct prn_packed_codes {
 
 typedef struct prn_op {
     const char *name;
-    const char *domain;   /* [NULL] ai.onnx; prn_op_domain reads it */
-    int64_t since_opset;  /* the row with the highest since_opset <= the model's serves; semantics of versions in between are
-                             told apart by node->opset */
+    const char *domain;        /* [NULL] ai.onnx; prn_op_domain reads it */
+    int64_t since_opset;       /* the row with the highest since_opset <= the model's serves; semantics of versions in
+                             between are told apart by node->opset */
     prn_arity inputs, outputs; /* outputs [{0, 0}]: one; prn_op_outputs reads them */
     unsigned flags;
-    uint32_t non_weight_inputs; /* bit i: a constant there is no parameter (running statistics, ratios, bounds, paddings) */
+    uint32_t non_weight_inputs; /* bit i: a constant there is no parameter (running statistics, ratios, bounds,
+                                   paddings) */
     const prn_param *params;    /* ends with a NULL name */
     size_t params_bytes;
     prony_status (*check)(const prony_context *context); /* attribute ranges; NULL: none to check */
     prony_infer_fn infer;
-    prony_cost_fn cost; /* never NULL; prn_cost_none for data movement */
-    const char *cost_text; /* the formula, for docs/counting.md: n output elements, K kernel volume, M macs … */
-    const prn_kernel *kernels; /* ordered; the first usable wins; the last is the plain C reference; ends with NULL name */
-    const void *variant; /* which of the family's operators it is (an activation, a reduction, an arity …), in the family's own
-                            terms; callbacks get it from prn_variant. [NULL] the family has no use for it */
+    prony_cost_fn cost;        /* never NULL; prn_cost_none for data movement */
+    const char *cost_text;     /* the formula, for docs/counting.md: n output elements, K kernel volume, M macs … */
+    const prn_kernel *kernels; /* ordered; the first usable wins; the last is the plain C reference; ends with NULL
+                                  name */
+    const void *variant; /* which of the family's operators it is (an activation, a reduction, an arity …), in the
+                            family's own terms; callbacks get it from prn_variant. [NULL] the family has no use for
+                            it */
     /* What an input holds as a weight; inputs have their shapes, data may be missing. [NULL] no input is packed */
     prn_packed_codes (*packed_codes)(const prony_context *context, size_t input);
 } prn_op;
@@ -334,7 +348,8 @@ prony_status prn_cost_none(const prony_context *context, prony_cost *cost);
 void prn_cost_fact(prony_cost *cost, const char *key, int64_t value);
 
 /* n arithmetic operations on the type of output 0 (input 0 where that is bool or an index): flops for floats, else
- * int_ops; `special` of them are special when they are flops. n and special are per-output-element factors times `count`. */
+ * int_ops; `special` of them are special when they are flops. n and special are per-output-element factors times
+ * `count`. */
 prony_status prn_cost_elementwise(const prony_context *context, prony_cost *cost, uint64_t count, uint64_t per_element,
                                   uint64_t special_per_element);
 /* The same where the arithmetic is in floats whatever the types of input and output. */
@@ -348,18 +363,19 @@ PRN_MUST_USE bool prn_cost_add(prony_cost *to, const prony_cost *from);
 /* to += times * from, likewise. */
 PRN_MUST_USE bool prn_cost_add_times(prony_cost *to, const prony_cost *from, uint64_t times);
 
-/* ---- the table ------------------------------------------------------------------------------------------------------ */
+/* ---- the table
+ * ------------------------------------------------------------------------------------------------------ */
 
 size_t prn_op_count(void);
 const prn_op *prn_op_at(size_t index);
 /* NULL if no row serves this domain, name and opset. */
 const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
 
-/* The kernel that a node of this row takes: the first that takes its types and post-operations and is usable. plain_only: and
- * that takes plain inputs and makes plain outputs, on the host. `like`: and whose backend, own_layout, place and, where it has one, name
- * are that kernel's (NULL: any).
- * NULL: there is none. */
-const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like);
+/* The kernel that a node of this row takes: the first that takes its types and post-operations and is usable.
+ * plain_only: and that takes plain inputs and makes plain outputs, on the host. `like`: and whose backend, own_layout,
+ * place and, where it has one, name are that kernel's (NULL: any). NULL: there is none. */
+const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only,
+                                const prn_kernel *like);
 
 /* Whether the row's types are those of the node's inputs. */
 bool prn_kernel_takes_types(const prn_kernel *kernel, const prony_context *context);
@@ -367,12 +383,13 @@ bool prn_kernel_takes_types(const prn_kernel *kernel, const prony_context *conte
 /* All rows that take the node, whether or not they are worth it, in the table's order: at most `most`. */
 size_t prn_op_kernels(const prn_op *op, const prony_context *context, const prn_kernel **out, size_t most);
 
-/* Parses the node's attributes by op->params into `params` (op->params_bytes, zeroed by this function). Unknown attributes
- * are ignored (models carry vendors' extras); a known one of the wrong type is an error that names it. Strings, ints and
- * tensors are borrowed from the list. */
+/* Parses the node's attributes by op->params into `params` (op->params_bytes, zeroed by this function). Unknown
+ * attributes are ignored (models carry vendors' extras); a known one of the wrong type is an error that names it.
+ * Strings, ints and tensors are borrowed from the list. */
 prony_status prn_params_parse(const prn_op *op, const prony_node *node, void *params, prony_error *error);
 
-/* ---- helpers for families --------------------------------------------------------------------------------------------- */
+/* ---- helpers for families
+ * --------------------------------------------------------------------------------------------- */
 
 /* Input i if it is present, else NULL. */
 static inline const prony_value *prn_input(const prony_context *context, size_t i)
@@ -394,11 +411,12 @@ prony_status prn_infer_broadcast(const prony_context *context);
 prony_status prn_check_type(const prony_context *context, size_t input, uint32_t types);
 prony_status prn_check_rank(const prony_context *context, size_t input, int min_rank, int max_rank);
 
-/* For a kernel's prepare: what it has read of the node, kept for its runs as their state. A copy, which `.release = prn_free`
- * gives back. Pointers to values or their bytes are no part of it: a run takes those from its own context. */
+/* For a kernel's prepare: what it has read of the node, kept for its runs as their state. A copy, which `.release =
+ * prn_free` gives back. Pointers to values or their bytes are no part of it: a run takes those from its own context. */
 prony_status prn_prepared_keep(const prony_context *context, const void *problem, size_t bytes, prn_prepared *out);
 
-/* Reads a constant int32/int64 tensor input into `out` (at most `capacity`). *known is false while its data is not there. */
+/* Reads a constant int32/int64 tensor input into `out` (at most `capacity`). *known is false while its data is not
+ * there. */
 prony_status prn_input_ints(const prony_context *context, size_t input, int64_t *out, size_t capacity, size_t *count,
                             bool *known);
 

@@ -1,6 +1,7 @@
-/* Where the bytes of a value are. NULL is the host's memory, where inputs, outputs and constants of a graph are and every kernel works
- * that does not say otherwise (prn_kernel in ops/op.h). Another place, the memory of a device say, is one constant row of functions,
- * known by its address; the plan has one block of bytes there, and Copy steps where a value is at one place and read at another. */
+/* Where the bytes of a value are. NULL is the host's memory, where inputs, outputs and constants of a graph are and
+ * every kernel works that does not say otherwise (prn_kernel in ops/op.h). Another place, the memory of a device say,
+ * is one constant row of functions, known by its address; the plan has one block of bytes there, and Copy steps where a
+ * value is at one place and read at another. */
 #ifndef PRN_OPS_PLACE_H
 #define PRN_OPS_PLACE_H
 
@@ -8,8 +9,8 @@
 
 typedef struct prn_value_place {
     const char *name; /* for names of steps and messages */
-    /* At least `bytes` bytes, aligned to 64, booked to nobody. What it returns may be added to, and is an address at this place alone.
-     * NULL: there is no room. */
+    /* At least `bytes` bytes, aligned to 64, booked to nobody. What it returns may be added to, and is an address at
+     * this place alone. NULL: there is no room. */
     void *(*take)(size_t bytes);
     void (*give)(void *block);
     /* Between the host and this place; complete on return. Steps that run side by side may call them at once. */

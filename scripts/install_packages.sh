@@ -21,7 +21,7 @@ clang_runtime() {
 # Names differ between releases, so apt is asked and no release is named here.
 build=(gcc libc6-dev cmake pkg-config libcjson-dev ?libdnnl-dev ?libopenblas-openmp-dev '?libjs-chart.js|node-chart.js' ?libpng-dev
     ?libjpeg-dev ?zlib1g-dev)
-test=(libcmocka-dev ?chromium ?python3-pandas ?libonnx-testdata python3 g++ binutils clang llvm libomp-dev ?CLANG_RUNTIME)
+test=(libcmocka-dev ?clang-format-19 ?chromium ?python3-pandas ?libonnx-testdata python3 g++ binutils clang llvm libomp-dev ?CLANG_RUNTIME)
 # Its build, and what of it is optional: frames, plots, ONNX's backend suite, the walkthroughs.
 python=(python3 python3-dev python3-venv python3-pip python3-setuptools python3-wheel python3-numpy ?python3-pandas ?python3-matplotlib
     ?python3-onnx ?python3-pytest ?mypy)

@@ -1,6 +1,7 @@
-/* Bind: one forward walk over a graph at fixed input shapes. Names become value ids, shapes are inferred, whatever depends
- * on constants alone is evaluated, an If with a constant condition is replaced by its branch and a call of a function by
- * its body, and at the end every live node is counted. A failed bind releases the whole program; nothing partial escapes. */
+/* Bind: one forward walk over a graph at fixed input shapes. Names become value ids, shapes are inferred, whatever
+ * depends on constants alone is evaluated, an If with a constant condition is replaced by its branch and a call of a
+ * function by its body, and at the end every live node is counted. A failed bind releases the whole program; nothing
+ * partial escapes. */
 #include "base/stack.h"
 #include "base/stop.h"
 #include "engine/bind/binder.h"
@@ -43,7 +44,8 @@ prony_status prn_bind_stopped(const prn_binder *b, const prony_node *node)
 
 /* ---- one node ---- */
 
-static PRN_OWN_FRAME prony_status resolve_values(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def *node)
+static PRN_OWN_FRAME prony_status resolve_values(prn_binder *b, prn_names *scope, const prn_model_node *source,
+                                                 prn_node_def *node)
 {
     prn_program *p = b->program;
     uint32_t few[2][8], *in = few[0], *out = few[1];
@@ -178,7 +180,8 @@ static PRN_OWN_FRAME prony_status note_open_inputs(prn_binder *b, prn_node_def *
 static PRN_OWN_FRAME prony_status too_large(const prony_context *context, uint32_t k)
 {
     char text[PRN_SHAPE_TEXT_BYTES];
-    return prony_fail(context, PRONY_LIMIT, "output %u, %s, is too large", k, prn_value_text(context->outputs[k], text));
+    return prony_fail(context, PRONY_LIMIT, "output %u, %s, is too large", k,
+                      prn_value_text(context->outputs[k], text));
 }
 
 prony_status prn_bind_infer(prn_binder *b, prn_node_def *node)
@@ -211,8 +214,8 @@ prony_status prn_bind_infer(prn_binder *b, prn_node_def *node)
     return PRONY_OK;
 }
 
-/* What no run reaches need not fit: a branch written for another rank or rate. The node is left open, and says the same when
- * its branch is taken after all. */
+/* What no run reaches need not fit: a branch written for another rank or rate. The node is left open, and says the same
+ * when its branch is taken after all. */
 static PRN_OWN_FRAME prony_status defer_misfit(prn_binder *b, prn_node_def *node, prony_status status)
 {
     bool misfit = status == PRONY_SHAPE_MISMATCH || status == PRONY_OUT_OF_RANGE;
@@ -260,15 +263,15 @@ static void note_reach(prn_program *p, const prn_node_def *node)
         if (node->outputs[k] != PRN_NO_VALUE) p->values[node->outputs[k]]->extents |= PRN_EXTENTS_REACH;
 }
 
-static PRN_OWN_FRAME prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def **out)
+static PRN_OWN_FRAME prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_node *source,
+                                           prn_node_def **out)
 {
     prn_program *p = b->program;
     prn_node_def *node = prn_program_add_node(p);
     if (!node) return prn_no_memory(b->error);
     uint32_t index = (uint32_t)(p->node_count - 1);
-    node->info = (prony_node){.op_type = source->op_type,
-                              .domain = source->domain,
-                              .opset = opset_of(b, source->domain)};
+    node->info =
+        (prony_node){.op_type = source->op_type, .domain = source->domain, .opset = opset_of(b, source->domain)};
     node->frame = b->frame;
     PRN_TRY(name_node(b, source, &node->info.name));
     PRN_TRY(prn_bind_attributes(b, source, &node->info.attributes));
@@ -323,7 +326,8 @@ static PRN_OWN_FRAME prony_status blame(prn_binder *b, prony_status status, cons
 {
     char name[128];
     snprintf(name, sizeof name, "%.100s_%u", source->op_type, source->file_index);
-    prony_node info = {.name = *source->name ? source->name : name, .op_type = source->op_type, .domain = source->domain};
+    prony_node info = {
+        .name = *source->name ? source->name : name, .op_type = source->op_type, .domain = source->domain};
     return prn_error_blame(b->error, status, &info);
 }
 
@@ -444,8 +448,8 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     prn_names scope = {0};
     prony_status status = parent ? prn_stack_check(error) : PRONY_OK;
     if (program->depth > PRN_BIND_LIMIT_DEPTH)
-        status = prn_fail(error, PRONY_LIMIT, "graph '%s': subgraphs and calls are nested more than %d deep", graph->name,
-                          PRN_BIND_LIMIT_DEPTH);
+        status = prn_fail(error, PRONY_LIMIT, "graph '%s': subgraphs and calls are nested more than %d deep",
+                          graph->name, PRN_BIND_LIMIT_DEPTH);
     if (status == PRONY_OK) status = bind_inputs(&binder, &scope, graph, parent, captured, options);
     if (status == PRONY_OK && options->optional) status = bind_optional(&binder, &scope, graph, options->optional);
     if (status == PRONY_OK) status = prn_bind_nodes(&binder, &scope, graph);

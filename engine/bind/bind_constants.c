@@ -56,11 +56,8 @@ static prony_status align(prn_binder *b, prn_value_def *value, size_t width)
         value->info.data = prn_shared_data(value->shared);
         return PRONY_OK;
     }
-    const prn_shared_form form = {.source = source.data,
-                                  .tag = "aligned",
-                                  .bytes = source.bytes,
-                                  .build = copy_bytes,
-                                  .argument = &source};
+    const prn_shared_form form = {
+        .source = source.data, .tag = "aligned", .bytes = source.bytes, .build = copy_bytes, .argument = &source};
     PRN_TRY(prn_shared_get(p->model->shared, &p->refs, &form, &copy, b->error));
     value->info.data = (void *)(uintptr_t)copy;
     return PRONY_OK;
@@ -162,8 +159,8 @@ static prony_status evaluate(prn_binder *b, prn_node_def *node)
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         if (!node->output_values[k]) continue;
         prn_value_def *value = b->program->values[node->outputs[k]];
-        status = prn_shared_intern(b->program->model->shared, &b->program->refs, made[k].data, prn_value_bytes(&made[k]),
-                                   &value->shared, b->error);
+        status = prn_shared_intern(b->program->model->shared, &b->program->refs, made[k].data,
+                                   prn_value_bytes(&made[k]), &value->shared, b->error);
         made[k].data = NULL;
         if (status == PRONY_OK) value->info.data = prn_shared_data(value->shared);
     }
@@ -175,11 +172,12 @@ static prony_status evaluate(prn_binder *b, prn_node_def *node)
 static bool is_matrix_transpose(const prn_node_def *node)
 {
     const prn_attr *perm = prn_attr_find(node->info.attributes, "perm");
-    return node->binding.op == prn_op_find("", "Transpose", node->info.opset) && node->input_values[0]->shape.rank == 2 &&
-           (!perm || perm->ints[0] == 1);
+    return node->binding.op == prn_op_find("", "Transpose", node->info.opset) &&
+           node->input_values[0]->shape.rank == 2 && (!perm || perm->ints[0] == 1);
 }
 
-/* The constant that the node's first output is, without being read: the bytes of its input, or what a recipe makes of them. */
+/* The constant that the node's first output is, without being read: the bytes of its input, or what a recipe makes of
+ * them. */
 static prony_status derive(prn_binder *b, prn_node_def *node, bool *done)
 {
     prn_program *p = b->program;
@@ -209,8 +207,8 @@ static prony_status derive(prn_binder *b, prn_node_def *node, bool *done)
     return PRONY_OK;
 }
 
-/* What follows from extents that change is evaluated again for each of them; that is for what shapes are made of. Larger things
- * (masks, positions of any number) a run makes as well. */
+/* What follows from extents that change is evaluated again for each of them; that is for what shapes are made of.
+ * Larger things (masks, positions of any number) a run makes as well. */
 static bool stays_work(const prn_binder *b, const prn_node_def *node)
 {
     for (uint32_t k = 0; k < node->output_count; k++) {
@@ -226,7 +224,8 @@ prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
     prn_program *p = b->program;
-    if (node->dynamic || !op || (op->flags & PRN_OP_ONCE_PER_RUN) || node->child_count > 0 || stays_work(b, node)) return PRONY_OK;
+    if (node->dynamic || !op || (op->flags & PRN_OP_ONCE_PER_RUN) || node->child_count > 0 || stays_work(b, node))
+        return PRONY_OK;
     bool data_there = true;
     bool shape_only = op->flags & PRN_OP_SHAPE_ONLY;
     if (!shape_only && !inputs_constant(b, node, &data_there)) return PRONY_OK;

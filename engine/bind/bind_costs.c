@@ -50,7 +50,8 @@ static void claim_weights(prn_program *p, uint32_t value, const prn_op *op, uint
     }
 }
 
-/* A weight of packed codes has as many elements as codes, if the first node that uses it says so and its bytes can hold them. */
+/* A weight of packed codes has as many elements as codes, if the first node that uses it says so and its bytes can hold
+ * them. */
 static void unpack_weight(prn_program *p, const prn_node_def *node, uint32_t input)
 {
     const prn_value_def *value = p->values[node->inputs[input]];
@@ -69,9 +70,8 @@ static void claim_buffers(prn_program *p, const prn_node_def *node, uint32_t lay
     if (strcmp(node->info.op_type, "BatchNormalization") != 0) return;
     for (uint32_t i = 3; i < node->input_count && i < 5; i++) {
         uint32_t id = node->inputs[i];
-        prn_weight *weight = id == PRN_NO_VALUE || p->values[id]->weight == PRN_NO_WEIGHT
-                                 ? NULL
-                                 : &p->weights[p->values[id]->weight];
+        prn_weight *weight =
+            id == PRN_NO_VALUE || p->values[id]->weight == PRN_NO_WEIGHT ? NULL : &p->weights[p->values[id]->weight];
         if (!weight || weight->claimed || weight->buffer) continue;
         weight->buffer = true;
         weight->layer = layer;

@@ -1,6 +1,6 @@
 /* Bodies that take a node's place in the same program: the branch of an If whose condition is known, and the nodes of a
- * function. A call leaves no layer of its own: its inner nodes are layers named "call/inner", so that costs stay those of
- * what runs. What an inner node refers to of its call's attributes is put in here. */
+ * function. A call leaves no layer of its own: its inner nodes are layers named "call/inner", so that costs stay those
+ * of what runs. What an inner node refers to of its call's attributes is put in here. */
 #include "base/stack.h"
 #include "engine/bind/binder.h"
 
@@ -68,13 +68,14 @@ static prony_status resolve_attribute(prn_binder *b, const prn_model_node *sourc
     *out = attr;
     if (!attr->reference) return PRONY_OK;
     if (!frame)
-        return prn_fail(b->error, PRONY_INVALID_MODEL, "node '%s' (%s): attribute '%s' refers to a function's", prn_bind_name(b, source),
-                        source->op_type, attr->name);
+        return prn_fail(b->error, PRONY_INVALID_MODEL, "node '%s' (%s): attribute '%s' refers to a function's",
+                        prn_bind_name(b, source), source->op_type, attr->name);
     const prn_attr *found = prn_attr_find(frame->attributes, attr->reference);
     if (!found) found = prn_attr_find(&frame->function->attribute_defaults, attr->reference);
     *out = found;
     if (!found || found->type == attr->type) return PRONY_OK;
-    return prn_fail(b->error, PRONY_INVALID_MODEL, "node '%s' in function '%s': attribute '%s' is of type %s, the call gives %s",
+    return prn_fail(b->error, PRONY_INVALID_MODEL,
+                    "node '%s' in function '%s': attribute '%s' is of type %s, the call gives %s",
                     prn_bind_name(b, source), frame->function->name, attr->name, prn_attr_type_name(attr->type),
                     prn_attr_type_name(found->type));
 }
@@ -101,18 +102,19 @@ prony_status prn_bind_attributes(prn_binder *b, const prn_model_node *source, co
 }
 
 static PRN_OWN_FRAME prony_status open_frame(prn_binder *b, const prn_model_node *source, const prn_function *function,
-                               const prn_frame **out)
+                                             const prn_frame **out)
 {
     prn_pool *pool = &b->program->pool;
     uint32_t depth = b->program->depth;
     for (const prn_frame *f = b->frame; f; f = f->outer) {
         if (f->function == function)
-            return prn_fail(b->error, PRONY_INVALID_MODEL, "node '%s': function '%s' calls itself", prn_bind_name(b, source),
-                            function->name);
+            return prn_fail(b->error, PRONY_INVALID_MODEL, "node '%s': function '%s' calls itself",
+                            prn_bind_name(b, source), function->name);
     }
     for (const prn_frame *f = b->frame; f && f != b->program->frame; f = f->outer) depth++;
     if (depth >= PRN_BIND_LIMIT_DEPTH)
-        return prn_fail(b->error, PRONY_LIMIT, "node '%s': function '%s': calls and subgraphs are nested more than %d deep",
+        return prn_fail(b->error, PRONY_LIMIT,
+                        "node '%s': function '%s': calls and subgraphs are nested more than %d deep",
                         prn_bind_name(b, source), function->name, PRN_BIND_LIMIT_DEPTH);
     prn_frame *frame = prn_pool_alloc(pool, 1, sizeof *frame);
     if (!frame) return prn_no_memory(b->error);
@@ -127,34 +129,35 @@ static PRN_OWN_FRAME prony_status open_frame(prn_binder *b, const prn_model_node
     return PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status bind_arguments(prn_binder *b, const prn_names *scope, prn_names *inner, const prn_model_node *source,
-                                   const prn_function *function)
+static PRN_OWN_FRAME prony_status bind_arguments(prn_binder *b, const prn_names *scope, prn_names *inner,
+                                                 const prn_model_node *source, const prn_function *function)
 {
     if (source->input_count > function->input_count || source->output_count > function->output_count)
         return prn_fail(b->error, PRONY_INVALID_MODEL,
-                        "node '%s': function '%s' has %zu inputs and %zu outputs, the call %zu and %zu", prn_bind_name(b, source),
-                        function->name, function->input_count, function->output_count, source->input_count,
-                        source->output_count);
+                        "node '%s': function '%s' has %zu inputs and %zu outputs, the call %zu and %zu",
+                        prn_bind_name(b, source), function->name, function->input_count, function->output_count,
+                        source->input_count, source->output_count);
     for (size_t i = 0; i < function->input_count; i++) {
         uint32_t id = PRN_NO_VALUE;
         if (i < source->input_count && *source->inputs[i] && !prn_names_get(scope, source->inputs[i], &id))
-            return prn_fail(b->error, PRONY_INVALID_MODEL, "node '%s' (%s): input '%s' is produced nowhere", prn_bind_name(b, source),
-                            source->op_type, source->inputs[i]);
+            return prn_fail(b->error, PRONY_INVALID_MODEL, "node '%s' (%s): input '%s' is produced nowhere",
+                            prn_bind_name(b, source), source->op_type, source->inputs[i]);
         if (!prn_names_put(inner, function->inputs[i], id)) return prn_no_memory(b->error);
     }
     return PRONY_OK;
 }
 
 /* The caller's names for what the body made. `first` is the first value that the body can have made. */
-static PRN_OWN_FRAME prony_status bind_results(prn_binder *b, prn_names *scope, const prn_names *inner, const prn_model_node *source,
-                                 const prn_function *function, size_t first)
+static PRN_OWN_FRAME prony_status bind_results(prn_binder *b, prn_names *scope, const prn_names *inner,
+                                               const prn_model_node *source, const prn_function *function, size_t first)
 {
     for (size_t k = 0; k < source->output_count; k++) {
         uint32_t id = PRN_NO_VALUE;
         if (!*source->outputs[k]) continue;
         if (!prn_names_get(inner, function->outputs[k], &id) || id == PRN_NO_VALUE)
-            return prn_fail(b->error, PRONY_INVALID_MODEL, "node '%s': output '%s' of function '%s' is produced nowhere",
-                            prn_bind_name(b, source), function->outputs[k], function->name);
+            return prn_fail(b->error, PRONY_INVALID_MODEL,
+                            "node '%s': output '%s' of function '%s' is produced nowhere", prn_bind_name(b, source),
+                            function->outputs[k], function->name);
         if (id >= first) b->program->values[id]->name = source->outputs[k];
         if (!prn_names_put(scope, source->outputs[k], id)) return prn_no_memory(b->error);
     }

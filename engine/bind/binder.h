@@ -10,7 +10,7 @@ typedef struct prn_binder {
     const prn_frame *frame; /* of the function whose body is being walked; NULL: the graph itself */
     prony_error *error;
     const bool *overridden; /* by initializer of the main graph: an input takes its place. NULL: none does */
-    const uint32_t *given; /* of a node that no file has: its inputs, by value. NULL: their names say which */
+    const uint32_t *given;  /* of a node that no file has: its inputs, by value. NULL: their names say which */
 } prn_binder;
 
 /* PRONY_CANCELLED, said of `node`, once the work is called off. */
@@ -32,11 +32,11 @@ const char *prn_bind_name(prn_binder *b, const prn_model_node *source);
 PRN_MUST_USE prony_status prn_bind_constant(prn_binder *b, uint32_t id, const prony_value *tensor);
 /* A Constant node whose value is a tensor attribute needs no kernel and no copy. */
 PRN_MUST_USE prony_status prn_bind_constant_node(prn_binder *b, prn_node_def *node, bool *done);
-/* What a user's function sees of the node's constants is there until they are let go; the operators of the table look at no large
- * ones before they are prepared. */
+/* What a user's function sees of the node's constants is there until they are let go; the operators of the table look
+ * at no large ones before they are prepared. */
 PRN_MUST_USE prony_status prn_bind_hold_for_user(prn_binder *b, const prn_node_def *node);
-/* Runs a node of constants: made[k] (zeroed, one per output) is what output k is, its data from prn_alloc_aligned and the caller's,
- * NULL after a failure. */
+/* Runs a node of constants: made[k] (zeroed, one per output) is what output k is, its data from prn_alloc_aligned and
+ * the caller's, NULL after a failure. */
 PRN_MUST_USE prony_status prn_bind_evaluate(prn_binder *b, prn_node_def *node, prony_value *made);
 /* Evaluates the node if it depends on constants alone. */
 PRN_MUST_USE prony_status prn_bind_fold(prn_binder *b, prn_node_def *node);

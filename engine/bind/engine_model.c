@@ -1,4 +1,5 @@
-/* Loading and reference counting of models, what they declare, and the check that everything in a model can be served. */
+/* Loading and reference counting of models, what they declare, and the check that everything in a model can be
+ * served. */
 #include "engine/bind/engine_model.h"
 
 #include "base/clock.h"
@@ -34,7 +35,8 @@ prony_status prn_model_load(prony_model **out, const prn_model_source *from, con
     prn_budget *former = prn_budget_enter(budget);
     prony_model *model = prn_calloc(1, sizeof *model);
     prony_status status = model ? read_source(model, from, error) : prn_no_memory(error);
-    if (status == PRONY_LIMIT && error && !strstr(error->message, from->name)) prn_error_prefix(error, "%s", from->name);
+    if (status == PRONY_LIMIT && error && !strstr(error->message, from->name))
+        prn_error_prefix(error, "%s", from->name);
     prn_budget_enter(former);
     if (status != PRONY_OK) {
         if (model) release_parts(model);
@@ -69,8 +71,9 @@ void prony_model_release(prony_model *model)
 
 bool prony_model_has_codes(const prony_model *model)
 {
-    static const char *const names[] = {"QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
-                                        "MatMulInteger",  "QGemm",                 "QLinearAdd",    "DynamicQuantizeMatMul"};
+    static const char *const names[] = {"QuantizeLinear",       "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul",
+                                        "ConvInteger",          "MatMulInteger",         "QGemm",       "QLinearAdd",
+                                        "DynamicQuantizeMatMul"};
     const prn_graph *graph = model ? &model->file->graph : NULL;
     for (size_t n = 0; graph && n < graph->node_count; n++)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -199,7 +202,7 @@ const prn_function *prn_model_function(const prony_model *model, const prn_model
 typedef struct scanner {
     const prony_model *model;
     missing_list list;
-    bool *called;                /* per function */
+    bool *called;                 /* per function */
     const prn_function **waiting; /* called, and not looked at yet */
     size_t waiting_count;
     const char *assumed; /* domain of a node whose version no import gives; NULL: none */
@@ -252,8 +255,10 @@ static const char *unsupported_text(const missing *m, prn_pool *pool)
 {
     const char *domain = *m->domain ? m->domain : "ai.onnx", *plural = m->nodes == 1 ? "" : "s";
     const unsigned long long nodes = m->nodes;
-    if (m->opset) return prn_pool_printf(pool, "%s::%s-%lld (%llu node%s)", domain, m->name, (long long)m->opset, nodes, plural);
-    return prn_pool_printf(pool, "%s::%s (%llu node%s; the model does not import %s)", domain, m->name, nodes, plural, domain);
+    if (m->opset)
+        return prn_pool_printf(pool, "%s::%s-%lld (%llu node%s)", domain, m->name, (long long)m->opset, nodes, plural);
+    return prn_pool_printf(pool, "%s::%s (%llu node%s; the model does not import %s)", domain, m->name, nodes, plural,
+                           domain);
 }
 
 static prony_status put_gaps(const scanner *s, prn_pool *pool, prn_model_gaps *out, prony_error *error)

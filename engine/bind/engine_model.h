@@ -29,16 +29,17 @@ typedef struct prn_model_quantized {
 struct prony_model {
     atomic_uint references;
     prn_model_file *file;
-    void *owned; /* bytes that the file lies in, if they are the model's; else NULL */
+    void *owned;              /* bytes that the file lies in, if they are the model's; else NULL */
     prony_registry *registry; /* may be NULL */
     prn_shared *shared;
     const prn_function **functions; /* of the file, by domain, name and overload */
-    prn_budget *budget; /* of the model and its sessions */
+    prn_budget *budget;             /* of the model and its sessions */
     int64_t load_ns;
     /* Rates of one thread, where somebody measured this machine's; leaves the others alone. NULL: nobody did. */
     void (*find_rates)(prn_step_rates *rates);
-    const struct prn_tune_files *tune_files; /* where what sessions measure of kernels is kept (engine/plan/tune.h); NULL: nowhere */
-    const prn_host *host; /* what its operators may ask of the engine */
+    const struct prn_tune_files *tune_files; /* where what sessions measure of kernels is kept (engine/plan/tune.h);
+                                                NULL: nowhere */
+    const prn_host *host;                    /* what its operators may ask of the engine */
     prn_model_quantized quantized;
 };
 
@@ -58,8 +59,8 @@ void prn_model_retain(prony_model *model);
 /* Fills `functions` from the file. */
 PRN_MUST_USE prony_status prn_model_index(prony_model *model, prony_error *error);
 
-/* The model's own function that a node calls; NULL: it is an operator. An operator that the user registered goes before a
- * function, a function before an operator of the table. */
+/* The model's own function that a node calls; NULL: it is an operator. An operator that the user registered goes before
+ * a function, a function before an operator of the table. */
 const prn_function *prn_model_function(const prony_model *model, const prn_model_node *node, int64_t opset);
 
 /* What the operators of all graphs and called functions want that the file or this build has not; pool-owned. */

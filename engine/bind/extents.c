@@ -91,7 +91,8 @@ static bool node_reached(const prn_program *p, const prn_node_def *node)
     bool found = false;
     for (uint32_t i = 0; i < node->input_count; i++) found |= reached(p, node->inputs[i]);
     for (uint32_t c = 0; c < node->child_count; c++)
-        for (uint32_t k = 0; k < node->children[c].captured_count; k++) found |= reached(p, node->children[c].captured[k]);
+        for (uint32_t k = 0; k < node->children[c].captured_count; k++)
+            found |= reached(p, node->children[c].captured[k]);
     return found;
 }
 
@@ -101,7 +102,8 @@ static bool is_replaced(const prn_node_def *node)
     return node->dead && node->child_count == 0 && !*node->info.domain && strcmp(node->info.op_type, "If") == 0;
 }
 
-/* What nobody reads counts too, as its shape may be asked for. false in *fits: a subgraph was bound for these extents. */
+/* What nobody reads counts too, as its shape may be asked for. false in *fits: a subgraph was bound for these
+ * extents. */
 static prony_status collect(prn_extents *x, prn_program *p, bool *fits, prony_error *error)
 {
     *fits = true;
@@ -126,7 +128,8 @@ static prony_status collect(prn_extents *x, prn_program *p, bool *fits, prony_er
 /* ---- classes ---- */
 
 /* The class of an extent that was `first` and then `second`; false: it was equal to one that became something else. */
-static bool class_of(prn_extents *x, int64_t first, int64_t second, uint32_t *out, prony_status *status, prony_error *error)
+static bool class_of(prn_extents *x, int64_t first, int64_t second, uint32_t *out, prony_status *status,
+                     prony_error *error)
 {
     for (size_t i = 0; i < x->class_count; i++) {
         if (x->classes[i].first != first) continue;
@@ -149,8 +152,8 @@ static size_t known_rank(const prony_shape *shape)
 }
 
 /* Adds a value's form to `*forms`. */
-static bool note_form(prn_extents *x, uint32_t **forms, const prony_shape *first, const prony_value *second, prony_status *status,
-                      prony_error *error)
+static bool note_form(prn_extents *x, uint32_t **forms, const prony_shape *first, const prony_value *second,
+                      prony_status *status, prony_error *error)
 {
     if (first->rank != second->shape.rank || prn_shape_known(first) != prn_shape_known(&second->shape)) return false;
     *(*forms)++ = form_head(second);
@@ -173,7 +176,8 @@ static bool note_fixed(prn_extents *x, const prn_program *p, prony_status *statu
     return true;
 }
 
-static prony_status note_forms(prn_extents *x, prn_program *p, const prony_shape *inputs, bool *fits, prony_error *error)
+static prony_status note_forms(prn_extents *x, prn_program *p, const prony_shape *inputs, bool *fits,
+                               prony_error *error)
 {
     prony_status status = PRONY_OK;
     size_t words = 0;
@@ -190,7 +194,8 @@ static prony_status note_forms(prn_extents *x, prn_program *p, const prony_shape
         at = w->forms = prn_pool_alloc(&p->pool, words + 1, sizeof *at);
         if (!at) return prn_no_memory(error);
         for (uint32_t k = 0; k < w->node.output_count && *fits; k++)
-            if (w->node.output_values[k]) *fits = note_form(x, &at, &w->shapes[k], w->node.output_values[k], &status, error);
+            if (w->node.output_values[k])
+                *fits = note_form(x, &at, &w->shapes[k], w->node.output_values[k], &status, error);
     }
     return status;
 }
@@ -242,7 +247,8 @@ static void set_own(prn_program *p, own_data *own, void *data)
     p->values[own->value]->info.data = data;
 }
 
-/* What is packed is found by its address, which elements that change may not have: only whole numbers and truth values do. */
+/* What is packed is found by its address, which elements that change may not have: only whole numbers and truth values
+ * do. */
 static bool may_change(const prn_value_def *value)
 {
     const prony_dtype dtype = value->info.dtype;
@@ -251,15 +257,16 @@ static bool may_change(const prn_value_def *value)
 }
 
 /* Takes over or frees made->data. `learning`: at the second extents; what differs changes from now on. */
-static prony_status take_constant(prn_extents *x, prn_program *p, uint32_t id, prony_value *made, bool learning, bool *fits,
-                                  prony_error *error)
+static prony_status take_constant(prn_extents *x, prn_program *p, uint32_t id, prony_value *made, bool learning,
+                                  bool *fits, prony_error *error)
 {
     prn_value_def *value = p->values[id];
     const size_t bytes = prn_value_bytes(made);
     void *data = made->data;
     made->data = NULL;
     if (!(value->extents & PRN_EXTENTS_CHANGE)) {
-        const bool same = value->info.data && prn_value_bytes(&value->info) == bytes && memcmp(value->info.data, data, bytes) == 0;
+        const bool same =
+            value->info.data && prn_value_bytes(&value->info) == bytes && memcmp(value->info.data, data, bytes) == 0;
         if (same || !learning || !may_change(value)) {
             prn_free_aligned(data);
             *fits &= same;
@@ -312,12 +319,14 @@ static prony_status walk_node(prn_extents *x, prn_program *p, walked *w, bool le
     return prn_layer_keep_cost(p, layer, &cost) ? PRONY_OK : prn_no_memory(error);
 }
 
-static prony_status walk(prn_extents *x, prn_program *p, const prony_value *inputs, bool learning, bool *fits, prony_error *error)
+static prony_status walk(prn_extents *x, prn_program *p, const prony_value *inputs, bool learning, bool *fits,
+                         prony_error *error)
 {
     const uint32_t *forms = x->input_forms;
     *fits = true;
     for (size_t i = 0; i < p->input_count; i++) p->values[p->inputs[i]]->info.shape = inputs[i].shape;
-    for (size_t i = 0; i < p->input_count && forms && *fits; i++) *fits = keeps_form(x, &forms, &p->values[p->inputs[i]]->info);
+    for (size_t i = 0; i < p->input_count && forms && *fits; i++)
+        *fits = keeps_form(x, &forms, &p->values[p->inputs[i]]->info);
     for (size_t n = 0; n < x->count && *fits; n++) {
         PRN_TRY(prn_stop_check(error));
         prony_status status = walk_node(x, p, &x->nodes[n], learning, fits, error);
@@ -328,7 +337,8 @@ static prony_status walk(prn_extents *x, prn_program *p, const prony_value *inpu
 
 /* ---- */
 
-prony_status prn_extents_open(prn_extents **out, prn_program *p, const prony_value *second, bool *fits, prony_error *error)
+prony_status prn_extents_open(prn_extents **out, prn_program *p, const prony_value *second, bool *fits,
+                              prony_error *error)
 {
     *fits = false;
     prn_extents *x = *out = prn_calloc(1, sizeof *x);
@@ -363,7 +373,8 @@ void prn_extents_fixed(const prn_extents *x, bool *fixed, bool *any)
     for (size_t n = 0; n < x->count; n++) {
         const prn_node_def *node = &x->nodes[n].node;
         for (uint32_t k = 0; node->folded && k < node->output_count; k++) {
-            if (node->outputs[k] == PRN_NO_VALUE || (p->values[node->outputs[k]]->extents & PRN_EXTENTS_CHANGE)) continue;
+            if (node->outputs[k] == PRN_NO_VALUE || (p->values[node->outputs[k]]->extents & PRN_EXTENTS_CHANGE))
+                continue;
             fixed[node->outputs[k]] = *any = true;
         }
     }
@@ -397,8 +408,8 @@ prony_status prn_extents_rewritten(prn_extents *x, bool *fits, prony_error *erro
     for (size_t v = x->bound_values; v < p->value_count; v++) *fits &= !made_of_extents(x, &p->values[v]->info.shape);
     for (size_t n = 0; n < p->node_count; n++) {
         const prn_node_def *node = p->nodes[n];
-        if (node->dead || strcmp(node->info.op_type, "Reshape") != 0 || node->input_count < 2 || node->inputs[1] < x->bound_values ||
-            node->inputs[1] == PRN_NO_VALUE || !reached(p, node->outputs[0]))
+        if (node->dead || strcmp(node->info.op_type, "Reshape") != 0 || node->input_count < 2 ||
+            node->inputs[1] < x->bound_values || node->inputs[1] == PRN_NO_VALUE || !reached(p, node->outputs[0]))
             continue;
         PRN_TRY(add_own(x, p, node->inputs[1], node->outputs[0], error));
     }

@@ -123,7 +123,8 @@ static PRN_OWN_FRAME prony_status no_kernel(const prony_context *context)
 
 bool prn_node_makes_nothing(const prn_node_def *node, const prony_context *context)
 {
-    if (context->output_count == 0 || node->child_count || (node->binding.op->flags & PRN_OP_ONCE_PER_RUN)) return false;
+    if (context->output_count == 0 || node->child_count || (node->binding.op->flags & PRN_OP_ONCE_PER_RUN))
+        return false;
     for (size_t k = 0; k < context->output_count; k++) {
         const prony_value *out = context->outputs[k];
         if (out && (out->kind != PRONY_TENSOR || !prn_shape_known(&out->shape) || prony_shape_numel(&out->shape) != 0))
@@ -141,7 +142,8 @@ static bool is_worth_reordering(const prn_node_def *node, const prony_context *c
     int64_t elements = 0;
     if (prn_node_cost(node, context, &cost) != PRONY_OK) return false;
     for (size_t i = 0; i < context->input_count; i++)
-        if (context->inputs[i] && !(i < 32 && context->constant_inputs >> i & 1)) elements += prony_shape_numel(&context->inputs[i]->shape);
+        if (context->inputs[i] && !(i < 32 && context->constant_inputs >> i & 1))
+            elements += prony_shape_numel(&context->inputs[i]->shape);
     for (size_t k = 0; k < context->output_count; k++)
         if (context->outputs[k]) elements += prony_shape_numel(&context->outputs[k]->shape);
     return elements > 0 && cost.macs / REORDERED_MACS >= (uint64_t)elements;
@@ -150,23 +152,37 @@ static bool is_worth_reordering(const prn_node_def *node, const prony_context *c
 static const prn_kernel *kernel_once(const prn_node_def *node, const prony_context *context)
 {
     const prn_kernel *plain = prn_node_kernel(node, context, true), *first = prn_node_kernel(node, context, false);
-    if (!first || first == plain || first->place || !first->layouts || context->input_count + context->output_count > FEW_VALUES) return plain;
+    if (!first || first == plain || first->place || !first->layouts ||
+        context->input_count + context->output_count > FEW_VALUES)
+        return plain;
     return !plain || is_worth_reordering(node, context) ? first : plain;
 }
 
 static prony_status reorder(const prony_context *context, const prony_value *from, prony_value *to)
 {
     static const prn_attr_list no_attributes = {NULL, 0};
-    const prony_node info = {.op_type = "Reorder", .name = "reorder", .domain = "prony", .opset = 1, .attributes = &no_attributes};
+    const prony_node info = {
+        .op_type = "Reorder", .name = "reorder", .domain = "prony", .opset = 1, .attributes = &no_attributes};
     const prn_operator_binding binding = prn_registry_find(NULL, "prony", "Reorder", 1);
-    prony_context c = {.node = &info, .input_count = 1, .output_count = 1, .inputs = &from, .outputs = &to, .scratch = prn_no_bytes(),
-                       .threads = context->threads, .host = context->host, .host_data = context->host_data, .error = context->error};
+    prony_context c = {.node = &info,
+                       .input_count = 1,
+                       .output_count = 1,
+                       .inputs = &from,
+                       .outputs = &to,
+                       .scratch = prn_no_bytes(),
+                       .threads = context->threads,
+                       .host = context->host,
+                       .host_data = context->host_data,
+                       .error = context->error};
     const prn_kernel *kernel = binding.op ? prn_op_kernel(binding.op, &c, false, NULL) : NULL;
-    return kernel ? kernel->run(&c) : prony_fail(context, PRONY_INTERNAL, "no kernel reorders %s", prn_layout_name((prn_layout)from->layout));
+    return kernel ? kernel->run(&c)
+                  : prony_fail(context, PRONY_INTERNAL, "no kernel reorders %s",
+                               prn_layout_name((prn_layout)from->layout));
 }
 
 /* `like` with memory of its own. */
-static prony_status take_form(const prony_context *context, const prony_value *like, prn_layout layout, prony_value *form)
+static prony_status take_form(const prony_context *context, const prony_value *like, prn_layout layout,
+                              prony_value *form)
 {
     *form = *like;
     form->layout = (uint8_t)layout;
@@ -178,8 +194,8 @@ static prony_status take_form(const prony_context *context, const prony_value *l
 }
 
 /* `forms` has room for the inputs and then the outputs; those that it takes have data. */
-static prony_status run_on_forms(const prn_kernel *kernel, prony_context *context, const prn_layout *layouts, prony_value *forms,
-                                 const prony_value **inputs, prony_value **outputs)
+static prony_status run_on_forms(const prn_kernel *kernel, prony_context *context, const prn_layout *layouts,
+                                 prony_value *forms, const prony_value **inputs, prony_value **outputs)
 {
     const size_t in_count = context->input_count;
     for (size_t i = 0; i < in_count; i++) {

@@ -101,7 +101,8 @@ prony_status prn_program_add_constant(prn_program *program, const char *name, co
 }
 
 prony_status prn_program_add_deferred(prn_program *program, const char *name, const prony_value *info,
-                                      const prn_recipe *recipe, prn_shared_entry *from, uint32_t *out, prony_error *error)
+                                      const prn_recipe *recipe, prn_shared_entry *from, uint32_t *out,
+                                      prony_error *error)
 {
     prn_shared_entry *shared;
     PRN_TRY(prn_shared_defer(program->model->shared, &program->refs, recipe, from, &shared, error));

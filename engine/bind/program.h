@@ -2,12 +2,11 @@
  *
  *   prn_graph + input shapes --bind--> program --rewrites--> program --plan--> steps
  *
- * Values and layers are only ever added; nodes are edited or marked dead. A layer is an original node of the model with its
- * cost, fixed at bind time; each live node lists the layers it stands for, and every layer that costs something stands in
- * exactly one live node, so that costs are conserved whatever a rewrite does.
- * Ownership: everything is in the program's pool (addresses of values and nodes are stable), except constants (model file
- * or shared cache) and child programs. One thread at a time.
- */
+ * Values and layers are only ever added; nodes are edited or marked dead. A layer is an original node of the model with
+ * its cost, fixed at bind time; each live node lists the layers it stands for, and every layer that costs something
+ * stands in exactly one live node, so that costs are conserved whatever a rewrite does. Ownership: everything is in the
+ * program's pool (addresses of values and nodes are stable), except constants (model file or shared cache) and child
+ * programs. One thread at a time. */
 #ifndef PRN_ENGINE_BIND_PROGRAM_H
 #define PRN_ENGINE_BIND_PROGRAM_H
 
@@ -19,8 +18,8 @@
 #define PRN_NO_NODE UINT32_MAX
 #define PRN_NO_WEIGHT UINT32_MAX
 
-/* A place that reads a value: input `index` of a node, its capture by child `child`, or output `index` of the graph (node
- * NULL). Outdated once the place reads something else. */
+/* A place that reads a value: input `index` of a node, its capture by child `child`, or output `index` of the graph
+ * (node NULL). Outdated once the place reads something else. */
 typedef struct prn_use {
     struct prn_use *next;
     struct prn_node_def *node;
@@ -43,16 +42,19 @@ static inline bool prn_extents_reach(uint8_t extents)
 
 typedef struct prn_value_def {
     const char *name;
-    prony_value info;        /* type and shape (rank -1: known at run time only); data for constants; layout plain */
-    bool constant;           /* same in every run; info.data is NULL only in a static program */
-    prn_shared_entry *shared; /* constants that bind or a rewrite made: what holds them; NULL: bytes of the model's own */
-    bool input, output;      /* of the graph */
-    uint32_t producer;       /* node; PRN_NO_NODE for inputs and constants */
-    uint32_t weight;         /* initializers and Constant outputs: index into program->weights; otherwise PRN_NO_WEIGHT */
-    uint32_t folded_from;    /* what bind evaluated: the node, whose inputs lead to the weights; otherwise PRN_NO_NODE */
-    uint8_t claims;          /* which claims of weights have passed through it */
-    uint8_t extents;         /* PRN_EXTENTS_* bits, in a program whose input extents change */
-    prn_use *places;         /* every place that reads it, and outdated ones */
+    prony_value info;         /* type and shape (rank -1: known at run time only); data for constants; layout plain */
+    bool constant;            /* same in every run; info.data is NULL only in a static program */
+    prn_shared_entry *shared; /* constants that bind or a rewrite made: what holds them; NULL: bytes of the model's
+                                 own */
+    bool input, output;       /* of the graph */
+    uint32_t producer;        /* node; PRN_NO_NODE for inputs and constants */
+    uint32_t weight;          /* initializers and Constant outputs: index into program->weights; otherwise
+                                PRN_NO_WEIGHT */
+    uint32_t folded_from;     /* what bind evaluated: the node, whose inputs lead to the weights; otherwise
+                                PRN_NO_NODE */
+    uint8_t claims;           /* which claims of weights have passed through it */
+    uint8_t extents;          /* PRN_EXTENTS_* bits, in a program whose input extents change */
+    prn_use *places;          /* every place that reads it, and outdated ones */
 } prn_value_def;
 
 /* An initializer or Constant output: counted as parameters once, by the first layer that uses it as a weight. */
@@ -89,11 +91,11 @@ typedef struct prn_child {
 /* Why a node with dequantized operands computes on floats; profiler/report/reasons.c has the words. */
 typedef enum prn_stays_in_float {
     PRN_FLOAT_NOTHING_SAID,
-    PRN_FLOAT_NO_FORM,      /* there is no operator on codes of its kind */
-    PRN_FLOAT_NOT_STORED,   /* its result is not quantized, or not for itself alone */
-    PRN_FLOAT_OPERAND,      /* another operand is no constant and not quantized */
-    PRN_FLOAT_PARAMETERS,   /* scales, zero points or a bias that the operator on codes does not take */
-    PRN_FLOAT_KEPT          /* quantized, it would lose more than was allowed (prony_model_quantize) */
+    PRN_FLOAT_NO_FORM,    /* there is no operator on codes of its kind */
+    PRN_FLOAT_NOT_STORED, /* its result is not quantized, or not for itself alone */
+    PRN_FLOAT_OPERAND,    /* another operand is no constant and not quantized */
+    PRN_FLOAT_PARAMETERS, /* scales, zero points or a bias that the operator on codes does not take */
+    PRN_FLOAT_KEPT        /* quantized, it would lose more than was allowed (prony_model_quantize) */
 } prn_stays_in_float;
 
 typedef struct prn_node_def {
@@ -108,16 +110,17 @@ typedef struct prn_node_def {
     prn_child *children;
     uint32_t child_count;
     const prn_frame *frame; /* whose body it stood in; NULL: no function's */
-    uint32_t *layers; /* what it stands for, ascending */
+    uint32_t *layers;       /* what it stands for, ascending */
     uint32_t layer_count, layer_capacity;
-    uint32_t own_layer; /* the one that it was bound as; the others were absorbed */
-    uint32_t first_kept, last_kept; /* of its layers that are not removed, a list through the layers: index + 1; 0: none */
-    prn_post_ops *post_ops; /* NULL: none */
-    bool dead;    /* evaluated at bind time, unused, or absorbed by a rewrite */
-    bool dynamic; /* an input or output shape is known only at run time */
-    bool folded;  /* evaluated at bind time, whatever its outputs are read by */
-    bool computes; /* a layer of it has arithmetic */
-    uint8_t stays_in_float; /* prn_stays_in_float */
+    uint32_t own_layer;             /* the one that it was bound as; the others were absorbed */
+    uint32_t first_kept, last_kept; /* of its layers that are not removed, a list through the layers: index + 1; 0:
+                                       none */
+    prn_post_ops *post_ops;         /* NULL: none */
+    bool dead;                      /* evaluated at bind time, unused, or absorbed by a rewrite */
+    bool dynamic;                   /* an input or output shape is known only at run time */
+    bool folded;                    /* evaluated at bind time, whatever its outputs are read by */
+    bool computes;                  /* a layer of it has arithmetic */
+    uint8_t stays_in_float;         /* prn_stays_in_float */
 } prn_node_def;
 
 /* A cost without room for the facts that there are none of, which is most of prony_cost. */
@@ -134,7 +137,7 @@ typedef struct prn_layer {
     prn_kept_cost cost;
     bool folded; /* evaluated at bind time, or unused */
     bool dynamic;
-    bool removed; /* an identity that rewriting took away, or folded into weights: no time is its */
+    bool removed;       /* an identity that rewriting took away, or folded into weights: no time is its */
     uint32_t next_kept; /* of the node that stands for it: index + 1; 0: the last */
 } prn_layer;
 
@@ -142,10 +145,10 @@ struct prn_program {
     const prony_model *model;
     const prn_graph *graph;
     const prn_program *parent;
-    bool static_only; /* inspect: large constants are not read, nothing runs */
-    bool conditional; /* (inside) a branch of an If: may never run, and then need not fit its inputs */
-    int64_t largest;             /* that an extent which changes may become; 0: none does */
-    const bool *fixed;           /* while it is bound: of the options */
+    bool static_only;  /* inspect: large constants are not read, nothing runs */
+    bool conditional;  /* (inside) a branch of an If: may never run, and then need not fit its inputs */
+    int64_t largest;   /* that an extent which changes may become; 0: none does */
+    const bool *fixed; /* while it is bound: of the options */
     size_t fixed_count;
     prn_pool pool;
     prn_shared_refs refs;
@@ -158,28 +161,28 @@ struct prn_program {
     prn_weight *weights;
     size_t weight_count, weight_capacity;
     uint64_t weight_bytes; /* of all of them */
-    uint32_t *inputs; /* explicit graph inputs, then captured values */
+    uint32_t *inputs;      /* explicit graph inputs, then captured values */
     size_t input_count;
     uint32_t *outputs;
     size_t output_count;
     uint64_t folded_bytes;  /* of constants evaluated so far, subgraphs included; of the outermost program */
     uint64_t *folded_total; /* that of the outermost program */
-    uint64_t bound_nodes;  /* of functions and subgraphs so far, each time they were bound; of the outermost program */
-    uint64_t *bound_total; /* that of the outermost program */
-    uint64_t misfits;      /* nodes of branches that do not fit their inputs; of the outermost program */
+    uint64_t bound_nodes;   /* of functions and subgraphs so far, each time they were bound; of the outermost program */
+    uint64_t *bound_total;  /* that of the outermost program */
+    uint64_t misfits;       /* nodes of branches that do not fit their inputs; of the outermost program */
     uint64_t *misfit_total; /* that of the outermost program */
     uint64_t unfolded_bytes;  /* what these nodes took; of the outermost program */
     uint64_t *unfolded_total; /* that of the outermost program */
     size_t counted_bytes;     /* of the pool, so far */
-    const prn_frame *frame; /* of the function its node stood in; NULL: none */
-    uint32_t depth;        /* of programs and function calls around this one */
+    const prn_frame *frame;   /* of the function its node stood in; NULL: none */
+    uint32_t depth;           /* of programs and function calls around this one */
 };
 
-/* A model file must not be able to claim memory by constants: what evaluating takes beyond this, or beyond half of what the
- * memory limit leaves, stays run-time work. A subgraph shares the outermost program's. */
+/* A model file must not be able to claim memory by constants: what evaluating takes beyond this, or beyond half of what
+ * the memory limit leaves, stays run-time work. A subgraph shares the outermost program's. */
 #define PRN_FOLD_LIMIT_BYTES (UINT64_C(1) << 30)
-/* Nor time and memory by functions that call functions, or by Loops in Loops: nodes of functions and subgraphs that one bind
- * may make. */
+/* Nor time and memory by functions that call functions, or by Loops in Loops: nodes of functions and subgraphs that one
+ * bind may make. */
 #define PRN_BIND_LIMIT_NODES (UINT64_C(1) << 18)
 /* And their bytes: long names of calls in calls make few nodes large. */
 #define PRN_BIND_LIMIT_BYTES (UINT64_C(512) << 20)
@@ -190,18 +193,19 @@ struct prn_program {
 typedef struct prn_bind_options {
     const prony_value *inputs;
     size_t input_count;
-    const prony_value *optional; /* by optional input of the graph: type and shape, PRONY_UNDEFINED: its default; NULL: all have it */
+    const prony_value *optional; /* by optional input of the graph: type and shape, PRONY_UNDEFINED: its default; NULL:
+                                    all have it */
     bool static_only;
-    bool conditional;          /* a branch, or inside of one */
-    const bool *open;          /* [input_count]: it has extents that change; NULL: none has */
-    int64_t largest;           /* that one of them may become */
-    const bool *fixed;         /* by value: prn_extents_fixed of the same graph at the same inputs; NULL: none is */
+    bool conditional;  /* a branch, or inside of one */
+    const bool *open;  /* [input_count]: it has extents that change; NULL: none has */
+    int64_t largest;   /* that one of them may become */
+    const bool *fixed; /* by value: prn_extents_fixed of the same graph at the same inputs; NULL: none is */
     size_t fixed_count;
-    const prn_frame *frame;    /* of the node whose subgraph it is; NULL: of no function */
+    const prn_frame *frame; /* of the node whose subgraph it is; NULL: of no function */
 } prn_bind_options;
 
-/* Infers every shape, evaluates what depends on constants alone, counts every node. For a subgraph, `parent` and `captured`
- * (parent value ids in the order of graph->captured) are given; otherwise NULL. */
+/* Infers every shape, evaluates what depends on constants alone, counts every node. For a subgraph, `parent` and
+ * `captured` (parent value ids in the order of graph->captured) are given; otherwise NULL. */
 PRN_MUST_USE prony_status prn_program_bind(prn_program **out, const prony_model *model, const prn_graph *graph,
                                            const prn_program *parent, const uint32_t *captured,
                                            const prn_bind_options *options, prony_error *error);
@@ -226,11 +230,12 @@ PRN_MUST_USE prony_status prn_program_add_constant(prn_program *program, const c
                                                    void *data, uint32_t *out, prony_error *error);
 /* Sets a node's inputs (ids are copied). false: out of memory, node unchanged. */
 PRN_MUST_USE bool prn_node_set_inputs(prn_program *program, prn_node_def *node, const uint32_t *inputs, uint32_t count);
-PRN_MUST_USE bool prn_node_set_outputs(prn_program *program, prn_node_def *node, const uint32_t *outputs, uint32_t count);
+PRN_MUST_USE bool prn_node_set_outputs(prn_program *program, prn_node_def *node, const uint32_t *outputs,
+                                       uint32_t count);
 /* One more operation on what the node makes; prn_node_takes_post_op. false: out of memory, node unchanged. */
 PRN_MUST_USE bool prn_node_add_post_op(prn_program *program, prn_node_def *node, const prn_post_op *op);
-/* Turns a node into another built-in operator with these attributes, which must outlive the program; name, inputs, outputs and
- * layers stay. Error if the table has no such row or the attributes are not its. */
+/* Turns a node into another built-in operator with these attributes, which must outlive the program; name, inputs,
+ * outputs and layers stay. Error if the table has no such row or the attributes are not its. */
 PRN_MUST_USE prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
                                           int64_t opset, const prn_attr_list *attributes, prony_error *error);
 /* As prn_program_add_constant of what the recipe makes from all of `from` (NULL: bytes of the model's own). */
@@ -255,9 +260,9 @@ void prn_program_mark_removed(prn_program *program, prn_node_def *node);
 /* Marks nodes whose outputs nobody reads as dead. A dead node whose layers cost something keeps conservation only if
  * another node took the layers over; bind calls this before costs are fixed, rewrites absorb before they sweep. */
 PRN_MUST_USE bool prn_program_sweep(prn_program *program);
-/* Gives up the data of constants that no live node, no subgraph and no output reads: what rewrites put others in place of,
- * and what was packed to evaluate nodes. Their types and shapes stay. Subgraphs that are bound are trimmed too. `others`: per
- * value, reads besides; NULL: there are none. false: out of memory, nothing is lost. */
+/* Gives up the data of constants that no live node, no subgraph and no output reads: what rewrites put others in place
+ * of, and what was packed to evaluate nodes. Their types and shapes stay. Subgraphs that are bound are trimmed too.
+ * `others`: per value, reads besides; NULL: there are none. false: out of memory, nothing is lost. */
 PRN_MUST_USE bool prn_program_trim(prn_program *program, const uint32_t *others);
 
 #endif

@@ -22,7 +22,8 @@ static bool is_named(const prn_node_def *node, const char *name)
 static bool draws(const prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
-    if (!op || !(op->flags & PRN_OP_ONCE_PER_RUN) || op != prn_op_find(prn_op_domain(op), op->name, node->info.opset)) return false;
+    if (!op || !(op->flags & PRN_OP_ONCE_PER_RUN) || op != prn_op_find(prn_op_domain(op), op->name, node->info.opset))
+        return false;
     return !is_named(node, "Dropout") || (node->info.opset >= 12 && node->input_count > 2);
 }
 

@@ -1,5 +1,6 @@
-/* Work is cut by what is made, never by threads. Source bytes may lie anywhere in a file, so they are read with memcpy; where the
- * source is a mapped file, its pages are given back piece by piece: a large weight is never in memory twice. */
+/* Work is cut by what is made, never by threads. Source bytes may lie anywhere in a file, so they are read with memcpy;
+ * where the source is a mapped file, its pages are given back piece by piece: a large weight is never in memory
+ * twice. */
 #include "engine/bind/recipe.h"
 
 #include "base/integers.h"
@@ -45,8 +46,8 @@ bool prn_recipe_same(const prn_recipe *a, const prn_recipe *b)
 
 uint64_t prn_recipe_hash(const prn_recipe *recipe)
 {
-    const int64_t numbers[] = {(int64_t)recipe->kind, (int64_t)recipe->width, recipe->count, recipe->rows, recipe->columns,
-                               recipe->inner, recipe->modulus, recipe->block};
+    const int64_t numbers[] = {(int64_t)recipe->kind, (int64_t)recipe->width, recipe->count,   recipe->rows,
+                               recipe->columns,       recipe->inner,          recipe->modulus, recipe->block};
     prn_keyed_hash hash;
     prn_keyed_hash_init(&hash);
     prn_keyed_hash_word(&hash, (uint64_t)(uintptr_t)recipe->source);

@@ -29,8 +29,8 @@ typedef struct prn_recipe {
     double *scale;
 } prn_recipe;
 
-/* Whether a constant of this type is worth deferring: a large tensor of floats. Nothing of rank 0 or 1 or of one element is:
- * scales, bounds and the like are read wherever shapes are inferred. */
+/* Whether a constant of this type is worth deferring: a large tensor of floats. Nothing of rank 0 or 1 or of one
+ * element is: scales, bounds and the like are read wherever shapes are inferred. */
 bool prn_recipe_worth(const prony_value *value);
 size_t prn_recipe_bytes(const prn_recipe *recipe);
 bool prn_recipe_same(const prn_recipe *a, const prn_recipe *b);

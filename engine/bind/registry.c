@@ -1,6 +1,6 @@
-/* A registry holds heap copies of what the user defined. A custom operator becomes an ordinary prn_op with one kernel whose
- * run is the user's; everything downstream treats it as any other row. The user's functions are called through guards,
- * which find the definition in context->user: what comes back is not trusted. */
+/* A registry holds heap copies of what the user defined. A custom operator becomes an ordinary prn_op with one kernel
+ * whose run is the user's; everything downstream treats it as any other row. The user's functions are called through
+ * guards, which find the definition in context->user: what comes back is not trusted. */
 #include "engine/bind/registry.h"
 #include "base/alloc.h"
 #include "base/option_struct.h"
@@ -36,7 +36,8 @@ static const prn_param no_params[] = {{0}};
 
 /* ---- guards around the user's functions ---- */
 
-/* A failure has a status of the list and a message, whatever the function did about them. `own` is what it wrote into. */
+/* A failure has a status of the list and a message, whatever the function did about them. `own` is what it wrote
+ * into. */
 static prony_status answer(const prony_context *context, const char *function, prony_status status, prony_error *own)
 {
     prony_status known = prn_status_known(status);
@@ -61,10 +62,11 @@ static prony_status check_inferred(const prony_context *context)
         if (!out || prn_value_valid(out)) continue;
         prony_value wrong = *out;
         *out = (prony_value){.shape = prn_shape_unknown(), .data = wrong.data};
-        return prony_fail(context, PRONY_INVALID_ARGUMENT,
-                          "its infer function gave output %zu kind %d, element type %d and rank %d, of which one is none, "
-                          "or a dimension below -1",
-                          k, (int)wrong.kind, (int)wrong.dtype, (int)wrong.shape.rank);
+        return prony_fail(
+            context, PRONY_INVALID_ARGUMENT,
+            "its infer function gave output %zu kind %d, element type %d and rank %d, of which one is none, "
+            "or a dimension below -1",
+            k, (int)wrong.kind, (int)wrong.dtype, (int)wrong.shape.rank);
     }
     return PRONY_OK;
 }
@@ -135,8 +137,8 @@ static prony_status run_guarded(const prony_context *context, prony_value *kept)
                      out->layout == kept[k].layout && prn_shape_equal(&out->shape, &kept[k].shape)))
             continue;
         *out = kept[k];
-        return prony_fail(context, PRONY_INVALID_ARGUMENT, "its run function changed the type, shape or place of output %zu",
-                          k);
+        return prony_fail(context, PRONY_INVALID_ARGUMENT,
+                          "its run function changed the type, shape or place of output %zu", k);
     }
     return PRONY_OK;
 }
@@ -231,8 +233,8 @@ prony_status prony_registry_add(prony_registry *registry, const prony_operator *
     const char *domain = normal_domain(definition->domain);
     const custom *old = find_custom(registry, domain, definition->name, definition->since_opset);
     if (old && old->op.since_opset == definition->since_opset)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "custom operator '%s::%s' version %lld is defined already", domain,
-                        definition->name, (long long)definition->since_opset);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "custom operator '%s::%s' version %lld is defined already",
+                        domain, definition->name, (long long)definition->since_opset);
     custom *c = prn_calloc(1, sizeof *c);
     if (!c) return prn_no_memory(error);
     c->domain = prn_strdup(domain);
@@ -254,7 +256,8 @@ prony_status prony_registry_add(prony_registry *registry, const prony_operator *
                      .inputs.most = -1,
                      .outputs.least = 0,
                      .outputs.most = -1,
-                     .flags = PRN_OP_ONCE_PER_RUN, /* what a user's function does outside of us must happen once per run */
+                     .flags = PRN_OP_ONCE_PER_RUN, /* what a user's function does outside of us must happen once per
+                                                      run */
                      .params = no_params,
                      .infer = custom_infer,
                      .cost = custom_cost,

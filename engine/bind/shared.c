@@ -173,7 +173,8 @@ static prn_shared_entry *find(const prn_shared *shared, uint64_t hash, const voi
 static prn_shared_entry *find_content(const prn_shared *shared, uint64_t hash, const void *data, size_t bytes)
 {
     for (prn_shared_entry *e = *bucket_of(shared, hash); e; e = e->next)
-        if (e->hash == hash && !e->tag && !e->recipe && e->bytes == bytes && memcmp(e->data, data, bytes) == 0) return e;
+        if (e->hash == hash && !e->tag && !e->recipe && e->bytes == bytes && memcmp(e->data, data, bytes) == 0)
+            return e;
     return NULL;
 }
 
@@ -340,8 +341,8 @@ static prn_shared_entry *new_deferred(const prn_recipe *recipe, prn_shared_entry
     return entry;
 }
 
-prony_status prn_shared_defer(prn_shared *shared, prn_shared_refs *refs, const prn_recipe *recipe, prn_shared_entry *from,
-                              prn_shared_entry **out, prony_error *error)
+prony_status prn_shared_defer(prn_shared *shared, prn_shared_refs *refs, const prn_recipe *recipe,
+                              prn_shared_entry *from, prn_shared_entry **out, prony_error *error)
 {
     uint64_t hash = prn_recipe_hash(recipe);
     PRN_TRY(lock(shared, error));
@@ -392,8 +393,9 @@ prony_status prn_shared_hold(prn_shared *shared, prn_shared_refs *refs, prn_shar
 {
     if (!prn_shared_recipe(entry)) return PRONY_OK;
     PRN_TRY(lock(shared, error)); /* steps of a plan that run side by side may hold, too */
-    prony_status status = PRN_GROW(refs->held, refs->held_capacity, refs->held_count + 1) ? hold(shared, entry, threads, false, error)
-                                                                                          : prn_no_memory(error);
+    prony_status status = PRN_GROW(refs->held, refs->held_capacity, refs->held_count + 1)
+                              ? hold(shared, entry, threads, false, error)
+                              : prn_no_memory(error);
     if (status == PRONY_OK) refs->held[refs->held_count++] = entry;
     pthread_mutex_unlock(&shared->lock);
     return status;

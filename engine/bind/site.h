@@ -20,7 +20,8 @@ typedef struct prn_site {
     struct prn_step *step;
     uint32_t packed;    /* bit i: input i of the step, a constant, has a packed form */
     prn_packings *once; /* bind time and dynamic steps: for packed forms of what is not constant. NULL: a static step */
-    /* Dynamic steps some of whose constants nobody holds: has those made that `kernel` reads, before it prepares and before it runs. */
+    /* Dynamic steps some of whose constants nobody holds: has those made that `kernel` reads, before it prepares and
+     * before it runs. */
     prony_status (*hold)(const prony_context *context, const prn_kernel *kernel, bool prepared);
 } prn_site;
 

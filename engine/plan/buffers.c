@@ -6,9 +6,9 @@
  *             buffer is itself a range of it, so a DenseNet block needs one buffer
  *   in place  an output takes over the bytes of an input that dies with the step
  *
- * Every value with bytes in the arena ends up with one root value; the root's buffer lives from the first definition to the
- * last use of all values in it. With `no_reuse` nothing of this happens: every value has a buffer of its own, all run long.
- */
+ * Every value with bytes in the arena ends up with one root value; the root's buffer lives from the first definition to
+ * the last use of all values in it. With `no_reuse` nothing of this happens: every value has a buffer of its own, all
+ * run long. */
 #include "engine/plan/buffer_order.h"
 #include "base/stop.h"
 #include "engine/plan/plan.h"
@@ -40,7 +40,8 @@ uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset)
 /* Has bytes of its own in this plan's arena. */
 static bool in_arena(const prn_plan_value *value)
 {
-    return !value->constant && !value->input && !value->dynamic && value->value.kind == PRONY_TENSOR && value->place == PRN_ON_HOST;
+    return !value->constant && !value->input && !value->dynamic && value->value.kind == PRONY_TENSOR &&
+           value->place == PRN_ON_HOST;
 }
 
 static void use(prn_plan *plan, uint32_t value, uint32_t step)
@@ -67,8 +68,7 @@ static void find_uses(prn_plan *plan)
             for (uint32_t k = 0; k < step->node->children[c].captured_count; k++)
                 use(plan, prn_plan_plain(plan, step->node->children[c].captured[k]), s);
     }
-    for (size_t k = 0; k < plan->program->output_count; k++)
-        use(plan, plan->outputs[k], (uint32_t)plan->step_count);
+    for (size_t k = 0; k < plan->program->output_count; k++) use(plan, plan->outputs[k], (uint32_t)plan->step_count);
 }
 
 /* ---- parts and joins ---- */
@@ -78,8 +78,8 @@ static bool step_gone(const prn_step *step)
     return step->node == NULL;
 }
 
-/* Takes a step that has nothing to do out of the schedule without moving the others yet. Its outputs are views. One that
- * answers for parameters (a constant among what it joins) stays, so that some operator has them. */
+/* Takes a step that has nothing to do out of the schedule without moving the others yet. Its outputs are views. One
+ * that answers for parameters (a constant among what it joins) stays, so that some operator has them. */
 static void drop_step(prn_step *step)
 {
     if (step->cost.parameters > 0) return;
@@ -150,7 +150,8 @@ static void make_join(prn_plan *plan, prn_step *step, uint32_t *joined)
         joined[in] = step->index + 1;
         uint32_t r = prn_plan_root(plan, in, NULL);
         const prn_plan_value *source = plan->values[r];
-        /* Only a value that fills its own buffer can move into the output's, and only if nobody else put it anywhere. */
+        /* Only a value that fills its own buffer can move into the output's, and only if nobody else put it
+         * anywhere. */
         if (twice || !lies || !in_arena(source) || r == prn_plan_root(plan, out, NULL) ||
             source->bytes != plan->values[in]->bytes) {
             all = false;
@@ -222,16 +223,16 @@ static bool goes_along(const prony_value *value, const prony_value *out)
     return value->layout == PRN_PLAIN || prn_shape_equal(&value->shape, &out->shape);
 }
 
-/* Whether the output may lie in `root`, which an input dies with. Every input there must fill the whole buffer and be one
- * that may be overwritten: it is then read element by element with the output. What is smaller (a part, broadcast) would be
- * read again after it was overwritten. */
+/* Whether the output may lie in `root`, which an input dies with. Every input there must fill the whole buffer and be
+ * one that may be overwritten: it is then read element by element with the output. What is smaller (a part, broadcast)
+ * would be read again after it was overwritten. */
 static bool may_lie_in(const prn_plan *plan, const prn_step *step, uint32_t root)
 {
     for (size_t j = 0; j < step->context.input_count; j++) {
         if (step->inputs[j] == PRN_NO_VALUE || prn_plan_root(plan, step->inputs[j], NULL) != root) continue;
         const prn_plan_value *input = plan->values[step->inputs[j]];
-        if (!prn_kernel_may_overwrite(step->kernel, step->context.post_ops, j) || input->bytes != plan->values[root]->bytes ||
-            !goes_along(&input->value, step->output_values[0]))
+        if (!prn_kernel_may_overwrite(step->kernel, step->context.post_ops, j) ||
+            input->bytes != plan->values[root]->bytes || !goes_along(&input->value, step->output_values[0]))
             return false;
     }
     return true;
@@ -246,8 +247,8 @@ bool prn_plan_stays_in_place(const prn_plan *plan, const prn_step *step)
     return out->bytes == plan->values[root]->bytes && may_lie_in(plan, step, root);
 }
 
-/* An output may take an input's bytes when the whole buffer dies with the step and both fill it. `uses`: of several workers;
- * NULL: steps run one after another. */
+/* An output may take an input's bytes when the whole buffer dies with the step and both fill it. `uses`: of several
+ * workers; NULL: steps run one after another. */
 static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
@@ -257,7 +258,8 @@ static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
         if (prn_stopped()) return; /* as the memory plan asks */
         if (out == PRN_NO_VALUE || plan->values[out]->alias != PRN_NO_VALUE || !in_arena(plan->values[out])) continue;
         for (size_t i = 0; i < step->context.input_count; i++) {
-            if (!prn_kernel_may_overwrite(step->kernel, step->context.post_ops, i) || step->inputs[i] == PRN_NO_VALUE) continue;
+            if (!prn_kernel_may_overwrite(step->kernel, step->context.post_ops, i) || step->inputs[i] == PRN_NO_VALUE)
+                continue;
             uint64_t offset;
             uint32_t root = prn_plan_root(plan, step->inputs[i], &offset);
             const prn_plan_value *from = plan->values[root];
@@ -275,7 +277,8 @@ static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
     }
 }
 
-static uint32_t add_buffer(prn_plan *plan, uint64_t bytes, uint32_t first, uint32_t last, uint32_t owner, prn_arena_tag tag)
+static uint32_t add_buffer(prn_plan *plan, uint64_t bytes, uint32_t first, uint32_t last, uint32_t owner,
+                           prn_arena_tag tag)
 {
     size_t i = plan->buffer_count++;
     if (plan->options.no_reuse) {
@@ -434,7 +437,8 @@ void prn_plan_point(prn_plan *plan, uint8_t *base)
         uint32_t root = prn_plan_root(plan, v, &offset);
         const prn_plan_value *owner = plan->values[root];
         if (owner->buffer != PRN_NO_BUFFER)
-            value->value.data = (owner->lent ? (uint8_t *)owner->lent : base + plan->buffers[owner->buffer].offset) + offset;
+            value->value.data =
+                (owner->lent ? (uint8_t *)owner->lent : base + plan->buffers[owner->buffer].offset) + offset;
         else if (root != v && owner->value.data)
             value->value.data = (uint8_t *)owner->value.data + offset;
     }
@@ -444,9 +448,8 @@ void prn_plan_point(prn_plan *plan, uint8_t *base)
             step->scratch_buffer == PRN_NO_BUFFER ? prn_no_bytes() : base + plan->buffers[step->scratch_buffer].offset;
         for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
             if (step->children[c])
-                prn_plan_point(step->children[c],
-                               base + (step->children_buffer == PRN_NO_BUFFER
-                                           ? 0
-                                           : plan->buffers[step->children_buffer].offset));
+                prn_plan_point(
+                    step->children[c],
+                    base + (step->children_buffer == PRN_NO_BUFFER ? 0 : plan->buffers[step->children_buffer].offset));
     }
 }

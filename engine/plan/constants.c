@@ -1,6 +1,6 @@
-/* Which deferred constants a plan needs the bytes of: those that a step reads when it runs. What is packed is read while it is packed,
- * and no longer; what is read as bytes is read where the file has it. A dynamic step, whose kernel its runs choose, holds what may be
- * packed only once a run's kernel does not. */
+/* Which deferred constants a plan needs the bytes of: those that a step reads when it runs. What is packed is read
+ * while it is packed, and no longer; what is read as bytes is read where the file has it. A dynamic step, whose kernel
+ * its runs choose, holds what may be packed only once a run's kernel does not. */
 #include "engine/plan/planner.h"
 
 static prony_status hold(prn_plan *plan, const prn_plan_value *value, prony_error *error)
@@ -12,7 +12,8 @@ static prony_status hold(prn_plan *plan, const prn_plan_value *value, prony_erro
 static uint32_t may_pack(const prn_step *step)
 {
     uint32_t inputs = 0;
-    for (const prn_kernel *kernel = step->node->binding.op->kernels; step->dynamic && kernel && kernel->name; kernel++) inputs |= kernel->packs;
+    for (const prn_kernel *kernel = step->node->binding.op->kernels; step->dynamic && kernel && kernel->name; kernel++)
+        inputs |= kernel->packs;
     return inputs;
 }
 
@@ -24,8 +25,8 @@ static prony_status hold_in_run(const prony_context *context, const prn_kernel *
     for (uint32_t i = 0; i < 32 && step->unheld & reads; i++) {
         const uint32_t bit = UINT32_C(1) << i;
         if (!(step->unheld & reads & bit)) continue;
-        PRN_TRY(prn_shared_hold(site->program->model->shared, &site->plan->refs, site->plan->values[step->inputs[i]]->shared, context->threads,
-                                context->error));
+        PRN_TRY(prn_shared_hold(site->program->model->shared, &site->plan->refs,
+                                site->plan->values[step->inputs[i]]->shared, context->threads, context->error));
         step->unheld &= ~bit;
     }
     return PRONY_OK;
@@ -88,7 +89,6 @@ prony_status prn_plan_hold_unpacked(prn_plan *plan, const prn_step *step, prony_
 
 prony_status prn_plan_hold_outputs(prn_plan *plan, prony_error *error)
 {
-    for (size_t k = 0; k < plan->program->output_count; k++)
-        PRN_TRY(hold(plan, plan->values[plan->outputs[k]], error));
+    for (size_t k = 0; k < plan->program->output_count; k++) PRN_TRY(hold(plan, plan->values[plan->outputs[k]], error));
     return PRONY_OK;
 }

@@ -1,5 +1,6 @@
-/* A plan made for the largest extents, run with smaller ones: values take the shapes that the program has now, each step's kernel is
- * chosen as the planner would and prepares anew, and whatever of the plan followed from shapes is looked at again. */
+/* A plan made for the largest extents, run with smaller ones: values take the shapes that the program has now, each
+ * step's kernel is chosen as the planner would and prepares anew, and whatever of the plan followed from shapes is
+ * looked at again. */
 #include "engine/bind/node.h"
 #include "engine/plan/planner.h"
 
@@ -10,7 +11,8 @@ static bool changes(const prn_plan *plan, uint32_t value)
     return value != PRN_NO_VALUE && (plan->program->values[plan->values[value]->source]->extents & PRN_EXTENTS_REACH);
 }
 
-/* Shapes and what follows from them; pointers as while a plan is made, when only constants have any: kernels tell those by it. */
+/* Shapes and what follows from them; pointers as while a plan is made, when only constants have any: kernels tell those
+ * by it. */
 static bool take_shapes(prn_plan *plan)
 {
     for (uint32_t v = 0; v < plan->value_count; v++) {
@@ -39,8 +41,10 @@ static bool forms_still_same(const prn_plan *plan)
         if (value->view == PRN_NO_VALUE || !changes(plan, v)) continue;
         const prn_plan_value *from = plan->values[value->view];
         const bool reshaped = value->source != from->source;
-        if (value->value.layout != PRN_PLAIN && reshaped && !prn_shape_equal(&value->value.shape, &from->value.shape)) return false;
-        if (!reshaped && !prn_layout_same_bytes(&value->value.shape, (prn_layout)from->value.layout, (prn_layout)value->value.layout))
+        if (value->value.layout != PRN_PLAIN && reshaped && !prn_shape_equal(&value->value.shape, &from->value.shape))
+            return false;
+        if (!reshaped && !prn_layout_same_bytes(&value->value.shape, (prn_layout)from->value.layout,
+                                                (prn_layout)value->value.layout))
             return false;
     }
     return true;
@@ -50,7 +54,8 @@ static bool forms_still_same(const prn_plan *plan)
 static prony_status layouts_stay(const prn_step *step, const prn_kernel *kernel, bool *stay, prony_error *error)
 {
     const size_t in_count = step->context.input_count, out_count = step->context.output_count;
-    prn_layout few[16] = {PRN_PLAIN}, *in = in_count + out_count <= 16 ? few : prn_calloc(in_count + out_count, sizeof *in);
+    prn_layout few[16] = {PRN_PLAIN},
+               *in = in_count + out_count <= 16 ? few : prn_calloc(in_count + out_count, sizeof *in);
     if (!in) return prn_no_memory(error);
     if (kernel->layouts) kernel->layouts(&step->context, in, in + in_count);
     *stay = true;
@@ -66,7 +71,8 @@ static prony_status layouts_stay(const prn_step *step, const prn_kernel *kernel,
 static bool reads_large_constant(const prn_plan *plan, const prn_step *step)
 {
     for (size_t i = 0; i < step->context.input_count; i++)
-        if (step->inputs[i] != PRN_NO_VALUE && plan->values[step->inputs[i]]->constant && prn_recipe_worth(step->input_values[i]))
+        if (step->inputs[i] != PRN_NO_VALUE && plan->values[step->inputs[i]]->constant &&
+            prn_recipe_worth(step->input_values[i]))
             return true;
     return false;
 }

@@ -21,10 +21,10 @@
 #define MAX_EDGES ((size_t)1 << 22)        /* of the conflict graph; a denser one is not stored */
 #define SEARCH_VISITS ((uint64_t)12 << 20) /* bound on the local search, in buffers looked at */
 #define SEARCH_ROUNDS 6000
-#define SEARCH_STEPS ((uint64_t)1 << 28) /* rounds x buffers */
+#define SEARCH_STEPS ((uint64_t)1 << 28)   /* rounds x buffers */
 #define ORDER_VISITS ((uint64_t)128 << 20) /* no further order is tried beyond */
-#define MOST_VISITS ((uint64_t)512 << 20)  /* in the middle of an order; more buffers than that allows are swept first */
-#define MOST_STEPS ((uint64_t)1 << 27)     /* looked at, over the lives of all buffers together */
+#define MOST_VISITS ((uint64_t)512 << 20) /* in the middle of an order; more buffers than that allows are swept first */
+#define MOST_STEPS ((uint64_t)1 << 27)    /* looked at, over the lives of all buffers together */
 
 typedef struct item {
     uint64_t size; /* aligned, > 0 */
@@ -126,7 +126,8 @@ static bool together(const planner *p, const item *a, const item *b)
 }
 
 /* Calls for every pair alive together: counts edges, or stores them when `edges` is there. Items come in order of first
- * use, so those alive with i that start no earlier than i follow it directly. false: more than MAX_EDGES, or called off. */
+ * use, so those alive with i that start no earlier than i follow it directly. false: more than MAX_EDGES, or called
+ * off. */
 static bool walk_conflicts(planner *p, uint32_t *fill)
 {
     size_t total = 0;
@@ -228,8 +229,8 @@ static void insert_by_offset(planner *p, uint32_t i, size_t placed)
     p->by_offset[low] = i;
 }
 
-/* Places all items in p->order. Gives up, with UINT64_MAX, as soon as more than `bound` bytes are needed, or once the work is called
- * off. */
+/* Places all items in p->order. Gives up, with UINT64_MAX, as soon as more than `bound` bytes are needed, or once the
+ * work is called off. */
 static uint64_t place_all(planner *p, fit how, uint64_t bound)
 {
     uint64_t planned = 0;
@@ -275,8 +276,8 @@ static unsigned class_of(uint64_t size)
     return size <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(size - 1);
 }
 
-/* In order of first use; a place that is free again takes a later buffer of the same size class that fits into it. Linear,
- * for more buffers than the orders can be tried on. */
+/* In order of first use; a place that is free again takes a later buffer of the same size class that fits into it.
+ * Linear, for more buffers than the orders can be tried on. */
 static void sweep_steps(planner *p, free_place *place, uint32_t *death_begin, uint32_t *deaths)
 {
     uint32_t head[SIZE_CLASSES + 1];
@@ -322,9 +323,9 @@ static prony_status sweep(planner *p, prony_error *error)
     return status;
 }
 
-/* BY_BREADTH_LATE: among equals the last to be used goes first. What a step makes beside its scratch then lies next to it, where its
- * inputs' own source did, and what lives on through the step on top of it all: blocks that follow one another, as in a transformer,
- * fit without a gap. */
+/* BY_BREADTH_LATE: among equals the last to be used goes first. What a step makes beside its scratch then lies next to
+ * it, where its inputs' own source did, and what lives on through the step on top of it all: blocks that follow one
+ * another, as in a transformer, fit without a gap. */
 typedef enum ordering {
     BY_SIZE,
     BY_AREA,
@@ -417,8 +418,9 @@ static void move_in_order(uint32_t *order, size_t from, size_t to)
     order[to] = moved;
 }
 
-/* How far the placement reaches beyond the lower bound, over all items: what repeated blocks each need too much falls block by block,
- * where the plan's size would stay until the last one is right. *high: any of the items that do, by chance. */
+/* How far the placement reaches beyond the lower bound, over all items: what repeated blocks each need too much falls
+ * block by block, where the plan's size would stay until the last one is right. *high: any of the items that do, by
+ * chance. */
 static uint64_t excess_of(const planner *p, const uint64_t *offset, uint64_t *random, uint32_t *high)
 {
     uint64_t excess = 0;
@@ -444,9 +446,9 @@ static uint32_t beside(planner *p, uint32_t i, uint64_t *random)
     return chosen;
 }
 
-/* Accepts every order whose excess is no larger than the present one's, so that plateaus are walked; keeps the best. Of four moves
- * two bring an item that reaches too high forward, for that is what keeps the plan high, one moves an item that is alive with it, which
- * may stand in its way, and one any item. */
+/* Accepts every order whose excess is no larger than the present one's, so that plateaus are walked; keeps the best. Of
+ * four moves two bring an item that reaches too high forward, for that is what keeps the plan high, one moves an item
+ * that is alive with it, which may stand in its way, and one any item. */
 static void search(planner *p)
 {
     if (p->count < 2) return;
@@ -497,7 +499,8 @@ static prony_status external_fragmentation(planner *p, double *worst, prony_erro
     for (size_t k = 0; k < p->count && !prn_stopped(); k++) {
         const item *it = &p->items[keys[k].item];
         uint64_t offset = p->best_offset[keys[k].item];
-        for (uint64_t s = ((uint64_t)it->first + p->stride - 1) / p->stride * p->stride; s <= it->last; s += p->stride) {
+        for (uint64_t s = ((uint64_t)it->first + p->stride - 1) / p->stride * p->stride; s <= it->last;
+             s += p->stride) {
             if (offset - top[s] > largest[s]) largest[s] = offset - top[s];
             top[s] = offset + it->size;
         }

@@ -1,5 +1,6 @@
-/* What of a plan is not on the host: the block of bytes at each place, planned as the arena is and apart from it, and prony::Copy, which
- * the plan puts between two kernels that work at different places. A plan whose places are all the host has nothing here. */
+/* What of a plan is not on the host: the block of bytes at each place, planned as the arena is and apart from it, and
+ * prony::Copy, which the plan puts between two kernels that work at different places. A plan whose places are all the
+ * host has nothing here. */
 #include "engine/plan/planner.h"
 
 enum { ALIGNMENT = 64 };
@@ -40,7 +41,8 @@ static void find_buffers(prn_plan *plan, uint8_t number, place_buffers *b)
     }
     for (size_t i = 0; i < b->count; i++) {
         prn_buffer *buffer = &b->buffers[i];
-        if (all_run || buffer->first == PRN_NO_STEP) *buffer = (prn_buffer){.bytes = buffer->bytes, .last = (uint32_t)plan->step_count};
+        if (all_run || buffer->first == PRN_NO_STEP)
+            *buffer = (prn_buffer){.bytes = buffer->bytes, .last = (uint32_t)plan->step_count};
         if (buffer->last < buffer->first) buffer->last = buffer->first;
     }
 }
@@ -53,7 +55,8 @@ static prony_status allot_place(prn_plan *plan, uint8_t number, place_buffers *b
     const uint64_t bytes = at->figures.planned_bytes ? at->figures.planned_bytes : ALIGNMENT;
     at->block = bytes <= SIZE_MAX ? at->place->take((size_t)bytes) : NULL;
     if (!at->block)
-        return prn_fail(error, PRONY_OUT_OF_MEMORY, "there is no room for %llu bytes at %s", (unsigned long long)bytes, at->place->name);
+        return prn_fail(error, PRONY_OUT_OF_MEMORY, "there is no room for %llu bytes at %s", (unsigned long long)bytes,
+                        at->place->name);
     for (size_t i = 0; i < b->count; i++)
         plan->values[b->root[i]]->value.data = (uint8_t *)at->block + b->buffers[i].offset;
     return PRONY_OK;
@@ -66,7 +69,8 @@ prony_status prn_plan_places_allot(prn_plan *plan, prony_error *error)
                        .root = prn_calloc(plan->value_count + 1, sizeof *b.root),
                        .number_of = prn_calloc(plan->value_count + 1, sizeof *b.number_of)};
     prony_status status = b.buffers && b.root && b.number_of ? PRONY_OK : prn_no_memory(error);
-    for (size_t p = 1; p <= plan->place_count && status == PRONY_OK; p++) status = allot_place(plan, (uint8_t)p, &b, error);
+    for (size_t p = 1; p <= plan->place_count && status == PRONY_OK; p++)
+        status = allot_place(plan, (uint8_t)p, &b, error);
     prn_free(b.buffers);
     prn_free(b.root);
     prn_free(b.number_of);
@@ -87,7 +91,8 @@ prony_status prn_plan_fetch(const prn_plan *plan, uint32_t value, void *to, pron
 
 /* ---- prony::Copy ---- */
 
-static const prn_plan_value *copied(const prony_context *context, const prn_value_place **from, const prn_value_place **to)
+static const prn_plan_value *copied(const prony_context *context, const prn_value_place **from,
+                                    const prn_value_place **to)
 {
     const prn_site *site = context->host_data;
     *from = place_of(site->plan, site->step->inputs[0]);
@@ -107,16 +112,24 @@ static prony_status run_copy(const prony_context *context)
     const prn_value_place *from, *to;
     const size_t bytes = (size_t)copied(context, &from, &to)->bytes;
     if (bytes == 0) return PRONY_OK;
-    prony_status status = (to ? to->copy_in : from->copy_out)(context->outputs[0]->data, context->inputs[0]->data, bytes, context->error);
+    prony_status status =
+        (to ? to->copy_in : from->copy_out)(context->outputs[0]->data, context->inputs[0]->data, bytes, context->error);
     if (status != PRONY_OK) prn_error_name_node(context->error, context->node);
     return status;
 }
 
-static const prn_kernel kernels[] = {{.name = "copy_from_host", .backend = "native", .usable = leaves_host, .run = run_copy},
-                                     {.name = "copy_to_host", .backend = "native", .run = run_copy},
-                                     {0}};
-static const prn_op copy = {.name = "Copy", .domain = "prony", .since_opset = 1, .inputs = {1, 1}, .infer = prn_infer_same,
-                            .cost = prn_cost_none, .cost_text = "none: data movement", .kernels = kernels};
+static const prn_kernel kernels[] = {
+    {.name = "copy_from_host", .backend = "native", .usable = leaves_host, .run = run_copy},
+    {.name = "copy_to_host", .backend = "native", .run = run_copy},
+    {0}};
+static const prn_op copy = {.name = "Copy",
+                            .domain = "prony",
+                            .since_opset = 1,
+                            .inputs = {1, 1},
+                            .infer = prn_infer_same,
+                            .cost = prn_cost_none,
+                            .cost_text = "none: data movement",
+                            .kernels = kernels};
 
 prn_operator_binding prn_plan_copy_binding(void)
 {

@@ -1,5 +1,5 @@
-/* From program to steps, in one forward walk: kernels are chosen, layouts and places settled (engine/plan/settle.c), and states
- * prepared. */
+/* From program to steps, in one forward walk: kernels are chosen, layouts and places settled (engine/plan/settle.c),
+ * and states prepared. */
 #include "base/alloc.h"
 #include "base/stack.h"
 #include "base/stop.h"
@@ -93,7 +93,8 @@ prn_step *prn_plan_add_step(prn_plan *plan, prn_node_def *node, const uint32_t *
     step->context.threads = prn_plan_most_threads(&plan->options);
     step->context.precision = plan->options.precision;
     for (uint32_t i = 0; i < input_count && i < 32; i++)
-        if (inputs[i] != PRN_NO_VALUE && plan->values[inputs[i]]->constant) step->context.constant_inputs |= UINT32_C(1) << i;
+        if (inputs[i] != PRN_NO_VALUE && plan->values[inputs[i]]->constant)
+            step->context.constant_inputs |= UINT32_C(1) << i;
     step->context.host_data = &step->site;
     return step;
 }
@@ -129,19 +130,19 @@ bool prn_plan_may_share(const prn_plan *plan, uint32_t value)
 /* The step of a view whose bytes may not be shared: its kernel copies them, in the layout that the view has. */
 static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
 {
-    prn_step *step = prn_plan_add_step(p->plan, node, node->inputs, node->input_count, node->outputs, node->output_count);
+    prn_step *step =
+        prn_plan_add_step(p->plan, node, node->inputs, node->input_count, node->outputs, node->output_count);
     if (!step) return prn_no_memory(p->error);
     step->inputs[0] = from;
     step->input_values[0] = &p->plan->values[from]->value;
     step->kernel = prn_node_kernel(node, &step->context, false);
-    if (!step->kernel)
-        return prn_fail(p->error, PRONY_INTERNAL, "node '%s': no kernel copies a view", node->info.name);
+    if (!step->kernel) return prn_fail(p->error, PRONY_INTERNAL, "node '%s': no kernel copies a view", node->info.name);
     PRN_TRY(prn_plan_append_step(p->plan, step, p->error));
     return prn_plan_step_cost(p->plan, step, p->error);
 }
 
-/* A view keeps the layout if the shape stays, and needs plain bytes otherwise; it stays where they are. One that a run-time input steers (Dropout's
- * training mode) stays a step, so that its kernel looks at that input. */
+/* A view keeps the layout if the shape stays, and needs plain bytes otherwise; it stays where they are. One that a
+ * run-time input steers (Dropout's training mode) stays a step, so that its kernel looks at that input. */
 static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool *done)
 {
     prn_plan *plan = p->plan;
@@ -223,8 +224,8 @@ static bool values_stay(const prn_plan *plan, const prn_node_def *node)
     return true;
 }
 
-/* What kernel a dynamic step takes, and what it costs, follows from types and shapes, of the operators of the table; what users
- * registered is asked every time. */
+/* What kernel a dynamic step takes, and what it costs, follows from types and shapes, of the operators of the table;
+ * what users registered is asked every time. */
 static bool follows_from_forms(const prn_plan *plan, const prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
@@ -243,7 +244,8 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     PRN_TRY(stopped(p->error, &node->info));
     PRN_TRY(plan_view(p, node, &done));
     if (done) return PRONY_OK;
-    prn_step *step = prn_plan_add_step(p->plan, node, node->inputs, node->input_count, node->outputs, node->output_count);
+    prn_step *step =
+        prn_plan_add_step(p->plan, node, node->inputs, node->input_count, node->outputs, node->output_count);
     if (!step) return prn_no_memory(p->error);
     step->dynamic = node->dynamic;
     step->context.error = p->error;
@@ -366,7 +368,8 @@ static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
     PRN_TRY(prn_plan_hold_outputs(plan, p->error));
     preparation *order = prn_calloc(plan->step_count + 1, sizeof *order);
     if (!order) return prn_no_memory(p->error);
-    for (size_t s = 0; s < plan->step_count; s++) order[s] = (preparation){prn_plan_bytes_to_pack(plan, plan->steps[s]), (uint32_t)s};
+    for (size_t s = 0; s < plan->step_count; s++)
+        order[s] = (preparation){prn_plan_bytes_to_pack(plan, plan->steps[s]), (uint32_t)s};
     qsort(order, plan->step_count, sizeof *order, larger_first);
     prony_status status = PRONY_OK;
     for (size_t s = 0; s < plan->step_count && status == PRONY_OK; s++) status = prepare(p, plan->steps[order[s].step]);

@@ -1,5 +1,6 @@
-/* Layouts and places: a producer offers, a consumer asks, and where they differ a Reorder step (layouts) or a Copy step (places)
- * stands between them, once per value and key. Kernels reorder on the host, and places know no way to one another but by the host. */
+/* Layouts and places: a producer offers, a consumer asks, and where they differ a Reorder step (layouts) or a Copy step
+ * (places) stands between them, once per value and key. Kernels reorder on the host, and places know no way to one
+ * another but by the host. */
 #include "base/stack.h"
 #include "engine/bind/node.h"
 #include "engine/plan/planner.h"
@@ -29,7 +30,8 @@ static prony_status number_place(prn_plan *plan, const prn_value_place *place, u
     size_t found = 0;
     while (found < plan->place_count && plan->places[found].place != place) found++;
     if (found == plan->place_count) {
-        if (found == PRN_MOST_PLACES) return prn_fail(error, PRONY_LIMIT, "kernels of more than %d places", PRN_MOST_PLACES);
+        if (found == PRN_MOST_PLACES)
+            return prn_fail(error, PRONY_LIMIT, "kernels of more than %d places", PRN_MOST_PLACES);
         prn_plan_place *places = prn_pool_alloc(&plan->pool, found + 1, sizeof *places);
         if (!places) return prn_no_memory(error);
         if (found) memcpy(places, plan->places, found * sizeof *places);
@@ -44,7 +46,8 @@ static prony_status number_place(prn_plan *plan, const prn_value_place *place, u
 /* What may be at another place: bytes whose number is known. */
 static prony_status check_leaves(const prn_plan *plan, const prn_plan_value *value, uint8_t place, prony_error *error)
 {
-    if (place == PRN_ON_HOST || (!value->dynamic && value->value.kind == PRONY_TENSOR && value->value.dtype != PRONY_STRING))
+    if (place == PRN_ON_HOST ||
+        (!value->dynamic && value->value.kind == PRONY_TENSOR && value->value.dtype != PRONY_STRING))
         return PRONY_OK;
     return prn_fail(error, PRONY_UNSUPPORTED, "value '%s' cannot be at %s: it is no tensor of numbers of known shape",
                     plan->program->values[value->source]->name, place_name(plan, place));
@@ -81,7 +84,8 @@ static prony_status add_bridge(prn_plan *plan, prn_node_def *node, uint32_t from
 static prony_status add_reorder(prn_plan *plan, uint32_t from, uint32_t to, prony_error *error)
 {
     prn_node_def *node = NULL;
-    const char *name = prn_pool_printf(&plan->pool, "reorder of %s", plan->program->values[plan->values[from]->source]->name);
+    const char *name =
+        prn_pool_printf(&plan->pool, "reorder of %s", plan->program->values[plan->values[from]->source]->name);
     PRN_TRY(bridge_node(plan, "Reorder", name, prn_registry_find(NULL, "prony", "Reorder", 1), &node, error));
     return add_bridge(plan, node, from, to, error);
 }
@@ -89,8 +93,9 @@ static prony_status add_reorder(prn_plan *plan, uint32_t from, uint32_t to, pron
 static prony_status add_copy(prn_plan *plan, uint32_t from, uint32_t to, prony_error *error)
 {
     prn_node_def *node = NULL;
-    const char *name = prn_pool_printf(&plan->pool, "copy of %s to %s", plan->program->values[plan->values[from]->source]->name,
-                                       place_name(plan, plan->values[to]->place));
+    const char *name =
+        prn_pool_printf(&plan->pool, "copy of %s to %s", plan->program->values[plan->values[from]->source]->name,
+                        place_name(plan, plan->values[to]->place));
     PRN_TRY(bridge_node(plan, "Copy", name, prn_plan_copy_binding(), &node, error));
     return add_bridge(plan, node, from, to, error);
 }
@@ -163,7 +168,8 @@ static bool only_given_out(const prn_plan *plan, uint32_t value)
     const uint32_t source = plan->values[value]->source;
     const prn_value_def *def = plan->program->values[source];
     for (const prn_use *use = def->places; use; use = use->next)
-        if (use->node && !use->node->dead && (use->child != PRN_NO_CHILD || use->node->inputs[use->index] == source)) return false;
+        if (use->node && !use->node->dead && (use->child != PRN_NO_CHILD || use->node->inputs[use->index] == source))
+            return false;
     return def->output;
 }
 
@@ -191,20 +197,23 @@ static bool wanted_plain(const prn_plan *plan, uint32_t value)
 static bool enlarges(const prn_step *step)
 {
     const prony_context *context = &step->context;
-    if (context->input_count == 0 || context->output_count != 1 || step->outputs[0] == PRN_NO_VALUE || step->inputs[0] == PRN_NO_VALUE) return false;
+    if (context->input_count == 0 || context->output_count != 1 || step->outputs[0] == PRN_NO_VALUE ||
+        step->inputs[0] == PRN_NO_VALUE)
+        return false;
     for (size_t i = 1; i < context->input_count; i++)
         if (context->inputs[i] && context->inputs[i]->layout != PRN_PLAIN) return false;
     return context->inputs[0]->layout != PRN_PLAIN &&
            prony_shape_numel(&context->inputs[0]->shape) < prony_shape_numel(&context->outputs[0]->shape);
 }
 
-/* What a kernel asks for and makes, `in` and then the outputs. One that takes any layout is offered plain elements where it makes more of
- * them, and those have to be plain in the end: so the fewer ones are reordered. */
+/* What a kernel asks for and makes, `in` and then the outputs. One that takes any layout is offered plain elements
+ * where it makes more of them, and those have to be plain in the end: so the fewer ones are reordered. */
 static void ask_layouts(prn_plan *plan, prn_step *step, prn_layout *in)
 {
     const size_t in_count = step->context.input_count, count = in_count + step->context.output_count;
     /* Reordered parts are written to where they are joined. */
-    if (step->kernel->placed && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE && wanted_plain(plan, step->outputs[0]))
+    if (step->kernel->placed && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE &&
+        wanted_plain(plan, step->outputs[0]))
         return;
     if (enlarges(step) && only_given_out(plan, step->outputs[0])) {
         const prony_value *const offered = step->input_values[0];
@@ -230,7 +239,8 @@ PRN_OWN_FRAME prony_status prn_plan_settle(prn_plan *plan, prn_step *step, prony
     prony_status status = PRONY_OK;
     if (step->kernel && step->kernel->layouts) ask_layouts(plan, step, in);
     for (size_t i = 0; status == PRONY_OK && i < in_count; i++) status = settle_input(plan, step, i, in[i], error);
-    for (size_t k = 0; status == PRONY_OK && k < out_count; k++) status = settle_output(plan, step, k, in[in_count + k], error);
+    for (size_t k = 0; status == PRONY_OK && k < out_count; k++)
+        status = settle_output(plan, step, k, in[in_count + k], error);
     prn_free(in);
     return status;
 }

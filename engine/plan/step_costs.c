@@ -1,9 +1,11 @@
 /* Costs of the plan's steps, which are those of the layers that each step stands for.
  *
- * Layers whose node became a view or a join, which no step of the plan is, go to a step, so that costs are conserved: what rewriting left
- * of a multiplication by 1 may stand behind a Reshape alone. Only layers that count something move; a view's own layer stays with it.
+ * Layers whose node became a view or a join, which no step of the plan is, go to a step, so that costs are conserved:
+ * what rewriting left of a multiplication by 1 may stand behind a Reshape alone. Only layers that count something move;
+ * a view's own layer stays with it.
  *
- * Invariant: each layer that counts something and was not folded belongs to the node of one step, if the plan has steps at all. */
+ * Invariant: each layer that counts something and was not folded belongs to the node of one step, if the plan has steps
+ * at all. */
 #include "base/alloc.h"
 #include "base/stack.h"
 #include "engine/bind/node.h"
@@ -13,12 +15,14 @@ PRN_OWN_FRAME prony_status prn_plan_step_cost(prn_plan *plan, prn_step *step, pr
 {
     prony_cost cost = {0};
     for (uint32_t l = 0; l < step->node->layer_count; l++) {
-        if (prn_step_learns_cost(step) && step->node->layers[l] != step->node->own_layer) continue; /* prn_step_beside() has them */
+        if (prn_step_learns_cost(step) && step->node->layers[l] != step->node->own_layer)
+            continue; /* prn_step_beside() has them */
         const prony_cost layer = prn_layer_cost(&plan->program->layers[step->node->layers[l]]);
         if (!prn_cost_add(&cost, &layer))
             return prn_fail(error, PRONY_LIMIT, "node '%s': the cost exceeds 64 bits", step->node->info.name);
     }
-    if (!step->dynamic && step->node->layer_count != 1) { /* a fused operator, or a Reorder: its traffic is what crosses its own border */
+    if (!step->dynamic && step->node->layer_count != 1) { /* a fused operator, or a Reorder: its traffic is what crosses
+                                                             its own border */
         prony_cost border;
         prony_context context = step->context;
         prn_node_def bare = {.binding = {.cost = prn_cost_none}};
@@ -59,7 +63,8 @@ static uint32_t producer_of(const prn_program *program, uint32_t value)
     return value == PRN_NO_VALUE ? PRN_NO_NODE : program->values[value]->producer;
 }
 
-/* By node, the step that stands for it, plus 1: its own, else that of what it reads, else that of what reads it; 0: none. */
+/* By node, the step that stands for it, plus 1: its own, else that of what it reads, else that of what reads it; 0:
+ * none. */
 static void find_steps(const prn_plan *plan, uint32_t *step)
 {
     const prn_program *program = plan->program;
@@ -97,7 +102,8 @@ prony_status prn_plan_adopt_layers(prn_plan *plan, prony_error *error)
         prn_step *heir = plan->steps[step[n] ? step[n] - 1 : 0];
         if (heir->node == node) continue;
         prn_program_mark_removed(program, node); /* no time is theirs */
-        status = prn_program_hand_over(program, heir->node, node) ? prn_plan_step_cost(plan, heir, error) : prn_no_memory(error);
+        status = prn_program_hand_over(program, heir->node, node) ? prn_plan_step_cost(plan, heir, error)
+                                                                  : prn_no_memory(error);
     }
     prn_free(step);
     return status;

@@ -42,9 +42,8 @@ typedef struct prn_step_graph {
 PRN_MUST_USE prony_status prn_makers_find(prn_makers *makers, const prn_plan *plan, prony_error *error);
 void prn_makers_free(prn_makers *makers);
 
-PRN_MUST_USE prony_status prn_step_graph_create(prn_step_graph **out, const prn_plan *plan,
-                                                const prn_makers *makers, const prn_step_rates *rates,
-                                                prony_error *error);
+PRN_MUST_USE prony_status prn_step_graph_create(prn_step_graph **out, const prn_plan *plan, const prn_makers *makers,
+                                                const prn_step_rates *rates, prony_error *error);
 void prn_step_graph_release(prn_step_graph *graph);
 
 static inline const uint64_t *prn_step_after(const prn_step_graph *graph, uint32_t step)

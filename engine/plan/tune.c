@@ -140,9 +140,10 @@ static void add_post_ops(prn_sha256 *hash, const prn_post_ops *post_ops)
     }
 }
 
-/* Everything that which kernel is fastest may follow from, and the kernels themselves: a row for others is none for these. What rewrites made
- * may have parameters that no attribute tells, so the node's name is part of it. */
-static void describe(const prn_step *step, const prn_kernel *const *kernels, size_t count, char problem[PRN_TUNE_PROBLEM_BYTES])
+/* Everything that which kernel is fastest may follow from, and the kernels themselves: a row for others is none for
+ * these. What rewrites made may have parameters that no attribute tells, so the node's name is part of it. */
+static void describe(const prn_step *step, const prn_kernel *const *kernels, size_t count,
+                     char problem[PRN_TUNE_PROBLEM_BYTES])
 {
     const prony_context *context = &step->context;
     const prn_op *op = step->node->binding.op;
@@ -198,7 +199,9 @@ static bool is_tunable(const prn_step *step)
 {
     const prn_node_def *node = step->node;
     const prn_op *op = node->binding.op;
-    if (step->dynamic || step->empty || !step->kernel || node->child_count || (op->flags & (PRN_OP_ONCE_PER_RUN | PRN_OP_OPEN))) return false;
+    if (step->dynamic || step->empty || !step->kernel || node->child_count ||
+        (op->flags & (PRN_OP_ONCE_PER_RUN | PRN_OP_OPEN)))
+        return false;
     if (op != prn_op_find(node->info.domain, node->info.op_type, node->info.opset)) return false;
     for (size_t i = 0; i < step->context.input_count; i++) {
         const prony_value *in = step->context.inputs[i];
@@ -226,7 +229,8 @@ static size_t find_candidates(const prn_step *step, const prn_kernel **out)
     size_t count = 1;
     out[0] = standard;
     for (size_t i = 0; i < found && count < PRN_TUNE_MOST_KERNELS; i++) {
-        if (all[i] == standard || all[i]->place || standard->place || strcmp(all[i]->backend, "reference") == 0) continue;
+        if (all[i] == standard || all[i]->place || standard->place || strcmp(all[i]->backend, "reference") == 0)
+            continue;
         if (must_store(&step->context, standard) && serves_float32(all[i])) continue;
         out[count++] = all[i];
     }
@@ -240,15 +244,17 @@ static const prn_kernel *find_named(const prn_kernel *const *kernels, size_t cou
     return NULL;
 }
 
-static prn_tune_row *find_row(const prn_tuning *tuning, const char *problem, const prn_kernel *const *kernels, size_t count)
+static prn_tune_row *find_row(const prn_tuning *tuning, const char *problem, const prn_kernel *const *kernels,
+                              size_t count)
 {
     for (size_t r = 0; r < tuning->count; r++)
-        if (strcmp(tuning->rows[r]->problem, problem) == 0 && find_named(kernels, count, tuning->rows[r]->kernel)) return tuning->rows[r];
+        if (strcmp(tuning->rows[r]->problem, problem) == 0 && find_named(kernels, count, tuning->rows[r]->kernel))
+            return tuning->rows[r];
     return NULL;
 }
 
-static prony_status make_row(prn_plan *plan, prn_step *step, const char *problem, const prn_kernel *const *kernels, size_t count,
-                             prn_tune_row **out, prony_error *error)
+static prony_status make_row(prn_plan *plan, prn_step *step, const char *problem, const prn_kernel *const *kernels,
+                             size_t count, prn_tune_row **out, prony_error *error)
 {
     prn_tuning *tuning = plan->options.tuning;
     char first[PRN_SHAPE_TEXT_BYTES], second[PRN_SHAPE_TEXT_BYTES];
@@ -257,7 +263,8 @@ static prony_status make_row(prn_plan *plan, prn_step *step, const char *problem
     if (!row) return prn_no_memory(error);
     row->problem = prn_pool_strndup(&tuning->pool, problem, strlen(problem));
     row->op = prn_pool_strndup(&tuning->pool, step->node->info.op_type, strlen(step->node->info.op_type));
-    row->about = prn_pool_printf(&tuning->pool, "%s, %s", a ? prn_value_text(a, first) : "-", b ? prn_value_text(b, second) : "-");
+    row->about = prn_pool_printf(&tuning->pool, "%s, %s", a ? prn_value_text(a, first) : "-",
+                                 b ? prn_value_text(b, second) : "-");
     row->standard = row->kernel = kernels[0]->name;
     if (!row->problem || !row->op || !row->about) return prn_no_memory(error);
     const int64_t start = prn_now_ns();

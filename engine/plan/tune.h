@@ -1,9 +1,11 @@
-/* Kernels chosen by measurement: of the rows that serve a step at the precision in force, the one that takes the least time here.
+/* Kernels chosen by measurement: of the rows that serve a step at the precision in force, the one that takes the least
+ * time here.
  *
- * What was measured is a row per problem: operator, types, shapes, layouts, attributes, threads, precision and the kernels there are. Rows
- * belong to a prn_tuning, which one session has for all its plans; steps point at them. What is fastest one by one need not be so together: a
- * plan that follows rows is held against the default one, and a verdict per program says whether it stays. Whoever gives a session its prn_tune_files keeps
- * them from process to process. Used by one thread at a time. */
+ * What was measured is a row per problem: operator, types, shapes, layouts, attributes, threads, precision and the
+ * kernels there are. Rows belong to a prn_tuning, which one session has for all its plans; steps point at them. What is
+ * fastest one by one need not be so together: a plan that follows rows is held against the default one, and a verdict
+ * per program says whether it stays. Whoever gives a session its prn_tune_files keeps them from process to process.
+ * Used by one thread at a time. */
 #ifndef PRN_ENGINE_PLAN_TUNE_H
 #define PRN_ENGINE_PLAN_TUNE_H
 
@@ -82,8 +84,9 @@ const prn_tune_verdict *prn_tuning_verdict(const prn_tuning *tuning, const char 
 /* Adds to the note, unless it says so already. */
 void prn_tuning_say(prn_tuning *tuning, const char *format, ...) PRN_PRINTF(2, 3);
 
-/* Takes the fastest kernel for a step that has the standard one, before its layouts are settled: by the tuning's row for the problem, or by
- * measurement. A kernel that fails is not taken; PRONY_CANCELLED and no memory are the only failures. */
+/* Takes the fastest kernel for a step that has the standard one, before its layouts are settled: by the tuning's row
+ * for the problem, or by measurement. A kernel that fails is not taken; PRONY_CANCELLED and no memory are the only
+ * failures. */
 PRN_MUST_USE prony_status prn_plan_tune(struct prn_plan *plan, struct prn_step *step, prony_error *error);
 /* Steps, those in subgraphs included, for which rows name another kernel than the standard one. */
 size_t prn_plan_tune_changes(const struct prn_plan *plan);
@@ -96,8 +99,9 @@ void prn_tune_describe(const prn_program *program, const struct prn_plan_options
 /* ---- tune_measure.c */
 
 /* Fills in row->trials and row->kernel. kernels[0] is the standard one. */
-PRN_MUST_USE prony_status prn_tune_measure(struct prn_plan *plan, struct prn_step *step, const prn_kernel *const *kernels, size_t count,
-                                           prn_tune_row *row, prony_error *error);
+PRN_MUST_USE prony_status prn_tune_measure(struct prn_plan *plan, struct prn_step *step,
+                                           const prn_kernel *const *kernels, size_t count, prn_tune_row *row,
+                                           prony_error *error);
 
 /* ---- tune_rounds.c */
 
@@ -105,8 +109,9 @@ PRN_MUST_USE prony_status prn_tune_measure(struct prn_plan *plan, struct prn_ste
 void prn_tune_fill(void *data, size_t bytes, prony_dtype dtype);
 /* At most PRN_TUNE_MOST_ROUNDS of them. */
 int64_t prn_tune_median(const int64_t *times, size_t count);
-/* Which of them to take, by times of interleaved rounds, reorders included: kernel k's in round r is times[k * most + r]. Kernels with fewer
- * rounds than the first do not count. The first, unless another one's median is clearly below its own and it wins most rounds. */
+/* Which of them to take, by times of interleaved rounds, reorders included: kernel k's in round r is times[k * most +
+ * r]. Kernels with fewer rounds than the first do not count. The first, unless another one's median is clearly below
+ * its own and it wins most rounds. */
 size_t prn_tune_choose(const int64_t *times, size_t most, const size_t *rounds, size_t count);
 
 /* Runs the tuned plan or the default one once. */

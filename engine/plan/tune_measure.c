@@ -1,5 +1,5 @@
-/* The kernels that a step could take, run in turns on data of their own: its shapes, threads and constants, random activations. Nothing of the
- * plan is touched: what is packed for a trial is given back with it. */
+/* The kernels that a step could take, run in turns on data of their own: its shapes, threads and constants, random
+ * activations. Nothing of the plan is touched: what is packed for a trial is given back with it. */
 #include "base/clock.h"
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -11,8 +11,8 @@
 
 enum {
     REORDER_ROUNDS = 5,
-    TOO_SLOW = 4,              /* times the fastest so far: not measured any further */
-    SWEEP_BYTES = 4 << 20,     /* more than a core's own caches */
+    TOO_SLOW = 4,               /* times the fastest so far: not measured any further */
+    SWEEP_BYTES = 4 << 20,      /* more than a core's own caches */
     SMALL_MODEL_BYTES = 1 << 20 /* whose weights stay in them */
 };
 #define PROBLEM_NS INT64_C(60000000)  /* rounds beyond the least end by then */
@@ -38,12 +38,12 @@ typedef struct bench {
     prn_step *step;
     trial *trials;
     size_t count;
-    void **blocks;    /* of inputs, then of outputs: for the largest of all layouts; NULL: a constant's own */
+    void **blocks; /* of inputs, then of outputs: for the largest of all layouts; NULL: a constant's own */
     size_t *bytes;
-    void *sweep;      /* NULL: caches are left as they are */
+    void *sweep; /* NULL: caches are left as they are */
     prn_pool pool;
     prn_shared_refs held;
-    int64_t *times;   /* [count][PRN_TUNE_MOST_ROUNDS] */
+    int64_t *times; /* [count][PRN_TUNE_MOST_ROUNDS] */
     size_t *rounds;
 } bench;
 
@@ -51,7 +51,8 @@ typedef struct bench {
 
 static bool is_constant(const bench *b, size_t i)
 {
-    return i < b->step->context.input_count && b->step->inputs[i] != PRN_NO_VALUE && b->plan->values[b->step->inputs[i]]->constant;
+    return i < b->step->context.input_count && b->step->inputs[i] != PRN_NO_VALUE &&
+           b->plan->values[b->step->inputs[i]]->constant;
 }
 
 /* Of inputs, then of outputs; NULL: there is none. */
@@ -88,8 +89,8 @@ static prony_status hold_constants(bench *b, prony_error *error)
 {
     for (size_t i = 0; i < b->step->context.input_count; i++)
         if (is_constant(b, i))
-            PRN_TRY(prn_shared_hold(b->plan->program->model->shared, &b->held, b->plan->values[b->step->inputs[i]]->shared,
-                                    b->step->context.threads, error));
+            PRN_TRY(prn_shared_hold(b->plan->program->model->shared, &b->held,
+                                    b->plan->values[b->step->inputs[i]]->shared, b->step->context.threads, error));
     return PRONY_OK;
 }
 
@@ -99,14 +100,16 @@ static void sweep_part(void *argument, int64_t task)
     for (size_t i = 0; i < SWEEP_BYTES; i += 64) part[i]++;
 }
 
-/* In a network other layers ran since a layer's weights were last read, and its input was just made: caches hold what was read last. */
+/* In a network other layers ran since a layer's weights were last read, and its input was just made: caches hold what
+ * was read last. */
 static void cool(const bench *b)
 {
     volatile unsigned char seen = 0;
     if (!b->sweep) return;
     prn_parallel_tasks(b->step->context.threads, b->step->context.threads, sweep_part, b->sweep);
     for (size_t i = 0; i < b->step->context.input_count; i++)
-        for (size_t at = 0; b->blocks[i] && at < b->bytes[i] && at < SWEEP_BYTES / 4; at += 64) seen ^= ((unsigned char *)b->blocks[i])[at];
+        for (size_t at = 0; b->blocks[i] && at < b->bytes[i] && at < SWEEP_BYTES / 4; at += 64)
+            seen ^= ((unsigned char *)b->blocks[i])[at];
     (void)seen;
 }
 
@@ -184,10 +187,12 @@ static int64_t run_trial(trial *t)
 /* ---- reorders ---- */
 
 /* What bringing a value of this type from one layout to another takes. What cannot be done takes for ever. */
-static prony_status time_reorder(bench *b, const prony_value *like, prn_layout from, prn_layout to, int64_t *out, prony_error *error)
+static prony_status time_reorder(bench *b, const prony_value *like, prn_layout from, prn_layout to, int64_t *out,
+                                 prony_error *error)
 {
     static const prn_attr_list no_attributes = {NULL, 0};
-    const prony_node info = {.op_type = "Reorder", .name = "reorder", .domain = "prony", .opset = 1, .attributes = &no_attributes};
+    const prony_node info = {
+        .op_type = "Reorder", .name = "reorder", .domain = "prony", .opset = 1, .attributes = &no_attributes};
     const prn_operator_binding binding = prn_registry_find(NULL, "prony", "Reorder", 1);
     prony_value a = *like, c = *like, *outputs[1] = {&c};
     const prony_value *inputs[1] = {&a};
@@ -234,8 +239,8 @@ static bool has_form(const prn_plan *plan, uint32_t value, prn_layout layout)
     return false;
 }
 
-/* Of inputs: from what their producers offer. Of outputs: to what the standard kernel would have made, for which the steps behind are; a kernel
- * that makes something else pays for the way back, whether or not a later step spares it. */
+/* Of inputs: from what their producers offer. Of outputs: to what the standard kernel would have made, for which the
+ * steps behind are; a kernel that makes something else pays for the way back, whether or not a later step spares it. */
 static prony_status count_reorders(bench *b, trial *t, prony_error *error)
 {
     const size_t in_count = b->step->context.input_count;
@@ -300,9 +305,11 @@ static prony_status keep_trials(const bench *b, const int64_t *first, prn_tune_r
         const trial *t = &b->trials[k];
         trials[k] = (prn_tune_trial){.kernel = t->kernel->name, .time_ns = -1, .reorder_ns = t->reorder_ns};
         const int64_t *times = b->times + k * PRN_TUNE_MOST_ROUNDS;
-        if (!t->failed) trials[k].time_ns = (b->rounds[k] ? prn_tune_median(times, b->rounds[k]) : first[k]) - t->reorder_ns;
+        if (!t->failed)
+            trials[k].time_ns = (b->rounds[k] ? prn_tune_median(times, b->rounds[k]) : first[k]) - t->reorder_ns;
         if (!t->failed) continue;
-        trials[k].failure = prn_pool_strndup(pool, t->error.message, strlen(t->error.message) < 200 ? strlen(t->error.message) : 200);
+        trials[k].failure =
+            prn_pool_strndup(pool, t->error.message, strlen(t->error.message) < 200 ? strlen(t->error.message) : 200);
         if (!trials[k].failure) return prn_no_memory(error);
     }
     row->trials = trials;
@@ -326,8 +333,8 @@ static prony_status measure(bench *b, const prn_kernel *const *kernels, prn_tune
     return keep_trials(b, first, row, error);
 }
 
-prony_status prn_tune_measure(prn_plan *plan, prn_step *step, const prn_kernel *const *kernels, size_t count, prn_tune_row *row,
-                              prony_error *error)
+prony_status prn_tune_measure(prn_plan *plan, prn_step *step, const prn_kernel *const *kernels, size_t count,
+                              prn_tune_row *row, prony_error *error)
 {
     bench b = {.plan = plan, .step = step, .count = count};
     b.trials = prn_calloc(count, sizeof *b.trials);

@@ -125,8 +125,11 @@ static int threads_of_all(int workers, int threads)
 
 int prn_plan_most_threads(const prn_plan_options *options)
 {
-    if (options->workers == PRN_WORKERS_AUTO) return options->cores > options->threads ? options->cores : options->threads;
-    const int workers = options->workers < 2 ? 1 : options->workers < PRN_MOST_WORKERS ? options->workers : PRN_MOST_WORKERS;
+    if (options->workers == PRN_WORKERS_AUTO)
+        return options->cores > options->threads ? options->cores : options->threads;
+    const int workers = options->workers < 2                  ? 1
+                        : options->workers < PRN_MOST_WORKERS ? options->workers
+                                                              : PRN_MOST_WORKERS;
     const int threads = threads_beside(options, workers);
     return options->no_help ? threads : threads_of_all(workers, threads);
 }

@@ -11,8 +11,8 @@
 PRN_MUST_USE prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_plan *plan),
                                                   prony_error *error);
 
-/* Threads that may come to work at one step, those that help included: what kernels provide for when they are prepared, before
- * the workers are chosen. */
+/* Threads that may come to work at one step, those that help included: what kernels provide for when they are prepared,
+ * before the workers are chosen. */
 int prn_plan_most_threads(const prn_plan_options *options);
 
 /* Time of a run by analytic cost, where `workers` take the most urgent of the steps that are ready, and the threads of

@@ -1,8 +1,8 @@
 /*   x ── Conv ── Relu ── y                        x ── Conv[relu] ── y
  *   x ── Conv[relu] ── Mul(a) ── Add(b) ── y      x ── Conv[relu, affine] ── y
  *
- * For every operator that takes post-operations, every activation that is one, and numbers by which what they end with is scaled and
- * shifted. */
+ * For every operator that takes post-operations, every activation that is one, and numbers by which what they end with
+ * is scaled and shifted. */
 #include "engine/rewrites/rewrites.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static bool read_activation(const prn_rewriter *r, const prn_node_def *node, prn
         prn_post_op post;
     } activations[] = {
 #define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
-        {operator, {.kind = PRN_POST_##SYMBOL, .a = a_, .b = b_}},
+    {operator, {.kind = PRN_POST_##SYMBOL, .a = a_, .b = b_} },
 #include "ops/activations.inc"
     };
     if (prn_node_is(node, "Clip")) return read_clip(r, node, op);
@@ -56,7 +56,8 @@ static float reciprocal(double number)
     return fabs(frexp(number, &exponent)) == 0.5 ? (float)(1.0 / number) : INFINITY;
 }
 
-/* One number. Right behind a contraction it disappears in the weights (fold_scale_shift.c), or is part of what is to be matched yet. */
+/* One number. Right behind a contraction it disappears in the weights (fold_scale_shift.c), or is part of what is to be
+ * matched yet. */
 static bool read_affine(const prn_rewriter *r, const prn_node_def *node, prn_post_op *op, uint32_t *x)
 {
     static const char *const names[] = {"Mul", "Div", "Add", "Sub"};
@@ -82,7 +83,8 @@ static bool read_affine(const prn_rewriter *r, const prn_node_def *node, prn_pos
 static bool joins_last(prn_node_def *node, const prn_post_op *op)
 {
     prn_post_op *last = node->post_ops ? &node->post_ops->op[node->post_ops->count - 1] : NULL;
-    if (!last || last->kind != PRN_POST_AFFINE || last->b != 0.0f || op->kind != PRN_POST_AFFINE || op->a != 1.0f) return false;
+    if (!last || last->kind != PRN_POST_AFFINE || last->b != 0.0f || op->kind != PRN_POST_AFFINE || op->a != 1.0f)
+        return false;
     last->b = op->b;
     return true;
 }

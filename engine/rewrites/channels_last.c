@@ -1,8 +1,8 @@
 /*   x [N, L, C] ── Transpose(0, 2, 1) ── Reshape([N, C, H, W]) ── y          x ── Reshape([N, H, W, C]) ── Transpose(0, 3, 1, 2) ── y
  *   x [N, C, H, W] ── Reshape([N, C, L]) ── Transpose(0, 2, 1) ── y          x ── Transpose(0, 2, 3, 1) ── Reshape([N, L, C]) ── y
  *
- * What tokens and images become each other by is then a view of channels that lie last, where an image's neighbour takes any layout: one
- * reordering instead of two. */
+ * What tokens and images become each other by is then a view of channels that lie last, where an image's neighbour
+ * takes any layout: one reordering instead of two. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
@@ -23,7 +23,8 @@ static bool swaps_last_two(const prn_rewriter *r, const prn_node_def *node)
 /* Whether it is an image [N, C, spatial …] with two spatial axes or three. */
 static bool is_image_of(const prony_shape *image, int64_t batch, int64_t channels)
 {
-    return (image->rank == 4 || image->rank == 5) && image->dim[0] == batch && image->dim[1] == channels && prony_shape_numel(image) > 0;
+    return (image->rank == 4 || image->rank == 5) && image->dim[0] == batch && image->dim[1] == channels &&
+           prony_shape_numel(image) > 0;
 }
 
 /* [N, spatial …, C] */

@@ -35,8 +35,8 @@ bool prn_rewrite_stored(prn_rewriter *r, prn_node_def *node, prn_stored *out);
 /* Whether the node makes each element of one element of one operand, if its others are constants of one element. */
 bool prn_rewrite_is_elementwise(const prn_node_def *node);
 
-/* What all codes 0 to 255 of an evenly coded value stand for, read as the bytes that they are stored in; and the codes of
- * as many floats, as QuantizeLinear makes them. */
+/* What all codes 0 to 255 of an evenly coded value stand for, read as the bytes that they are stored in; and the codes
+ * of as many floats, as QuantizeLinear makes them. */
 void prn_rewrite_decode_all(const prn_rewriter *r, const prn_coded *coded, float values[256]);
 void prn_rewrite_encode_all(const prn_rewriter *r, const prn_stored *stored, const float values[256],
                             uint8_t codes[256]);
@@ -46,16 +46,17 @@ void prn_rewrite_encode_all(const prn_rewriter *r, const prn_stored *stored, con
 bool prn_rewrite_same_codes(const prn_rewriter *r, uint32_t scale_a, uint32_t zero_a, uint32_t scale_b,
                             uint32_t zero_b);
 
-/* true: sums of codes times the scale `a`, and times each of the scales `b` (PRN_NO_VALUE: alone), stay within the normal
- * numbers of float32, also when divided by the scale `y`. false: floats may be infinite or NaN where codes are not. The scales
- * are constants; `a` and `y` have one element. */
+/* true: sums of codes times the scale `a`, and times each of the scales `b` (PRN_NO_VALUE: alone), stay within the
+ * normal numbers of float32, also when divided by the scale `y`. false: floats may be infinite or NaN where codes are
+ * not. The scales are constants; `a` and `y` have one element. */
 bool prn_rewrite_scales_fit(const prn_rewriter *r, uint32_t a, uint32_t b, uint32_t y);
 
 /* The zero point, or a new constant 0 of the type if it is absent. */
 PRN_MUST_USE prony_status prn_coded_zero(prn_rewriter *r, uint32_t zero, prony_dtype type, uint32_t *out);
 
-/* Copies those of the node's attributes that have one of the names, of which NULL is the last, and returns how many. `to`
- * has room for each name. Attributes that the node's operator does not know may mean something to the one it becomes. */
+/* Copies those of the node's attributes that have one of the names, of which NULL is the last, and returns how many.
+ * `to` has room for each name. Attributes that the node's operator does not know may mean something to the one it
+ * becomes. */
 size_t prn_node_pick_attributes(const prn_node_def *node, const char *const *names, prn_attr *to);
 
 /* `keep` becomes `op` with these inputs and attributes, makes what `stored` made, and absorbs it, its pattern, and what

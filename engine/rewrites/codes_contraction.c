@@ -218,8 +218,8 @@ static bool find_contraction(prn_rewriter *r, prn_stored *stored, contraction *c
 /* ---- editing ---- */
 
 /* Those of Conv and ConvTranspose. */
-static const char *const conv_attributes[] = {"auto_pad", "dilations",      "group",        "kernel_shape",
-                                              "pads",     "output_padding", "output_shape", "strides", NULL};
+static const char *const conv_attributes[] = {
+    "auto_pad", "dilations", "group", "kernel_shape", "pads", "output_padding", "output_shape", "strides", NULL};
 enum { CONV_ATTRIBUTES = sizeof conv_attributes / sizeof *conv_attributes, BOUNDS = 2 };
 
 static size_t add_bounds(const prn_stored *stored, prn_attr *to, size_t count)

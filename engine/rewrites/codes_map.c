@@ -11,15 +11,21 @@ enum { CODES = 256, MOST_INPUTS = 3 };
 
 bool prn_rewrite_is_elementwise(const prn_node_def *node)
 {
-    static const char *const names[] = {
-        "Relu",     "Clip",       "LeakyRelu", "ThresholdedRelu", "Sigmoid", "Tanh",      "HardSigmoid", "HardSwish",
-        "SiLU",     "Swish",      "Gelu",      "QuickGelu",       "Elu",     "Selu",      "Celu",        "Softplus",
-        "Softsign", "Mish",       "Erf",       "Exp",             "Log",     "Sqrt",      "Reciprocal",  "Abs",
-        "Neg",      "Sign",       "Floor",     "Ceil",            "Round",   "Shrink",    "Sin",         "Cos",
-        "Tan",      "Asin",       "Acos",      "Atan",            "Sinh",    "Cosh",      "Asinh",       "Acosh",
-        "Atanh",    "Add",        "Sub",       "Mul",             "Div",     "Pow",       "Min",         "Max",
-        "PRelu",    NULL};
-    return prn_node_is_any(node, names) && node->output_count == 1 && node->input_count <= MOST_INPUTS && !node->post_ops;
+    static const char *const names[] = {"Relu",     "Clip",   "LeakyRelu",   "ThresholdedRelu",
+                                        "Sigmoid",  "Tanh",   "HardSigmoid", "HardSwish",
+                                        "SiLU",     "Swish",  "Gelu",        "QuickGelu",
+                                        "Elu",      "Selu",   "Celu",        "Softplus",
+                                        "Softsign", "Mish",   "Erf",         "Exp",
+                                        "Log",      "Sqrt",   "Reciprocal",  "Abs",
+                                        "Neg",      "Sign",   "Floor",       "Ceil",
+                                        "Round",    "Shrink", "Sin",         "Cos",
+                                        "Tan",      "Asin",   "Acos",        "Atan",
+                                        "Sinh",     "Cosh",   "Asinh",       "Acosh",
+                                        "Atanh",    "Add",    "Sub",         "Mul",
+                                        "Div",      "Pow",    "Min",         "Max",
+                                        "PRelu",    NULL};
+    return prn_node_is_any(node, names) && node->output_count == 1 && node->input_count <= MOST_INPUTS &&
+           !node->post_ops;
 }
 
 /* The one operand that is no constant of one element; PRN_NO_VALUE: there is none, or another one. */
@@ -42,7 +48,8 @@ static bool find_chain(prn_rewriter *r, uint32_t value, prn_pattern *chain, prn_
     chain->node_count = 0;
     while (!prn_rewrite_coded_evenly(r, value, coded)) {
         prn_node_def *node = prn_rewrite_producer(r, value);
-        if (!node || !prn_rewrite_is_elementwise(node) || !prn_rewrite_used_once(r, value) || !prn_rewrite_is_f32(r, value))
+        if (!node || !prn_rewrite_is_elementwise(node) || !prn_rewrite_used_once(r, value) ||
+            !prn_rewrite_is_f32(r, value))
             return false;
         value = operand_of(r, node);
         if (value == PRN_NO_VALUE || !prn_pattern_add(chain, node)) return false;

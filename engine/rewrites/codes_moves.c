@@ -61,7 +61,8 @@ static prony_status move_codes(prn_rewriter *r, prn_node_def *node, const prn_st
 }
 
 /* QLinearAveragePool has those of AveragePool up to opset 11; dilations came later. */
-static const char *const pool_attributes[] = {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides", NULL};
+static const char *const pool_attributes[] = {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads",
+                                              "strides",  NULL};
 
 static prony_status average_codes(prn_rewriter *r, prn_node_def *node, const prn_stored *stored)
 {
@@ -78,8 +79,8 @@ static prony_status average_codes(prn_rewriter *r, prn_node_def *node, const prn
     uint32_t inputs[5] = {coded.codes, coded.scale, 0, stored->scale, 0};
     PRN_TRY(prn_coded_zero(r, coded.zero, coded.type, &inputs[2]));
     PRN_TRY(prn_coded_zero(r, stored->zero, stored->type, &inputs[4]));
-    return prn_rewrite_on_codes(r, node, global ? "QLinearGlobalAveragePool" : "QLinearAveragePool", attributes,
-                                count, inputs, 5, stored, &coded, 1);
+    return prn_rewrite_on_codes(r, node, global ? "QLinearGlobalAveragePool" : "QLinearAveragePool", attributes, count,
+                                inputs, 5, stored, &coded, 1);
 }
 
 prony_status prn_rewrite_move_codes(prn_rewriter *r, uint32_t n)

@@ -6,8 +6,8 @@
  *                                 QAdd ── y codes                                       │
  *   b codes ──────────────────────┘                                        b codes ─────┘
  *
- * The same for Mul, which becomes QMul; operands are broadcast. The convolution rounds to a's codes before it adds, so the
- * second step, where both have one shape, changes no code. */
+ * The same for Mul, which becomes QMul; operands are broadcast. The convolution rounds to a's codes before it adds, so
+ * the second step, where both have one shape, changes no code. */
 #include "engine/rewrites/codes.h"
 
 #include <string.h>
@@ -44,8 +44,7 @@ prony_status prn_rewrite_add_codes(prn_rewriter *r, uint32_t n)
     PRN_TRY(prn_coded_zero(r, stored.zero, stored.type, &inputs[Y_ZERO]));
     const prn_attr bounds[] = {{.name = "low", .type = PRN_ATTR_INT, .i = stored.low},
                                {.name = "high", .type = PRN_ATTR_INT, .i = stored.high}};
-    return prn_rewrite_on_codes(r, node, adds ? "QAdd" : "QMul", bounds, 2, inputs, ADD_INPUTS,
-                                &stored, coded, 2);
+    return prn_rewrite_on_codes(r, node, adds ? "QAdd" : "QMul", bounds, 2, inputs, ADD_INPUTS, &stored, coded, 2);
 }
 
 /* ---- the second step ---- */

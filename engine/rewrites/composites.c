@@ -1,5 +1,5 @@
-/* Composites of a program, found by the same matchers that fuse them before a run, and by none of the rewrites that change
- * what a model's own nodes are. Works on static programs too: the constants that matchers look at are small. */
+/* Composites of a program, found by the same matchers that fuse them before a run, and by none of the rewrites that
+ * change what a model's own nodes are. Works on static programs too: the constants that matchers look at are small. */
 #include "engine/rewrites/composites.h"
 #include "base/stop.h"
 #include "engine/bind/node.h"
@@ -32,9 +32,12 @@ static prony_status match_linear(prn_rewriter *r, uint32_t n)
     return PRONY_OK;
 }
 
-static const prn_rewrite_fn matchers[] = {prn_rewrite_match_silu,       prn_rewrite_match_hard_sigmoid,
-                                          prn_rewrite_match_hard_swish, prn_rewrite_match_gelu,
-                                          prn_rewrite_match_layer_norm, prn_rewrite_fold_layer_norm_affine,
+static const prn_rewrite_fn matchers[] = {prn_rewrite_match_silu,
+                                          prn_rewrite_match_hard_sigmoid,
+                                          prn_rewrite_match_hard_swish,
+                                          prn_rewrite_match_gelu,
+                                          prn_rewrite_match_layer_norm,
+                                          prn_rewrite_fold_layer_norm_affine,
                                           match_linear};
 
 bool prn_composite_sign(const char *op)

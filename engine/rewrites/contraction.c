@@ -64,8 +64,8 @@ static bool read_bias(const prn_rewriter *r, prn_contraction *c)
 bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contraction *out)
 {
     *out = (prn_contraction){.node = node};
-    if (node->post_ops || node->input_count < 2 || node->input_count > 3 ||
-        !prn_rewrite_is_f32(r, node->inputs[0]) || !prn_rewrite_is_f32(r, node->outputs[0]) ||
+    if (node->post_ops || node->input_count < 2 || node->input_count > 3 || !prn_rewrite_is_f32(r, node->inputs[0]) ||
+        !prn_rewrite_is_f32(r, node->outputs[0]) ||
         !prn_rewrite_constant(r, node->inputs[1], &out->weights, &out->weight_shape) ||
         prony_shape_numel(out->weight_shape) <= 0)
         return false;
@@ -127,7 +127,8 @@ static float *new_floats(int64_t count)
 /* ---- scaled weights ---- */
 
 /* Small ones are made at once. */
-static prony_status add_scaled(prn_rewriter *r, const prn_contraction *c, const double *scale, uint32_t *out, bool *fits)
+static prony_status add_scaled(prn_rewriter *r, const prn_contraction *c, const double *scale, uint32_t *out,
+                               bool *fits)
 {
     const prony_value info = floats_of(c->weight_shape);
     float *weights = new_floats(prony_shape_numel(c->weight_shape));
@@ -140,9 +141,10 @@ static prony_status add_scaled(prn_rewriter *r, const prn_contraction *c, const 
     return prn_rewrite_add_constant(r, r->program->values[*out]->name, &info, weights, out);
 }
 
-/* Large ones are made when somebody packs them, and are taken to be finite until then: almost all are, and reading them twice takes
- * long. Where one is not, the session starts anew, and looks. */
-static prony_status add_deferred(prn_rewriter *r, const prn_contraction *c, const double *scale, uint32_t *out, bool *fits)
+/* Large ones are made when somebody packs them, and are taken to be finite until then: almost all are, and reading them
+ * twice takes long. Where one is not, the session starts anew, and looks. */
+static prony_status add_deferred(prn_rewriter *r, const prn_contraction *c, const double *scale, uint32_t *out,
+                                 bool *fits)
 {
     prn_program *p = r->program;
     const prony_value info = floats_of(c->weight_shape);

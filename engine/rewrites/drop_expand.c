@@ -1,15 +1,16 @@
 /*   x ── Expand ── Mul(., z) ── y          x ── Mul(., z) ── y
  *
- * An operator that broadcasts its operands does so itself, as long as the others still give the result its shape: as x.expand_as(z) is
- * exported. */
+ * An operator that broadcasts its operands does so itself, as long as the others still give the result its shape: as
+ * x.expand_as(z) is exported. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
 
 static bool broadcasts(const prn_node_def *node)
 {
-    static const char *const names[] = {"Add",   "Sub",  "Mul",            "Div",         "Pow", "Min", "Max", "Where", "Equal",
-                                        "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "And", "Or",  "Xor", NULL};
+    static const char *const names[] = {"Add",         "Sub",   "Mul",   "Div",     "Pow",  "Min",
+                                        "Max",         "Where", "Equal", "Greater", "Less", "GreaterOrEqual",
+                                        "LessOrEqual", "And",   "Or",    "Xor",     NULL};
     return prn_node_is_any(node, names);
 }
 
@@ -32,7 +33,8 @@ prony_status prn_rewrite_drop_expand(prn_rewriter *r, uint32_t n)
 {
     prn_program *p = r->program;
     prn_node_def *node = p->nodes[n];
-    if (!broadcasts(node) || prn_extents_reach(p->values[node->outputs[0]]->extents)) return PRONY_OK; /* shapes may agree by chance */
+    if (!broadcasts(node) || prn_extents_reach(p->values[node->outputs[0]]->extents))
+        return PRONY_OK; /* shapes may agree by chance */
     for (uint32_t i = 0; i < node->input_count; i++) {
         prn_node_def *expand = prn_rewrite_inner(r, node->inputs[i], "Expand");
         if (!expand || !keeps_shape(r, node, i, expand->inputs[0])) continue;

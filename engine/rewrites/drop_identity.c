@@ -31,8 +31,8 @@ static bool keeps_order(const prn_rewriter *r, const prn_node_def *node)
     return true;
 }
 
-/* Dropout is for training; only opset 12 on can a model ask for it, and before 7 it had to be told otherwise. A ratio of 0 keeps
- * everything, and scales by 1. */
+/* Dropout is for training; only opset 12 on can a model ask for it, and before 7 it had to be told otherwise. A ratio
+ * of 0 keeps everything, and scales by 1. */
 static bool drops_nothing(const prn_rewriter *r, const prn_node_def *node)
 {
     if (node->output_count > 1 && node->outputs[1] != PRN_NO_VALUE && r->uses[node->outputs[1]]) return false;
@@ -52,7 +52,8 @@ static bool is_unbounded(const prn_node_def *node)
            prn_node_input(node, 1) == PRN_NO_VALUE && prn_node_input(node, 2) == PRN_NO_VALUE;
 }
 
-/* The other operand of a constant that changes nothing; -1: there is none. A 0 to subtract is +0: -0 would turn -0 into 0. */
+/* The other operand of a constant that changes nothing; -1: there is none. A 0 to subtract is +0: -0 would turn -0 into
+ * 0. */
 static int neutral_operand(const prn_rewriter *r, const prn_node_def *node)
 {
     static const char *const commutes[] = {"Mul", "Add", NULL}, *const one[] = {"Mul", "Div", "Pow", NULL};
@@ -60,7 +61,8 @@ static int neutral_operand(const prn_rewriter *r, const prn_node_def *node)
     bool wants_one = prn_node_is_any(node, one);
     if (!wants_one && !prn_node_is(node, "Add") && !prn_node_is(node, "Sub")) return -1;
     int constant = prn_rewrite_scalar_operand(r, node, &value);
-    if (constant < 0 || value != (wants_one ? 1.0 : 0.0) || (constant == 0 && !prn_node_is_any(node, commutes))) return -1;
+    if (constant < 0 || value != (wants_one ? 1.0 : 0.0) || (constant == 0 && !prn_node_is_any(node, commutes)))
+        return -1;
     prony_dtype dtype = r->program->values[node->inputs[1 - constant]]->info.dtype;
     bool integer = dtype == PRONY_INT32 || dtype == PRONY_INT64;
     if (prn_node_is(node, "Add") && !integer) return -1;
@@ -91,13 +93,14 @@ static bool same_type(const prony_value *a, const prony_value *b)
            prn_shape_equal(&a->shape, &b->shape);
 }
 
-/* A node that reads the value; `computing`: one that stands for arithmetic. Such a node stays an operator whatever becomes of it,
- * a view or a join may vanish. NULL: there is none. */
+/* A node that reads the value; `computing`: one that stands for arithmetic. Such a node stays an operator whatever
+ * becomes of it, a view or a join may vanish. NULL: there is none. */
 static prn_node_def *reader_of(const prn_rewriter *r, uint32_t value, bool computing)
 {
     for (const prn_use *use = r->program->values[value]->places; use; use = use->next) {
         prn_node_def *node = use->node;
-        if (!node || node->dead || node->dynamic || use->child != PRN_NO_CHILD || use->index >= node->input_count) continue;
+        if (!node || node->dead || node->dynamic || use->child != PRN_NO_CHILD || use->index >= node->input_count)
+            continue;
         if (node->inputs[use->index] == value && (!computing || node->computes)) return node;
     }
     return NULL;

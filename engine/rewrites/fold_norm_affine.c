@@ -19,7 +19,8 @@ static bool input_is(const prn_rewriter *r, const prn_node_def *norm, uint32_t i
 static bool covers_axis(const prony_shape *constant, const prony_shape *x, int axis)
 {
     const int at = axis - (x->rank - constant->rank);
-    return at >= 0 && constant->rank <= x->rank && constant->dim[at] == x->dim[axis] && prony_shape_numel(constant) == x->dim[axis];
+    return at >= 0 && constant->rank <= x->rank && constant->dim[at] == x->dim[axis] &&
+           prony_shape_numel(constant) == x->dim[axis];
 }
 
 /* The constant as a vector. */
@@ -51,7 +52,8 @@ static bool is_of_channels(const prn_rewriter *r, const prn_node_def *norm, cons
     return prony_shape_numel(&r->program->values[norm->inputs[1]]->info.shape) == x->dim[1];
 }
 
-/* The normalisation that makes `value` and can take one more, and the axis that its scale and shift are of; NULL: none. */
+/* The normalisation that makes `value` and can take one more, and the axis that its scale and shift are of; NULL:
+ * none. */
 static prn_node_def *norm_of(const prn_rewriter *r, uint32_t value, bool of_rows, int *axis)
 {
     prn_node_def *norm = prn_rewrite_inner(r, value, of_rows ? "LayerNormalization" : "InstanceNormalization");

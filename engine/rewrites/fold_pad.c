@@ -9,7 +9,8 @@
 
 enum { MOST_PADS = 2 * PRONY_MAX_RANK };
 
-/* What a Pad of zeros, along axes behind the second and nowhere negative, puts in front of and behind them: `pads` as Conv lists them. */
+/* What a Pad of zeros, along axes behind the second and nowhere negative, puts in front of and behind them: `pads` as
+ * Conv lists them. */
 static bool read_pad(const prn_rewriter *r, const prn_node_def *pad, int64_t *pads)
 {
     const int rank = r->program->values[pad->inputs[0]]->info.shape.rank;
@@ -17,9 +18,12 @@ static bool read_pad(const prn_rewriter *r, const prn_node_def *pad, int64_t *pa
     size_t count;
     double value = prn_node_float(pad, "value", 0.0);
     const uint32_t filler = prn_node_input(pad, 2);
-    if (!prn_node_string_is(pad, "mode", "constant", true) || prn_node_input(pad, 3) != PRN_NO_VALUE || rank < 3) return false;
+    if (!prn_node_string_is(pad, "mode", "constant", true) || prn_node_input(pad, 3) != PRN_NO_VALUE || rank < 3)
+        return false;
     if (filler != PRN_NO_VALUE && !prn_rewrite_scalar(r, filler, &value)) return false;
-    if (value != 0.0 || !prn_rewrite_int_list(r, pad, pad->info.opset < 2 ? "paddings" : "pads", 1, all, MOST_PADS, &count)) return false;
+    if (value != 0.0 ||
+        !prn_rewrite_int_list(r, pad, pad->info.opset < 2 ? "paddings" : "pads", 1, all, MOST_PADS, &count))
+        return false;
     if (count != 2 * (size_t)rank) return false;
     for (int i = 0; i < 2 * rank; i++) {
         const int axis = i % rank;
@@ -48,7 +52,8 @@ static bool less_than_kernel(const prn_node_def *pool, const int64_t *pads, size
     return true;
 }
 
-static prony_status become(prn_rewriter *r, prn_node_def *node, prn_node_def *pad, const int64_t *pads, size_t count, bool pool)
+static prony_status become(prn_rewriter *r, prn_node_def *node, prn_node_def *pad, const int64_t *pads, size_t count,
+                           bool pool)
 {
     const prn_attr_list *old = node->info.attributes;
     const size_t had = old ? old->count : 0;
@@ -62,7 +67,8 @@ static prony_status become(prn_rewriter *r, prn_node_def *node, prn_node_def *pa
     size_t kept = 0;
     for (size_t i = 0; i < had; i++) {
         const char *name = old->items[i].name;
-        if (strcmp(name, "pads") && strcmp(name, "auto_pad") && strcmp(name, "count_include_pad")) attributes[kept++] = old->items[i];
+        if (strcmp(name, "pads") && strcmp(name, "auto_pad") && strcmp(name, "count_include_pad"))
+            attributes[kept++] = old->items[i];
     }
     attributes[kept++] = (prn_attr){.name = "pads", .type = PRN_ATTR_INTS, .ints = list, .count = count};
     if (pool) attributes[kept++] = (prn_attr){.name = "count_include_pad", .type = PRN_ATTR_INT, .i = 1};

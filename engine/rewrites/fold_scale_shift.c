@@ -12,9 +12,9 @@ typedef struct scale_shift {
     uint32_t x;
     uint32_t constant;
     const float *data; /* its, to be read while it is held */
-    int axis;      /* of the output along which the constant varies; -1: one element */
-    int64_t count; /* elements of the constant */
-    char kind;     /* '*' and '/': x by the constant; '+' and '-': x and the constant; 'r': the constant minus x */
+    int axis;          /* of the output along which the constant varies; -1: one element */
+    int64_t count;     /* elements of the constant */
+    char kind;         /* '*' and '/': x by the constant; '+' and '-': x and the constant; 'r': the constant minus x */
 } scale_shift;
 
 /* Which axis of `whole` a constant of this shape varies along. */

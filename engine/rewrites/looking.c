@@ -181,7 +181,8 @@ bool prn_node_pads(const prn_node_def *node, size_t count, int64_t *pads)
     const prn_attr *attr = prn_attr_find(node->info.attributes, "pads");
     memset(pads, 0, count * sizeof *pads);
     if (prn_node_string_is(node, "auto_pad", "VALID", false)) return true;
-    if (!prn_node_string_is(node, "auto_pad", "NOTSET", true) && !prn_node_string_is(node, "auto_pad", "", false)) return false;
+    if (!prn_node_string_is(node, "auto_pad", "NOTSET", true) && !prn_node_string_is(node, "auto_pad", "", false))
+        return false;
     if (attr && (attr->type != PRN_ATTR_INTS || attr->count != count)) return false;
     if (attr) memcpy(pads, attr->ints, count * sizeof *pads);
     return true;
@@ -244,8 +245,8 @@ static bool add_factor(const prn_rewriter *r, uint32_t value, prn_product *produ
 /* Div by a constant that has a reciprocal. Division by 0 stays: what is NaN and infinite depends on the dividend. */
 static bool divides(const prn_rewriter *r, const prn_node_def *node, double *divisor)
 {
-    return prn_node_is(node, "Div") && node->input_count == 2 && prn_rewrite_scalar(r, node->inputs[1], divisor) && *divisor != 0.0 &&
-           isfinite(*divisor);
+    return prn_node_is(node, "Div") && node->input_count == 2 && prn_rewrite_scalar(r, node->inputs[1], divisor) &&
+           *divisor != 0.0 && isfinite(*divisor);
 }
 
 bool prn_rewrite_product_of_node(const prn_rewriter *r, prn_node_def *node, prn_product *product, prn_pattern *pattern)

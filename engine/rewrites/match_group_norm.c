@@ -16,19 +16,21 @@ static bool vector_is(const prn_rewriter *r, const prn_node_def *norm, uint32_t 
 /* Groups of x's channels are the channels of `grouped`, and images stay apart. */
 static bool are_groups(const prony_shape *x, const prony_shape *grouped)
 {
-    return x->rank >= 3 && grouped->rank >= 3 && grouped->dim[0] == x->dim[0] && grouped->dim[1] > 0 && x->dim[1] % grouped->dim[1] == 0 &&
-           prony_shape_numel(x) > 0;
+    return x->rank >= 3 && grouped->rank >= 3 && grouped->dim[0] == x->dim[0] && grouped->dim[1] > 0 &&
+           x->dim[1] % grouped->dim[1] == 0 && prony_shape_numel(x) > 0;
 }
 
 prony_status prn_rewrite_match_group_norm(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
-    if (!prn_node_is(node, "Reshape") || !prn_rewrite_is_f32(r, node->inputs[0]) || !prn_rewrite_has("GroupNormalization")) return PRONY_OK;
+    if (!prn_node_is(node, "Reshape") || !prn_rewrite_is_f32(r, node->inputs[0]) ||
+        !prn_rewrite_has("GroupNormalization"))
+        return PRONY_OK;
     prn_pattern pattern = {.node_count = 0};
     prn_node_def *norm = prn_rewrite_inner(r, node->inputs[0], "InstanceNormalization");
     prn_node_def *grouping = norm && !norm->post_ops ? prn_rewrite_inner(r, norm->inputs[0], "Reshape") : NULL;
-    if (!grouping || !prn_rewrite_same_shape(r, grouping->inputs[0], node->outputs[0]) || !prn_pattern_add(&pattern, norm) ||
-        !prn_pattern_add(&pattern, grouping))
+    if (!grouping || !prn_rewrite_same_shape(r, grouping->inputs[0], node->outputs[0]) ||
+        !prn_pattern_add(&pattern, norm) || !prn_pattern_add(&pattern, grouping))
         return PRONY_OK;
     const prony_shape *x = &r->program->values[grouping->inputs[0]]->info.shape;
     const prony_shape *grouped = &r->program->values[norm->inputs[0]]->info.shape;

@@ -4,8 +4,8 @@
  *   x ─┬─ Conv(V, b) ────────────────┐               x ── Conv(V + diag(s), b + t) ── y
  *      └─ BatchNormalization(s, t) ─ Add ── y
  *
- * where each of W's taps is one of V's: as networks are left by training whose blocks have several branches (RepVGG, MobileOne). All that
- * a tree of additions joins is merged at its root, so that weights are made once. */
+ * where each of W's taps is one of V's: as networks are left by training whose blocks have several branches (RepVGG,
+ * MobileOne). All that a tree of additions joins is merged at its root, so that weights are made once. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
@@ -41,8 +41,8 @@ static bool read_conv(const prn_rewriter *r, uint32_t value, conv *out)
     out->axes = (size_t)weights->rank - 2;
     out->groups = prn_node_int(node, "group", 1);
     memcpy(out->kernel, weights->dim + 2, out->axes * sizeof *out->kernel);
-    return read_steps(node, "strides", out->axes, out->stride) && read_steps(node, "dilations", out->axes, out->dilation) &&
-           prn_node_pads(node, 2 * out->axes, out->pads);
+    return read_steps(node, "strides", out->axes, out->stride) &&
+           read_steps(node, "dilations", out->axes, out->dilation) && prn_node_pads(node, 2 * out->axes, out->pads);
 }
 
 /* By how much more places a window takes than are given it as padding. */
@@ -51,7 +51,8 @@ static int64_t excess(const conv *c, size_t axis)
     return (c->kernel[axis] - 1) * c->dilation[axis] - c->pads[axis] - c->pads[c->axes + axis];
 }
 
-/* Where the window of the other begins in this one's: per axis, in taps. A window of one tap without padding is `small` NULL. */
+/* Where the window of the other begins in this one's: per axis, in taps. A window of one tap without padding is `small`
+ * NULL. */
 static bool find_place(const conv *large, const conv *small, int64_t *place)
 {
     for (size_t i = 0; i < large->axes; i++) {
@@ -80,7 +81,8 @@ static int64_t placed_tap(const conv *large, const int64_t *kernel, const int64_
 static void add_weights(const conv *large, const conv *small, const int64_t *place, float *to)
 {
     const prony_shape *a = large->contraction.weight_shape, *b = small->contraction.weight_shape;
-    const int64_t taps = prn_shape_count(a, 2, a->rank), small_taps = prn_shape_count(b, 2, b->rank), pairs = b->dim[0] * b->dim[1];
+    const int64_t taps = prn_shape_count(a, 2, a->rank), small_taps = prn_shape_count(b, 2, b->rank),
+                  pairs = b->dim[0] * b->dim[1];
     for (int64_t t = 0; t < small_taps; t++) {
         const int64_t tap = placed_tap(large, small->kernel, place, t);
         for (int64_t i = 0; i < pairs; i++) to[i * taps + tap] += small->contraction.weights[i * small_taps + t];
@@ -121,8 +123,8 @@ typedef struct tree {
 
 static bool is_add(const prn_rewriter *r, const prn_node_def *node)
 {
-    return (prn_node_is(node, "Add") || prn_node_is(node, "Sum")) && node->input_count == 2 && node->inputs[0] != node->inputs[1] &&
-           prn_rewrite_same_shape(r, node->inputs[0], node->inputs[1]);
+    return (prn_node_is(node, "Add") || prn_node_is(node, "Sum")) && node->input_count == 2 &&
+           node->inputs[0] != node->inputs[1] && prn_rewrite_same_shape(r, node->inputs[0], node->inputs[1]);
 }
 
 static bool collect(const prn_rewriter *r, uint32_t value, tree *tree)
@@ -145,8 +147,8 @@ static bool may_take(const prn_rewriter *r, const conv *large, branch *branch)
     if (branch->node->inputs[0] != large->contraction.node->inputs[0]) return false;
     if (!branch->is_conv) {
         const prn_contraction *c = &large->contraction;
-        return large->groups > 0 && c->weight_shape->dim[1] * large->groups == c->channels && find_place(large, NULL, branch->place) &&
-               prn_batch_norm_affine(r, branch->node, c->channels, NULL);
+        return large->groups > 0 && c->weight_shape->dim[1] * large->groups == c->channels &&
+               find_place(large, NULL, branch->place) && prn_batch_norm_affine(r, branch->node, c->channels, NULL);
     }
     return branch->conv.groups == large->groups && find_place(large, &branch->conv, branch->place);
 }
@@ -159,7 +161,8 @@ static bool find_tree(const prn_rewriter *r, const prn_node_def *root, tree *tre
     for (tree->large = 0; tree->large < tree->count; tree->large++) {
         const branch *large = &tree->branch[tree->large];
         bool all = large->is_conv;
-        for (size_t k = 0; k < tree->count && all; k++) all = k == tree->large || may_take(r, &large->conv, &tree->branch[k]);
+        for (size_t k = 0; k < tree->count && all; k++)
+            all = k == tree->large || may_take(r, &large->conv, &tree->branch[k]);
         if (all) return true;
     }
     return false;
@@ -200,7 +203,8 @@ static prony_status make_sums(prn_rewriter *r, const tree *tree, float *weights,
     if (!sums) return prn_no_memory(r->error);
     prony_status status = hold(r, large->contraction.node);
     if (status == PRONY_OK) memcpy(weights, large->contraction.weights, (size_t)count * sizeof *weights);
-    for (size_t k = 0; k < tree->count && status == PRONY_OK; k++) status = add_branch(r, large, &tree->branch[k], weights, sums);
+    for (size_t k = 0; k < tree->count && status == PRONY_OK; k++)
+        status = add_branch(r, large, &tree->branch[k], weights, sums);
     for (int64_t k = 0; k < channels; k++) bias[k] = (float)sums[k];
     prn_free(sums);
     *fits = status == PRONY_OK && all_finite(weights, count) && all_finite(bias, channels);
@@ -213,7 +217,8 @@ static prony_status merge(prn_rewriter *r, uint32_t n, const tree *tree)
     const prn_contraction *c = &tree->branch[tree->large].conv.contraction;
     prn_node_def *keep = c->node;
     const prony_value weight_info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = *c->weight_shape};
-    const prony_value bias_info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = {.rank = 1, .dim = {c->channels}}};
+    const prony_value bias_info = {
+        .kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = {.rank = 1, .dim = {c->channels}}};
     const size_t held = p->refs.held_count;
     float *weights = prn_alloc_aligned(64, (size_t)prony_shape_numel(c->weight_shape) * sizeof *weights);
     float *bias = prn_alloc_aligned(64, (size_t)c->channels * sizeof *bias);
@@ -226,7 +231,8 @@ static prony_status merge(prn_rewriter *r, uint32_t n, const tree *tree)
         return status;
     }
     uint32_t inputs[3] = {keep->inputs[0]};
-    const char *weight_name = p->values[keep->inputs[1]]->name, *bias_name = p->values[keep->inputs[c->bias ? 2 : 1]]->name;
+    const char *weight_name = p->values[keep->inputs[1]]->name,
+               *bias_name = p->values[keep->inputs[c->bias ? 2 : 1]]->name;
     status = prn_rewrite_add_constant(r, weight_name, &weight_info, weights, &inputs[1]);
     if (status != PRONY_OK) {
         prn_free_aligned(bias);

@@ -1,7 +1,7 @@
 /*   x ── Add(a) ── Reshape ── Add(b) ── y          x ── Add(a + b) ── Reshape ── y
  *
- * For constants that are more than one element, with the Reshape or without: scores of attention that take a bias and then, window
- * by window, a mask. */
+ * For constants that are more than one element, with the Reshape or without: scores of attention that take a bias and
+ * then, window by window, a mask. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
@@ -19,7 +19,8 @@ static bool read_sum(const prn_rewriter *r, prn_node_def *node, constant_sum *ou
 {
     const float *data;
     const prony_shape *shape;
-    if (!node || !prn_node_is(node, "Add") || node->input_count != 2 || node->info.opset < 7 || node->post_ops) return false;
+    if (!node || !prn_node_is(node, "Add") || node->input_count != 2 || node->info.opset < 7 || node->post_ops)
+        return false;
     for (int i = 1; i >= 0; i--) {
         if (!prn_rewrite_constant(r, node->inputs[i], &data, &shape) || prony_shape_numel(shape) < 2) continue;
         *out = (constant_sum){node, node->inputs[1 - i], node->inputs[i]};
@@ -52,8 +53,8 @@ static void add_broadcast(float *to, const prony_value *constant, const prony_sh
 }
 
 /* *out: a + b; PRN_NO_VALUE where a sum leaves the range of float32, which x + a + b need not. */
-static prony_status add_constants(prn_rewriter *r, const constant_sum *first, const constant_sum *second, const prony_shape *between,
-                                  const prony_shape *behind, uint32_t *out)
+static prony_status add_constants(prn_rewriter *r, const constant_sum *first, const constant_sum *second,
+                                  const prony_shape *between, const prony_shape *behind, uint32_t *out)
 {
     const int64_t count = prony_shape_numel(between);
     float *data = prn_alloc_aligned(64, (size_t)count * sizeof *data);
@@ -83,7 +84,8 @@ prony_status prn_rewrite_merge_constant_sums(prn_rewriter *r, uint32_t n)
     if (!read_sum(r, reshape ? prn_rewrite_producer(r, reshape->inputs[0]) : last, &first)) return PRONY_OK;
     prony_shape between = value_of(r, first.x)->shape, behind = value_of(r, second.x)->shape;
     if (!reshape) {
-        if (!prn_shape_broadcast(&between, &value_of(r, first.constant)->shape, &value_of(r, second.constant)->shape)) return PRONY_OK;
+        if (!prn_shape_broadcast(&between, &value_of(r, first.constant)->shape, &value_of(r, second.constant)->shape))
+            return PRONY_OK;
         behind = between;
     }
     if (prony_shape_numel(&between) * (int64_t)sizeof(float) > MOST_BYTES) return PRONY_OK;

@@ -1,6 +1,7 @@
 /*   x ── Transpose(0, 2, …, 1) ── MatMul(W, b) ── Transpose(0, r - 1, 1, …) ── y          x ── Conv(Wᵀ, b) ── y
  *
- * with windows of one place, for few channels: heads of an attention that are mixed, say. With more of them it is the products that count. */
+ * with windows of one place, for few channels: heads of an attention that are mixed, say. With more of them it is the
+ * products that count. */
 #include "engine/rewrites/rewrites.h"
 
 enum { MOST_CHANNELS = 16 };
@@ -12,7 +13,8 @@ static bool moves_channels(const prn_rewriter *r, const prn_node_def *node, int 
     if (!prn_node_is(node, "Transpose") || r->program->values[node->inputs[0]]->info.shape.rank != rank) return false;
     prn_rewrite_permutation(r, node, perm);
     bool moves = perm[0] == 0;
-    for (int i = 1; i < rank; i++) moves = moves && perm[i] == (to_last ? i % (rank - 1) + 1 : i == 1 ? rank - 1 : i - 1);
+    for (int i = 1; i < rank; i++)
+        moves = moves && perm[i] == (to_last ? i % (rank - 1) + 1 : i == 1 ? rank - 1 : i - 1);
     return moves;
 }
 
@@ -26,7 +28,8 @@ static prony_status add_operands(prn_rewriter *r, const prn_contraction *product
     const prn_node_def *node = product->node;
     for (uint32_t i = 1; i < node->input_count; i++)
         if (node->inputs[i] != PRN_NO_VALUE) PRN_TRY(prn_program_hold(r->program, node->inputs[i], r->error));
-    float *w = prn_alloc_aligned(64, (size_t)(in * out) * sizeof *w), *b = prn_alloc_aligned(64, (size_t)out * sizeof *b);
+    float *w = prn_alloc_aligned(64, (size_t)(in * out) * sizeof *w),
+          *b = prn_alloc_aligned(64, (size_t)out * sizeof *b);
     if (!w || !b) {
         prn_free_aligned(w);
         prn_free_aligned(b);
@@ -46,7 +49,8 @@ static prony_status add_operands(prn_rewriter *r, const prn_contraction *product
 prony_status prn_rewrite_pointwise_conv(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *last = r->program->nodes[n];
-    if (!prn_node_is(last, "Transpose") || prn_extents_reach(r->program->values[last->outputs[0]]->extents)) return PRONY_OK;
+    if (!prn_node_is(last, "Transpose") || prn_extents_reach(r->program->values[last->outputs[0]]->extents))
+        return PRONY_OK;
     const int rank = r->program->values[last->outputs[0]]->info.shape.rank;
     if (rank < 4 || rank > 5 || !moves_channels(r, last, rank, false)) return PRONY_OK;
     prn_contraction product;

@@ -9,8 +9,10 @@
 
 enum { MAX_ROUNDS = 16 };
 
-/* In this order: first less to look at, then what is quantized already (nothing may be attached to it before), then patterns written out in primitives (their pieces must not be folded away
- * before), then what disappears into weights, last what is attached to a contraction. */
+/* In this order: first less to look at, then what is quantized already (nothing may be attached to it before), then
+ * patterns written out in primitives (their pieces must not be folded away before), then what disappears into weights,
+ * last what is attached to a contraction. */
+// clang-format off
 static const prn_rewrite_fn rewrites[] = {
     prn_rewrite_drop_identity,          prn_rewrite_drop_expand,
     prn_rewrite_merge_transposes,       prn_rewrite_transpose_as_reshape,
@@ -25,6 +27,7 @@ static const prn_rewrite_fn rewrites[] = {
     prn_rewrite_fold_batch_norm,        prn_rewrite_merge_branches,   prn_rewrite_fold_scale_shift, prn_rewrite_pointwise_conv,
     prn_rewrite_attach_activation,      prn_rewrite_attach_residual,
 };
+// clang-format on
 
 static prony_status run_round(prn_rewriter *r)
 {

@@ -36,8 +36,8 @@ bool prn_rewrite_used_once(const prn_rewriter *r, uint32_t value);
 /* A float32 tensor of known shape. */
 bool prn_rewrite_is_f32(const prn_rewriter *r, uint32_t value);
 bool prn_rewrite_same_shape(const prn_rewriter *r, uint32_t a, uint32_t b);
-/* A constant float32 tensor's data and shape; false if it is something else. If its rank is 2 or more it has to be held before the
- * data is read (prn_program_hold). */
+/* A constant float32 tensor's data and shape; false if it is something else. If its rank is 2 or more it has to be held
+ * before the data is read (prn_program_hold). */
 bool prn_rewrite_constant(const prn_rewriter *r, uint32_t value, const float **data, const prony_shape **shape);
 /* A constant float32 tensor of nothing but `wanted`; held before as above. */
 bool prn_rewrite_is_all(const prn_rewriter *r, uint32_t value, float wanted);
@@ -49,7 +49,8 @@ bool prn_rewrite_scalar_is(const prn_rewriter *r, uint32_t value, double wanted)
 int prn_rewrite_scalar_operand(const prn_rewriter *r, const prn_node_def *node, double *out);
 /* Within two float32 roundings of `wanted`, for constants that models write in decimals: 1/6, sqrt(2/pi). */
 bool prn_rewrite_near(double value, double wanted);
-/* A normal float32 number. A rewrite moves no other factor: 0, infinity and what underflows make NaN and 0 in other places. */
+/* A normal float32 number. A rewrite moves no other factor: 0, infinity and what underflows make NaN and 0 in other
+ * places. */
 bool prn_rewrite_is_factor(double value);
 
 int64_t prn_node_int(const prn_node_def *node, const char *name, int64_t absent);
@@ -58,7 +59,8 @@ double prn_node_float(const prn_node_def *node, const char *name, double absent)
  * or longer than `capacity`. */
 bool prn_rewrite_int_list(const prn_rewriter *r, const prn_node_def *node, const char *name, uint32_t input,
                           int64_t *out, size_t capacity, size_t *count);
-/* A Conv's or pool's `count` explicit pads, zeros where it says nothing; false: they follow from the input's extents. */
+/* A Conv's or pool's `count` explicit pads, zeros where it says nothing; false: they follow from the input's
+ * extents. */
 bool prn_node_pads(const prn_node_def *node, size_t count, int64_t *pads);
 /* Whether the attribute is this text; `absent`: where it is not there. */
 bool prn_node_string_is(const prn_node_def *node, const char *name, const char *wanted, bool absent);
@@ -101,7 +103,8 @@ PRN_MUST_USE prony_status prn_rewrite_set_inputs(prn_rewriter *r, prn_node_def *
                                                  uint32_t count);
 /* `gone` is dead afterwards and `keep` stands for its layers. Its outputs must be without readers soon. */
 PRN_MUST_USE prony_status prn_rewrite_absorb(prn_rewriter *r, prn_node_def *keep, prn_node_def *gone);
-/* The node's layers are no work any more when the program runs: nothing of a time is theirs. Before the node is absorbed. */
+/* The node's layers are no work any more when the program runs: nothing of a time is theirs. Before the node is
+ * absorbed. */
 void prn_rewrite_mark_removed(prn_rewriter *r, prn_node_def *node);
 /* `keep`, of one output that only `last` read, makes what node `last` made instead, at that node's place in the order,
  * and absorbs it. */
@@ -109,8 +112,8 @@ PRN_MUST_USE prony_status prn_rewrite_take_over(prn_rewriter *r, prn_node_def *k
 /* The same for a `last` that was absorbed by another node. */
 PRN_MUST_USE prony_status prn_rewrite_take_place(prn_rewriter *r, prn_node_def *keep, uint32_t last);
 /* `last` becomes the built-in `op` with these attributes and inputs and absorbs the pattern. Domain and opset of `op`
- * stand in one table, in editing.c; an operator that a rewrite makes for the first time is added there. Attribute values
- * (ints) must outlive the program; the array need not. */
+ * stand in one table, in editing.c; an operator that a rewrite makes for the first time is added there. Attribute
+ * values (ints) must outlive the program; the array need not. */
 PRN_MUST_USE prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char *op,
                                              const prn_attr *attributes, size_t attribute_count, const uint32_t *inputs,
                                              uint32_t input_count, const prn_pattern *pattern);
@@ -125,7 +128,8 @@ void prn_rewrite_replace_uses(prn_rewriter *r, uint32_t from, uint32_t to);
 PRN_MUST_USE prony_status prn_rewrite_add_constant(prn_rewriter *r, const char *name, const prony_value *info,
                                                    void *data, uint32_t *out);
 /* A float32 vector of `count` elements that are all `element`. */
-PRN_MUST_USE prony_status prn_rewrite_add_vector(prn_rewriter *r, const char *name, int64_t count, float element, uint32_t *out);
+PRN_MUST_USE prony_status prn_rewrite_add_vector(prn_rewriter *r, const char *name, int64_t count, float element,
+                                                 uint32_t *out);
 /* A constant that the recipe makes of the bytes of constant `from`. */
 PRN_MUST_USE prony_status prn_rewrite_add_deferred(prn_rewriter *r, const prony_value *info, prn_recipe *recipe,
                                                    uint32_t from, uint32_t *out);
@@ -144,7 +148,7 @@ typedef struct prn_contraction {
     int64_t channels;
     const float *weights; /* these two to be read while held */
     const prony_shape *weight_shape;
-    const float *bias; /* NULL: none */
+    const float *bias;             /* NULL: none */
     int64_t bias_step;             /* 0: one element for all channels */
     int64_t block, inner, modulus; /* weight e belongs to channel e / block * modulus + e / inner % modulus */
 } prn_contraction;
@@ -156,8 +160,8 @@ bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contrac
 PRN_MUST_USE prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *contraction, const double *scale,
                                                const double *shift, bool *done);
 
-/* Whether the node is a BatchNormalization for inference with constant statistics of so many channels; what it does to each of them then:
- * the scales, and as many shifts behind them. NULL: nobody wants to know. */
+/* Whether the node is a BatchNormalization for inference with constant statistics of so many channels; what it does to
+ * each of them then: the scales, and as many shifts behind them. NULL: nobody wants to know. */
 bool prn_batch_norm_affine(const prn_rewriter *r, const prn_node_def *node, int64_t channels, double *scale);
 
 /* ---- prony::Attention, made by one rewrite and widened by another ---- */

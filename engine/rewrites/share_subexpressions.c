@@ -3,8 +3,9 @@
  *       └── Sub ── b ──                    └── b ──
  *
  * Two nodes of the same operator, attributes and inputs make the same values: the first makes them for both and absorbs
- * the second. The model's arithmetic stays counted as the model has it; what a node costs whose shapes a run knows only is
- * counted when it runs, once, so those are shared where there is no arithmetic (NonZero, Transpose and their like). */
+ * the second. The model's arithmetic stays counted as the model has it; what a node costs whose shapes a run knows only
+ * is counted when it runs, once, so those are shared where there is no arithmetic (NonZero, Transpose and their
+ * like). */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/keyed_hash.h"

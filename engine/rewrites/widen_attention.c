@@ -77,7 +77,8 @@ static bool widen_operand(prn_rewriter *r, uint32_t *value, int operand, prn_att
     size_t seen = pattern->node_count;
     if (operand == 2 || !prn_rewrite_product_of_value(r, *value, &product, pattern) || pattern->node_count == seen ||
         product.count != 1 || !prn_rewrite_is_f32(r, product.factors[0]) ||
-        !prn_rewrite_same_shape(r, product.factors[0], *value) || !prn_rewrite_is_factor(attention->scale * product.constant)) {
+        !prn_rewrite_same_shape(r, product.factors[0], *value) ||
+        !prn_rewrite_is_factor(attention->scale * product.constant)) {
         pattern->node_count = seen;
         return false;
     }

@@ -4,16 +4,15 @@
  *
  *   chunk | head | starts | block: 64-byte header | payload, multiple of 64 | header | payload | ... |
  *
- * `starts` has one bit per 64 bytes, set where a live block's payload begins: whether a pointer is a block's is thus never
- * read from memory that a model can write.
+ * `starts` has one bit per 64 bytes, set where a live block's payload begins: whether a pointer is a block's is thus
+ * never read from memory that a model can write.
  *
  * `given_bytes` is a whole block, header included. Free blocks form one list over all chunks, in order of size and then
  * of offset, so the first that is large enough is the best fit, the last is the largest, and neither addresses nor the
  * heap influence the choice. Two free blocks are never neighbours.
  *
  * The arena owns chunks and the event list. Room for the release of every live block is reserved in the event list when
- * the block is taken: giving back allocates nothing and so cannot fail.
- */
+ * the block is taken: giving back allocates nothing and so cannot fail. */
 #include "engine/run/arena.h"
 
 #include "base/alloc.h"
@@ -28,15 +27,15 @@
 
 #define ALIGNMENT 64
 #define SMALLEST_CHUNK ((uint64_t)256 << 10)
-#define TRIMMED_BYTES ((uint64_t)1 << 20) /* less is not worth a call */
+#define TRIMMED_BYTES ((uint64_t)1 << 20)       /* less is not worth a call */
 #define ADDRESS_SPACE_BYTES (UINT64_C(1) << 47) /* of a process, at most */
 
 typedef struct block block;
 struct block {
     alignas(ALIGNMENT) uint64_t bytes; /* header included */
     uint64_t asked;
-    uint64_t offset;         /* in the arena */
-    block *before, *after;   /* neighbours in the chunk */
+    uint64_t offset;       /* in the arena */
+    block *before, *after; /* neighbours in the chunk */
     union {
         struct {
             block *smaller, *larger; /* free list */
@@ -176,7 +175,8 @@ static uint64_t head_bytes(uint64_t chunk_bytes)
 static prony_status add_chunk(prn_arena *arena, uint64_t need, prony_error *error)
 {
     if (need > ADDRESS_SPACE_BYTES)
-        return prn_fail(error, PRONY_LIMIT, "%llu bytes at run time, more than a process has addresses", (unsigned long long)need);
+        return prn_fail(error, PRONY_LIMIT, "%llu bytes at run time, more than a process has addresses",
+                        (unsigned long long)need);
     uint64_t held = arena->figures.planned_bytes + arena->figures.dynamic_bytes;
     uint64_t wanted = arena->figures.dynamic_bytes / 2 & ~(uint64_t)(ALIGNMENT - 1), room = prn_budget_room();
     if (wanted < SMALLEST_CHUNK) wanted = SMALLEST_CHUNK;

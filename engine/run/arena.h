@@ -1,15 +1,14 @@
-/* One block of memory per session and plan: the planned region, and behind it the dynamic region for what is sized at run
- * time. Records who took what.
+/* One block of memory per session and plan: the planned region, and behind it the dynamic region for what is sized at
+ * run time. Records who took what.
  *
  *   +---------------------- planned_bytes ---------------------+------------- dynamic -------------+
  *   | buffers at the plan's offsets                            | best fit over a free list         |
  *   +----------------------------------------------------------+-----------------------------------+
  *
- * The dynamic region grows by a chunk when it is too small (a heap call, counted) and keeps what it has; frees coalesce.
- * A block may have several holders (a tensor that stands in two sequences): it is free when the last one gives it back.
- * Live dynamic bytes return to zero after every run (prn_arena_run_end checks it). Not thread-safe: one session; its workers
- * take turns by prn_arena_lock.
- */
+ * The dynamic region grows by a chunk when it is too small (a heap call, counted) and keeps what it has; frees
+ * coalesce. A block may have several holders (a tensor that stands in two sequences): it is free when the last one
+ * gives it back. Live dynamic bytes return to zero after every run (prn_arena_run_end checks it). Not thread-safe: one
+ * session; its workers take turns by prn_arena_lock. */
 #ifndef PRN_ENGINE_RUN_ARENA_H
 #define PRN_ENGINE_RUN_ARENA_H
 
@@ -41,20 +40,21 @@ typedef struct prn_arena_figures {
 /* All of it is booked to the calling thread's budget. */
 PRN_MUST_USE prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, bool record, prony_error *error);
 void prn_arena_release(prn_arena *arena);
-/* From now on several threads of one run take and give back: what they do between lock and unlock no other does meanwhile.
- * Without it both do nothing, and there is no lock. */
+/* From now on several threads of one run take and give back: what they do between lock and unlock no other does
+ * meanwhile. Without it both do nothing, and there is no lock. */
 PRN_MUST_USE prony_status prn_arena_share_out(prn_arena *arena, prony_error *error);
 void prn_arena_lock(prn_arena *arena);
 void prn_arena_unlock(prn_arena *arena);
-/* Tests: dead bytes of the dynamic region hold a pattern, see engine/plan/dead_bytes.h. Before the first prn_arena_take. */
+/* Tests: dead bytes of the dynamic region hold a pattern, see engine/plan/dead_bytes.h. Before the first
+ * prn_arena_take. */
 void prn_arena_fill_dead(prn_arena *arena);
 /* 64-byte aligned start of the planned region. */
 uint8_t *prn_arena_base(prn_arena *arena);
 PRN_MUST_USE prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, uint32_t step, void **out,
                                          prony_error *error);
 void prn_arena_give(prn_arena *arena, void *block, uint32_t step);
-/* One more holder for the block that starts at `block`, who gives it back once more. false: no live block of the dynamic
- * region starts there (a planned buffer, an input, a constant, or the middle of a block). */
+/* One more holder for the block that starts at `block`, who gives it back once more. false: no live block of the
+ * dynamic region starts there (a planned buffer, an input, a constant, or the middle of a block). */
 PRN_MUST_USE bool prn_arena_share(prn_arena *arena, const void *block);
 /* Holders of a block; 0 where none starts. */
 uint32_t prn_arena_holders(const prn_arena *arena, const void *block);

@@ -164,7 +164,8 @@ static prony_status book_children(prn_step *step, prony_error *error)
 /* Whether a value has the form that it had; notes the one that it has. */
 static bool keeps_form(prn_form *form, const prony_value *value)
 {
-    if (value->kind == form->kind && value->dtype == form->dtype && prn_shape_equal(&value->shape, &form->shape)) return true;
+    if (value->kind == form->kind && value->dtype == form->dtype && prn_shape_equal(&value->shape, &form->shape))
+        return true;
     *form = (prn_form){value->kind, value->dtype, value->shape};
     return false;
 }

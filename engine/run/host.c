@@ -1,5 +1,5 @@
-/* The host table. Subgraphs are bound when their node is first inferred, planned with the outer plan, and run inside the
- * outer step with buffers of their own in the outer arena. */
+/* The host table. Subgraphs are bound when their node is first inferred, planned with the outer plan, and run inside
+ * the outer step with buffers of their own in the outer arena. */
 #include "base/alloc.h"
 #include "base/stack.h"
 #include "base/stop.h"
@@ -63,8 +63,8 @@ static prony_status build_shared(void *argument, void *data)
     return status;
 }
 
-/* The constant input of the step that `source` lies in: a packed form is found again by its source's address, which must
- * mean the same bytes as long as the plan lives. NULL: none. */
+/* The constant input of the step that `source` lies in: a packed form is found again by its source's address, which
+ * must mean the same bytes as long as the plan lives. NULL: none. */
 static const prn_plan_value *constant_at(prn_site *site, const void *source)
 {
     if (!site->plan || !site->step) return NULL;
@@ -97,7 +97,8 @@ static prony_status host_packed(const prony_context *context, const void *source
 {
     prn_site *site = context->host_data;
     const prn_plan_value *constant = site ? constant_at(site, source) : NULL;
-    pack_call call = {.context = context, .constant = constant ? &constant->value : NULL, .build = build, .argument = argument};
+    pack_call call = {
+        .context = context, .constant = constant ? &constant->value : NULL, .build = build, .argument = argument};
     if (site && site->once && !constant) return pack_once(context, site->once, bytes, &call, out);
     if (!site || !site->program) return no_child(context);
     prn_shared_refs *refs = site->plan ? &site->plan->refs : &site->program->refs;
@@ -109,7 +110,9 @@ static prony_status host_packed(const prony_context *context, const void *source
                                   .build = build_shared,
                                   .argument = &call};
     prony_status status = prn_shared_get(site->program->model->shared, refs, &form, out, context->error);
-    if (call.built && site->once) prn_shared_settle(site->program->model->shared); /* a plan that is made packs more, and settles at its end */
+    if (call.built && site->once)
+        prn_shared_settle(site->program->model->shared); /* a plan that is made packs more,
+                                                                                      and settles at its end */
     return status;
 }
 
@@ -134,9 +137,11 @@ static bool serves_other_extents(const prony_context *context, size_t input)
     const uint32_t value = site->node->inputs[input];
     if (value == PRN_NO_VALUE) return false;
     int looked_at = 0;
-    for (const prn_use *use = site->program->values[value]->places; use && looked_at < MOST_READERS; use = use->next, looked_at++) {
+    for (const prn_use *use = site->program->values[value]->places; use && looked_at < MOST_READERS;
+         use = use->next, looked_at++) {
         const prn_node_def *node = use->node;
-        if (!node || node == site->node || node->dead || use->child != PRN_NO_CHILD || use->index >= node->input_count) continue;
+        if (!node || node == site->node || node->dead || use->child != PRN_NO_CHILD || use->index >= node->input_count)
+            continue;
         if (node->inputs[use->index] != value || !node->input_values[0]) continue;
         if (!prn_shape_equal(&node->input_values[0]->shape, &context->inputs[0]->shape)) return true;
     }
@@ -242,13 +247,14 @@ static prony_status subgraph_port(const prony_context *context, const struct prn
 
 /* What a subgraph was bound for is what it must get; where nothing was known then, everything goes. */
 static PRN_OWN_FRAME prony_status check_input(const prony_context *context, const prn_program *program, size_t i,
-                                const prony_value *given)
+                                              const prony_value *given)
 {
     const prn_value_def *def = program->values[program->inputs[i]];
     const prony_value *bound = &def->info;
     bool open = bound->kind == PRONY_TENSOR && bound->dtype == PRONY_UNDEFINED;
-    if (open || (bound->kind == given->kind && (bound->dtype == PRONY_UNDEFINED || bound->dtype == given->dtype ||
-                                                (given->kind != PRONY_TENSOR && given->dtype == PRONY_UNDEFINED)) &&
+    if (open || (bound->kind == given->kind &&
+                 (bound->dtype == PRONY_UNDEFINED || bound->dtype == given->dtype ||
+                  (given->kind != PRONY_TENSOR && given->dtype == PRONY_UNDEFINED)) &&
                  (!prn_shape_known(&bound->shape) || prn_shape_equal(&bound->shape, &given->shape))))
         return PRONY_OK;
     char came[PRN_SHAPE_TEXT_BYTES], wanted[PRN_SHAPE_TEXT_BYTES];
@@ -263,8 +269,9 @@ static const prony_value *captured_value(const prn_plan *outer, uint32_t v)
     return v == PRN_NO_VALUE ? NULL : &outer->values[v]->value;
 }
 
-static PRN_OWN_FRAME prony_status enter_child(const prony_context *context, const prn_site *site, const prn_child *child,
-                                prn_plan *plan, const prony_value *const *inputs, size_t input_count)
+static PRN_OWN_FRAME prony_status enter_child(const prony_context *context, const prn_site *site,
+                                              const prn_child *child, prn_plan *plan, const prony_value *const *inputs,
+                                              size_t input_count)
 {
     const prn_program *program = child->program;
     for (size_t i = 0; i < program->input_count; i++) {
@@ -412,8 +419,8 @@ static prony_status output_set(const prony_context *context, size_t index, prony
     }
     if (!same_type(out, value)) {
         char came[PRN_SHAPE_TEXT_BYTES], wanted[PRN_SHAPE_TEXT_BYTES];
-        return prony_fail(context, PRONY_INTERNAL, "output %zu is %s, planned as %s", index, prn_value_text(value, came),
-                          prn_value_text(out, wanted));
+        return prony_fail(context, PRONY_INTERNAL, "output %zu is %s, planned as %s", index,
+                          prn_value_text(value, came), prn_value_text(out, wanted));
     }
     size_t bytes = prn_value_bytes(out);
     prn_stop_copy(out->data, value->data, bytes);

@@ -1,8 +1,7 @@
 /* The engine's side of the host table: what operators may ask of it, in every phase.
  *
- * context->host_data is a prn_site. At bind time it names program and node; in a plan also the plan and step. A call that a
- * phase does not offer (running a subgraph while binding) is PRONY_INTERNAL.
- */
+ * context->host_data is a prn_site. At bind time it names program and node; in a plan also the plan and step. A call
+ * that a phase does not offer (running a subgraph while binding) is PRONY_INTERNAL. */
 #ifndef PRN_ENGINE_RUN_HOST_H
 #define PRN_ENGINE_RUN_HOST_H
 

@@ -1,5 +1,5 @@
-/* Taking, sharing and giving up values in the dynamic region. A failure leaves blocks behind only inside of a run, whose end
- * releases them. */
+/* Taking, sharing and giving up values in the dynamic region. A failure leaves blocks behind only inside of a run,
+ * whose end releases them. */
 #include "base/stop.h"
 #include "engine/run/live_value.h"
 
@@ -122,8 +122,8 @@ void prn_live_drop(prn_arena *arena, prony_value *value, uint32_t step)
 
 /* ---- longer and shorter by one, on the same block */
 
-/* The place behind the last item is claimed if nobody has it: others that hold the block see their own count of items. What
- * lies there and only a longer sequence saw that is gone is given up. */
+/* The place behind the last item is claimed if nobody has it: others that hold the block see their own count of items.
+ * What lies there and only a longer sequence saw that is gone is given up. */
 static bool claim_next(prn_arena *arena, const prony_value *from, uint32_t step)
 {
     uint64_t filled, room = prn_arena_room(arena, from->items, &filled);

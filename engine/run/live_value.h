@@ -1,15 +1,14 @@
 /* Values in the arena's dynamic region.
  *
- * Such a value holds blocks: a tensor one with its elements, a sequence or optional one with its items, each of which holds
- * its own. What a value sees of a block is never written to once filled, so any number of values may hold the same one; a
- * sequence that grows at its end takes the next place of the block, which no other holder sees. A block notes how many of its
- * items are filled.
+ * Such a value holds blocks: a tensor one with its elements, a sequence or optional one with its items, each of which
+ * holds its own. What a value sees of a block is never written to once filled, so any number of values may hold the
+ * same one; a sequence that grows at its end takes the next place of the block, which no other holder sees. A block
+ * notes how many of its items are filled.
  *
  *   sequence { items } --> [ tensor { data }, tensor { data }, ... ]
  *                                     |                |
  *                                     v                v
- *                                   block            block <-- another sequence's item
- */
+ *                                   block            block <-- another sequence's item */
 #ifndef PRN_ENGINE_RUN_LIVE_VALUE_H
 #define PRN_ENGINE_RUN_LIVE_VALUE_H
 
@@ -23,12 +22,12 @@ PRN_MUST_USE prony_status prn_live_take_items(const prn_site *site, prony_value 
 /* *out holds what `from` has: its blocks if it has any, else a copy (inputs, constants, planned buffers). */
 PRN_MUST_USE prony_status prn_live_keep(const prn_site *site, const prony_value *from, prony_value *out, uint32_t owner,
                                         prony_error *error);
-/* *out holds the items of `from` and a zeroed one behind them: in the same block if it has a place left, so that a sequence
- * that grows by one and one is copied seldom. */
-PRN_MUST_USE prony_status prn_live_append(const prn_site *site, const prony_value *from, prony_value *out, uint32_t owner,
-                                          prony_error *error);
-/* *out holds the items of `from` but the last, in the same block. false: nothing is held, because the block is another's
- * or would be half unused. */
+/* *out holds the items of `from` and a zeroed one behind them: in the same block if it has a place left, so that a
+ * sequence that grows by one and one is copied seldom. */
+PRN_MUST_USE prony_status prn_live_append(const prn_site *site, const prony_value *from, prony_value *out,
+                                          uint32_t owner, prony_error *error);
+/* *out holds the items of `from` but the last, in the same block. false: nothing is held, because the block is
+ * another's or would be half unused. */
 PRN_MUST_USE bool prn_live_shorten(const prn_site *site, const prony_value *from, prony_value *out);
 /* Gives up what *value holds, which is nothing afterwards. */
 void prn_live_drop(prn_arena *arena, prony_value *value, uint32_t step);

@@ -1,5 +1,6 @@
-/* The subgraphs of a plan in one list, and their steps in another, each step behind the one it is inside of; and what they did in a
- * run: how often each subgraph was begun, and what each step took and did. Made once per plan, read after every run that counts. */
+/* The subgraphs of a plan in one list, and their steps in another, each step behind the one it is inside of; and what
+ * they did in a run: how often each subgraph was begun, and what each step took and did. Made once per plan, read after
+ * every run that counts. */
 #ifndef PRN_ENGINE_RUN_NESTED_H
 #define PRN_ENGINE_RUN_NESTED_H
 
@@ -7,7 +8,7 @@
 
 /* Of a step, over all its executions in the run. */
 typedef struct prn_tally {
-    prony_cost cost; /* as prn_step's `executed` */
+    prony_cost cost;           /* as prn_step's `executed` */
     int64_t start_ns, time_ns; /* when it last began, and all together; 0 in a run without stamps */
 } prn_tally;
 

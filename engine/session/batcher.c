@@ -1,6 +1,6 @@
-/* prony_batcher: one queue, a few workers. At any time one idle worker is the collector: it waits until enough requests are
- * there for a full batch, or until the oldest has waited for its window, takes them off the queue, hands the role on and
- * serves them. The others sleep until there is something to collect and nobody who does.
+/* prony_batcher: one queue, a few workers. At any time one idle worker is the collector: it waits until enough requests
+ * are there for a full batch, or until the oldest has waited for its window, takes them off the queue, hands the role
+ * on and serves them. The others sleep until there is something to collect and nobody who does.
  *
  * `lock` guards everything in the struct but what never changes once the workers are started. */
 #include "engine/session/batcher.h"
@@ -37,9 +37,9 @@ struct prony_batcher {
     prony_batch_trial trial;
 
     pthread_mutex_t lock;
-    pthread_cond_t work;    /* there is something to collect, and nobody does; or the end */
-    pthread_cond_t window;  /* of the collector: the queue has grown to a full batch; or the end */
-    pthread_cond_t ready;   /* a worker has made its first runs */
+    pthread_cond_t work;        /* there is something to collect, and nobody does; or the end */
+    pthread_cond_t window;      /* of the collector: the queue has grown to a full batch; or the end */
+    pthread_cond_t ready;       /* a worker has made its first runs */
     prn_request *first, **last; /* the queue, oldest first */
     size_t queued;
     int ready_count;
@@ -86,7 +86,8 @@ static prn_request *take(prony_batcher *b, int64_t count)
     return taken;
 }
 
-/* Until a full batch is there, or the oldest request has waited long enough. A window beyond the clock's range has no end. */
+/* Until a full batch is there, or the oldest request has waited long enough. A window beyond the clock's range has no
+ * end. */
 static void await_window(prony_batcher *b)
 {
     int64_t max = b->sizes[b->size_count - 1], end_ns;
@@ -179,7 +180,8 @@ static prony_status start(prony_batcher *b, const prony_session_options *session
 static prony_status check_options(const prony_batcher_options *o, prony_error *error)
 {
     if (o->sessions < 0 || o->sessions > MOST_SESSIONS)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "batcher options: %d sessions; 1 to %d", o->sessions, MOST_SESSIONS);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "batcher options: %d sessions; 1 to %d", o->sessions,
+                        MOST_SESSIONS);
     if (o->max_batch < 0 || o->max_batch > MOST_BATCH || o->max_wait_ns < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "batcher options: batches of up to %lld (1 to %d), %lld ns of waiting (0 and more)",
@@ -298,7 +300,8 @@ static prony_status accept(const prony_batcher *b, const prony_value *const *inp
     for (size_t i = 0; i < b->input_count && status == PRONY_OK; i++) {
         const prony_value *value = inputs[i];
         if (!value) {
-            status = prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' is NULL", file->name, file->graph.inputs[i].name);
+            status = prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' is NULL", file->name,
+                              file->graph.inputs[i].name);
             break;
         }
         status = prn_port_accept(&file->graph.inputs[i], value, &dims, file->name, error);
@@ -400,7 +403,9 @@ prony_status prony_batcher_run(prony_batcher *b, const prony_value *const *input
     if (output_count != prony_model_output_count(b->model))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: room for %zu outputs was given; the model has %zu",
                         b->model->file->name, output_count, prony_model_output_count(b->model));
-    waiter w = {.lock = PTHREAD_MUTEX_INITIALIZER, .over = PTHREAD_COND_INITIALIZER, .outputs = outputs,
+    waiter w = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                .over = PTHREAD_COND_INITIALIZER,
+                .outputs = outputs,
                 .output_count = output_count};
     for (size_t i = 0; i < output_count; i++) outputs[i] = NULL;
     prony_status status = prony_batcher_submit(b, inputs, count, wake, &w, error);

@@ -1,5 +1,5 @@
-/* The runs of a batcher: requests side by side along the first dimension, outputs cut apart again, and the trial that tells
- * what combining does to a model's results. */
+/* The runs of a batcher: requests side by side along the first dimension, outputs cut apart again, and the trial that
+ * tells what combining does to a model's results. */
 #include "base/clock.h"
 #include "engine/session/batcher.h"
 #include "loaders/tensors/tensor_file.h"
@@ -43,17 +43,18 @@ static prony_status check_port(const prony_model *model, const prony_port *port,
     const char *name = model->file->name;
     if (port->kind != PRONY_TENSOR || (port->dtype == PRONY_STRING && !strings))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "%s: %s '%s' is no tensor of numbers, so requests cannot be combined (batches of up to %lld)", name,
-                        what, port->name, (long long)max_batch);
+                        "%s: %s '%s' is no tensor of numbers, so requests cannot be combined (batches of up to %lld)",
+                        name, what, port->name, (long long)max_batch);
     if (port->shape.rank == 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "%s: %s '%s' has no dimension, so requests cannot be combined (batches of up to %lld)", name, what,
-                        port->name, (long long)max_batch);
+                        "%s: %s '%s' has no dimension, so requests cannot be combined (batches of up to %lld)", name,
+                        what, port->name, (long long)max_batch);
     if (port->shape.rank > 0 && port->shape.dim[0] >= 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "%s: %s '%s' has a first dimension fixed to %lld, so requests cannot be combined (batches of up to "
-                        "%lld)",
-                        name, what, port->name, (long long)port->shape.dim[0], (long long)max_batch);
+        return prn_fail(
+            error, PRONY_INVALID_ARGUMENT,
+            "%s: %s '%s' has a first dimension fixed to %lld, so requests cannot be combined (batches of up to "
+            "%lld)",
+            name, what, port->name, (long long)port->shape.dim[0], (long long)max_batch);
     return PRONY_OK;
 }
 
@@ -102,8 +103,9 @@ static prony_status check_cut(const prn_server *server, const prony_value *value
     if (value->kind == PRONY_TENSOR && value->shape.rank > 0 && value->shape.dim[0] == count &&
         (uint64_t)prony_shape_numel(&value->shape) / (uint64_t)count * prn_dtype_bits(value->dtype) % 8 == 0)
         return PRONY_OK;
-    return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: output '%s' of %lld samples together is %s, which is no row per sample",
-                    file->name, file->graph.outputs[index].name, (long long)count, prn_value_text(value, shape));
+    return prn_fail(error, PRONY_SHAPE_MISMATCH,
+                    "%s: output '%s' of %lld samples together is %s, which is no row per sample", file->name,
+                    file->graph.outputs[index].name, (long long)count, prn_value_text(value, shape));
 }
 
 static prony_status cut(const prn_server *server, int64_t count, prony_error *error)
@@ -166,11 +168,8 @@ void prn_server_serve(prn_server *server, prn_request *requests, int64_t count)
         }
         return;
     }
-    prony_batch_result result = {.status = status,
-                                 .message = error.message,
-                                 .batch = count,
-                                 .started_ns = started,
-                                 .finished_ns = prn_now_ns()};
+    prony_batch_result result = {
+        .status = status, .message = error.message, .batch = count, .started_ns = started, .finished_ns = prn_now_ns()};
     finish(server, requests, count, result);
 }
 
@@ -188,7 +187,8 @@ static void samples_free(samples *s)
     prn_free(s->values);
 }
 
-/* Rows are drawn one by one, so that no two are alike; `count` 1: what prony_session_generate_inputs would give, too. */
+/* Rows are drawn one by one, so that no two are alike; `count` 1: what prony_session_generate_inputs would give,
+ * too. */
 static prony_status samples_make(samples *s, const prn_server *server, int64_t count, prony_error *error)
 {
     const prony_session *session = server->session;
@@ -209,7 +209,8 @@ static prony_status samples_make(samples *s, const prn_server *server, int64_t c
         if (status == PRONY_OK && count > 1) value->shape.dim[0] = 1;
         size_t bytes = status == PRONY_OK ? prn_value_bytes(value) : 0;
         if (bytes == SIZE_MAX || (bytes && (uint64_t)count > SIZE_MAX / bytes))
-            status = prn_fail(error, PRONY_LIMIT, "%s: input '%s' is too large: its size in bytes does not fit 64 bits", file->name, port->name);
+            status = prn_fail(error, PRONY_LIMIT, "%s: input '%s' is too large: its size in bytes does not fit 64 bits",
+                              file->name, port->name);
         uint8_t *data = status == PRONY_OK ? prn_alloc_aligned(64, bytes * (size_t)count + 1) : NULL;
         if (status == PRONY_OK && !data) status = prn_no_memory(error);
         for (int64_t row = 0; status == PRONY_OK && row < count; row++) {

@@ -54,8 +54,8 @@ static bool is_batch(const prony_port *port, int axis)
     return axis == 0 && port->shape.rank > 1 && !(named && has_word(symbol, others));
 }
 
-/* The size of images that the exporter left in the metadata, "[640, 640]" or "[640]": height, then width; -1: none. The file is read
- * through once, however many inputs ask. */
+/* The size of images that the exporter left in the metadata, "[640, 640]" or "[640]": height, then width; -1: none. The
+ * file is read through once, however many inputs ask. */
 static void read_image_size(prn_input_shapes *s, const prony_model *model)
 {
     prn_pool pool = {0};
@@ -100,7 +100,8 @@ static bool collect_read(prn_names *names, const prn_graph *graph)
 }
 
 /* The names are collected when the first input asks, so that many inputs do not walk over the graph each. */
-static prony_status find_reader(prn_input_shapes *s, const prn_graph *graph, const char *name, bool *found, prony_error *error)
+static prony_status find_reader(prn_input_shapes *s, const prn_graph *graph, const char *name, bool *found,
+                                prony_error *error)
 {
     uint32_t any;
     if (!s->read.capacity && !collect_read(&s->read, graph)) return prn_no_memory(error);
@@ -213,7 +214,8 @@ static bool assumed_index(assumed_names *names, const prony_model *model, const 
 }
 
 static prony_status fill_row(prony_free_dim *row, void *rows, const prony_model *model, const prn_input_shapes *s,
-                             const assumed_names *names, const prony_shape *example, size_t input, int axis, prony_error *error)
+                             const assumed_names *names, const prony_shape *example, size_t input, int axis,
+                             prony_error *error)
 {
     const prony_port *port = &model->file->graph.inputs[input];
     char text[PRN_FREE_DIM_NAME_BYTES];
@@ -243,7 +245,8 @@ static prony_status fill_rows(prony_free_dim *rows, size_t *count, const prony_m
             uint32_t any;
             if (port->shape.dim[d] >= 0 || (symbol && *symbol && prn_names_get(&listed, symbol, &any))) continue;
             status = fill_row(&rows[*count], rows, model, s, &names, &example[i], i, d, error);
-            if (status == PRONY_OK && symbol && *symbol && !prn_names_put(&listed, symbol, 0)) status = prn_no_memory(error);
+            if (status == PRONY_OK && symbol && *symbol && !prn_names_put(&listed, symbol, 0))
+                status = prn_no_memory(error);
             ++*count;
         }
     }

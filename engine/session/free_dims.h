@@ -25,8 +25,8 @@ typedef struct prn_input_shapes {
     prn_dims dims;       /* of the bound inputs at first, in the end of all */
     prn_assumed_list assumed;
     int64_t image[2]; /* height and width that the file's metadata gives, -1: none; 0: not read yet */
-    prn_names read; /* names that the graph reads, once an input has asked */
-    size_t open; /* dimensions that nothing tells */
+    prn_names read;   /* names that the graph reads, once an input has asked */
+    size_t open;      /* dimensions that nothing tells */
 } prn_input_shapes;
 
 PRN_MUST_USE prony_status prn_input_shapes_init(prn_input_shapes *s, const prony_model *model, prony_error *error);

@@ -1,8 +1,9 @@
 /* prony_session_bind_input and prony_session_bind_output: bytes of the caller's, read and written where they lie.
  *
- * A tensor of numbers that is aligned for its elements is read in place. An output is made in place if it is the only graph
- * output in a buffer of the arena, and all of it; what is a view of an input or a constant, shares bytes with another
- * output, gets its shape in the run, or is bound onto bytes of an input, is copied behind the run. Two outputs never share bytes. */
+ * A tensor of numbers that is aligned for its elements is read in place. An output is made in place if it is the only
+ * graph output in a buffer of the arena, and all of it; what is a view of an input or a constant, shares bytes with
+ * another output, gets its shape in the run, or is bound onto bytes of an input, is copied behind the run. Two outputs
+ * never share bytes. */
 #include "engine/session/session.h"
 
 #include "base/alloc.h"
@@ -68,7 +69,8 @@ prony_status prony_session_bind_output(prony_session *session, size_t index, voi
     return prn_session_unlock(session, bind_output(session, index, data, bytes, error));
 }
 
-prony_status prony_session_planned_output(const prony_session *session, size_t index, prony_value *out, prony_error *error)
+prony_status prony_session_planned_output(const prony_session *session, size_t index, prony_value *out,
+                                          prony_error *error)
 {
     if (!session || !out)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_planned_output: an argument is NULL");
@@ -113,9 +115,12 @@ prony_status prn_lent_check(const prony_session *session, prony_error *error)
     const size_t count = session->outputs ? session->current->program->output_count : 0;
     for (size_t k = 1; k < count; k++) {
         for (size_t j = 0; j < k; j++) {
-            if (!overlap(session->outputs[j].lent, written_bytes(session, j), session->outputs[k].lent, written_bytes(session, k))) continue;
+            if (!overlap(session->outputs[j].lent, written_bytes(session, j), session->outputs[k].lent,
+                         written_bytes(session, k)))
+                continue;
             const prony_port *outputs = session->model->file->graph.outputs;
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "outputs '%s' and '%s' are bound to bytes that overlap", outputs[j].name, outputs[k].name);
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "outputs '%s' and '%s' are bound to bytes that overlap",
+                            outputs[j].name, outputs[k].name);
         }
     }
     return PRONY_OK;
@@ -175,10 +180,12 @@ static prony_status copy_of(const prony_session *session, size_t k, lent_copy *c
     if (!*needed) return PRONY_OK;
     const char *name = session->model->file->graph.outputs[k].name;
     if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING)
-        return prn_fail(error, PRONY_UNSUPPORTED, "output '%s': only tensors of numbers can be written to bound bytes", name);
+        return prn_fail(error, PRONY_UNSUPPORTED, "output '%s': only tensors of numbers can be written to bound bytes",
+                        name);
     *copy = (lent_copy){output->lent, value->data, prn_value_bytes(value)};
     if (copy->bytes > output->bytes)
-        return prn_fail(error, PRONY_OUT_OF_RANGE, "output '%s' has %zu bytes; %zu are bound to it", name, copy->bytes, output->bytes);
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "output '%s' has %zu bytes; %zu are bound to it", name, copy->bytes,
+                        output->bytes);
     return PRONY_OK;
 }
 
@@ -192,21 +199,23 @@ static prony_status check_views(const prony_session *session, const lent_copy *c
         if (session->outputs[k].lent && session->outputs[k].lent != value->data) continue; /* has its own copy */
         for (size_t c = 0; c < count; c++)
             if (overlap(value->data, bytes, copies[c].to, copies[c].bytes))
-                return prn_fail(error, PRONY_INVALID_ARGUMENT, "output '%s' lies in the bytes of an input that another output is bound onto",
+                return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                                "output '%s' lies in the bytes of an input that another output is bound onto",
                                 session->model->file->graph.outputs[k].name);
     }
     return PRONY_OK;
 }
 
-/* One copy may write bytes that another copy still has to read: an output that is a view of an input, onto which a further output is bound.
- * Then all sources are put aside first. */
+/* One copy may write bytes that another copy still has to read: an output that is a view of an input, onto which a
+ * further output is bound. Then all sources are put aside first. */
 static prony_status run_copies(lent_copy *copies, size_t count, prony_error *error)
 {
     size_t bytes = 0;
     bool aside = false;
     for (size_t k = 0; k < count; k++) {
         bytes += copies[k].bytes;
-        for (size_t j = k + 1; j < count; j++) aside = aside || overlap(copies[k].to, copies[k].bytes, copies[j].from, copies[j].bytes);
+        for (size_t j = k + 1; j < count; j++)
+            aside = aside || overlap(copies[k].to, copies[k].bytes, copies[j].from, copies[j].bytes);
     }
     char *room = aside ? prn_alloc(bytes) : NULL;
     if (aside && !room) return prn_no_memory(error);

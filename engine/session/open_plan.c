@@ -1,5 +1,6 @@
-/* One plan for dimensions whose extents change from run to run: a program bound at extents that occur nowhere else in the model,
- * planned at the largest ones, and taken to those of each run (engine/bind/extents.h, engine/plan/follow.c). */
+/* One plan for dimensions whose extents change from run to run: a program bound at extents that occur nowhere else in
+ * the model, planned at the largest ones, and taken to those of each run (engine/bind/extents.h,
+ * engine/plan/follow.c). */
 #include "base/clock.h"
 #include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
@@ -14,7 +15,8 @@ prony_status prn_open_dims_find(prony_session *session, prony_error *error)
     const prony_session_options *options = &session->options;
     const prn_graph *graph = &session->model->file->graph;
     size_t most = 1;
-    for (size_t i = 0; i < session->input_count; i++) most += (size_t)(graph->inputs[i].shape.rank > 0 ? graph->inputs[i].shape.rank : 0);
+    for (size_t i = 0; i < session->input_count; i++)
+        most += (size_t)(graph->inputs[i].shape.rank > 0 ? graph->inputs[i].shape.rank : 0);
     if (!options->max_dim_count) return PRONY_OK;
     session->open_dims = prn_pool_alloc(&session->pool, most, sizeof *session->open_dims);
     if (!session->open_dims) return prn_no_memory(error);
@@ -30,14 +32,16 @@ prony_status prn_open_dims_find(prony_session *session, prony_error *error)
     return PRONY_OK;
 }
 
-prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape, prony_error *error)
+prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape,
+                                 prony_error *error)
 {
     for (size_t k = 0; k < session->open_count; k++) {
         const prn_open_dim *open = &session->open_dims[k];
         if (open->input != input || shape->rank <= open->axis || shape->dim[open->axis] <= open->most) continue;
         char text[PRN_FREE_DIM_NAME_BYTES];
         const prony_port *port = &session->model->file->graph.inputs[input];
-        return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: input '%s': dimension '%s' (axis %d) is %lld, its maximum is %lld",
+        return prn_fail(error, PRONY_OUT_OF_RANGE,
+                        "%s: input '%s': dimension '%s' (axis %d) is %lld, its maximum is %lld",
                         session->model->file->name, port->name, prn_free_dim_name(port, open->axis, text), open->axis,
                         (long long)shape->dim[open->axis], (long long)open->most);
     }
@@ -58,8 +62,8 @@ static int64_t extent_now(const prony_session *session, size_t option)
     return 0;
 }
 
-/* Primes, which sizes in models seldom are; where they are too large, extents below the largest; and in the end the largest and that of
- * this run, or half of it, for models that need multiples. 0: there is none. */
+/* Primes, which sizes in models seldom are; where they are too large, extents below the largest; and in the end the
+ * largest and that of this run, or half of it, for models that need multiples. 0: there is none. */
 static int64_t probe(const prony_session *session, size_t option, int attempt, bool second)
 {
     static const uint8_t primes[] = {37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103};
@@ -113,8 +117,8 @@ static bool same_names(const prn_program *a, const prn_program *b)
     return a->value_count == b->value_count;
 }
 
-static prony_status bind_at(prony_session *session, prn_cached_plan *open, prn_bind_options *options, const prony_value *second,
-                            bool *fits, prony_error *error)
+static prony_status bind_at(prony_session *session, prn_cached_plan *open, prn_bind_options *options,
+                            const prony_value *second, bool *fits, prony_error *error)
 {
     PRN_TRY(prn_program_bind(&open->program, session->model, &session->model->file->graph, NULL, NULL, options, error));
     return prn_extents_open(&open->extents, open->program, second, fits, error);
@@ -129,8 +133,8 @@ static void release_program(prn_cached_plan *open)
 }
 
 /* Once more, where numbers follow from the extents and are always the same. */
-static prony_status bind_fixed(prony_session *session, prn_cached_plan *open, prn_bind_options *options, const prony_value *second,
-                               bool *fits, prony_error *error)
+static prony_status bind_fixed(prony_session *session, prn_cached_plan *open, prn_bind_options *options,
+                               const prony_value *second, bool *fits, prony_error *error)
 {
     bool any, *fixed = prn_calloc(open->program->value_count + 1, sizeof *fixed);
     if (!fixed) return prn_no_memory(error);
@@ -151,8 +155,8 @@ static prony_status bind_fixed(prony_session *session, prn_cached_plan *open, pr
     return status;
 }
 
-static prony_status bind_open(prony_session *session, prn_cached_plan *open, const prony_value *first, const prony_value *second,
-                              bool *fits, prony_error *error)
+static prony_status bind_open(prony_session *session, prn_cached_plan *open, const prony_value *first,
+                              const prony_value *second, bool *fits, prony_error *error)
 {
     bool *inputs = prn_calloc(session->input_count + 1, sizeof *inputs);
     if (!inputs) return prn_no_memory(error);
@@ -178,7 +182,8 @@ static prony_status bind_open(prony_session *session, prn_cached_plan *open, con
 }
 
 /* A program for all extents; none, where the model has none that fits. */
-static prony_status try_binds(prony_session *session, prn_cached_plan *open, prony_value *first, prony_value *second, prony_error *error)
+static prony_status try_binds(prony_session *session, prn_cached_plan *open, prony_value *first, prony_value *second,
+                              prony_error *error)
 {
     PRN_TRY(prn_model_unchanged(session->model->file, error));
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -194,7 +199,8 @@ static prony_status try_binds(prony_session *session, prn_cached_plan *open, pro
 
 /* ---- its plan ---- */
 
-/* Planned for the largest extents, whose memory it then has; where those do not fit the model, for the ones of this run. */
+/* Planned for the largest extents, whose memory it then has; where those do not fit the model, for the ones of this
+ * run. */
 static prony_status plan_largest(prony_session *session, prn_cached_plan *open, prony_value *inputs, prony_error *error)
 {
     bool fits;
@@ -247,7 +253,9 @@ static prony_status take_extents(prony_session *session, prn_cached_plan *open, 
 static bool same_types(const prony_session *session, const prn_cached_plan *open)
 {
     for (size_t i = 0; i < session->input_count; i++)
-        if (open->inputs[i].kind != session->inputs[i].value.kind || open->inputs[i].dtype != session->inputs[i].value.dtype) return false;
+        if (open->inputs[i].kind != session->inputs[i].value.kind ||
+            open->inputs[i].dtype != session->inputs[i].value.dtype)
+            return false;
     return true;
 }
 
@@ -261,7 +269,8 @@ prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_
         session->open_refused = status == PRONY_OK && !open->program;
         if (status != PRONY_OK || session->open_refused) prn_cached_release(open);
     }
-    if (!fits && status == PRONY_OK && open->program && same_types(session, open)) status = take_extents(session, open, &fits, error);
+    if (!fits && status == PRONY_OK && open->program && same_types(session, open))
+        status = take_extents(session, open, &fits, error);
     if (fits) *out = open;
     return status != PRONY_OK && may_go_on(status, error) ? PRONY_OK : status;
 }

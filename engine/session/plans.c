@@ -14,7 +14,8 @@ static prony_status collect_dims(prony_session *session, prony_error *error)
     prn_dims_clear(&session->dims);
     for (size_t i = 0; i < session->input_count + session->optional_count; i++)
         if (session->inputs[i].set)
-            PRN_TRY(prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &session->dims, file->name, error));
+            PRN_TRY(
+                prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &session->dims, file->name, error));
     return PRONY_OK;
 }
 

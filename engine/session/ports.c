@@ -28,8 +28,9 @@ prony_status prn_dims_put(prn_dims *dims, const char *name, int64_t value, const
 {
     const prony_dim *old = prn_dims_find(dims, name);
     if (old && old->value != value)
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s': free dimension '%s' would be %lld here, but is %lld",
-                        file, input, name, (long long)value, (long long)old->value);
+        return prn_fail(error, PRONY_SHAPE_MISMATCH,
+                        "%s: input '%s': free dimension '%s' would be %lld here, but is %lld", file, input, name,
+                        (long long)value, (long long)old->value);
     if (old) return PRONY_OK;
     if (!PRN_GROW(dims->items, dims->capacity, dims->count + 1) ||
         !prn_names_put(&dims->index, name, (uint32_t)dims->count))
@@ -95,7 +96,8 @@ static bool names_axis(const char *name, const prony_port *port, int axis)
 bool prn_free_dim_is(const prony_port *port, int axis, const char *name)
 {
     const char *symbol = port->dim_names[axis];
-    return port->shape.dim[axis] < 0 && ((symbol && *symbol && strcmp(symbol, name) == 0) || names_axis(name, port, axis));
+    return port->shape.dim[axis] < 0 &&
+           ((symbol && *symbol && strcmp(symbol, name) == 0) || names_axis(name, port, axis));
 }
 
 const char *prn_free_dim_name(const prony_port *port, int axis, char text[PRN_FREE_DIM_NAME_BYTES])
@@ -118,8 +120,7 @@ prony_status prn_port_given(const prony_port *port, const prony_session_options 
     for (int d = 0; d < port->shape.rank; d++) {
         const char *symbol = port->dim_names[d];
         if (port->shape.dim[d] >= 0 || !symbol || !*symbol) continue;
-        if (d == 0 && options->batch > 0)
-            PRN_TRY(prn_dims_put(dims, symbol, options->batch, file, port->name, error));
+        if (d == 0 && options->batch > 0) PRN_TRY(prn_dims_put(dims, symbol, options->batch, file, port->name, error));
         for (size_t i = 0; i < options->dim_count; i++)
             if (strcmp(options->dims[i].name, symbol) == 0 || names_axis(options->dims[i].name, port, d))
                 PRN_TRY(prn_dims_put(dims, symbol, options->dims[i].value, file, port->name, error));
@@ -128,7 +129,8 @@ prony_status prn_port_given(const prony_port *port, const prony_session_options 
 }
 
 /* What is known of a dimension that the model leaves free, or -1. */
-static int64_t known_extent(const prony_port *port, int axis, const prony_session_options *options, const prn_dims *dims)
+static int64_t known_extent(const prony_port *port, int axis, const prony_session_options *options,
+                            const prn_dims *dims)
 {
     const char *symbol = port->dim_names[axis];
     const prony_dim *known = symbol && *symbol ? prn_dims_find(dims, symbol) : NULL;
@@ -140,8 +142,8 @@ static int64_t known_extent(const prony_port *port, int axis, const prony_sessio
     return -1;
 }
 
-prony_status prn_port_fix(prony_shape *out, const prony_port *port, const prony_session_options *options, prn_dims *dims,
-                          const char *file, prony_error *error)
+prony_status prn_port_fix(prony_shape *out, const prony_port *port, const prony_session_options *options,
+                          prn_dims *dims, const char *file, prony_error *error)
 {
     const prony_named_shape *shape = given_shape(port, options);
     *out = port->shape;
@@ -186,12 +188,14 @@ static prony_status check_dims(const prn_model_file *file, const prony_dim *dims
 {
     char names[512];
     for (size_t i = 0; i < count; i++) {
-        if (!dims[i].name) return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: dimension %zu has no name", i);
+        if (!dims[i].name)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: dimension %zu has no name", i);
         if (!has_free_dim(file, dims[i].name, names, sizeof names))
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no input has a free dimension '%s'; the model has %s", file->name,
-                            dims[i].name, names);
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no input has a free dimension '%s'; the model has %s",
+                            file->name, dims[i].name, names);
         if (dims[i].value < 0)
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "dimension '%s' cannot be %lld", dims[i].name, (long long)dims[i].value);
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "dimension '%s' cannot be %lld", dims[i].name,
+                            (long long)dims[i].value);
     }
     return PRONY_OK;
 }
@@ -206,7 +210,8 @@ prony_status prn_ports_check_options(const prn_model_file *file, const prony_ses
     PRN_TRY(check_dims(file, options->max_dims, options->max_dim_count, error));
     for (size_t i = 0; i < options->max_dim_count; i++)
         if (options->max_dims[i].value < 1 || strcmp(options->max_dims[i].name, "*") == 0)
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "the largest extent of a dimension '%s' cannot be %lld: a name and a number from 1",
+            return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                            "the largest extent of a dimension '%s' cannot be %lld: a name and a number from 1",
                             options->max_dims[i].name, (long long)options->max_dims[i].value);
     for (size_t i = 0; i < options->shape_count; i++) {
         size_t index;
@@ -214,7 +219,8 @@ prony_status prn_ports_check_options(const prn_model_file *file, const prony_ses
         if (!shape->name) return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: shape %zu has no name", i);
         PRN_TRY(prn_ports_find(&index, file, shape->name, error));
         if (index >= file->graph.input_count)
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' has a default, so no shape of it is asked for; give it a value", file->name,
+            return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                            "%s: input '%s' has a default, so no shape of it is asked for; give it a value", file->name,
                             shape->name);
         if (!prn_shape_valid(&shape->shape) || !prn_shape_known(&shape->shape))
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "the shape of '%s' is none: rank %d, or a negative extent",

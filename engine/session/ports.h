@@ -21,8 +21,8 @@ const prony_dim *prn_dims_find(const prn_dims *dims, const char *name);
 PRN_MUST_USE prony_status prn_dims_put(prn_dims *dims, const char *name, int64_t value, const char *file,
                                        const char *input, prony_error *error);
 
-/* Refuses a value whose type, rank or fixed dimension differs from the port's, naming both sides; puts the values of free
- * dimensions into `dims`. */
+/* Refuses a value whose type, rank or fixed dimension differs from the port's, naming both sides; puts the values of
+ * free dimensions into `dims`. */
 PRN_MUST_USE prony_status prn_port_accept(const prony_port *port, const prony_value *value, prn_dims *dims,
                                           const char *file, prony_error *error);
 
@@ -47,7 +47,6 @@ PRN_MUST_USE prony_status prn_ports_check_options(const prn_model_file *file, co
                                                   prony_error *error);
 
 /* Index of the input, or an error that lists the names there are. */
-PRN_MUST_USE prony_status prn_ports_find(size_t *out, const prn_model_file *file, const char *name,
-                                         prony_error *error);
+PRN_MUST_USE prony_status prn_ports_find(size_t *out, const prn_model_file *file, const char *name, prony_error *error);
 
 #endif

@@ -5,14 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[] = {
-    [PRONY_PRECISION_FP32] = "fp32",
-    [PRONY_PRECISION_FAST] = "fast",
-    [PRONY_PRECISION_BF16] = "bf16",
-    [PRONY_PRECISION_FP16] = "fp16",
-    [PRONY_PRECISION_INT8_WEIGHTS] = "int8-weights",
-    [PRONY_PRECISION_INT4_WEIGHTS] = "int4-weights",
-    [PRONY_PRECISION_FP32_STRICT] = "fp32-strict"};
+static const char *const names[] = {[PRONY_PRECISION_FP32] = "fp32",
+                                    [PRONY_PRECISION_FAST] = "fast",
+                                    [PRONY_PRECISION_BF16] = "bf16",
+                                    [PRONY_PRECISION_FP16] = "fp16",
+                                    [PRONY_PRECISION_INT8_WEIGHTS] = "int8-weights",
+                                    [PRONY_PRECISION_INT4_WEIGHTS] = "int4-weights",
+                                    [PRONY_PRECISION_FP32_STRICT] = "fp32-strict"};
 enum { NAMES = sizeof names / sizeof names[0] };
 
 /* Codes: a matter of the model, whose other operators compute as in fp32. */
@@ -45,8 +44,9 @@ static prony_status refuse(const char *name, prony_error *error)
     size_t used = 0;
     for (int i = 0; i < NAMES && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
-    return prn_fail(error, PRONY_UNSUPPORTED, "precision '%.40s' is not built; this version has %s and %s; this processor accelerates %s",
-                    name, list, codes, faster_here());
+    return prn_fail(error, PRONY_UNSUPPORTED,
+                    "precision '%.40s' is not built; this version has %s and %s; this processor accelerates %s", name,
+                    list, codes, faster_here());
 }
 
 prony_status prn_precision_check(const prony_model *model, const char *name, prony_error *error)
@@ -54,12 +54,14 @@ prony_status prn_precision_check(const prony_model *model, const char *name, pro
     if (is_codes(name) && prony_model_has_codes(model)) return PRONY_OK;
     if (is_codes(name))
         return prn_fail(error, PRONY_UNSUPPORTED,
-                        "%.300s: precision 'int8' wants a quantized model: prony_model_quantize makes one", model->file->name);
+                        "%.300s: precision 'int8' wants a quantized model: prony_model_quantize makes one",
+                        model->file->name);
     const int found = find(name);
     if (found == PRONY_PRECISION_FP32_STRICT && !prn_isa_has(PRN_HAS_AVX2))
-        return prn_fail(error, PRONY_UNSUPPORTED,
-                        "precision 'fp32-strict' needs fused multiply-add (AVX2), which this processor does not have or "
-                        "PRONY_MAX_ISA leaves out");
+        return prn_fail(
+            error, PRONY_UNSUPPORTED,
+            "precision 'fp32-strict' needs fused multiply-add (AVX2), which this processor does not have or "
+            "PRONY_MAX_ISA leaves out");
     return found == NAMES ? refuse(name, error) : PRONY_OK;
 }
 

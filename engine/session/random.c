@@ -1,4 +1,5 @@
-/* Generated inputs: SplitMix64 over (seed, input name), so that every input has its own stream, whatever the others are. */
+/* Generated inputs: SplitMix64 over (seed, input name), so that every input has its own stream, whatever the others
+ * are. */
 #include "base/stop.h"
 #include "engine/session/session.h"
 

@@ -18,19 +18,23 @@ static prony_status check_options(const prony_model *model, const prony_session_
     PRN_TRY(prn_precision_check(model, options->precision, error));
     int intra = options->intra_op_threads, inter = options->inter_op_threads;
     if (intra < 0 || intra > PRN_MOST_THREADS)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d intra-op threads: 1 to %d, or 0 (auto)", intra, PRN_MOST_THREADS);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d intra-op threads: 1 to %d, or 0 (auto)", intra,
+                        PRN_MOST_THREADS);
     if ((inter < 0 && inter != PRONY_INTER_OP_AUTO) || inter > PRN_MOST_THREADS)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d inter-op threads: 0 and 1 (one worker) to %d, or %d (auto)", inter,
-                        PRN_MOST_THREADS, PRONY_INTER_OP_AUTO);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d inter-op threads: 0 and 1 (one worker) to %d, or %d (auto)",
+                        inter, PRN_MOST_THREADS, PRONY_INTER_OP_AUTO);
     if (inter > 1 && intra > 1 && inter * intra > PRN_MOST_THREADS)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d inter-op workers of %d intra-op threads: together at most %d", inter,
-                        intra, PRN_MOST_THREADS);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "%d inter-op workers of %d intra-op threads: together at most %d", inter, intra,
+                        PRN_MOST_THREADS);
     if ((int)options->tune < PRONY_TUNE_OFF || options->tune > PRONY_TUNE_AGAIN)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: tune %d is none of prony_tune", (int)options->tune);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: tune %d is none of prony_tune",
+                        (int)options->tune);
     return PRONY_OK;
 }
 
-static prony_status copy_dims(prony_session *session, const prony_dim *given, size_t count, const prony_dim **out, prony_error *error)
+static prony_status copy_dims(prony_session *session, const prony_dim *given, size_t count, const prony_dim **out,
+                              prony_error *error)
 {
     prony_dim *dims = prn_pool_alloc(&session->pool, count + 1, sizeof *dims);
     if (!dims) return prn_no_memory(error);
@@ -77,8 +81,8 @@ static prony_status check_supported(const prony_session *session, prony_error *e
         size_t used = 0;
         for (size_t i = 0; i < count && used < sizeof list; i++)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", gaps.unsupported[i]);
-        status = prn_fail(error, PRONY_UNSUPPORTED, "%s: %zu operator%s not supported: %s",
-                          session->model->file->name, count, count == 1 ? " is" : "s are", list);
+        status = prn_fail(error, PRONY_UNSUPPORTED, "%s: %zu operator%s not supported: %s", session->model->file->name,
+                          count, count == 1 ? " is" : "s are", list);
     }
     prn_pool_release(&pool);
     return status;

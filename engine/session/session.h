@@ -1,8 +1,7 @@
 /* A session: bound inputs, a bounded cache of plans by input shapes, and one request at a time.
  *
- * Ownership: the session owns its input bytes and plans, and holds a reference to the model. Option strings and arrays are
- * copied into the pool. `busy` and `stop` are the only fields that two threads may touch at once.
- */
+ * Ownership: the session owns its input bytes and plans, and holds a reference to the model. Option strings and arrays
+ * are copied into the pool. `busy` and `stop` are the only fields that two threads may touch at once. */
 #ifndef PRN_ENGINE_SESSION_SESSION_H
 #define PRN_ENGINE_SESSION_SESSION_H
 
@@ -21,7 +20,8 @@ typedef struct prn_session_input {
     prony_value value; /* data: the room, or what was lent, or (strings, sequences, optionals) its own */
     void *room;        /* for tensors of numbers, `capacity` bytes; NULL: none yet */
     size_t capacity;
-    const void *lent; /* bytes of the caller's; where they are not aligned, each run copies them to the room. NULL: none */
+    const void *lent; /* bytes of the caller's; where they are not aligned, each run copies them to the room. NULL:
+                         none */
     bool set;
 } prn_session_input;
 
@@ -35,9 +35,9 @@ typedef struct prn_cached_plan {
     prn_program *program;
     prn_extents *extents; /* NULL: the program is for the extents that it was bound at */
     prn_plan *plan;
-    prony_value *inputs; /* types and shapes it was made for */
-    uint64_t used;       /* when last, in runs */
-    bool pointed;        /* pointers to inputs and lent bytes are up to date */
+    prony_value *inputs;                                /* types and shapes it was made for */
+    uint64_t used;                                      /* when last, in runs */
+    bool pointed;                                       /* pointers to inputs and lent bytes are up to date */
     int64_t bind_ns, rewrite_ns, plan_ns, first_run_ns; /* first_run_ns -1: not yet run */
 } prn_cached_plan;
 
@@ -61,23 +61,24 @@ struct prony_session {
     prony_session_options options;
     prn_pool pool;
     prony_precision precision; /* options.precision */
-    int asked_threads;    /* inside of an operator, auto resolved: what plans are made for */
-    int threads, workers; /* of the plan at hand */
-    prn_team *team;       /* the pool's, or of its own for several workers; NULL: none yet */
-    prn_placement *placement; /* of options.affinity; NULL: none */
-    prn_pin pin;              /* of prony_session_pin, if `pinned` */
+    int asked_threads;         /* inside of an operator, auto resolved: what plans are made for */
+    int threads, workers;      /* of the plan at hand */
+    prn_team *team;            /* the pool's, or of its own for several workers; NULL: none yet */
+    prn_placement *placement;  /* of options.affinity; NULL: none */
+    prn_pin pin;               /* of prony_session_pin, if `pinned` */
     bool pinned;
     atomic_flag busy;
-    prn_stop stop;               /* prony_session_cancel */
-    const prn_stop *outer_stop;  /* what the thread that holds `busy` worked for before */
-    prn_budget *budget; /* inside of the model's */
-    prn_budget *former; /* of the thread that holds `busy`, before it did */
-    prn_session_input *inputs; /* those that the model needs; behind them the optional ones, UNDEFINED where the default holds */
-    size_t input_count;    /* without optional ones */
+    prn_stop stop;              /* prony_session_cancel */
+    const prn_stop *outer_stop; /* what the thread that holds `busy` worked for before */
+    prn_budget *budget;         /* inside of the model's */
+    prn_budget *former;         /* of the thread that holds `busy`, before it did */
+    prn_session_input *inputs; /* those that the model needs; behind them the optional ones, UNDEFINED where the default
+                                  holds */
+    size_t input_count;        /* without optional ones */
     size_t optional_count;
     prn_session_output *outputs; /* [of the model]; NULL: none was lent bytes yet */
-    prn_dims dims; /* of the inputs now bound */
-    prn_assumed_list assumed; /* of generated inputs */
+    prn_dims dims;               /* of the inputs now bound */
+    prn_assumed_list assumed;    /* of generated inputs */
     prn_cached_plan cache[PRN_PLAN_CACHE];
     prn_cached_plan *current; /* plan of the last prepare or run */
     prn_open_dim *open_dims;
@@ -97,8 +98,8 @@ struct prony_session {
 /* The processors of its affinity list; NULL: it has none, or none of them can be had. */
 const prn_cpu_mask *prn_session_mask(const prony_session *session);
 
-/* As prony_session_create; the first of its threads has place `index` times its threads in the affinity list, and auto is the
- * machine's threads over `sharers`. */
+/* As prony_session_create; the first of its threads has place `index` times its threads in the affinity list, and auto
+ * is the machine's threads over `sharers`. */
 PRN_MUST_USE prony_status prn_session_create_among(prony_session **out, prony_model *model,
                                                    const prony_session_options *options, int index, int sharers,
                                                    prony_error *error);
@@ -142,8 +143,8 @@ void prn_session_name_failure(const prony_session *session, prony_status status,
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);
 
-/* PRONY_BUSY if another call holds the session; prn_session_unlock gives it back and returns `status`. In between the thread
- * works for the session's `stop`; a call that ends with PRONY_CANCELLED has used the request up. */
+/* PRONY_BUSY if another call holds the session; prn_session_unlock gives it back and returns `status`. In between the
+ * thread works for the session's `stop`; a call that ends with PRONY_CANCELLED has used the request up. */
 PRN_MUST_USE prony_status prn_session_lock(prony_session *session, prony_error *error);
 prony_status prn_session_unlock(prony_session *session, prony_status status);
 /* One run, stamped into `trace` unless that is NULL. Callers hold `busy`. */
@@ -156,7 +157,8 @@ PRN_MUST_USE prony_status prn_open_dims_find(prony_session *session, prony_error
 /* PRONY_OUT_OF_RANGE, naming it, if an extent is larger than options->max_dims says. */
 PRN_MUST_USE prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape,
                                               prony_error *error);
-/* Puts the plan for all extents into *out, made if there is none, at those of the inputs; NULL: the inputs need a plan of their own. */
+/* Puts the plan for all extents into *out, made if there is none, at those of the inputs; NULL: the inputs need a plan
+ * of their own. */
 PRN_MUST_USE prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_error *error);
 
 /* ---- run_plan.c */

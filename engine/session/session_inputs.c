@@ -23,8 +23,8 @@ static prony_status reserve(prony_session *session, prn_session_input *input, co
 {
     size_t bytes = prn_value_bytes(like);
     if (bytes == SIZE_MAX)
-        return prn_fail(error, PRONY_LIMIT, "%s: input '%s' is too large: its size in bytes does not fit 64 bits", session->model->file->name,
-                        session->model->file->graph.inputs[input - session->inputs].name);
+        return prn_fail(error, PRONY_LIMIT, "%s: input '%s' is too large: its size in bytes does not fit 64 bits",
+                        session->model->file->name, session->model->file->graph.inputs[input - session->inputs].name);
     if (bytes > input->capacity || !input->room) {
         void *room = prn_alloc_aligned(64, bytes ? bytes : 1);
         if (!room) return prn_no_memory(error);
@@ -84,8 +84,10 @@ prony_status prn_session_accept(prony_session *session, const char *name, const 
     prn_dims own = {0};
     PRN_TRY(prn_ports_find(index, file, name, error));
     if (!prn_value_valid(value))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s': not a value: a kind, type, rank or extent that there "
-                        "is none of, or items without any", file->name, name);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "%s: input '%s': not a value: a kind, type, rank or extent that there "
+                        "is none of, or items without any",
+                        file->name, name);
     prony_status status = prn_port_accept(&file->graph.inputs[*index], value, &own, file->name, error);
     prn_dims_free(&own);
     if (status == PRONY_OK) status = prn_open_dims_check(session, *index, &value->shape, error);
@@ -226,7 +228,8 @@ static prony_status generate(prony_session *session, uint64_t seed, prony_error 
 
 prony_status prony_session_input(const prony_session *session, const char *name, prony_port *out, prony_error *error)
 {
-    if (!session || !name || !out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_input: an argument is NULL");
+    if (!session || !name || !out)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_input: an argument is NULL");
     const prn_model_file *file = session->model->file;
     prn_dims dims = {0};
     size_t index;

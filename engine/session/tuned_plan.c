@@ -80,7 +80,8 @@ static bool has_users_operators(const prn_program *program)
     for (size_t n = 0; n < program->node_count; n++) {
         const prn_node_def *node = program->nodes[n];
         if (node->dead) continue;
-        if (prn_registry_is_custom(program->model->registry, node->info.domain, node->info.op_type, node->info.opset)) return true;
+        if (prn_registry_is_custom(program->model->registry, node->info.domain, node->info.op_type, node->info.opset))
+            return true;
         for (uint32_t c = 0; c < node->child_count; c++)
             if (node->children[c].program && has_users_operators(node->children[c].program)) return true;
     }

@@ -36,15 +36,17 @@ static const char *other_format(const uint8_t *data, size_t size)
         const char *name;
         size_t at, bytes;
         const char *magic;
-    } formats[] = {{"BMP", 0, 2, "BM"},          {"TIFF", 0, 4, "II*\0"},
-                   {"TIFF", 0, 4, "MM\0*"},      {"WebP", 8, 4, "WEBP"},          {"JPEG 2000", 4, 4, "jP  "},
-                   {"JPEG 2000", 0, 4, "\xff\x4f\xff\x51"}};
+    } formats[] = {{"BMP", 0, 2, "BM"},    {"TIFF", 0, 4, "II*\0"},     {"TIFF", 0, 4, "MM\0*"},
+                   {"WebP", 8, 4, "WEBP"}, {"JPEG 2000", 4, 4, "jP  "}, {"JPEG 2000", 0, 4, "\xff\x4f\xff\x51"}};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        if (size >= formats[i].at + formats[i].bytes && memcmp(data + formats[i].at, formats[i].magic, formats[i].bytes) == 0)
+        if (size >= formats[i].at + formats[i].bytes &&
+            memcmp(data + formats[i].at, formats[i].magic, formats[i].bytes) == 0)
             return formats[i].name;
     }
     /* PBM, PGM, PPM, PAM: a digit and a blank behind the letter. */
-    return size >= 3 && data[0] == 'P' && data[1] >= '1' && data[1] <= '7' && strchr(" \t\r\n", data[2]) && data[2] ? "PNM" : NULL;
+    return size >= 3 && data[0] == 'P' && data[1] >= '1' && data[1] <= '7' && strchr(" \t\r\n", data[2]) && data[2]
+               ? "PNM"
+               : NULL;
 }
 
 prony_status prn_image_decode(prn_image *out, const uint8_t *data, size_t size, uint64_t max_pixels, prony_error *error)
@@ -56,7 +58,9 @@ prony_status prn_image_decode(prn_image *out, const uint8_t *data, size_t size, 
     if (size >= sizeof jpeg && memcmp(data, jpeg, sizeof jpeg) == 0)
         return prn_jpeg_decode(out, data, size, max_pixels, error);
     const char *other = other_format(data, size);
-    if (other) return prn_fail(error, PRONY_UNSUPPORTED, "a %s image; this build reads %s", other, *prn_image_formats() ? prn_image_formats() : "none");
+    if (other)
+        return prn_fail(error, PRONY_UNSUPPORTED, "a %s image; this build reads %s", other,
+                        *prn_image_formats() ? prn_image_formats() : "none");
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "neither a PNG nor a JPEG image");
 }
 

@@ -145,8 +145,9 @@ prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t byt
     const prn_map *map;
     PRN_TRY(find_map(reader, location, &map));
     if (prn_file_is_lfs_pointer(map->data, map->size))
-        return prn_fail(error, PRONY_INVALID_MODEL,
-                        "external data: " PRN_NAME " is a Git LFS pointer; fetch it: git lfs install, then git lfs pull", location);
+        return prn_fail(
+            error, PRONY_INVALID_MODEL,
+            "external data: " PRN_NAME " is a Git LFS pointer; fetch it: git lfs install, then git lfs pull", location);
     if (where.offset > map->size || bytes > map->size - where.offset) {
         return prn_fail(error, PRONY_INVALID_MODEL,
                         "external data: " PRN_NAME " has %zu bytes; %llu at offset %llu are needed", location,

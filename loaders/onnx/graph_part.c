@@ -227,7 +227,8 @@ static bool put_declared(cutter *c, prn_proto *graph, uint32_t as, const char *n
 {
     (void)c;
     for (prn_field field; prn_wire_next(&wire, &field);) {
-        if (field.number != PRN_GRAPH_INPUT && field.number != PRN_GRAPH_OUTPUT && field.number != PRN_GRAPH_VALUE_INFO) continue;
+        if (field.number != PRN_GRAPH_INPUT && field.number != PRN_GRAPH_OUTPUT && field.number != PRN_GRAPH_VALUE_INFO)
+            continue;
         prn_span found = name_of(prn_wire_enter(&wire, &field), 1);
         if (found.size != strlen(name) || memcmp(found.data, name, found.size) != 0) continue;
         prn_proto_put_bytes(graph, as, field.bytes.data, field.bytes.size);
@@ -275,7 +276,8 @@ static prony_status put_graph(cutter *c, prn_proto *graph, prn_wire wire)
     PRN_TRY(put_nodes(c, graph, wire));
     PRN_TRY(put_ports(c, graph, wire));
     for (prn_field field; prn_wire_next(&wire, &field);) {
-        if (field.number == PRN_GRAPH_NAME) prn_proto_put_bytes(graph, PRN_GRAPH_NAME, field.bytes.data, field.bytes.size);
+        if (field.number == PRN_GRAPH_NAME)
+            prn_proto_put_bytes(graph, PRN_GRAPH_NAME, field.bytes.data, field.bytes.size);
         if (field.number == PRN_GRAPH_INITIALIZER || field.number == PRN_GRAPH_SPARSE)
             PRN_TRY(put_initializer(c, graph, &field, prn_wire_enter(&wire, &field)));
         if (field.number != PRN_GRAPH_VALUE_INFO) continue;
@@ -292,7 +294,8 @@ static prony_status put_model(cutter *c, prn_proto *model)
     int64_t ir = c->file->ir_version;
     prn_proto_put_int(model, PRN_MODEL_IR_VERSION, ir < IR_WITH_FREE_INITIALIZERS ? IR_WITH_FREE_INITIALIZERS : ir);
     for (prn_field field; prn_wire_next(&wire, &field);) {
-        if (field.number == PRN_MODEL_IR_VERSION || field.number == PRN_MODEL_METADATA || field.number == PRN_MODEL_TRAINING)
+        if (field.number == PRN_MODEL_IR_VERSION || field.number == PRN_MODEL_METADATA ||
+            field.number == PRN_MODEL_TRAINING)
             continue;
         if (field.number == PRN_MODEL_GRAPH) {
             prn_proto graph = {0};

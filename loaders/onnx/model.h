@@ -1,12 +1,12 @@
-/* The model as the file has it: graphs, nodes, initializers. Immutable after loading; nothing in it is executed or inferred.
+/* The model as the file has it: graphs, nodes, initializers. Immutable after loading; nothing in it is executed or
+ * inferred.
  *
- * Ownership: everything lives in the prn_model_file's pool or in the mapped file(s) (raw weights are borrowed views; typed
- * encodings whose bytes equal the little-endian raw form are borrowed too; the rest is decoded into the pool when loading).
- * Names are NUL-terminated copies (a name with an embedded NUL is an invalid model). Omitted names are "".
- * Everything is bounds-checked: list lengths against the bytes that could hold them, nesting depth (subgraphs, types) at
- * most 64, dims >= 0 with checked products, SSA (one producer per name and scope), acyclic (nodes are sorted topologically
- * here if the file has them in another order; a cycle is an error that names a node in it).
- */
+ * Ownership: everything lives in the prn_model_file's pool or in the mapped file(s) (raw weights are borrowed views;
+ * typed encodings whose bytes equal the little-endian raw form are borrowed too; the rest is decoded into the pool when
+ * loading). Names are NUL-terminated copies (a name with an embedded NUL is an invalid model). Omitted names are "".
+ * Everything is bounds-checked: list lengths against the bytes that could hold them, nesting depth (subgraphs, types)
+ * at most 64, dims >= 0 with checked products, SSA (one producer per name and scope), acyclic (nodes are sorted
+ * topologically here if the file has them in another order; a cycle is an error that names a node in it). */
 #ifndef PRN_LOADERS_ONNX_MODEL_H
 #define PRN_LOADERS_ONNX_MODEL_H
 
@@ -15,8 +15,8 @@
 #include "base/file.h"
 #include "base/status.h"
 
-/* A named tensor of the graph. value.data may be unaligned for its type when it lies in the map: `aligned` says so, and the
- * engine copies unaligned constants when it binds. */
+/* A named tensor of the graph. value.data may be unaligned for its type when it lies in the map: `aligned` says so, and
+ * the engine copies unaligned constants when it binds. */
 typedef struct prn_initializer {
     const char *name;
     prony_value value;
@@ -28,9 +28,9 @@ typedef struct prn_initializer {
 typedef prony_port prn_port;
 
 typedef struct prn_model_node {
-    const char *name;    /* "" if the file gives none */
+    const char *name; /* "" if the file gives none */
     const char *op_type;
-    const char *domain;  /* "ai.onnx" is normalised to "" */
+    const char *domain; /* "ai.onnx" is normalised to "" */
     const char *overload;
     const char *const *inputs; /* "" marks an omitted optional input; trailing ones are dropped */
     size_t input_count;
@@ -40,7 +40,8 @@ typedef struct prn_model_node {
     uint32_t file_index; /* position in the file's node list before sorting */
 } prn_model_node;
 
-/* Gradient of ai.onnx.preview.training: it differentiates the graph that it stands in, whose tensors its attributes name. */
+/* Gradient of ai.onnx.preview.training: it differentiates the graph that it stands in, whose tensors its attributes
+ * name. */
 #define PRN_GRADIENT_DOMAIN "ai.onnx.preview.training"
 bool prn_model_is_gradient(const prn_model_node *node);
 
@@ -54,8 +55,8 @@ typedef struct prn_graph {
     const prn_port *inputs; /* those that a run needs; behind them the optional ones */
     size_t input_count;
     const size_t *defaults; /* [optional_count] the initializer that an optional input has for a default */
-    size_t optional_count;  /* of the main graph: inputs that are initializers as well. Before IR 4 all of these had to be listed as
-                               inputs, and are constants here, as in subgraphs */
+    size_t optional_count;  /* of the main graph: inputs that are initializers as well. Before IR 4 all of these had to
+                               be listed as inputs, and are constants here, as in subgraphs */
     const prn_port *outputs;
     size_t output_count;
     const char *const *captured; /* outer names that this graph or a graph nested in it uses */
@@ -100,8 +101,8 @@ typedef struct prn_model_file {
     struct prn_external *external; /* maps of external data files */
 } prn_model_file;
 
-/* Opset version imported for `domain`, or 0. com.microsoft has one version, which exporters forget to import: 1 without an
- * import, as ONNX Runtime takes it. */
+/* Opset version imported for `domain`, or 0. com.microsoft has one version, which exporters forget to import: 1 without
+ * an import, as ONNX Runtime takes it. */
 int64_t prn_model_opset(const prn_model_file *file, const char *domain);
 bool prn_model_imports(const prn_model_file *file, const char *domain);
 

@@ -269,7 +269,8 @@ static prony_status file_read(prn_model_file **out, prn_model_file *file, const 
         *out = file;
     } else {
         prn_error_prefix(error, "%.400s", name);
-        if (status == PRONY_INVALID_MODEL || status == PRONY_UNSUPPORTED) prn_file_kind_explain(error, name, data, size);
+        if (status == PRONY_INVALID_MODEL || status == PRONY_UNSUPPORTED)
+            prn_file_kind_explain(error, name, data, size);
         if (error) status = error->status;
         prn_model_close(file);
     }
@@ -290,11 +291,11 @@ static prony_status refuse_folder(const char *path, prony_error *error)
     size_t length = strlen(path);
     const char *slash = length && path[length - 1] == '/' ? "" : "/";
     if (found)
-        status = prn_fail(error, PRONY_IO_ERROR, "'%.400s' is a folder; the model in it is %.400s%s%.200s", path, path, slash,
-                          found);
+        status = prn_fail(error, PRONY_IO_ERROR, "'%.400s' is a folder; the model in it is %.400s%s%.200s", path, path,
+                          slash, found);
     else if (status == PRONY_OK)
-        status = prn_fail(error, PRONY_IO_ERROR, "'%.400s' is a folder, and no .onnx file lies in it; give the model's file",
-                          path);
+        status = prn_fail(error, PRONY_IO_ERROR,
+                          "'%.400s' is a folder, and no .onnx file lies in it; give the model's file", path);
     prn_pool_release(&pool);
     return status;
 }

@@ -25,8 +25,8 @@ PRN_MUST_USE prony_status prn_owned_copy(const prony_value *from, prony_value *o
 void prn_value_free(prony_value *value);
 /* What the value holds, without the struct itself, which is empty afterwards. */
 void prn_value_free_parts(prony_value *value);
-/* Makes *out own a copy of everything that `from`, which may be any user's, holds; it is checked to be whole: known shapes,
- * data, one element type. On failure *out owns nothing. */
+/* Makes *out own a copy of everything that `from`, which may be any user's, holds; it is checked to be whole: known
+ * shapes, data, one element type. On failure *out owns nothing. */
 PRN_MUST_USE prony_status prn_value_copy(prony_value *out, const prony_value *from, prony_error *error);
 
 #endif

@@ -19,7 +19,7 @@
 typedef struct prn_external {
     struct prn_external *next;
     const char *location; /* as the model names it */
-    const char *path; /* as messages name it */
+    const char *path;     /* as messages name it */
     prn_map map;
 } prn_external;
 
@@ -32,7 +32,7 @@ typedef struct prn_reader {
     uint64_t sparse_bytes;   /* taken so far */
     int depth;               /* of graphs around the current one */
     int64_t ir_version;
-    bool in_function;        /* attributes may refer to the function's */
+    bool in_function; /* attributes may refer to the function's */
     prony_error *error;
 } prn_reader;
 

@@ -1,7 +1,8 @@
 /* TensorProto -> prn_initializer. Nothing is allocated before the element count that the shape asks for was found in
  * the file, so a tensor takes at most a small multiple of the bytes that encode it. Raw data, external data and packed
- * typed data whose bytes are the little-endian elements are borrowed unless they are few, and their pages are not touched; only
- * bool data is looked at, because a bool other than 0 or 1 would be undefined behaviour in everything that reads it. */
+ * typed data whose bytes are the little-endian elements are borrowed unless they are few, and their pages are not
+ * touched; only bool data is looked at, because a bool other than 0 or 1 would be undefined behaviour in everything
+ * that reads it. */
 #include "loaders/onnx/reader.h"
 
 #include "base/shape.h"
@@ -222,8 +223,8 @@ static prony_status borrow(prn_reader *reader, prn_initializer *tensor, prn_span
     return PRONY_OK;
 }
 
-/* Of the model file itself. Few bytes of a mapped one are copied: where they are read, the system brings what lies around them into
- * memory, up to megabytes. */
+/* Of the model file itself. Few bytes of a mapped one are copied: where they are read, the system brings what lies
+ * around them into memory, up to megabytes. */
 static prony_status take(prn_reader *reader, prn_initializer *tensor, prn_span span)
 {
     PRN_TRY(borrow(reader, tensor, span));

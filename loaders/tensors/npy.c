@@ -169,7 +169,8 @@ prony_status prn_npy_parse(prony_value *out, const uint8_t *data, size_t size, p
     if (size < 10 || memcmp(data, npy_magic, sizeof npy_magic) != 0) {
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "not an .npy file");
     }
-    if (data[6] < 1 || data[6] > 3) return prn_fail(error, PRONY_UNSUPPORTED, ".npy version %d.%d is not supported", data[6], data[7]);
+    if (data[6] < 1 || data[6] > 3)
+        return prn_fail(error, PRONY_UNSUPPORTED, ".npy version %d.%d is not supported", data[6], data[7]);
     size_t begin = data[6] == 1 ? 10 : 12, length = data[8] | (size_t)data[9] << 8;
     if (begin == 12 && size >= begin) length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
     if (size < begin || length > size - begin) {

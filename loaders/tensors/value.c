@@ -11,7 +11,8 @@ prony_status prony_value_load(prony_value **out, const char *path, prony_error *
 prony_status prony_value_load_kind(prony_value **out, const char *path, prony_kind kind, prony_error *error)
 {
     if (!out || !path || kind < PRONY_TENSOR || kind > PRONY_OPTIONAL)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_value_load_kind: an argument is NULL or the kind unknown");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "prony_value_load_kind: an argument is NULL or the kind unknown");
     return prn_value_file_load(out, path, kind, error);
 }
 

@@ -52,8 +52,8 @@ typedef struct mask_job {
     float *mask;
 } mask_job;
 
-/* `unidirectional` as ONNX Runtime computes it on processors: query s sees the past and the keys up to its own number, the last
- * query sees every key. The two rules differ where there are more keys than queries. */
+/* `unidirectional` as ONNX Runtime computes it on processors: query s sees the past and the keys up to its own number,
+ * the last query sees every key. The two rules differ where there are more keys than queries. */
 static void mask_rows(void *argument, int64_t begin, int64_t end)
 {
     const mask_job *job = argument;
@@ -242,8 +242,8 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     if (n.projected) return prn_cost_elementwise(context, out, outputs, prn_input(context, PRN_MHA_BIAS) != NULL, 0);
     const int64_t biased =
         (n.q.length * n.q.depth + (n.k.settled ? 0 : n.k.length * n.k.depth + n.v.length * n.v.depth)) * n.heads;
-    return prn_cost_elementwise(context, out,
-                                prn_input(context, PRN_MHA_MULTI_BIAS) ? (uint64_t)(n.batch * biased) : 0, 1, 0);
+    return prn_cost_elementwise(context, out, prn_input(context, PRN_MHA_MULTI_BIAS) ? (uint64_t)(n.batch * biased) : 0,
+                                1, 0);
 }
 
 /* ---- kernels */
@@ -403,10 +403,11 @@ static prony_status prepare_reference(const prony_context *context, prn_prepared
 
 static const prn_param params[] = {
     PRN_INT_REQUIRED(prn_mha_params, num_heads), PRN_INT(prn_mha_params, unidirectional, 0),
-    PRN_INT(prn_mha_params, do_rotary, 0), PRN_INT(prn_mha_params, past_present_share_buffer, 0),
-    PRN_FLOAT(prn_mha_params, scale, 0.0f), PRN_FLOAT(prn_mha_params, mask_filter_value, -10000.0f),
-    PRN_INTS(prn_mha_params, qkv_hidden_sizes), {0}};
+    PRN_INT(prn_mha_params, do_rotary, 0),       PRN_INT(prn_mha_params, past_present_share_buffer, 0),
+    PRN_FLOAT(prn_mha_params, scale, 0.0f),      PRN_FLOAT(prn_mha_params, mask_filter_value, -10000.0f),
+    PRN_INTS(prn_mha_params, qkv_hidden_sizes),  {0}};
 
+// clang-format off
 static const prn_kernel attention_kernels[] = {
     {.name = "contrib_attention_f32_native", .backend = "native", .types = PRN_TYPE_F32,
      .prepare = prepare_native, .run = run, .release = release},
@@ -430,3 +431,4 @@ const prn_op prn_ops_contrib_attention[] = {
      .infer = infer, .cost = cost, .kernels = multi_kernels,
      .cost_text = "prony::Attention's, + one per element of query, key and value with bias"},
     {0}};
+// clang-format on

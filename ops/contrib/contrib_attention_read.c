@@ -55,8 +55,8 @@ static prony_status split_widths(const prony_context *context, const prn_mha_nod
     for (int i = 0; i < 3; i++) {
         widths[i] = sizes->count == 3 ? sizes->v[i] : columns / 3;
         if (widths[i] < 0 || widths[i] > columns || widths[i] % n->heads)
-            return prony_fail(context, PRONY_INVALID_MODEL, "a width of %lld does not divide among num_heads %lld", (long long)widths[i],
-                              (long long)n->heads);
+            return prony_fail(context, PRONY_INVALID_MODEL, "a width of %lld does not divide among num_heads %lld",
+                              (long long)widths[i], (long long)n->heads);
         sum += widths[i];
     }
     if (sum == columns && widths[0] == widths[1]) return PRONY_OK;

@@ -29,7 +29,13 @@ static const struct activation {
 } activations[] = {
 #define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
     {PRN_POST_##SYMBOL == PRN_POST_SILU ? "Silu" : operator, PRN_POST_##SYMBOL,                                        \
-     a_, b_, flops, special, madds, false, 0},
+     a_,                                                                                                               \
+     b_,                                                                                                               \
+     flops,                                                                                                            \
+     special,                                                                                                          \
+     madds,                                                                                                            \
+     false,                                                                                                            \
+     0},
 #include "ops/activations.inc"
     {"Elu", 0, 1.0f, 0.0f, 4, 1, 0, true, PRN_MAP_ELU},
     {"Selu", 0, 1.67326319217681884765625f, 1.05070102214813232421875f, 5, 1, 0, true, PRN_MAP_SELU},
@@ -216,8 +222,8 @@ static void release(void *argument)
     prn_free(state);
 }
 
-/* A row lets those kernels of the base work that are like it; rows stand in the base's order, so that the plan takes the
- * one of the kernel that it would take there. */
+/* A row lets those kernels of the base work that are like it; rows stand in the base's order, so that the plan takes
+ * the one of the kernel that it would take there. */
 #define FUSED_ROW(row, kernel, backend_name, makes_layout)                                                             \
     static const prn_kernel like_##row = {.name = kernel, .backend = backend_name, .own_layout = makes_layout};        \
     static bool usable_##row(const prony_context *context)                                                             \
@@ -374,17 +380,22 @@ static prony_status prepare_reference_matmul(const prony_context *context, prn_p
 
 /* ---- rows */
 
-static const prn_param conv_params[] = {
-    PRN_STRING(fused_params, activation, ""), PRN_FLOATS(fused_params, activation_params),
-    PRN_FLOAT(fused_params, activation_alpha, NAN), PRN_FLOAT(fused_params, activation_beta, NAN), {0}};
-static const prn_param gemm_params[] = {
-    PRN_STRING(fused_params, activation, ""), PRN_FLOAT(fused_params, activation_alpha, NAN),
-    PRN_FLOAT(fused_params, activation_beta, NAN), PRN_FLOAT(fused_params, activation_gamma, NAN), {0}};
+static const prn_param conv_params[] = {PRN_STRING(fused_params, activation, ""),
+                                        PRN_FLOATS(fused_params, activation_params),
+                                        PRN_FLOAT(fused_params, activation_alpha, NAN),
+                                        PRN_FLOAT(fused_params, activation_beta, NAN),
+                                        {0}};
+static const prn_param gemm_params[] = {PRN_STRING(fused_params, activation, ""),
+                                        PRN_FLOAT(fused_params, activation_alpha, NAN),
+                                        PRN_FLOAT(fused_params, activation_beta, NAN),
+                                        PRN_FLOAT(fused_params, activation_gamma, NAN),
+                                        {0}};
 static const prn_param matmul_params[] = {
-    PRN_INT(fused_matmul_params, transA, 0), PRN_INT(fused_matmul_params, transB, 0),
+    PRN_INT(fused_matmul_params, transA, 0),      PRN_INT(fused_matmul_params, transB, 0),
     PRN_INT(fused_matmul_params, transBatchA, 0), PRN_INT(fused_matmul_params, transBatchB, 0),
-    PRN_FLOAT(fused_matmul_params, alpha, 1.0f), {0}};
+    PRN_FLOAT(fused_matmul_params, alpha, 1.0f),  {0}};
 
+// clang-format off
 static const prn_kernel conv_kernels[] = {
     /* The added input may be overwritten; operands of the sum itself may not. */
     {.name = "fusedconv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_winograd,
@@ -448,3 +459,4 @@ const prn_op prn_ops_contrib_fused[] = {
      .infer = infer_matmul, .cost = cost_matmul, .kernels = matmul_kernels,
      .cost_text = "MACs M = n K; FLOPs 2M, + n with an alpha other than 1"},
     {0}};
+// clang-format on

@@ -112,6 +112,7 @@ static const prn_kernel gelu_kernels[] = {
     {.name = "gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
     {.name = "gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .inplace = 1},
     {0}};
+// clang-format off
 static const prn_kernel bias_gelu_kernels[] = {
     {.name = "bias_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
     {.name = "bias_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .inplace = 1},
@@ -139,3 +140,4 @@ const prn_op prn_ops_contrib_gelu[] = {
      .params = params, .params_bytes = sizeof(gelu_params), .variant = &(const gelu_kind){PRN_MAP_SILU, 6, 2},
      .infer = infer, .cost = cost, .cost_text = "6 n; special 2 n", .kernels = quick_gelu_kernels},
     {0}};
+// clang-format on

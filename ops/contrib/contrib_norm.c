@@ -2,7 +2,8 @@
  * com.microsoft, SkipLayerNormalization, SkipSimplifiedLayerNormalization and EmbedLayerNormalization.
  *
  * All add rows up, then normalise the sum:  y = norm(part + part + … + bias) gamma + beta.  A part says where its row
- * is: the residual's repeat, an embedding's are looked up. Invariant: a row is one task's, its parts are added in order. */
+ * is: the residual's repeat, an embedding's are looked up. Invariant: a row is one task's, its parts are added in
+ * order. */
 #include "base/stop.h"
 #include "base/parallel.h"
 #include "ops/op.h"
@@ -66,7 +67,8 @@ static void reference_rows(void *argument, int64_t begin, int64_t end)
     const row_sum *s = argument;
     for (int64_t row = begin; row < end; row++) {
         double mean = 0.0, squares = 0.0;
-        for (int64_t i = 0; i < s->length && !s->rms && !prn_stopped_at(i); i++) mean += sum_at(s, row, i) / (double)s->length;
+        for (int64_t i = 0; i < s->length && !s->rms && !prn_stopped_at(i); i++)
+            mean += sum_at(s, row, i) / (double)s->length;
         for (int64_t i = 0; i < s->length && !prn_stopped_at(i); i++) {
             const double deviation = sum_at(s, row, i) - mean;
             squares += deviation * deviation;
@@ -398,6 +400,7 @@ static const prn_kernel embed_kernels[] = {
     {.name = "embed_norm_reference", .backend = "reference", .run = run_reference},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_contrib_norm[] = {
     {.name = "SimplifiedLayerNormalization", .since_opset = 1, .inputs = {2, 2}, .outputs = {1, 2},
      .params = simplified_params, .params_bytes = sizeof(norm_params),
@@ -423,3 +426,4 @@ const prn_op prn_ops_contrib_norm[] = {
      .cost_text = "n per sum; then 5 n + 2 r, + n with gamma, + n with beta; madds n if both; special n + 3 r",
      .kernels = embed_kernels},
     {0}};
+// clang-format on

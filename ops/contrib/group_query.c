@@ -1,9 +1,10 @@
-/* com.microsoft GroupQueryAttention: attention of H heads of queries over Hk heads of keys and values that a cache holds, with rotary
- * position embedding of queries and new keys.
+/* com.microsoft GroupQueryAttention: attention of H heads of queries over Hk heads of keys and values that a cache
+ * holds, with rotary position embedding of queries and new keys.
  *
- * New keys and values are laid behind the past ones in the present outputs (or in scratch, where they are not wanted or of another
- * type than is computed in), rows beyond a sequence's length are zeros. The kernels compute in float32, the reference in float64.
- * Invariant: a row of the cache, or of queries, is laid by one task; scores are formed in an order that shapes alone decide. */
+ * New keys and values are laid behind the past ones in the present outputs (or in scratch, where they are not wanted or
+ * of another type than is computed in), rows beyond a sequence's length are zeros. The kernels compute in float32, the
+ * reference in float64. Invariant: a row of the cache, or of queries, is laid by one task; scores are formed in an
+ * order that shapes alone decide. */
 #include "ops/contrib/group_query.h"
 
 #include "base/integers.h"
@@ -23,10 +24,11 @@ enum { Y, PRESENT_KEY, PRESENT_VALUE };
 
 typedef struct gqa_job {
     prn_gqa g;
-    prony_dtype work;       /* what is computed in */
-    const char *q, *k, *v;  /* in that type: queries as prn_gqa_rows says or [B, S, H D], keys and values [B, Hk, T, D] */
-    int64_t q_width;        /* of a row of queries */
-    bool blocks;            /* by ops/loops/attend.h, otherwise row by row: */
+    prony_dtype work;      /* what is computed in */
+    const char *q, *k, *v; /* in that type: queries as prn_gqa_rows says or [B, S, H D], keys and values [B, Hk, T,
+                               D] */
+    int64_t q_width;       /* of a row of queries */
+    bool blocks;           /* by ops/loops/attend.h, otherwise row by row: */
     char *row_space;
     int64_t per_task, tasks, row_bytes; /* rows of scores of a task, tasks, working space of one */
 } gqa_job;
@@ -38,7 +40,8 @@ static prony_status infer(const prony_context *context)
     prn_gqa g;
     PRN_TRY(prn_gqa_read(context, &g));
     const prony_dtype type = context->inputs[PRN_GQA_QUERY]->dtype;
-    const prony_shape y = {3, {g.batch, g.rows, g.heads * g.depth}}, present = {4, {g.batch, g.key_heads, g.present, g.depth}};
+    const prony_shape y = {3, {g.batch, g.rows, g.heads * g.depth}},
+                      present = {4, {g.batch, g.key_heads, g.present, g.depth}};
     const prony_shape open = prn_shape_unknown();
     if (prony_shape_numel(&present) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the cache is too large");
     prn_set_output(context, Y, type, g.known ? &y : &open);
@@ -51,7 +54,8 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 {
     prn_gqa g;
     PRN_TRY(prn_gqa_read(context, &g));
-    const uint64_t rows = (uint64_t)(g.batch * g.heads * g.rows), turned = (uint64_t)(g.batch * g.rows * (g.heads + g.key_heads) * 2 * g.half);
+    const uint64_t rows = (uint64_t)(g.batch * g.heads * g.rows),
+                   turned = (uint64_t)(g.batch * g.rows * (g.heads + g.key_heads) * 2 * g.half);
     uint64_t scores, macs;
     if (!prn_mul_u64(&scores, rows, (uint64_t)g.total) || !prn_mul_u64(&macs, scores, 2 * (uint64_t)g.depth))
         return prony_fail(context, PRONY_LIMIT, "the number of MACs does not fit 64 bits");
@@ -91,7 +95,8 @@ static void turn(const gqa_job *job, void *row, int64_t position)
 static void load_row(const gqa_job *job, const prn_gqa_rows *rows, int64_t b, int64_t s, int64_t head, void *to)
 {
     const int64_t from = (b * job->g.rows + s) * rows->width + rows->column + head * job->g.depth;
-    prn_convert(to, job->work, prn_block_at(rows->value->data, rows->value->dtype, from), rows->value->dtype, job->g.depth);
+    prn_convert(to, job->work, prn_block_at(rows->value->data, rows->value->dtype, from), rows->value->dtype,
+                job->g.depth);
 }
 
 static void lay_queries(void *argument, int64_t begin, int64_t end)
@@ -212,19 +217,22 @@ static void weigh_f64(const prn_gqa *g, int64_t b, int64_t h, int64_t s, double 
     }
     const bool sink = has_sink(g, h, &extra);
     if (sink && extra > top) top = extra;
-    for (int64_t t = 0; t < g->total && !prn_stopped_at(t); t++) sum += scores[t] = t >= first && t < end ? exp(scores[t] - top) : 0.0;
+    for (int64_t t = 0; t < g->total && !prn_stopped_at(t); t++)
+        sum += scores[t] = t >= first && t < end ? exp(scores[t] - top) : 0.0;
     if (sink) sum += exp(extra - top);
     for (int64_t t = first; t < end && !prn_stopped_at(t); t++) scores[t] /= sum;
 }
 
 /* ---- row by row */
 
-static void row_f32(const gqa_job *job, const float *q, const float *k, const float *v, const int64_t at[3], float *scores, char *y)
+static void row_f32(const gqa_job *job, const float *q, const float *k, const float *v, const int64_t at[3],
+                    float *scores, char *y)
 {
     const prn_gqa *g = &job->g;
     float *sums = scores + g->total;
     const prony_value *out = g->context->outputs[Y];
-    for (int64_t t = 0; t < g->total && !prn_stopped(); t++) scores[t] = (float)prn_vec()->dot(q, k + t * g->depth, g->depth);
+    for (int64_t t = 0; t < g->total && !prn_stopped(); t++)
+        scores[t] = (float)prn_vec()->dot(q, k + t * g->depth, g->depth);
     weigh_f32(g, at[0], at[1], at[2], scores);
     memset(sums, 0, (size_t)g->depth * sizeof *sums);
     for (int64_t t = 0; t < g->total && !prn_stopped(); t++) {
@@ -233,7 +241,8 @@ static void row_f32(const gqa_job *job, const float *q, const float *k, const fl
     prn_convert(y, out->dtype, sums, PRONY_FLOAT32, g->depth);
 }
 
-static void row_f64(const gqa_job *job, const double *q, const double *k, const double *v, const int64_t at[3], double *scores, char *y)
+static void row_f64(const gqa_job *job, const double *q, const double *k, const double *v, const int64_t at[3],
+                    double *scores, char *y)
 {
     const prn_gqa *g = &job->g;
     double *sums = scores + g->total;
@@ -261,7 +270,8 @@ static void run_rows(void *argument, int64_t task)
     for (int64_t i = begin; i < count && i < begin + job->per_task && !prn_stopped(); i++) {
         const int64_t at[3] = {i / g->heads / g->rows, i % g->heads, i / g->heads % g->rows}; /* sequence, head, row */
         const int64_t item = at[0] * g->key_heads + at[1] / (g->heads / g->key_heads);
-        const char *q = job->q + prony_dtype_bytes(job->work, (at[0] * g->rows + at[2]) * job->q_width + at[1] * g->depth);
+        const char *q =
+            job->q + prony_dtype_bytes(job->work, (at[0] * g->rows + at[2]) * job->q_width + at[1] * g->depth);
         const char *k = job->k + (size_t)item * head_bytes, *v = job->v + (size_t)item * head_bytes;
         char *y = (char *)out->data + prony_dtype_bytes(out->dtype, i * g->depth);
         if (job->work == PRONY_FLOAT32)
@@ -323,8 +333,9 @@ static bool reserve(gqa_space *space, size_t *at, bool wanted, prony_dtype work,
     uint64_t count, bytes;
     *at = space->end;
     if (!wanted) return true;
-    if (!prn_mul_u64(&count, (uint64_t)rows, (uint64_t)depth) || !prn_mul_u64(&bytes, count, (uint64_t)prony_dtype_bytes(work, 1)) ||
-        bytes > SIZE_MAX / 16 || space->end > SIZE_MAX / 16)
+    if (!prn_mul_u64(&count, (uint64_t)rows, (uint64_t)depth) ||
+        !prn_mul_u64(&bytes, count, (uint64_t)prony_dtype_bytes(work, 1)) || bytes > SIZE_MAX / 16 ||
+        space->end > SIZE_MAX / 16)
         return false;
     space->end += ((size_t)bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
     return true;
@@ -352,9 +363,11 @@ static prony_status read_job(const prony_context *context, prony_dtype work, gqa
     job->blocks = work == PRONY_FLOAT32 && context->outputs[Y]->dtype == work && prn_attend_fits(&core);
     job->per_task = rows / MOST_TASKS + 1;
     job->tasks = prn_ceil_div(rows, job->per_task);
-    job->row_bytes = (int64_t)((prony_dtype_bytes(work, g->present + g->depth) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES);
+    job->row_bytes =
+        (int64_t)((prony_dtype_bytes(work, g->present + g->depth) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES);
     if (job->blocks && !prn_attend_space(&core, &floats)) job->blocks = false;
-    if (reserve(space, &space->q, space->q_laid, work, rows, g->depth) && reserve(space, &space->k, space->k_laid, work, cache, g->depth) &&
+    if (reserve(space, &space->q, space->q_laid, work, rows, g->depth) &&
+        reserve(space, &space->k, space->k_laid, work, cache, g->depth) &&
         reserve(space, &space->v, space->v_laid, work, cache, g->depth) &&
         (job->blocks ? reserve(space, &space->own, true, PRONY_FLOAT32, floats, 1)
                      : reserve(space, &space->own, true, PRONY_UINT8, job->tasks, job->row_bytes)))
@@ -395,7 +408,8 @@ static prony_status run_as(const prony_context *context, prony_dtype work)
     const prn_gqa *g = &job.g;
     const int64_t rows = g->batch * g->rows * g->heads;
     char *scratch = context->scratch;
-    if (!g->known || space.end > context->scratch_bytes) return prony_fail(context, PRONY_INTERNAL, "the working space is too small");
+    if (!g->known || space.end > context->scratch_bytes)
+        return prony_fail(context, PRONY_INTERNAL, "the working space is too small");
     if (g->batch == 0 || g->rows == 0 || g->depth == 0) return PRONY_OK;
     PRN_TRY(prn_gqa_check_data(g));
     job.q = space.q_laid ? scratch + space.q : (const char *)g->q.value->data;
@@ -457,6 +471,7 @@ static const prn_kernel kernels[] = {
     {.name = "group_query_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_group_query[] = {
     {.name = "GroupQueryAttention", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 16}, .outputs = {1, 4},
      .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0x3e0, .params = params, .params_bytes = sizeof(prn_gqa_params), .check = prn_gqa_check,
@@ -464,3 +479,4 @@ const prn_op prn_ops_group_query[] = {
      .cost_text = "MACs M = B H S T 2D over the T keys of the longest sequence; FLOPs 2M, + 6 per score - 2 per row (softmax), + 1 with "
                   "bias, + 3 with softcap, + 3 per element turned; special 2 per score, + 2 with softcap"},
     {0}};
+// clang-format on

@@ -1,20 +1,33 @@
-/* com.microsoft GroupQueryAttention as it was read: queries [B, S, H D], keys and values [B, S, Hk D] or all three side by side in one
- * tensor, past ones [B, Hk, P, D], present ones [B, Hk, T, D]. Nothing is owned; data are borrowed from the context. */
+/* com.microsoft GroupQueryAttention as it was read: queries [B, S, H D], keys and values [B, S, Hk D] or all three side
+ * by side in one tensor, past ones [B, Hk, P, D], present ones [B, Hk, T, D]. Nothing is owned; data are borrowed from
+ * the context. */
 #ifndef PRN_OPS_CONTRIB_GROUP_QUERY_H
 #define PRN_OPS_CONTRIB_GROUP_QUERY_H
 
 #include "ops/op.h"
 
 typedef struct prn_gqa_params {
-    int64_t num_heads, kv_num_heads, do_rotary, rotary_interleaved, local_window_size, smooth_softmax, causal, qk_output,
-        kv_cache_bit_width, sliding_window_cache;
+    int64_t num_heads, kv_num_heads, do_rotary, rotary_interleaved, local_window_size, smooth_softmax, causal,
+        qk_output, kv_cache_bit_width, sliding_window_cache;
     float scale, softcap, qk_norm_epsilon;
     const char *k_quant_type, *v_quant_type;
 } prn_gqa_params;
 
 enum {
-    PRN_GQA_QUERY, PRN_GQA_KEY, PRN_GQA_VALUE, PRN_GQA_PAST_KEY, PRN_GQA_PAST_VALUE, PRN_GQA_LENGTHS, PRN_GQA_TOTAL, PRN_GQA_COSINES,
-    PRN_GQA_SINES, PRN_GQA_POSITIONS, PRN_GQA_BIAS, PRN_GQA_SINK, PRN_GQA_UNSUPPORTED /* the first of those that are refused */
+    PRN_GQA_QUERY,
+    PRN_GQA_KEY,
+    PRN_GQA_VALUE,
+    PRN_GQA_PAST_KEY,
+    PRN_GQA_PAST_VALUE,
+    PRN_GQA_LENGTHS,
+    PRN_GQA_TOTAL,
+    PRN_GQA_COSINES,
+    PRN_GQA_SINES,
+    PRN_GQA_POSITIONS,
+    PRN_GQA_BIAS,
+    PRN_GQA_SINK,
+    PRN_GQA_UNSUPPORTED /* the first of those that are
+                                                                                         refused */
 };
 
 /* New rows of queries, keys or values: that of sequence b, row s and head h begins at element

@@ -1,7 +1,7 @@
 /* com.microsoft MoE and QMoE: the tokens of one expert after the other go through its layers as matrix products.
  *
- * Constant weights are packed once: numbers for the product core, codes as stored weights (ops/loops/stored_weights.h). Invariant: what a
- * token gets is added up in the order of the experts, whoever computes it. */
+ * Constant weights are packed once: numbers for the product core, codes as stored weights (ops/loops/stored_weights.h).
+ * Invariant: what a token gets is added up in the order of the experts, whoever computes it. */
 #include "ops/contrib/moe.h"
 
 #include "base/alloc.h"
@@ -43,16 +43,19 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     for (int l = 0; l < PRN_MOE_LAYERS; l++) {
         uint64_t own = 0;
         if (!m.layer[l].weight) continue;
-        fits = fits && prn_mul_u64(&own, (uint64_t)m.layer[l].n, (uint64_t)m.layer[l].k) && prn_add_u64(&weights, weights, own);
+        fits = fits && prn_mul_u64(&own, (uint64_t)m.layer[l].n, (uint64_t)m.layer[l].k) &&
+               prn_add_u64(&weights, weights, own);
         if (m.layer[l].bias) biased += (uint64_t)m.layer[l].n;
     }
-    if (!fits || !prn_mul_u64(&macs, rows, weights)) return prony_fail(context, PRONY_LIMIT, "the number of MACs does not fit 64 bits");
+    if (!fits || !prn_mul_u64(&macs, rows, weights))
+        return prony_fail(context, PRONY_LIMIT, "the number of MACs does not fit 64 bits");
     PRN_TRY(prn_cost_macs(context, out, macs, false));
     prn_cost_fact(out, "experts", m.experts);
     prn_cost_fact(out, "experts_per_token", m.top);
     prn_cost_fact(out, "rows", (int64_t)rows);
     const uint64_t each = (uint64_t)m.inner, gated = m.layer[PRN_MOE_FC3].weight && m.activation != PRN_MOE_SWIGLU;
-    PRN_TRY(prn_cost_elementwise(context, out, rows * each, work_of[m.activation].flops + gated, work_of[m.activation].special));
+    PRN_TRY(prn_cost_elementwise(context, out, rows * each, work_of[m.activation].flops + gated,
+                                 work_of[m.activation].special));
     PRN_TRY(prn_cost_elementwise(context, out, rows, biased + 2 * (uint64_t)m.width, 0));
     return prn_cost_elementwise(context, out, (uint64_t)(m.tokens * m.experts), 4, 2);
 }
@@ -87,7 +90,8 @@ static bool reserve(size_t *end, size_t *at, int64_t rows, int64_t columns, size
 {
     size_t bytes;
     *at = *end;
-    if (__builtin_mul_overflow((size_t)rows, (size_t)columns, &bytes) || __builtin_mul_overflow(bytes, each, &bytes) || bytes > SIZE_MAX / 32)
+    if (__builtin_mul_overflow((size_t)rows, (size_t)columns, &bytes) || __builtin_mul_overflow(bytes, each, &bytes) ||
+        bytes > SIZE_MAX / 32)
         return false;
     *end += (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
     return *end < SIZE_MAX / 2;
@@ -98,18 +102,32 @@ static bool space_of(const prn_moe *m, moe_space *s)
 {
     *s = (moe_space){0};
     const bool apart = m->joined || m->layer[PRN_MOE_FC3].weight;
-    return reserve(&s->end, &s->expert, m->tokens, m->top, sizeof(int32_t)) && reserve(&s->end, &s->weight, m->tokens, m->top, sizeof(float)) &&
-           reserve(&s->end, &s->first, m->experts + 1, 1, sizeof(int64_t)) && reserve(&s->end, &s->route, m->tokens, m->top, sizeof(int64_t)) &&
-           reserve(&s->end, &s->x, m->tokens, m->width, sizeof(float)) && reserve(&s->end, &s->h, m->tokens, m->layer[PRN_MOE_FC1].n, sizeof(float)) &&
+    return reserve(&s->end, &s->expert, m->tokens, m->top, sizeof(int32_t)) &&
+           reserve(&s->end, &s->weight, m->tokens, m->top, sizeof(float)) &&
+           reserve(&s->end, &s->first, m->experts + 1, 1, sizeof(int64_t)) &&
+           reserve(&s->end, &s->route, m->tokens, m->top, sizeof(int64_t)) &&
+           reserve(&s->end, &s->x, m->tokens, m->width, sizeof(float)) &&
+           reserve(&s->end, &s->h, m->tokens, m->layer[PRN_MOE_FC1].n, sizeof(float)) &&
            reserve(&s->end, &s->g, apart ? m->tokens : 0, m->inner, sizeof(float)) &&
            reserve(&s->end, &s->y, m->tokens, m->width, sizeof(float));
 }
 
 /* The product of `rows` rows with a layer of the expert: x W^T + b. */
-static prn_gemm layer_of(const prn_moe *m, const moe_state *state, prn_stored *stored, int layer, int64_t expert, int64_t rows)
+static prn_gemm layer_of(const prn_moe *m, const moe_state *state, prn_stored *stored, int layer, int64_t expert,
+                         int64_t rows)
 {
     const prn_moe_layer *l = &m->layer[layer];
-    prn_gemm gemm = {.m = rows, .n = l->n, .k = l->k, .a_row = l->k, .a_col = 1, .b_row = 1, .b_col = l->k, .c_row = l->n, .alpha = 1.0f, .beta = 1.0f, .bias_col = 1};
+    prn_gemm gemm = {.m = rows,
+                     .n = l->n,
+                     .k = l->k,
+                     .a_row = l->k,
+                     .a_col = 1,
+                     .b_row = 1,
+                     .b_col = l->k,
+                     .c_row = l->n,
+                     .alpha = 1.0f,
+                     .beta = 1.0f,
+                     .bias_col = 1};
     if (!m->bits && l->weight->data) gemm.b = (const float *)l->weight->data + expert * l->n * l->k;
     if (l->bias && l->bias->data) gemm.bias = (const float *)l->bias->data + expert * l->n;
     if (m->bits && state) {
@@ -146,10 +164,12 @@ static prony_status pack_numbers(const prony_context *context, const prn_moe *m,
     const prn_gemm gemm = layer_of(m, NULL, NULL, layer, 0, 1);
     size_t bytes;
     if (!gemm.b || (m->tokens == 1 && prn_gemm_plain_is_best(&gemm))) return PRONY_OK;
-    pack_call call = {m, layer, prony_dtype_bytes(PRONY_FLOAT32, (prn_gemm_packed_count(gemm.k, gemm.n) + 15) / 16 * 16)};
+    pack_call call = {m, layer,
+                      prony_dtype_bytes(PRONY_FLOAT32, (prn_gemm_packed_count(gemm.k, gemm.n) + 15) / 16 * 16)};
     if (__builtin_mul_overflow(call.step, (size_t)m->experts, &bytes))
         return prony_fail(context, PRONY_LIMIT, "the packed weights do not fit in memory");
-    snprintf(tag, sizeof tag, "experts %s %lld of %lldx%lld", prn_gemm_isa()->name, (long long)m->experts, (long long)gemm.k, (long long)gemm.n);
+    snprintf(tag, sizeof tag, "experts %s %lld of %lldx%lld", prn_gemm_isa()->name, (long long)m->experts,
+             (long long)gemm.k, (long long)gemm.n);
     PRN_TRY(context->host->packed(context, gemm.b, tag, bytes, build, &call, &packed));
     state->packed[layer] = packed;
     state->step[layer] = call.step;
@@ -187,7 +207,8 @@ static prony_status native_prepare(const prony_context *context, prn_prepared *o
 static void route_tokens(void *argument, int64_t begin, int64_t end)
 {
     const moe_job *job = argument;
-    for (int64_t t = begin; t < end && !prn_stopped(); t++) prn_moe_route(&job->m, t, job->expert + t * job->m.top, job->weight + t * job->m.top);
+    for (int64_t t = begin; t < end && !prn_stopped(); t++)
+        prn_moe_route(&job->m, t, job->expert + t * job->m.top, job->weight + t * job->m.top);
 }
 
 /* Routes by expert, each expert's in the order of tokens. */
@@ -212,7 +233,8 @@ static void gather_rows(void *argument, int64_t begin, int64_t end)
     const moe_job *job = argument;
     const int64_t width = job->m.width;
     for (int64_t r = begin; r < end; r++)
-        memcpy(job->x + r * width, (const float *)job->m.x->data + token_of(job, r) * width, (size_t)width * sizeof(float));
+        memcpy(job->x + r * width, (const float *)job->m.x->data + token_of(job, r) * width,
+               (size_t)width * sizeof(float));
 }
 
 static void swiglu_row(const prn_moe_params *p, float *gate, float *value, float *y, int64_t n)
@@ -295,7 +317,8 @@ static prony_status native_run(const prony_context *context)
     moe_space space;
     job.m = prn_moe_placed(context, &job.state->problem);
     const prn_moe *m = &job.m;
-    if (!space_of(m, &space) || space.end > context->scratch_bytes) return prony_fail(context, PRONY_INTERNAL, "the working space is too small");
+    if (!space_of(m, &space) || space.end > context->scratch_bytes)
+        return prony_fail(context, PRONY_INTERNAL, "the working space is too small");
     if (m->tokens == 0 || m->width == 0) return PRONY_OK;
     char *scratch = context->scratch;
     job.expert = (int32_t *)(void *)(scratch + space.expert);
@@ -322,7 +345,8 @@ static bool coded_usable(const prony_context *context)
     if (prn_moe_read(context, &m) != PRONY_OK || m.experts == 0 || m.width == 0 || m.inner == 0) return false;
     for (int l = 0; l < PRN_MOE_LAYERS; l++) {
         const prn_moe_layer *layer = &m.layer[l];
-        if (layer->weight && (!layer->weight->data || !layer->scale->data || (layer->zero && !layer->zero->data))) return false;
+        if (layer->weight && (!layer->weight->data || !layer->scale->data || (layer->zero && !layer->zero->data)))
+            return false;
     }
     return true;
 }
@@ -357,7 +381,13 @@ static const prn_param qmoe_params[] = {PRN_INT(prn_moe_params, k, 1),
                                         PRN_STRING(prn_moe_params, quant_type, "int"),
                                         {0}};
 
-#define REFERENCE(kernel_name) {.name = kernel_name, .backend = "reference", .prepare = prn_moe_reference_prepare, .run = prn_moe_reference_run, .release = prn_free}
+#define REFERENCE(kernel_name)                                                                                         \
+    {.name = kernel_name,                                                                                              \
+     .backend = "reference",                                                                                           \
+     .prepare = prn_moe_reference_prepare,                                                                             \
+     .run = prn_moe_reference_run,                                                                                     \
+     .release = prn_free}
+// clang-format off
 static const prn_kernel moe_kernels[] = {
     {.name = "moe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable, .prepare = native_prepare, .run = native_run,
      .release = prn_free, .packs = 1 << 2 | 1 << 4 | 1 << 6},
@@ -368,11 +398,15 @@ static const prn_kernel qmoe_kernels[] = {
      .release = prn_free, .packs = 1 << 2 | 1 << 5 | 1 << 8},
     REFERENCE("qmoe_reference"),
     {0}};
+// clang-format on
 
 #define COST_TEXT                                                                                                      \
-    "MACs M = T k weights of an expert (T tokens, k experts each); FLOPs 2M, + biases, activation per inner element (relu 1, gelu 9, silu "    \
-    "5, swiglu 6; + 1 with fc3), 2 per element added up, 4 per logit; special 1, 2, 2 of gelu, silu, swiglu, 2 per logit"
+    "MACs M = T k weights of an expert (T tokens, k experts each); FLOPs 2M, + biases, activation per inner element "  \
+    "(relu 1, gelu 9, silu "                                                                                           \
+    "5, swiglu 6; + 1 with fc3), 2 per element added up, 4 per logit; special 1, 2, 2 of gelu, silu, swiglu, 2 per "   \
+    "logit"
 
+// clang-format off
 const prn_op prn_ops_moe[] = {
     {.name = "MoE", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 8},
      .params = moe_params, .params_bytes = sizeof(prn_moe_params), .check = prn_moe_check,
@@ -384,3 +418,4 @@ const prn_op prn_ops_moe[] = {
                                         .unsupported = 15, .coded = true},
      .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = qmoe_kernels, .packed_codes = prn_moe_packed_codes},
     {0}};
+// clang-format on

@@ -4,21 +4,24 @@
  *   g = activation(h)        with a third layer: activation(h) * (W3 x + b3)
  *   y = W2 g + b2            W2 [C, I]
  *
- * A token's result is the sum of y over its k best experts, weighted. Nothing is owned; data are borrowed from the context. */
+ * A token's result is the sum of y over its k best experts, weighted. Nothing is owned; data are borrowed from the
+ * context. */
 #ifndef PRN_OPS_CONTRIB_MOE_H
 #define PRN_OPS_CONTRIB_MOE_H
 
 #include "ops/loops/bit_weights.h"
 
 typedef struct prn_moe_params {
-    int64_t k, normalize_routing_weights, use_sparse_mixer, swiglu_fusion, expert_weight_bits, block_size, accuracy_level, weights_prepacked;
+    int64_t k, normalize_routing_weights, use_sparse_mixer, swiglu_fusion, expert_weight_bits, block_size,
+        accuracy_level, weights_prepacked;
     float activation_alpha, activation_beta, swiglu_limit;
     const char *activation_type, *quant_type;
 } prn_moe_params;
 
 /* Which input is what; 0: there is none. Layers are W1, W2, W3. */
 typedef struct prn_moe_inputs {
-    size_t weights[3], scales[3], biases[3], zeros[3], mix, unsupported; /* mix: router_weights; unsupported: the first refused */
+    size_t weights[3], scales[3], biases[3], zeros[3], mix, unsupported; /* mix: router_weights; unsupported: the first
+                                                                            refused */
     bool coded;
 } prn_moe_inputs;
 

@@ -33,9 +33,13 @@ static prony_status check_codes(const prony_context *context)
         return prony_fail(context, PRONY_UNSUPPORTED, "quant_type is '%s': only int is supported", p->quant_type);
     if (p->weights_prepacked > 0) return unsupported(context, "weights_prepacked", p->weights_prepacked);
     if (p->expert_weight_bits != 2 && p->expert_weight_bits != 4 && p->expert_weight_bits != 8)
-        return prony_fail(context, PRONY_UNSUPPORTED, "expert_weight_bits is %lld, wanted 2, 4 or 8", (long long)p->expert_weight_bits);
-    if (p->block_size == 0 || (p->block_size >= 16 && p->block_size <= 1 << 20 && (p->block_size & (p->block_size - 1)) == 0)) return PRONY_OK;
-    return prony_fail(context, PRONY_INVALID_MODEL, "block_size is %lld, wanted a power of two from 16 to 1048576", (long long)p->block_size);
+        return prony_fail(context, PRONY_UNSUPPORTED, "expert_weight_bits is %lld, wanted 2, 4 or 8",
+                          (long long)p->expert_weight_bits);
+    if (p->block_size == 0 ||
+        (p->block_size >= 16 && p->block_size <= 1 << 20 && (p->block_size & (p->block_size - 1)) == 0))
+        return PRONY_OK;
+    return prony_fail(context, PRONY_INVALID_MODEL, "block_size is %lld, wanted a power of two from 16 to 1048576",
+                      (long long)p->block_size);
 }
 
 prony_status prn_moe_check(const prony_context *context)
@@ -43,11 +47,13 @@ prony_status prn_moe_check(const prony_context *context)
     const prn_moe_params *p = context->params;
     prn_moe_activation activation;
     if (!activation_of(p, &activation))
-        return prony_fail(context, PRONY_INVALID_MODEL, "activation_type is '%s', wanted relu, gelu, silu, identity or swiglu", p->activation_type);
+        return prony_fail(context, PRONY_INVALID_MODEL,
+                          "activation_type is '%s', wanted relu, gelu, silu, identity or swiglu", p->activation_type);
     if (p->k < 1 || p->k > INT32_MAX) return prony_fail(context, PRONY_INVALID_MODEL, "k is %lld", (long long)p->k);
     if (p->use_sparse_mixer) return unsupported(context, "use_sparse_mixer", p->use_sparse_mixer);
     if (p->swiglu_fusion < 0 || p->swiglu_fusion > 2)
-        return prony_fail(context, PRONY_INVALID_MODEL, "swiglu_fusion is %lld, wanted 0 to 2", (long long)p->swiglu_fusion);
+        return prony_fail(context, PRONY_INVALID_MODEL, "swiglu_fusion is %lld, wanted 0 to 2",
+                          (long long)p->swiglu_fusion);
     return ((const prn_moe_inputs *)prn_variant(context))->coded ? check_codes(context) : PRONY_OK;
 }
 
@@ -99,16 +105,20 @@ static prony_status read_layer(const prony_context *context, prn_moe *m, int ind
     layer->k = k;
     if (!layer->weight) {
         if (index == 2 && !layer->scale && !layer->bias && !layer->zero) return PRONY_OK;
-        return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (weights of fc%d) is missing", in->weights[index], index + 1);
+        return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (weights of fc%d) is missing", in->weights[index],
+                          index + 1);
     }
     PRN_TRY(prn_check_type(context, in->weights[index], in->coded ? PRN_TYPE(PRONY_UINT8) : type));
     if (k % pack != 0 || (m->block && k % m->block != 0))
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "fc%d has %lld inputs, which do not fill bytes and blocks", index + 1, (long long)k);
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "fc%d has %lld inputs, which do not fill bytes and blocks",
+                          index + 1, (long long)k);
     PRN_TRY(wants(context, in->weights[index], 3, m->experts, n, k / pack));
     if (layer->bias) PRN_TRY(prn_check_type(context, in->biases[index], type));
     if (layer->bias) PRN_TRY(wants(context, in->biases[index], 2, m->experts, n, 0));
     if (!in->coded) return PRONY_OK;
-    if (!layer->scale) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (scales of fc%d) is missing", in->scales[index], index + 1);
+    if (!layer->scale)
+        return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (scales of fc%d) is missing", in->scales[index],
+                          index + 1);
     PRN_TRY(prn_check_type(context, in->scales[index], TYPES));
     PRN_TRY(wants(context, in->scales[index], m->block ? 3 : 2, m->experts, n, m->block ? blocks : 0));
     if (!layer->zero) return PRONY_OK;
@@ -132,7 +142,8 @@ static prony_status read_tokens(const prony_context *context, prn_moe *m)
     PRN_TRY(wants(context, 1, 2, m->tokens, m->experts, 0));
     m->top = m->params->k;
     if (m->top > m->experts || m->experts > INT32_MAX)
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "k is %lld, of %lld experts", (long long)m->top, (long long)m->experts);
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "k is %lld, of %lld experts", (long long)m->top,
+                          (long long)m->experts);
     if (!m->mix) return PRONY_OK;
     PRN_TRY(prn_check_type(context, in->mix, type));
     return wants(context, in->mix, 2, m->tokens, m->experts, 0);
@@ -150,21 +161,24 @@ prony_status prn_moe_read(const prony_context *context, prn_moe *out)
     }
     PRN_TRY(read_tokens(context, out));
     const prony_value *second = prn_input(context, in->weights[1]), *third = optional(context, in->weights[2]);
-    if (!second) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (weights of fc2) is missing", in->weights[1]);
+    if (!second)
+        return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (weights of fc2) is missing", in->weights[1]);
     PRN_TRY(prn_check_rank(context, in->weights[1], 3, 3));
-    if (__builtin_mul_overflow(second->shape.dim[2], in->coded ? 8 / out->bits : 1, &out->inner) || out->inner > INT64_MAX / 2)
+    if (__builtin_mul_overflow(second->shape.dim[2], in->coded ? 8 / out->bits : 1, &out->inner) ||
+        out->inner > INT64_MAX / 2)
         return prony_fail(context, PRONY_OUT_OF_RANGE, "the experts are too large");
     out->joined = out->activation == PRN_MOE_SWIGLU && p->swiglu_fusion > 0;
     out->interleaved = p->swiglu_fusion == 1;
     if (out->activation == PRN_MOE_SWIGLU && out->joined == (third != NULL))
-        return prony_fail(context, PRONY_INVALID_MODEL, "swiglu with swiglu_fusion %lld, %s fc3", (long long)p->swiglu_fusion,
-                          third ? "but with" : "but without");
+        return prony_fail(context, PRONY_INVALID_MODEL, "swiglu with swiglu_fusion %lld, %s fc3",
+                          (long long)p->swiglu_fusion, third ? "but with" : "but without");
     PRN_TRY(read_layer(context, out, 0, out->joined ? 2 * out->inner : out->inner, out->width));
     PRN_TRY(read_layer(context, out, 1, out->width, out->inner));
     return read_layer(context, out, 2, out->inner, out->width);
 }
 
-/* A layer's weights are [E, n, k / pack], its zero points [E, n, blocks / pack] or, of one block, [E, n / pack], rounded up. */
+/* A layer's weights are [E, n, k / pack], its zero points [E, n, blocks / pack] or, of one block, [E, n / pack],
+ * rounded up. */
 prn_packed_codes prn_moe_packed_codes(const prony_context *context, size_t input)
 {
     const prn_moe_inputs *in = prn_variant(context);
@@ -173,7 +187,8 @@ prn_packed_codes prn_moe_packed_codes(const prony_context *context, size_t input
         const prony_value *weight = prn_input(context, in->weights[l]);
         if ((input != in->weights[l] && input != in->zeros[l]) || !weight || weight->shape.rank != 3) continue;
         const uint64_t n = (uint64_t)prn_shape_count(&weight->shape, 0, 2), pack = 8 / (uint64_t)p->expert_weight_bits;
-        const uint64_t k = (uint64_t)weight->shape.dim[2] * pack, blocks = p->block_size ? k / (uint64_t)p->block_size : 1;
+        const uint64_t k = (uint64_t)weight->shape.dim[2] * pack,
+                       blocks = p->block_size ? k / (uint64_t)p->block_size : 1;
         return (prn_packed_codes){input == in->weights[l] ? n * k : n * blocks, (unsigned)p->expert_weight_bits};
     }
     return (prn_packed_codes){0};
@@ -191,7 +206,8 @@ prn_bit_weights prn_moe_codes(const prn_moe *m, int layer, int64_t expert)
                              .blocks = blocks,
                              .codes = (const uint8_t *)l->weight->data + expert * l->n * row,
                              .row_bytes = row,
-                             .scales = (const char *)l->scale->data + prony_dtype_bytes(l->scale->dtype, expert * l->n * blocks),
+                             .scales = (const char *)l->scale->data +
+                                       prony_dtype_bytes(l->scale->dtype, expert * l->n * blocks),
                              .scale_type = l->scale->dtype,
                              .zeros = l->zero ? (const uint8_t *)l->zero->data + expert * zeros : NULL,
                              .zero_type = PRONY_UINT8,
@@ -220,9 +236,11 @@ void prn_moe_route(const prn_moe *m, int64_t token, int32_t *expert, float *weig
     for (int64_t e = 0; e < m->experts; e++) all += exp(prn_get_f64(m->router->data, type, first + e) - top);
     for (int64_t k = 0; k < m->top; k++) {
         const int64_t at = first + expert[k];
-        const double part = m->mix ? prn_get_f64(m->mix->data, type, at) : exp(prn_get_f64(m->router->data, type, at) - top) / all;
+        const double part =
+            m->mix ? prn_get_f64(m->mix->data, type, at) : exp(prn_get_f64(m->router->data, type, at) - top) / all;
         weight[k] = (float)part;
         chosen += part;
     }
-    for (int64_t k = 0; k < m->top && m->params->normalize_routing_weights; k++) weight[k] = (float)((double)weight[k] / chosen);
+    for (int64_t k = 0; k < m->top && m->params->normalize_routing_weights; k++)
+        weight[k] = (float)((double)weight[k] / chosen);
 }

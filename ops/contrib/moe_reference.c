@@ -32,7 +32,8 @@ static void apply_layer(const prn_moe *m, int layer, int64_t expert, const doubl
     const prn_bit_weights codes = m->bits ? prn_moe_codes(m, layer, expert) : (prn_bit_weights){0};
     for (int64_t n = 0; n < l->n && !prn_stopped(); n++) {
         double sum = l->bias ? prn_get_f64(l->bias->data, l->bias->dtype, expert * l->n + n) : 0.0;
-        for (int64_t k = 0; k < l->k && !prn_stopped_at(k); k++) sum += weight_at(m, layer, expert, n, k, &codes) * x[k];
+        for (int64_t k = 0; k < l->k && !prn_stopped_at(k); k++)
+            sum += weight_at(m, layer, expert, n, k, &codes) * x[k];
         y[n] = sum;
     }
 }
@@ -76,7 +77,8 @@ static void reference_tokens(void *argument, int64_t task)
 {
     const moe_reference *job = argument;
     const prn_moe *m = &job->m;
-    double *x = (double *)(void *)(job->space + (size_t)task * job->token_bytes), *h = x + m->width, *third = h + m->layer[PRN_MOE_FC1].n;
+    double *x = (double *)(void *)(job->space + (size_t)task * job->token_bytes), *h = x + m->width,
+           *third = h + m->layer[PRN_MOE_FC1].n;
     double *y = third + m->inner, *sum = y + m->width;
     float *weight = (float *)(sum + m->width);
     int32_t *expert = (int32_t *)(weight + m->top);
@@ -104,7 +106,9 @@ static prony_status moe_reference_of(const prony_context *context, moe_reference
     const uint64_t doubles = 3 * (uint64_t)m->width + (uint64_t)m->layer[PRN_MOE_FC1].n + (uint64_t)m->inner;
     if (doubles > SIZE_MAX / 64 - (uint64_t)m->top || (uint64_t)m->top > SIZE_MAX / 1024)
         return prony_fail(context, PRONY_LIMIT, "the experts do not fit in memory");
-    job->token_bytes = ((size_t)doubles * sizeof(double) + (size_t)m->top * (sizeof(float) + sizeof(int32_t)) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    job->token_bytes =
+        ((size_t)doubles * sizeof(double) + (size_t)m->top * (sizeof(float) + sizeof(int32_t)) + LINE_BYTES - 1) /
+        LINE_BYTES * LINE_BYTES;
     job->per_task = m->tokens / MOST_TASKS + 1;
     *tasks = prn_ceil_div(m->tokens, job->per_task);
     return PRONY_OK;

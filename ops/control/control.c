@@ -121,9 +121,11 @@ static prony_status if_run(const prony_context *context)
 static const prn_kernel if_kernels[] = {
     {.name = "if_reference", .backend = "reference", .prepare = if_prepare, .run = if_run}, {0}};
 
+// clang-format off
 const prn_op prn_ops_control[] = {
     {.name = "If", .since_opset = 1, .inputs = {1, 1}, .outputs = {1, -1}, .flags = PRN_OP_OPEN,
      .params = if_attributes, .params_bytes = sizeof(if_params),
      .infer = if_infer, .cost = if_cost, .cost_text = "that of the branch taken; before the run, of the costlier one",
      .kernels = if_kernels},
     {0}};
+// clang-format on

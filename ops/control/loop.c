@@ -1,5 +1,5 @@
-/* Loop: a body that runs while a condition holds and trips are left, on values that it carries from trip to trip and may
- * give other shapes. What it makes beside them in every trip is stacked along a new first axis.
+/* Loop: a body that runs while a condition holds and trips are left, on values that it carries from trip to trip and
+ * may give other shapes. What it makes beside them in every trip is stacked along a new first axis.
  *
  *   trip:  iteration, condition, carried...  --body-->  condition, carried..., one slice per scan output...
  *
@@ -51,7 +51,8 @@ static PRN_OWN_FRAME prony_status make_body(const prony_context *context, prn_tr
 }
 
 /* Iteration number and condition are scalars; some bodies declare vectors of one. */
-static PRN_OWN_FRAME prony_status counter_type(const prony_context *context, const prn_trip_body *body, size_t i, prony_value *type)
+static PRN_OWN_FRAME prony_status counter_type(const prony_context *context, const prn_trip_body *body, size_t i,
+                                               prony_value *type)
 {
     size_t count;
     prony_value declared = {.shape = prn_shape_unknown()};
@@ -76,8 +77,8 @@ static int64_t known_trips(const prony_context *context, const prony_value *body
     return on && trips > 0 ? trips : 0;
 }
 
-static PRN_OWN_FRAME prony_status infer_outputs(const prony_context *context, const prn_trip_body *body, const prony_value *in,
-                                  const prony_value *out)
+static PRN_OWN_FRAME prony_status infer_outputs(const prony_context *context, const prn_trip_body *body,
+                                                const prony_value *in, const prony_value *out)
 {
     int64_t trips = known_trips(context, &out[0]);
     for (size_t k = 0; k < context->output_count; k++) {
@@ -143,7 +144,8 @@ static prony_status stack_grow(const prony_context *context, stack *s, const pro
     if (room > s->rows) return PRONY_OK;
     int64_t wanted = room ? 2 * room : 8;
     if (most < wanted && most > s->rows) wanted = most;
-    if (!prn_shape_insert(&larger.shape, 0, wanted)) return prony_fail(context, PRONY_LIMIT, "a scan output has too many axes");
+    if (!prn_shape_insert(&larger.shape, 0, wanted))
+        return prony_fail(context, PRONY_LIMIT, "a scan output has too many axes");
     PRN_TRY(context->host->value_take(context, &larger));
     if (s->rows) prn_stop_copy(larger.data, s->value.data, (size_t)s->rows * prn_value_bytes(slice));
     context->host->value_drop(context, &s->value);
@@ -151,7 +153,8 @@ static prony_status stack_grow(const prony_context *context, stack *s, const pro
     return PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status stack_push(const prony_context *context, stack *s, const prony_value *slice, int64_t most)
+static PRN_OWN_FRAME prony_status stack_push(const prony_context *context, stack *s, const prony_value *slice,
+                                             int64_t most)
 {
     if (slice->kind != PRONY_TENSOR || !prn_copy_width(slice->dtype)) {
         return prony_fail(context, PRONY_UNSUPPORTED, "a scan output of %s cannot be stacked",
@@ -174,15 +177,16 @@ static PRN_OWN_FRAME prony_status stack_push(const prony_context *context, stack
 }
 
 /* `types` has room for those of the body's outputs: no trip made anything if it is used. */
-static PRN_OWN_FRAME prony_status stack_finish(const prony_context *context, const prn_trip_body *body, stack *s, size_t k,
-                                 prony_value *types)
+static PRN_OWN_FRAME prony_status stack_finish(const prony_context *context, const prn_trip_body *body, stack *s,
+                                               size_t k, prony_value *types)
 {
     prony_value *out = prn_output(context, k);
     if (!out || s->planned) return PRONY_OK;
     if (s->rows == 0) {
         PRN_TRY(context->host->subgraph_infer(context, body->graph, NULL, 0, types, body->output_count));
         PRN_TRY(prn_trip_slice_type(context, body->graph, 1 + k, &types[1 + k], &s->value));
-        if (!prn_shape_insert(&s->value.shape, 0, 0)) return prony_fail(context, PRONY_LIMIT, "output %zu has too many axes", k);
+        if (!prn_shape_insert(&s->value.shape, 0, 0))
+            return prony_fail(context, PRONY_LIMIT, "output %zu has too many axes", k);
         PRN_TRY(context->host->value_take(context, &s->value));
     }
     s->value.shape.dim[0] = s->rows;
@@ -258,9 +262,11 @@ static prony_status loop_run_body(const prony_context *context)
 static const prn_kernel loop_kernels[] = {
     {.name = "loop_reference", .backend = "reference", .prepare = loop_prepare, .run = loop_run_body}, {0}};
 
+// clang-format off
 const prn_op prn_ops_loop[] = {
     {.name = "Loop", .since_opset = 1, .inputs = {0, -1}, .outputs = {1, -1}, .flags = PRN_OP_OPEN,
      .params = loop_attributes, .params_bytes = sizeof(loop_params),
      .infer = loop_infer, .cost = loop_cost, .cost_text = "the sum over the trips that ran; before the run, one trip",
      .kernels = loop_kernels},
     {0}};
+// clang-format on

@@ -1,4 +1,5 @@
-/* Optionals: a tensor or sequence that may be absent. From opset 18 on a plain value counts as an optional that is there. */
+/* Optionals: a tensor or sequence that may be absent. From opset 18 on a plain value counts as an optional that is
+ * there. */
 #include "ops/loops/subgraph.h"
 
 /* ---- Optional ---- */
@@ -78,6 +79,7 @@ static const prn_kernel has_kernels[] = {
 static const prn_kernel get_kernels[] = {
     {.name = "optional_get_element_reference", .backend = "reference", .run = get_run}, {0}};
 
+// clang-format off
 const prn_op prn_ops_optional[] = {
     {.name = "Optional", .since_opset = 15, .inputs = {0, 1}, .flags = PRN_OP_OPEN,
      .infer = optional_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = optional_kernels},
@@ -86,3 +88,4 @@ const prn_op prn_ops_optional[] = {
     {.name = "OptionalGetElement", .since_opset = 15, .inputs = {1, 1}, .flags = PRN_OP_OPEN,
      .infer = get_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = get_kernels},
     {0}};
+// clang-format on

@@ -1,11 +1,11 @@
-/* Scan: a body that runs once per slice of its scan inputs, with state carried along; what it makes per slice is put together
- * along an axis of the scan outputs. The number of trips is an extent, so that shapes are known before the run wherever those
- * of the inputs are.
+/* Scan: a body that runs once per slice of its scan inputs, with state carried along; what it makes per slice is put
+ * together along an axis of the scan outputs. The number of trips is an extent, so that shapes are known before the run
+ * wherever those of the inputs are.
  *
  *   trip t:  state..., slice t of each scan input  --body-->  state..., slice t of each scan output
  *
- * In opset 8 everything has a leading batch axis, the sequence axis is the second, and each sequence has a length of its own:
- * the batch is a loop around the same walk. */
+ * In opset 8 everything has a leading batch axis, the sequence axis is the second, and each sequence has a length of
+ * its own: the batch is a loop around the same walk. */
 #include "base/stop.h"
 #include "base/stack.h"
 #include "ops/loops/subgraph.h"
@@ -23,11 +23,14 @@ typedef struct scan_params {
     prn_ints scan_input_axes, scan_input_directions, scan_output_axes, scan_output_directions;
 } scan_params;
 
-static const prn_param scan_attributes[] = {
-    PRN_GRAPH_REQUIRED(scan_params, body), PRN_INT_REQUIRED(scan_params, num_scan_inputs),
-    PRN_INTS(scan_params, directions), PRN_INTS(scan_params, scan_input_axes),
-    PRN_INTS(scan_params, scan_input_directions), PRN_INTS(scan_params, scan_output_axes),
-    PRN_INTS(scan_params, scan_output_directions), {0}};
+static const prn_param scan_attributes[] = {PRN_GRAPH_REQUIRED(scan_params, body),
+                                            PRN_INT_REQUIRED(scan_params, num_scan_inputs),
+                                            PRN_INTS(scan_params, directions),
+                                            PRN_INTS(scan_params, scan_input_axes),
+                                            PRN_INTS(scan_params, scan_input_directions),
+                                            PRN_INTS(scan_params, scan_output_axes),
+                                            PRN_INTS(scan_params, scan_output_directions),
+                                            {0}};
 
 /* The node as the walk sees it. */
 typedef struct scan_form {
@@ -69,8 +72,8 @@ static prony_status make_form(const prony_context *context, scan_form *form)
     form->scans_in = (size_t)params->num_scan_inputs;
     body->carried_count = body->input_count - form->scans_in;
     if (body->output_count < body->carried_count) {
-        return prony_fail(context, PRONY_INVALID_MODEL, "its body makes %zu values, but carries %zu", body->output_count,
-                          body->carried_count);
+        return prony_fail(context, PRONY_INVALID_MODEL, "its body makes %zu values, but carries %zu",
+                          body->output_count, body->carried_count);
     }
     form->scans_out = body->output_count - body->carried_count;
     for (size_t i = form->first; i < context->input_count; i++)
@@ -259,7 +262,8 @@ static prony_status put_slice(const prony_context *context, const scan_run *run,
     int64_t axis = 0;
     size_t width = prn_copy_width(slice->dtype);
     if (!out) return PRONY_OK;
-    if (!width) return prony_fail(context, PRONY_UNSUPPORTED, "scan output %zu is %s", k, prony_dtype_name(slice->dtype));
+    if (!width)
+        return prony_fail(context, PRONY_UNSUPPORTED, "scan output %zu is %s", k, prony_dtype_name(slice->dtype));
     PRN_TRY(output_type(context, &run->form, run->form.body.carried_count + k, slice, run->trips, run->batch, &type));
     if (!out->data) {
         out->kind = PRONY_TENSOR;
@@ -335,7 +339,8 @@ static PRN_OWN_FRAME prony_status put_state(const prony_context *context, scan_r
     return PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status sequence_length(const prony_context *context, const scan_run *run, int64_t b, int64_t *length)
+static PRN_OWN_FRAME prony_status sequence_length(const prony_context *context, const scan_run *run, int64_t b,
+                                                  int64_t *length)
 {
     const prony_value *lengths = run->form.batched ? context->inputs[0] : NULL;
     *length = run->trips;
@@ -359,8 +364,7 @@ static PRN_OWN_FRAME prony_status finish_empty(const prony_context *context, con
     for (size_t k = run->form.batched ? 0 : body->carried_count; k < context->output_count; k++) {
         prony_value *out = prn_output(context, k), slice;
         if (!out || out->data) continue;
-        if (!inferred)
-            PRN_TRY(context->host->subgraph_infer(context, body->graph, NULL, 0, types, body->output_count));
+        if (!inferred) PRN_TRY(context->host->subgraph_infer(context, body->graph, NULL, 0, types, body->output_count));
         inferred = true;
         PRN_TRY(prn_trip_slice_type(context, body->graph, k, &types[k], &slice));
         PRN_TRY(output_type(context, &run->form, k, &slice, run->trips, run->batch, out));
@@ -382,8 +386,7 @@ static PRN_OWN_FRAME prony_status start(const prony_context *context, scan_run *
         PRN_TRY(input_type(context, &run->form, i, &type, &run->trips, &run->batch));
     }
     if (!run->form.batched) run->batch = 1;
-    for (size_t k = 0; k < run->form.scans_in; k++)
-        run->state.inputs[body->carried_count + k] = &run->slices[k].value;
+    for (size_t k = 0; k < run->form.scans_in; k++) run->state.inputs[body->carried_count + k] = &run->slices[k].value;
     for (size_t k = body->carried_count; k < context->output_count && run->form.batched; k++) {
         prony_value *out = prn_output(context, k); /* sequences may be shorter than the longest */
         if (out && out->data) prn_stop_clear(out->data, prn_value_bytes(out));
@@ -407,9 +410,11 @@ static prony_status scan_run_body(const prony_context *context)
 static const prn_kernel scan_kernels[] = {
     {.name = "scan_reference", .backend = "reference", .prepare = scan_prepare, .run = scan_run_body}, {0}};
 
+// clang-format off
 const prn_op prn_ops_scan[] = {
     {.name = "Scan", .since_opset = 8, .inputs = {0, -1}, .outputs = {1, -1}, .flags = PRN_OP_OPEN,
      .params = scan_attributes, .params_bytes = sizeof(scan_params),
      .infer = scan_infer, .cost = scan_cost, .cost_text = "the sum over the trips that ran; before the run, one trip",
      .kernels = scan_kernels},
     {0}};
+// clang-format on

@@ -51,7 +51,8 @@ static prony_status position_of(const prony_context *context, size_t input, size
     PRN_TRY(prn_scalar_int(context, input, past_end ? (int64_t)count : -1, &position));
     int64_t place = position < 0 ? position + (int64_t)count : position;
     if (place < 0 || place >= end) {
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "position %lld in a sequence of %zu", (long long)position, count);
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "position %lld in a sequence of %zu", (long long)position,
+                          count);
     }
     *out = (size_t)place;
     return PRONY_OK;
@@ -115,7 +116,8 @@ static prony_status insert_infer(const prony_context *context)
 }
 
 /* The items of input 0 with `removed` of them left out at `place` and room for `added`. */
-static prony_status copy_items(const prony_context *context, size_t place, size_t added, size_t removed, prony_value *out)
+static prony_status copy_items(const prony_context *context, size_t place, size_t added, size_t removed,
+                               prony_value *out)
 {
     const prony_value *in = context->inputs[0];
     *out = (prony_value){.kind = PRONY_SEQUENCE, .dtype = context->outputs[0]->dtype, .shape = prn_shape_unknown()};
@@ -251,11 +253,12 @@ static prony_status split_run(const prony_context *context)
     parts p;
     PRN_TRY(prn_check_movable(context, 0));
     if (!prn_axis_normalize(&axis, in->shape.rank)) {
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld for rank %d", (long long)params->axis, in->shape.rank);
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld for rank %d", (long long)params->axis,
+                          in->shape.rank);
     }
     PRN_TRY(make_parts(context, in->shape.dim[axis], &p));
-    /* With a split, keepdims is said to mean nothing; but exporters of unbind write a split of the scalar 1, and runtimes
-     * drop the axis there too. */
+    /* With a split, keepdims is said to mean nothing; but exporters of unbind write a split of the scalar 1, and
+     * runtimes drop the axis there too. */
     bool drop = !params->keepdims && !p.list && p.size == 1;
     prony_value value = {.kind = PRONY_SEQUENCE, .dtype = in->dtype, .shape = prn_shape_unknown()};
     PRN_TRY(context->host->items_take(context, &value, (size_t)p.count));
@@ -347,7 +350,8 @@ static prony_status concat_run(const prony_context *context)
     for (size_t i = 0; i < in->count && !prn_stopped_at((int64_t)i); i++) {
         const prony_value *item = &in->items[i];
         int64_t row = outer > 0 ? prony_shape_numel(&item->shape) / outer : 0;
-        if (item->dtype != out->dtype) return prony_fail(context, PRONY_SHAPE_MISMATCH, "item %zu is of another type", i);
+        if (item->dtype != out->dtype)
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "item %zu is of another type", i);
         prn_copy copy = {0};
         prn_copy_axis(&copy, outer, row, out->shape.dim[axis] * inner);
         prn_copy_axis(&copy, row, 1, 1);
@@ -376,6 +380,7 @@ static const prn_kernel split_kernels[] = {
 static const prn_kernel concat_kernels[] = {
     {.name = "sequence_concat_reference", .backend = "reference", .run = concat_run}, {0}};
 
+// clang-format off
 const prn_op prn_ops_sequence[] = {
     {.name = "SequenceEmpty", .since_opset = 11, .inputs = {0, 0}, .flags = PRN_OP_OPEN,
      .params = empty_attributes, .params_bytes = sizeof(empty_params),
@@ -397,3 +402,4 @@ const prn_op prn_ops_sequence[] = {
      .params = concat_attributes, .params_bytes = sizeof(concat_params), .check = concat_check,
      .infer = concat_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = concat_kernels},
     {0}};
+// clang-format on

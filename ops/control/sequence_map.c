@@ -1,5 +1,5 @@
-/* SequenceMap: a body that runs once per item of a sequence, on the items at the same place of other sequences and on tensors
- * that stay the same; each of its outputs becomes a sequence. */
+/* SequenceMap: a body that runs once per item of a sequence, on the items at the same place of other sequences and on
+ * tensors that stay the same; each of its outputs becomes a sequence. */
 #include "ops/control/sequence.h"
 
 #include "base/alloc.h"
@@ -59,8 +59,8 @@ static prony_status map_prepare(const prony_context *context, prn_prepared *out)
     return PRONY_OK;
 }
 
-static prony_status map_item(const prony_context *context, const prn_trip_body *body, prn_trip_state *state, size_t item,
-                             prony_value *made)
+static prony_status map_item(const prony_context *context, const prn_trip_body *body, prn_trip_state *state,
+                             size_t item, prony_value *made)
 {
     for (size_t i = 0; i < body->input_count; i++) {
         const prony_value *in = context->inputs[i];
@@ -102,9 +102,11 @@ static prony_status map_run(const prony_context *context)
 static const prn_kernel map_kernels[] = {
     {.name = "sequence_map_reference", .backend = "reference", .prepare = map_prepare, .run = map_run}, {0}};
 
+// clang-format off
 const prn_op prn_ops_sequence_map[] = {
     {.name = "SequenceMap", .since_opset = 17, .inputs = {1, -1}, .outputs = {1, -1}, .flags = PRN_OP_OPEN,
      .params = map_attributes, .params_bytes = sizeof(map_params),
      .infer = map_infer, .cost = map_cost,
      .cost_text = "the sum over the items that it ran on; before the run, one item", .kernels = map_kernels},
     {0}};
+// clang-format on

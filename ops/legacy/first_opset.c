@@ -64,7 +64,8 @@ static prony_status run_map(const prony_context *context)
 {
     const first_params *params = context->params;
     const prony_value *x = context->inputs[0];
-    map_job job = {.params = params, .x = x, .y = context->outputs[0], .f = ((const map_kind *)prn_variant(context))->f};
+    map_job job = {
+        .params = params, .x = x, .y = context->outputs[0], .f = ((const map_kind *)prn_variant(context))->f};
     if (params->bias.count > 0) {
         job.plane = prn_shape_count(&x->shape, 2, x->shape.rank);
         job.channels = x->shape.dim[1];
@@ -140,25 +141,24 @@ static prony_status run_crop(const prony_context *context)
 
 /* ---- rows */
 
-static const prn_param map_params[] = {
-    PRN_FLOAT(first_params, alpha, 1.0f), PRN_FLOAT(first_params, beta, 0.0f), PRN_FLOAT(first_params, scale, 1.0f),
-    {0}};
+static const prn_param map_params[] = {PRN_FLOAT(first_params, alpha, 1.0f),
+                                       PRN_FLOAT(first_params, beta, 0.0f),
+                                       PRN_FLOAT(first_params, scale, 1.0f),
+                                       {0}};
 static const prn_param image_params[] = {PRN_FLOAT(first_params, scale, 1.0f), PRN_FLOATS(first_params, bias), {0}};
 static const prn_param crop_attributes[] = {PRN_INTS_REQUIRED(crop_params, border), PRN_INTS(crop_params, scale), {0}};
 
-static const prn_kernel affine_kernels[] = {
-    {.name = "affine_reference", .backend = "reference", .run = run_map}, {0}};
-static const prn_kernel scale_kernels[] = {
-    {.name = "scale_reference", .backend = "reference", .run = run_map}, {0}};
+static const prn_kernel affine_kernels[] = {{.name = "affine_reference", .backend = "reference", .run = run_map}, {0}};
+static const prn_kernel scale_kernels[] = {{.name = "scale_reference", .backend = "reference", .run = run_map}, {0}};
 static const prn_kernel parametric_softplus_kernels[] = {
     {.name = "parametric_softplus_reference", .backend = "reference", .run = run_map}, {0}};
 static const prn_kernel scaled_tanh_kernels[] = {
     {.name = "scaled_tanh_reference", .backend = "reference", .run = run_map}, {0}};
 static const prn_kernel image_scaler_kernels[] = {
     {.name = "image_scaler_reference", .backend = "reference", .run = run_map}, {0}};
-static const prn_kernel crop_kernels[] = {
-    {.name = "crop_reference", .backend = "reference", .run = run_crop}, {0}};
+static const prn_kernel crop_kernels[] = {{.name = "crop_reference", .backend = "reference", .run = run_crop}, {0}};
 
+// clang-format off
 const prn_op prn_ops_first_opset[] = {
     {.name = "Affine", .since_opset = 1, .inputs = {1, 1},
      .params = map_params, .params_bytes = sizeof(first_params), .variant = &(const map_kind){affine, 2, 0, 1},
@@ -180,3 +180,4 @@ const prn_op prn_ops_first_opset[] = {
      .params = crop_attributes, .params_bytes = sizeof(crop_params),
      .infer = infer_crop, .cost = prn_cost_none, .cost_text = "0", .kernels = crop_kernels},
     {0}};
+// clang-format on

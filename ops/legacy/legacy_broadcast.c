@@ -72,7 +72,8 @@ static bool usable_native(const prony_context *context)
 {
     later_form form;
     prn_delegate to;
-    return open_later(context, &form, &to) == PRONY_OK && prn_delegate_kernel(&to, &form.context, true, &prn_like_native);
+    return open_later(context, &form, &to) == PRONY_OK &&
+           prn_delegate_kernel(&to, &form.context, true, &prn_like_native);
 }
 
 static prony_status prepare_like(const prony_context *context, const prn_kernel *like, prn_prepared *out)
@@ -124,6 +125,7 @@ static const legacy_kind operands = OPERANDS, slopes = SLOPES;
     {.name = reference_name, .backend = "reference", .prepare = prepare_reference, .run = run, .release = release}, \
     {0}}
 
+// clang-format off
 const prn_op prn_ops_legacy_broadcast[] = {
     {.name = "Add", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
@@ -164,4 +166,5 @@ const prn_op prn_ops_legacy_broadcast[] = {
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
      .infer = infer, .cost = cost, .cost_text = "0", .kernels = LEGACY_KERNELS("xor_1_native", "xor_1_reference")},
     {0}};
+// clang-format on
 /* clang-format on */

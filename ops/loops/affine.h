@@ -1,5 +1,5 @@
-/* Scale and bias of a normalisation over the last axes of X: they broadcast to X, and mostly are just the vectors of one
- * row. */
+/* Scale and bias of a normalisation over the last axes of X: they broadcast to X, and mostly are just the vectors of
+ * one row. */
 #ifndef PRN_OPS_LOOPS_AFFINE_H
 #define PRN_OPS_LOOPS_AFFINE_H
 

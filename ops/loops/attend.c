@@ -85,7 +85,8 @@ static void choose(const prn_attend *at, float *scores, int64_t batch, int64_t h
 }
 
 /* Weights of rows from `first` on, but for a factor for each. */
-static void weigh(const prn_attend *at, float *scores, int64_t score_row, int64_t batch, int64_t head, int64_t first, int64_t rows, float *factors)
+static void weigh(const prn_attend *at, float *scores, int64_t score_row, int64_t batch, int64_t head, int64_t first,
+                  int64_t rows, float *factors)
 {
     const int64_t *stride = at->mask.stride;
     const float *mask = at->mask.data ? at->mask.data + batch * stride[0] + head * stride[1] + first * stride[2] : NULL;
@@ -102,7 +103,8 @@ static void weigh(const prn_attend *at, float *scores, int64_t score_row, int64_
     }
     if (at->weigh) return;
     const bool scaled = at->choice || one_number;
-    prn_vec()->softmax_unscaled(scores, score_row, scaled ? NULL : mask, stride[2], scaled ? 1.0f : at->scale, at->keys, rows, factors);
+    prn_vec()->softmax_unscaled(scores, score_row, scaled ? NULL : mask, stride[2], scaled ? 1.0f : at->scale, at->keys,
+                                rows, factors);
 }
 
 void prn_attend_weigh(const prn_attend *at, float *scores, int64_t batch, int64_t head, int64_t row)
@@ -112,7 +114,8 @@ void prn_attend_weigh(const prn_attend *at, float *scores, int64_t batch, int64_
     if (factor != 1.0f) prn_vec()->vs[PRN_BINARY_MUL](scores, scores, factor, at->keys);
 }
 
-/* Row r, of these weights, which are divided by their sum first: without that sums may have left the range of float32. */
+/* Row r, of these weights, which are divided by their sum first: without that sums may have left the range of
+ * float32. */
 static void sum_again(const prn_attend *at, const prn_gemm *sums, int64_t r, float *weights, float factor)
 {
     prn_gemm one = *sums;
@@ -123,10 +126,11 @@ static void sum_again(const prn_attend *at, const prn_gemm *sums, int64_t r, flo
     prn_gemm_isa()->block(&one, 0, 1, 0, at->width);
 }
 
-/* Rows of a head in the way of a block of scores, `columns` of which are computed: with packed operands those beyond the keys, too. At most
- * MOST_ROWS of them. Each row's factor is left to its sums, of which there are mostly fewer than weights. */
-static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_gemm *right, int64_t batch, int64_t head, int64_t first, int64_t rows,
-                        int64_t columns)
+/* Rows of a head in the way of a block of scores, `columns` of which are computed: with packed operands those beyond
+ * the keys, too. At most MOST_ROWS of them. Each row's factor is left to its sums, of which there are mostly fewer than
+ * weights. */
+static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_gemm *right, int64_t batch, int64_t head,
+                        int64_t first, int64_t rows, int64_t columns)
 {
     const prn_gemm_isa_table *isa = prn_gemm_isa();
     const prn_vec_table *vec = prn_vec();
@@ -153,7 +157,8 @@ static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_ge
             sum_again(at, &sums, r, products.c + r * products.c_row, factors[r]);
 }
 
-void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t first, int64_t rows, float *scores, int64_t score_row)
+void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t first, int64_t rows, float *scores,
+                     int64_t score_row)
 {
     const int64_t key_head = head / (at->heads / at->key_heads);
     prn_gemm products = keys_of(at, batch, key_head);

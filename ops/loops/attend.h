@@ -44,7 +44,9 @@ void prn_attend_run(int threads, const prn_attend *at, float *space);
 
 /* Weights of a row, in place of its products. */
 void prn_attend_weigh(const prn_attend *at, float *scores, int64_t batch, int64_t head, int64_t row);
-/* Rows [first, first + rows) of a head, K and V read where they lie; scores [rows][score_row >= keys] are the caller's. */
-void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t first, int64_t rows, float *scores, int64_t score_row);
+/* Rows [first, first + rows) of a head, K and V read where they lie; scores [rows][score_row >= keys] are the
+ * caller's. */
+void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t first, int64_t rows, float *scores,
+                     int64_t score_row);
 
 #endif

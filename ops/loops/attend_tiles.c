@@ -18,7 +18,7 @@ enum {
     PARTS = 1,
     COLUMNS = PRN_SPLIT_COLUMNS,
     STEP = PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, /* elements of a step of a panel */
-    SCORE_FLOATS = 8192, /* of a block, where it has more rows than the fewest */
+    SCORE_FLOATS = 8192,                        /* of a block, where it has more rows than the fewest */
     LEAST_BLOCK_ROWS = 32,
     MOST_BLOCK_ROWS = 128,
     LEAST_ROWS = 16,
@@ -62,7 +62,8 @@ static layout lay_out(const prn_attend *at)
     const int64_t most = fitting < LEAST_BLOCK_ROWS ? LEAST_BLOCK_ROWS : prn_least(fitting, MOST_BLOCK_ROWS);
     l.rows = prn_least(most, whole_tiles(at->rows));
     l.blocks = l.rows > 0 ? prn_ceil_div(at->rows, l.rows) : 0;
-    const int64_t k_floats = prn_gemm_packed_count(at->depth, at->keys), v_floats = prn_gemm_packed_count(at->keys, at->width);
+    const int64_t k_floats = prn_gemm_packed_count(at->depth, at->keys),
+                  v_floats = prn_gemm_packed_count(at->keys, at->width);
     l.pack_bytes = (size_t)(k_floats > v_floats ? k_floats : v_floats) * sizeof(float);
     l.q_bytes = (size_t)(l.k_steps * l.rows * PRN_SPLIT_DEPTH) * sizeof(uint16_t);
     l.score_bytes = (size_t)(l.rows * l.score_row) * sizeof(float);
@@ -83,7 +84,8 @@ static size_t flag_bytes(const prn_attend *at)
     return ((size_t)key_items(at) + 63) / 64 * 64;
 }
 
-static prn_gemm right_of(const prn_attend_view *view, int64_t batch, int64_t head, bool transposed, int64_t k, int64_t n)
+static prn_gemm right_of(const prn_attend_view *view, int64_t batch, int64_t head, bool transposed, int64_t k,
+                         int64_t n)
 {
     return (prn_gemm){.n = n,
                       .k = k,
@@ -120,17 +122,20 @@ static bool round_rows(const float *from, int64_t from_row, int64_t depth, int64
     bool parts = true;
     for (int64_t k = 0; k < depth; k += PRN_SPLIT_DEPTH, to += all * PRN_SPLIT_DEPTH) {
         const int64_t first = prn_least(depth - k, 16), second = prn_least(depth - k - first, 16);
-        parts = prn_split_rows(from + k, (int)first, second ? from + k + 16 : NULL, (int)second, from_row, rows, PARTS, to, 0) && parts;
+        parts = prn_split_rows(from + k, (int)first, second ? from + k + 16 : NULL, (int)second, from_row, rows, PARTS,
+                               to, 0) &&
+                parts;
         memset(to + rows * PRN_SPLIT_DEPTH, 0, (size_t)((whole_tiles(rows) - rows) * PRN_SPLIT_DEPTH) * sizeof *to);
     }
     return parts;
 }
 
 /* C [rows][32 or 16] = A by one panel. */
-static void multiply_panel(const uint16_t *a, int64_t all, int64_t rows, const uint16_t *panel, int64_t steps, bool wide, float *c,
-                           int64_t c_row)
+static void multiply_panel(const uint16_t *a, int64_t all, int64_t rows, const uint16_t *panel, int64_t steps,
+                           bool wide, float *c, int64_t c_row)
 {
-    prn_split_tiles tiles = {.parts = PARTS, .rows = whole_tiles(rows), .wide = wide, .c = c, .c_row = c_row, .sums_row = c_row};
+    prn_split_tiles tiles = {
+        .parts = PARTS, .rows = whole_tiles(rows), .wide = wide, .c = c, .c_row = c_row, .sums_row = c_row};
     for (int64_t s = 0; s < steps; s += tiles.steps) {
         tiles.steps = (int)prn_least(steps - s, PRN_SPLIT_SOME_STEPS);
         tiles.b = panel + s * STEP;
@@ -151,14 +156,16 @@ static bool attend_on_tiles(const tiles_job *job, const block *b, char *slot)
     const layout *l = &job->layout;
     const int64_t key_item = b->batch * at->key_heads + b->head / (at->heads / at->key_heads);
     const uint16_t *k = job->panels + key_item * (l->k_elements + l->v_elements), *v = k + l->k_elements;
-    const float *queries = at->q.data + b->batch * at->q.stride[0] + b->head * at->q.stride[1] + b->first * at->q.stride[2];
+    const float *queries =
+        at->q.data + b->batch * at->q.stride[0] + b->head * at->q.stride[1] + b->first * at->q.stride[2];
     float *scores = (float *)(void *)slot, *sums = (float *)(void *)(slot + l->score_bytes);
     uint16_t *q = (uint16_t *)(void *)(slot + l->score_bytes + l->sums_bytes);
     uint16_t *weights = (uint16_t *)(void *)(slot + l->score_bytes + l->sums_bytes + l->q_bytes);
     if (job->beyond[key_item] || !round_rows(queries, at->q.stride[2], at->depth, b->rows, l->rows, q)) return false;
     for (int64_t j = 0; j < at->keys; j += COLUMNS, k += l->k_steps * STEP)
         multiply_panel(q, l->rows, b->rows, k, l->k_steps, at->keys - j > 16, scores + j, l->score_row);
-    for (int64_t r = 0; r < b->rows; r++) prn_attend_weigh(at, scores + r * l->score_row, b->batch, b->head, b->first + r);
+    for (int64_t r = 0; r < b->rows; r++)
+        prn_attend_weigh(at, scores + r * l->score_row, b->batch, b->head, b->first + r);
     if (!round_rows(scores, l->score_row, at->keys, b->rows, l->rows, weights)) return false;
     float *y = at->y + b->batch * at->y_stride[0] + b->head * at->y_stride[1] + b->first * at->y_stride[2];
     for (int64_t j = 0; j < at->width; j += COLUMNS, v += l->v_steps * STEP) {
@@ -185,7 +192,8 @@ static void pack_slot(void *argument, int64_t slot)
 {
     tiles_job *job = argument;
     int64_t item;
-    while ((item = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < key_items(job->at) && !prn_stopped())
+    while ((item = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < key_items(job->at) &&
+           !prn_stopped())
         pack_head(job, item, job->slots + slot * (int64_t)job->layout.slot_bytes);
 }
 
@@ -200,8 +208,8 @@ static void run_slot(void *argument, int64_t slot)
 
 bool prn_attend_tiles_fit(const prn_attend *at)
 {
-    return prn_split_there(PARTS) && prn_gemm_isa()->panel_columns == COLUMNS && prn_attend_fits(at) && at->width <= MOST_WIDTH &&
-           at->depth <= MOST_WIDTH && at->q.stride[3] == 1 && !at->weigh;
+    return prn_split_there(PARTS) && prn_gemm_isa()->panel_columns == COLUMNS && prn_attend_fits(at) &&
+           at->width <= MOST_WIDTH && at->depth <= MOST_WIDTH && at->q.stride[3] == 1 && !at->weigh;
 }
 
 bool prn_attend_tiles_worth(const prn_attend *at)
@@ -214,7 +222,8 @@ bool prn_attend_tiles_space(int threads, const prn_attend *at, size_t *bytes)
     const layout l = lay_out(at);
     uint64_t panels, slots;
     if (!prn_mul_u64(&panels, (uint64_t)key_items(at), (uint64_t)(l.k_elements + l.v_elements) * sizeof(uint16_t)) ||
-        !prn_mul_u64(&slots, (uint64_t)(threads > 1 ? threads : 1), l.slot_bytes) || panels > INT64_MAX / 2 || slots > INT64_MAX / 2 - 64)
+        !prn_mul_u64(&slots, (uint64_t)(threads > 1 ? threads : 1), l.slot_bytes) || panels > INT64_MAX / 2 ||
+        slots > INT64_MAX / 2 - 64)
         return false;
     *bytes = flag_bytes(at) + (size_t)panels + (size_t)slots;
     return true;

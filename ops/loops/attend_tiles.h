@@ -1,6 +1,6 @@
-/* The attention of attend.h with both of its products on tiles of bfloat16 (split_product.h): Q, K, V and the weights are rounded to
- * bfloat16, sums and the softmax are float32. Where something has no such form, and for whoever weighs rows by itself, it is
- * computed as prn_attend_run does. */
+/* The attention of attend.h with both of its products on tiles of bfloat16 (split_product.h): Q, K, V and the weights
+ * are rounded to bfloat16, sums and the softmax are float32. Where something has no such form, and for whoever weighs
+ * rows by itself, it is computed as prn_attend_run does. */
 #ifndef PRN_OPS_LOOPS_ATTEND_TILES_H
 #define PRN_OPS_LOOPS_ATTEND_TILES_H
 

@@ -35,7 +35,9 @@ double prn_bit_zero(const prn_bit_weights *b, int64_t n, int64_t block)
 /* How constants of that kind are stored (panels not yet there). */
 static prn_stored stored_of(const prn_bit_weights *b)
 {
-    return (prn_stored){.kind = b->bits == 8 ? PRN_STORED_INT8 : b->bits == 4 ? PRN_STORED_INT4 : PRN_STORED_INT2,
+    return (prn_stored){.kind = b->bits == 8   ? PRN_STORED_INT8
+                                : b->bits == 4 ? PRN_STORED_INT4
+                                               : PRN_STORED_INT2,
                         .k = b->k,
                         .n = b->n,
                         .group = b->block < b->k ? b->block : b->k,
@@ -80,8 +82,10 @@ static void pack_panel(void *argument, int64_t task)
         for (int64_t c = 0; c < PRN_STORED_COLUMNS && first + c < b.n; c++) {
             const double scale = prn_bit_scale(&b, first + c, block);
             scales[c] = (float)scale;
-            if (s->offsets) scales[PRN_STORED_COLUMNS + c] = (float)((half - prn_bit_zero(&b, first + c, block)) * scale);
-            for (int64_t d = 0; d < depths; d++) prn_stored_put_code(s->kind, codes, d, c, prn_bit_code(&b, first + c, k0 + d) - half);
+            if (s->offsets)
+                scales[PRN_STORED_COLUMNS + c] = (float)((half - prn_bit_zero(&b, first + c, block)) * scale);
+            for (int64_t d = 0; d < depths; d++)
+                prn_stored_put_code(s->kind, codes, d, c, prn_bit_code(&b, first + c, k0 + d) - half);
         }
     }
 }
@@ -94,7 +98,8 @@ static prony_status build(const prony_context *context, void *argument, void *pa
     return PRONY_OK;
 }
 
-prony_status prn_bit_pack_shared(const prony_context *context, const prn_bit_weights *b, int64_t items, int64_t zero_step, prn_stored *stored)
+prony_status prn_bit_pack_shared(const prony_context *context, const prn_bit_weights *b, int64_t items,
+                                 int64_t zero_step, prn_stored *stored)
 {
     char tag[192];
     const void *packed = NULL;
@@ -102,9 +107,14 @@ prony_status prn_bit_pack_shared(const prony_context *context, const prn_bit_wei
     *stored = stored_of(b);
     if (__builtin_mul_overflow(prn_bit_item_bytes(stored), (size_t)items, &bytes))
         return prony_fail(context, PRONY_LIMIT, "the packed weights do not fit in memory");
-    pack_job job = {.first = b, .stored = stored, .items = items, .zero_step = zero_step, .panels = prn_ceil_div(b->n, PRN_STORED_COLUMNS)};
-    snprintf(tag, sizeof tag, "nbits %lld, %lld of %lldx%lld in blocks of %lld, scales %p, zero points %p", (long long)b->bits, (long long)items,
-             (long long)b->n, (long long)b->k, (long long)b->block, b->scales, b->zeros);
+    pack_job job = {.first = b,
+                    .stored = stored,
+                    .items = items,
+                    .zero_step = zero_step,
+                    .panels = prn_ceil_div(b->n, PRN_STORED_COLUMNS)};
+    snprintf(tag, sizeof tag, "nbits %lld, %lld of %lldx%lld in blocks of %lld, scales %p, zero points %p",
+             (long long)b->bits, (long long)items, (long long)b->n, (long long)b->k, (long long)b->block, b->scales,
+             b->zeros);
     PRN_TRY(context->host->packed(context, b->codes, tag, bytes, build, &job, &packed));
     stored->panels = packed;
     return PRONY_OK;

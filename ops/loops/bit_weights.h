@@ -26,10 +26,11 @@ int32_t prn_bit_code(const prn_bit_weights *b, int64_t n, int64_t k);
 double prn_bit_scale(const prn_bit_weights *b, int64_t n, int64_t block);
 double prn_bit_zero(const prn_bit_weights *b, int64_t n, int64_t block);
 
-/* Packs `items` such matrices of constants, whose codes and scales follow one another and whose zero points are `zero_step` bytes apart,
- * through context->host, shared by every session of the model: codes fit as they are. Item i's panels are prn_bit_item_bytes behind
- * those of the one before. */
-prony_status prn_bit_pack_shared(const prony_context *context, const prn_bit_weights *b, int64_t items, int64_t zero_step, prn_stored *stored);
+/* Packs `items` such matrices of constants, whose codes and scales follow one another and whose zero points are
+ * `zero_step` bytes apart, through context->host, shared by every session of the model: codes fit as they are. Item i's
+ * panels are prn_bit_item_bytes behind those of the one before. */
+prony_status prn_bit_pack_shared(const prony_context *context, const prn_bit_weights *b, int64_t items,
+                                 int64_t zero_step, prn_stored *stored);
 size_t prn_bit_item_bytes(const prn_stored *stored);
 
 #endif

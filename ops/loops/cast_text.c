@@ -44,8 +44,8 @@ static uint64_t element_of(double x, int count, prony_dtype type)
     return bits;
 }
 
-/* The fewest digits of x > 0 that give the same element of the type; what is narrower than 16 bits is shown in full. More
- * digits are never further from x, so that half of the counts is ruled out by each try. */
+/* The fewest digits of x > 0 that give the same element of the type; what is narrower than 16 bits is shown in full.
+ * More digits are never further from x, so that half of the counts is ruled out by each try. */
 static decimal shortest(double x, prony_dtype type)
 {
     if (prn_dtype_is_narrow(type)) type = PRONY_FLOAT32;

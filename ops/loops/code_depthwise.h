@@ -198,9 +198,9 @@ static void depthwise(const prn_code_depthwise *d, const uint8_t *const *tap, in
 #ifdef __AVX2__
 
 /* Two taps are interleaved and widened within lanes of 16 channels, so a vector has four channels of each of two lanes,
- * with two taps each: block of two lanes, two taps, vector, lane, channel, tap; weights have 16 bits. Packing codes undoes
- * the order. The last lanes begin where 16 channels are left, so that some channels are computed twice; of 16 channels
- * alone, the second lane is the next position. Fewer are computed one by one. */
+ * with two taps each: block of two lanes, two taps, vector, lane, channel, tap; weights have 16 bits. Packing codes
+ * undoes the order. The last lanes begin where 16 channels are left, so that some channels are computed twice; of 16
+ * channels alone, the second lane is the next position. Fewer are computed one by one. */
 enum { LANE = 16, PAIR_WEIGHTS = 64, WEIGHT_BYTES = 2 };
 
 static int64_t lane_start(int64_t lane, int64_t channels)
@@ -250,13 +250,15 @@ typedef struct spread {
 
 static inline __m256i gathered(const uint8_t *p, const spread *s)
 {
-    const __m128i low = _mm_loadu_si128((const void *)(p + s->at[0])), high = _mm_loadu_si128((const void *)(p + s->at[1]));
+    const __m128i low = _mm_loadu_si128((const void *)(p + s->at[0])),
+                  high = _mm_loadu_si128((const void *)(p + s->at[1]));
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
 /* `flips` is a constant after inlining. */
-static inline __attribute__((always_inline)) void depthwise_sums(const int16_t *w, const uint8_t *const *tap, int64_t taps,
-                                                                 const spread *s, const bool flips, __m256i sum[4])
+static inline __attribute__((always_inline)) void depthwise_sums(const int16_t *w, const uint8_t *const *tap,
+                                                                 int64_t taps, const spread *s, const bool flips,
+                                                                 __m256i sum[4])
 {
     const __m256i zero = _mm256_setzero_si256(), sign = _mm256_set1_epi8(-128);
     for (int64_t t = 0; t < taps; t += 2, w += PAIR_WEIGHTS) {

@@ -92,9 +92,10 @@ typedef struct prn_code_dot {
      * the sum and b as the residual, scale[0] = a_factor, bias[0] = -a_zero; `a_signed` says of a what residual_signed
      * says of b. */
     void (*add)(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n);
-    /* y[i] = rounded((a[i] - a_zero) (b[i] - b_zero) factor) kept within [low, high] + zero: `f` as for `add`, scale[0] =
-     * factor. */
-    void (*multiply)(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n);
+    /* y[i] = rounded((a[i] - a_zero) (b[i] - b_zero) factor) kept within [low, high] + zero: `f` as for `add`, scale[0]
+     * = factor. */
+    void (*multiply)(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y,
+                     int64_t n);
     /* y[i] = table[x[i]] */
     void (*look_up)(const uint8_t table[256], const uint8_t *x, uint8_t *y, int64_t n);
     /* y[c] = the largest of tap[t][c], t < taps */

@@ -69,7 +69,8 @@ static void largest(const uint8_t *const *tap, int64_t taps, int64_t channels, b
 
 #if WIDE
 
-/* Entries of the codes in the low bytes of words: `table` as 128 words, of which two pairs of vectors are looked up in. */
+/* Entries of the codes in the low bytes of words: `table` as 128 words, of which two pairs of vectors are looked up
+ * in. */
 static inline __m512i entries_of(const __m512i table[4], __m512i codes)
 {
     const __m512i word = _mm512_srli_epi16(codes, 1), odd = _mm512_and_si512(codes, _mm512_set1_epi16(1));
@@ -97,8 +98,8 @@ static void look_up(const uint8_t table[256], const uint8_t *x, uint8_t *y, int6
 
 #ifdef __AVX2__
 
-/* The differences of neighbouring sixteenths of each half of the table: a code finds the entries of its own sixteenth and
- * of those before it in the half, whose exclusive or is its own entry; a negative index finds 0. */
+/* The differences of neighbouring sixteenths of each half of the table: a code finds the entries of its own sixteenth
+ * and of those before it in the half, whose exclusive or is its own entry; a negative index finds 0. */
 static inline __m256i half_of(const __m256i differences[8], __m256i index)
 {
     __m256i found = _mm256_shuffle_epi8(differences[0], index);

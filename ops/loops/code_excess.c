@@ -8,11 +8,11 @@
 
 enum {
     COLUMNS = PRN_CODE_COLUMNS,
-    MEET = 128,  /* largest sum of weights that meet */
-    MOST = 64,   /* of an excess: two of a group meet in 16 bits too */
-    STEPS = 4,   /* largest number of them */
+    MEET = 128, /* largest sum of weights that meet */
+    MOST = 64,  /* of an excess: two of a group meet in 16 bits too */
+    STEPS = 4,  /* largest number of them */
     LANES = 2 * COLUMNS,
-    GROUP = 4,   /* entries of a prn_code_excess */
+    GROUP = 4, /* entries of a prn_code_excess */
     /* Instructions for 32 rows: of a step's depths by one column of vectors, of a group, of having a list at all. */
     GROUP_WORK = 28,
     LIST_WORK = 1000
@@ -52,7 +52,8 @@ static uint32_t split_lane(int8_t *panel, int64_t step, int lane, int steps, int
 }
 
 /* Sums of the positive and of the negative weights of all lanes. */
-static void sums_of_lanes(const int8_t *panel, int64_t step, int steps, int16_t positive[LANES], int16_t negative[LANES])
+static void sums_of_lanes(const int8_t *panel, int64_t step, int steps, int16_t positive[LANES],
+                          int16_t negative[LANES])
 {
     memset(positive, 0, LANES * sizeof *positive);
     memset(negative, 0, LANES * sizeof *negative);

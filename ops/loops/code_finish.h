@@ -348,12 +348,12 @@ static inline void add_codes(const prn_code_finish *f, const limits *l, bool a_s
 }
 
 #define BY_32(name, codes_of_32)                                                                                       \
-    static void name(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y,           \
+    static void name(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y,          \
                      int64_t n)                                                                                        \
     {                                                                                                                  \
         const limits l = limits_of(f);                                                                                 \
         int64_t i = 0;                                                                                                 \
-        for (; i + COLUMNS <= n; i += COLUMNS) codes_of_32(f, &l, a_signed, a + i, b + i, y + i);                       \
+        for (; i + COLUMNS <= n; i += COLUMNS) codes_of_32(f, &l, a_signed, a + i, b + i, y + i);                      \
         if (i < n) {                                                                                                   \
             uint8_t left[COLUMNS] = {0}, right[COLUMNS] = {0}, codes[COLUMNS];                                         \
             memcpy(left, a + i, (size_t)(n - i));                                                                      \

@@ -46,7 +46,8 @@ typedef struct job {
     int64_t blocks, panels; /* of a group */
     int64_t panels_per_task, chunks, blocks_per_task, parts; /* a task is a chunk of panels by a part of the blocks */
     bool shared;                                             /* all rows are fetched first */
-    bool turns;                                              /* rows are turned over too, behind those that are fetched */
+    bool turns;                                              /* rows are turned over too, behind those that are
+                                                                fetched */
     uint8_t *space;
     int64_t slot_bytes;
     _Atomic uint64_t free_slots; /* a bit each */

@@ -35,8 +35,7 @@ static inline __attribute__((always_inline)) void words_rows(const uint8_t *a, i
     PRN_UNROLL
     for (int r = 0; r < rows; r++) {
         PRN_UNROLL
-        for (int v = 0; v < VECTORS; v++)
-            sum[r][v] = add ? load_8(sums + r * COLUMNS + 8 * v) : _mm256_setzero_si256();
+        for (int v = 0; v < VECTORS; v++) sum[r][v] = add ? load_8(sums + r * COLUMNS + 8 * v) : _mm256_setzero_si256();
     }
     for (int64_t k = 0; k < depth; k += 4 * steps, b += 4 * COLUMNS * steps) {
         PRN_UNROLL

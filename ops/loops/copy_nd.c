@@ -83,7 +83,8 @@ static void tile_by_quads(const unit4 *from, int64_t from_step, unit4 *to, int64
     tile4(from + r, from_step, to + r * to_row, to_row, rows - r, count);
 }
 
-/* Every second 32-bit element of 2 `count`, the last of which may not be there, and those between them: NULL: they are not wanted. */
+/* Every second 32-bit element of 2 `count`, the last of which may not be there, and those between them: NULL: they are
+ * not wanted. */
 static inline __attribute__((always_inline)) void unzip(const unit4 *from, int64_t count, unit4 *even, unit4 *odd)
 {
     int64_t i = 0;
@@ -148,7 +149,8 @@ DEFINE_SQUARE(2, 8, 3, pairs8, LIST(0, 8, 1, 9, 2, 10, 3, 11), LIST(4, 12, 5, 13
 static void transpose_plane(const plane *p, size_t width, const char *source, char *target)
 {
     if (width == 4 && p->rows == 2 && p->from == 2) {
-        unzip((const unit4 *)(const void *)source, p->count, (unit4 *)(void *)target, (unit4 *)(void *)target + p->to_row);
+        unzip((const unit4 *)(const void *)source, p->count, (unit4 *)(void *)target,
+              (unit4 *)(void *)target + p->to_row);
         return;
     }
     switch (width) {
@@ -174,7 +176,8 @@ static void strided_plane(const plane *p, size_t width, const char *source, char
 {
     if (width == 4 && p->from == 2 && p->to == 1) {
         for (int64_t r = 0; r < p->rows; r++)
-            unzip((const unit4 *)(const void *)source + r * p->from_row, p->count, (unit4 *)(void *)target + r * p->to_row, NULL);
+            unzip((const unit4 *)(const void *)source + r * p->from_row, p->count,
+                  (unit4 *)(void *)target + r * p->to_row, NULL);
         return;
     }
     switch (width) {
@@ -196,10 +199,10 @@ static void strided_plane(const plane *p, size_t width, const char *source, char
     }
 }
 
-/* Rows of 8 to 64 bytes without a call for each: their two ends, `end` bytes of each, and for long ones what is between; ends may overlap.
- * `end` and `pieces` are constants after inlining. */
-static inline __attribute__((always_inline)) void copy_ends(const plane *p, size_t width, const char *source, char *target, const size_t end,
-                                                            const int pieces)
+/* Rows of 8 to 64 bytes without a call for each: their two ends, `end` bytes of each, and for long ones what is
+ * between; ends may overlap. `end` and `pieces` are constants after inlining. */
+static inline __attribute__((always_inline)) void copy_ends(const plane *p, size_t width, const char *source,
+                                                            char *target, const size_t end, const int pieces)
 {
     const size_t last = (size_t)p->count * width - end;
     const int64_t from_row = p->from_row * (int64_t)width, to_row = p->to_row * (int64_t)width;
@@ -258,7 +261,8 @@ static prn_copy merged(const prn_copy *copy)
 static void widen(prn_copy *copy, size_t *width)
 {
     const int last = copy->rank - 1;
-    if (last < 1 || copy->from[last] != 1 || copy->to[last] != 1 || copy->dim[last] > (int64_t)(MOST_UNIT / *width)) return;
+    if (last < 1 || copy->from[last] != 1 || copy->to[last] != 1 || copy->dim[last] > (int64_t)(MOST_UNIT / *width))
+        return;
     const int64_t run = copy->dim[last];
     if (run & (run - 1) || *width & (*width - 1)) return;
     for (int i = 0; i < last; i++)
@@ -344,7 +348,8 @@ void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void
     if (row_axis >= 0) take_axis(&work.outer, row_axis, &p->rows, &p->from_row, &p->to_row);
     int64_t row_bytes = p->count * (int64_t)width;
     work.rows_per_item = row_bytes < PIECE_BYTES / TILE ? PIECE_BYTES / 4 / row_bytes : 1;
-    if (work.copy_plane == transpose_plane) work.rows_per_item = p->rows * row_bytes <= PIECE_BYTES / 4 ? p->rows : TILE;
+    if (work.copy_plane == transpose_plane)
+        work.rows_per_item = p->rows * row_bytes <= PIECE_BYTES / 4 ? p->rows : TILE;
     work.items_per_plane = prn_ceil_div(p->rows, work.rows_per_item);
     int64_t items = work.items_per_plane;
     for (int i = 0; i < work.outer.rank; i++) items *= work.outer.dim[i];

@@ -174,18 +174,9 @@ DEFINE_PICK(64, uint64_t)
 #define ENTRY(op, E, DTYPE, name, type, wide, real) [PRONY_##DTYPE] = op##_##name,
 #define SIGNED_AS_UNSIGNED(op)                                                                                         \
     [PRONY_INT8] = op##_u8, [PRONY_INT16] = op##_u16, [PRONY_INT32] = op##_u32, [PRONY_INT64] = op##_u64,
-#define ALL(op)                                                                                                        \
-    {                                                                                                                  \
-        ORDERED(ENTRY, op, )                                                                                           \
-    }
-#define INTEGERS(op)                                                                                                   \
-    {                                                                                                                  \
-        UNSIGNED(ENTRY, op, ) SIGNED_AS_UNSIGNED(op)                                                                   \
-    }
-#define NUMBERS(op)                                                                                                    \
-    {                                                                                                                  \
-        REALS(ENTRY, op, ) UNSIGNED(ENTRY, op, ) SIGNED_AS_UNSIGNED(op)                                                \
-    }
+#define ALL(op) {ORDERED(ENTRY, op, )}
+#define INTEGERS(op) {UNSIGNED(ENTRY, op, ) SIGNED_AS_UNSIGNED(op)}
+#define NUMBERS(op) {REALS(ENTRY, op, ) UNSIGNED(ENTRY, op, ) SIGNED_AS_UNSIGNED(op)}
 
 const prn_element_rows
     PRN_SIMD_TABLE(prn_element_rows_) =
@@ -201,8 +192,8 @@ const prn_element_rows
                     [PRN_ROW_PRELU] = ALL(prelu),
                     [PRN_ROW_MOD] = {REALS(ENTRY, fmod, ) UNSIGNED(ENTRY, fmod, ) SIGNED(ENTRY, mod, )},
                     [PRN_ROW_FMOD] = ALL(fmod),
-                    [PRN_ROW_EQUAL] = {REALS(ENTRY, equal, )
-                                           UNSIGNED(ENTRY, equal, ) SIGNED_AS_UNSIGNED(equal)[PRONY_BOOL] = equal_u8},
+                    [PRN_ROW_EQUAL] = {REALS(ENTRY, equal, ) UNSIGNED(ENTRY, equal, )
+                                           SIGNED_AS_UNSIGNED(equal)[PRONY_BOOL] = equal_u8},
                     [PRN_ROW_GREATER] = ALL(greater),
                     [PRN_ROW_LESS] = ALL(less),
                     [PRN_ROW_GREATER_OR_EQUAL] = ALL(greater_or_equal),

@@ -36,7 +36,8 @@ typedef struct prn_fold_table {
     int64_t (*find_i64)(const int64_t *x, int64_t n, int64_t value, bool last);
     int64_t (*find_f32)(const float *x, int64_t n, float value, bool last);
 
-    /* Running sums of neighbouring lines: sum[i] += x[i]; y[i] is sum[i] behind that, or (exclusive) before it. y may be x. */
+    /* Running sums of neighbouring lines: sum[i] += x[i]; y[i] is sum[i] behind that, or (exclusive) before it. y may
+     * be x. */
     void (*cumulate_f32)(double *sum, const float *x, float *y, int64_t n, bool exclusive);
 } prn_fold_table;
 

@@ -1,5 +1,5 @@
-/* The loops of ops/loops/fold.h for one instruction set (PRN_SIMD names it). A row is folded into LANES partial results,
- * element i into number i mod LANES, which are combined in order at its end. */
+/* The loops of ops/loops/fold.h for one instruction set (PRN_SIMD names it). A row is folded into LANES partial
+ * results, element i into number i mod LANES, which are combined in order at its end. */
 #include "ops/loops/fold.h"
 #include "base/integers.h"
 #include "base/simd.h"
@@ -159,11 +159,9 @@ const prn_fold_table PRN_SIMD_TABLE(prn_fold_) = {
 #define MAX_ENTRY(DTYPE, name, type, wide) [PRONY_##DTYPE] = narrow_max_##name,
 #define MIN_ENTRY(DTYPE, name, type, wide) [PRONY_##DTYPE] = narrow_min_##name,
 #define WRAPPING(op)                                                                                                   \
-    {                                                                                                                  \
-        [PRONY_UINT8] = narrow_##op##_u8, [PRONY_INT8] = narrow_##op##_u8, [PRONY_UINT16] = narrow_##op##_u16,         \
-        [PRONY_INT16] = narrow_##op##_u16, [PRONY_UINT32] = narrow_##op##_u32, [PRONY_INT32] = narrow_##op##_u32,      \
-        [PRONY_UINT64] = narrow_##op##_u64, [PRONY_INT64] = narrow_##op##_u64                                          \
-    }
+    {[PRONY_UINT8] = narrow_##op##_u8,   [PRONY_INT8] = narrow_##op##_u8,    [PRONY_UINT16] = narrow_##op##_u16,       \
+     [PRONY_INT16] = narrow_##op##_u16,  [PRONY_UINT32] = narrow_##op##_u32, [PRONY_INT32] = narrow_##op##_u32,        \
+     [PRONY_UINT64] = narrow_##op##_u64, [PRONY_INT64] = narrow_##op##_u64}
     .row_narrow = {[PRN_FOLD_ADD] = WRAPPING(add),
                    [PRN_FOLD_MUL] = WRAPPING(mul),
                    [PRN_FOLD_MAX] = {NARROW_UNSIGNED(MAX_ENTRY) NARROW_SIGNED(MAX_ENTRY)},

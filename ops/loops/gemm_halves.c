@@ -4,8 +4,7 @@
  *     +------+------+     +------+------+
  *     | A's parts   |  x  | now  | next |   ->  sums of 32 columns, C's with the last chunk of a run. A chunk of a panel stays in
  *     +------+------+     | then |      |       the first-level cache; what comes after the next one is fetched meanwhile
- *                         +------+------+
- */
+ *                         +------+------+ */
 #include "base/integers.h"
 #include "ops/loops/gemm_split.h"
 
@@ -20,9 +19,9 @@
 enum {
     COLUMNS = PRN_SPLIT_COLUMNS,
     HALVES_LEAST_ROWS = PRN_STORED_ROWS + 1,
-    CONVERT_ROWS = 64, /* of a task, a multiple of a tile's */
-    BLOCK_ROWS = 288,       /* whose sums fit into the second-level cache at worst */
-    A_BYTES = 768 << 10     /* of A's parts: they stay in the second-level cache while panels pass */
+    CONVERT_ROWS = 64,  /* of a task, a multiple of a tile's */
+    BLOCK_ROWS = 288,   /* whose sums fit into the second-level cache at worst */
+    A_BYTES = 768 << 10 /* of A's parts: they stay in the second-level cache while panels pass */
 };
 
 static int64_t whole_tiles(int64_t rows)
@@ -43,7 +42,8 @@ static int stored_parts(const prn_gemm *gemm)
 
 bool prn_gemm_halves_worth(const prn_gemm *gemm)
 {
-    return gemm->m >= HALVES_LEAST_ROWS && gemm->stored && stored_parts(gemm) > 0 && gemm->a_col == 1 && prn_split_there(stored_parts(gemm));
+    return gemm->m >= HALVES_LEAST_ROWS && gemm->stored && stored_parts(gemm) > 0 && gemm->a_col == 1 &&
+           prn_split_there(stored_parts(gemm));
 }
 
 /* Elements of A's form from one part to the next. */
@@ -75,9 +75,12 @@ static void convert_rows(void *argument, int64_t task)
         const float *left = gemm->a + i0 * gemm->a_row + k0;
         const int64_t first = prn_least(gemm->k - k0, 16), second = prn_least(gemm->k - k0 - first, 16);
         uint16_t *to = job->to + (k0 / PRN_SPLIT_DEPTH * all + i0) * PRN_SPLIT_DEPTH;
-        parts = prn_split_rows(left, (int)first, second ? left + 16 : NULL, (int)second, gemm->a_row, rows, count, to, apart) && parts;
+        parts = prn_split_rows(left, (int)first, second ? left + 16 : NULL, (int)second, gemm->a_row, rows, count, to,
+                               apart) &&
+                parts;
         for (int p = 0; p < count && whole_tiles(rows) > rows; p++)
-            memset(to + p * apart + rows * PRN_SPLIT_DEPTH, 0, (size_t)(whole_tiles(rows) - rows) * PRN_SPLIT_DEPTH * sizeof *to);
+            memset(to + p * apart + rows * PRN_SPLIT_DEPTH, 0,
+                   (size_t)(whole_tiles(rows) - rows) * PRN_SPLIT_DEPTH * sizeof *to);
     }
     if (!parts) atomic_store_explicit(&job->beyond, true, memory_order_relaxed);
 }
@@ -108,13 +111,14 @@ static void look_ahead(const panel_job *job, const char *panel, int64_t s, prn_s
     tiles->ahead_bytes = tiles->ahead < end ? tiles->steps * step_bytes : 0;
 }
 
-/* Columns [j, j + width). A chunk of the panel stays in the first-level cache while all rows pass, and so do sums that are not
- * C's yet. */
+/* Columns [j, j + width). A chunk of the panel stays in the first-level cache while all rows pass, and so do sums that
+ * are not C's yet. */
 static void multiply_panel(const panel_job *job, int64_t j, int64_t width)
 {
     const prn_gemm *gemm = job->gemm;
     const int64_t all = whole_tiles(gemm->m), rows = job->i1 - job->i0, c_row = gemm->c_row;
-    const int64_t whole = width == COLUMNS ? rows / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS : 0; /* go from and to C as they are */
+    const int64_t whole = width == COLUMNS ? rows / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS : 0; /* go from and to C as they
+                                                                                            are */
     const char *panel = gemm->stored->panels + j / COLUMNS * prn_stored_panel_bytes(gemm->stored);
     const size_t bytes = (size_t)width * sizeof(float);
     float *c = gemm->c + job->i0 * c_row + j, *edge = job->sums + whole * COLUMNS;
@@ -160,7 +164,8 @@ void prn_gemm_halves_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t
         for (job.s0 = 0; job.s0 < steps && !prn_stopped(); job.s0 = job.s1) {
             job.s1 = prn_least(steps, job.s0 + run);
             job.chunk = prn_ceil_div(job.s1 - job.s0, prn_ceil_div(job.s1 - job.s0, most));
-            for (int64_t j = j0; j < j1 && !prn_stopped(); j += COLUMNS) multiply_panel(&job, j, prn_least(j1 - j, COLUMNS));
+            for (int64_t j = j0; j < j1 && !prn_stopped(); j += COLUMNS)
+                multiply_panel(&job, j, prn_least(j1 - j, COLUMNS));
         }
     }
     prn_split_end();

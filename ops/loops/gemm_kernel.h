@@ -16,15 +16,17 @@ typedef struct prn_gemm {
     int64_t a_row, a_col;
     const float *b; /* not read if `packed` is given */
     int64_t b_row, b_col;
-    const float *packed; /* B as prn_gemm_pack lays it out, or NULL */
-    const struct prn_stored *stored; /* B in fewer bits (stored_weights.h), with panels; or NULL. b and packed are not read then */
-    const uint16_t *a_halves; /* A as prn_gemm_halves_convert makes it, where B is stored as parts; or NULL */
+    const float *packed;             /* B as prn_gemm_pack lays it out, or NULL */
+    const struct prn_stored *stored; /* B in fewer bits (stored_weights.h), with panels; or NULL. b and packed are not
+                                        read then */
+    const uint16_t *a_halves;        /* A as prn_gemm_halves_convert makes it, where B is stored as parts; or NULL */
     float *c;
     int64_t c_row;
     float alpha, beta;
     const float *bias; /* added as beta * bias[i * bias_row + j * bias_col]; NULL: none */
     int64_t bias_row, bias_col;
-    int parts; /* of bfloat16, where it is computed by such (split_product.h); 0: as many as make float32; PRN_SPLIT_NEVER: it is not */
+    int parts;   /* of bfloat16, where it is computed by such (split_product.h); 0: as many as make float32;
+                  PRN_SPLIT_NEVER: it is not */
     char *space; /* of prn_gemm_space_bytes or more, or less, or NULL */
     size_t space_bytes;
     const prony_context *post; /* its post_ops are applied, indexed by C's place in output 0; NULL: none */
@@ -75,8 +77,9 @@ void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost
 
 /* Working space with which a large variable B is packed once instead of by every task; 0: none is of use. */
 size_t prn_gemm_scratch_bytes(const prn_gemm *gemm);
-/* Working space (gemm->space, aligned to 64) where B is packed: for `threads` threads that compute products by parts (fewer bytes serve fewer
- * threads), or for A, where its rows share the caches' sets; 0: none is of use. It changes no result. */
+/* Working space (gemm->space, aligned to 64) where B is packed: for `threads` threads that compute products by parts
+ * (fewer bytes serve fewer threads), or for A, where its rows share the caches' sets; 0: none is of use. It changes no
+ * result. */
 size_t prn_gemm_space_bytes(int threads, const prn_gemm *gemm, int64_t items);
 /* Computes every item. `batch` may be NULL for one; `scratch` is of the size above (aligned to 64), or NULL. Whether it
  * is given changes no result. */

@@ -1,9 +1,9 @@
 /* Cuts native matrix products into tasks and finishes their tiles.
  *
- * Invariant: no sum depends on the number of threads. The cut of rows depends on shapes and the instruction set alone; that of columns is
- * made for the threads there are, as no column's sum depends on it. Each task owns its rows and columns of C: it
- * computes them, then scales, adds the bias and applies the post-operations while they are in the cache.
- */
+ * Invariant: no sum depends on the number of threads. The cut of rows depends on shapes and the instruction set alone;
+ * that of columns is made for the threads there are, as no column's sum depends on it. Each task owns its rows and
+ * columns of C: it computes them, then scales, adds the bias and applies the post-operations while they are in the
+ * cache. */
 #include "ops/loops/gemm_split.h"
 #include "base/integers.h"
 
@@ -21,24 +21,25 @@
 #include <string.h>
 
 enum {
-    TASK_MACS = 1 << 18,   /* about five microseconds: less is not worth handing to another thread */
-    TASKS_EACH = 6,         /* evens out the load of threads */
-    BLOCK_ROWS = 252,      /* A's block stays in the second-level cache while B's panels pass */
-    SHALLOW = 192,         /* below this depth a task is mostly C: half as many rows leave it room there */
-    BLOCK_COLUMNS = 256,   /* C's block stays there as well */
-    PACK_ROWS = 512,       /* from here on a variable B is packed once, ahead of the tasks */
-    PACK_PANELS = 8,       /* panels of one packing task */
-    PIECE = 1 << 20,       /* floats of a large B that are packed before they are given up */
+    TASK_MACS = 1 << 18,       /* about five microseconds: less is not worth handing to another thread */
+    TASKS_EACH = 6,            /* evens out the load of threads */
+    BLOCK_ROWS = 252,          /* A's block stays in the second-level cache while B's panels pass */
+    SHALLOW = 192,             /* below this depth a task is mostly C: half as many rows leave it room there */
+    BLOCK_COLUMNS = 256,       /* C's block stays there as well */
+    PACK_ROWS = 512,           /* from here on a variable B is packed once, ahead of the tasks */
+    PACK_PANELS = 8,           /* panels of one packing task */
+    PIECE = 1 << 20,           /* floats of a large B that are packed before they are given up */
     SPLIT_TASK_MACS = 6000000, /* of a product by parts: the same for blocks that should be wide */
     SPLIT_LEAST_COLUMNS = 128,
-    SPACE_LEAST_ROWS = 96, /* of fewer, parts and sums stay in the cache on the stack as well */
-    SET_FLOATS = 1024,     /* lines as far apart share a set of the first-level cache, */
-    SET_LINES = 8,         /* which has room for so many */
-    APART_FLOATS = 16,     /* a line: rows as much longer do not */
-    APART_ROWS = 1024,     /* of A, copied at a time */
+    SPACE_LEAST_ROWS = 96,     /* of fewer, parts and sums stay in the cache on the stack as well */
+    SET_FLOATS = 1024,         /* lines as far apart share a set of the first-level cache, */
+    SET_LINES = 8,             /* which has room for so many */
+    APART_FLOATS = 16,         /* a line: rows as much longer do not */
+    APART_ROWS = 1024,         /* of A, copied at a time */
     APART_LEAST_COLUMNS = 256, /* for which copying A is little */
-    COPY_FLOATS = 1 << 14, /* of one task */
-    PLAIN_LEAST = 1 << 23 /* floats of a B that no cache holds: in panels it would be read hardly faster, and packing it is most of a start */
+    COPY_FLOATS = 1 << 14,     /* of one task */
+    PLAIN_LEAST = 1 << 23 /* floats of a B that no cache holds: in panels it would be read hardly faster, and packing it
+                             is most of a start */
 };
 
 PRN_SIMD_PICK(prn_gemm_isa_table, prn_gemm_isa_, const prn_gemm_isa_table *prn_gemm_isa)
@@ -71,19 +72,22 @@ void prn_gemm_pack(int threads, const prn_gemm *gemm, float *packed)
     prn_parallel_tasks(gemm->k * gemm->n < TASK_MACS ? 1 : threads, tasks, pack_task, &job);
 }
 
-/* A large B whose columns lie one after the other is packed piece by piece, so that it is not there beside all of its packed form. */
+/* A large B whose columns lie one after the other is packed piece by piece, so that it is not there beside all of its
+ * packed form. */
 static prony_status build_packed(const prony_context *context, void *argument, void *packed)
 {
     const prn_gemm *gemm = argument;
     const int64_t unit = prn_gemm_isa()->panel_columns * PACK_PANELS;
-    const bool piecewise = context->host->passed && gemm->b_row == 1 && gemm->b_col >= gemm->k && gemm->k * gemm->n >= PRN_PIECEWISE_FLOATS;
+    const bool piecewise = context->host->passed && gemm->b_row == 1 && gemm->b_col >= gemm->k &&
+                           gemm->k * gemm->n >= PRN_PIECEWISE_FLOATS;
     const int64_t columns = piecewise ? prn_ceil_div(PIECE, gemm->k * unit) * unit : gemm->n;
     for (int64_t j = 0; j < gemm->n && !prn_stopped(); j += columns) {
         prn_gemm piece = *gemm;
         piece.b += j * gemm->b_col;
         piece.n = prn_least(columns, gemm->n - j);
         prn_gemm_pack(context->threads, &piece, (float *)packed + j * gemm->k);
-        if (piecewise) context->host->passed(context, piece.b, (size_t)((piece.n - 1) * gemm->b_col + gemm->k) * sizeof(float));
+        if (piecewise)
+            context->host->passed(context, piece.b, (size_t)((piece.n - 1) * gemm->b_col + gemm->k) * sizeof(float));
     }
     return PRONY_OK;
 }
@@ -164,7 +168,8 @@ typedef struct gemm_job {
     int64_t rows, columns;             /* of a task's block */
     int64_t row_blocks, column_blocks; /* of one product; both 1 if group > 1 */
     bool dots;
-    /* Working space of blocks that are computed by parts; bit i: piece i is in use. Who finds none works on its stack. */
+    /* Working space of blocks that are computed by parts; bit i: piece i is in use. Who finds none works on its
+     * stack. */
     size_t piece_bytes;
     int pieces;
     atomic_uint_least64_t taken;
@@ -172,14 +177,17 @@ typedef struct gemm_job {
 
 enum { MOST_PIECES = 64 };
 
-/* Products by parts split A for each task, and no sum of theirs depends on the cut: a task for each thread, or as many for each. */
+/* Products by parts split A for each task, and no sum of theirs depends on the cut: a task for each thread, or as many
+ * for each. */
 static int64_t split_blocks(const gemm_job *job, int64_t wanted, int64_t least, int64_t panels, int threads)
 {
     const int64_t widest = job->gemm.n / SPLIT_LEAST_COLUMNS > 1 ? job->gemm.n / SPLIT_LEAST_COLUMNS : 1;
     const int64_t others = job->items * job->row_blocks;
     int64_t blocks = prn_least(wanted, widest);
     if (blocks < least) blocks = least;
-    while (blocks * others > 1 && blocks * others % threads && blocks * others < 4 * (int64_t)threads && blocks < panels) blocks++;
+    while (blocks * others > 1 && blocks * others % threads && blocks * others < 4 * (int64_t)threads &&
+           blocks < panels)
+        blocks++;
     return blocks;
 }
 
@@ -220,7 +228,9 @@ static int take_piece(gemm_job *job)
         const int i = (own + n) % job->pieces;
         const uint_least64_t bit = UINT64_C(1) << i;
         while (!(taken & bit))
-            if (atomic_compare_exchange_weak_explicit(&job->taken, &taken, taken | bit, memory_order_acquire, memory_order_relaxed)) return i;
+            if (atomic_compare_exchange_weak_explicit(&job->taken, &taken, taken | bit, memory_order_acquire,
+                                                      memory_order_relaxed))
+                return i;
     }
     return -1;
 }
@@ -234,7 +244,8 @@ static bool run_split(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t i
     return done;
 }
 
-/* Where something in the block has no parts: panel by panel, so that the others are what they are in any other block. */
+/* Where something in the block has no parts: panel by panel, so that the others are what they are in any other
+ * block. */
 static void run_panels(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     for (int64_t j = j0; j < j1 && !prn_stopped(); j += PRN_SPLIT_COLUMNS) {
@@ -337,15 +348,17 @@ static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *b
 
 /* ---- rows of A that share the sets of the caches ---- */
 
-/* A tile reads more rows of A side by side than a set of the first-level cache has lines, and a block of them crowds a few sets of the
- * second: where rows lie whole pages apart, each line is fetched again for each element. */
+/* A tile reads more rows of A side by side than a set of the first-level cache has lines, and a block of them crowds a
+ * few sets of the second: where rows lie whole pages apart, each line is fetched again for each element. */
 static bool rows_collide(const prn_gemm *gemm)
 {
-    return gemm->packed && gemm->a_col == 1 && gemm->a_row != 0 && gemm->a_row % SET_FLOATS == 0 && prn_gemm_isa()->tile_rows > SET_LINES && gemm->m > prn_gemm_isa()->tile_rows &&
+    return gemm->packed && gemm->a_col == 1 && gemm->a_row != 0 && gemm->a_row % SET_FLOATS == 0 &&
+           prn_gemm_isa()->tile_rows > SET_LINES && gemm->m > prn_gemm_isa()->tile_rows &&
            gemm->n >= APART_LEAST_COLUMNS && !gemm->a_halves && !prn_gemm_split_worth(gemm);
 }
 
-/* Of the pieces that A's rows are copied in: all of like heights, so that none has so few that they are summed otherwise. */
+/* Of the pieces that A's rows are copied in: all of like heights, so that none has so few that they are summed
+ * otherwise. */
 static int64_t apart_rows(const prn_gemm *gemm)
 {
     return prn_ceil_div(gemm->m, prn_ceil_div(gemm->m, APART_ROWS));
@@ -365,7 +378,7 @@ static size_t apart_bytes(const prn_gemm *gemm)
 
 typedef struct apart_job {
     const prn_gemm *from, *to; /* whose A is the working space */
-    int64_t rows; /* of a task */
+    int64_t rows;              /* of a task */
 } apart_job;
 
 static void apart_task(void *argument, int64_t task)
@@ -373,7 +386,8 @@ static void apart_task(void *argument, int64_t task)
     const apart_job *job = argument;
     const int64_t end = prn_least((task + 1) * job->rows, job->to->m);
     for (int64_t i = task * job->rows; i < end; i++)
-        memcpy((float *)job->from->space + i * job->to->a_row, job->from->a + i * job->from->a_row, (size_t)job->from->k * sizeof(float));
+        memcpy((float *)job->from->space + i * job->to->a_row, job->from->a + i * job->from->a_row,
+               (size_t)job->from->k * sizeof(float));
 }
 
 /* With A's rows copied to where they lie a line further apart. */
@@ -403,7 +417,8 @@ size_t prn_gemm_space_bytes(int threads, const prn_gemm *gemm, int64_t items)
     cut(&job, threads);
     if (job.rows < SPACE_LEAST_ROWS) return 0;
     const int64_t tasks = job.row_blocks * job.column_blocks * items;
-    return (size_t)prn_least(prn_least(tasks, threads > 1 ? threads : 1), MOST_PIECES) * prn_gemm_split_space(job.rows, job.columns);
+    return (size_t)prn_least(prn_least(tasks, threads > 1 ? threads : 1), MOST_PIECES) *
+           prn_gemm_split_space(job.rows, job.columns);
 }
 
 void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost *facts)

@@ -2,15 +2,14 @@
  *
  * A tile of ROWS x 2 vectors of C stays in registers while k runs over one block; B comes from packed panels of two
  * vectors' width (packed once for constants, else into a buffer on the stack just before use). A is read in place.
- * Invariant: the sum for an element of C is formed in an order that depends on m, n and k alone, the same for every instruction set.
- */
+ * Invariant: the sum for an element of C is formed in an order that depends on m, n and k alone, the same for every
+ * instruction set. */
 #include "ops/loops/gemm_kernel.h"
 #include "base/integers.h"
 #include "base/simd.h"
 #include "base/stop.h"
 #include "ops/loops/stored_weights.h"
 #include "ops/loops/vec_math.h"
-
 
 #define LANES (PRN_SIMD_BYTES / 4)
 #define TILE_ROWS (LANES == 16 ? 14 : 6)
@@ -127,8 +126,8 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
     EACH_SUM(r, v) store(c + r * c_row + v * LANES, sum[0][r][v]);
 }
 
-/* How many chains follows from the rows of C alone, so that sums are the same for every width of vectors: enough sums in
- * flight for few rows, and all of them in registers. */
+/* How many chains follows from the rows of C alone, so that sums are the same for every width of vectors: enough sums
+ * in flight for few rows, and all of them in registers. */
 #define FEW_ROWS 3
 
 #define TILE(rows, chains)                                                                                             \
@@ -362,9 +361,10 @@ static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int6
     } while (outer < outer_end && !prn_stopped());
 }
 
-/* Sums of dot products lie in as many lanes for every width of vectors. Of a B in the caches as many neighbouring columns go side by side
- * as keep the sums in registers. One that comes from memory is read in two long streams, from the first column and from the middle:
- * processors fetch these ahead by themselves, and four short ones, or with fetches of ours between them, at half the rate. */
+/* Sums of dot products lie in as many lanes for every width of vectors. Of a B in the caches as many neighbouring
+ * columns go side by side as keep the sums in registers. One that comes from memory is read in two long streams, from
+ * the first column and from the middle: processors fetch these ahead by themselves, and four short ones, or with
+ * fetches of ours between them, at half the rate. */
 #define DOT_LANES 16
 #define DOT_VECS (DOT_LANES / LANES)
 #define DOT_COLUMNS 4
@@ -384,12 +384,15 @@ static inline void add_rest(vec sums[DOT_VECS], const float *a, const float *b, 
 {
     PRN_UNROLL
     for (int v = 0; v < DOT_VECS; v++)
-        if (count > v * LANES) sums[v] += v_load_part(a + v * LANES, count - v * LANES, 0.0f) * v_load_part(b + v * LANES, count - v * LANES, 0.0f);
+        if (count > v * LANES)
+            sums[v] += v_load_part(a + v * LANES, count - v * LANES, 0.0f) *
+                       v_load_part(b + v * LANES, count - v * LANES, 0.0f);
 }
 
-/* `count` columns from j on, `apart` from each other. `width`, the most columns, and `fetch` are constants after inlining. */
-static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *gemm, int64_t j, int64_t count, int64_t apart, const int width,
-                                                              const bool fetch)
+/* `count` columns from j on, `apart` from each other. `width`, the most columns, and `fetch` are constants after
+ * inlining. */
+static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *gemm, int64_t j, int64_t count,
+                                                              int64_t apart, const int width, const bool fetch)
 {
     const float *a = gemm->a, *b[DOT_COLUMNS];
     const int64_t k = gemm->k, whole = k - k % DOT_LANES;

@@ -1,12 +1,11 @@
-/* For a few steps of the depth at a time: parts of some rows of A, then panel by panel of B. Parts are made while tiles are
- * computed: of a panel during the panel before, of A's next steps during all panels of these. Sums are kept beside one another until
- * the last steps, because rows of C may lie where a cache has few places for them.
+/* For a few steps of the depth at a time: parts of some rows of A, then panel by panel of B. Parts are made while tiles
+ * are computed: of a panel during the panel before, of A's next steps during all panels of these. Sums are kept beside
+ * one another until the last steps, because rows of C may lie where a cache has few places for them.
  *
  *      depth of some steps                   panels of 32 columns
  *     +------+------+     +------+------+
  *     | now  | next |  x  | now  | next |   ->  sums, then C, tiles of 32 x 32, those at an edge by way of a buffer
- *     +------+------+     +------+------+
- */
+ *     +------+------+     +------+------+ */
 #include "ops/loops/gemm_split.h"
 
 #include "base/integers.h"
@@ -18,15 +17,15 @@
 #include <string.h>
 
 enum {
-    STACK_ROWS = 128, /* of A, whose parts are on the stack, where there is no space */
-    FEW_ROWS = 64,    /* the same on a small stack: less than PRN_STACK_NEEDED */
+    STACK_ROWS = 128,      /* of A, whose parts are on the stack, where there is no space */
+    FEW_ROWS = 64,         /* the same on a small stack: less than PRN_STACK_NEEDED */
     STACK_REST = 32 << 10, /* for what is called from there */
     STACK_STEPS = PRN_SPLIT_STEPS,
     SPACE_ROWS = 288,
     SPACE_STEPS = 4,
     COLUMNS = PRN_SPLIT_COLUMNS,
     STEP_PANEL = PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, /* elements of a step of a panel */
-    LEAST_ROWS = 24, /* below, parts cost more than they save */
+    LEAST_ROWS = 24,                                  /* below, parts cost more than they save */
     LEAST_DEPTH = 48,
     LEAST_COLUMNS = 32
 };
@@ -35,9 +34,9 @@ enum {
 typedef struct space {
     int64_t rows; /* of A, at most; whole tiles */
     int64_t steps;
-    uint16_t *a[2];       /* [part][step][rows][32]; the second one NULL: A's next steps are not split on the way */
-    uint16_t *b[2];       /* as prn_split_panel makes it */
-    float *sums;          /* [panel][rows][32]; NULL: they are kept in C */
+    uint16_t *a[2]; /* [part][step][rows][32]; the second one NULL: A's next steps are not split on the way */
+    uint16_t *b[2]; /* as prn_split_panel makes it */
+    float *sums;    /* [panel][rows][32]; NULL: they are kept in C */
 } space;
 
 typedef struct block {
@@ -76,7 +75,8 @@ static int64_t sums_elements(int64_t rows, int64_t columns)
 size_t prn_gemm_split_space(int64_t rows, int64_t columns)
 {
     const int64_t most = space_rows(rows);
-    return (size_t)(2 * (a_elements(most) + SPACE_PANEL)) * sizeof(uint16_t) + (size_t)sums_elements(most, columns) * sizeof(float);
+    return (size_t)(2 * (a_elements(most) + SPACE_PANEL)) * sizeof(uint16_t) +
+           (size_t)sums_elements(most, columns) * sizeof(float);
 }
 
 /* Of a block of so many rows, all of which lie in `bytes`. */
@@ -92,7 +92,8 @@ static space divide_space(char *bytes, int64_t rows)
 
 /* ---- steps */
 
-/* Depths [k0, k0 + depth) of the panel of column j; in the block's buffer, until it is asked again, where they are unpacked. */
+/* Depths [k0, k0 + depth) of the panel of column j; in the block's buffer, until it is asked again, where they are
+ * unpacked. */
 static const float *panel_at(block *b, int64_t k0, int64_t depth, int64_t j)
 {
     if (!b->gemm->stored) return b->gemm->packed + j * b->gemm->k + k0 * COLUMNS;
@@ -126,14 +127,15 @@ static bool split_rows(const prn_split_left *left, int parts)
     for (int64_t at = 0, step = 0; at < left->depths; at += PRN_SPLIT_DEPTH, step++) {
         const float *from = left->from + at;
         const int64_t first = prn_least(left->depths - at, 16), second = prn_least(left->depths - at - first, 16);
-        finite = prn_split_rows(from, (int)first, second ? from + 16 : NULL, (int)second, left->from_row, left->rows, parts,
-                                left->to + step * left->to_step, left->to_part) &&
+        finite = prn_split_rows(from, (int)first, second ? from + 16 : NULL, (int)second, left->from_row, left->rows,
+                                parts, left->to + step * left->to_step, left->to_part) &&
                  finite;
     }
     return finite;
 }
 
-bool prn_gemm_split_edge(const prn_gemm *gemm, const prn_split_tiles *tiles, float *edge, int64_t i0, int64_t i1, int64_t j, int64_t width)
+bool prn_gemm_split_edge(const prn_gemm *gemm, const prn_split_tiles *tiles, float *edge, int64_t i0, int64_t i1,
+                         int64_t j, int64_t width)
 {
     const size_t bytes = (size_t)width * sizeof(float);
     prn_split_tiles part = *tiles;
@@ -161,7 +163,8 @@ bool prn_gemm_split_edge(const prn_gemm *gemm, const prn_split_tiles *tiles, flo
 static bool multiply_panel(block *b, prn_split_tiles *tiles, int64_t j)
 {
     const prn_gemm *gemm = b->gemm;
-    const int64_t width = prn_least(b->j1 - j, COLUMNS), whole = width == COLUMNS ? b->rows / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS : 0;
+    const int64_t width = prn_least(b->j1 - j, COLUMNS),
+                  whole = width == COLUMNS ? b->rows / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS : 0;
     bool parts = true;
     tiles->c = gemm->c + b->i0 * gemm->c_row + j;
     tiles->c_row = gemm->c_row;
@@ -192,7 +195,8 @@ static bool multiply_depths(block *b, int64_t k0, int which, int *half)
 {
     const int64_t k = b->gemm->k, most = b->space->steps * PRN_SPLIT_DEPTH, depth = prn_least(k - k0, most);
     const int64_t ahead = prn_least(k - k0 - depth, most), panels = (b->j1 - b->j0 + COLUMNS - 1) / COLUMNS;
-    prn_split_tiles tiles = {.a_part = a_part(b->space), .parts = b->parts, .steps = (int)prn_ceil_div(depth, PRN_SPLIT_DEPTH)};
+    prn_split_tiles tiles = {
+        .a_part = a_part(b->space), .parts = b->parts, .steps = (int)prn_ceil_div(depth, PRN_SPLIT_DEPTH)};
     prn_split_left all = {.count = 0}, some;
     if (ahead && b->space->a[1]) all = rows_at(b, k0 + depth, ahead, b->space->a[!which]);
     if (k - k0 - depth > most) all.ahead = most;
@@ -200,7 +204,8 @@ static bool multiply_depths(block *b, int64_t k0, int which, int *half)
     for (int64_t panel = 0; panel < panels; panel++, *half = !*half) {
         const int64_t j = b->j0 + panel * COLUMNS;
         const bool last = panel + 1 == panels;
-        float *sums = b->space->sums ? b->space->sums + panel * b->space->rows * COLUMNS : b->gemm->c + b->i0 * b->gemm->c_row + j;
+        float *sums = b->space->sums ? b->space->sums + panel * b->space->rows * COLUMNS
+                                     : b->gemm->c + b->i0 * b->gemm->c_row + j;
         tiles.wide = b->j1 - j > 16;
         tiles.b = b->space->b[*half];
         tiles.next_b = b->space->b[!*half];
@@ -226,7 +231,8 @@ static bool multiply_rows(block *b)
 {
     const int64_t k = b->gemm->k, most = b->space->steps * PRN_SPLIT_DEPTH;
     int half = 0, which = 0;
-    if (!prn_split_panel(panel_at(b, 0, prn_least(k, most), b->j0), prn_least(k, most), b->parts, b->space->b[0])) return false;
+    if (!prn_split_panel(panel_at(b, 0, prn_least(k, most), b->j0), prn_least(k, most), b->parts, b->space->b[0]))
+        return false;
     for (int64_t k0 = 0; k0 < k && !prn_stopped(); k0 += most) {
         if (k0 == 0 || !b->space->a[1]) {
             const prn_split_left left = rows_at(b, k0, prn_least(k - k0, most), b->space->a[which]);
@@ -240,7 +246,8 @@ static bool multiply_rows(block *b)
 
 static bool multiply(block *b, int64_t i0, int64_t i1)
 {
-    const int64_t blocks = (i1 - i0 + b->space->rows - 1) / b->space->rows, rows = whole_tiles((i1 - i0 + blocks - 1) / blocks);
+    const int64_t blocks = (i1 - i0 + b->space->rows - 1) / b->space->rows,
+                  rows = whole_tiles((i1 - i0 + blocks - 1) / blocks);
     bool parts = true;
     prn_split_begin();
     for (b->i0 = i0; b->i0 < i1 && parts && !prn_stopped(); b->i0 += rows) {
@@ -272,7 +279,8 @@ typedef struct edges {
     _Alignas(64) float edge[PRN_SPLIT_EDGE_ROWS * COLUMNS];
     _Alignas(64) float plain[SPACE_STEPS * STEP_PANEL];
 } edges;
-_Static_assert(sizeof(few_rows) + sizeof(edges) + (16 << 10) < PRN_STACK_NEEDED, "PRN_STACK_NEEDED holds them and what is called from there");
+_Static_assert(sizeof(few_rows) + sizeof(edges) + (16 << 10) < PRN_STACK_NEEDED,
+               "PRN_STACK_NEEDED holds them and what is called from there");
 
 static PRN_OWN_FRAME bool multiply_few(block *b, int64_t i0, int64_t i1)
 {
@@ -299,8 +307,8 @@ static bool stack_has_room(void)
 
 bool prn_gemm_split_worth(const prn_gemm *gemm)
 {
-    return gemm->parts != PRN_SPLIT_NEVER && gemm->m >= LEAST_ROWS && gemm->k >= LEAST_DEPTH && gemm->n >= LEAST_COLUMNS &&
-           (gemm->packed || gemm->stored) && gemm->a_col == 1 &&
+    return gemm->parts != PRN_SPLIT_NEVER && gemm->m >= LEAST_ROWS && gemm->k >= LEAST_DEPTH &&
+           gemm->n >= LEAST_COLUMNS && (gemm->packed || gemm->stored) && gemm->a_col == 1 &&
            prn_split_there(gemm->parts ? gemm->parts : PRN_SPLIT_PARTS);
 }
 
@@ -312,7 +320,12 @@ bool prn_gemm_split_takes(const prn_gemm *gemm, int64_t rows)
 bool prn_gemm_split_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1, char *space_bytes)
 {
     edges own;
-    block b = {.gemm = gemm, .parts = gemm->parts ? gemm->parts : PRN_SPLIT_PARTS, .j0 = j0, .j1 = j1, .edge = own.edge, .plain = own.plain};
+    block b = {.gemm = gemm,
+               .parts = gemm->parts ? gemm->parts : PRN_SPLIT_PARTS,
+               .j0 = j0,
+               .j1 = j1,
+               .edge = own.edge,
+               .plain = own.plain};
     if (!space_bytes) return (stack_has_room() ? multiply_many : multiply_few)(&b, i0, i1);
     const space s = divide_space(space_bytes, i1 - i0);
     b.space = &s;

@@ -111,8 +111,8 @@ prn_index_tuples prn_index_tuples_make(const prony_context *context, int batch)
 
 /* Of one batch; `tuple` is a constant after inlining where it is small. */
 #define DEFINE_TUPLE_PLACES(type)                                                                                      \
-    static inline __attribute__((always_inline)) void tuples_of_##type(const prn_index_tuples *t, int64_t first,       \
-                                                                       int64_t n, const int64_t tuple, int64_t *places) \
+    static inline __attribute__((always_inline)) void tuples_of_##type(                                                \
+        const prn_index_tuples *t, int64_t first, int64_t n, const int64_t tuple, int64_t *places)                     \
     {                                                                                                                  \
         const type *index = (const type *)t->indices->data + first * tuple;                                            \
         for (int64_t i = 0; i < n; i++, index += tuple) {                                                              \
@@ -127,11 +127,20 @@ prn_index_tuples prn_index_tuples_make(const prony_context *context, int batch)
     static void tuple_places_##type(const prn_index_tuples *t, int64_t first, int64_t n, int64_t *places)              \
     {                                                                                                                  \
         switch (t->tuple) {                                                                                            \
-        case 1: tuples_of_##type(t, first, n, 1, places); break;                                                       \
-        case 2: tuples_of_##type(t, first, n, 2, places); break;                                                       \
-        case 3: tuples_of_##type(t, first, n, 3, places); break;                                                       \
-        case 4: tuples_of_##type(t, first, n, 4, places); break;                                                       \
-        default: tuples_of_##type(t, first, n, t->tuple, places);                                                      \
+        case 1:                                                                                                        \
+            tuples_of_##type(t, first, n, 1, places);                                                                  \
+            break;                                                                                                     \
+        case 2:                                                                                                        \
+            tuples_of_##type(t, first, n, 2, places);                                                                  \
+            break;                                                                                                     \
+        case 3:                                                                                                        \
+            tuples_of_##type(t, first, n, 3, places);                                                                  \
+            break;                                                                                                     \
+        case 4:                                                                                                        \
+            tuples_of_##type(t, first, n, 4, places);                                                                  \
+            break;                                                                                                     \
+        default:                                                                                                       \
+            tuples_of_##type(t, first, n, t->tuple, places);                                                           \
         }                                                                                                              \
     }
 DEFINE_TUPLE_PLACES(int64_t)
@@ -173,7 +182,8 @@ prn_index_elements prn_index_elements_make(const prony_context *context, int64_t
 {
     const prony_shape *data = &context->inputs[0]->shape, *indices = &context->inputs[1]->shape;
     const int indexed = (int)(axis < 0 ? axis + data->rank : axis);
-    prn_index_elements elements = {.indices = context->inputs[1], .extent = data->dim[indexed], .count = prony_shape_numel(indices)};
+    prn_index_elements elements = {
+        .indices = context->inputs[1], .extent = data->dim[indexed], .count = prony_shape_numel(indices)};
     int64_t stride[PRONY_MAX_RANK];
     prn_shape_strides(data, stride);
     for (int i = 0; i < data->rank; i++) {
@@ -246,7 +256,8 @@ bool prn_index_element_places(const prn_index_elements *elements, int64_t first,
 
 /* ---- grids */
 
-static void find_steps(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base, int64_t *step)
+static void find_steps(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base,
+                       int64_t *step)
 {
     int64_t first = 1;
     find(argument, 0, 1, base);
@@ -258,7 +269,8 @@ static void find_steps(const prony_shape *shape, prn_index_find find, const void
     }
 }
 
-bool prn_index_is_grid(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base, int64_t *step)
+bool prn_index_is_grid(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base,
+                       int64_t *step)
 {
     int64_t places[PRN_INDEX_BLOCK], at[PRONY_MAX_RANK] = {0};
     const int64_t count = prony_shape_numel(shape);
@@ -284,6 +296,8 @@ bool prn_index_is_known(const prony_context *context, const int64_t *dim, int64_
 {
     prony_context quiet = *context;
     quiet.error = NULL;
-    if (!(context->constant_inputs >> 1 & 1) || !context->inputs[1]->data || prony_shape_numel(&context->inputs[1]->shape) <= 0) return false;
+    if (!(context->constant_inputs >> 1 & 1) || !context->inputs[1]->data ||
+        prony_shape_numel(&context->inputs[1]->shape) <= 0)
+        return false;
     return prn_index_check_range(&quiet, dim, period) == PRONY_OK;
 }

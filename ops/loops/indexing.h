@@ -41,8 +41,8 @@ prn_index_tuples prn_index_tuples_make(const prony_context *context, int batch);
 /* Offsets in input 0 of what tuples [first, first + n) select. */
 void prn_index_tuple_places(const prn_index_tuples *tuples, int64_t first, int64_t n, int64_t *places);
 
-/* Element-wise indices (GatherElements, ScatterElements): an entry of input 1 replaces its own coordinate on `axis`. Axes that lie in both
- * as one are one here. */
+/* Element-wise indices (GatherElements, ScatterElements): an entry of input 1 replaces its own coordinate on `axis`.
+ * Axes that lie in both as one are one here. */
 typedef struct prn_index_elements {
     const prony_value *indices;
     int rank, axis;
@@ -63,8 +63,10 @@ bool prn_index_elements_same(const prn_index_elements *elements, int64_t first, 
 
 /* Where entries [first, first + n) lead. */
 typedef void (*prn_index_find)(const void *argument, int64_t first, int64_t n, int64_t *places);
-/* Whether entry (i, j, …) of `shape`, which is not empty, leads to base + i step[0] + j step[1] + …; the step of an extent of 1 is 0. */
-bool prn_index_is_grid(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base, int64_t *step);
+/* Whether entry (i, j, …) of `shape`, which is not empty, leads to base + i step[0] + j step[1] + …; the step of an
+ * extent of 1 is 0. */
+bool prn_index_is_grid(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base,
+                       int64_t *step);
 /* Whether input 1 is a constant whose entries, not none, lie within axes of extents dim[i % period]. */
 bool prn_index_is_known(const prony_context *context, const int64_t *dim, int64_t period);
 

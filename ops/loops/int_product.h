@@ -53,7 +53,8 @@ void prn_int_product_reference(const prn_int_product *product);
 /* MACs and 2 int_ops (or FLOPs) each, and the facts of a product. */
 prony_status prn_int_product_cost(const prony_context *context, const prn_product *shape, bool integer,
                                   prony_cost *cost);
-/* Facts of prn_int_product_run for prn_kernel.facts; `packed`: neither operand is made into panels or widened in a run. */
+/* Facts of prn_int_product_run for prn_kernel.facts; `packed`: neither operand is made into panels or widened in a
+ * run. */
 void prn_int_product_facts(const prn_product *shape, bool packed, prony_cost *facts);
 
 #endif

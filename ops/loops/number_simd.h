@@ -1,7 +1,6 @@
 /* The conversion loops behind prn_convert, compiled once per instruction set: every number type is loaded into the type
- * that it is computed in (its work form) and stored from there. For ops/loops/number.c and ops/loops/number_simd.c alone. No state,
- * thread-safe.
- */
+ * that it is computed in (its work form) and stored from there. For ops/loops/number.c and ops/loops/number_simd.c
+ * alone. No state, thread-safe. */
 #ifndef PRN_OPS_LOOPS_NUMBER_SIMD_H
 #define PRN_OPS_LOOPS_NUMBER_SIMD_H
 
@@ -95,6 +94,5 @@ typedef struct prn_number_simd {
     prn_number_fn load[PRONY_DTYPE_COUNT]; /* into the work form; to and from are apart */
     prn_number_fn store[PRONY_DTYPE_COUNT][PRN_WORK_COUNT];
 } prn_number_simd;
-
 
 #endif

@@ -54,9 +54,9 @@ prony_status prn_quant_lines_read(const prony_context *context, size_t input, ui
 /* Entry of line `line` in matrix `matrix`. */
 float prn_quant_lines_at(const prn_quant_lines *lines, int64_t matrix, int64_t line);
 
-/* a / y and a b / y, as requantising multiplies by them: rounded as float32 rounds one operation after another, but where a
- * product would leave the range of normal numbers on the way. A result beyond the range is the largest number, so that 0
- * times it is 0 and everything else saturates. */
+/* a / y and a b / y, as requantising multiplies by them: rounded as float32 rounds one operation after another, but
+ * where a product would leave the range of normal numbers on the way. A result beyond the range is the largest number,
+ * so that 0 times it is 0 and everything else saturates. */
 float prn_quant_ratio(float a, float y);
 float prn_quant_factor(float a, float b, float y);
 

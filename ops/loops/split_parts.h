@@ -1,5 +1,5 @@
-/* Parts of bfloat16 on vectors of 512 bits, and sums that go to a blocked layout: what products on tiles and products on vectors have in
- * common. For files that are compiled once per instruction set alone. */
+/* Parts of bfloat16 on vectors of 512 bits, and sums that go to a blocked layout: what products on tiles and products
+ * on vectors have in common. For files that are compiled once per instruction set alone. */
 #ifndef PRN_OPS_LOOPS_SPLIT_PARTS_H
 #define PRN_OPS_LOOPS_SPLIT_PARTS_H
 
@@ -21,8 +21,8 @@ static inline __attribute__((always_inline)) __m512 rest_of(__m512 x, __m512i pa
 }
 
 /* The parts of 16 pairs: first ones in the low halves. */
-static inline __attribute__((always_inline)) void store_parts(__m512 first, __m512 second, const int parts, uint16_t *to,
-                                                              int64_t part_step)
+static inline __attribute__((always_inline)) void store_parts(__m512 first, __m512 second, const int parts,
+                                                              uint16_t *to, int64_t part_step)
 {
     const __m512i high = _mm512_set1_epi32(HIGH);
     for (int p = 0; p < parts; p++) {
@@ -58,8 +58,8 @@ static inline __mmask16 first_lanes(int count)
 enum { ROWS_AHEAD = 12 };
 
 static inline __attribute__((always_inline)) bool rows_of(const float *left, __mmask16 left_mask, const float *right,
-                                                          __mmask16 right_mask, int64_t step, int64_t rows, const int parts,
-                                                          uint16_t *to, int64_t part_step)
+                                                          __mmask16 right_mask, int64_t step, int64_t rows,
+                                                          const int parts, uint16_t *to, int64_t part_step)
 {
     __m512i largest = _mm512_setzero_si512();
     for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
@@ -74,8 +74,8 @@ static inline __attribute__((always_inline)) bool rows_of(const float *left, __m
     return all_have_parts(largest);
 }
 
-static bool split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
-                    int parts, uint16_t *to, int64_t part_step)
+static bool split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step,
+                       int64_t rows, int parts, uint16_t *to, int64_t part_step)
 {
     const __mmask16 left_mask = first_lanes(left_count), right_mask = first_lanes(right_count);
     if (!right) right = left; /* nothing of it is read */
@@ -84,7 +84,8 @@ static bool split_rows(const float *left, int left_count, const float *right, in
     return rows_of(left, left_mask, right, right_mask, step, rows, 1, to, part_step);
 }
 
-static bool split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step)
+static bool split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows,
+                              uint16_t *to, int64_t part_step)
 {
     const __m512 all = _mm512_set1_ps(center);
     __m512i largest = _mm512_setzero_si512();
@@ -101,24 +102,28 @@ static bool split_rows_around(float center, const float *left, const float *righ
 enum { TILE = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS /* elements */ };
 
 /* Rows `pair` and `pair` + 16 of a step of a panel; those beyond `depths` are zeros. */
-static inline __attribute__((always_inline)) __m512i split_pair(const float *from, int64_t pair, int64_t depths, const int parts, uint16_t *to)
+static inline __attribute__((always_inline)) __m512i split_pair(const float *from, int64_t pair, int64_t depths,
+                                                                const int parts, uint16_t *to)
 {
     const __mmask16 has = pair < depths ? 0xffff : 0, has_more = pair + 16 < depths ? 0xffff : 0;
     __m512i largest = _mm512_setzero_si512();
     from += pair * PRN_SPLIT_COLUMNS;
     for (int64_t t = 0; t < 2; t++) {
-        const __m512 first = _mm512_maskz_loadu_ps(has, from + t * 16), second = _mm512_maskz_loadu_ps(has_more, from + t * 16 + 16 * PRN_SPLIT_COLUMNS);
+        const __m512 first = _mm512_maskz_loadu_ps(has, from + t * 16),
+                     second = _mm512_maskz_loadu_ps(has_more, from + t * 16 + 16 * PRN_SPLIT_COLUMNS);
         largest = larger(larger(largest, first), second);
         store_parts(first, second, parts, to + t * TILE + pair * 32, 2 * TILE);
     }
     return largest;
 }
 
-static inline __attribute__((always_inline)) __m512i split_steps(const float *from, int64_t depths, const int parts, uint16_t *to)
+static inline __attribute__((always_inline)) __m512i split_steps(const float *from, int64_t depths, const int parts,
+                                                                 uint16_t *to)
 {
     __m512i largest = _mm512_setzero_si512();
     for (; depths > 0; depths -= PRN_SPLIT_DEPTH, from += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, to += 2 * TILE * parts)
-        for (int64_t pair = 0; pair < 16; pair++) largest = _mm512_max_epu32(largest, split_pair(from, pair, depths, parts, to));
+        for (int64_t pair = 0; pair < 16; pair++)
+            largest = _mm512_max_epu32(largest, split_pair(from, pair, depths, parts, to));
     return largest;
 }
 
@@ -129,13 +134,15 @@ static bool split_panel(const float *from, int64_t depths, int parts, uint16_t *
                                        : split_steps(from, depths, 1, to));
 }
 
-static void split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)
+static void split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high,
+                        float *y)
 {
     const __m512 start = _mm512_loadu_ps(bias), least = _mm512_set1_ps(low), most = _mm512_set1_ps(high);
     for (int64_t r = 0; r < rows; r++, c += PRN_SPLIT_COLUMNS, y += 16) {
         __m512 sum = _mm512_add_ps(_mm512_loadu_ps(c), start);
         if (added) sum = _mm512_add_ps(sum, _mm512_loadu_ps(added + r * 16));
-        _mm512_storeu_ps(y, _mm512_min_ps(most, _mm512_max_ps(least, sum))); /* of NaN and a number the second is taken */
+        _mm512_storeu_ps(y, _mm512_min_ps(most, _mm512_max_ps(least, sum))); /* of NaN and a number the second is
+                                                                                taken */
     }
 }
 

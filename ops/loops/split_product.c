@@ -26,7 +26,8 @@ bool prn_split_rows(const float *left, int left_count, const float *right, int r
     return simd()->rows(left, left_count, right, right_count, step, rows, parts, to, part_step);
 }
 
-bool prn_split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step)
+bool prn_split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows,
+                           uint16_t *to, int64_t part_step)
 {
     return simd()->rows_around(center, left, right, step, rows, to, part_step);
 }
@@ -41,7 +42,8 @@ bool prn_split_multiply(const prn_split_tiles *tiles)
     return simd()->multiply(tiles);
 }
 
-void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high,
+                     float *y)
 {
     simd()->store(c, rows, bias, added, low, high, y);
 }

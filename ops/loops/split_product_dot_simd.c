@@ -23,9 +23,7 @@ static void split_begin(void)
         uint8_t palette, start_row, none[14];
         uint16_t row_bytes[16];
         uint8_t rows[16];
-    } shapes = {.palette = 1,
-                .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-                .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+    } shapes = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
     _tile_loadconfig(&shapes);
 }
 
@@ -55,15 +53,16 @@ static inline __attribute__((always_inline)) void add_products(const bool tall, 
     if (tall && wide) _tile_dpbf16ps(3, 5, 7);
 }
 
-/* What is done between products, which leave the vectors' units and the memory idle: so many halves of a pair of a panel's rows, or
- * rows of A, behind every group of them. Steps are whole; what is left of a panel or of A's depths is done at the end. */
+/* What is done between products, which leave the vectors' units and the memory idle: so many halves of a pair of a
+ * panel's rows, or rows of A, behind every group of them. Steps are whole; what is left of a panel or of A's depths is
+ * done at the end. */
 typedef struct between {
-    int64_t due, rate; /* in 65536ths */
-    const float *panel; /* the next pair's first row */
-    int64_t ahead;      /* elements to what is fetched */
+    int64_t due, rate;   /* in 65536ths */
+    const float *panel;  /* the next pair's first row */
+    int64_t ahead;       /* elements to what is fetched */
     int64_t pairs, pair; /* left in all, and in the step */
     uint16_t *panel_to;
-    const float *row; /* of A, the next one */
+    const float *row;            /* of A, the next one */
     int64_t from_row, rows, run; /* left in all, and in the step */
     uint16_t *row_to;
     int64_t to_part;
@@ -73,7 +72,8 @@ typedef struct between {
 
 static inline __attribute__((always_inline)) void do_pair(between *w, const int parts)
 {
-    for (int64_t line = 0; line < 2 * PRN_SPLIT_COLUMNS; line += 16) /* of both rows, which lie apart in what is ahead, too */
+    for (int64_t line = 0; line < 2 * PRN_SPLIT_COLUMNS; line += 16) /* of both rows, which lie apart in what is ahead,
+                                                                        too */
         _mm_prefetch((const char *)(w->panel + w->ahead + line % 32 + line / 32 * 16 * PRN_SPLIT_COLUMNS), _MM_HINT_T1);
     w->largest = _mm512_max_epu32(w->largest, split_pair(w->panel, 0, PRN_SPLIT_DEPTH, parts, w->panel_to));
     w->due -= 2 << 16;
@@ -123,7 +123,8 @@ static inline __attribute__((always_inline)) void do_some(between *w, const int 
     }
 }
 
-/* Where nothing comes next: memory that is fetched, so many lines with each product, which leaves room for tiles that are loaded. */
+/* Where nothing comes next: memory that is fetched, so many lines with each product, which leaves room for tiles that
+ * are loaded. */
 typedef struct fetched {
     const char *at;
     int64_t lines;
@@ -143,7 +144,8 @@ static inline __attribute__((always_inline)) void go_on(between *w, fetched *ahe
 
 /* In an order in which every other product finds one of its operands in its tile. */
 static inline __attribute__((always_inline)) void step(const uint16_t *a, int64_t a_part, const uint16_t *b, between *w,
-                                                       fetched *ahead, const int parts, const bool tall, const bool wide)
+                                                       fetched *ahead, const int parts, const bool tall,
+                                                       const bool wide)
 {
     const int64_t b_part = 2 * PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
     if (parts == 3) {
@@ -162,7 +164,8 @@ static inline __attribute__((always_inline)) void step(const uint16_t *a, int64_
     }
 }
 
-static inline __attribute__((always_inline)) void load_sums(const prn_split_tiles *t, int64_t row, const bool tall, const bool wide)
+static inline __attribute__((always_inline)) void load_sums(const prn_split_tiles *t, int64_t row, const bool tall,
+                                                            const bool wide)
 {
     if (t->sums) {
         const float *const sums = t->sums + row * t->sums_row, *const below = sums + PRN_SPLIT_ROWS * t->sums_row;
@@ -179,7 +182,8 @@ static inline __attribute__((always_inline)) void load_sums(const prn_split_tile
     }
 }
 
-static inline __attribute__((always_inline)) void store_sums(const prn_split_tiles *t, int64_t row, const bool tall, const bool wide)
+static inline __attribute__((always_inline)) void store_sums(const prn_split_tiles *t, int64_t row, const bool tall,
+                                                             const bool wide)
 {
     float *const c = t->c + row * t->c_row, *const below = c + PRN_SPLIT_ROWS * t->c_row;
     const int64_t bytes = t->c_row * (int64_t)sizeof(float);
@@ -189,8 +193,9 @@ static inline __attribute__((always_inline)) void store_sums(const prn_split_til
     if (tall && wide) _tile_stored(3, below + 16, bytes);
 }
 
-static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t, int64_t row, between *w, fetched *ahead,
-                                                       const int parts, const bool tall, const bool wide)
+static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t, int64_t row, between *w,
+                                                       fetched *ahead, const int parts, const bool tall,
+                                                       const bool wide)
 {
     const uint16_t *b = t->b;
     load_sums(t, row, tall, wide);
@@ -201,12 +206,15 @@ static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t,
 
 static inline __attribute__((always_inline)) between begin_between(const prn_split_tiles *t, const int parts)
 {
-    const int64_t groups = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps * prn_split_products(parts);
-    between w = {.panel = t->next, .pair = 16, .panel_to = t->next_b, .largest = _mm512_setzero_si512(), .left = t->left};
+    const int64_t groups =
+        (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps * prn_split_products(parts);
+    between w = {
+        .panel = t->next, .pair = 16, .panel_to = t->next_b, .largest = _mm512_setzero_si512(), .left = t->left};
     w.ahead = t->steps * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
     w.pairs = t->next ? t->next_depths / PRN_SPLIT_DEPTH * 16 : 0;
     if (t->left && t->left->count) {
-        const int64_t whole = t->left->depths / PRN_SPLIT_DEPTH * t->left->rows, begin = t->left->step * t->left->rows + t->left->row;
+        const int64_t whole = t->left->depths / PRN_SPLIT_DEPTH * t->left->rows,
+                      begin = t->left->step * t->left->rows + t->left->row;
         w.rows = whole - begin < t->left->count ? whole - begin : t->left->count;
         w.from_row = t->left->from_row;
         w.to_part = t->left->to_part;
@@ -224,17 +232,20 @@ static inline __attribute__((always_inline)) bool end_between(between *w, const 
     bool finite = all_have_parts(w->largest);
     if (t->next && t->next_depths % PRN_SPLIT_DEPTH) {
         const int64_t whole = t->next_depths / PRN_SPLIT_DEPTH * PRN_SPLIT_DEPTH;
-        finite = split_panel(t->next + whole * PRN_SPLIT_COLUMNS, t->next_depths - whole, parts, t->next_b + whole * PRN_SPLIT_COLUMNS * parts) && finite;
+        finite = split_panel(t->next + whole * PRN_SPLIT_COLUMNS, t->next_depths - whole, parts,
+                             t->next_b + whole * PRN_SPLIT_COLUMNS * parts) &&
+                 finite;
     }
     if (t->left && t->left->depths % PRN_SPLIT_DEPTH) {
         const prn_split_left *l = t->left;
         const int64_t step = l->depths / PRN_SPLIT_DEPTH, begin = l->step * l->rows + l->row, end = begin + l->count;
-        const int64_t row = begin > step * l->rows ? begin - step * l->rows : 0, rows = end - step * l->rows - row, depths = l->depths % PRN_SPLIT_DEPTH;
+        const int64_t row = begin > step * l->rows ? begin - step * l->rows : 0, rows = end - step * l->rows - row,
+                      depths = l->depths % PRN_SPLIT_DEPTH;
         const float *from = l->from + row * l->from_row + step * PRN_SPLIT_DEPTH;
         const int first = depths < 16 ? (int)depths : 16, second = (int)depths - first;
         if (rows > 0)
             finite = split_rows(from, first, second ? from + 16 : NULL, second, l->from_row, rows, parts,
-                                    l->to + step * l->to_step + row * PRN_SPLIT_DEPTH, l->to_part) &&
+                                l->to + step * l->to_step + row * PRN_SPLIT_DEPTH, l->to_part) &&
                      finite;
     }
     return finite;
@@ -249,25 +260,29 @@ static inline __attribute__((always_inline)) bool multiply(const prn_split_tiles
     return end_between(&w, t, parts);
 }
 
-/* The same where nothing comes next. What is ahead is fetched in whole lines for each product, and so a little beyond its end. */
-static inline __attribute__((always_inline)) void multiply_alone(const prn_split_tiles *t, const int parts, const bool wide)
+/* The same where nothing comes next. What is ahead is fetched in whole lines for each product, and so a little beyond
+ * its end. */
+static inline __attribute__((always_inline)) void multiply_alone(const prn_split_tiles *t, const int parts,
+                                                                 const bool wide)
 {
-    const int64_t products = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps * prn_split_products(parts);
+    const int64_t products =
+        (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps * prn_split_products(parts);
     fetched ahead = {t->ahead, t->ahead && products ? (t->ahead_bytes / 64 + products - 1) / products : 0};
     int64_t row = 0;
-    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS) tile(t, row, NULL, &ahead, parts, true, wide);
+    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS)
+        tile(t, row, NULL, &ahead, parts, true, wide);
     if (row < t->rows) tile(t, row, NULL, &ahead, parts, false, wide);
 }
 
 /* Each a function of its own: what a loop needs has registers then. */
-#define MULTIPLY(parts, wide, name)                                                                                              \
-    static __attribute__((noinline)) bool multiply_##name(const prn_split_tiles *t)                                              \
-    {                                                                                                                            \
-        return multiply(t, parts, wide);                                                                                         \
-    }                                                                                                                            \
-    static __attribute__((noinline)) void alone_##name(const prn_split_tiles *t)                                                 \
-    {                                                                                                                            \
-        multiply_alone(t, parts, wide);                                                                                          \
+#define MULTIPLY(parts, wide, name)                                                                                    \
+    static __attribute__((noinline)) bool multiply_##name(const prn_split_tiles *t)                                    \
+    {                                                                                                                  \
+        return multiply(t, parts, wide);                                                                               \
+    }                                                                                                                  \
+    static __attribute__((noinline)) void alone_##name(const prn_split_tiles *t)                                       \
+    {                                                                                                                  \
+        multiply_alone(t, parts, wide);                                                                                \
     }
 
 MULTIPLY(1, false, 1_narrow)
@@ -286,7 +301,9 @@ static inline void order_memory(void)
 static bool split_multiply(const prn_split_tiles *t)
 {
     static bool (*const with_next[PRN_SPLIT_PARTS][2])(const prn_split_tiles *) = {
-        {multiply_1_narrow, multiply_1_wide}, {multiply_2_narrow, multiply_2_wide}, {multiply_3_narrow, multiply_3_wide}};
+        {multiply_1_narrow, multiply_1_wide},
+        {multiply_2_narrow, multiply_2_wide},
+        {multiply_3_narrow, multiply_3_wide}};
     static void (*const alone[PRN_SPLIT_PARTS][2])(const prn_split_tiles *) = {
         {alone_1_narrow, alone_1_wide}, {alone_2_narrow, alone_2_wide}, {alone_3_narrow, alone_3_wide}};
     bool next_has_parts = true;
@@ -349,20 +366,22 @@ static bool store_parts(float x, int parts, uint16_t *to, int64_t part_step)
     return has_parts;
 }
 
-static bool split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
-                    int parts, uint16_t *to, int64_t part_step)
+static bool split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step,
+                       int64_t rows, int parts, uint16_t *to, int64_t part_step)
 {
     bool finite = true;
     for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
         for (int i = 0; i < 16; i++) {
             finite = store_parts(i < left_count ? left[r * step + i] : 0.0f, parts, to + 2 * i, part_step) && finite;
-            finite = store_parts(i < right_count ? right[r * step + i] : 0.0f, parts, to + 2 * i + 1, part_step) && finite;
+            finite =
+                store_parts(i < right_count ? right[r * step + i] : 0.0f, parts, to + 2 * i + 1, part_step) && finite;
         }
     }
     return finite;
 }
 
-static bool split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step)
+static bool split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows,
+                              uint16_t *to, int64_t part_step)
 {
     bool finite = true;
     if (!right) right = left;
@@ -379,19 +398,21 @@ static bool split_panel(const float *panel, int64_t depths, int parts, uint16_t 
 {
     const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
     bool finite = true;
-    for (; depths > 0; depths -= PRN_SPLIT_DEPTH, panel += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, to += 2 * tile * parts) {
+    for (; depths > 0;
+         depths -= PRN_SPLIT_DEPTH, panel += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, to += 2 * tile * parts) {
         for (int64_t d = 0; d < PRN_SPLIT_DEPTH; d++) {
             for (int64_t j = 0; j < PRN_SPLIT_COLUMNS; j++) {
                 uint16_t *at = to + j / 16 * tile + d % 16 * 32 + j % 16 * 2 + d / 16;
-                finite = store_parts(d < depths ? panel[d * PRN_SPLIT_COLUMNS + j] : 0.0f, parts, at, 2 * tile) && finite;
+                finite =
+                    store_parts(d < depths ? panel[d * PRN_SPLIT_COLUMNS + j] : 0.0f, parts, at, 2 * tile) && finite;
             }
         }
     }
     return finite;
 }
 
-/* Adds what one step of a row of A and 16 columns of B makes, even and odd depths by themselves as the instruction does. The columns
- * are a vector, of as many registers as it takes. */
+/* Adds what one step of a row of A and 16 columns of B makes, even and odd depths by themselves as the instruction
+ * does. The columns are a vector, of as many registers as it takes. */
 typedef float columns __attribute__((vector_size(64)));
 typedef uint32_t column_bits __attribute__((vector_size(64)));
 
@@ -421,7 +442,8 @@ static bool split_multiply(const prn_split_tiles *t)
             if (t->sums) memcpy(sums, t->sums + r * t->sums_row + j, sizeof sums);
             for (int i = 0; i < t->steps * counts[t->parts - 1]; i++) {
                 const int s = i / counts[t->parts - 1], *pair = order[t->parts - 1][i % counts[t->parts - 1]];
-                add_step(t->a[s] + pair[0] * t->a_part + r * PRN_SPLIT_DEPTH, t->b + (s * t->parts + pair[1]) * 2 * tile + j / 16 * tile, sums);
+                add_step(t->a[s] + pair[0] * t->a_part + r * PRN_SPLIT_DEPTH,
+                         t->b + (s * t->parts + pair[1]) * 2 * tile + j / 16 * tile, sums);
             }
             memcpy(t->c + r * t->c_row + j, sums, sizeof sums);
         }
@@ -430,7 +452,8 @@ static bool split_multiply(const prn_split_tiles *t)
     return (!t->left || split_left(t->left, t->parts)) && panel;
 }
 
-static void split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)
+static void split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high,
+                        float *y)
 {
     for (int64_t i = 0; i < rows * 16; i++) {
         const float sum = c[i / 16 * PRN_SPLIT_COLUMNS + i % 16] + bias[i % 16] + (added ? added[i] : 0.0f);

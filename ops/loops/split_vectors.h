@@ -1,5 +1,6 @@
-/* The functions of ops/loops/split_product.h on vectors of 512 bits that multiply pairs of bfloat16 (AVX512_BF16): a pair of depths of one
- * row, in every lane, by the same depths of 16 columns. For ops/loops/split_product_dot_simd.c alone. */
+/* The functions of ops/loops/split_product.h on vectors of 512 bits that multiply pairs of bfloat16 (AVX512_BF16): a
+ * pair of depths of one row, in every lane, by the same depths of 16 columns. For ops/loops/split_product_dot_simd.c
+ * alone. */
 #ifndef PRN_OPS_LOOPS_SPLIT_VECTORS_H
 #define PRN_OPS_LOOPS_SPLIT_VECTORS_H
 
@@ -33,12 +34,13 @@ static inline __attribute__((always_inline)) __m512bh pair_of(const uint16_t *a)
 }
 
 /* One part of some rows by one part of the columns, for 32 depths. `rows` and `wide` are constants after inlining. */
-static inline __attribute__((always_inline)) void add_step(const uint16_t *a, const uint16_t *b, const uint16_t *then, __m512 sums[TALL_ROWS][2],
-                                                           const int rows, const bool wide)
+static inline __attribute__((always_inline)) void add_step(const uint16_t *a, const uint16_t *b, const uint16_t *then,
+                                                           __m512 sums[TALL_ROWS][2], const int rows, const bool wide)
 {
     for (int i = 0; i < PAIRS; i++, a += 2, b += PRN_SPLIT_DEPTH) {
         if (i < rows) _mm_prefetch((const char *)(then + i * PRN_SPLIT_DEPTH), _MM_HINT_T0);
-        const __m512bh left = (__m512bh)_mm512_loadu_si512(b), right = wide ? (__m512bh)_mm512_loadu_si512(b + TILE) : left;
+        const __m512bh left = (__m512bh)_mm512_loadu_si512(b),
+                       right = wide ? (__m512bh)_mm512_loadu_si512(b + TILE) : left;
         PRN_UNROLL
         for (int r = 0; r < rows; r++) {
             const __m512bh pair = pair_of(a + r * PRN_SPLIT_DEPTH);
@@ -49,19 +51,22 @@ static inline __attribute__((always_inline)) void add_step(const uint16_t *a, co
 }
 
 /* In the order of the tiles: small products first. */
-static inline __attribute__((always_inline)) void add_products(const prn_split_tiles *t, int step, int64_t row, __m512 sums[TALL_ROWS][2],
-                                                               const int rows, const bool wide)
+static inline __attribute__((always_inline)) void add_products(const prn_split_tiles *t, int step, int64_t row,
+                                                               __m512 sums[TALL_ROWS][2], const int rows,
+                                                               const bool wide)
 {
     static const int order[PRN_SPLIT_PARTS][6][2] = {
         {{0, 0}}, {{0, 1}, {0, 0}, {1, 0}}, {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}}};
     const uint16_t *const a = t->a[step] + row * PRN_SPLIT_DEPTH, *const b = t->b + (int64_t)step * t->parts * 2 * TILE;
-    const uint16_t *const then = step + 1 < t->steps ? t->a[step + 1] + row * PRN_SPLIT_DEPTH : t->a[0] + (row + rows) * PRN_SPLIT_DEPTH;
+    const uint16_t *const then =
+        step + 1 < t->steps ? t->a[step + 1] + row * PRN_SPLIT_DEPTH : t->a[0] + (row + rows) * PRN_SPLIT_DEPTH;
     for (int p = 0; p < prn_split_products(t->parts); p++)
-        add_step(a + order[t->parts - 1][p][0] * t->a_part, b + order[t->parts - 1][p][1] * 2 * TILE, then, sums, rows, wide);
+        add_step(a + order[t->parts - 1][p][0] * t->a_part, b + order[t->parts - 1][p][1] * 2 * TILE, then, sums, rows,
+                 wide);
 }
 
-static inline __attribute__((always_inline)) void multiply_rows(const prn_split_tiles *t, int64_t row, fetched *ahead, const int rows,
-                                                                const bool wide)
+static inline __attribute__((always_inline)) void multiply_rows(const prn_split_tiles *t, int64_t row, fetched *ahead,
+                                                                const int rows, const bool wide)
 {
     __m512 sums[TALL_ROWS][2];
     float *const c = t->c + row * t->c_row;

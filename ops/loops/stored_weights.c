@@ -25,17 +25,15 @@ PRN_SIMD_PICK(prn_stored_isa_table, prn_stored_isa_, const prn_stored_isa_table 
 
 int64_t prn_stored_unit(prn_stored_kind kind)
 {
-    static const int64_t units[] = {
-        [PRN_STORED_INT8] = 4, [PRN_STORED_INT4] = 8, [PRN_STORED_INT2] = 16, [PRN_STORED_BF16] = 32, [PRN_STORED_FP16] = 4,
-        [PRN_STORED_PAIRS] = 32};
+    static const int64_t units[] = {[PRN_STORED_INT8] = 4,  [PRN_STORED_INT4] = 8, [PRN_STORED_INT2] = 16,
+                                    [PRN_STORED_BF16] = 32, [PRN_STORED_FP16] = 4, [PRN_STORED_PAIRS] = 32};
     return units[kind];
 }
 
 int prn_stored_bits(prn_stored_kind kind)
 {
-    static const int bits[] = {
-        [PRN_STORED_INT8] = 8, [PRN_STORED_INT4] = 4, [PRN_STORED_INT2] = 2, [PRN_STORED_BF16] = 16, [PRN_STORED_FP16] = 16,
-        [PRN_STORED_PAIRS] = 32};
+    static const int bits[] = {[PRN_STORED_INT8] = 8,  [PRN_STORED_INT4] = 4,  [PRN_STORED_INT2] = 2,
+                               [PRN_STORED_BF16] = 16, [PRN_STORED_FP16] = 16, [PRN_STORED_PAIRS] = 32};
     return bits[kind];
 }
 
@@ -156,7 +154,8 @@ static bool pack_floats(const pack_job *job, int64_t j, char *codes)
         gather(job->gemm, j, k0, count, chunk);
         for (int64_t d = 0; d < count; d++) {
             for (int64_t c = 0; c < COLUMNS; c++) {
-                fits = fits && fabsf(chunk[d][c]) <= largest; /* what is beyond it may round to infinity; NaN is beyond it */
+                fits = fits && fabsf(chunk[d][c]) <= largest; /* what is beyond it may round to infinity; NaN is beyond
+                                                                 it */
                 put_float(s->kind, codes, k0 + d, c, chunk[d][c], &digits);
             }
         }
@@ -195,7 +194,10 @@ static bool pack_group(const pack_job *job, int64_t j, int64_t k0, int64_t depth
         for (int64_t d = 0; d < count; d++) {
             for (int64_t c = 0; c < COLUMNS; c++) {
                 const double code = (double)chunk[d][c] * inverse[c];
-                const double kept = code > most ? most : code < -most ? -most : code; /* scales of few bits are rounded far */
+                const double kept = code > most    ? most
+                                    : code < -most ? -most
+                                                   : code; /* scales of few bits are rounded
+                                                                                         far */
                 prn_stored_put_code(s->kind, codes, at + d, c, (int32_t)lrint(kept));
             }
         }
@@ -236,8 +238,9 @@ prony_status prn_stored_pack_shared(const prony_context *context, const prn_gemm
     char tag[128];
     pack_job job = {.gemm = gemm, .stored = stored};
     const void *out = NULL;
-    snprintf(tag, sizeof tag, "stored %d in groups of %lld, %lldx%lld by %lld,%lld", (int)stored->kind, (long long)stored->group,
-             (long long)gemm->k, (long long)gemm->n, (long long)gemm->b_row, (long long)gemm->b_col);
+    snprintf(tag, sizeof tag, "stored %d in groups of %lld, %lldx%lld by %lld,%lld", (int)stored->kind,
+             (long long)stored->group, (long long)gemm->k, (long long)gemm->n, (long long)gemm->b_row,
+             (long long)gemm->b_col);
     PRN_TRY(context->host->packed(context, gemm->b, tag, HEADER_BYTES + prn_stored_bytes(stored), build, &job, &out));
     stored->panels = *(const char *)out ? (const char *)out + HEADER_BYTES : NULL;
     return PRONY_OK;

@@ -4,18 +4,16 @@
  *
  *     [32 scales] [32 offsets] [codes of the group's depths]        weight = code * scale + offset
  *
- * | kind | codes | scales, offsets |
- * |---|---|---|
- * | INT8 | [depth][32] bytes | one for each column: a group is the whole depth |
- * | INT4, INT2 | [depth / 8 or 16][32] words of 8 or 16 codes, the first depth in the lowest bits | one for each column and group |
- * | BF16 | as prn_split_panel makes them with one part: pairs of depths d and d + 16 of every 32 | none |
- * | PAIRS | the same with two parts, for tiles alone: nothing streams them | none |
- * | FP16 | [depth][32] halves | none |
+ * | kind | codes | scales, offsets | |---|---|---| | INT8 | [depth][32] bytes | one for each column: a group is the
+ * whole depth | | INT4, INT2 | [depth / 8 or 16][32] words of 8 or 16 codes, the first depth in the lowest bits | one
+ * for each column and group | | BF16 | as prn_split_panel makes them with one part: pairs of depths d and d + 16 of
+ * every 32 | none | | PAIRS | the same with two parts, for tiles alone: nothing streams them | none | | FP16 |
+ * [depth][32] halves | none |
  *
  * Codes are signed. Depths beyond k and columns beyond n are zeros. The form is the same for every instruction set.
  *
- * Few rows stream the panels and widen codes in registers; for many rows the product core (gemm_kernel.h) unpacks a panel
- * into the cache. Sums are formed in an order that shapes alone decide. */
+ * Few rows stream the panels and widen codes in registers; for many rows the product core (gemm_kernel.h) unpacks a
+ * panel into the cache. Sums are formed in an order that shapes alone decide. */
 #ifndef PRN_OPS_LOOPS_STORED_WEIGHTS_H
 #define PRN_OPS_LOOPS_STORED_WEIGHTS_H
 
@@ -68,8 +66,8 @@ void prn_stored_put_code(prn_stored_kind kind, char *codes, int64_t d, int64_t c
 typedef struct prn_stored_isa_table {
     /* c[r][0..31] = sums of row r of A, at a + r * a_row, by a panel; 1 to 8 rows. */
     void (*rows)(const prn_stored *stored, int64_t panel, const float *a, int64_t a_row, int64_t rows, float *c);
-    /* Weights of depths [k0, k0 + count) and as many columns from `column` on as a packed panel of this instruction set has
-     * (prn_gemm_isa_table), rows of that many floats. k0 is a multiple of 32. */
+    /* Weights of depths [k0, k0 + count) and as many columns from `column` on as a packed panel of this instruction set
+     * has (prn_gemm_isa_table), rows of that many floats. k0 is a multiple of 32. */
     void (*unpack)(const prn_stored *stored, int64_t column, int64_t k0, int64_t count, float *to);
 } prn_stored_isa_table;
 

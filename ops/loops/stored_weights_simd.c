@@ -42,7 +42,11 @@ static inline void store(float *p, vec x)
 }
 
 /* prn_stored_unit and prn_stored_unit_bytes, as constants. */
-#define UNIT(kind) ((kind) == PRN_STORED_INT4 ? 8 : (kind) == PRN_STORED_INT2 ? 16 : (kind) == PRN_STORED_BF16 || (kind) == PRN_STORED_PAIRS ? 32 : 4)
+#define UNIT(kind)                                                                                                     \
+    ((kind) == PRN_STORED_INT4                                 ? 8                                                     \
+     : (kind) == PRN_STORED_INT2                               ? 16                                                    \
+     : (kind) == PRN_STORED_BF16 || (kind) == PRN_STORED_PAIRS ? 32                                                    \
+                                                               : 4)
 #define UNIT_BYTES(kind)                                                                                               \
     ((kind) == PRN_STORED_PAIRS ? 4096 : (kind) == PRN_STORED_BF16 ? 2048 : (kind) == PRN_STORED_FP16 ? 256 : 128)
 
@@ -88,7 +92,8 @@ static inline __attribute__((always_inline)) vec from_halves(const char *p)
 }
 
 /* Depth `d` of a unit, vector `v` of the panel's columns. */
-static inline __attribute__((always_inline)) vec weights_at(const prn_stored_kind kind, const char *unit, const int d, const int v)
+static inline __attribute__((always_inline)) vec weights_at(const prn_stored_kind kind, const char *unit, const int d,
+                                                            const int v)
 {
     const int column = v * LANES;
     if (kind == PRN_STORED_INT8) return from_bytes(unit + d * PRN_STORED_COLUMNS + column);
@@ -127,12 +132,12 @@ typedef struct summed {
         }                                                                                                              \
     } while (0)
 
-/* Products of `units` units; everything constant but the pointers and their count. Several chains of sums hide the latency
- * of the addition where there are few. */
-static inline __attribute__((always_inline)) void sum_units(const prn_stored_kind kind, const int first_vec, const int rows,
-                                                            const int vecs, const int chains, const bool sums_of_a,
-                                                            const char *unit, int64_t units, const float *a, int64_t a_row,
-                                                            summed *out)
+/* Products of `units` units; everything constant but the pointers and their count. Several chains of sums hide the
+ * latency of the addition where there are few. */
+static inline __attribute__((always_inline)) void sum_units(const prn_stored_kind kind, const int first_vec,
+                                                            const int rows, const int vecs, const int chains,
+                                                            const bool sums_of_a, const char *unit, int64_t units,
+                                                            const float *a, int64_t a_row, summed *out)
 {
     const int depths = UNIT(kind);
     vec sum[4][MOST_SUMMED][MOST_VECS], of_a[MOST_SUMMED];
@@ -182,13 +187,14 @@ typedef struct part {
 #define ADD_SUMS                                                                                                       \
     EACH_SUM(r, v)                                                                                                     \
     {                                                                                                                  \
-        total[r][v] += kind <= PRN_STORED_INT2 ? sums.sum[r][v] * load(scale + v * LANES) : sums.sum[r][v];             \
-        if (offsets) total[r][v] += sums.of_a[r] * load(scale + PRN_STORED_COLUMNS + v * LANES);                        \
+        total[r][v] += kind <= PRN_STORED_INT2 ? sums.sum[r][v] * load(scale + v * LANES) : sums.sum[r][v];            \
+        if (offsets) total[r][v] += sums.of_a[r] * load(scale + PRN_STORED_COLUMNS + v * LANES);                       \
     }
 
 /* Rows by some of a panel's columns; what of a group fills no unit is multiplied by way of a buffer. */
-static inline __attribute__((always_inline)) void sum_part(const part *p, const prn_stored_kind kind, const int first_vec,
-                                                           const int rows, const int vecs, const int chains, const bool offsets)
+static inline __attribute__((always_inline)) void sum_part(const part *p, const prn_stored_kind kind,
+                                                           const int first_vec, const int rows, const int vecs,
+                                                           const int chains, const bool offsets)
 {
     const prn_stored *s = p->stored;
     const int64_t unit = UNIT(kind), unit_bytes = UNIT_BYTES(kind), group_bytes = prn_stored_group_bytes(s), k = s->k;
@@ -209,7 +215,8 @@ static inline __attribute__((always_inline)) void sum_part(const part *p, const 
             codes += units * unit_bytes;
             if (rest == 0) continue;
             float tail[MOST_SUMMED][LONGEST_UNIT] = {{0}};
-            for (int r = 0; r < rows; r++) memcpy(tail[r], p->a + at + units * unit + r * p->a_row, (size_t)rest * sizeof **tail);
+            for (int r = 0; r < rows; r++)
+                memcpy(tail[r], p->a + at + units * unit + r * p->a_row, (size_t)rest * sizeof **tail);
             sum_units(kind, first_vec, rows, vecs, chains, offsets, codes, 1, tail[0], LONGEST_UNIT, &sums);
             ADD_SUMS;
         }
@@ -218,8 +225,8 @@ static inline __attribute__((always_inline)) void sum_part(const part *p, const 
 }
 
 /* All columns of the panel, so many vectors at a time. */
-static inline __attribute__((always_inline)) void sum_all(const part *p, const prn_stored_kind kind, const int rows, const int vecs,
-                                                          const int chains, const bool offsets)
+static inline __attribute__((always_inline)) void sum_all(const part *p, const prn_stored_kind kind, const int rows,
+                                                          const int vecs, const int chains, const bool offsets)
 {
     sum_part(p, kind, 0, rows, vecs, chains, offsets);
     for (int v = vecs; v < PANEL_VECS; v += vecs) {
@@ -230,8 +237,8 @@ static inline __attribute__((always_inline)) void sum_all(const part *p, const p
 
 typedef void part_fn(const part *p);
 
-/* Eight to sixteen sums in registers: 1, 2, 4 rows, and 8 where there are registers for them. How many chains a sum has follows from the rows
- * alone, so that it is the same for every width of vectors. */
+/* Eight to sixteen sums in registers: 1, 2, 4 rows, and 8 where there are registers for them. How many chains a sum has
+ * follows from the rows alone, so that it is the same for every width of vectors. */
 #define VECS(rows) (PRN_SIMD_BYTES == 64 || (rows) > 2 ? 2 : 4)
 #define CHAINS(rows) ((rows) == 1 ? 2 : 1)
 
@@ -245,7 +252,8 @@ typedef void part_fn(const part *p);
     PART(name, kind, 1, offsets) PART(name, kind, 2, offsets) PART(name, kind, 4, offsets) PART(name, kind, 8, offsets)
 #define PART_NAMES(name) {part_##name##_1, part_##name##_2, part_##name##_4, part_##name##_8}
 #else
-#define PARTS(name, kind, offsets) PART(name, kind, 1, offsets) PART(name, kind, 2, offsets) PART(name, kind, 4, offsets)
+#define PARTS(name, kind, offsets)                                                                                     \
+    PART(name, kind, 1, offsets) PART(name, kind, 2, offsets) PART(name, kind, 4, offsets)
 #define PART_NAMES(name) {part_##name##_1, part_##name##_2, part_##name##_4, NULL}
 #endif
 PARTS(int8, PRN_STORED_INT8, false)
@@ -279,12 +287,14 @@ static void rows_of(const prn_stored *stored, int64_t panel, const float *a, int
 /* Depth `d` of a unit of bfloat16. */
 static inline __attribute__((always_inline)) vec of_pair(const char *unit, int d, int v)
 {
-    return d < 16 ? weights_at(PRN_STORED_BF16, unit + d * 64, 0, v) : weights_at(PRN_STORED_BF16, unit + (d - 16) * 64, 1, v);
+    return d < 16 ? weights_at(PRN_STORED_BF16, unit + d * 64, 0, v)
+                  : weights_at(PRN_STORED_BF16, unit + (d - 16) * 64, 1, v);
 }
 
 /* Depths [0, limit) of the units from `unit` on. */
-static inline __attribute__((always_inline)) void unpack_units(const prn_stored_kind kind, const char *unit, int64_t limit,
-                                                               int first_vec, const vec *scale, const vec *offset, float *to)
+static inline __attribute__((always_inline)) void unpack_units(const prn_stored_kind kind, const char *unit,
+                                                               int64_t limit, int first_vec, const vec *scale,
+                                                               const vec *offset, float *to)
 {
     const int depths = UNIT(kind);
     for (; limit > 0; limit -= depths, unit += UNIT_BYTES(kind)) {
@@ -299,8 +309,8 @@ static inline __attribute__((always_inline)) void unpack_units(const prn_stored_
     }
 }
 
-static inline __attribute__((always_inline)) void unpack_kind(const prn_stored *s, const prn_stored_kind kind, int64_t column,
-                                                              int64_t k0, int64_t count, float *to)
+static inline __attribute__((always_inline)) void unpack_kind(const prn_stored *s, const prn_stored_kind kind,
+                                                              int64_t column, int64_t k0, int64_t count, float *to)
 {
     const int64_t group_bytes = prn_stored_group_bytes(s), unit = UNIT(kind);
     const char *panel = s->panels + column / PRN_STORED_COLUMNS * prn_stored_panel_bytes(s);
@@ -320,7 +330,7 @@ static inline __attribute__((always_inline)) void unpack_kind(const prn_stored *
 }
 
 #define UNPACK(name, kind)                                                                                             \
-    static void unpack_##name(const prn_stored *s, int64_t column, int64_t k0, int64_t count, float *to)                \
+    static void unpack_##name(const prn_stored *s, int64_t column, int64_t k0, int64_t count, float *to)               \
     {                                                                                                                  \
         unpack_kind(s, kind, column, k0, count, to);                                                                   \
     }
@@ -334,12 +344,8 @@ UNPACK(pairs, PRN_STORED_PAIRS)
 static void unpack(const prn_stored *s, int64_t column, int64_t k0, int64_t count, float *to)
 {
     static void (*const of_kind[])(const prn_stored *s, int64_t column, int64_t k0, int64_t count, float *to) = {
-        [PRN_STORED_INT8] = unpack_int8,
-        [PRN_STORED_INT4] = unpack_int4,
-        [PRN_STORED_INT2] = unpack_int2,
-        [PRN_STORED_BF16] = unpack_bf16,
-        [PRN_STORED_FP16] = unpack_fp16,
-        [PRN_STORED_PAIRS] = unpack_pairs};
+        [PRN_STORED_INT8] = unpack_int8, [PRN_STORED_INT4] = unpack_int4, [PRN_STORED_INT2] = unpack_int2,
+        [PRN_STORED_BF16] = unpack_bf16, [PRN_STORED_FP16] = unpack_fp16, [PRN_STORED_PAIRS] = unpack_pairs};
     of_kind[s->kind](s, column, k0, count, to);
 }
 

@@ -1,5 +1,5 @@
-/* Open types, and the machinery of bodies that run trip after trip. A carried value of trip t + 1 is kept before those of
- * trip t are dropped: the body may have handed any of its inputs through. */
+/* Open types, and the machinery of bodies that run trip after trip. A carried value of trip t + 1 is kept before those
+ * of trip t are dropped: the body may have handed any of its inputs through. */
 #include "base/stack.h"
 #include "ops/loops/subgraph.h"
 
@@ -45,7 +45,9 @@ prony_status prn_type_join(const prony_context *context, prony_value *type, cons
     } else if (type->kind != other->kind) {
         *type = open_type;
     } else if (type->kind != PRONY_TENSOR) {
-        if (type->dtype == PRONY_UNDEFINED) type->dtype = other->dtype; /* an empty one has no element type of its own */
+        if (type->dtype == PRONY_UNDEFINED)
+            type->dtype = other->dtype; /* an empty one has no element type of its
+                                                                           own */
     } else if (type->dtype != other->dtype) {
         return refuse_join(context, type, other, what);
     } else if (!prn_shape_equal(&type->shape, &other->shape)) {

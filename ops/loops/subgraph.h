@@ -1,5 +1,5 @@
-/* What operators with subgraphs, sequences and optionals share: types that may be open, and outputs made from values that
- * are somebody else's. */
+/* What operators with subgraphs, sequences and optionals share: types that may be open, and outputs made from values
+ * that are somebody else's. */
 #ifndef PRN_OPS_LOOPS_SUBGRAPH_H
 #define PRN_OPS_LOOPS_SUBGRAPH_H
 
@@ -10,12 +10,14 @@ prony_value prn_type_of(const prony_value *value);
 /* Of nothing known: not even whether it is a tensor. */
 bool prn_type_open(const prony_value *type);
 bool prn_type_equal(const prony_value *a, const prony_value *b);
-/* *type becomes what holds for a value that may be either; tensors of different elements are an error, said of `what`. */
+/* *type becomes what holds for a value that may be either; tensors of different elements are an error, said of
+ * `what`. */
 prony_status prn_type_join(const prony_context *context, prony_value *type, const prony_value *other, const char *what);
 /* Sets type and shape of output k, if it is wanted. */
 void prn_set_output_type(const prony_context *context, size_t k, const prony_value *type);
 
-/* The single bool or integer in input i; `absent` where the input is omitted. Checks type and size; its data is there. */
+/* The single bool or integer in input i; `absent` where the input is omitted. Checks type and size; its data is
+ * there. */
 prony_status prn_scalar_bool(const prony_context *context, const prony_value *value, const char *what, bool *out);
 prony_status prn_scalar_int(const prony_context *context, size_t input, int64_t absent, int64_t *out);
 
@@ -34,7 +36,8 @@ typedef struct prn_trip_body {
     size_t first_in, first_out, carried_count;
 } prn_trip_body;
 
-/* Types of all outputs, and in inputs[] of the carried values, that hold for every trip. inputs[] has those of the first. */
+/* Types of all outputs, and in inputs[] of the carried values, that hold for every trip. inputs[] has those of the
+ * first. */
 prony_status prn_trip_infer(const prony_context *context, const prn_trip_body *body, prony_value *inputs,
                             prony_value *outputs);
 /* Cost of one trip, marked as such. */

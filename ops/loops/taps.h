@@ -17,7 +17,8 @@ typedef struct prn_taps {
 /* Sum over all combinations of taps of `axes` axes, whose strides count elements. */
 double prn_taps_blend(const prony_value *value, const prn_taps *taps, const int64_t *stride, int axes, int64_t offset);
 
-/* Keys' cubic convolution with parameter a: weights of the four elements around a point, a fraction after the second. */
+/* Keys' cubic convolution with parameter a: weights of the four elements around a point, a fraction after the
+ * second. */
 void prn_taps_cubic(double weight[PRN_MAX_TAPS], double fraction, double a);
 
 #endif

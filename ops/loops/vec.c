@@ -18,12 +18,14 @@ static int64_t run_length(int64_t i, int64_t n)
 
 void prn_long_map(prn_map_id map, float *y, const float *x, int64_t n, float a, float b)
 {
-    for (int64_t i = 0, run; i < n && (run = run_length(i, n)) > 0; i += run) prn_vec()->map[map](y + i, x + i, run, a, b);
+    for (int64_t i = 0, run; i < n && (run = run_length(i, n)) > 0; i += run)
+        prn_vec()->map[map](y + i, x + i, run, a, b);
 }
 
 void prn_long_vv(prn_binary_id op, float *y, const float *a, const float *b, int64_t n)
 {
-    for (int64_t i = 0, run; i < n && (run = run_length(i, n)) > 0; i += run) prn_vec()->vv[op](y + i, a + i, b + i, run);
+    for (int64_t i = 0, run; i < n && (run = run_length(i, n)) > 0; i += run)
+        prn_vec()->vv[op](y + i, a + i, b + i, run);
 }
 
 void prn_long_vs(prn_binary_id op, float *y, const float *a, float b, int64_t n)

@@ -1,11 +1,10 @@
 /* Vector kernels on float32 arrays, compiled once per instruction set.
  *
  * Every function takes any alignment and any n >= 0. An element's result depends on its operands alone, never on its
- * position, so that a row may be cut anywhere; sums and dot products have one order per length. Reductions and what follows
- * from them look at whether to go on (base/stop.h) in long rows; maps and binary operators do not: their callers cut. `y` may be the same
- * array as an operand, but may not overlap one otherwise. NaN goes through every map and through max and min. No state,
- * thread-safe.
- */
+ * position, so that a row may be cut anywhere; sums and dot products have one order per length. Reductions and what
+ * follows from them look at whether to go on (base/stop.h) in long rows; maps and binary operators do not: their
+ * callers cut. `y` may be the same array as an operand, but may not overlap one otherwise. NaN goes through every map
+ * and through max and min. No state, thread-safe. */
 #ifndef PRN_OPS_LOOPS_VEC_H
 #define PRN_OPS_LOOPS_VEC_H
 
@@ -117,7 +116,8 @@ typedef struct prn_vec_table {
     double (*dot)(const float *a, const float *b, int64_t n);
     float (*max)(const float *x, int64_t n); /* empty: -infinity */
     float (*min)(const float *x, int64_t n); /* empty: +infinity */
-    /* The same of `rows` rows of n elements one behind the other: y[r]. Sums are divided by `divisor` before they are rounded. */
+    /* The same of `rows` rows of n elements one behind the other: y[r]. Sums are divided by `divisor` before they are
+     * rounded. */
     void (*sum_rows)(float *y, const float *x, int64_t n, int64_t rows, double divisor);
     void (*max_rows)(float *y, const float *x, int64_t n, int64_t rows);
     void (*min_rows)(float *y, const float *x, int64_t n, int64_t rows);
@@ -127,9 +127,10 @@ typedef struct prn_vec_table {
     /* y = exp(x - shift), 0 where that is subnormal; returns the sum of y. No x is above shift. */
     double (*exp_sum)(float *y, const float *x, int64_t n, float shift);
     void (*softmax)(float *y, const float *x, int64_t n);
-    /* In place, for each row: x = exp(scale x + mask - the largest of these), 0 where that is subnormal; x times the row's factor is
-     * softmax(scale x + mask). mask may be NULL. */
-    void (*softmax_unscaled)(float *x, int64_t x_row, const float *mask, int64_t mask_row, float scale, int64_t n, int64_t rows, float *factors);
+    /* In place, for each row: x = exp(scale x + mask - the largest of these), 0 where that is subnormal; x times the
+     * row's factor is softmax(scale x + mask). mask may be NULL. */
+    void (*softmax_unscaled)(float *x, int64_t x_row, const float *mask, int64_t mask_row, float scale, int64_t n,
+                             int64_t rows, float *factors);
     /* x *= factor; whether all of them are finite. */
     bool (*scale_finite)(float *x, float factor, int64_t n);
     void (*log_softmax)(float *y, const float *x, int64_t n); /* y and x may be the same array */

@@ -264,8 +264,8 @@ VEC_INLINE vf v_expm1_reduced(vf r)
     return p * r * r + r;
 }
 
-/* exp(x), and 0 below `least` (-104 or more). What is not wanted is not computed: what underflows costs a hundred times as much, and half of
- * a masked attention's scores are such. */
+/* exp(x), and 0 below `least` (-104 or more). What is not wanted is not computed: what underflows costs a hundred times
+ * as much, and half of a masked attention's scores are such. */
 VEC_INLINE vf v_exp_from(vf x, const float least)
 {
 #if defined(__AVX512F__)
@@ -366,8 +366,9 @@ VEC_INLINE vf v_tanh(vf x)
     p = p * z + 0.133327693f;
     p = p * z - 0.333333284f;
     const vf small = p * z * size + size;
-    /* exp(2 t) = 2^n (1 + q) by h, half of what n ln 2 leaves of 2 t; a rounded ln 2 is near enough, since what is off ends in the
-     * smaller part of the result. The magic number, 1.5 2^23 and an exponent's bias, leaves the power's bits a shift away. */
+    /* exp(2 t) = 2^n (1 + q) by h, half of what n ln 2 leaves of 2 t; a rounded ln 2 is near enough, since what is off
+     * ends in the smaller part of the result. The magic number, 1.5 2^23 and an exponent's bias, leaves the power's
+     * bits a shift away. */
     const vf t = v_smaller(size, v_splat(10.0f)), magic = v_splat(12582912.0f + 127.0f);
     const vf shifted = t * 2.88539008f + magic, h = t - (shifted - magic) * 0.34657359f;
     vf q = h * (64.0f * 0.0013926198f) + 32.0f * 0.00836319011f; /* v_expm1_reduced's, of 2 h */
@@ -415,7 +416,8 @@ VEC_INLINE vf v_erf(vf x)
     return v_copysign(v_select(size >= 0.93f, large, small), x); /* `large` is no NaN */
 }
 
-/* exp(x) + 1, infinity above 88.7. In one step, as half of exp(x) is what has an exponent; what underflows is nothing beside 1. */
+/* exp(x) + 1, infinity above 88.7. In one step, as half of exp(x) is what has an exponent; what underflows is nothing
+ * beside 1. */
 VEC_INLINE vf v_exp_and_1(vf x)
 {
     vf shifted, count;
@@ -447,8 +449,8 @@ VEC_INLINE vf v_elu(vf x, vf a)
     return v_select(x > 0.0f, x, a * v_expm1_negative(x));
 }
 
-/* x Phi(x) = max(x, 0) - |x| Phi(-|x|), with Phi(-|x|) from a polynomial of its logarithm: one for all arguments, and no difference that
- * cancels for negative ones. */
+/* x Phi(x) = max(x, 0) - |x| Phi(-|x|), with Phi(-|x|) from a polynomial of its logarithm: one for all arguments, and
+ * no difference that cancels for negative ones. */
 VEC_INLINE vf v_gelu_erf(vf x)
 {
     const float far = 5.6f; /* the rest is below 6e-8: 0, but of -infinity, which x Phi(x) makes NaN */
@@ -467,10 +469,11 @@ VEC_INLINE vf v_gelu_erf(vf x)
     return v_larger(x, v_splat(0.0f)) - t * tail;
 }
 
-/* x / (1 + exp(-2 u)), u = sqrt(2/pi) (x + 0.044715 x^3): what tanh(u) + 1 cancels to for negative x is one quotient here. */
+/* x / (1 + exp(-2 u)), u = sqrt(2/pi) (x + 0.044715 x^3): what tanh(u) + 1 cancels to for negative x is one quotient
+ * here. */
 VEC_INLINE vf v_gelu_tanh(vf x)
 {
-    const float far = 126.0f; /* the rest is below 2^-118 */
+    const float far = 126.0f;                             /* the rest is below 2^-118 */
     const vf s = x * (x * x * -0.10294324f - 2.3022082f); /* -2 u / ln 2 */
     const vf share = 1.0f / (1.0f + v_exp2_bounded(v_clamp(s, v_splat(-far), v_splat(far))));
     return x * v_select(s > far, v_splat(0.0f), share);

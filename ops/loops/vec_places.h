@@ -33,7 +33,8 @@ VEC_INLINE vf v_load_pairs(const float *p, const int32_t *at)
 {
 #define V_PAIR_(i) v_pair_bits(p + at[i])
 #if VEC_LANES == 16
-    const v_doubles pairs = {V_PAIR_(0), V_PAIR_(1), V_PAIR_(2), V_PAIR_(3), V_PAIR_(4), V_PAIR_(5), V_PAIR_(6), V_PAIR_(7)};
+    const v_doubles pairs = {V_PAIR_(0), V_PAIR_(1), V_PAIR_(2), V_PAIR_(3),
+                             V_PAIR_(4), V_PAIR_(5), V_PAIR_(6), V_PAIR_(7)};
 #elif VEC_LANES == 8
     const v_doubles pairs = {V_PAIR_(0), V_PAIR_(1), V_PAIR_(2), V_PAIR_(3)};
 #else

@@ -9,8 +9,8 @@
 
 /* ---- maps: `x`, and the splat parameters `va` and `vb`, are in scope of the expression */
 
-/* `vectors` of them go side by side, as far as the compiler puts their operations in turns: one's is a chain, of which a processor sees but
- * the beginning. */
+/* `vectors` of them go side by side, as far as the compiler puts their operations in turns: one's is a chain, of which
+ * a processor sees but the beginning. */
 #define MAP(name, expression) MAP_BY(4, name, expression)
 #define MAP_BY(vectors, name, expression)                                                                              \
     VEC_INLINE vf f_##name(const vf x, const vf va, const vf vb)                                                       \
@@ -52,7 +52,7 @@ MAP(gelu_erf, v_gelu_erf(x))
 MAP(gelu_tanh, v_gelu_tanh(x))
 MAP(silu, x / v_exp_and_1(-(x * va)))
 MAP(hard_sigmoid, v_clamp(x *va + vb, ZERO, ONE))
-MAP(hard_swish, x *v_clamp(x *(1.0f / 6.0f) + 0.5f, ZERO, ONE))
+MAP(hard_swish, x *v_clamp(x * (1.0f / 6.0f) + 0.5f, ZERO, ONE))
 MAP(elu, v_elu(x, va))
 MAP(selu, vb *v_elu(x, va))
 MAP(celu, v_select(x > ZERO, x, va *v_expm1_negative(x / va)))
@@ -217,8 +217,9 @@ VEC_INLINE int64_t run_end(int64_t begin, int64_t n)
 #define EACH_RUN(begin, end, n)                                                                                        \
     for (int64_t begin = 0, end; begin < (n) && (end = run_end(begin, n)) > begin; begin = end)
 
-/* Sums lie in 64 lanes, as many vectors as that takes, so that they are the same for every width; several accumulators hide
- * the latency of addition as well. Lane i of 16 has the elements i, i + 16, …; what is left of a row goes to the first 16. */
+/* Sums lie in 64 lanes, as many vectors as that takes, so that they are the same for every width; several accumulators
+ * hide the latency of addition as well. Lane i of 16 has the elements i, i + 16, …; what is left of a row goes to the
+ * first 16. */
 #define SUM_LANES 16
 #define SUM_VECS (SUM_LANES / VEC_LANES)
 
@@ -261,7 +262,7 @@ BLOCK_SUM(block_deviations, (const float *p, int64_t n, float c), LOAD_X_OR_C, T
 #define ROW_SUM(total, block, n, ...)                                                                                  \
     double total = 0.0;                                                                                                \
     for (int64_t i = 0; i < (n) && !is_left(i); i += BLOCK) {                                                          \
-        const int64_t count = (n)-i < BLOCK ? (n)-i : BLOCK;                                                           \
+        const int64_t count = (n) - i < BLOCK ? (n) - i : BLOCK;                                                       \
         total += (double)block(__VA_ARGS__);                                                                           \
     }
 
@@ -344,7 +345,8 @@ static void fill_where(float *y, const uint8_t *choice, bool wanted, float fill,
     }
 }
 
-/* y = exp(scale (x - shift)), and its sum; the difference comes first, as it is 0 for the largest x however large that is. Weights that are subnormal are 0: by them the product behind a softmax takes ten times as long. */
+/* y = exp(scale (x - shift)), and its sum; the difference comes first, as it is 0 for the largest x however large that
+ * is. Weights that are subnormal are 0: by them the product behind a softmax takes ten times as long. */
 VEC_INLINE double scaled_exp_sum(float *y, const float *x, int64_t n, float scale, float shift)
 {
     const vf vk = v_splat(scale), vs = v_splat(shift);
@@ -444,14 +446,17 @@ static void softmax(float *y, const float *x, int64_t n)
     softmax_of(y, x, n, row_peak(x, n));
 }
 
-static void softmax_unscaled(float *x, int64_t x_row, const float *mask, int64_t mask_row, float scale, int64_t n, int64_t rows, float *factors)
+static void softmax_unscaled(float *x, int64_t x_row, const float *mask, int64_t mask_row, float scale, int64_t n,
+                             int64_t rows, float *factors)
 {
     for (int64_t r = 0; r < rows; r++, x += x_row) {
         double sum;
         if (!mask && scale > 0.0f) {
             sum = scaled_exp_sum(x, x, n, scale, row_peak(x, n));
         } else {
-            sum = exp_sum(x, x, n, mask ? scale_mask(x, x, mask + r * mask_row, scale, n, true) : scale_mask(x, x, NULL, scale, n, false));
+            sum = exp_sum(x, x, n,
+                          mask ? scale_mask(x, x, mask + r * mask_row, scale, n, true)
+                               : scale_mask(x, x, NULL, scale, n, false));
         }
         factors[r] = (float)(1.0 / sum);
     }
@@ -498,8 +503,8 @@ static void log_softmax(float *y, const float *x, int64_t n)
     }
 }
 
-/* Mean and variance of a row of at most `groups` times 16 elements, without loops: beginnings of several rows then go side by side.
- * `groups` is a constant after inlining. */
+/* Mean and variance of a row of at most `groups` times 16 elements, without loops: beginnings of several rows then go
+ * side by side. `groups` is a constant after inlining. */
 VEC_INLINE void short_mean_variance(double *mean, double *variance, const float *x, int64_t n, const int groups)
 {
     vf sum[SUM_VECS] = {{0}}, square[SUM_VECS] = {{0}};

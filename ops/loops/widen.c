@@ -1,7 +1,7 @@
 /* The conversion around a float32 kernel. Scratch holds a float32 form of the half-precision inputs and outputs, each
- * from a cache line on, and then what the kernel itself asks for. Constants that the kernel packs when it is prepared are
- * packed from a float32 form that is given up afterwards: a packed form is all that a kernel reads in a run. Invariant: the
- * places depend on shapes, and on what is packed. */
+ * from a cache line on, and then what the kernel itself asks for. Constants that the kernel packs when it is prepared
+ * are packed from a float32 form that is given up afterwards: a packed form is all that a kernel reads in a run.
+ * Invariant: the places depend on shapes, and on what is packed. */
 #include "ops/loops/widen.h"
 
 #include "base/alloc.h"
@@ -58,7 +58,8 @@ static bool widen_node(const prony_context *context, uint32_t packed, widened *w
         wide->input_pointers[i] = &wide->inputs[i];
         if (packed >> i & 1)
             wide->inputs[i].dtype = PRONY_FLOAT32;
-        else if (!widen_value(wide, &wide->inputs[i], space)) return false;
+        else if (!widen_value(wide, &wide->inputs[i], space))
+            return false;
     }
     for (size_t k = 0; k < context->output_count; k++) {
         wide->output_pointers[k] = context->outputs[k];
@@ -103,7 +104,8 @@ typedef struct wide_host {
     prn_host host; /* first: what the kernel's context points at */
     const prony_context *context;
     const widened *wide;
-    char *bytes[MOST_VALUES]; /* room for the float32 forms of constant inputs, filled when packed; NULL: not constant */
+    char *bytes[MOST_VALUES]; /* room for the float32 forms of constant inputs, filled when packed; NULL: not
+                                 constant */
     uint32_t packed;
 } wide_host;
 
@@ -133,7 +135,8 @@ static prony_status pack_widened(const prony_context *context, const void *sourc
     for (size_t i = 0; i < wide->context->input_count; i++) {
         const prony_value *own = wide->context->inputs[i];
         const uintptr_t distance = (uintptr_t)source - (uintptr_t)wide->bytes[i];
-        if (!wide->bytes[i] || (uintptr_t)source < (uintptr_t)wide->bytes[i] || distance > 2 * prn_value_bytes(own)) continue;
+        if (!wide->bytes[i] || (uintptr_t)source < (uintptr_t)wide->bytes[i] || distance > 2 * prn_value_bytes(own))
+            continue;
         char name[192];
         wide_pack pack = {wide, i, build, argument};
         snprintf(name, sizeof name, "widened %s", tag);
@@ -167,7 +170,8 @@ prony_status prn_widen_prepare(const prony_context *context, const prn_kernel *i
     if (context->host) host.host = *context->host;
     host.host.packed = pack_widened;
     prony_status status = PRONY_OK;
-    if (!widen_node(context, 0, &wide, NULL)) status = prony_fail(context, PRONY_LIMIT, "the inputs do not fit in memory");
+    if (!widen_node(context, 0, &wide, NULL))
+        status = prony_fail(context, PRONY_LIMIT, "the inputs do not fit in memory");
     wide.context.host = &host.host;
     if (status == PRONY_OK && inner->prepare) status = place_constants(&host, &wide);
     if (status == PRONY_OK && inner->prepare) status = inner->prepare(&wide.context, &own);
@@ -198,7 +202,8 @@ prony_status prn_widen_run(const prony_context *context, const prn_kernel *inner
     if (!widen_node(context, state->packed, &wide, context->scratch))
         return prony_fail(context, PRONY_LIMIT, "the inputs do not fit in memory");
     for (size_t i = 0; i < context->input_count; i++) {
-        if (is_half(context->inputs[i]) && !(state->packed >> i & 1)) convert(context, &wide.inputs[i], context->inputs[i]);
+        if (is_half(context->inputs[i]) && !(state->packed >> i & 1))
+            convert(context, &wide.inputs[i], context->inputs[i]);
     }
     wide.context.state = state->inner;
     wide.context.scratch_bytes = context->scratch_bytes - wide.bytes;

@@ -1,11 +1,10 @@
-/* Running a float32 kernel on float16 and bfloat16: its inputs are converted into scratch, its outputs back from there, and
- * constants that it packs are packed once.
- * The one pattern for every operator whose fast kernel knows float32 alone.
+/* Running a float32 kernel on float16 and bfloat16: its inputs are converted into scratch, its outputs back from there,
+ * and constants that it packs are packed once. The one pattern for every operator whose fast kernel knows float32
+ * alone.
  *
  *   static const prn_kernel native = {…};              the float32 kernel, plain layouts
  *   PRN_WIDENED(half, &native)                         defines half_usable, half_prepare, half_run
- *   … PRN_WIDENED_ROW(half, "matmul_half_native") …    a row of the kernel list
- */
+ *   … PRN_WIDENED_ROW(half, "matmul_half_native") …    a row of the kernel list */
 #ifndef PRN_OPS_LOOPS_WIDEN_H
 #define PRN_OPS_LOOPS_WIDEN_H
 
@@ -39,15 +38,22 @@ void prn_widen_release(void *state, const prn_kernel *inner);
     }
 /* Of an operator that neither takes post-operations nor packs. */
 #define PRN_WIDENED_PLAIN_ROW(symbol, kernel_name)                                                                     \
-    {                                                                                                                  \
-        .name = kernel_name, .backend = "native", .types = PRN_TYPES_HALF, .usable = symbol##_usable,                  \
-        .prepare = symbol##_prepare, .run = symbol##_run, .release = symbol##_release                                  \
-    }
+    {.name = kernel_name,                                                                                              \
+     .backend = "native",                                                                                              \
+     .types = PRN_TYPES_HALF,                                                                                          \
+     .usable = symbol##_usable,                                                                                        \
+     .prepare = symbol##_prepare,                                                                                      \
+     .run = symbol##_run,                                                                                              \
+     .release = symbol##_release}
 #define PRN_WIDENED_ROW(symbol, kernel_name)                                                                           \
-    {                                                                                                                  \
-        .name = kernel_name, .backend = "native", .types = PRN_TYPES_HALF, .usable = symbol##_usable,                  \
-        .prepare = symbol##_prepare, .run = symbol##_run, .release = symbol##_release, .post_ops = true,               \
-        .packs = 2                                                                                                     \
-    }
+    {.name = kernel_name,                                                                                              \
+     .backend = "native",                                                                                              \
+     .types = PRN_TYPES_HALF,                                                                                          \
+     .usable = symbol##_usable,                                                                                        \
+     .prepare = symbol##_prepare,                                                                                      \
+     .run = symbol##_run,                                                                                              \
+     .release = symbol##_release,                                                                                      \
+     .post_ops = true,                                                                                                 \
+     .packs = 2}
 
 #endif

@@ -111,7 +111,8 @@ prony_status prn_window_forward(const prony_context *context, const prn_window_p
                               (long long)padded);
         int64_t out = room / stride + 1;
         /* A window that would start behind the input sees nothing and is left out. */
-        if (params->ceil_mode && !same && room > 0 && room % stride && out * stride < window->in[slot] + window->pad_begin[slot])
+        if (params->ceil_mode && !same && room > 0 && room % stride &&
+            out * stride < window->in[slot] + window->pad_begin[slot])
             out++;
         window->out[slot] = out;
     }

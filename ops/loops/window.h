@@ -20,9 +20,7 @@ typedef struct prn_window_params {
 
 /* Attribute rows of a params struct whose first member `window` is a prn_window_params. */
 #define PRN_WINDOW_ROW(params, field, type, text)                                                                      \
-    {                                                                                                                  \
-#field, type, offsetof(params, window) + offsetof(prn_window_params, field), false, 0, 0, text                 \
-    }
+    {#field, type, offsetof(params, window) + offsetof(prn_window_params, field), false, 0, 0, text}
 #define PRN_WINDOW_PARAMS(params)                                                                                      \
     PRN_WINDOW_ROW(params, auto_pad, PRN_PARAM_STRING, "NOTSET"),                                                      \
         PRN_WINDOW_ROW(params, kernel_shape, PRN_PARAM_INTS, NULL),                                                    \
@@ -73,12 +71,13 @@ static inline void prn_window_clip(const prn_window *window, int axis, int64_t s
     if (*first > *last) *first = *last;
 }
 
-/* Kernel positions [first, last) along one axis that fall inside the input at any output position: a kernel may reach far
- * into the padding, which nothing should walk through. */
+/* Kernel positions [first, last) along one axis that fall inside the input at any output position: a kernel may reach
+ * far into the padding, which nothing should walk through. */
 static inline void prn_window_useful(const prn_window *window, int axis, int64_t *first, int64_t *last)
 {
     int64_t none;
-    prn_window_clip(window, axis, (window->out[axis] - 1) * window->stride[axis] - window->pad_begin[axis], first, &none);
+    prn_window_clip(window, axis, (window->out[axis] - 1) * window->stride[axis] - window->pad_begin[axis], first,
+                    &none);
     prn_window_clip(window, axis, -window->pad_begin[axis], &none, last);
 }
 

@@ -334,18 +334,25 @@ static const prn_param gelu_rows[] = {PRN_STRING(unary_params, approximate, "non
 
 /* Of a function with a vector map. */
 #define MAP_KERNELS(stem)                                                                                              \
-    {.name = stem "_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,               \
-     .run = run_native, .inplace = 1},                                                                                 \
-    {.name = stem "_half_native", .backend = "native", .types = PRN_TYPES_HALF, .run = run_half, .inplace = 1},        \
-    {.name = stem "_reference", .backend = "reference", .run = run_reference, .inplace = 1}
+    {.name = stem "_f32_native",                                                                                       \
+     .backend = "native",                                                                                              \
+     .types = PRN_TYPE_F32,                                                                                            \
+     .layouts = prn_same_layout,                                                                                       \
+     .run = run_native,                                                                                                \
+     .inplace = 1},                                                                                                    \
+        {.name = stem "_half_native", .backend = "native", .types = PRN_TYPES_HALF, .run = run_half, .inplace = 1},    \
+        {.name = stem "_reference", .backend = "reference", .run = run_reference, .inplace = 1}
 
 static const prn_kernel leaky_relu_kernels[] = {MAP_KERNELS("leaky_relu"), {0}};
 static const prn_kernel thresholded_relu_kernels[] = {MAP_KERNELS("thresholded_relu"), {0}};
 static const prn_kernel sigmoid_kernels[] = {MAP_KERNELS("sigmoid"), {0}};
-static const prn_kernel tanh_kernels[] = {
-    {.name = "tanh_f64_native", .backend = "native", .types = PRN_TYPE(PRONY_FLOAT64), .run = run_tanh_f64, .inplace = 1},
-    MAP_KERNELS("tanh"),
-    {0}};
+static const prn_kernel tanh_kernels[] = {{.name = "tanh_f64_native",
+                                           .backend = "native",
+                                           .types = PRN_TYPE(PRONY_FLOAT64),
+                                           .run = run_tanh_f64,
+                                           .inplace = 1},
+                                          MAP_KERNELS("tanh"),
+                                          {0}};
 static const prn_kernel erf_kernels[] = {MAP_KERNELS("erf"), {0}};
 static const prn_kernel exp_kernels[] = {MAP_KERNELS("exp"), {0}};
 static const prn_kernel log_kernels[] = {MAP_KERNELS("log"), {0}};
@@ -381,6 +388,7 @@ static const prn_kernel acosh_kernels[] = {
 static const prn_kernel atanh_kernels[] = {
     {.name = "atanh_reference", .backend = "reference", .run = run_reference, .inplace = 1}, {0}};
 static const prn_kernel silu_kernels[] = {MAP_KERNELS("silu"), {0}};
+// clang-format off
 static const prn_kernel gelu_kernels[] = {
     {.name = "gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
      .run = native_gelu, .inplace = 1},
@@ -497,3 +505,4 @@ const prn_op prn_ops_activation[] = {
      .params = gelu_rows, .params_bytes = sizeof(unary_params), .check = check_gelu,
      .infer = infer, .cost = cost_gelu, .cost_text = "5 n, by tanh 9 n; special n", .kernels = gelu_kernels},
     {0}};
+// clang-format on

@@ -13,7 +13,7 @@
 typedef struct line_job {
     const prony_value *x, *y;
     int64_t length, inner;
-    int64_t group; /* neighbouring lines that are walked along together */
+    int64_t group;                    /* neighbouring lines that are walked along together */
     bool smallest, last;              /* ArgMin; the last of equals */
     bool product, exclusive, reverse; /* CumProd instead of CumSum */
 } line_job;
@@ -339,6 +339,7 @@ static const prn_kernel cumsum_kernels[] = {
 static const prn_kernel cumprod_kernels[] = {
     {.name = "cumprod_reference", .backend = "reference", .run = run_cumulate, .inplace = 1}, {0}};
 
+// clang-format off
 const prn_op prn_ops_arg_reduce[] = {
     {.name = "ArgMax", .since_opset = 1, .inputs = {1, 1},
      .params = arg_attributes, .params_bytes = sizeof(arg_params), .variant = &(const line_kind){ARG_MAX},
@@ -353,3 +354,4 @@ const prn_op prn_ops_arg_reduce[] = {
      .params = cumsum_attributes, .params_bytes = sizeof(cumsum_params), .variant = &(const line_kind){CUM_PROD},
      .infer = infer_cumsum, .cost = cost_cumsum, .cost_text = "n - lines", .kernels = cumprod_kernels},
     {0}};
+// clang-format on

@@ -116,12 +116,15 @@ static prony_status run(const prony_context *context)
     return PRONY_OK;
 }
 
-static const prn_kernel kernels[] = {
-    {.name = "det_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
+static const prn_kernel kernels[] = {{.name = "det_reference", .backend = "reference", .prepare = prepare, .run = run},
+                                     {0}};
 
 const prn_op prn_ops_det[] = {
-    {.name = "Det", .since_opset = 11, .inputs = {1, 1},
-     .infer = infer, .cost = cost,
+    {.name = "Det",
+     .since_opset = 11,
+     .inputs = {1, 1},
+     .infer = infer,
+     .cost = cost,
      .cost_text = "per matrix of size m: m (m-1) (2m-1) / 3 + m (m-1) / 2 + m - 1; special m (m-1) / 2",
      .kernels = kernels},
     {0}};

@@ -1,9 +1,10 @@
 /* Einsum: the sum over every index that the output does not name of the product of the inputs.
  *
  * The equation becomes an index space: output axes first, then the summed ones, with one stride per operand and axis
- * (repeated letters add their strides up, an axis that an operand lacks or broadcasts has stride 0; einsum_space.c). Two-operand
- * contractions whose axes fall into rows, columns, inner and batch ones run as a batched matrix product, more operands as
- * several (einsum_pairs.c); the reference walks the whole space. A kernel's prepare reads the equation; its runs have what came of it. */
+ * (repeated letters add their strides up, an axis that an operand lacks or broadcasts has stride 0; einsum_space.c).
+ * Two-operand contractions whose axes fall into rows, columns, inner and batch ones run as a batched matrix product,
+ * more operands as several (einsum_pairs.c); the reference walks the whole space. A kernel's prepare reads the
+ * equation; its runs have what came of it. */
 #include "ops/math/einsum.h"
 
 #include "base/alloc.h"
@@ -23,7 +24,8 @@ static prony_status infer(const prony_context *context)
 {
     for (size_t i = 0; i < context->input_count; i++) {
         if (!context->inputs[i]) return prn_einsum_refuse(context, "has an input that is not there");
-        if (!prn_product_countable(&context->inputs[i]->shape)) return prn_einsum_refuse(context, "has too large an input");
+        if (!prn_product_countable(&context->inputs[i]->shape))
+            return prn_einsum_refuse(context, "has too large an input");
         PRN_TRY(prn_check_type(context, i, i == 0 ? PRN_PRODUCT_TYPES : PRN_TYPE(context->inputs[0]->dtype)));
     }
     space s;
@@ -117,7 +119,8 @@ typedef struct reference_job {
     int64_t columns; /* of a row of the output */
 } reference_job;
 
-/* Sums, of type P, of `count` output elements along the output's last axis, or of one of none; `start` is where the operands start. */
+/* Sums, of type P, of `count` output elements along the output's last axis, or of one of none; `start` is where the
+ * operands start. */
 #define SUM(P, DTYPE, name, storage, work, load, store)                                                                \
     static void sum_##name(const reference_job *job, const int64_t *start, int64_t at, int64_t count)                  \
     {                                                                                                                  \
@@ -126,7 +129,8 @@ typedef struct reference_job {
         const int64_t terms = inner < 0 ? 1 : s->extent[inner];                                                        \
         int64_t walked = 0;                                                                                            \
         if (inner < 0 && s->operands == 2 && column >= 0) {                                                            \
-            const storage *a = (const storage *)job->in[0]->data + start[0], *b = (const storage *)job->in[1]->data + start[1]; \
+            const storage *a = (const storage *)job->in[0]->data + start[0],                                           \
+                          *b = (const storage *)job->in[1]->data + start[1];                                           \
             const int64_t a_step = s->stride[0][column], b_step = s->stride[1][column];                                \
             for (int64_t j = 0; j < count && !prn_stopped_at(j); j++)                                                  \
                 ((storage *)job->y)[at + j] = store((work)((P)load(a[j * a_step]) * (P)load(b[j * b_step])));          \
@@ -220,12 +224,14 @@ static prony_status run_reference(const prony_context *context)
 }
 
 static const prn_param params[] = {
-    {.name = "equation", .type = PRN_PARAM_STRING, .offset = offsetof(prn_einsum_params, equation), .required = true}, {0}};
+    {.name = "equation", .type = PRN_PARAM_STRING, .offset = offsetof(prn_einsum_params, equation), .required = true},
+    {0}};
 
 static const prn_kernel native = {
     .usable = native_usable, .prepare = native_prepare, .run = prn_product_native_run, .release = prn_free};
 PRN_WIDENED(half, &native)
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .prepare = native_prepare, .run = prn_product_native_run, .release = prn_free},
@@ -245,3 +251,4 @@ const prn_op prn_ops_einsum[] = {
                   "FLOPs v (o - 1); one operand: v - n additions",
      .kernels = kernels},
     {0}};
+// clang-format on

@@ -1,4 +1,5 @@
-/* What the files of Einsum share: an equation as a space of indices, and a contraction of two operands as a matrix product. */
+/* What the files of Einsum share: an equation as a space of indices, and a contraction of two operands as a matrix
+ * product. */
 #ifndef PRN_OPS_MATH_EINSUM_H
 #define PRN_OPS_MATH_EINSUM_H
 
@@ -10,7 +11,8 @@ typedef struct prn_einsum_params {
     const char *equation;
 } prn_einsum_params;
 
-/* The output's axes first, then the summed ones; a stride is 0 where an operand lacks the axis or broadcasts along it. */
+/* The output's axes first, then the summed ones; a stride is 0 where an operand lacks the axis or broadcasts along
+ * it. */
 typedef struct prn_einsum_space {
     prony_dtype dtype;
     int operands, axes, output_axes;

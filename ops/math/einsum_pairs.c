@@ -1,8 +1,9 @@
 /* An Einsum of several operands as contractions of two at a time, and of two whose axes no product walks as they lie.
  *
- * The pair that takes the fewest multiplications is contracted first; its result, in the scratch, takes the place of both. It keeps the
- * axes that the output or another operand has: those of both operands, then those of the first alone, then those of the second, so
- * that they are a product's items, rows and columns. Where an operand's axes do not lie so, it is copied so first. Invariant: the order follows from the extents alone. */
+ * The pair that takes the fewest multiplications is contracted first; its result, in the scratch, takes the place of
+ * both. It keeps the axes that the output or another operand has: those of both operands, then those of the first
+ * alone, then those of the second, so that they are a product's items, rows and columns. Where an operand's axes do not
+ * lie so, it is copied so first. Invariant: the order follows from the extents alone. */
 #include "ops/math/einsum.h"
 
 #include "base/integers.h"
@@ -76,7 +77,8 @@ static void add_axis(prn_einsum_space *to, const prn_einsum_space *s, const oper
 }
 
 /* The summed axes, behind the others. */
-static void add_sums(prn_einsum_space *to, const prn_einsum_space *s, const operand *a, const operand *b, const operand *others, int count)
+static void add_sums(prn_einsum_space *to, const prn_einsum_space *s, const operand *a, const operand *b,
+                     const operand *others, int count)
 {
     to->output_axes = to->axes;
     for (int axis = 0; axis < s->axes; axis++)
@@ -96,8 +98,8 @@ static bool contract_to_output(const prn_einsum_space *s, const operand *a, cons
 }
 
 /* Into the scratch. false: too large, or no product. */
-static bool contract_to_scratch(const prn_einsum_space *s, const operand *a, const operand *b, const operand *others, int count,
-                                prn_product *product, operand *result, double *floats)
+static bool contract_to_scratch(const prn_einsum_space *s, const operand *a, const operand *b, const operand *others,
+                                int count, prn_product *product, operand *result, double *floats)
 {
     prn_einsum_space t = {.dtype = s->dtype, .operands = 2};
     int axis_of[PRN_EINSUM_AXES];
@@ -135,15 +137,17 @@ static double elements(const prn_einsum_space *s, const operand *o)
     return multiplications(s, o, o);
 }
 
-/* Copies `o`, one of a pair, so that what follows each other in memory are the axes that both have and that are kept, its own of these, and
- * the summed ones. false: too large. */
-static bool lay_out(const prn_einsum_space *s, const operand *partner, const operand *others, int count, operand *o, layout *layout, pairs *out)
+/* Copies `o`, one of a pair, so that what follows each other in memory are the axes that both have and that are kept,
+ * its own of these, and the summed ones. false: too large. */
+static bool lay_out(const prn_einsum_space *s, const operand *partner, const operand *others, int count, operand *o,
+                    layout *layout, pairs *out)
 {
     int order[PRN_EINSUM_AXES], axes = 0;
     double floats = 1.0;
     for (int kind = 0; kind < 3; kind++) {
         for (int axis = 0; axis < s->axes; axis++) {
-            const bool own = has(s, o, axis), both = own && has(s, partner, axis), kept = is_kept(s, others, count, axis);
+            const bool own = has(s, o, axis), both = own && has(s, partner, axis),
+                       kept = is_kept(s, others, count, axis);
             const bool summed = (own || has(s, partner, axis)) && !kept;
             if (kind == 0 ? !(both && kept) : kind == 1 ? !(own && !both && kept) : !summed) continue;
             floats *= (double)s->extent[axis];
@@ -160,7 +164,8 @@ static bool lay_out(const prn_einsum_space *s, const operand *partner, const ope
     layout->input = o->input;
     layout->offset = o->offset;
     layout->to = copied.offset;
-    for (int i = 0; i < axes; i++) prn_copy_axis(&layout->copy, s->extent[order[i]], o->stride[order[i]], copied.stride[order[i]]);
+    for (int i = 0; i < axes; i++)
+        prn_copy_axis(&layout->copy, s->extent[order[i]], o->stride[order[i]], copied.stride[order[i]]);
     *o = copied;
     return true;
 }
@@ -192,9 +197,11 @@ static bool add_pair(const prn_einsum_space *s, pairs *out, operand *left, int c
     const bool last = count == 2, direct = last && contract_to_output(s, &a, &b, &pair->product);
     operand *result = &left[count - 2];
     const int smaller = elements(s, &b) < elements(s, &a);
-    for (int copies = 0; !direct && !contract_to_scratch(s, &a, &b, left, count - 2, &pair->product, result, &floats); copies++) {
+    for (int copies = 0; !direct && !contract_to_scratch(s, &a, &b, left, count - 2, &pair->product, result, &floats);
+         copies++) {
         const int which = copies == 0 ? smaller : !smaller;
-        if (copies == 2 || !lay_out(s, which ? &a : &b, left, count - 2, which ? &b : &a, &pair->layout[copies], out)) return false;
+        if (copies == 2 || !lay_out(s, which ? &a : &b, left, count - 2, which ? &b : &a, &pair->layout[copies], out))
+            return false;
     }
     if (!direct) {
         pair->to = result->offset = room_for(out, floats);
@@ -266,7 +273,8 @@ static void scale_rows(void *argument, int64_t begin, int64_t end)
         int64_t a, b, c;
         prn_product_offsets(p, row / p->m, &a, &b, &c);
         const int64_t i = row % p->m;
-        prn_long_vs(PRN_BINARY_MUL, (float *)p->c + c + i * p->c_row, (const float *)p->b + b, ((const float *)p->a)[a + i * p->a_row], p->n);
+        prn_long_vs(PRN_BINARY_MUL, (float *)p->c + c + i * p->c_row, (const float *)p->b + b,
+                    ((const float *)p->a)[a + i * p->a_row], p->n);
     }
 }
 
@@ -291,6 +299,7 @@ prony_status prn_einsum_pairs_run(const prony_context *context)
             prn_product_native_run_unpacked(context, &p);
     }
     if (pairs->copied)
-        prn_copy_native(context->threads, sizeof(float), &pairs->copy, scratch + pairs->pair[pairs->count - 1].to, context->outputs[0]->data);
+        prn_copy_native(context->threads, sizeof(float), &pairs->copy, scratch + pairs->pair[pairs->count - 1].to,
+                        context->outputs[0]->data);
     return PRONY_OK;
 }

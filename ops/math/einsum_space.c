@@ -255,4 +255,3 @@ bool prn_einsum_product(const prn_einsum_space *s, prn_product *out)
     if (!first || (second && other.n > out->n)) *out = other;
     return true;
 }
-

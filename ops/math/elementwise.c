@@ -48,8 +48,10 @@ static void run_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], 
     void *y = job->y + prony_dtype_bytes(job->out, out);
     if (job->in == PRONY_STRING) {
         equal_texts(y, a, b, n, a_step, b_step);
-    } else if (!a_step && !b_step) { /* the first two of several operands, which only a later one makes as large as the output */
-        for (int64_t i = 0; i < n; i++) prn_element_row(job->op, job->in, (char *)y + prony_dtype_bytes(job->out, i), a, b, 1, 0, 0);
+    } else if (!a_step && !b_step) { /* the first two of several operands, which only a later one makes as large as the
+                                        output */
+        for (int64_t i = 0; i < n; i++)
+            prn_element_row(job->op, job->in, (char *)y + prony_dtype_bytes(job->out, i), a, b, 1, 0, 0);
     } else {
         prn_element_row(job->op, job->in, y, a, b, n, a_step, b_step);
     }
@@ -338,6 +340,7 @@ static prony_status run_not(const prony_context *context)
 
 /* ---- kernels: float32 arithmetic in vectors, everything in rows */
 
+// clang-format off
 static const prn_kernel add_kernels[] = {
     {.name = "add_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
@@ -374,9 +377,10 @@ static const prn_kernel prelu_kernels[] = {
     {.name = "prelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
     {.name = "prelu_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+// clang-format on
 static const prn_kernel equal_kernels[] = {{.name = "equal_reference", .backend = "reference", .run = run_rows}, {0}};
-static const prn_kernel greater_kernels[] = {
-    {.name = "greater_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel greater_kernels[] = {{.name = "greater_reference", .backend = "reference", .run = run_rows},
+                                             {0}};
 static const prn_kernel less_kernels[] = {{.name = "less_reference", .backend = "reference", .run = run_rows}, {0}};
 static const prn_kernel greater_or_equal_kernels[] = {
     {.name = "greater_or_equal_reference", .backend = "reference", .run = run_rows}, {0}};
@@ -398,6 +402,7 @@ static const prn_kernel not_kernels[] = {{.name = "not_reference", .backend = "r
 static const prn_kernel bitwise_not_kernels[] = {
     {.name = "bitwise_not_reference", .backend = "reference", .run = run_not}, {0}};
 
+// clang-format off
 const prn_op prn_ops_elementwise[] = {
     {.name = "Add", .since_opset = 7, .inputs = {2, 2}, .infer = infer_binary, .cost = cost_steps, .cost_text = "n",
      .variant = &(const element_kind){PRN_ROW_ADD, PRN_BINARY_ADD, PRN_TYPES_NUMBER, 0, 0}, .kernels = add_kernels},
@@ -467,3 +472,4 @@ const prn_op prn_ops_elementwise[] = {
      .variant = &(const element_kind){.types = PRN_TYPES_INTEGER, .flops = 1},
      .infer = infer_same, .cost = cost_each, .cost_text = "n int_ops", .kernels = bitwise_not_kernels},
     {0}};
+// clang-format on

@@ -215,10 +215,20 @@ static const prn_kernel native = {
 PRN_WIDENED(half, &native)
 
 #define STORED(title, precision, asked)                                                                                \
-    {.name = title, .precisions = PRN_PRECISION(precision), .backend = "native", .types = PRN_TYPE_F32,                \
-     .usable = asked, .worth = stored_worth, .prepare = stored_prepare, .run = prn_product_stored_run,                \
-     .facts = prn_product_stored_facts, .release = prn_free, .post_ops = true, .packs = 2}
+    {.name = title,                                                                                                    \
+     .precisions = PRN_PRECISION(precision),                                                                           \
+     .backend = "native",                                                                                              \
+     .types = PRN_TYPE_F32,                                                                                            \
+     .usable = asked,                                                                                                  \
+     .worth = stored_worth,                                                                                            \
+     .prepare = stored_prepare,                                                                                        \
+     .run = prn_product_stored_run,                                                                                    \
+     .facts = prn_product_stored_facts,                                                                                \
+     .release = prn_free,                                                                                              \
+     .post_ops = true,                                                                                                 \
+     .packs = 2}
 
+// clang-format off
 static const prn_kernel gemm_kernels[] = {
     STORED("gemm_fast_amx", FAST, halves_usable),
     STORED("gemm_bf16_dot", BF16, halves_usable),
@@ -265,3 +275,4 @@ const prn_op prn_ops_gemm[] = {
      .variant = &(const describe_fn){matmul_describe},
      .infer = matmul_infer, .cost = cost, .cost_text = "MACs M = n K; FLOPs 2M", .kernels = matmul_kernels},
     {0}};
+// clang-format on

@@ -125,18 +125,21 @@ static prony_status infer(const prony_context *context)
 {
     const size_t each = 2 + kind_of(context)->states, n = tensors_of(context);
     if (n == 0 || context->input_count != FIRST + n * each || context->output_count > n * (each - 1))
-        return prony_fail(context, PRONY_INVALID_MODEL, "%zu inputs and %zu outputs, wanted 2 and then %zu per tensor, and %zu per tensor",
+        return prony_fail(context, PRONY_INVALID_MODEL,
+                          "%zu inputs and %zu outputs, wanted 2 and then %zu per tensor, and %zu per tensor",
                           context->input_count, context->output_count, each, each - 1);
     for (size_t i = 0; i < context->input_count; i++) {
         const prony_value *value = context->inputs[i], *x = i < FIRST ? NULL : context->inputs[FIRST + (i - FIRST) % n];
         char text[PRN_SHAPE_TEXT_BYTES], wanted[PRN_SHAPE_TEXT_BYTES];
         if (!value) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", i);
-        PRN_TRY(prn_check_type(context, i, i == COUNT ? PRN_TYPE(PRONY_INT64) : PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64)));
+        PRN_TRY(
+            prn_check_type(context, i, i == COUNT ? PRN_TYPE(PRONY_INT64) : PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64)));
         if (!x && prony_shape_numel(&value->shape) != 1)
-            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted one element", i, prn_value_text(value, text));
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted one element", i,
+                              prn_value_text(value, text));
         if (x && (!prn_shape_equal(&x->shape, &value->shape) || x->dtype != value->dtype))
-            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted %s as what is optimized", i, prn_value_text(value, text),
-                              prn_value_text(x, wanted));
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted %s as what is optimized", i,
+                              prn_value_text(value, text), prn_value_text(x, wanted));
     }
     for (size_t i = 0; i < context->output_count; i++) {
         const prony_value *x = context->inputs[FIRST + i % n];
@@ -197,22 +200,26 @@ static prony_status run(const prony_context *context)
     const int64_t count = ((const int64_t *)context->inputs[COUNT]->data)[0];
     for (size_t i = 0; i < n; i++) {
         const prony_value *x = context->inputs[FIRST + i];
-        tensor_job job = {.kind = kind, .step = kind->prepare(context->params, rate, count), .dtype = x->dtype, .x = x->data};
+        tensor_job job = {
+            .kind = kind, .step = kind->prepare(context->params, rate, count), .dtype = x->dtype, .x = x->data};
         job.g = context->inputs[FIRST + n + i]->data;
         job.new_x = data_of(prn_output(context, i));
         for (size_t k = 0; k < kind->states; k++) {
             job.state[k] = context->inputs[FIRST + (2 + k) * n + i]->data;
             job.new_state[k] = data_of(prn_output(context, (1 + k) * n + i));
         }
-        prn_parallel_items(context->threads, prony_shape_numel(&x->shape), 8 * (int64_t)prn_value_bytes(x), update_range, &job);
+        prn_parallel_items(context->threads, prony_shape_numel(&x->shape), 8 * (int64_t)prn_value_bytes(x),
+                           update_range, &job);
     }
     return PRONY_OK;
 }
 
 /* ---- rows */
 
-static const prn_param adagrad_rows[] = {PRN_FLOAT(optimizer_params, decay_factor, 0.0f), PRN_FLOAT(optimizer_params, epsilon, 1e-6f),
-                                         PRN_FLOAT(optimizer_params, norm_coefficient, 0.0f), {0}};
+static const prn_param adagrad_rows[] = {PRN_FLOAT(optimizer_params, decay_factor, 0.0f),
+                                         PRN_FLOAT(optimizer_params, epsilon, 1e-6f),
+                                         PRN_FLOAT(optimizer_params, norm_coefficient, 0.0f),
+                                         {0}};
 static const prn_param adam_rows[] = {PRN_FLOAT(optimizer_params, alpha, 0.9f),
                                       PRN_FLOAT(optimizer_params, beta, 0.999f),
                                       PRN_FLOAT(optimizer_params, epsilon, 1e-6f),
@@ -220,14 +227,19 @@ static const prn_param adam_rows[] = {PRN_FLOAT(optimizer_params, alpha, 0.9f),
                                       PRN_FLOAT(optimizer_params, norm_coefficient_post, 0.0f),
                                       {0}};
 #define REQUIRED_FLOAT(field) {#field, PRN_PARAM_FLOAT, offsetof(optimizer_params, field), true, 0, 0, NULL}
-static const prn_param momentum_rows[] = {REQUIRED_FLOAT(alpha), REQUIRED_FLOAT(beta), REQUIRED_FLOAT(norm_coefficient),
-                                          {"mode", PRN_PARAM_STRING, offsetof(optimizer_params, mode), true, 0, 0, NULL}, {0}};
+static const prn_param momentum_rows[] = {
+    REQUIRED_FLOAT(alpha),
+    REQUIRED_FLOAT(beta),
+    REQUIRED_FLOAT(norm_coefficient),
+    {"mode", PRN_PARAM_STRING, offsetof(optimizer_params, mode), true, 0, 0, NULL},
+    {0}};
 
 #define DOMAIN "ai.onnx.preview.training"
 static const prn_kernel adagrad_kernels[] = {{.name = "adagrad_reference", .backend = "reference", .run = run}, {0}};
 static const prn_kernel adam_kernels[] = {{.name = "adam_reference", .backend = "reference", .run = run}, {0}};
 static const prn_kernel momentum_kernels[] = {{.name = "momentum_reference", .backend = "reference", .run = run}, {0}};
 
+// clang-format off
 const prn_op prn_ops_optimizer[] = {
     {.name = "Adagrad", .domain = DOMAIN, .since_opset = 1, .inputs = {5, -1}, .outputs = {1, -1}, .non_weight_inputs = 3,
      .params = adagrad_rows, .params_bytes = sizeof(optimizer_params),
@@ -242,3 +254,4 @@ const prn_op prn_ops_optimizer[] = {
      .variant = &(const optimizer_kind){1, 7, 0, momentum_prepare, momentum_update},
      .infer = infer, .cost = cost, .cost_text = "7 per element optimized", .kernels = momentum_kernels},
     {0}};
+// clang-format on

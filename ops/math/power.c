@@ -159,6 +159,7 @@ static prony_status cost_power(const prony_context *context, prony_cost *cost)
     return prn_cost_map(context, cost, 1, 1, 0);
 }
 
+// clang-format off
 static const prn_kernel power_kernels[] = {
     {.name = "pow_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = one_exponent,
      .layouts = prn_same_layout, .run = run_one_exponent, .inplace = 1},
@@ -171,3 +172,4 @@ const prn_op prn_ops_power[] = {
     {.name = "Pow", .since_opset = 7, .inputs = {2, 2}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 2,
      .infer = infer_power, .cost = cost_power, .cost_text = "n; special n", .kernels = power_kernels},
     {0}};
+// clang-format on

@@ -258,6 +258,7 @@ static const prn_kernel multinomial_kernels[] = {
 
 #define DRAW_TEXT "2 n (scale and shift; the drawing itself counts nothing)"
 
+// clang-format off
 const prn_op prn_ops_random_ops[] = {
     {.name = "RandomUniform", .since_opset = 1, .flags = PRN_OP_ONCE_PER_RUN, .non_weight_inputs = 1,
      .params = uniform_attributes, .params_bytes = sizeof(random_params), .check = check_float,
@@ -283,3 +284,4 @@ const prn_op prn_ops_random_ops[] = {
      .cost_text = "4 N (max, sub, exp, sum over the input's N elements), + 2 C per sample; special N",
      .kernels = multinomial_kernels},
     {0}};
+// clang-format on

@@ -294,6 +294,7 @@ static prony_status infer_test(const prony_context *context)
     return PRONY_OK;
 }
 
+// clang-format off
 static const prn_kernel relu_kernels[] = {
     {.name = "relu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
      .run = native_function, .inplace = 1},
@@ -314,9 +315,11 @@ static const prn_kernel clip_kernels[] = {
     {.name = "clip_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
      .run = native_clip, .inplace = 1},
     {.name = "clip_reference", .backend = "reference", .run = run_clip, .inplace = 1}, {0}};
+// clang-format on
 static const prn_kernel isnan_kernels[] = {{.name = "isnan_reference", .backend = "reference", .run = run_isnan}, {0}};
 static const prn_kernel isinf_kernels[] = {{.name = "isinf_reference", .backend = "reference", .run = run_isinf}, {0}};
 
+// clang-format off
 const prn_op prn_ops_rectify[] = {
     {.name = "Relu", .since_opset = 1, .inputs = {1, 1},
      .variant = &(const rectify_kind){RELU, PRN_MAP_RELU, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED},
@@ -339,3 +342,4 @@ const prn_op prn_ops_rectify[] = {
      .params = isinf_attributes, .params_bytes = sizeof(isinf_params),
      .infer = infer_test, .cost = cost_one, .cost_text = "n", .kernels = isinf_kernels},
     {0}};
+// clang-format on

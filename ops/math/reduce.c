@@ -345,6 +345,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, outputs, each->after, each->after_special);
 }
 
+// clang-format off
 static const prn_kernel reduce_sum_kernels[] = {
     {.name = "reduce_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
@@ -459,3 +460,4 @@ const prn_op prn_ops_reduce[] = {
      .infer = infer, .cost = cost, .cost_text = "2 input elements; special input elements + n",
      .kernels = reduce_log_sum_exp_kernels},
     {0}};
+// clang-format on

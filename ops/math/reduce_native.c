@@ -15,7 +15,14 @@
 
 #include <string.h>
 
-enum { STRIP = PRN_BLOCK, ROWS_PER_PART = 64, LOOK_UP = 1 << 20, SHORT_ROW = STRIP / 4, MANY_ROWS = 2 * STRIP, SHORT_SUMS = 1024 };
+enum {
+    STRIP = PRN_BLOCK,
+    ROWS_PER_PART = 64,
+    LOOK_UP = 1 << 20,
+    SHORT_ROW = STRIP / 4,
+    MANY_ROWS = 2 * STRIP,
+    SHORT_SUMS = 1024
+};
 
 typedef struct job {
     const prn_reduction *reduction;
@@ -363,7 +370,8 @@ static bool lie_in_one_run(const job *job, int64_t n)
 }
 
 /* The extremes of columns so few that several rows are a block; of which rows they are makes no difference. */
-static void extremes_of_short_rows(const job *job, prn_binary_id step, const float *x, int64_t n, int64_t rows, float *y)
+static void extremes_of_short_rows(const job *job, prn_binary_id step, const float *x, int64_t n, int64_t rows,
+                                   float *y)
 {
     const prn_vec_table *vec = job->vec;
     const int64_t some = STRIP / n, block = some * n, all = rows * n;
@@ -382,7 +390,7 @@ static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64
     const prn_vec_table *vec = job->vec;
     const prn_binary_id step = kind == PRN_REDUCE_MAX   ? PRN_BINARY_MAX
                                : kind == PRN_REDUCE_MIN ? PRN_BINARY_MIN
-                                                      : PRN_BINARY_ADD;
+                                                        : PRN_BINARY_ADD;
     const bool plain = kind == PRN_REDUCE_SUM || kind == PRN_REDUCE_MEAN || kind == PRN_REDUCE_LOG_SUM;
     const float *x = (const float *)job->reduction->x->data + column;
     float part[STRIP], terms[STRIP];
@@ -434,7 +442,8 @@ static void strip_f32(const job *job, int64_t output, int64_t column, int64_t n)
     if (kind == PRN_REDUCE_LOG_SUM_EXP) vec->vv[PRN_BINARY_ADD](y, y, top, n);
 }
 
-/* Outputs [begin, end) whose elements are one short row each, side by side: whether they were of a kind that has loops over such rows. */
+/* Outputs [begin, end) whose elements are one short row each, side by side: whether they were of a kind that has loops
+ * over such rows. */
 static bool short_rows_f32(const job *job, int64_t begin, int64_t end)
 {
     const prn_reduction *reduction = job->reduction;

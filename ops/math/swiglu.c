@@ -23,8 +23,8 @@ static prony_status infer(const prony_context *context)
     PRN_TRY(prn_check_type(context, 1, PRN_TYPE(a->dtype)));
     if (prn_shape_equal(&a->shape, &b->shape)) return prn_infer_same(context);
     char left[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
-    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input 0 is %s, input 1 is %s, wanted one shape", prn_value_text(a, left),
-                      prn_value_text(b, right));
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input 0 is %s, input 1 is %s, wanted one shape",
+                      prn_value_text(a, left), prn_value_text(b, right));
 }
 
 static prony_status cost(const prony_context *context, prony_cost *out)
@@ -66,7 +66,8 @@ static void native_range(void *argument, int64_t begin, int64_t end)
 
 static prony_status run_ranges(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
 {
-    swiglu job = {context->inputs[0], context->inputs[1], context->outputs[0], ((const swiglu_params *)context->params)->alpha};
+    swiglu job = {context->inputs[0], context->inputs[1], context->outputs[0],
+                  ((const swiglu_params *)context->params)->alpha};
     prn_parallel_range(context->threads, prony_shape_numel(&job.y->shape), 8192, fn, &job);
     return PRONY_OK;
 }
@@ -83,6 +84,7 @@ static prony_status run_reference(const prony_context *context)
 
 static const prn_param params[] = {PRN_FLOAT(swiglu_params, alpha, 1.0f), {0}};
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "swiglu_native", .backend = "native", .types = PRN_TYPE_F32 | PRN_TYPES_HALF, .run = run_native, .inplace = 3},
     {.name = "swiglu_reference", .backend = "reference", .run = run_reference, .inplace = 3},
@@ -92,3 +94,4 @@ const prn_op prn_ops_swiglu[] = {
     {.name = "SwiGLU", .since_opset = 28, .inputs = {2, 2}, .params = params, .params_bytes = sizeof(swiglu_params),
      .infer = infer, .cost = cost, .cost_text = "6 n; special 2 n", .kernels = kernels},
     {0}};
+// clang-format on

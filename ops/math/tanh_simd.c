@@ -1,5 +1,5 @@
-/* tanh of double vectors: near 0 by a rational function (S. L. Moshier, Cephes), where 1 - 2 / (exp(2 |x|) + 1) would lose digits, by
- * that elsewhere. Both are a sum and one quotient, which are chosen per lane. */
+/* tanh of double vectors: near 0 by a rational function (S. L. Moshier, Cephes), where 1 - 2 / (exp(2 |x|) + 1) would
+ * lose digits, by that elsewhere. Both are a sum and one quotient, which are chosen per lane. */
 #include "ops/math/tanh_simd.h"
 #include "base/simd.h"
 
@@ -20,8 +20,9 @@ INLINE vd chosen(vl mask, vd yes, vd no)
 /* exp of 0 to 44: 2^n times the series for what is left, |r| <= ln(2) / 2, to the thirteenth power. */
 INLINE vd exponential(vd x)
 {
-    static const double factor[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0,
-                                    1.0 / 5040.0,       1.0 / 720.0,       1.0 / 120.0,      1.0 / 24.0,      1.0 / 6.0,      0.5};
+    static const double factor[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
+                                    1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
+                                    1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        0.5};
     const vd shifted = x * 0x1.71547652b82fep0 + 0x1.8p52, n = shifted - 0x1.8p52;
     const vd r = (x - n * 0x1.62e42fee00000p-1) - n * 0x1.a39ef35793c76p-33;
     vd sum = SPLAT(factor[0]);

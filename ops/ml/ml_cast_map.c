@@ -11,9 +11,10 @@ typedef struct cast_map_params {
     int64_t max_map;
 } cast_map_params;
 
-static const prn_param attributes[] = {
-    PRN_STRING(cast_map_params, cast_to, "TO_FLOAT"), PRN_STRING(cast_map_params, map_form, "DENSE"),
-    PRN_INT(cast_map_params, max_map, 1), {0}};
+static const prn_param attributes[] = {PRN_STRING(cast_map_params, cast_to, "TO_FLOAT"),
+                                       PRN_STRING(cast_map_params, map_form, "DENSE"),
+                                       PRN_INT(cast_map_params, max_map, 1),
+                                       {0}};
 
 static prony_dtype wanted_type(const cast_map_params *params)
 {
@@ -40,8 +41,7 @@ static prony_status infer(const prony_context *context)
     const bool sparse = params->map_form[0] == 'S';
     PRN_TRY(prn_ml_check_rows(context, PRN_TYPE_F32 | PRN_TYPE(PRONY_STRING)));
     const prn_ml_rows rows = prn_ml_rows_of(context);
-    if (rows.rows != 1)
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%lld maps, wanted one", (long long)rows.rows);
+    if (rows.rows != 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "%lld maps, wanted one", (long long)rows.rows);
     if (sparse && rows.features > params->max_map)
         return prony_fail(context, PRONY_OUT_OF_RANGE, "%lld values, but max_map is %lld", (long long)rows.features,
                           (long long)params->max_map);
@@ -60,8 +60,10 @@ static prony_status run(const prony_context *context)
 
 static const prn_kernel kernels[] = {{.name = "cast_map_reference", .backend = "reference", .run = run}, {0}};
 
+// clang-format off
 const prn_op prn_ops_ml_cast_map[] = {
     {.name = "CastMap", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
      .params = attributes, .params_bytes = sizeof(cast_map_params), .check = check,
      .infer = infer, .cost = prn_cost_none, .cost_text = "0 (a map is the tensor of its values)", .kernels = kernels},
     {0}};
+// clang-format on

@@ -36,7 +36,8 @@ static prony_status check_at_least(const prony_context *context, const char *nam
     return prony_fail(context, PRONY_INVALID_MODEL, "%s has %zu entries, wanted %lld", name, count, (long long)wanted);
 }
 
-/* Exporters write more coefficients than a model of the declared features uses; those behind the last score are not read. */
+/* Exporters write more coefficients than a model of the declared features uses; those behind the last score are not
+ * read. */
 static prony_status check_sizes(const prony_context *context, const linear *l)
 {
     int64_t wanted;
@@ -62,7 +63,8 @@ static prony_status read_classifier(const prony_context *context, linear *out)
     out->classifies = true;
     out->columns = prn_ml_count(&out->labels);
     out->scores = out->columns;
-    const bool one_score = (int64_t)out->params->coefficients.count == out->at.features || out->params->intercepts.count == 1;
+    const bool one_score =
+        (int64_t)out->params->coefficients.count == out->at.features || out->params->intercepts.count == 1;
     if (out->columns == 2 && one_score) out->scores = 1;
     out->classes = prn_output(context, 0);
     out->y = prn_output(context, 1);
@@ -183,14 +185,17 @@ static prony_status run_reference(const prony_context *context)
 
 /* ---- rows */
 
-static const prn_param regressor_params[] = {
-    PRN_FLOATS(linear_params, coefficients), PRN_FLOATS(linear_params, intercepts), PRN_INT(linear_params, targets, 1),
-    PRN_STRING(linear_params, post_transform, "NONE"), {0}};
+static const prn_param regressor_params[] = {PRN_FLOATS(linear_params, coefficients),
+                                             PRN_FLOATS(linear_params, intercepts),
+                                             PRN_INT(linear_params, targets, 1),
+                                             PRN_STRING(linear_params, post_transform, "NONE"),
+                                             {0}};
 static const prn_param classifier_params[] = {
-    PRN_FLOATS(linear_params, coefficients), PRN_FLOATS(linear_params, intercepts),
-    PRN_INTS(linear_params, classlabels_ints), PRN_INT(linear_params, multi_class, 0),
+    PRN_FLOATS(linear_params, coefficients),           PRN_FLOATS(linear_params, intercepts),
+    PRN_INTS(linear_params, classlabels_ints),         PRN_INT(linear_params, multi_class, 0),
     PRN_STRING(linear_params, post_transform, "NONE"), {0}};
 
+// clang-format off
 static const prn_kernel regressor_kernels[] = {
     {.name = "linear_regressor_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = prepare,
      .run = run_native},
@@ -218,3 +223,4 @@ const prn_op prn_ops_ml_linear[] = {
      .cost_text = "MACs M = scores times features; FLOPs 2M, + n with intercepts, and the transform: SOFTMAX 5 d "
                   "- 2 per row, LOGISTIC 4, PROBIT 10 per score"},
     {0}};
+// clang-format on

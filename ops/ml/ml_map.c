@@ -394,41 +394,54 @@ static prony_status run_view(const prony_context *context)
 
 #define RENAMED(params, key, field) {key, PRN_PARAM_INTS, offsetof(params, field), false, 0, 0, NULL}
 
+// clang-format off
 static const prn_param encoder_params[] = {
     PRN_INTS(map_params, keys_int64s), PRN_INTS(map_params, values_int64s), PRN_FLOATS(map_params, keys_floats),
     PRN_FLOATS(map_params, values_floats), PRN_TENSOR(map_params, keys_tensor), PRN_TENSOR(map_params, values_tensor),
     PRN_TENSOR(map_params, default_tensor), PRN_INT(map_params, default_int64, -1),
     PRN_FLOAT(map_params, default_float, -0.0f), PRN_STRING(map_params, default_string, "_Unused"), {0}};
-static const prn_param categories_params[] = {
-    PRN_INTS(map_params, cats_int64s), PRN_INT(map_params, default_int64, -1),
-    PRN_STRING(map_params, default_string, "_Unused"), {0}};
+// clang-format on
+static const prn_param categories_params[] = {PRN_INTS(map_params, cats_int64s),
+                                              PRN_INT(map_params, default_int64, -1),
+                                              PRN_STRING(map_params, default_string, "_Unused"),
+                                              {0}};
 static const prn_param onehot_params[] = {PRN_INTS(map_params, cats_int64s), PRN_INT(map_params, zeros, 1), {0}};
 static const prn_param zipmap_params[] = {RENAMED(map_params, "classlabels_int64s", keys_int64s), {0}};
 static const prn_param dictionary_params[] = {RENAMED(map_params, "int64_vocabulary", keys_int64s), {0}};
 
-static const prn_kernel encoder_kernels[] = {
-    {.name = "label_encoder_reference", .backend = "reference", .prepare = prepare_mapping, .run = run_mapping,
-     .release = prn_free},
-    {0}};
-static const prn_kernel classes_kernels[] = {
-    {.name = "label_encoder_reference", .backend = "reference",
-     .types = PRN_TYPE(PRONY_STRING) | PRN_TYPE(PRONY_INT64), .prepare = prepare_mapping, .run = run_mapping,
-     .release = prn_free},
-    {0}};
-static const prn_kernel categories_kernels[] = {
-    {.name = "category_mapper_reference", .backend = "reference",
-     .types = PRN_TYPE(PRONY_STRING) | PRN_TYPE(PRONY_INT64), .prepare = prepare_mapping, .run = run_mapping,
-     .release = prn_free},
-    {0}};
-static const prn_kernel onehot_kernels[] = {
-    {.name = "one_hot_encoder_reference", .backend = "reference", .types = PRN_ML_TYPES | PRN_TYPE(PRONY_STRING),
-     .prepare = prepare_onehot, .run = run_onehot, .release = prn_free},
-    {0}};
+static const prn_kernel encoder_kernels[] = {{.name = "label_encoder_reference",
+                                              .backend = "reference",
+                                              .prepare = prepare_mapping,
+                                              .run = run_mapping,
+                                              .release = prn_free},
+                                             {0}};
+static const prn_kernel classes_kernels[] = {{.name = "label_encoder_reference",
+                                              .backend = "reference",
+                                              .types = PRN_TYPE(PRONY_STRING) | PRN_TYPE(PRONY_INT64),
+                                              .prepare = prepare_mapping,
+                                              .run = run_mapping,
+                                              .release = prn_free},
+                                             {0}};
+static const prn_kernel categories_kernels[] = {{.name = "category_mapper_reference",
+                                                 .backend = "reference",
+                                                 .types = PRN_TYPE(PRONY_STRING) | PRN_TYPE(PRONY_INT64),
+                                                 .prepare = prepare_mapping,
+                                                 .run = run_mapping,
+                                                 .release = prn_free},
+                                                {0}};
+static const prn_kernel onehot_kernels[] = {{.name = "one_hot_encoder_reference",
+                                             .backend = "reference",
+                                             .types = PRN_ML_TYPES | PRN_TYPE(PRONY_STRING),
+                                             .prepare = prepare_onehot,
+                                             .run = run_onehot,
+                                             .release = prn_free},
+                                            {0}};
 static const prn_kernel extractor_kernels[] = {
     {.name = "array_feature_extractor_reference", .backend = "reference", .run = run_extractor}, {0}};
 static const prn_kernel view_kernels[] = {
     {.name = "map_view_reference", .backend = "reference", .run = run_view, .inplace = 1}, {0}};
 
+// clang-format off
 const prn_op prn_ops_ml_map[] = {
     {.name = "LabelEncoder", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
      .params = categories_params, .params_bytes = sizeof(map_params), .variant = &(const mapping_kind){read_classes},
@@ -454,3 +467,4 @@ const prn_op prn_ops_ml_map[] = {
      .infer = infer_dictionary, .cost = prn_cost_none,
      .cost_text = "0 (a map is the tensor of its values, in the order of the keys)", .kernels = view_kernels},
     {0}};
+// clang-format on

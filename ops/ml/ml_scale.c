@@ -255,9 +255,11 @@ static prony_status run_vectorizer(const prony_context *context)
 static const prn_param scaler_params[] = {PRN_FLOATS(scale_params, offset), PRN_FLOATS(scale_params, scale), {0}};
 static const prn_param normalizer_params[] = {PRN_STRING(scale_params, norm, "MAX"), {0}};
 static const prn_param binarizer_params[] = {PRN_FLOAT(scale_params, threshold, 0.0f), {0}};
-static const prn_param imputer_params[] = {
-    PRN_FLOATS(scale_params, imputed_value_floats), PRN_INTS(scale_params, imputed_value_int64s),
-    PRN_FLOAT(scale_params, replaced_value_float, 0.0f), PRN_INT(scale_params, replaced_value_int64, 0), {0}};
+static const prn_param imputer_params[] = {PRN_FLOATS(scale_params, imputed_value_floats),
+                                           PRN_INTS(scale_params, imputed_value_int64s),
+                                           PRN_FLOAT(scale_params, replaced_value_float, 0.0f),
+                                           PRN_INT(scale_params, replaced_value_int64, 0),
+                                           {0}};
 static const prn_param vectorizer_params[] = {PRN_INTS(scale_params, inputdimensions), {0}};
 
 static const prn_kernel scaler_kernels[] = {
@@ -273,6 +275,7 @@ static const prn_kernel imputer_kernels[] = {
 static const prn_kernel vectorizer_kernels[] = {
     {.name = "vectorizer_reference", .backend = "reference", .types = PRN_ML_TYPES, .run = run_vectorizer}, {0}};
 
+// clang-format off
 const prn_op prn_ops_ml_scale[] = {
     {.name = "Scaler", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
      .params = scaler_params, .params_bytes = sizeof(scale_params),
@@ -291,3 +294,4 @@ const prn_op prn_ops_ml_scale[] = {
      .params = vectorizer_params, .params_bytes = sizeof(scale_params),
      .infer = infer_vectorizer, .cost = prn_cost_none, .cost_text = "0", .kernels = vectorizer_kernels},
     {0}};
+// clang-format on

@@ -297,8 +297,7 @@ static void lane(void *argument, int64_t task)
     const svm_job *job = argument;
     double *space = job->space ? job->space + task * job->svm->space : NULL;
     const int64_t first = task * job->per_lane, rest = job->svm->at.rows - first;
-    for (int64_t row = first; row < first + (rest < job->per_lane ? rest : job->per_lane) && !prn_stopped();
-         row++) {
+    for (int64_t row = first; row < first + (rest < job->per_lane ? rest : job->per_lane) && !prn_stopped(); row++) {
         if (job->svm->classifies)
             classify_row(job, row, space);
         else
@@ -370,18 +369,21 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 static const prn_param regressor_params[] = {
     SHARED_PARAMS, PRN_INT(svm_params, n_supports, 0), PRN_INT(svm_params, one_class, 0), {0}};
-static const prn_param classifier_params[] = {
-    SHARED_PARAMS, PRN_INTS(svm_params, vectors_per_class), PRN_INTS(svm_params, classlabels_ints),
-    PRN_FLOATS(svm_params, prob_a), PRN_FLOATS(svm_params, prob_b), {0}};
+static const prn_param classifier_params[] = {SHARED_PARAMS,
+                                              PRN_INTS(svm_params, vectors_per_class),
+                                              PRN_INTS(svm_params, classlabels_ints),
+                                              PRN_FLOATS(svm_params, prob_a),
+                                              PRN_FLOATS(svm_params, prob_b),
+                                              {0}};
 
 static const prn_kernel regressor_kernels[] = {
     {.name = "svm_regressor_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare, .run = run},
     {0}};
 static const prn_kernel classifier_kernels[] = {
-    {.name = "svm_classifier_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare,
-     .run = run},
+    {.name = "svm_classifier_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare, .run = run},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_ml_svm[] = {
     {.name = "SVMRegressor", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
      .params = regressor_params, .params_bytes = sizeof(svm_params), .variant = &(const svm_kind){read_regressor},
@@ -394,3 +396,4 @@ const prn_op prn_ops_ml_svm[] = {
      .cost_text = "V support vectors: MACs r V features + r V (classes - 1), regressor r V; RBF one more FLOP per "
                   "product and 2 per value, POLY and SIGMOID 3 per value, special 1; then the transform"},
     {0}};
+// clang-format on

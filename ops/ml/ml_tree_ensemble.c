@@ -242,9 +242,9 @@ static void finish_targets(const job *job, int64_t row, double *scores)
     put_scores(job->context->outputs[0], row, scores, targets);
 }
 
-/* Two classes. Where both have a score, of leaves or of two base values, the larger decides and the first wins a tie. An only
- * score decides by its sign, or against 1/2 if weights are like probabilities, and the other score is made from it. Returns
- * the class. */
+/* Two classes. Where both have a score, of leaves or of two base values, the larger decides and the first wins a tie.
+ * An only score decides by its sign, or against 1/2 if weights are like probabilities, and the other score is made from
+ * it. Returns the class. */
 static int64_t finish_two(const setting *set, double scores[2], bool scored[2])
 {
     const int64_t base = prn_ml_count(&set->base);
@@ -325,11 +325,13 @@ static prony_status run(const prony_context *context)
         LIST(leaf "_weights", PRN_PARAM_FLOATS, leaf_values),                                                          \
         LIST(leaf "_weights_as_tensor", PRN_PARAM_TENSOR, leaf_values_as_tensor)
 
-static const prn_param regressor_params[] = {
-    NAMED_NODES("target", "target_ids"), TEXT("aggregate_function", aggregate_function, "SUM"),
-    PRN_INT(prn_tree_params, n_targets, 1), {0}};
+static const prn_param regressor_params[] = {NAMED_NODES("target", "target_ids"),
+                                             TEXT("aggregate_function", aggregate_function, "SUM"),
+                                             PRN_INT(prn_tree_params, n_targets, 1),
+                                             {0}};
 static const prn_param classifier_params[] = {
     NAMED_NODES("class", "class_ids"), PRN_INTS(prn_tree_params, classlabels_int64s), {0}};
+// clang-format off
 static const prn_param flat_params[] = {
     PRN_INTS(prn_tree_params, nodes_featureids), PRN_INTS(prn_tree_params, nodes_truenodeids),
     PRN_INTS(prn_tree_params, nodes_falsenodeids), PRN_INTS(prn_tree_params, nodes_trueleafs),
@@ -339,6 +341,7 @@ static const prn_param flat_params[] = {
     PRN_TENSOR(prn_tree_params, leaf_weights), PRN_TENSOR(prn_tree_params, membership_values),
     PRN_INT(prn_tree_params, n_targets, 1), NUMBER("aggregate_function", aggregate_number, SUM),
     NUMBER("post_transform", transform_number, PRN_ML_NONE), {0}};
+// clang-format on
 
 #define COST_TEXT                                                                                                      \
     "rows times (depths of all trees, summed, + most weights of a leaf of each); then the transform: SOFTMAX 5 d - 2 " \
@@ -353,6 +356,7 @@ static const prn_kernel classifier_kernels[] = {
 static const prn_kernel flat_kernels[] = {
     {.name = "tree_flat_reference", .backend = "reference", .prepare = prepare, .run = run, .release = release}, {0}};
 
+// clang-format off
 const prn_op prn_ops_ml_tree_ensemble[] = {
     {.name = "TreeEnsembleRegressor", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
      .params = regressor_params, .params_bytes = sizeof(prn_tree_params), .check = check,
@@ -366,3 +370,4 @@ const prn_op prn_ops_ml_tree_ensemble[] = {
      .params = flat_params, .params_bytes = sizeof(prn_tree_params), .check = check, .variant = &(const form){FLAT},
      .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = flat_kernels},
     {0}};
+// clang-format on

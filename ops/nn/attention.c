@@ -248,7 +248,8 @@ static prony_status native_run(const prony_context *context)
 static bool tiles_usable(const prony_context *context)
 {
     prn_attend at;
-    return context->precision == PRONY_PRECISION_BF16 && read_attend(context, &at) == PRONY_OK && prn_attend_tiles_fit(&at);
+    return context->precision == PRONY_PRECISION_BF16 && read_attend(context, &at) == PRONY_OK &&
+           prn_attend_tiles_fit(&at);
 }
 
 static bool tiles_worth(const prony_context *context)
@@ -347,6 +348,7 @@ static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN
                                    PRN_INTS(attention_params, k_perm),       PRN_INTS(attention_params, v_perm),
                                    PRN_INTS(attention_params, y_perm),       {0}};
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "attention_bf16_dot", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = tiles_usable,
      .worth = tiles_worth, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .facts = tiles_facts},
@@ -363,3 +365,4 @@ const prn_op prn_ops_attention[] = {
      .cost_text = "r rows of d scores: MACs M = r d (D + E); FLOPs 2M + r(5d-2), + r d with mask, + r d with "
                   "scale; special 2 r d"},
     {0}};
+// clang-format on

@@ -5,8 +5,8 @@
  * Q is [B, S, Hq D] or [B, Hq, S, D], K and V likewise. Float32 goes to the shared core (ops/loops/attend.h), which
  * reads them where they are; only what joins a cache is laid out before, as [B, Hk, T, D or E]. Other types, and more
  * keys than the core takes, are done row by row in the work type, all of K and V laid out so: a task makes a stretch of
- * rows, with one row of scores of its own. Invariant: the stretches depend on the shapes alone, and a row is made in one
- * order. */
+ * rows, with one row of scores of its own. Invariant: the stretches depend on the shapes alone, and a row is made in
+ * one order. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/integers.h"
@@ -535,6 +535,7 @@ static const prn_param params[] = {PRN_INT(attention_params, is_causal, 0),
                                    PRN_FLOAT(attention_params, softcap, 0.0f),
                                    {0}};
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "attention_standard_f32_native", .backend = "native",
      .types = PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16), .prepare = prepare_native,
@@ -550,3 +551,4 @@ const prn_op prn_ops_attention_standard[] = {
      .cost_text = "r rows of d scores: MACs M = r d (D + E); FLOPs 2M + r(6d-2), + r d with mask, + 3 r d with "
                   "softcap; special 2 r d, + 2 r d with softcap"},
     {0}};
+// clang-format on

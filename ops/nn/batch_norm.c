@@ -254,7 +254,8 @@ static bool usable_training(const prony_context *context)
 }
 
 /* The sum of (x - center)^power, power 1 or 2, in double, by sums that do not wait for one another. */
-static inline __attribute__((always_inline)) double sum_powers(const float *x, int64_t n, double center, const int power)
+static inline __attribute__((always_inline)) double sum_powers(const float *x, int64_t n, double center,
+                                                               const int power)
 {
     double sum[8] = {0.0};
     int64_t i = 0;
@@ -274,9 +275,11 @@ static void measure_f32(const prony_context *context, int64_t channel, int64_t r
     const int64_t count = statistics(context), length = run_length(context);
     const double elements = (double)(runs / count * length);
     double sum = 0.0, squares = 0.0;
-    for (int64_t run = channel; run < runs && !prn_stopped(); run += count) sum += sum_powers(x + run * length, length, 0.0, 1);
+    for (int64_t run = channel; run < runs && !prn_stopped(); run += count)
+        sum += sum_powers(x + run * length, length, 0.0, 1);
     *mean = sum / elements;
-    for (int64_t run = channel; run < runs && !prn_stopped(); run += count) squares += sum_powers(x + run * length, length, *mean, 2);
+    for (int64_t run = channel; run < runs && !prn_stopped(); run += count)
+        squares += sum_powers(x + run * length, length, *mean, 2);
     *variance = squares / elements;
 }
 
@@ -337,6 +340,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return prn_cost_map(context, cost, 2, 0, 1);
 }
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "batch_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
      .layouts = prn_same_layout, .prepare = prepare_native, .run = run_native, .inplace = 1},
@@ -349,3 +353,4 @@ const prn_op prn_ops_batch_norm[] = {
      .params = attributes, .params_bytes = sizeof(batch_norm_params),
      .infer = infer, .cost = cost, .cost_text = "2 n; madds n; training + 4 n + 8 C, special 2 C", .kernels = kernels},
     {0}};
+// clang-format on

@@ -271,11 +271,12 @@ static const prn_param col2im_attributes[] = {
     PRN_INTS(col2im_params, dilations), PRN_INTS(col2im_params, pads), PRN_INTS(col2im_params, strides), {0}};
 static const prn_param unpool_attributes[] = {PRN_WINDOW_PARAMS(unpool_params), {0}};
 
-static const prn_kernel col2im_kernels[] = {
-    {.name = "col2im_reference", .backend = "reference", .run = run_col2im}, {0}};
-static const prn_kernel unpool_kernels[] = {
-    {.name = "max_unpool_reference", .backend = "reference", .run = run_unpool}, {0}};
+static const prn_kernel col2im_kernels[] = {{.name = "col2im_reference", .backend = "reference", .run = run_col2im},
+                                            {0}};
+static const prn_kernel unpool_kernels[] = {{.name = "max_unpool_reference", .backend = "reference", .run = run_unpool},
+                                            {0}};
 
+// clang-format off
 const prn_op prn_ops_col2im[] = {
     {.name = "Col2Im", .since_opset = 18, .inputs = {3, 3}, .non_weight_inputs = 6,
      .params = col2im_attributes, .params_bytes = sizeof(col2im_params),
@@ -284,3 +285,4 @@ const prn_op prn_ops_col2im[] = {
      .params = unpool_attributes, .params_bytes = sizeof(unpool_params), .check = check_unpool,
      .infer = infer_unpool, .cost = prn_cost_none, .cost_text = "0", .kernels = unpool_kernels},
     {0}};
+// clang-format on

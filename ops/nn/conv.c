@@ -1,6 +1,7 @@
 /* Conv: the plain C reference and the descriptor.
  *
- *   y[n, k, o] = bias[k] + sum over c, t of x[n, g(k) C/g + c, o stride - pad + t dilation] w[k, c, t], then post_ops */
+ *   y[n, k, o] = bias[k] + sum over c, t of x[n, g(k) C/g + c, o stride - pad + t dilation] w[k, c, t], then
+ *   post_ops */
 #include "ops/loops/conv_problem.h"
 
 #include "base/alloc.h"
@@ -104,23 +105,25 @@ static prony_status run_reference(const prony_context *context)
 
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 
-static const prn_kernel widened = {
-    .usable = prn_conv_native_usable, .prepare = prn_conv_native_prepare, .run = prn_conv_native_run,
-    .release = prn_free, .packs = 2};
+static const prn_kernel widened = {.usable = prn_conv_native_usable,
+                                   .prepare = prn_conv_native_prepare,
+                                   .run = prn_conv_native_run,
+                                   .release = prn_free,
+                                   .packs = 2};
 PRN_WIDENED(half, &widened)
 
 /* The same kernel, by as many parts as the session's precision wants. */
 #define CONV_SPLIT                                                                                                     \
-    .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_split_usable,                                       \
-    .layouts = prn_conv_split_layouts, .facts = prn_conv_split_facts, .prepare = prn_conv_split_prepare,               \
-    .run = prn_conv_split_run, .release = prn_conv_split_release, .inplace = ~UINT32_C(7), .post_ops = true,           \
-    .own_layout = true, .packs = 2
+    .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_split_usable, .layouts = prn_conv_split_layouts,    \
+    .facts = prn_conv_split_facts, .prepare = prn_conv_split_prepare, .run = prn_conv_split_run,                       \
+    .release = prn_conv_split_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2
 
 #define CONV_DIRECT                                                                                                    \
     .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts,    \
     .prepare = prn_conv_direct_prepare, .run = prn_conv_direct_run, .release = prn_conv_direct_release,                \
     .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), .worth = prn_conv_split_worth, CONV_SPLIT},
     {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), .worth = prn_conv_split_worth, CONV_SPLIT},
@@ -163,3 +166,4 @@ const prn_op prn_ops_conv[] = {
      .params = params, .params_bytes = sizeof(prn_conv_params), .check = prn_conv_check,
      .infer = infer, .cost = cost, .cost_text = "MACs M = n (Cin/g) K; FLOPs 2M, + n with bias", .kernels = kernels},
     {0}};
+// clang-format on

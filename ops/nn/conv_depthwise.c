@@ -35,7 +35,8 @@ bool prn_conv_depthwise_worth(const prony_context *context)
 {
 #ifdef PRN_HAVE_DNNL
     if (!context->inputs[1]->data) return true; /* weights that are made in the run: conv_f32_dnnl packs constants */
-    return context->precision == PRONY_PRECISION_FP32_STRICT || prn_depthwise_rows()->lanes == 16 || prn_direct_ends_in_maps(context);
+    return context->precision == PRONY_PRECISION_FP32_STRICT || prn_depthwise_rows()->lanes == 16 ||
+           prn_direct_ends_in_maps(context);
 #else
     (void)context;
     return true;
@@ -52,7 +53,7 @@ void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, pr
 typedef struct depthwise_plan {
     prn_conv conv;
     prn_direct_end end;
-    const float *packed; /* NULL: the weights are made in the run, and packed into its scratch */
+    const float *packed;          /* NULL: the weights are made in the run, and packed into its scratch */
     int64_t blocks, rows, pieces; /* of a task; tasks of a block */
     int64_t first, last;          /* outputs of a row whose windows have no column in the padding */
 } depthwise_plan;
@@ -150,7 +151,8 @@ typedef struct job {
     float *y;
 } job;
 
-/* An output row of plane z. `row` is that of a window without planes: it ends with the bias and with what its place says. */
+/* An output row of plane z. `row` is that of a window without planes: it ends with the bias and with what its place
+ * says. */
 static void run_planes(const job *job, const prn_depthwise_row *whole, int64_t z)
 {
     const depthwise_plan *plan = job->plan;
@@ -182,8 +184,10 @@ static void run_task(void *argument, int64_t task)
     const depthwise_plan *plan = job->plan;
     const prn_conv *conv = &plan->conv;
     const prn_window *window = &conv->window;
-    const int64_t lanes = prn_depthwise_rows()->lanes, plane = task / plan->pieces, begin = task % plan->pieces * plan->rows;
-    const int64_t height = window->out[1], width = window->out[2], end = prn_least(begin + plan->rows, window->out[0] * height);
+    const int64_t lanes = prn_depthwise_rows()->lanes, plane = task / plan->pieces,
+                  begin = task % plan->pieces * plan->rows;
+    const int64_t height = window->out[1], width = window->out[2],
+                  end = prn_least(begin + plan->rows, window->out[0] * height);
     const int64_t block = plane % plan->blocks;
     const bool in_plane = prn_conv_in_plane(conv);
     float bias[PRN_DIRECT_UNIT];
@@ -221,16 +225,22 @@ static void pack_blocks(void *argument, int64_t begin, int64_t end)
     const job *job = argument;
     const int64_t floats = prn_depthwise_rows()->lanes * job->plan->conv.kernel_volume;
     for (int64_t block = begin; block < end; block++)
-        pack_block(&job->plan->conv, job->context->inputs[1]->data, block, (float *)job->context->scratch + block * floats);
+        pack_block(&job->plan->conv, job->context->inputs[1]->data, block,
+                   (float *)job->context->scratch + block * floats);
 }
 
 prony_status prn_conv_depthwise_run(const prony_context *context)
 {
     const depthwise_plan *plan = context->state;
-    job job = {.plan = plan, .context = context, .x = context->inputs[0]->data, .packed = plan->packed, .y = context->outputs[0]->data};
+    job job = {.plan = plan,
+               .context = context,
+               .x = context->inputs[0]->data,
+               .packed = plan->packed,
+               .y = context->outputs[0]->data};
     if (!plan->packed) {
         job.packed = context->scratch;
-        prn_parallel_items(context->threads, plan->blocks, plan->conv.out_channels * plan->conv.kernel_volume, pack_blocks, &job);
+        prn_parallel_items(context->threads, plan->blocks, plan->conv.out_channels * plan->conv.kernel_volume,
+                           pack_blocks, &job);
     }
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
     prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks * plan->pieces, run_task, &job);

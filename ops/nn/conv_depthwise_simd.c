@@ -1,5 +1,6 @@
-/* Rows of the depthwise convolution (compiled once per PRN_SIMD). Some successive outputs stay in registers while the taps pass.
- * Invariant: each output is summed in one order, whatever the lanes: taps by row and column; then the bias, then a residual. */
+/* Rows of the depthwise convolution (compiled once per PRN_SIMD). Some successive outputs stay in registers while the
+ * taps pass. Invariant: each output is summed in one order, whatever the lanes: taps by row and column; then the bias,
+ * then a residual. */
 #include "ops/nn/conv_depthwise_simd.h"
 #include "base/simd.h"
 #include "ops/loops/vec_math.h"
@@ -34,10 +35,10 @@ VEC_INLINE void finish(const prn_depthwise_row *row, int64_t at, const vf *sum, 
     }
 }
 
-/* Outputs [at, at + positions), none of whose columns is padding; positions, stride and kernel columns (0: any) are constants
- * after inlining. */
-VEC_INLINE void tile(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions, const int64_t stride,
-                     const int64_t kernel)
+/* Outputs [at, at + positions), none of whose columns is padding; positions, stride and kernel columns (0: any) are
+ * constants after inlining. */
+VEC_INLINE void tile(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions,
+                     const int64_t stride, const int64_t kernel)
 {
     vf sum[POSITIONS];
     const int64_t step = stride ? stride : row->stride, columns = kernel ? kernel : row->kernel[1];
@@ -45,7 +46,8 @@ VEC_INLINE void tile(const prn_depthwise_row *row, const taps *rows, int64_t at,
     PRN_UNROLL
     for (int p = 0; p < positions; p++) sum[p] = (vf){0};
     for (int64_t ky = rows->first; ky < rows->end; ky++) {
-        const float *x = row->x + ((row->top + ky * row->dilation[0]) * row->width + row->left + at * row->stride) * VEC_LANES;
+        const float *x =
+            row->x + ((row->top + ky * row->dilation[0]) * row->width + row->left + at * row->stride) * VEC_LANES;
         const float *weights = row->weights + ky * row->kernel[1] * VEC_LANES;
         PRN_UNROLL
         for (int64_t kx = 0; kx < columns; kx++) {
@@ -90,7 +92,8 @@ static void edges(const prn_depthwise_row *row, const taps *rows, int64_t at, in
     if (end - at == 1) edge(row, rows, at, 1);
 }
 
-VEC_INLINE void inside(const prn_depthwise_row *row, const taps *rows, int64_t at, int64_t last, const int64_t stride, const int64_t kernel)
+VEC_INLINE void inside(const prn_depthwise_row *row, const taps *rows, int64_t at, int64_t last, const int64_t stride,
+                       const int64_t kernel)
 {
     for (; at + POSITIONS <= last; at += POSITIONS) tile(row, rows, at, POSITIONS, stride, kernel);
     for (; POSITIONS > 6 && at + 6 <= last; at += 6) tile(row, rows, at, 6, stride, kernel);
@@ -102,11 +105,11 @@ VEC_INLINE void inside(const prn_depthwise_row *row, const taps *rows, int64_t a
     if (at < last) tile(row, rows, at, 1, stride, kernel);
 }
 
-/* The same where a row is padded by half the kernel on the left, and its inputs are `stride` to an output but for `missing` at its end:
- * which columns of a tile are padding is known ahead, and they are left out. left, right: the tile begins, or ends, with the row. All
- * but row, rows and at are constants after inlining. */
-VEC_INLINE void edge_tile(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions, const int stride,
-                          const int kernel, const int missing, const bool left, const bool right)
+/* The same where a row is padded by half the kernel on the left, and its inputs are `stride` to an output but for
+ * `missing` at its end: which columns of a tile are padding is known ahead, and they are left out. left, right: the
+ * tile begins, or ends, with the row. All but row, rows and at are constants after inlining. */
+VEC_INLINE void edge_tile(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions,
+                          const int stride, const int kernel, const int missing, const bool left, const bool right)
 {
     vf sum[WIDE_EDGE];
     const int half = kernel / 2;
@@ -131,7 +134,8 @@ VEC_INLINE void edge_tile(const prn_depthwise_row *row, const taps *rows, int64_
 }
 
 /* Whether the row was one that edge_tile can begin and end, and is done. */
-VEC_INLINE bool padded_evenly(const prn_depthwise_row *row, const taps *rows, const int stride, const int kernel, const int missing)
+VEC_INLINE bool padded_evenly(const prn_depthwise_row *row, const taps *rows, const int stride, const int kernel,
+                              const int missing)
 {
     const int64_t columns = row->columns;
     if (row->left != -(kernel / 2) || row->width != columns * stride - missing) return false;
@@ -165,9 +169,11 @@ static bool run_padded_evenly(const prn_depthwise_row *row, const taps *rows)
 {
     if (row->dilation[1] != 1) return false;
     if (row->kernel[1] == 3 && row->stride == 1) return padded_evenly(row, rows, 1, 3, 0);
-    if (row->kernel[1] == 3 && row->stride == 2) return padded_evenly(row, rows, 2, 3, 0) || padded_evenly(row, rows, 2, 3, 1);
+    if (row->kernel[1] == 3 && row->stride == 2)
+        return padded_evenly(row, rows, 2, 3, 0) || padded_evenly(row, rows, 2, 3, 1);
     if (row->kernel[1] == 5 && row->stride == 1) return padded_evenly(row, rows, 1, 5, 0);
-    if (row->kernel[1] == 5 && row->stride == 2) return padded_evenly(row, rows, 2, 5, 0) || padded_evenly(row, rows, 2, 5, 1);
+    if (row->kernel[1] == 5 && row->stride == 2)
+        return padded_evenly(row, rows, 2, 5, 0) || padded_evenly(row, rows, 2, 5, 1);
     if (row->kernel[1] == 7 && row->stride == 1) return padded_evenly(row, rows, 1, 7, 0);
     return false;
 }

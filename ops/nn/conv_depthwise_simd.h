@@ -7,16 +7,16 @@
 
 /* One output row of one channel block; a position is `lanes` floats. */
 typedef struct prn_depthwise_row {
-    const float *x;        /* the block's first position; taps outside of [0, height) x [0, width) are padding */
+    const float *x; /* the block's first position; taps outside of [0, height) x [0, width) are padding */
     int64_t height, width;
-    int64_t top, left;     /* where the first output's window begins, which may lie in the padding */
+    int64_t top, left; /* where the first output's window begins, which may lie in the padding */
     int64_t kernel[2], dilation[2], stride;
-    int64_t first, last;   /* outputs from `first` to before `last` have no column in the padding */
-    const float *weights;  /* [tap][lane] */
-    const float *bias;     /* `lanes`, added to the sums */
-    const float *added;    /* NULL: no residual that is added as well, lying as y does */
+    int64_t first, last;  /* outputs from `first` to before `last` have no column in the padding */
+    const float *weights; /* [tap][lane] */
+    const float *bias;    /* `lanes`, added to the sums */
+    const float *added;   /* NULL: no residual that is added as well, lying as y does */
     float *y;
-    int64_t columns;       /* outputs */
+    int64_t columns; /* outputs */
     bool clamped;
     float low, high;
 } prn_depthwise_row;

@@ -1,14 +1,15 @@
-/* conv_f32_direct, conv_f32_direct_groups and conv_f32_direct_variable: convolution on blocked layouts, along up to three axes.
+/* conv_f32_direct, conv_f32_direct_groups and conv_f32_direct_variable: convolution on blocked layouts, along up to
+ * three axes.
  *
  *     task  = one image (or one group's channels of it), a run of output positions, a group of up to four output channel blocks
  *     pass  = input blocks by the piece: a running sum of a few hundred products, whose weights stay in the second-level cache
  *     tile  = a few successive positions (rows are not told apart: each tap of each has its own offset, so that a small
  *             image's edges cost no more than its middle), all blocks of the group, sums in registers
  *
- * Packed weights belong to the model, or to a run that computes them: [of the node's groups][group][input block][tap][input lane]
- * [block of the group][output lane]; lanes past the last channel are zero, and so are the sums that they make. A residual that comes first is what the sums
- * begin with, so it may lie in the output. Invariant: pieces depend on the problem alone; each output is summed in one
- * order. */
+ * Packed weights belong to the model, or to a run that computes them: [of the node's groups][group][input
+ * block][tap][input lane] [block of the group][output lane]; lanes past the last channel are zero, and so are the sums
+ * that they make. A residual that comes first is what the sums begin with, so it may lie in the output. Invariant:
+ * pieces depend on the problem alone; each output is summed in one order. */
 #include "ops/nn/conv_direct.h"
 #include "base/integers.h"
 #include "base/isa.h"
@@ -18,7 +19,8 @@ enum {
     LEAST_WORK = 3000000,     /* multiply-adds */
     LEAST_WIDE_WORK = 300000, /* of several taps with AVX-512 */
     LEAST_CHANNELS = 8,       /* where the weights are packed in each run */
-    /* Of one tap with AVX2, beside oneDNN: sums long enough for tiles of few positions, and outputs that fit its wider ones badly. */
+    /* Of one tap with AVX2, beside oneDNN: sums long enough for tiles of few positions, and outputs that fit its wider
+     * ones badly. */
     LONG_CHANNELS = 128,
     NARROW_CHANNELS = 96,
     SMALL_IMAGE = 64,
@@ -77,7 +79,9 @@ bool prn_conv_direct_variable_worth(const prony_context *context)
 bool prn_conv_direct_worth(const prony_context *context)
 {
     prn_conv conv;
-    if (context->precision == PRONY_PRECISION_FP32_STRICT) return true; /* by the shape alone: conv_f32_stem comes first */
+    if (context->precision == PRONY_PRECISION_FP32_STRICT)
+        return true; /* by the shape alone: conv_f32_stem comes
+                                                                           first */
     if (prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (prn_direct_tiles()->lanes == 16)
         return conv.in_channels > 3 && (conv.kernel_volume == 1 || prn_conv_image_work(&conv) >= LEAST_WIDE_WORK);
@@ -86,7 +90,8 @@ bool prn_conv_direct_worth(const prony_context *context)
     if (conv.kernel_volume == 1) {
         if (conv.in_spatial != conv.out_spatial) return false;
         if (prn_direct_ends_in_maps(context)) return true;
-        return conv.in_channels >= LONG_CHANNELS && (conv.out_channels <= NARROW_CHANNELS || conv.out_spatial <= SMALL_IMAGE);
+        return conv.in_channels >= LONG_CHANNELS &&
+               (conv.out_channels <= NARROW_CHANNELS || conv.out_spatial <= SMALL_IMAGE);
     }
     return prn_conv_image_work(&conv) >= LEAST_WORK;
 #else

@@ -21,8 +21,8 @@ bool prn_direct_can_end(const prony_context *context, int64_t out_channels)
     return !strict || out_channels % PRN_DIRECT_UNIT == 0 || prn_post_ops_keep_zero(context->post_ops);
 }
 
-/* A residual that is added first becomes part of the sum, and a clamp behind that the tiles' end; what is left is done where they
- * have been stored. */
+/* A residual that is added first becomes part of the sum, and a clamp behind that the tiles' end; what is left is done
+ * where they have been stored. */
 prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops, int64_t out_channels)
 {
     const int64_t lanes = prn_direct_tiles()->lanes;
@@ -46,7 +46,8 @@ bool prn_direct_ends_in_maps(const prony_context *context)
     return prn_direct_find_end(context->post_ops, 1).rest.count > 0;
 }
 
-void prn_direct_copy_bias(const prony_value *from, int64_t channels, int64_t set, int64_t first, int64_t width, float *bias)
+void prn_direct_copy_bias(const prony_value *from, int64_t channels, int64_t set, int64_t first, int64_t width,
+                          float *bias)
 {
     const int64_t left = channels - first, count = !from ? 0 : left < width ? left : width;
     if (count > 0) memcpy(bias, (const float *)from->data + set * channels + first, (size_t)count * sizeof *bias);

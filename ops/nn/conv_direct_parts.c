@@ -1,5 +1,5 @@
-/* What conv_f32_direct and convtranspose_f32_direct have in common before they run: their parts, how these are cut to tasks, and the
- * packed weights. */
+/* What conv_f32_direct and convtranspose_f32_direct have in common before they run: their parts, how these are cut to
+ * tasks, and the packed weights. */
 #include "base/alloc.h"
 #include "base/integers.h"
 #include "base/stop.h"
@@ -16,7 +16,8 @@ enum {
     MANY_POSITIONS = 192,
     FEW_POSITIONS = 48,
     FEW_TASKS = 8,
-    LONG_SUM = 384, /* products: weights of so many stream from the second-level cache beside a tile, and sums are stored and taken up again seldom */
+    LONG_SUM = 384, /* products: weights of so many stream from the second-level cache beside a tile, and sums are
+                       stored and taken up again seldom */
     NEAR_WEIGHTS = 1 << 16,      /* floats that stay in the second-level cache */
     WIDE_NEAR_WEIGHTS = 1 << 18, /* of a processor with AVX-512 */
 };
@@ -37,8 +38,8 @@ static int64_t wanted_pieces(const prn_direct_plan *plan)
     return pieces > 1 && tasks * pieces % 2 ? pieces + 1 : pieces;
 }
 
-/* Units of input channels whose products are one running sum: as many in each as the fewest sums allow. The problem alone decides: sums
- * must not depend on the processor. */
+/* Units of input channels whose products are one running sum: as many in each as the fewest sums allow. The problem
+ * alone decides: sums must not depend on the processor. */
 static int64_t pass_units(const prn_direct_plan *plan)
 {
     const int64_t products = plan->taps * PRN_DIRECT_UNIT;
@@ -52,7 +53,8 @@ static int64_t pass_units(const prn_direct_plan *plan)
 static void cut(prn_direct_plan *plan)
 {
     const prn_conv *conv = &plan->conv;
-    const int64_t lanes = plan->simd->lanes, widest = prn_ceil_div(plan->blocks, plan->groups), taps = plan->taps > 1 ? plan->taps : 1;
+    const int64_t lanes = plan->simd->lanes, widest = prn_ceil_div(plan->blocks, plan->groups),
+                  taps = plan->taps > 1 ? plan->taps : 1;
     plan->unit = prn_direct_most(plan, widest);
     plan->units = prn_ceil_div(plan->spots, plan->unit);
     const int64_t most = plan->in_a_row ? plan->units : PRN_DIRECT_MOST_OFFSETS / taps / plan->unit;
@@ -116,15 +118,18 @@ static void find_fresh(prn_direct_plan *plan)
         if (is_fresh(plan, t)) plan->fresh[plan->fresh_count++] = (int16_t)t;
 }
 
-static bool follow_each_other(const prn_direct_plan *plan, const int64_t first[], const int64_t step[], const int64_t extents[])
+static bool follow_each_other(const prn_direct_plan *plan, const int64_t first[], const int64_t step[],
+                              const int64_t extents[])
 {
     for (int axis = 0; axis < PRN_WINDOW_AXES; axis++)
         if (first[axis] != 0 || step[axis] != 1 || plan->part.positions[axis] != extents[axis]) return false;
     return true;
 }
 
-prony_status prn_direct_add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv, const prn_direct_part *part,
-                                 int64_t taps, void (*tap)(const void *argument, int64_t index, prn_direct_tap *tap), const void *argument)
+prony_status prn_direct_add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv,
+                                 const prn_direct_part *part, int64_t taps,
+                                 void (*tap)(const void *argument, int64_t index, prn_direct_tap *tap),
+                                 const void *argument)
 {
     prn_direct_plan *plan = prn_calloc(1, sizeof *plan + (size_t)taps * (sizeof plan->tap[0] + sizeof plan->steps[0]));
     if (!plan) return prn_no_memory(context->error);
@@ -143,8 +148,9 @@ prony_status prn_direct_add_part(const prony_context *context, prn_direct_state 
     find_taps(plan);
     find_fresh(plan);
     plan->spread = !follow_each_other(plan, part->out_first, part->out_step, conv->window.out);
-    plan->in_a_row = taps == 1 && !plan->spread && follow_each_other(plan, part->origin, part->stride, conv->window.in) &&
-                     plan->tap[0].at[0] == 0 && plan->tap[0].at[1] == 0 && plan->tap[0].at[2] == 0;
+    plan->in_a_row = taps == 1 && !plan->spread &&
+                     follow_each_other(plan, part->origin, part->stride, conv->window.in) && plan->tap[0].at[0] == 0 &&
+                     plan->tap[0].at[1] == 0 && plan->tap[0].at[2] == 0;
     plan->end = prn_direct_find_end(context->post_ops, plan->conv.out_channels);
     cut(plan);
     plan->first_task = state->tasks;
@@ -160,7 +166,8 @@ typedef struct weights {
 } weights;
 
 /* A unit of input channels from `from` on, for output channels [begin, end), of which there may be fewer. */
-static float *pack_unit(const weights *weights, const prn_direct_plan *plan, int64_t from, int64_t begin, int64_t end, float *to)
+static float *pack_unit(const weights *weights, const prn_direct_plan *plan, int64_t from, int64_t begin, int64_t end,
+                        float *to)
 {
     const prn_conv *conv = &plan->conv;
     const int64_t unit = PRN_DIRECT_UNIT, last = prn_least(end, conv->out_channels), k_step = weights->k_step;
@@ -176,8 +183,8 @@ static float *pack_unit(const weights *weights, const prn_direct_plan *plan, int
 }
 
 /* The first `units` units of input channels of a part that has all taps of the filter: one strided copy. */
-static void copy_units(int threads, const weights *weights, const prn_direct_plan *plan, int64_t units, int64_t begin, int64_t end,
-                       float *to)
+static void copy_units(int threads, const weights *weights, const prn_direct_plan *plan, int64_t units, int64_t begin,
+                       int64_t end, float *to)
 {
     const int64_t unit = PRN_DIRECT_UNIT, width = end - begin;
     prn_copy copy = {0};
@@ -199,7 +206,8 @@ static bool has_all_taps(const prn_direct_plan *plan)
 static int64_t pack_group(int threads, const weights *weights, const prn_direct_plan *plan, int64_t group, float *to)
 {
     const int64_t lanes = plan->simd->lanes, per_unit = plan->taps * PRN_DIRECT_UNIT;
-    const int64_t begin = prn_direct_first_block(plan->blocks, group) * lanes, end = prn_direct_first_block(plan->blocks, group + 1) * lanes;
+    const int64_t begin = prn_direct_first_block(plan->blocks, group) * lanes,
+                  end = prn_direct_first_block(plan->blocks, group + 1) * lanes;
     const bool whole = end <= plan->conv.out_channels && has_all_taps(plan);
     const int64_t copied = whole ? plan->conv.in_channels / PRN_DIRECT_UNIT : 0;
     float *rest = to + copied * per_unit * (end - begin);
@@ -209,16 +217,19 @@ static int64_t pack_group(int threads, const weights *weights, const prn_direct_
     return plan->units_in * per_unit * (end - begin);
 }
 
-/* All groups of one filter; where its weights of the next begin. `building`: each output channel lies in one run, and what was packed is
- * given up group by group. NULL: it stays. */
-static float *pack_filter(const prony_context *building, int threads, const weights *weights, const prn_direct_plan *plan, float *packed)
+/* All groups of one filter; where its weights of the next begin. `building`: each output channel lies in one run, and
+ * what was packed is given up group by group. NULL: it stays. */
+static float *pack_filter(const prony_context *building, int threads, const weights *weights,
+                          const prn_direct_plan *plan, float *packed)
 {
     for (int64_t g = 0; g < plan->groups && !prn_stopped(); g++) {
         packed += pack_group(threads, weights, plan, g, packed);
         if (!building) continue;
         const int64_t begin = prn_direct_first_block(plan->blocks, g) * plan->simd->lanes;
-        const int64_t end = prn_least(prn_direct_first_block(plan->blocks, g + 1) * plan->simd->lanes, plan->conv.out_channels);
-        building->host->passed(building, weights->data + begin * weights->k_step, (size_t)((end - begin) * weights->k_step) * sizeof(float));
+        const int64_t end =
+            prn_least(prn_direct_first_block(plan->blocks, g + 1) * plan->simd->lanes, plan->conv.out_channels);
+        building->host->passed(building, weights->data + begin * weights->k_step,
+                               (size_t)((end - begin) * weights->k_step) * sizeof(float));
     }
     return packed;
 }
@@ -259,9 +270,11 @@ prony_status prn_direct_pack(const prony_context *context, prn_direct_state *sta
     char tag[512];
     const void *packed;
     snprintf(tag, sizeof tag, "%s %lld lanes: %lld x %lld x %lld x %lld", kind, (long long)state->plans[0]->simd->lanes,
-             (long long)state->sets, (long long)conv->out_channels, (long long)conv->in_channels, (long long)conv->kernel_volume);
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag, prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state)),
-                                  build_weights, state, &packed));
+             (long long)state->sets, (long long)conv->out_channels, (long long)conv->in_channels,
+             (long long)conv->kernel_volume);
+    PRN_TRY(context->host->packed(context, conv->weights->data, tag,
+                                  prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state)), build_weights,
+                                  state, &packed));
     const float *of_part = packed;
     for (size_t i = 0; i < state->count; i++) {
         state->plans[i]->packed = of_part;
@@ -272,7 +285,8 @@ prony_status prn_direct_pack(const prony_context *context, prn_direct_state *sta
 
 void prn_direct_facts(int64_t out_channels, int64_t positions, int64_t depth, prony_cost *facts)
 {
-    const int64_t lanes = prn_direct_tiles()->lanes, wide = prn_least(prn_ceil_div(out_channels, lanes), PRN_DIRECT_MOST_BLOCKS);
+    const int64_t lanes = prn_direct_tiles()->lanes,
+                  wide = prn_least(prn_ceil_div(out_channels, lanes), PRN_DIRECT_MOST_BLOCKS);
     prn_cost_fact(facts, "product_rows", positions);
     prn_cost_fact(facts, "product_columns", out_channels);
     prn_cost_fact(facts, "product_depth", depth);

@@ -43,7 +43,8 @@ static void enter_row(const prn_direct_plan *plan, spot *spot)
     spot->row_inside = true;
     for (int axis = 0; axis < PRN_WINDOW_AXES; axis++) {
         const int64_t at = spot->at[axis] = part->origin[axis] + spot->position[axis] * part->stride[axis];
-        if (axis < PRN_WINDOW_AXES - 1) spot->row_inside &= at >= plan->first_inside[axis] && at <= plan->last_inside[axis];
+        if (axis < PRN_WINDOW_AXES - 1)
+            spot->row_inside &= at >= plan->first_inside[axis] && at <= plan->last_inside[axis];
     }
     spot->row = spot->at[0] * plan->conv.window.in[1] + spot->at[1];
 }
@@ -85,11 +86,12 @@ static int32_t place_of(const prn_direct_plan *plan, const int64_t position[])
     return (int32_t)(((plane * out[1] + row) * out[2] + first[2] + position[2] * step[2]) * plan->simd->lanes);
 }
 
-/* What a piece's tiles read: of each tile the taps that are not all padding, and where each position has them. Where a part's positions
- * are spread over the output: the place of each. */
+/* What a piece's tiles read: of each tile the taps that are not all padding, and where each position has them. Where a
+ * part's positions are spread over the output: the place of each. */
 typedef struct reads {
     int32_t offsets[PRN_DIRECT_MOST_OFFSETS], places[PRN_DIRECT_MOST_OFFSETS];
-    int16_t numbers[PRN_DIRECT_MOST_OFFSETS], taps[PRN_DIRECT_MOST_OFFSETS]; /* of the filter's taps; how many, of each tile */
+    int16_t numbers[PRN_DIRECT_MOST_OFFSETS], taps[PRN_DIRECT_MOST_OFFSETS]; /* of the filter's taps; how many, of each
+                                                                                tile */
 } reads;
 
 static bool all_padding(const int32_t *offsets, int64_t count)
@@ -141,8 +143,8 @@ static void find_reads(const prn_direct_plan *plan, const piece *piece, reads *r
 
 /* All tiles of a piece over the input blocks and with the weights that `tile` has, while `lines` lines of those that
  * follow are fetched. reads NULL: positions are in a row. */
-static void run_pass(const job *job, const prn_direct_plan *plan, const piece *piece, prn_direct_tile *tile, const reads *reads,
-                     int64_t lines)
+static void run_pass(const job *job, const prn_direct_plan *plan, const piece *piece, prn_direct_tile *tile,
+                     const reads *reads, int64_t lines)
 {
     int64_t lanes = plan->simd->lanes, y = (piece->image * plan->blocks + piece->first_block) * tile->y_block;
     int64_t index = 0, fetched = 0;
@@ -176,8 +178,8 @@ static void run_pass(const job *job, const prn_direct_plan *plan, const piece *p
 }
 
 /* How many lines of the weights behind those of the pass are needed next: those of the next pass, or of the next
- * group's first. None for so few positions that weights are little but read: processors fetch ahead in such a stream by themselves, and
- * fetches of ours only take up what is waited for. */
+ * group's first. None for so few positions that weights are little but read: processors fetch ahead in such a stream by
+ * themselves, and fetches of ours only take up what is waited for. */
 static int64_t lines_to_fetch(const prn_direct_plan *plan, const piece *piece, int64_t in_blocks_left,
                               int64_t per_block)
 {
@@ -241,8 +243,8 @@ static void run_task(void *argument, int64_t task)
     if (!plan->in_a_row) find_reads(plan, &piece, &reads);
     run_passes(job, plan, &piece, plan->in_a_row ? NULL : &reads);
     if (!plan->spread)
-        prn_direct_finish(job->context, &plan->end, job->y, piece.image * plan->blocks + piece.first_block, piece.blocks,
-                          plan->conv.out_spatial, piece.begin, piece.end);
+        prn_direct_finish(job->context, &plan->end, job->y, piece.image * plan->blocks + piece.first_block,
+                          piece.blocks, plan->conv.out_spatial, piece.begin, piece.end);
 }
 
 /* Of parts that lie among each other. */
@@ -265,6 +267,7 @@ prony_status prn_conv_direct_run(const prony_context *context)
     }
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
     prn_parallel_tasks(context->threads, state->tasks, run_task, &job);
-    if (plan->spread && prn_direct_has_rest(&plan->end)) prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks, finish_plane, &job);
+    if (plan->spread && prn_direct_has_rest(&plan->end))
+        prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks, finish_plane, &job);
     return PRONY_OK;
 }

@@ -1,7 +1,7 @@
 /* Register tiles of the blocked direct convolution (compiled once per PRN_SIMD). A tile's sums stay in registers over
  * all its taps; with four blocks of three positions, AVX2's sixteen registers hold twelve sums, three inputs and one
- * vector of weights. Invariant: each output is summed in one order, whatever the lanes: unit of 16 input channels, tap, channel;
- * then what it is added to. */
+ * vector of weights. Invariant: each output is summed in one order, whatever the lanes: unit of 16 input channels, tap,
+ * channel; then what it is added to. */
 #include "ops/nn/conv_direct_simd.h"
 #include "base/simd.h"
 
@@ -81,8 +81,9 @@ static inline __attribute__((always_inline)) void tap_inputs(const float *x, con
 typedef vec sums[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
 
 /* channels, blocks and positions are constants after inlining. */
-static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights, const int channels,
-                                                          const int blocks, const int positions, sums sum)
+static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights,
+                                                          const int channels, const int blocks, const int positions,
+                                                          sums sum)
 {
     PRN_UNROLL
     for (int c = 0; c < channels; c++) {
@@ -127,8 +128,9 @@ static inline __attribute__((always_inline)) int64_t place(const int32_t *places
     return places ? places[p] : p * LANES;
 }
 
-static inline __attribute__((always_inline)) void add_there(sums sum, const float *there, const int64_t y_block, const int32_t *places,
-                                                            const int blocks, const int positions)
+static inline __attribute__((always_inline)) void add_there(sums sum, const float *there, const int64_t y_block,
+                                                            const int32_t *places, const int blocks,
+                                                            const int positions)
 {
     PRN_UNROLL
     for (int p = 0; p < positions; p++) {
@@ -161,7 +163,8 @@ static inline __attribute__((always_inline)) void fetch_there(const float *there
     }
 }
 
-static inline __attribute__((always_inline)) void fetch_ahead(const float *x, const int32_t *offsets, const int positions)
+static inline __attribute__((always_inline)) void fetch_ahead(const float *x, const int32_t *offsets,
+                                                              const int positions)
 {
     for (int p = 0; p < positions; p++) __builtin_prefetch(x + offsets[p], 0, 3);
 }

@@ -18,8 +18,8 @@ typedef struct prn_direct_tile {
     const int32_t *ahead;   /* offsets of the next tile, as many taps as this one has or more */
     const int16_t *fresh;   /* those of its taps that are to be fetched, with one of this tile's taps each */
     int64_t fresh_count;
-    const float *weights;   /* [unit of input channels][tap of the filter][channel][output block][output lane] */
-    int64_t w_block;        /* between input blocks; units are filled up with zeros */
+    const float *weights; /* [unit of input channels][tap of the filter][channel][output block][output lane] */
+    int64_t w_block;      /* between input blocks; units are filled up with zeros */
     int64_t in_blocks, taps;
     bool ends_half; /* the second half of the last input block's channels is zeros */
     const int32_t
@@ -30,15 +30,16 @@ typedef struct prn_direct_tile {
     float *y;
     int64_t y_block;
     const int32_t *places; /* of each position, from y; NULL: they follow each other */
-    const float *start; /* what the sums are added to: a bias for each channel; NULL: y itself */
-    const float *added; /* with `start`: a residual that is added as well, lying as y does; NULL: none */
-    const float *next;  /* weights that are needed soon; `next_lines` cache lines of them are fetched with each tap */
+    const float *start;    /* what the sums are added to: a bias for each channel; NULL: y itself */
+    const float *added;    /* with `start`: a residual that is added as well, lying as y does; NULL: none */
+    const float *next; /* weights that are needed soon; `next_lines` cache lines of them are fetched with each tap */
     int64_t next_lines;
     bool clamped;
     float low, high;
 } prn_direct_tile;
 
-/* Input channels that are summed tap by tap, one block after the other, so that sums are the same for every number of lanes. */
+/* Input channels that are summed tap by tap, one block after the other, so that sums are the same for every number of
+ * lanes. */
 enum { PRN_DIRECT_UNIT = 16 };
 
 enum { PRN_DIRECT_MOST_BLOCKS = 4, PRN_DIRECT_MOST_POSITIONS = 12, PRN_DIRECT_LINE_FLOATS = 16 };

@@ -1,6 +1,6 @@
-/* The convolution of float64 as a matrix product over windows, which are copied out panel by panel: a task has one image, one group, 64
- * output positions and a range of output channels. Invariant: tasks are cut by the problem alone and each output is summed in order of
- * depth. */
+/* The convolution of float64 as a matrix product over windows, which are copied out panel by panel: a task has one
+ * image, one group, 64 output positions and a range of output channels. Invariant: tasks are cut by the problem alone
+ * and each output is summed in order of depth. */
 #include "ops/nn/conv_f64.h"
 
 #include "base/integers.h"
@@ -23,7 +23,8 @@ typedef struct f64_job {
 } f64_job;
 
 /* Fills panel[column block][depths][columns] for depths [from, from + depths); columns beyond `count` are zeros. */
-static void fill_panel(const f64_job *job, const double *x, int64_t from, int64_t depths, int64_t begin, int64_t count, double *panel)
+static void fill_panel(const f64_job *job, const double *x, int64_t from, int64_t depths, int64_t begin, int64_t count,
+                       double *panel)
 {
     const prn_conv *conv = job->conv;
     const int64_t *kernel = conv->window.kernel, columns = job->simd->columns;
@@ -32,13 +33,14 @@ static void fill_panel(const f64_job *job, const double *x, int64_t from, int64_
         const int64_t channel = (from + d) / conv->kernel_volume, t = (from + d) % conv->kernel_volume;
         const int64_t tap[PRN_WINDOW_AXES] = {t / (kernel[1] * kernel[2]), t / kernel[2] % kernel[1], t % kernel[2]};
         gather(&conv->window, x + channel * conv->in_spatial, tap, begin, count, line);
-        for (int64_t j = 0; j < COLUMNS; j += columns) memcpy(panel + j * depths + d * columns, line + j, (size_t)columns * sizeof *panel);
+        for (int64_t j = 0; j < COLUMNS; j += columns)
+            memcpy(panel + j * depths + d * columns, line + j, (size_t)columns * sizeof *panel);
     }
 }
 
 /* Channels from `channel` on, as many as a tile has, for one piece of the depth. */
-static void multiply_block(const f64_job *job, int64_t channel, int64_t rows, int64_t from, int64_t depths, const double *panel, double *y,
-                           int64_t count)
+static void multiply_block(const f64_job *job, int64_t channel, int64_t rows, int64_t from, int64_t depths,
+                           const double *panel, double *y, int64_t count)
 {
     const prn_conv *conv = job->conv;
     const double *a = (const double *)conv->weights->data + channel * job->depth + from;
@@ -48,9 +50,11 @@ static void multiply_block(const f64_job *job, int64_t channel, int64_t rows, in
         job->simd->tile(a, job->depth, rows, panel, depths, from ? NULL : start, y, conv->out_spatial);
         return;
     }
-    for (int64_t r = 0; r < rows && from; r++) memcpy(buffer + r * COLUMNS, y + r * conv->out_spatial, (size_t)count * sizeof *y);
+    for (int64_t r = 0; r < rows && from; r++)
+        memcpy(buffer + r * COLUMNS, y + r * conv->out_spatial, (size_t)count * sizeof *y);
     job->simd->tile(a, job->depth, rows, panel, depths, from ? NULL : start, buffer, COLUMNS);
-    for (int64_t r = 0; r < rows; r++) memcpy(y + r * conv->out_spatial, buffer + r * COLUMNS, (size_t)count * sizeof *y);
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(y + r * conv->out_spatial, buffer + r * COLUMNS, (size_t)count * sizeof *y);
 }
 
 static void product_task(void *argument, int64_t task)
@@ -58,19 +62,23 @@ static void product_task(void *argument, int64_t task)
     const f64_job *job = argument;
     const prn_conv *conv = job->conv;
     const int64_t cut = task % job->cuts, tile = task / job->cuts % job->tiles, rows = job->simd->rows;
-    const int64_t group = task / (job->cuts * job->tiles) % conv->groups, n = task / (job->cuts * job->tiles * conv->groups);
-    const int64_t begin = tile * COLUMNS, count = conv->out_spatial - begin < COLUMNS ? conv->out_spatial - begin : COLUMNS;
+    const int64_t group = task / (job->cuts * job->tiles) % conv->groups,
+                  n = task / (job->cuts * job->tiles * conv->groups);
+    const int64_t begin = tile * COLUMNS,
+                  count = conv->out_spatial - begin < COLUMNS ? conv->out_spatial - begin : COLUMNS;
     const int64_t first = cut * job->blocks / job->cuts, last = (cut + 1) * job->blocks / job->cuts;
-    const double *x = (const double *)conv->x->data + (n * conv->in_channels + group * conv->group_in) * conv->in_spatial;
-    double *y = (double *)conv->y->data + (n * conv->out_channels + group * conv->group_out) * conv->out_spatial + begin;
+    const double *x =
+        (const double *)conv->x->data + (n * conv->in_channels + group * conv->group_in) * conv->in_spatial;
+    double *y =
+        (double *)conv->y->data + (n * conv->out_channels + group * conv->group_out) * conv->out_spatial + begin;
     double panel[PIECE * COLUMNS] __attribute__((aligned(64)));
     for (int64_t from = 0; from < job->depth && !prn_stopped(); from += PIECE) {
         const int64_t depths = job->depth - from < PIECE ? job->depth - from : PIECE;
         fill_panel(job, x, from, depths, begin, count, panel);
         for (int64_t block = first; block < last && !prn_stopped(); block++) {
             const int64_t channel = block * rows, left = conv->group_out - channel;
-            multiply_block(job, group * conv->group_out + channel, left < rows ? left : rows, from, depths, panel, y + channel * conv->out_spatial,
-                           count);
+            multiply_block(job, group * conv->group_out + channel, left < rows ? left : rows, from, depths, panel,
+                           y + channel * conv->out_spatial, count);
         }
     }
 }

@@ -4,12 +4,17 @@
 
 #include <stddef.h>
 
-enum { LANES = PRN_SIMD_BYTES / (int)sizeof(double), ROWS = PRN_SIMD_BYTES == 64 ? 8 : 4, COLUMNS = PRN_CONV_F64_COLUMNS };
+enum {
+    LANES = PRN_SIMD_BYTES / (int)sizeof(double),
+    ROWS = PRN_SIMD_BYTES == 64 ? 8 : 4,
+    COLUMNS = PRN_CONV_F64_COLUMNS
+};
 
 typedef double vec __attribute__((vector_size(LANES * sizeof(double)), aligned(8), may_alias));
 
-static inline __attribute__((always_inline)) void tile_of(const double *a, int64_t a_row, const int rows, const double *b, int64_t depth,
-                                                          const double *start, double *c, int64_t c_row)
+static inline __attribute__((always_inline)) void tile_of(const double *a, int64_t a_row, const int rows,
+                                                          const double *b, int64_t depth, const double *start,
+                                                          double *c, int64_t c_row)
 {
     vec left[ROWS], right[ROWS];
     PRN_UNROLL
@@ -36,14 +41,16 @@ static inline __attribute__((always_inline)) void tile_of(const double *a, int64
     }
 }
 
-static void tile(const double *a, int64_t a_row, int64_t count, const double *b, int64_t depth, const double *start, double *c, int64_t c_row)
+static void tile(const double *a, int64_t a_row, int64_t count, const double *b, int64_t depth, const double *start,
+                 double *c, int64_t c_row)
 {
     for (int64_t j = 0; j < COLUMNS; j += 2 * LANES) {
         if (count == ROWS) {
             tile_of(a, a_row, ROWS, b + j * depth, depth, start, c + j, c_row);
         } else {
             for (int64_t r = 0; r < count; r++)
-                tile_of(a + r * a_row, a_row, 1, b + j * depth, depth, start ? start + r : NULL, c + r * c_row + j, c_row);
+                tile_of(a + r * a_row, a_row, 1, b + j * depth, depth, start ? start + r : NULL, c + r * c_row + j,
+                        c_row);
         }
     }
 }

@@ -6,15 +6,17 @@
  *     0 a b c d 0 | ...          positions is one load for each tap, whatever the rows' length. The P - W' positions between
  *     0 e f g h 0 | ...          the ends of rows and their next beginnings are computed too, and not stored.
  *
- * With steps of s the image is dealt to s x s images of every s-th row and column, where the same holds. An image without padding and
- * steps is read where it lies; others are copied into the scratch.
+ * With steps of s the image is dealt to s x s images of every s-th row and column, where the same holds. An image
+ * without padding and steps is read where it lies; others are copied into the scratch.
  *
  *     unit = one image, a block of a group's output channels        task = successive units, or a run of one's tiles; where it has all units
- *                                                                          of its inputs, it copies them itself, while caches hold them
+ *                                                                          of its inputs, it copies them itself, while
+ *                                                                          caches hold them
  *     tile = the block's channels at a few vectors of positions, sums in registers
  *
  * Packed weights belong to the model: [group][block][input channel, row, column of the window][channel of the block].
- * Invariant: pieces depend on the problem alone; each output is summed in one order, the same on every instruction set. */
+ * Invariant: pieces depend on the problem alone; each output is summed in one order, the same on every instruction
+ * set. */
 #include "ops/nn/conv_flat.h"
 #include "base/alloc.h"
 #include "base/integers.h"
@@ -34,23 +36,24 @@
 PRN_SIMD_PICK(prn_flat_simd, prn_flat_simd_, const prn_flat_simd *prn_flat_rows)
 
 enum {
-    MOST_TAPS = 4096, /* of all input channels of a group */
-    FEW_CHANNELS = 16, /* of plain images whose every place is a product of its own, which takes less than reordering them */
+    MOST_TAPS = 4096,  /* of all input channels of a group */
+    FEW_CHANNELS = 16, /* of plain images whose every place is a product of its own, which takes less than reordering
+                          them */
     MOST_POSITIONS = 1 << 17,
     MOST_PLANE = 1 << 24,        /* floats of a channel as it is copied, which nothing interrupts */
     MOST_COPIED = 1 << 28,       /* floats */
     MOST_WORTH_COPIED = 1 << 18, /* stay in the second-level cache */
     MOST_GROUPS_COPIED = 1 << 22,
-    TASK_WORK = 400000,    /* multiply-adds */
-    FILL_WORK = 1 << 15,   /* floats */
-    FIRST_LAYER = 3        /* input channels */
+    TASK_WORK = 400000,  /* multiply-adds */
+    FILL_WORK = 1 << 15, /* floats */
+    FIRST_LAYER = 3      /* input channels */
 };
 
 /* How an image lies as one row. */
 typedef struct flat_image {
-    int64_t pitch, rows;       /* of one of the images that it is dealt to */
-    int64_t dealt, plane;      /* floats of such an image, of all of one channel */
-    int64_t positions;         /* up to the last output */
+    int64_t pitch, rows;  /* of one of the images that it is dealt to */
+    int64_t dealt, plane; /* floats of such an image, of all of one channel */
+    int64_t positions;    /* up to the last output */
     bool copied;
 } flat_image;
 
@@ -59,11 +62,11 @@ typedef struct flat_plan {
     prn_conv conv;
     flat_image image;
     const float *packed;
-    int64_t taps, blocks;           /* blocks of a group's output channels */
-    int64_t vectors, tiles;         /* of an image's positions */
+    int64_t taps, blocks;            /* blocks of a group's output channels */
+    int64_t vectors, tiles;          /* of an image's positions */
     int64_t units, per_task, pieces; /* units of a task, or pieces of a unit */
     bool copies;                     /* tasks copy what they read */
-    prn_post_ops rest;              /* what tiles leave to do */
+    prn_post_ops rest;               /* what tiles leave to do */
     bool clamped;
     float low, high;
     int32_t *steps;
@@ -77,7 +80,8 @@ static flat_image lay_out(const prn_conv *conv, const prn_flat_simd *simd)
     flat_image image = {0};
     int64_t behind[2]; /* padding that windows see behind the image */
     for (int a = 0; a < 2; a++) {
-        behind[a] = (out[a] - 1) * stride[a] + prn_window_reach(window, a + 1) - window->pad_begin[a + 1] - window->in[a + 1];
+        behind[a] =
+            (out[a] - 1) * stride[a] + prn_window_reach(window, a + 1) - window->pad_begin[a + 1] - window->in[a + 1];
         if (behind[a] < 0) behind[a] = 0;
     }
     image.rows = out[0] + (prn_window_reach(window, 1) - 1) / stride[0];
@@ -90,7 +94,9 @@ static flat_image lay_out(const prn_conv *conv, const prn_flat_simd *simd)
         image.copied = padding || window->pad_begin[1] || behind[0];
     }
     image.positions = (out[0] - 1) * image.pitch + out[1];
-    if (image.positions < 2 * PRN_FLAT_MOST_VECTORS * simd->lanes) image.copied = true; /* vectors would read beyond its end */
+    if (image.positions < 2 * PRN_FLAT_MOST_VECTORS * simd->lanes)
+        image.copied = true; /* vectors would read beyond its
+                                                                                           end */
     image.dealt = image.rows * image.pitch + prn_window_reach(window, 2);
     image.plane = image.copied ? image.dealt * stride[0] * stride[1] : conv->in_spatial;
     return image;
@@ -106,7 +112,8 @@ bool prn_conv_flat_usable(const prony_context *context)
     for (int a = 1; a < PRN_WINDOW_AXES; a++) {
         const prn_window *window = &conv.window;
         const int64_t most = MOST_POSITIONS;
-        if (window->in[a] > most || window->out[a] > most || prn_window_reach(window, a) > most || window->pad_begin[a] > most)
+        if (window->in[a] > most || window->out[a] > most || prn_window_reach(window, a) > most ||
+            window->pad_begin[a] > most)
             return false;
         if (window->stride[a] > 8) return false;
     }
@@ -116,9 +123,9 @@ bool prn_conv_flat_usable(const prony_context *context)
     return !image.copied || (double)image.plane * (double)conv.in_channels * (double)conv.batch < MOST_COPIED;
 }
 
-/* Whether vectors of positions leave fewer lanes unused than channel blocks, by enough to make up for what neighbours in blocks are
- * reordered for; all inputs but a first layer's mostly come in blocks. In processor cycles of an image, each of two vectors of
- * multiply-adds. */
+/* Whether vectors of positions leave fewer lanes unused than channel blocks, by enough to make up for what neighbours
+ * in blocks are reordered for; all inputs but a first layer's mostly come in blocks. In processor cycles of an image,
+ * each of two vectors of multiply-adds. */
 static bool is_cheaper(const prn_conv *conv, const flat_image *image, int64_t lanes)
 {
     const bool first = conv->in_channels <= FIRST_LAYER, small = prn_conv_is_small(conv);
@@ -128,8 +135,10 @@ static bool is_cheaper(const prn_conv *conv, const flat_image *image, int64_t la
     const int64_t out = prn_ceil_div(conv->out_channels, lanes) * lanes;
     const double tap = 1.15 * (double)conv->kernel_volume / (double)(2 * lanes), spatial = (double)conv->out_spatial;
     const double blocked = spatial * tap * (double)(in * out);
-    const double flat = (double)(prn_ceil_div(image->positions, lanes) * lanes) * tap * (double)(conv->in_channels * conv->out_channels);
-    const double reordered = spatial * (double)conv->out_channels + (first ? 0.0 : (double)conv->in_spatial * (double)conv->in_channels);
+    const double flat = (double)(prn_ceil_div(image->positions, lanes) * lanes) * tap *
+                        (double)(conv->in_channels * conv->out_channels);
+    const double reordered =
+        spatial * (double)conv->out_channels + (first ? 0.0 : (double)conv->in_spatial * (double)conv->in_channels);
     return flat + (small ? 0.3 : 0.6) * reordered < (small || first ? 1.0 : 0.5) * blocked;
 }
 
@@ -186,8 +195,8 @@ static prony_status pack(const prony_context *context, flat_plan *plan)
     char tag[96];
     const void *packed;
     const prn_conv *conv = &plan->conv;
-    snprintf(tag, sizeof tag, "conv flat: %lld x %lld in %lld blocks x %lld", (long long)conv->groups, (long long)conv->group_out,
-             (long long)plan->blocks, (long long)plan->taps);
+    snprintf(tag, sizeof tag, "conv flat: %lld x %lld in %lld blocks x %lld", (long long)conv->groups,
+             (long long)conv->group_out, (long long)plan->blocks, (long long)plan->taps);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, conv->out_channels * plan->taps);
     PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
     plan->packed = packed;
@@ -211,8 +220,8 @@ static void find_steps(flat_plan *plan)
     }
 }
 
-/* The first position of a tile. The last one ends with the last output where nothing may be read behind it, and stores what the
- * tile before it has not. */
+/* The first position of a tile. The last one ends with the last output where nothing may be read behind it, and stores
+ * what the tile before it has not. */
 static int64_t first_position(const flat_plan *plan, int64_t tile)
 {
     const int64_t first = first_vector(plan, tile), lanes = plan->simd->lanes;
@@ -243,8 +252,8 @@ static void find_parts(flat_plan *plan)
 static void cut(flat_plan *plan)
 {
     const prn_conv *conv = &plan->conv;
-    const double work = (double)plan->vectors * (double)plan->simd->lanes * (double)plan->taps * (double)conv->group_out /
-                        (double)plan->blocks;
+    const double work = (double)plan->vectors * (double)plan->simd->lanes * (double)plan->taps *
+                        (double)conv->group_out / (double)plan->blocks;
     plan->units = conv->batch * conv->groups * plan->blocks;
     plan->per_task = work < TASK_WORK ? prn_least((int64_t)(TASK_WORK / (work + 1)) + 1, plan->units) : 1;
     plan->pieces = prn_least((int64_t)(work / TASK_WORK) + 1, plan->tiles);
@@ -272,7 +281,8 @@ static flat_plan *make_plan(const prn_conv *conv)
     const prn_flat_simd *table = prn_flat_rows();
     const flat_image image = lay_out(conv, table);
     const int64_t vectors = prn_ceil_div(image.positions, table->lanes), taps = conv->group_in * conv->kernel_volume;
-    flat_plan *plan = prn_calloc(1, sizeof *plan + (size_t)vectors * sizeof plan->parts[0] + (size_t)taps * sizeof plan->steps[0]);
+    flat_plan *plan =
+        prn_calloc(1, sizeof *plan + (size_t)vectors * sizeof plan->parts[0] + (size_t)taps * sizeof plan->steps[0]);
     if (!plan) return NULL;
     plan->simd = table;
     plan->conv = *conv;
@@ -302,8 +312,8 @@ prony_status prn_conv_flat_prepare(const prony_context *context, prn_prepared *o
         return status;
     }
     if (plan->image.copied)
-        out->scratch_bytes = prony_dtype_bytes(
-            PRONY_FLOAT32, conv.batch * conv.in_channels * plan->image.plane + plan->simd->lanes);
+        out->scratch_bytes =
+            prony_dtype_bytes(PRONY_FLOAT32, conv.batch * conv.in_channels * plan->image.plane + plan->simd->lanes);
     out->state = plan;
     return PRONY_OK;
 }
@@ -360,7 +370,9 @@ static void fill_plane(void *argument, int64_t plane)
             rows.pitch *= image->rows;
         }
         simd->fill(to, &rows);
-        simd->fill(to + image->rows * image->pitch, &(prn_flat_fill){.image = x, .stride = {1, 1}, .rows = 1, .pitch = image->dealt - image->rows * image->pitch});
+        simd->fill(to + image->rows * image->pitch,
+                   &(prn_flat_fill){
+                       .image = x, .stride = {1, 1}, .rows = 1, .pitch = image->dealt - image->rows * image->pitch});
     }
 }
 
@@ -372,7 +384,8 @@ static void run_unit(const job *job, int64_t unit, int64_t first, int64_t end)
     const int64_t block = unit % plan->blocks, group = unit / plan->blocks % conv->groups;
     const int64_t from = first_channel(plan, block), channels = first_channel(plan, block + 1) - from;
     const int64_t channel = group * conv->group_out + from, n = unit / (plan->blocks * conv->groups);
-    const float *x = (plan->image.copied ? job->copy : job->x) + (n * conv->in_channels + group * conv->group_in) * plan->image.plane;
+    const float *x = (plan->image.copied ? job->copy : job->x) +
+                     (n * conv->in_channels + group * conv->group_in) * plan->image.plane;
     static const float none[PRN_FLAT_MOST_CHANNELS];
     prn_flat_tile tile = {.steps = plan->steps,
                           .taps = plan->taps,
@@ -403,7 +416,8 @@ static void finish(const job *job, int64_t first_unit, int64_t end_unit, int64_t
         prn_post_ops_apply_vec(&rest, job->y + begin * to, begin * to, (end - begin) * to);
         return;
     }
-    for (int64_t at = begin * conv->out_spatial + from; begin < end && at < end * conv->out_spatial; at += conv->out_spatial)
+    for (int64_t at = begin * conv->out_spatial + from; begin < end && at < end * conv->out_spatial;
+         at += conv->out_spatial)
         prn_post_ops_apply_vec(&rest, job->y + at, at, to - from);
 }
 
@@ -416,7 +430,8 @@ static void run_task(void *argument, int64_t task)
     const int64_t first = piece * plan->tiles / plan->pieces, end = (piece + 1) * plan->tiles / plan->pieces;
     for (int64_t u = unit; u < end_unit && !prn_stopped(); u++) {
         const int64_t plane = u / plan->blocks * plan->conv.group_in; /* of all images */
-        for (int64_t c = 0; c < plan->conv.group_in && plan->copies && u % plan->blocks == 0; c++) fill_plane(argument, plane + c);
+        for (int64_t c = 0; c < plan->conv.group_in && plan->copies && u % plan->blocks == 0; c++)
+            fill_plane(argument, plane + c);
         run_unit(job, u, first, end);
     }
     if (plan->rest.count)
@@ -431,7 +446,8 @@ prony_status prn_conv_flat_run(const prony_context *context)
     job job = {plan, context, context->inputs[0]->data, context->outputs[0]->data, context->scratch};
     if (plan->image.copied) {
         const int64_t planes = conv->batch * conv->in_channels;
-        for (int64_t i = 0; i < plan->simd->lanes; i++) job.copy[planes * plan->image.plane + i] = 0.0f; /* the last vector reads on */
+        for (int64_t i = 0; i < plan->simd->lanes; i++)
+            job.copy[planes * plan->image.plane + i] = 0.0f; /* the last vector reads on */
         if (!plan->copies)
             prn_parallel_tasks(planes * plan->image.plane < FILL_WORK ? 1 : context->threads, planes, fill_plane, &job);
     }

@@ -1,6 +1,6 @@
-/* Tiles of the flat convolution (compiled once per PRN_SIMD): an input vector is loaded once for all output channels of the tile.
- * Invariant: each output is one chain of multiply-adds by input channel, row and column of the window, to which the bias is added;
- * the same for any number of lanes. */
+/* Tiles of the flat convolution (compiled once per PRN_SIMD): an input vector is loaded once for all output channels of
+ * the tile. Invariant: each output is one chain of multiply-adds by input channel, row and column of the window, to
+ * which the bias is added; the same for any number of lanes. */
 #include "ops/nn/conv_flat_simd.h"
 #include "base/simd.h"
 #include "ops/loops/vec_math.h"
@@ -80,13 +80,15 @@ VEC_INLINE void tile(const prn_flat_tile *t, const int channels, const int vecto
             for (int k = 0; k < channels; k++) v_store(y + k * t->y_plane, sum[k][v]);
         } else if (part->count > 0) {
             PRN_UNROLL
-            for (int k = 0; k < channels; k++) v_store_part(y + k * t->y_plane, pick_lanes(sum[k][v], part->lane), part->count);
+            for (int k = 0; k < channels; k++)
+                v_store_part(y + k * t->y_plane, pick_lanes(sum[k][v], part->lane), part->count);
         }
     }
 }
 
 /* One row: what lies in [begin, end) of `count` elements comes from there, the rest is 0. */
-VEC_INLINE void fill_row(float *to, int64_t count, const float *from, int64_t begin, int64_t end, const int64_t stride, int64_t any)
+VEC_INLINE void fill_row(float *to, int64_t count, const float *from, int64_t begin, int64_t end, const int64_t stride,
+                         int64_t any)
 {
     const int64_t step = stride ? stride : any;
     int64_t j = 0;
@@ -153,15 +155,17 @@ const prn_flat_simd PRN_SIMD_TABLE(prn_flat_simd_) = {
     .lanes = VEC_LANES,
     .channels = MOST_CHANNELS,
     .vectors = {0, VECTORS_1, VECTORS_2, VECTORS_3, VECTORS_4, VECTORS_5, VECTORS_6, VECTORS_7, VECTORS_8},
-    .tile = {[1] = {EACH(ENTRY, 1)},
-             [2] = {EACH(ENTRY, 2)},
-             [3] = {EACH(ENTRY, 3)},
-             [4] = {EACH(ENTRY, 4)},
-             [5] = {EACH(ENTRY, 5)},
-             [6] = {EACH(ENTRY, 6)},
+    .tile =
+        {
+            [1] = {EACH(ENTRY, 1)},
+            [2] = {EACH(ENTRY, 2)},
+            [3] = {EACH(ENTRY, 3)},
+            [4] = {EACH(ENTRY, 4)},
+            [5] = {EACH(ENTRY, 5)},
+            [6] = {EACH(ENTRY, 6)},
 #if MOST_CHANNELS == 8
-             [7] = {EACH(ENTRY, 7)},
-             [8] = {EACH(ENTRY, 8)},
+            [7] = {EACH(ENTRY, 7)},
+            [8] = {EACH(ENTRY, 8)},
 #endif
-    },
+        },
     .fill = fill};

@@ -28,7 +28,8 @@ typedef struct prn_flat_tile {
     float low, high;
 } prn_flat_tile;
 
-/* `rows` rows of `pitch` elements: element (r, j) is that of the image at row top + r stride[0], column left + j stride[1]; 0 outside. */
+/* `rows` rows of `pitch` elements: element (r, j) is that of the image at row top + r stride[0], column left + j
+ * stride[1]; 0 outside. */
 typedef struct prn_flat_fill {
     const float *image;
     int64_t height, width, top, left, stride[2], rows, pitch;
@@ -36,7 +37,8 @@ typedef struct prn_flat_fill {
 
 typedef struct prn_flat_simd {
     int64_t lanes, channels;                     /* of a vector; most output channels of a tile */
-    int64_t vectors[PRN_FLAT_MOST_CHANNELS + 1]; /* most of a tile with so many channels; never more with one channel more */
+    int64_t vectors[PRN_FLAT_MOST_CHANNELS + 1]; /* most of a tile with so many channels; never more with one channel
+                                                    more */
     /* tile[channels][vectors], both at least 1 */
     void (*tile[PRN_FLAT_MOST_CHANNELS + 1][PRN_FLAT_MOST_VECTORS + 1])(const prn_flat_tile *tile);
     void (*fill)(float *to, const prn_flat_fill *fill);

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Defines `name(window, x, tap, begin, count, line)` for elements of a type: what output positions [begin, begin + count) meet at tap
- * (kz, ky, kx) of the channel x; zeros where the window leaves it. */
+/* Defines `name(window, x, tap, begin, count, line)` for elements of a type: what output positions [begin, begin +
+ * count) meet at tap (kz, ky, kx) of the channel x; zeros where the window leaves it. */
 #define PRN_CONV_GATHER(name, type)                                                                                    \
     static void name(const prn_window *window, const type *x, const int64_t tap[PRN_WINDOW_AXES], int64_t begin,       \
                      int64_t count, type *line)                                                                        \

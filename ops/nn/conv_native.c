@@ -8,8 +8,8 @@
  *     +-------------+     +------+
  *
  * The state is the problem and the packed weights, [group][channel block][depth][rows], owned by the model; without
- * constant weights they are packed into scratch in each run. Invariant: tasks are cut by the problem alone and each output is summed in
- * order of depth. */
+ * constant weights they are packed into scratch in each run. Invariant: tasks are cut by the problem alone and each
+ * output is summed in order of depth. */
 #include "ops/nn/conv_native.h"
 #include "base/integers.h"
 
@@ -47,7 +47,8 @@ static void pack(const prn_conv *conv, float *packed)
         const float *data = (const float *)conv->weights->data + g * conv->group_out * depth;
         for (int64_t block = 0; block < conv->group_out && !prn_stopped(); block += rows) {
             for (int64_t d = 0; d < depth && !prn_stopped_at(d); d++) {
-                for (int64_t r = block; r < block + rows; r++) *packed++ = r < conv->group_out ? data[r * depth + d] : 0.0f;
+                for (int64_t r = block; r < block + rows; r++)
+                    *packed++ = r < conv->group_out ? data[r * depth + d] : 0.0f;
             }
         }
     }
@@ -68,8 +69,8 @@ typedef struct native_state {
 static prony_status pack_shared(const prony_context *context, prn_conv *conv, const void **packed)
 {
     char tag[128];
-    snprintf(tag, sizeof tag, "conv native %lld rows: %lld x %lld x %lld", (long long)simd()->rows, (long long)conv->groups,
-             (long long)conv->group_out, (long long)depth_of(conv));
+    snprintf(tag, sizeof tag, "conv native %lld rows: %lld x %lld x %lld", (long long)simd()->rows,
+             (long long)conv->groups, (long long)conv->group_out, (long long)depth_of(conv));
     return context->host->packed(context, conv->weights->data, tag, packed_bytes(conv), build_packed, conv, packed);
 }
 
@@ -271,7 +272,11 @@ prony_status prn_conv_native_run(const prony_context *context)
 {
     const prn_conv conv = prn_conv_kept(context);
     if (is_depthwise(&conv)) {
-        job job = {.context = context, .simd = simd(), .conv = &conv, .window = conv.window, .x = conv.x->data,
+        job job = {.context = context,
+                   .simd = simd(),
+                   .conv = &conv,
+                   .window = conv.window,
+                   .x = conv.x->data,
                    .y = context->outputs[0]->data};
         prn_parallel_tasks(context->threads, conv.batch * conv.out_channels, depthwise_task, &job);
         return PRONY_OK;

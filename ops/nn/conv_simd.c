@@ -11,7 +11,7 @@ typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4),
 static void tile(const float *a, const float *b, int64_t depth, const float *start, float *c, int64_t stride)
 {
     vec left[ROWS], right[ROWS];
-PRN_UNROLL
+    PRN_UNROLL
     for (int r = 0; r < ROWS; r++) {
         if (start) {
             left[r] = right[r] = (vec){0} + start[r];
@@ -22,13 +22,13 @@ PRN_UNROLL
     }
     for (int64_t d = 0; d < depth; d++, a += ROWS, b += 2 * LANES) {
         vec b0 = *(const vec *)b, b1 = *(const vec *)(b + LANES);
-PRN_UNROLL
+        PRN_UNROLL
         for (int r = 0; r < ROWS; r++) {
             left[r] += a[r] * b0;
             right[r] += a[r] * b1;
         }
     }
-PRN_UNROLL
+    PRN_UNROLL
     for (int r = 0; r < ROWS; r++) {
         *(vec *)(c + r * stride) = left[r];
         *(vec *)(c + r * stride + LANES) = right[r];
@@ -46,4 +46,5 @@ static void add_scaled(float *y, const float *x, int64_t step, float w, int64_t 
     }
 }
 
-const prn_conv_simd PRN_SIMD_TABLE(prn_conv_simd_) = {.rows = ROWS, .columns = 2 * LANES, .tile = tile, .add_scaled = add_scaled};
+const prn_conv_simd PRN_SIMD_TABLE(prn_conv_simd_) = {
+    .rows = ROWS, .columns = 2 * LANES, .tile = tile, .add_scaled = add_scaled};

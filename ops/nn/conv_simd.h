@@ -15,5 +15,4 @@ typedef struct prn_conv_simd {
     void (*add_scaled)(float *y, const float *x, int64_t step, float w, int64_t count);
 } prn_conv_simd;
 
-
 #endif

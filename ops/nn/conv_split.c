@@ -1,4 +1,5 @@
-/* conv_fast_amx, conv_bf16_dot, conv_f32_amx: convolution on layouts in blocks of 16 channels, by products of parts (ops/loops/split_product.h).
+/* conv_fast_amx, conv_bf16_dot, conv_f32_amx: convolution on layouts in blocks of 16 channels, by products of parts
+ * (ops/loops/split_product.h).
  *
  *     task = one image, a strip of output rows, a range of 32 output channels each
  *
@@ -9,12 +10,14 @@
  *      0 | x x x x x x x | 0      output position o of the line meets tap t at position o + shift(t), also where rows end: the
  *        | . . . . . . . |        few sums in between are computed and dropped
  *
- * With strides there is a grid for every remainder of the taps' places, in which steps are of one position. So each tap is
- * a matrix of consecutive rows in every case. Where a strip is that of several tasks, for ranges of channels, it is split ahead of them. Weights are in the order [32 output channels][32 input channels][tap], and stored as their
- * parts, as tiles read them; if one of them has no parts as float32, which each task splits step by step. Each thread has working space of its own.
+ * With strides there is a grid for every remainder of the taps' places, in which steps are of one position. So each tap
+ * is a matrix of consecutive rows in every case. Where a strip is that of several tasks, for ranges of channels, it is
+ * split ahead of them. Weights are in the order [32 output channels][32 input channels][tap], and stored as their
+ * parts, as tiles read them; if one of them has no parts as float32, which each task splits step by step. Each thread
+ * has working space of its own.
  *
- * Invariant: tasks depend on the problem alone; each output is summed in one order. A task that meets an infinity or NaN
- * computes by plain sums. */
+ * Invariant: tasks depend on the problem alone; each output is summed in one order. A task that meets an infinity or
+ * NaN computes by plain sums. */
 #include "ops/nn/conv_split.h"
 
 #include "base/alloc.h"
@@ -32,17 +35,17 @@
 enum {
     MOST_REACH = 4096, /* of the kernel along an axis */
     MOST_EXTENT = 1 << 24,
-    STRIP_BYTES = 640 << 10,   /* of parts: they stay in the second-level cache */
+    STRIP_BYTES = 640 << 10,     /* of parts: they stay in the second-level cache */
     LARGE_STRIP_BYTES = 3 << 19, /* where those would be few rows, for each of which all weights are split */
     MOST_STRIP_BYTES = 4 << 20,
-    STRIP_ROWS = 1024,      /* of tiles: their sums stay there, too */
+    STRIP_ROWS = 1024, /* of tiles: their sums stay there, too */
     WANTED_TASKS = 8,
-    TASK_WORK = 6000000,    /* multiply-adds */
+    TASK_WORK = 6000000, /* multiply-adds */
     POINTWISE_TASK_WORK = 2500000,
     POINTWISE_LEAST_COLUMNS = 64, /* of a task, where the strip is split ahead of it */
     LEAST_WORK = 1000000,
-    LEAST_ROWS = 96,        /* of tiles in a strip that is cut for threads: weights are split for each */
-    LEAST_COLUMNS = 128,    /* products for each part of the input: each reads the strip */
+    LEAST_ROWS = 96,     /* of tiles in a strip that is cut for threads: weights are split for each */
+    LEAST_COLUMNS = 128, /* products for each part of the input: each reads the strip */
     MOST_SHARED_BYTES = 16 << 20,
     PIECES = 8,
     F32_LEAST_CHANNELS = 128,
@@ -54,7 +57,8 @@ enum {
     POINTWISE_LEAST_OUT = 64,
     POINTWISE_LEAST_EITHER = 96,
     POINTWISE_LEAST_POSITIONS = 49,
-    POINTWISE_SOME_POSITIONS = 169, /* with fewer, the weights' way from memory counts: six bytes each, and a strip is split for all outputs at once */
+    POINTWISE_SOME_POSITIONS = 169, /* with fewer, the weights' way from memory counts: six bytes each, and a strip is
+                                       split for all outputs at once */
     POINTWISE_SOME_OUT = 128,
     POINTWISE_SOME_WEIGHTS = 1 << 19
 };
@@ -95,8 +99,8 @@ static int64_t grid_positions(const prn_conv_split_plan *s, int64_t rows)
 
 static double strip_bytes(const prn_conv_split_plan *s, int64_t rows)
 {
-    return (double)grid_positions(s, rows) * (double)(s->rows.count * s->places.count * s->blocks * s->parts) * PRN_SPLIT_DEPTH *
-           sizeof(uint16_t);
+    return (double)grid_positions(s, rows) * (double)(s->rows.count * s->places.count * s->blocks * s->parts) *
+           PRN_SPLIT_DEPTH * sizeof(uint16_t);
 }
 
 static bool strip_fits(const prn_conv_split_plan *s, int64_t rows)
@@ -128,9 +132,12 @@ static void cut(prn_conv_split_plan *s)
     const bool pointwise = s->parts == PRN_SPLIT_PARTS && conv->kernel_volume == 1;
     const double work = prn_conv_image_work(conv) / (pointwise ? POINTWISE_TASK_WORK : TASK_WORK);
     const int64_t wanted = prn_ceil_div(work < WANTED_TASKS ? (int64_t)work + 1 : WANTED_TASKS, conv->batch);
-    const int64_t fewest = prn_ceil_div(pointwise ? POINTWISE_LEAST_COLUMNS : LEAST_COLUMNS, PRN_SPLIT_COLUMNS * conv->kernel_volume);
+    const int64_t fewest =
+        prn_ceil_div(pointwise ? POINTWISE_LEAST_COLUMNS : LEAST_COLUMNS, PRN_SPLIT_COLUMNS * conv->kernel_volume);
     const bool by_channels = pointwise && columns >= 2 * fewest;
-    for (; rows > 1 && !by_channels && prn_ceil_div(height, rows) < wanted && prn_conv_split_tile_rows(s, rows - 1) >= LEAST_ROWS; rows--) {
+    for (; rows > 1 && !by_channels && prn_ceil_div(height, rows) < wanted &&
+           prn_conv_split_tile_rows(s, rows - 1) >= LEAST_ROWS;
+         rows--) {
     }
     s->strips = prn_ceil_div(height, rows);
     s->strip_rows = prn_ceil_div(height, s->strips);
@@ -161,7 +168,8 @@ static void fill_taps(prn_conv_split_plan *s)
 /* Working space of a thread. */
 static void size_strip(prn_conv_split_plan *s)
 {
-    s->part_bytes = (size_t)(s->rows.count * s->places.count * s->blocks * s->positions) * PRN_SPLIT_DEPTH * sizeof(uint16_t);
+    s->part_bytes =
+        (size_t)(s->rows.count * s->places.count * s->blocks * s->positions) * PRN_SPLIT_DEPTH * sizeof(uint16_t);
     s->panel_bytes = 2 * (size_t)PRN_CONV_SPLIT_PANEL * sizeof(uint16_t);
     s->sums_bytes = (size_t)prn_conv_split_tile_rows(s, s->strip_rows) * PRN_SPLIT_COLUMNS * sizeof(float);
     s->slot_bytes = s->panel_bytes + s->sums_bytes;
@@ -204,10 +212,12 @@ static bool fits(const prony_context *context, const prn_conv *conv)
     if (!conv->weights->data || (conv->bias && !conv->bias->data)) return false;
     if (conv->groups != 1 || !channels_fit(context, conv)) return false;
     if (!prn_conv_in_plane(conv) || conv->kernel_volume > PRN_CONV_SPLIT_MOST_TAPS) return false;
-    if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1 || conv->in_spatial < 1 || conv->out_spatial < 1)
+    if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1 || conv->in_spatial < 1 ||
+        conv->out_spatial < 1)
         return false;
     for (int a = 1; a < PRN_WINDOW_AXES; a++)
-        if (prn_window_reach(window, a) > MOST_REACH || window->in[a] > MOST_EXTENT || window->out[a] > MOST_EXTENT) return false;
+        if (prn_window_reach(window, a) > MOST_REACH || window->in[a] > MOST_EXTENT || window->out[a] > MOST_EXTENT)
+            return false;
     for (size_t i = 1; context->post_ops && i < context->post_ops->count; i++) {
         if (context->post_ops->op[i].kind == PRN_POST_ADD) return false;
     }
@@ -218,31 +228,37 @@ bool prn_conv_split_usable(const prony_context *context)
 {
     prn_conv conv;
     prn_conv_split_plan s;
-    if (!prn_split_there(prn_split_parts(context->precision)) || prn_conv_read(context, &conv) != PRONY_OK || !fits(context, &conv)) return false;
+    if (!prn_split_there(prn_split_parts(context->precision)) || prn_conv_read(context, &conv) != PRONY_OK ||
+        !fits(context, &conv))
+        return false;
     fill_state(&s, &conv, prn_split_parts(context->precision), 1);
     return strip_bytes(&s, s.strip_rows) <= MOST_STRIP_BYTES;
 }
 
-/* Vectors multiply bfloat16 twice as fast as float32, of which Winograd's tiles save more; the tiles of AMX are faster than both. */
+/* Vectors multiply bfloat16 twice as fast as float32, of which Winograd's tiles save more; the tiles of AMX are faster
+ * than both. */
 bool prn_conv_split_worth(const prony_context *context)
 {
     prn_conv conv;
-    if (prn_conv_read(context, &conv) != PRONY_OK || prn_conv_image_work(&conv) * (double)conv.batch < LEAST_WORK) return false;
+    if (prn_conv_read(context, &conv) != PRONY_OK || prn_conv_image_work(&conv) * (double)conv.batch < LEAST_WORK)
+        return false;
     return prn_split_there(PRN_SPLIT_PARTS) || !prn_conv_winograd_usable(context) || !prn_conv_winograd_worth(context);
 }
 
 /* One tap: rows of tiles are whole images' positions in a line, so that few are empty. */
 static bool worth_pointwise(const prn_conv *conv)
 {
-    if (conv->kernel_volume != 1 || conv->in_channels < POINTWISE_LEAST_IN || conv->out_channels < POINTWISE_LEAST_OUT) return false;
+    if (conv->kernel_volume != 1 || conv->in_channels < POINTWISE_LEAST_IN || conv->out_channels < POINTWISE_LEAST_OUT)
+        return false;
     if (conv->in_channels < POINTWISE_LEAST_EITHER && conv->out_channels < POINTWISE_LEAST_EITHER) return false;
     if (conv->out_spatial >= POINTWISE_SOME_POSITIONS) return true;
     return conv->out_spatial >= POINTWISE_LEAST_POSITIONS && conv->out_channels >= POINTWISE_SOME_OUT &&
            conv->in_channels * conv->out_channels <= POINTWISE_SOME_WEIGHTS;
 }
 
-/* Six products of bfloat16 leave little to gain: tiles have to be full, each row of the strip that is split has to meet many columns or
- * taps, and each weight that is split many rows. Winograd's tiles save more of a sum, but for one step of channels, of which it takes small ones. */
+/* Six products of bfloat16 leave little to gain: tiles have to be full, each row of the strip that is split has to meet
+ * many columns or taps, and each weight that is split many rows. Winograd's tiles save more of a sum, but for one step
+ * of channels, of which it takes small ones. */
 bool prn_conv_split_worth_f32(const prony_context *context)
 {
     prn_conv conv;
@@ -250,7 +266,9 @@ bool prn_conv_split_worth_f32(const prony_context *context)
     if (!prn_conv_split_worth(context) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (worth_pointwise(&conv)) return true;
     if (conv.in_channels % PRN_CONV_SPLIT_LANES || conv.out_channels % PRN_CONV_SPLIT_LANES) return false;
-    if (conv.in_channels % PRN_SPLIT_DEPTH || conv.out_spatial < (conv.kernel_volume > 1 ? F32_LEAST_OUTPUTS_OF_TAPS : F32_LEAST_OUTPUTS)) return false;
+    if (conv.in_channels % PRN_SPLIT_DEPTH ||
+        conv.out_spatial < (conv.kernel_volume > 1 ? F32_LEAST_OUTPUTS_OF_TAPS : F32_LEAST_OUTPUTS))
+        return false;
     if (conv.in_channels == PRN_SPLIT_DEPTH && conv.kernel_volume >= F32_LEAST_TAPS) return true;
     if (conv.out_channels % PRN_SPLIT_COLUMNS || conv.out_channels < F32_LEAST_CHANNELS) return false;
     if (prn_conv_winograd_usable(context) && prn_conv_winograd_worth(context)) return false;
@@ -286,8 +304,9 @@ static void fill_step(const prn_conv *conv, int64_t column, int64_t channel, int
     const float *weights = conv->weights->data;
     for (int64_t c = channel; c < channel + PRN_SPLIT_DEPTH; c++) {
         for (int64_t k = column; k < column + PRN_SPLIT_COLUMNS; k++)
-            *to++ = c < conv->in_channels && k < conv->out_channels ? weights[(k * conv->in_channels + c) * conv->kernel_volume + tap]
-                                                                    : 0.0f;
+            *to++ = c < conv->in_channels && k < conv->out_channels
+                        ? weights[(k * conv->in_channels + c) * conv->kernel_volume + tap]
+                        : 0.0f;
     }
 }
 
@@ -299,7 +318,10 @@ typedef struct build_job {
     atomic_bool coarse; /* two parts are too few */
 } build_job;
 
-enum { HEADER_BYTES = 64 /* of halves: whether all weights have parts, and want three; sums of all output channels' weights follow */ };
+enum {
+    HEADER_BYTES =
+        64 /* of halves: whether all weights have parts, and want three; sums of all output channels' weights follow */
+};
 
 static size_t sums_bytes(const prn_conv_split_plan *s)
 {
@@ -316,16 +338,21 @@ static void build_column(void *argument, int64_t column)
     prn_split_digits digits = {0};
     bool parts = true;
     for (int64_t step = 0; step < s->steps && !prn_stopped(); step++) {
-        const int64_t at = (column * s->steps + step) * PRN_CONV_SPLIT_STEP, channel = step / s->tap_count * PRN_SPLIT_DEPTH;
+        const int64_t at = (column * s->steps + step) * PRN_CONV_SPLIT_STEP,
+                      channel = step / s->tap_count * PRN_SPLIT_DEPTH;
         float *to = halves ? floats : (float *)(void *)job->to + at;
         fill_step(&s->conv, column * PRN_SPLIT_COLUMNS, channel, step % s->tap_count, to);
         for (int64_t i = 0; i < PRN_CONV_SPLIT_STEP; i++) {
             sums[i % PRN_SPLIT_COLUMNS] += (double)to[i];
             prn_split_note(&digits, to[i], to[i] - prn_bf16_to_f32(prn_f32_to_bf16(to[i])));
         }
-        if (halves) parts = prn_split_panel(floats, PRN_SPLIT_DEPTH, (int)s->parts, (uint16_t *)(void *)job->to + at * s->parts) && parts;
+        if (halves)
+            parts =
+                prn_split_panel(floats, PRN_SPLIT_DEPTH, (int)s->parts, (uint16_t *)(void *)job->to + at * s->parts) &&
+                parts;
     }
-    for (int64_t k = 0; k < PRN_SPLIT_COLUMNS && halves; k++) job->sums[column * PRN_SPLIT_COLUMNS + k] = (float)sums[k];
+    for (int64_t k = 0; k < PRN_SPLIT_COLUMNS && halves; k++)
+        job->sums[column * PRN_SPLIT_COLUMNS + k] = (float)sums[k];
     if (!prn_split_two_will_do(&digits)) atomic_store_explicit(&job->coarse, true, memory_order_relaxed);
     if (!parts) atomic_store_explicit(&job->beyond, true, memory_order_relaxed);
 }
@@ -357,9 +384,10 @@ static prony_status pack_weights(const prony_context *context, prn_conv_split_pl
     const prn_conv *conv = &s->conv;
     const bool halves = !s->beyond;
     const int64_t elements = prn_ceil_div(conv->out_channels, PRN_SPLIT_COLUMNS) * prn_conv_split_panel(s);
-    const size_t bytes = halves ? HEADER_BYTES + sums_bytes(s) + 2 * (size_t)(elements * s->parts) : prony_dtype_bytes(PRONY_FLOAT32, elements);
-    snprintf(tag, sizeof tag, "conv split %d: %lld x %lld x %lld", halves ? (int)s->parts : 0, (long long)conv->out_channels,
-             (long long)conv->in_channels, (long long)conv->kernel_volume);
+    const size_t bytes = halves ? HEADER_BYTES + sums_bytes(s) + 2 * (size_t)(elements * s->parts)
+                                : prony_dtype_bytes(PRONY_FLOAT32, elements);
+    snprintf(tag, sizeof tag, "conv split %d: %lld x %lld x %lld", halves ? (int)s->parts : 0,
+             (long long)conv->out_channels, (long long)conv->in_channels, (long long)conv->kernel_volume);
     PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, s, &packed));
     if (!halves) {
         s->weights = packed;
@@ -385,8 +413,10 @@ prony_status prn_conv_split_prepare(const prony_context *context, prn_prepared *
 {
     prn_conv conv;
     PRN_TRY(prn_conv_read(context, &conv));
-    const size_t channels = (size_t)conv.out_channels, lanes = (size_t)prn_conv_split_blocks(conv.out_channels) * PRN_CONV_SPLIT_LANES;
-    prn_conv_split_plan *s = prn_calloc(1, sizeof *s + (size_t)conv.kernel_volume * sizeof *s->taps + lanes * sizeof *s->bias);
+    const size_t channels = (size_t)conv.out_channels,
+                 lanes = (size_t)prn_conv_split_blocks(conv.out_channels) * PRN_CONV_SPLIT_LANES;
+    prn_conv_split_plan *s =
+        prn_calloc(1, sizeof *s + (size_t)conv.kernel_volume * sizeof *s->taps + lanes * sizeof *s->bias);
     if (!s) return prn_no_memory(context->error);
     fill_state(s, &conv, prn_split_parts(context->precision), context->threads);
     fill_taps(s);

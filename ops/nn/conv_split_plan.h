@@ -26,21 +26,22 @@ typedef struct prn_split_grids {
 
 typedef struct prn_conv_split_plan {
     prn_conv conv;
-    const float *weights;   /* packed; NULL: halves */
-    const uint16_t *halves; /* the same as prn_split_panel makes it */
+    const float *weights;     /* packed; NULL: halves */
+    const uint16_t *halves;   /* the same as prn_split_panel makes it */
     const float *weight_sums; /* of each output channel, beside halves */
     int64_t parts;
-    bool beyond; /* a weight has no parts: all of them stay float32 */
-    int64_t steps, blocks;  /* of 32 input channels */
+    bool beyond;           /* a weight has no parts: all of them stay float32 */
+    int64_t steps, blocks; /* of 32 input channels */
     prn_split_grids rows, places;
-    int64_t pitch, positions; /* of a row; of a grid of a whole strip */
+    int64_t pitch, positions;                          /* of a row; of a grid of a whole strip */
     int64_t strip_rows, strips, group_columns, groups; /* output rows; 32 output channels each */
     int64_t slots;
     size_t part_bytes, panel_bytes, sums_bytes, slot_bytes;
-    /* Where several tasks read one strip, it is split ahead of them, into memory that they share, by so many tasks; 0: each task splits. */
+    /* Where several tasks read one strip, it is split ahead of them, into memory that they share, by so many tasks; 0:
+     * each task splits. */
     int64_t pieces;
     size_t shared_bytes; /* flags of pieces, then parts */
-    float *bias; /* of every output channel, zeros for the rest of the last block; behind the taps */
+    float *bias;         /* of every output channel, zeros for the rest of the last block; behind the taps */
     int64_t tap_count;
     prn_split_tap taps[];
 } prn_conv_split_plan;

@@ -31,10 +31,10 @@ typedef struct job {
 /* What one task works on. */
 typedef struct strip {
     int64_t image, first_row, end_row, first_column, end_column;
-    int64_t rows;              /* of tiles */
-    float center;              /* that the input's elements are taken from, a bfloat16 */
-    bool centered;             /* sums are those of the rest */
-    uint16_t *parts, *panel;   /* working space */
+    int64_t rows;            /* of tiles */
+    float center;            /* that the input's elements are taken from, a bfloat16 */
+    bool centered;           /* sums are those of the rest */
+    uint16_t *parts, *panel; /* working space */
     float *sums;
     int64_t ready; /* the column whose first panel is in the half of `panel` that comes next; -1: none */
     int half;
@@ -69,10 +69,11 @@ static bool split_row(const job *job, const strip *strip, int64_t block, int64_t
     clear(s, strip, to + end * PRN_SPLIT_DEPTH, s->pitch - end);
     const bool pair = 2 * block + 1 < blocks;
     if (s->parts == 2)
-        return prn_split_rows_around(strip->center, from, pair ? from + plane : NULL, stride * PRN_CONV_SPLIT_LANES, end - first,
-                                     to + first * PRN_SPLIT_DEPTH, (int64_t)(s->part_bytes / sizeof *to));
-    return prn_split_rows(from, PRN_CONV_SPLIT_LANES, pair ? from + plane : NULL, pair ? PRN_CONV_SPLIT_LANES : 0, stride * PRN_CONV_SPLIT_LANES, end - first, (int)s->parts,
-                          to + first * PRN_SPLIT_DEPTH, (int64_t)(s->part_bytes / sizeof *to));
+        return prn_split_rows_around(strip->center, from, pair ? from + plane : NULL, stride * PRN_CONV_SPLIT_LANES,
+                                     end - first, to + first * PRN_SPLIT_DEPTH, (int64_t)(s->part_bytes / sizeof *to));
+    return prn_split_rows(from, PRN_CONV_SPLIT_LANES, pair ? from + plane : NULL, pair ? PRN_CONV_SPLIT_LANES : 0,
+                          stride * PRN_CONV_SPLIT_LANES, end - first, (int)s->parts, to + first * PRN_SPLIT_DEPTH,
+                          (int64_t)(s->part_bytes / sizeof *to));
 }
 
 /* Of what the strip reads, 32 channels of one grid each: [unit, end). */
@@ -94,8 +95,8 @@ static bool split_units(const job *job, const strip *strip, int64_t unit, int64_
     return finite;
 }
 
-/* Sums of 32 output channels, from the parts; weights are split a few steps ahead, also those of the next column. false: weights
- * have no parts. */
+/* Sums of 32 output channels, from the parts; weights are split a few steps ahead, also those of the next column.
+ * false: weights have no parts. */
 static bool multiply(const prn_conv_split_plan *s, strip *strip, int64_t column)
 {
     const int64_t steps_of_halves = strip->rows > MANY_ROWS ? PRN_SPLIT_MOST_STEPS : PRN_SPLIT_SOME_STEPS;
@@ -112,7 +113,8 @@ static bool multiply(const prn_conv_split_plan *s, strip *strip, int64_t column)
                              .wide = s->conv.out_channels - column * PRN_SPLIT_COLUMNS > PRN_CONV_SPLIT_LANES};
     int64_t block = 0, at = 0, steps = prn_least(s->steps, most);
     if (weights && strip->ready != column &&
-        !prn_split_panel(weights, steps * PRN_SPLIT_DEPTH, (int)s->parts, strip->panel + strip->half * PRN_CONV_SPLIT_PANEL))
+        !prn_split_panel(weights, steps * PRN_SPLIT_DEPTH, (int)s->parts,
+                         strip->panel + strip->half * PRN_CONV_SPLIT_PANEL))
         return false;
     strip->ready = -1;
     for (int64_t step = 0; step < s->steps && !prn_stopped(); step += tiles.steps) {
@@ -130,7 +132,8 @@ static bool multiply(const prn_conv_split_plan *s, strip *strip, int64_t column)
             tiles.b = halves;
             halves += tiles.steps * PRN_CONV_SPLIT_STEP * s->parts;
             tiles.ahead = (const char *)halves; /* behind the last column nothing is fetched that is read */
-            tiles.ahead_bytes = (steps > 0 ? steps : prn_least(s->steps, most)) * s->parts * PRN_CONV_SPLIT_STEP * (int64_t)sizeof *halves;
+            tiles.ahead_bytes = (steps > 0 ? steps : prn_least(s->steps, most)) * s->parts * PRN_CONV_SPLIT_STEP *
+                                (int64_t)sizeof *halves;
         } else {
             const int64_t ahead = steps > 0 ? steps : last_column ? 0 : prn_least(s->steps, most);
             weights += tiles.steps * PRN_CONV_SPLIT_STEP; /* columns lie one behind the other */
@@ -150,7 +153,8 @@ static bool multiply(const prn_conv_split_plan *s, strip *strip, int64_t column)
 static float weight_at(const prn_conv_split_plan *s, int64_t from, int64_t i, int64_t k)
 {
     if (!s->halves) return s->weights[from + i * PRN_SPLIT_COLUMNS + k];
-    const uint16_t *part = s->halves + from * s->parts + k / 16 * (PRN_CONV_SPLIT_STEP / 2) + i % 16 * 32 + k % 16 * 2 + i / 16;
+    const uint16_t *part =
+        s->halves + from * s->parts + k / 16 * (PRN_CONV_SPLIT_STEP / 2) + i % 16 * 32 + k % 16 * 2 + i / 16;
     float weight = 0.0f;
     for (int64_t p = s->parts - 1; p >= 0; p--) weight += prn_bf16_to_f32(part[p * PRN_CONV_SPLIT_STEP]);
     return weight;
@@ -165,13 +169,16 @@ static void plain_sums(const job *job, const strip *strip, int64_t column, int64
     for (int k = 0; k < PRN_SPLIT_COLUMNS; k++) sums[k] = 0.0f;
     for (int64_t c = 0; c < s->blocks * PRN_SPLIT_DEPTH; c += PRN_SPLIT_DEPTH) {
         for (int64_t t = 0; t < s->tap_count; t++, weights += PRN_CONV_SPLIT_STEP) {
-            const int64_t y = row * window->stride[1] - window->pad_begin[1] + t / window->kernel[2] * window->dilation[1];
-            const int64_t x = place * window->stride[2] - window->pad_begin[2] + t % window->kernel[2] * window->dilation[2];
+            const int64_t y =
+                row * window->stride[1] - window->pad_begin[1] + t / window->kernel[2] * window->dilation[1];
+            const int64_t x =
+                place * window->stride[2] - window->pad_begin[2] + t % window->kernel[2] * window->dilation[2];
             if (y < 0 || y >= window->in[1] || x < 0 || x >= window->in[2]) continue;
             for (int64_t i = 0; i < PRN_SPLIT_DEPTH && c + i < s->conv.in_channels; i++) {
-                const int64_t block = strip->image * prn_conv_split_blocks(s->conv.in_channels) + (c + i) / PRN_CONV_SPLIT_LANES;
-                const float value =
-                    job->x[(block * s->conv.in_spatial + y * window->in[2] + x) * PRN_CONV_SPLIT_LANES + (c + i) % PRN_CONV_SPLIT_LANES];
+                const int64_t block =
+                    strip->image * prn_conv_split_blocks(s->conv.in_channels) + (c + i) / PRN_CONV_SPLIT_LANES;
+                const float value = job->x[(block * s->conv.in_spatial + y * window->in[2] + x) * PRN_CONV_SPLIT_LANES +
+                                           (c + i) % PRN_CONV_SPLIT_LANES];
                 for (int k = 0; k < PRN_SPLIT_COLUMNS; k++) sums[k] += value * weight_at(s, weights, i, k);
             }
         }
@@ -201,7 +208,8 @@ static void store(const job *job, const strip *strip, int64_t column)
         float bias[PRN_CONV_SPLIT_LANES];
         for (int i = 0; i < PRN_CONV_SPLIT_LANES; i++) {
             const int64_t k = b * PRN_CONV_SPLIT_LANES + i;
-            bias[i] = job->bias[k] + (strip->centered && strip->center != 0.0f ? strip->center * s->weight_sums[k] : 0.0f);
+            bias[i] =
+                job->bias[k] + (strip->centered && strip->center != 0.0f ? strip->center * s->weight_sums[k] : 0.0f);
         }
         for (int64_t row = strip->first_row; row < strip->end_row; row++, sums += s->pitch * PRN_SPLIT_COLUMNS) {
             const int64_t at = (plane + row * width) * PRN_CONV_SPLIT_LANES;
@@ -209,17 +217,19 @@ static void store(const job *job, const strip *strip, int64_t column)
         }
         const int64_t first = (plane + strip->first_row * width) * PRN_CONV_SPLIT_LANES;
         if (job->rest_ops.count)
-            prn_post_ops_apply_vec(&job->rest, job->y + first, first, (strip->end_row - strip->first_row) * width * PRN_CONV_SPLIT_LANES);
+            prn_post_ops_apply_vec(&job->rest, job->y + first, first,
+                                   (strip->end_row - strip->first_row) * width * PRN_CONV_SPLIT_LANES);
     }
 }
 
-/* About the mean of an image, of some of its elements. Sums of two parts leave out some of what each factor is; where inputs are all
- * about as large, as they are behind a MaxPool, and a bias takes most of their sum away again, that would be large beside the output.
- * Inputs around 0 keep their own digits: 0 is their center. */
+/* About the mean of an image, of some of its elements. Sums of two parts leave out some of what each factor is; where
+ * inputs are all about as large, as they are behind a MaxPool, and a bias takes most of their sum away again, that
+ * would be large beside the output. Inputs around 0 keep their own digits: 0 is their center. */
 static float center_of(const job *job, int64_t image)
 {
     const prn_conv *conv = &job->state->conv;
-    const int64_t lines = conv->in_channels / PRN_CONV_SPLIT_LANES * conv->in_spatial, some = prn_least(lines, SOME_LINES);
+    const int64_t lines = conv->in_channels / PRN_CONV_SPLIT_LANES * conv->in_spatial,
+                  some = prn_least(lines, SOME_LINES);
     const float *x = job->x + image * lines * PRN_CONV_SPLIT_LANES;
     double sum = 0, squares = 0;
     for (int64_t line = 0; line < some; line++) {
@@ -230,7 +240,9 @@ static float center_of(const job *job, int64_t image)
         squares += (double)squares_of_line;
     }
     const double count = (double)(some * PRN_CONV_SPLIT_LANES), mean = sum / count;
-    return fabs(mean) < MOST_CENTER && mean * mean * count >= LEAST_OFFSET * squares ? prn_bf16_to_f32(prn_f32_to_bf16((float)mean)) : 0.0f; /* NaN: 0 */
+    return fabs(mean) < MOST_CENTER && mean * mean * count >= LEAST_OFFSET * squares
+               ? prn_bf16_to_f32(prn_f32_to_bf16((float)mean))
+               : 0.0f; /* NaN: 0 */
 }
 
 /* Number `index` of all images' strips. */
@@ -242,7 +254,8 @@ static strip strip_at(const job *job, int64_t index)
     strip.rows = prn_conv_split_tile_rows(s, strip.end_row - strip.first_row);
     if (s->parts == 2) strip.center = center_of(job, strip.image);
     if (s->pieces)
-        strip.parts = (uint16_t *)(void *)(job->shared + prn_conv_split_flag_bytes(s) + (size_t)(index * s->parts) * s->part_bytes);
+        strip.parts = (uint16_t *)(void *)(job->shared + prn_conv_split_flag_bytes(s) +
+                                           (size_t)(index * s->parts) * s->part_bytes);
     return strip;
 }
 
@@ -296,7 +309,8 @@ static void run_task(const job *job, int64_t task, char *bytes)
 static void run_slot(void *argument, prn_slot *slot)
 {
     const job *job = argument;
-    for (int64_t task; (task = prn_slot_next(slot)) >= 0;) run_task(job, task, job->slots + slot->index * (int64_t)job->state->slot_bytes);
+    for (int64_t task; (task = prn_slot_next(slot)) >= 0;)
+        run_task(job, task, job->slots + slot->index * (int64_t)job->state->slot_bytes);
 }
 
 /* A residual that is added first becomes part of the sum, and a clamp behind that its end; what is left are maps. */

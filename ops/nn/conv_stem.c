@@ -28,16 +28,17 @@ enum {
     MOST_COPIED = 8192, /* floats that the windows of a tile see */
     TASK_WORK = 1500000,
     MOST_PIECES = 64,
-    NARROW = 64,            /* outputs of a row: the tiles that see padding are a good part of it */
-    MOST_PADDED = 1 << 16   /* floats of an image with its padding */
+    NARROW = 64,          /* outputs of a row: the tiles that see padding are a good part of it */
+    MOST_PADDED = 1 << 16 /* floats of an image with its padding */
 };
 
 typedef struct stem_plan {
     const prn_direct_simd *simd;
     prn_conv conv;
     const float *packed;
-    bool padded;                         /* the image is copied; `conv` is then the problem on the copy, without padding */
-    int64_t image[2], before[2];         /* its rows and columns, the padding in front of them */
+    bool padded;                 /* the image is copied; `conv` is then the problem on the copy, without
+                                            padding */
+    int64_t image[2], before[2]; /* its rows and columns, the padding in front of them */
     int64_t blocks, groups;
     int64_t taps, rows, pieces; /* rows of a task; pieces of an image */
     int64_t span;               /* columns of a copy */
@@ -154,7 +155,8 @@ static void pad(stem_plan *plan)
     int64_t in[2], size = conv->in_channels;
     bool padded = false;
     for (int a = 0; a < 2; a++) {
-        in[a] = (window->out[a + 1] - 1) * window->stride[a + 1] + prn_window_reach(window, a + 1); /* what windows see */
+        in[a] =
+            (window->out[a + 1] - 1) * window->stride[a + 1] + prn_window_reach(window, a + 1); /* what windows see */
         padded |= window->pad_begin[a + 1] > 0 || in[a] > window->in[a + 1];
         size = size > MOST_PADDED || in[a] > MOST_PADDED ? INT64_MAX / MOST_PADDED : size * in[a];
     }
@@ -333,7 +335,8 @@ static void pad_plane(void *argument, int64_t plane)
     const job *job = argument;
     const stem_plan *plan = job->plan;
     const prn_window *window = &plan->conv.window;
-    const prn_flat_fill rows = {.image = (const float *)job->context->inputs[0]->data + plane * plan->image[0] * plan->image[1],
+    const prn_flat_fill rows = {.image = (const float *)job->context->inputs[0]->data +
+                                         plane * plan->image[0] * plan->image[1],
                                 .height = plan->image[0],
                                 .width = plan->image[1],
                                 .top = -plan->before[0],

@@ -1,10 +1,11 @@
-/* ConvTranspose: shapes, the native kernel of products, the plain C reference and the descriptor; conv_transpose_direct.c has the one of tiles.
+/* ConvTranspose: shapes, the native kernel of products, the plain C reference and the descriptor;
+ * conv_transpose_direct.c has the one of tiles.
  *
  *   y[n, k, i stride - pad + t dilation] += x[n, c, i] w[c, k, t] over all c of k's group, i and t; plus bias[k]
  *
- * The native kernel computes, image by image, the products of every tap as one matrix product per group,
- * [out channels, K, input positions] in scratch, and gathers each output from them; where no two taps
- * meet, it lays them side by side. Invariant: an output's terms are added tap by tap, in row-major order of the taps. */
+ * The native kernel computes, image by image, the products of every tap as one matrix product per group, [out channels,
+ * K, input positions] in scratch, and gathers each output from them; where no two taps meet, it lays them side by side.
+ * Invariant: an output's terms are added tap by tap, in row-major order of the taps. */
 #include "base/integers.h"
 #include "ops/loops/conv_problem.h"
 #include "ops/loops/gemm_kernel.h"
@@ -76,10 +77,19 @@ static void group_offsets(const void *argument, int64_t group, int64_t *a, int64
 /* [out channel, tap, input position] of one image: the weights' columns by the image. */
 static void multiply(const prony_context *context, const prn_conv *conv, const float *x, float *products)
 {
-    const prn_gemm gemm = {.m = conv->group_out * conv->kernel_volume, .n = conv->in_spatial, .k = conv->group_in,
-                           .a = conv->weights->data, .a_row = 1, .a_col = conv->group_out * conv->kernel_volume,
-                           .b = x, .b_row = conv->in_spatial, .b_col = 1,
-                           .c = products, .c_row = conv->in_spatial, .alpha = 1.0f, .beta = 1.0f,
+    const prn_gemm gemm = {.m = conv->group_out * conv->kernel_volume,
+                           .n = conv->in_spatial,
+                           .k = conv->group_in,
+                           .a = conv->weights->data,
+                           .a_row = 1,
+                           .a_col = conv->group_out * conv->kernel_volume,
+                           .b = x,
+                           .b_row = conv->in_spatial,
+                           .b_col = 1,
+                           .c = products,
+                           .c_row = conv->in_spatial,
+                           .alpha = 1.0f,
+                           .beta = 1.0f,
                            .parts = prn_split_parts(context->precision)};
     const prn_gemm_batch groups = {.items = conv->groups, .offsets = group_offsets, .argument = conv};
     prn_gemm_run(context->threads, &gemm, &groups, NULL);
@@ -147,7 +157,8 @@ static void lay_taps(void *argument, int64_t k)
             n = prn_least(width - x, LOOK_UP);
             lay_row(y + (row * width + x) * taps, from + x, conv->in_spatial, taps, n, start);
         }
-        prn_post_ops_apply_vec(job->context, y + row * width * taps, y + row * width * taps - job->output, width * taps);
+        prn_post_ops_apply_vec(job->context, y + row * width * taps, y + row * width * taps - job->output,
+                               width * taps);
     }
 }
 
@@ -157,8 +168,8 @@ static void add_terms(float *restrict sums, const float *restrict terms, int64_t
     for (int64_t i = 0; i < n; i++) sums[i] += terms[i];
 }
 
-/* Adds to the sums of output places first, first + stride, ... what the taps of a row have for them; `products`: of its first tap, for
- * the input row that it meets. */
+/* Adds to the sums of output places first, first + stride, ... what the taps of a row have for them; `products`: of its
+ * first tap, for the input row that it meets. */
 static void add_row(const job *job, const float *products, int64_t first, int64_t count, float *sums)
 {
     const prn_window *window = &job->conv->window;
@@ -183,21 +194,24 @@ static void sum_places(const job *job, const float *products, int64_t row, int64
         if (z % window->stride[0] || y % window->stride[1]) continue;
         const int64_t plane = z / window->stride[0], at = y / window->stride[1];
         if (plane < 0 || plane >= window->in[0] || at < 0 || at >= window->in[1]) continue;
-        add_row(job, products + t * window->kernel[2] * conv->in_spatial + (plane * window->in[1] + at) * window->in[2], first, count, sums);
+        add_row(job, products + t * window->kernel[2] * conv->in_spatial + (plane * window->in[1] + at) * window->in[2],
+                first, count, sums);
     }
 }
 
-/* Gathers the taps of some output rows of one channel: row by row, places of one remainder by the stride at a time, whose terms follow
- * each other. */
+/* Gathers the taps of some output rows of one channel: row by row, places of one remainder by the stride at a time,
+ * whose terms follow each other. */
 static void add_taps(void *argument, int64_t task)
 {
     const job *job = argument;
     const prn_conv *conv = job->conv;
     const prn_window *window = &conv->window;
-    const int64_t rows = window->out[0] * window->out[1], width = window->out[2], stride = window->stride[2], k = task / job->row_tasks;
+    const int64_t rows = window->out[0] * window->out[1], width = window->out[2], stride = window->stride[2],
+                  k = task / job->row_tasks;
     const float *products = job->products + k * conv->kernel_volume * conv->in_spatial;
     const float start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
-    const int64_t begin = rows * (task % job->row_tasks) / job->row_tasks, end = rows * (task % job->row_tasks + 1) / job->row_tasks;
+    const int64_t begin = rows * (task % job->row_tasks) / job->row_tasks,
+                  end = rows * (task % job->row_tasks + 1) / job->row_tasks;
     float sums[SUMS];
     for (int64_t row = begin; row < end && !prn_stopped_at(row); row++) {
         float *y = job->y + k * conv->out_spatial + row * width;
@@ -225,7 +239,11 @@ static prony_status run_native(const prony_context *context)
     const prn_conv conv = prn_conv_kept(context);
     float *products = context->scratch;
     const bool apart = is_apart(&conv.window);
-    job job = {.context = context, .conv = &conv, .products = products, .output = context->outputs[0]->data, .row_tasks = apart ? 1 : row_tasks(&conv)};
+    job job = {.context = context,
+               .conv = &conv,
+               .products = products,
+               .output = context->outputs[0]->data,
+               .row_tasks = apart ? 1 : row_tasks(&conv)};
     for (int64_t n = 0; n < conv.batch && !prn_stopped(); n++) {
         const float *x = (const float *)conv.x->data + n * conv.in_channels * conv.in_spatial;
         job.y = (float *)context->outputs[0]->data + n * conv.out_channels * conv.out_spatial;
@@ -317,6 +335,7 @@ static const prn_kernel widened = {
     .usable = native_usable, .prepare = prepare_native, .run = run_native, .release = prn_free};
 PRN_WIDENED(half, &widened)
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "convtranspose_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
      .usable = prn_conv_transpose_direct_usable, .worth = prn_conv_transpose_direct_worth, .layouts = prn_conv_transpose_direct_layouts,
@@ -339,3 +358,4 @@ const prn_op prn_ops_conv_transpose[] = {
      .infer = infer, .cost = cost, .kernels = kernels,
      .cost_text = "MACs M = input elements (Cout/g) K; FLOPs 2M, + n with bias"},
     {0}};
+// clang-format on

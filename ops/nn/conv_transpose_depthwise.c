@@ -1,10 +1,10 @@
-/* convtranspose_f32_depthwise: one filter for each channel, in channel blocks, as depthwise convolutions of one remainder of the output's
- * positions by the strides each.
+/* convtranspose_f32_depthwise: one filter for each channel, in channel blocks, as depthwise convolutions of one
+ * remainder of the output's positions by the strides each.
  *
  *     o = r + s q,  o + pad - k = s i    =>    i = q + (r + pad - k) / s  for the taps k that leave no remainder
  *
- * Those taps are s apart and their inputs neighbours, so outputs of one remainder are a run of a depthwise convolution's row
- * (conv_depthwise_simd.c), which is laid out s apart behind it.
+ * Those taps are s apart and their inputs neighbours, so outputs of one remainder are a run of a depthwise
+ * convolution's row (conv_depthwise_simd.c), which is laid out s apart behind it.
  *
  *     task    = some output rows of one block of one image
  *     weights = [block][remainder of rows][of columns][tap, by the input's row and column][lane]
@@ -22,10 +22,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_STRIDE = 16, MOST_COLUMNS = 512, /* of a remainder: a run lies on the stack */ TASK_WORK = 100000 /* multiply-adds, of all lanes */ };
+enum {
+    MOST_STRIDE = 16,
+    MOST_COLUMNS = 512,
+    /* of a remainder: a run lies on the stack */ TASK_WORK = 100000 /* multiply-adds, of all lanes */
+};
 
-/* The outputs of one remainder along one axis: how many, the last tap that they meet and how many taps, and where in the input the first
- * one's window begins. Taps are in the order of their inputs, from the last one on. */
+/* The outputs of one remainder along one axis: how many, the last tap that they meet and how many taps, and where in
+ * the input the first one's window begins. Taps are in the order of their inputs, from the last one on. */
 typedef struct remainder {
     int64_t outputs, last, taps, begin;
     int64_t first, end; /* outputs whose windows have no column in the padding */
@@ -45,12 +49,15 @@ bool prn_conv_transpose_depthwise_usable(const prony_context *context)
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
-    if (conv.groups < 2 || conv.group_in != 1 || conv.group_out != 1 || conv.batch < 1 || conv.in_spatial < 1) return false;
+    if (conv.groups < 2 || conv.group_in != 1 || conv.group_out != 1 || conv.batch < 1 || conv.in_spatial < 1)
+        return false;
     const prn_window *window = &conv.window;
     if (window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1 || window->pad_begin[0]) return false;
     for (int axis = 1; axis < PRN_WINDOW_AXES; axis++)
         if (window->stride[axis] > MOST_STRIDE || window->dilation[axis] != 1) return false;
-    if (prn_ceil_div(window->out[2], window->stride[2]) > MOST_COLUMNS || prn_direct_find_end(context->post_ops, 1).added) return false;
+    if (prn_ceil_div(window->out[2], window->stride[2]) > MOST_COLUMNS ||
+        prn_direct_find_end(context->post_ops, 1).added)
+        return false;
     return prn_direct_can_end(context, conv.out_channels);
 }
 
@@ -87,9 +94,11 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     float *to = packed;
     for (int64_t first = 0; first < plan->blocks * lanes && !prn_stopped(); first += lanes) {
         for (int64_t phase = 0; phase < window->stride[1] * window->stride[2]; phase++) {
-            const remainder *y = &plan->axis[0][phase / window->stride[2]], *x = &plan->axis[1][phase % window->stride[2]];
+            const remainder *y = &plan->axis[0][phase / window->stride[2]],
+                            *x = &plan->axis[1][phase % window->stride[2]];
             for (int64_t t = 0; t < y->taps * x->taps; t++) {
-                const int64_t ky = y->last - t / x->taps * window->stride[1], kx = x->last - t % x->taps * window->stride[2];
+                const int64_t ky = y->last - t / x->taps * window->stride[1],
+                              kx = x->last - t % x->taps * window->stride[2];
                 for (int64_t c = first; c < first + lanes; c++)
                     *to++ = c < conv->out_channels ? weights[c * conv->kernel_volume + ky * width + kx] : 0.0f;
             }
@@ -105,9 +114,10 @@ static prony_status pack(const prony_context *context, transpose_plan *plan)
     const prn_conv *conv = &plan->conv;
     const prn_window *window = &conv->window;
     const int64_t lanes = prn_depthwise_rows()->lanes;
-    snprintf(tag, sizeof tag, "convtranspose depthwise %lld lanes: %lld x %lld x %lld by %lld, %lld from %lld, %lld", (long long)lanes,
-             (long long)conv->out_channels, (long long)window->kernel[1], (long long)window->kernel[2], (long long)window->stride[1],
-             (long long)window->stride[2], (long long)(window->pad_begin[1] % window->stride[1]),
+    snprintf(tag, sizeof tag, "convtranspose depthwise %lld lanes: %lld x %lld x %lld by %lld, %lld from %lld, %lld",
+             (long long)lanes, (long long)conv->out_channels, (long long)window->kernel[1],
+             (long long)window->kernel[2], (long long)window->stride[1], (long long)window->stride[2],
+             (long long)(window->pad_begin[1] % window->stride[1]),
              (long long)(window->pad_begin[2] % window->stride[2]));
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * lanes * conv->kernel_volume);
     PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
@@ -124,7 +134,8 @@ prony_status prn_conv_transpose_depthwise_prepare(const prony_context *context, 
     if (status == PRONY_OK) {
         plan->end = prn_direct_find_end(context->post_ops, plan->conv.out_channels);
         plan->blocks = prn_ceil_div(plan->conv.out_channels, prn_depthwise_rows()->lanes);
-        const double row_work = (double)window->in[2] * (double)plan->conv.kernel_volume / (double)window->stride[1] * PRN_DIRECT_UNIT;
+        const double row_work =
+            (double)window->in[2] * (double)plan->conv.kernel_volume / (double)window->stride[1] * PRN_DIRECT_UNIT;
         plan->rows = row_work > 0 && row_work < TASK_WORK ? (int64_t)(TASK_WORK / row_work) + 1 : 1;
         plan->pieces = prn_ceil_div(window->out[1], plan->rows);
         int64_t at = 0;
@@ -176,7 +187,8 @@ static void spread(float *y, const float *run, int64_t count, int64_t stride, in
     for (int64_t i = 0; i < count; i++) memcpy(y + i * stride * lanes, run + i * lanes, (size_t)lanes * sizeof *y);
 }
 
-static void run_row(const transpose_plan *plan, const float *x, const float *weights, const float *bias, int64_t number, float *y)
+static void run_row(const transpose_plan *plan, const float *x, const float *weights, const float *bias, int64_t number,
+                    float *y)
 {
     const prn_window *window = &plan->conv.window;
     const int64_t lanes = prn_depthwise_rows()->lanes, r = number % window->stride[1];
@@ -212,13 +224,15 @@ static void run_task(void *argument, int64_t task)
     const job *job = argument;
     const transpose_plan *plan = job->plan;
     const prn_conv *conv = &plan->conv;
-    const int64_t lanes = prn_depthwise_rows()->lanes, plane = task / plan->pieces, begin = task % plan->pieces * plan->rows;
-    const int64_t end = prn_least(begin + plan->rows, conv->window.out[1]), block = plane % plan->blocks, width = conv->window.out[2];
+    const int64_t lanes = prn_depthwise_rows()->lanes, plane = task / plan->pieces,
+                  begin = task % plan->pieces * plan->rows;
+    const int64_t end = prn_least(begin + plan->rows, conv->window.out[1]), block = plane % plan->blocks,
+                  width = conv->window.out[2];
     float bias[PRN_DIRECT_UNIT];
     prn_direct_copy_bias(conv->bias, conv->out_channels, 0, block * lanes, lanes, bias);
     for (int64_t y = begin; y < end && !prn_stopped(); y++)
-        run_row(plan, job->x + plane * conv->in_spatial * lanes, plan->packed + block * conv->kernel_volume * lanes, bias, y,
-                job->y + (plane * conv->out_spatial + y * width) * lanes);
+        run_row(plan, job->x + plane * conv->in_spatial * lanes, plan->packed + block * conv->kernel_volume * lanes,
+                bias, y, job->y + (plane * conv->out_spatial + y * width) * lanes);
     prn_direct_finish(job->context, &plan->end, job->y, plane, 1, conv->out_spatial, begin * width, end * width);
 }
 

@@ -2,8 +2,8 @@
  *
  *     o = r + s q,  o + pad - k dilation = s i    =>    i = q + (r + pad - k dilation) / s  for the taps k that leave no remainder
  *
- * Outputs of one remainder r thus meet the same taps, at the same distances from q: a part of conv_f32_direct, whose results lie s apart.
- * No product is computed that no output takes, and none is stored. */
+ * Outputs of one remainder r thus meet the same taps, at the same distances from q: a part of conv_f32_direct, whose
+ * results lie s apart. No product is computed that no output takes, and none is stored. */
 #include "ops/nn/conv_transpose_direct.h"
 #include "base/integers.h"
 #include "base/isa.h"
@@ -54,8 +54,11 @@ bool prn_conv_transpose_direct_usable(const prony_context *context)
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     const int64_t most = INT32_MAX / prn_direct_tiles()->lanes, parts = part_count(&conv.window);
-    if (!prn_direct_takes_groups(&conv) || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
-    if (conv.kernel_volume > PRN_DIRECT_MOST_TAPS || conv.in_spatial < 1 || conv.in_spatial > most || conv.out_spatial > most) return false;
+    if (!prn_direct_takes_groups(&conv) || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1)
+        return false;
+    if (conv.kernel_volume > PRN_DIRECT_MOST_TAPS || conv.in_spatial < 1 || conv.in_spatial > most ||
+        conv.out_spatial > most)
+        return false;
     return parts >= 1 && parts <= MOST_PARTS && prn_direct_can_end(context, conv.out_channels);
 }
 
@@ -90,13 +93,15 @@ static void tell_tap(const void *argument, int64_t index, prn_direct_tap *tap)
         const axis_taps *along = &taps->axis[axis];
         k[axis] = along->first + index % along->count * along->step;
         index /= along->count;
-        tap->at[axis] = (taps->remainder[axis] + window->pad_begin[axis] - k[axis] * window->dilation[axis]) / window->stride[axis];
+        tap->at[axis] =
+            (taps->remainder[axis] + window->pad_begin[axis] - k[axis] * window->dilation[axis]) / window->stride[axis];
     }
     for (int axis = 0; axis < PRN_WINDOW_AXES; axis++) number = number * window->kernel[axis] + k[axis];
     tap->number = number;
 }
 
-static prony_status add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv, int64_t number)
+static prony_status add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv,
+                             int64_t number)
 {
     const prn_window *window = &conv->window;
     remainder_taps taps = {.window = window};
@@ -122,9 +127,10 @@ static void name_parts(const prn_window *window, char *name, size_t bytes)
 {
     int used = snprintf(name, bytes, "convtranspose direct");
     for (int axis = 0; axis < PRN_WINDOW_AXES; axis++)
-        used += snprintf(name + used, bytes - (size_t)used, " %lld/%lld-%lld*%lld:%lld", (long long)window->kernel[axis],
-                         (long long)window->stride[axis], (long long)window->pad_begin[axis], (long long)window->dilation[axis],
-                         (long long)remainders(window, axis));
+        used +=
+            snprintf(name + used, bytes - (size_t)used, " %lld/%lld-%lld*%lld:%lld", (long long)window->kernel[axis],
+                     (long long)window->stride[axis], (long long)window->pad_begin[axis],
+                     (long long)window->dilation[axis], (long long)remainders(window, axis));
 }
 
 prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn_prepared *out)
@@ -158,5 +164,6 @@ void prn_conv_transpose_direct_facts(const prony_context *context, prony_cost *f
     if (prn_conv_transpose_read(context, &conv) != PRONY_OK) return;
     const int64_t parts = part_count(&conv.window);
     if (parts < 1) return;
-    prn_direct_facts(conv.group_out, prn_ceil_div(conv.out_spatial, parts), conv.group_in * prn_ceil_div(conv.kernel_volume, parts), facts);
+    prn_direct_facts(conv.group_out, prn_ceil_div(conv.out_spatial, parts),
+                     conv.group_in * prn_ceil_div(conv.kernel_volume, parts), facts);
 }

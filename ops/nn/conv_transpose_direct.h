@@ -1,4 +1,5 @@
-/* ConvTranspose on the tiles of the direct convolution: constant weights, blocked layouts. Run and released by conv_direct.h's functions. */
+/* ConvTranspose on the tiles of the direct convolution: constant weights, blocked layouts. Run and released by
+ * conv_direct.h's functions. */
 #ifndef PRN_OPS_NN_CONV_TRANSPOSE_DIRECT_H
 #define PRN_OPS_NN_CONV_TRANSPOSE_DIRECT_H
 

@@ -1,17 +1,19 @@
-/* conv_f32_winograd: 3 x 3 convolution in steps of one by Winograd's minimal filtering, on blocked layouts; also 1 x 3 x 3, plane by plane.
+/* conv_f32_winograd: 3 x 3 convolution in steps of one by Winograd's minimal filtering, on blocked layouts; also 1 x 3
+ * x 3, plane by plane.
  *
  *     phase = outputs that lie a dilation apart, and what they read: a convolution without dilation
  *     batch = a rectangle of tiles of one image, whose transformed input stays in the second-level cache
  *     group = up to four output channel blocks
  *     task  = a batch and some groups:    v = transformed tiles;    for each group: m = v w, point by point; y = from m
  *
- * The transformed filters belong to the model: [group][point][input channel][block of the group][output
- * lane], channels in whole blocks: those that only fill one have filters of zeros. Of weights that convolutions of other extents read as
- * well the model keeps the direct kernel's form alone, from which each task transforms what it needs: else a detector's heads, which read
- * pyramids of images, would keep two or three times as many filters in as many forms. Scratch is one slot [v][m] for each thread;
- * whoever has a slot takes one task after the other (prn_parallel_slots), and keeps v while the batch is the same. A residual
- * that comes first may lie in the output. Invariant: batches, groups and the order of every sum depend on the problem alone, so
- * a result's bits do not depend on who computed it. */
+ * The transformed filters belong to the model: [group][point][input channel][block of the group][output lane], channels
+ * in whole blocks: those that only fill one have filters of zeros. Of weights that convolutions of other extents read
+ * as well the model keeps the direct kernel's form alone, from which each task transforms what it needs: else a
+ * detector's heads, which read pyramids of images, would keep two or three times as many filters in as many forms.
+ * Scratch is one slot [v][m] for each thread; whoever has a slot takes one task after the other (prn_parallel_slots),
+ * and keeps v while the batch is the same. A residual that comes first may lie in the output. Invariant: batches,
+ * groups and the order of every sum depend on the problem alone, so a result's bits do not depend on who computed
+ * it. */
 #include "ops/nn/conv_winograd.h"
 
 #include "base/alloc.h"
@@ -54,7 +56,9 @@ static bool find_cut(const prony_context *context, const prn_conv *conv, prn_win
     const bool direct = host && prn_conv_direct_usable(context);
     const bool shared = direct && host->serves_other_extents && host->serves_other_extents(context, 1);
     const uint64_t weights = direct && host->weight_bytes ? host->weight_bytes(context) : 0;
-    const prn_winograd_filters filters = shared ? PRN_WINOGRAD_IN_RUN : weights ? PRN_WINOGRAD_EITHER : PRN_WINOGRAD_KEPT;
+    const prn_winograd_filters filters = shared    ? PRN_WINOGRAD_IN_RUN
+                                         : weights ? PRN_WINOGRAD_EITHER
+                                                   : PRN_WINOGRAD_KEPT;
     return prn_winograd_cut_best(conv, simd(), filters, (double)(weights / sizeof(float)), cut);
 }
 
@@ -66,12 +70,15 @@ bool prn_conv_winograd_usable(const prony_context *context)
     const prn_window *window = &conv.window;
     const int64_t lanes = simd()->lanes;
     if (conv.groups != 1 || (conv.out_channels % lanes && !prn_post_ops_keep_zero(context->post_ops))) return false;
-    if (!prn_conv_plane_by_plane(&conv) || window->out[0] < 1 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
+    if (!prn_conv_plane_by_plane(&conv) || window->out[0] < 1 || conv.batch < 1 || conv.in_channels < 1 ||
+        conv.out_channels < 1)
+        return false;
     for (int axis = 1; axis < PRN_WINDOW_AXES; axis++) {
         if (window->kernel[axis] != PRN_WINOGRAD_TAPS || window->stride[axis] != 1) return false;
         if (window->out[axis] < 1 || window->pad_begin[axis] > 2 * window->dilation[axis]) return false;
         /* More phases than outputs would be empty tiles. */
-        if (window->dilation[axis] > window->out[axis] || (window->dilation[axis] > 1 && adds(context->post_ops))) return false;
+        if (window->dilation[axis] > window->out[axis] || (window->dilation[axis] > 1 && adds(context->post_ops)))
+            return false;
     }
     prn_winograd_cut cut;
     return find_cut(context, &conv, &cut);
@@ -126,7 +133,8 @@ static void build_block(const winograd_plan *plan, int64_t block, float *to, int
             else
                 memset(filled + k * TAPS, 0, TAPS * sizeof(float));
         }
-        plan->simd->filters[plan->cut.kind](whole ? weights + c * TAPS : filled, whole ? row : TAPS, to, inputs * width);
+        plan->simd->filters[plan->cut.kind](whole ? weights + c * TAPS : filled, whole ? row : TAPS, to,
+                                            inputs * width);
     }
 }
 
@@ -166,7 +174,8 @@ static int64_t packed_floats(const winograd_plan *plan)
 }
 
 /* Groups of output blocks are the same in both kernels' forms. */
-_Static_assert((int)PRN_WINOGRAD_MOST_BLOCKS == (int)PRN_DIRECT_MOST_BLOCKS, "a group of filters is one of the direct kernel's");
+_Static_assert((int)PRN_WINOGRAD_MOST_BLOCKS == (int)PRN_DIRECT_MOST_BLOCKS,
+               "a group of filters is one of the direct kernel's");
 
 static prony_status pack_taps(const prony_context *context, winograd_plan *plan)
 {
@@ -185,8 +194,9 @@ static prony_status pack(const prony_context *context, winograd_plan *plan)
     const void *packed;
     const prn_conv *conv = &plan->conv;
     const prn_winograd_cut *cut = &plan->cut;
-    snprintf(tag, sizeof tag, "conv winograd %lld lanes: %lld x %lld, tiles of %lld x %lld", (long long)plan->simd->lanes,
-             (long long)conv->out_channels, (long long)conv->in_channels, (long long)cut->rows, (long long)cut->columns);
+    snprintf(tag, sizeof tag, "conv winograd %lld lanes: %lld x %lld, tiles of %lld x %lld",
+             (long long)plan->simd->lanes, (long long)conv->out_channels, (long long)conv->in_channels,
+             (long long)cut->rows, (long long)cut->columns);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, packed_floats(plan));
     PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
     plan->packed = packed;
@@ -249,7 +259,8 @@ static row_of_tiles row_at(const job *job, int64_t row, int64_t width)
 {
     const prn_window *window = &job->conv->window;
     const int64_t lanes = job->simd->lanes;
-    return (row_of_tiles){prn_winograd_place_of(window, job->cut, row), window->dilation[1] * width * lanes, window->dilation[2] * lanes};
+    return (row_of_tiles){prn_winograd_place_of(window, job->cut, row), window->dilation[1] * width * lanes,
+                          window->dilation[2] * lanes};
 }
 
 /* A tile that meets padding. */
@@ -292,7 +303,8 @@ static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t
     }
 }
 
-/* Where the image of a row of tiles, or the plane of one, begins in a tensor of so many blocks and positions, in floats. */
+/* Where the image of a row of tiles, or the plane of one, begins in a tensor of so many blocks and positions, in
+ * floats. */
 static int64_t image_at(const job *job, int64_t row, int64_t blocks, int64_t spatial)
 {
     const int64_t planes = job->conv->window.out[0], image = row / job->cut->tile_rows;
@@ -344,7 +356,8 @@ static int64_t blocks_of_pass(const job *job, int64_t blocks)
     return fitting > run ? fitting / run * run : run;
 }
 
-/* All tiles of a batch at one point, for a group of `blocks` output blocks. Fetches the weights that come next, or `ahead`. */
+/* All tiles of a batch at one point, for a group of `blocks` output blocks. Fetches the weights that come next, or
+ * `ahead`. */
 static void multiply(const job *job, int64_t tiles, const float *v, const float *weights, int64_t blocks, float *m,
                      ahead *ahead)
 {
@@ -422,7 +435,8 @@ static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t
     const prn_winograd_cut *cut = job->cut;
     const row_of_tiles row = row_at(job, number % cut->tile_rows, job->conv->window.out[2]);
     const prn_winograd_place *place = &row.place;
-    const int64_t lanes = job->simd->lanes, tiles = batch->column_end - batch->column, left = batch->column * cut->columns;
+    const int64_t lanes = job->simd->lanes, tiles = batch->column_end - batch->column,
+                  left = batch->column * cut->columns;
     const int64_t rows = prn_least(place->out[0] - place->top, cut->rows);
     const int64_t columns = prn_least(place->out[1] - left, tiles * cut->columns);
     if (rows < 1 || columns < 1) return;
@@ -457,7 +471,8 @@ static ahead input_ahead(const job *job, int64_t index)
     const prn_winograd_cut *cut = job->cut;
     const prn_window *window = &job->conv->window;
     const int64_t lanes = job->simd->lanes;
-    if (cut->batches_across > 1 || cut->tasks_of_batch > 1 || cut->phases > 1 || index >= cut->tasks) return (ahead){.from = job->x};
+    if (cut->batches_across > 1 || cut->tasks_of_batch > 1 || cut->phases > 1 || index >= cut->tasks)
+        return (ahead){.from = job->x};
     const prn_winograd_batch batch = prn_winograd_batch_at(cut, index);
     if (!in_one_image(cut, &batch)) return (ahead){.from = job->x};
     const int64_t first = batch.row % cut->tile_rows, rows = batch.row_end - batch.row;
@@ -480,7 +495,8 @@ static ahead output_ahead(const job *job, const prn_winograd_batch *batch, int64
     const int64_t first = batch->row % cut->tile_rows, top = first * cut->rows;
     const int64_t end = prn_least((first + batch->row_end - batch->row) * cut->rows, window->out[1]);
     if (cut->batches_across > 1 || cut->phases > 1 || !in_one_image(cut, batch)) return (ahead){.from = job->y};
-    return (ahead){.from = job->y + image_at(job, batch->row, cut->blocks, job->conv->out_spatial) + begin * plane + top * row,
+    return (ahead){.from = job->y + image_at(job, batch->row, cut->blocks, job->conv->out_spatial) + begin * plane +
+                           top * row,
                    .planes = blocks,
                    .floats = (end - top) * row,
                    .apart = plane};
@@ -498,7 +514,8 @@ static void multiply_group(const job *job, task *task, int64_t group, float *spa
 {
     const prn_winograd_cut *cut = job->cut;
     const int64_t lanes = job->simd->lanes, channels = cut->in_blocks * lanes, half = cut->points / 2;
-    const int64_t begin = prn_winograd_first_block(cut, group), blocks = prn_winograd_first_block(cut, group + 1) - begin;
+    const int64_t begin = prn_winograd_first_block(cut, group),
+                  blocks = prn_winograd_first_block(cut, group + 1) - begin;
     const int64_t per_point = channels * blocks * lanes;
     const int64_t inputs = channels * prn_ceil_div(task->batch.tiles, job->simd->tiles[blocks]);
     const float *weights = job->packed + begin * lanes * channels * cut->points;
@@ -507,30 +524,42 @@ static void multiply_group(const job *job, task *task, int64_t group, float *spa
     spread(&task->input, (task->group_end - group) * (cut->points - half) * inputs);
     for (int64_t p = 0; p < cut->points && !prn_stopped(); p++, weights += per_point) {
         multiply(job, task->batch.tiles, space + p * cut->v_point, weights, blocks,
-                 space + job->slot.m + p * cut->m_point, task->filters ? NULL : p < half ? &output : &task->input);
+                 space + job->slot.m + p * cut->m_point,
+                 task->filters ? NULL
+                 : p < half    ? &output
+                               : &task->input);
     }
 }
 
-/* The same with filters that are transformed here, some input channels at a time, from the direct kernel's form of the weights:
- * [group][unit of input channels][tap][input channel][output channels of the group]. */
+/* The same with filters that are transformed here, some input channels at a time, from the direct kernel's form of the
+ * weights: [group][unit of input channels][tap][input channel][output channels of the group]. */
 static void multiply_taps(const job *job, const task *task, int64_t group, float *space)
 {
     const prn_winograd_cut *cut = job->cut;
     const int64_t lanes = job->simd->lanes, units = prn_ceil_div(cut->in_blocks * lanes, PRN_DIRECT_UNIT);
-    const int64_t begin = prn_winograd_first_block(cut, group), blocks = prn_winograd_first_block(cut, group + 1) - begin;
+    const int64_t begin = prn_winograd_first_block(cut, group),
+                  blocks = prn_winograd_first_block(cut, group + 1) - begin;
     const int64_t width = blocks * lanes, per_unit = PRN_DIRECT_UNIT * TAPS * width, tiles = task->batch.tiles;
     const int64_t parts = prn_ceil_div(tiles, job->simd->tiles[blocks]);
     const float *taps = job->taps + begin * lanes * units * PRN_DIRECT_UNIT * TAPS;
     float *u = space + job->slot.filters;
     for (int64_t unit = 0, count; unit < units && !prn_stopped(); unit += count, taps += count * per_unit) {
         count = prn_least(units - unit, PRN_WINOGRAD_FILTER_UNITS);
-        const int64_t from = unit * PRN_DIRECT_UNIT / lanes, in_blocks = prn_least(cut->in_blocks - from, count * PRN_DIRECT_UNIT / lanes);
+        const int64_t from = unit * PRN_DIRECT_UNIT / lanes,
+                      in_blocks = prn_least(cut->in_blocks - from, count * PRN_DIRECT_UNIT / lanes);
         for (int64_t i = 0; i < count; i++)
-            job->simd->filters_of_taps[cut->kind](taps + i * per_unit, PRN_DIRECT_UNIT * width, u + i * PRN_DIRECT_UNIT * width, cut->u_point,
+            job->simd->filters_of_taps[cut->kind](taps + i * per_unit, PRN_DIRECT_UNIT * width,
+                                                  u + i * PRN_DIRECT_UNIT * width, cut->u_point,
                                                   PRN_DIRECT_UNIT * width);
-        ahead next = {.from = taps + count * per_unit, .planes = 1, .floats = prn_least(units - unit - count, PRN_WINOGRAD_FILTER_UNITS) * per_unit};
+        ahead next = {.from = taps + count * per_unit,
+                      .planes = 1,
+                      .floats = prn_least(units - unit - count, PRN_WINOGRAD_FILTER_UNITS) * per_unit};
         spread(&next, cut->points * parts * in_blocks * lanes);
-        prn_winograd_product p = {.v_block = tiles * lanes, .m_block = tiles * lanes, .run = cut->run, .in_blocks = in_blocks, .add = from > 0};
+        prn_winograd_product p = {.v_block = tiles * lanes,
+                                  .m_block = tiles * lanes,
+                                  .run = cut->run,
+                                  .in_blocks = in_blocks,
+                                  .add = from > 0};
         for (int64_t point = 0; point < cut->points; point++) {
             p.weights = u + point * cut->u_point;
             for (int64_t part = 0; part < parts; part++) {

@@ -8,16 +8,16 @@
 #include "ops/nn/conv_direct_simd.h"
 
 enum {
-    LINE = 16,               /* floats of a cache line */
-    NEAR_FILTERS = 1 << 18,  /* floats that stay in the second-level cache from batch to batch */
-    SMALL_FILTERS = 1 << 15, /* of the smallest tiles: of networks so small that they stay there from run to run */
-    LARGE_FILTERS = 1 << 23, /* floats that show in the process's memory */
+    LINE = 16,                 /* floats of a cache line */
+    NEAR_FILTERS = 1 << 18,    /* floats that stay in the second-level cache from batch to batch */
+    SMALL_FILTERS = 1 << 15,   /* of the smallest tiles: of networks so small that they stay there from run to run */
+    LARGE_FILTERS = 1 << 23,   /* floats that show in the process's memory */
     WEIGHTY_MODEL = 5 << 20,   /* floats of a model's weights, and */
     WEIGHTY_FILTERS = 1 << 17, /* those that a layer adds, which are worth time */
-    NEAR_BATCH = 200000,     /* floats of a batch that leave room for them */
-    FAR_BATCH = 3 << 18,     /* of one that makes up for reading filters from memory each time */
-    FAR_APART = 6,           /* taps: positions of a tile of the direct kernel */
-    TASK_WORK = 1 << 20,     /* multiply-adds that are worth a task */
+    NEAR_BATCH = 200000,       /* floats of a batch that leave room for them */
+    FAR_BATCH = 3 << 18,       /* of one that makes up for reading filters from memory each time */
+    FAR_APART = 6,             /* taps: positions of a tile of the direct kernel */
+    TASK_WORK = 1 << 20,       /* multiply-adds that are worth a task */
     FEW_TASKS = 4,
     MANY_TASKS = 8
 };
@@ -30,8 +30,8 @@ static const double halves = 5.0 / 3.0;
 static const double per_quick_line = 9.0;
 /* By how much larger filters have to be faster than smaller ones. */
 static const double worth_memory = 1.08, worth_much_memory = 1.2;
-/* What kept filters take of the cycles that the model gives them, as their memory is read ahead; and the part of a layer's time that is worth
- * a part of the model's weights in memory. (Measured on Zen 4, with either vectors.) */
+/* What kept filters take of the cycles that the model gives them, as their memory is read ahead; and the part of a
+ * layer's time that is worth a part of the model's weights in memory. (Measured on Zen 4, with either vectors.) */
 static const double read_ahead = 0.91, worth_of_memory = 2.5;
 
 const struct prn_winograd_tile prn_winograd_tiles[PRN_WINOGRAD_KINDS] = {
@@ -48,7 +48,8 @@ static double overlapped(double a, double b)
 /* Weights of one tap, in whole blocks of channels. */
 static double channel_pairs(const prn_conv *conv, const prn_winograd_simd *simd)
 {
-    const double in_blocks = (double)prn_ceil_div(conv->in_channels, simd->lanes), blocks = (double)prn_ceil_div(conv->out_channels, simd->lanes);
+    const double in_blocks = (double)prn_ceil_div(conv->in_channels, simd->lanes),
+                 blocks = (double)prn_ceil_div(conv->out_channels, simd->lanes);
     return in_blocks * blocks * (double)(simd->lanes * simd->lanes);
 }
 
@@ -83,8 +84,8 @@ static void cut_batches(prn_winograd_cut *cut, int64_t lanes, int64_t most)
     const int64_t all = cut->rows_in_all, images = all / cut->tile_rows, across = cut->batches_across;
     const int64_t step = rows < cut->tile_rows ? images : 1;
     int64_t down = step == 1 ? prn_ceil_div(all, rows) : images * prn_ceil_div(cut->tile_rows, rows);
-    const double work =
-        (double)cut->points * (double)(all * cut->tile_columns) * (double)(cut->in_blocks * lanes) * (double)(cut->blocks * lanes);
+    const double work = (double)cut->points * (double)(all * cut->tile_columns) * (double)(cut->in_blocks * lanes) *
+                        (double)(cut->blocks * lanes);
     const int64_t useful = work / TASK_WORK > FEW_TASKS ? FEW_TASKS : (int64_t)(work / TASK_WORK);
     while (down * across * cut->groups < useful && down + step <= all) down += step;
     while (down * across > FEW_TASKS && down * across % FEW_TASKS && down + step <= all) down += step;
@@ -147,7 +148,9 @@ static bool find_fastest(const prn_conv *conv, const prn_winograd_simd *simd, bo
         prn_winograd_cut cut;
         if (conv->in_channels < prn_winograd_tiles[kind].least_channels) continue;
         prn_winograd_cut_as(conv, simd, (prn_winograd_kind)kind, in_run, &cut);
-        const double worth = cut.u_point ? 1.0 : filter_floats(conv, simd, &cut) > LARGE_FILTERS ? worth_much_memory : worth_memory;
+        const double worth = cut.u_point                                       ? 1.0
+                             : filter_floats(conv, simd, &cut) > LARGE_FILTERS ? worth_much_memory
+                                                                               : worth_memory;
         if (found && cut.cycles * worth > out->cycles) continue;
         *out = cut;
         found = true;
@@ -167,19 +170,20 @@ static bool is_cheap_in_run(const prn_winograd_cut *in_run, const prn_winograd_c
     return in_run->u_point && in_run->cycles < kept->cycles * (read_ahead + worth_of_memory * share);
 }
 
-bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_filters filters, double weights,
-                           prn_winograd_cut *out)
+bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_filters filters,
+                           double weights, prn_winograd_cut *out)
 {
     prn_winograd_cut in_run;
     if (!find_fastest(conv, simd, filters == PRN_WINOGRAD_IN_RUN, out)) return false;
     const double added = added_floats(conv, simd, out);
-    if (filters == PRN_WINOGRAD_EITHER && weights > WEIGHTY_MODEL && added > WEIGHTY_FILTERS && find_fastest(conv, simd, true, &in_run) &&
-        is_cheap_in_run(&in_run, out, added / weights))
+    if (filters == PRN_WINOGRAD_EITHER && weights > WEIGHTY_MODEL && added > WEIGHTY_FILTERS &&
+        find_fastest(conv, simd, true, &in_run) && is_cheap_in_run(&in_run, out, added / weights))
         *out = in_run;
     return true;
 }
 
-/* The part of an axis' taps that are no padding, where they lie so far apart that whole tiles of the direct kernel leave the others out. */
+/* The part of an axis' taps that are no padding, where they lie so far apart that whole tiles of the direct kernel
+ * leave the others out. */
 static double taps_inside(const prn_window *window, int axis)
 {
     int64_t inside = 0;
@@ -197,8 +201,7 @@ double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd 
     const double filters = (double)conv->kernel_volume * channel_pairs(conv, simd);
     const double outputs =
         (double)conv->batch * (double)conv->out_spatial * taps_inside(&conv->window, 1) * taps_inside(&conv->window, 2);
-    return overlapped(outputs * filters / (double)simd->lanes * per_product,
-                      read_cycles(conv, simd, filters, 1.0));
+    return overlapped(outputs * filters / (double)simd->lanes * per_product, read_cycles(conv, simd, filters, 1.0));
 }
 
 int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_cut *cut)
@@ -223,7 +226,8 @@ prn_winograd_place prn_winograd_place_of(const prn_window *window, const prn_win
     for (int i = 0; i < 2; i++) {
         const int64_t step = window->dilation[i + 1], in = window->in[i + 1], out = window->out[i + 1];
         /* The first window begins at begin - pad, which is `pad` steps before `first`. */
-        place.pad[i] = begin[i] < window->pad_begin[i + 1] ? prn_ceil_div(window->pad_begin[i + 1] - begin[i], step) : 0;
+        place.pad[i] =
+            begin[i] < window->pad_begin[i + 1] ? prn_ceil_div(window->pad_begin[i + 1] - begin[i], step) : 0;
         const int64_t first = begin[i] - window->pad_begin[i + 1] + place.pad[i] * step;
         place.in[i] = first < in ? prn_ceil_div(in - first, step) : 0;
         place.out[i] = begin[i] < out ? prn_ceil_div(out - begin[i], step) : 0;

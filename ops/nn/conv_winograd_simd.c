@@ -2,8 +2,8 @@
  * the products of a point in register tiles.
  *
  * One axis of 2 outputs is evaluated at the points 0, 1, -1 and infinity, one of 4 at 0, a, -a, b, -b and infinity with
- * a = 21/32, b = 3/2: of the points tried the ones that magnify rounding errors least (docs/accuracy.md). All their powers
- * below are exact in float32.
+ * a = 21/32, b = 3/2: of the points tried the ones that magnify rounding errors least (docs/accuracy.md). All their
+ * powers below are exact in float32.
  *
  * Invariant: each output is summed in one order, whatever lies beside it. */
 #include "ops/nn/conv_winograd_simd.h"
@@ -113,14 +113,15 @@ INLINE void from_points(const int outputs, const vec *t, vec *y)
 #define HALF (LANES / 2)
 typedef double wide __attribute__((vector_size(HALF * sizeof(double)), aligned(8), may_alias));
 
-/* The three taps along one axis to points, of a filter in either precision: those at a and -a differ in the sign of the odd power alone. */
+/* The three taps along one axis to points, of a filter in either precision: those at a and -a differ in the sign of the
+ * odd power alone. */
 #define TAPS_TO_POINTS(name, number, type)                                                                             \
     INLINE void name(const int outputs, const type *g, type *t)                                                        \
     {                                                                                                                  \
         static const number at_2[1][2] = {{1, (number)0.5}}; /* a point and its scale */                               \
         static const number at_4[2][2] = {{(number)A, (number)(1.0 / (2.0 * A2 * (A2 - B2)))},                         \
                                           {(number)B, (number)(1.0 / (2.0 * B2 * (B2 - A2)))}};                        \
-        t[0] = g[0] * (outputs == 2 ? (number)1 : (number)(1.0 / (A2 * B2)));                                         \
+        t[0] = g[0] * (outputs == 2 ? (number)1 : (number)(1.0 / (A2 * B2)));                                          \
         UNROLL                                                                                                         \
         for (int pair = 0; pair < outputs / 2; pair++) {                                                               \
             const number *at = outputs == 2 ? at_2[pair] : at_4[pair];                                                 \
@@ -253,7 +254,8 @@ INLINE void filters(const float *w, int64_t row, float *u, int64_t u_point, cons
     }
 }
 
-INLINE void filters_of_taps(const float *w, int64_t tap_step, float *u, int64_t u_point, int64_t count, const int rows, const int columns)
+INLINE void filters_of_taps(const float *w, int64_t tap_step, float *u, int64_t u_point, int64_t count, const int rows,
+                            const int columns)
 {
     for (int64_t i = 0; i < count; i += LANES, w += LANES, u += LANES) {
         vec t[SIDE][3];
@@ -308,8 +310,8 @@ KIND(4, 4)
 
 typedef vec sums[PRN_WINOGRAD_MOST_BLOCKS][PRN_WINOGRAD_MOST_TILES];
 
-/* The products of one input block; at each lane one line or two of what is needed next are fetched: a burst of them would be
- * waited for. blocks and tiles are constants after inlining. */
+/* The products of one input block; at each lane one line or two of what is needed next are fetched: a burst of them
+ * would be waited for. blocks and tiles are constants after inlining. */
 INLINE void sum_block(const float *v, const float *weights, const float *next, int64_t step, const int blocks,
                       const int tiles, sums sum)
 {

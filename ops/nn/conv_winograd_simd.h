@@ -5,8 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Outputs of a tile, rows x columns; a tile of m x n outputs reads (m + 2) x (n + 2) inputs and takes as many products. */
-typedef enum prn_winograd_kind { PRN_WINOGRAD_2X2, PRN_WINOGRAD_2X4, PRN_WINOGRAD_4X4, PRN_WINOGRAD_KINDS } prn_winograd_kind;
+/* Outputs of a tile, rows x columns; a tile of m x n outputs reads (m + 2) x (n + 2) inputs and takes as many
+ * products. */
+typedef enum prn_winograd_kind {
+    PRN_WINOGRAD_2X2,
+    PRN_WINOGRAD_2X4,
+    PRN_WINOGRAD_4X4,
+    PRN_WINOGRAD_KINDS
+} prn_winograd_kind;
 
 enum {
     PRN_WINOGRAD_TAPS = 3,
@@ -24,8 +30,8 @@ typedef struct prn_winograd_forward {
     int64_t count;
 } prn_winograd_forward;
 
-/* One tile that meets padding: of each row the first column that is there, and from one to the next; a row that is padding stays at
- * prn_winograd_zeros. */
+/* One tile that meets padding: of each row the first column that is there, and from one to the next; a row that is
+ * padding stays at prn_winograd_zeros. */
 typedef struct prn_winograd_edge {
     const float *row[PRN_WINOGRAD_MOST_SIDE];
     int64_t x_column[PRN_WINOGRAD_MOST_SIDE];
@@ -70,8 +76,8 @@ typedef struct prn_winograd_simd {
     void (*inverse[PRN_WINOGRAD_KINDS])(const prn_winograd_inverse *i);
     /* product[blocks][tiles], both at least 1 */
     void (*product[PRN_WINOGRAD_MOST_BLOCKS + 1][PRN_WINOGRAD_MOST_TILES + 1])(const prn_winograd_product *p);
-    /* The transformed filters of `lanes` output channels that are `row` apart, for one input channel: u[point * u_point + lane].
-     * In double precision, rounded once. */
+    /* The transformed filters of `lanes` output channels that are `row` apart, for one input channel: u[point * u_point
+     * + lane]. In double precision, rounded once. */
     void (*filters[PRN_WINOGRAD_KINDS])(const float *w, int64_t row, float *u, int64_t u_point);
     /* The same of `count` filters side by side, whole vectors of them, whose taps are `tap` apart. */
     void (*filters_of_taps[PRN_WINOGRAD_KINDS])(const float *w, int64_t tap, float *u, int64_t u_point, int64_t count);

@@ -259,6 +259,7 @@ static const prn_param params[] = {
 static const prn_kernel kernels[] = {
     {.name = "deform_conv_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
 
+// clang-format off
 const prn_op prn_ops_deform_conv[] = {
     {.name = "DeformConv", .since_opset = 19, .inputs = {3, 5},
      .params = params, .params_bytes = sizeof(deform_params), .check = check,
@@ -266,3 +267,4 @@ const prn_op prn_ops_deform_conv[] = {
      .cost_text = "MACs M = n (Cin/g) K; FLOPs 2M, + n with bias, + 2^(axes+1) - 1 per sample, + 1 per sample with "
                   "mask; Cin K samples per output point"},
     {0}};
+// clang-format on

@@ -129,14 +129,17 @@ static prony_status cost_12(const prony_context *context, prony_cost *cost)
 static const prn_param attributes_1[] = {PRN_FLOAT(dropout_params, ratio, 0.5f), {0}};
 static const prn_param attributes_12[] = {PRN_INT(dropout_params, seed, PRN_ABSENT), {0}};
 
+// clang-format off
 static const prn_kernel kernels_1[] = {
     {.name = "dropout_view", .backend = "native", .usable = no_mask, .layouts = prn_same_layout, .run = keep_all,
      .inplace = 1},
     {.name = "dropout_reference", .backend = "reference", .run = keep_all, .inplace = 1},
     {0}};
+// clang-format on
 static const prn_kernel kernels_12[] = {
     {.name = "dropout_12_reference", .backend = "reference", .run = run_12, .inplace = 1}, {0}};
 
+// clang-format off
 const prn_op prn_ops_dropout[] = {
     {.name = "Dropout", .since_opset = 1, .inputs = {1, 1}, .outputs = {1, 2}, .flags = PRN_OP_VIEW,
      .params = attributes_1, .params_bytes = sizeof(dropout_params),
@@ -146,3 +149,4 @@ const prn_op prn_ops_dropout[] = {
      .infer = infer_12, .cost = cost_12, .kernels = kernels_12,
      .cost_text = "0 (inference); 2 n (mul, div) when training; special n"},
     {0}};
+// clang-format on

@@ -297,6 +297,7 @@ static prony_status flex_run(const prony_context *context)
 static const prn_kernel flex_kernels[] = {
     {.name = "flex_attention_reference", .backend = "reference", .prepare = flex_prepare, .run = flex_run}, {0}};
 
+// clang-format off
 const prn_op prn_ops_flex_attention[] = {
     {.name = "FlexAttention", .domain = "ai.onnx.preview", .since_opset = 1, .inputs = {3, 3}, .flags = PRN_OP_OPEN,
      .params = flex_attributes, .params_bytes = sizeof(flex_params), .check = flex_check,
@@ -304,3 +305,4 @@ const prn_op prn_ops_flex_attention[] = {
      .cost_text = "r rows of d scores: MACs M = r d (E + D); FLOPs 2M + r(6d-2); special 2 r d; and what the "
                   "subgraphs do"},
     {0}};
+// clang-format on

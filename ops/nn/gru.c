@@ -92,13 +92,16 @@ static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_
     return gate[0].id == PRN_GATE_SIGMOID && gate[1].id == PRN_GATE_TANH;
 }
 
+// clang-format off
 static const prn_recurrent_cell cell = {
     .gates = 3, .functions = 2, .defaults = {"Sigmoid", "Tanh"},
     .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {first_row_f32, second_row_f32},
     .fused_steps = fused_steps};
+// clang-format on
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent_params, linear_before_reset, 0), {0}};
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "gru_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_usable,
      .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_free,
@@ -114,3 +117,4 @@ const prn_op prn_ops_gru[] = {
      .cost_text = "M = T B 3H (I + H) per direction; 2 M, + 6 T B H with bias, + T B H (2 f + g + 5), + T B H with "
                   "linear_before_reset, + 6 T B H with clip; f, g: the activations' own"},
     {0}};
+// clang-format on

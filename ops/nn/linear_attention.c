@@ -358,12 +358,16 @@ static const prn_param linear_attributes[] = {PRN_INT_REQUIRED(linear_params, q_
                                               {0}};
 static const prn_param causal_attributes[] = {PRN_STRING(causal_params, activation, "none"), {0}};
 
-static const prn_kernel linear_kernels[] = {
-    {.name = "linear_attention_reference", .backend = "reference", .prepare = prepare_linear, .run = run_linear,
-     .release = prn_free}, {0}};
+static const prn_kernel linear_kernels[] = {{.name = "linear_attention_reference",
+                                             .backend = "reference",
+                                             .prepare = prepare_linear,
+                                             .run = run_linear,
+                                             .release = prn_free},
+                                            {0}};
 static const prn_kernel causal_kernels[] = {
     {.name = "causal_conv_reference", .backend = "reference", .run = run_causal}, {0}};
 
+// clang-format off
 const prn_op prn_ops_linear_attention[] = {
     {.name = "LinearAttention", .since_opset = 27, .inputs = {3, 7}, .outputs = {1, 2}, .non_weight_inputs = 0x8,
      .params = linear_attributes, .params_bytes = sizeof(linear_params), .check = check_linear,
@@ -375,3 +379,4 @@ const prn_op prn_ops_linear_attention[] = {
      .infer = infer_causal, .cost = cost_causal, .kernels = causal_kernels,
      .cost_text = "MACs M = n K; FLOPs 2M, + n with bias, + 5 n with SiLU; special 2 n with SiLU"},
     {0}};
+// clang-format on

@@ -205,6 +205,7 @@ static const prn_kernel entropy_kernels[] = {
     "weighted, + 1 for a mean; special 1 for a mean"
 /* clang-format on */
 
+// clang-format off
 const prn_op prn_ops_loss[] = {
     {.name = "NegativeLogLikelihoodLoss", .since_opset = 12, .inputs = {2, 3},
      .params = attributes, .params_bytes = sizeof(loss_params), .variant = &(const loss_kind){LOSS_LIKELIHOOD},
@@ -214,3 +215,4 @@ const prn_op prn_ops_loss[] = {
      .check = check, .infer = infer, .cost = cost, .kernels = entropy_kernels,
      .cost_text = "r (5 d - 1) for the log-softmax; special r (d + 1); + " LIKELIHOOD_TEXT},
     {0}};
+// clang-format on

@@ -185,6 +185,7 @@ static const prn_kernel lp_kernels[] = {
     {.name = "lp_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = has_rows, .run = run_native},
     {.name = "lp_norm_reference", .backend = "reference", .run = run_reference},
     {0}};
+// clang-format off
 static const prn_kernel rms_kernels[] = {
     {.name = "rms_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .usable = scale_in_rows, .run = run_native,
      .inplace = 1},
@@ -201,3 +202,4 @@ const prn_op prn_ops_lp_norm[] = {
      .infer = infer_rms, .cost = cost_rms, .kernels = rms_kernels,
      .cost_text = "3 n + 2 r, + n with scale; special n + 2 r"},
     {0}};
+// clang-format on

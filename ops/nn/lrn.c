@@ -130,9 +130,11 @@ static const prn_kernel kernels[] = {
     {.name = "lrn_reference", .backend = "reference", .run = run_reference},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_lrn[] = {
     {.name = "LRN", .since_opset = 1, .inputs = {1, 1},
      .params = attributes, .params_bytes = sizeof(lrn_params), .check = check,
      .infer = infer, .cost = cost, .kernels = kernels,
      .cost_text = "n (2 size + 3): size squares, size - 1 sums, scale and shift, pow, div; special 2 n"},
     {0}};
+// clang-format on

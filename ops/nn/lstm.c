@@ -99,13 +99,16 @@ static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_
            gate[2].id == PRN_GATE_TANH;
 }
 
+// clang-format off
 static const prn_recurrent_cell cell = {
     .gates = 4, .functions = 3, .defaults = {"Sigmoid", "Tanh", "Tanh"}, .has_c = true,
     .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {row_f32},
     .fused_steps = fused_steps};
+// clang-format on
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent_params, input_forget, 0), {0}};
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "lstm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_usable,
      .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_free,
@@ -122,3 +125,4 @@ const prn_op prn_ops_lstm[] = {
      .cost_text = "M = T B 4H (I + H) per direction; 2 M, + 8 T B H with bias, + T B H (3 f + g + h + 4), + 6 T B "
                   "H with peepholes, + 8 T B H with clip; f, g, h: the activations' own (input_forget: 1 for one f)"},
     {0}};
+// clang-format on

@@ -150,14 +150,19 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, n ? (uint64_t)job.groups : 0, 2, 3);
 }
 
-static const prn_kernel kernels[] = {
-    {.name = "mvn_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = ends_reduced, .run = run_in_rows,
-     .inplace = 1},
-    {.name = "mvn_reference", .backend = "reference", .run = run, .inplace = 1},
-    {0}};
+static const prn_kernel kernels[] = {{.name = "mvn_f32_native",
+                                      .backend = "native",
+                                      .types = PRN_TYPE_F32,
+                                      .usable = ends_reduced,
+                                      .run = run_in_rows,
+                                      .inplace = 1},
+                                     {.name = "mvn_reference", .backend = "reference", .run = run, .inplace = 1},
+                                     {0}};
 
+// clang-format off
 const prn_op prn_ops_mvn[] = {
     {.name = "MeanVarianceNormalization", .since_opset = 1, .inputs = {1, 1},
      .params = attributes, .params_bytes = sizeof(mvn_params),
      .infer = infer, .cost = cost, .cost_text = "5 n + 2 r; special n + 3 r", .kernels = kernels},
     {0}};
+// clang-format on

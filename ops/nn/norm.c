@@ -78,7 +78,8 @@ static void reference_rows(void *argument, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         reference_row(norm, row);
         if (norm->context->post_ops)
-            prn_post_ops_apply_f32(norm->context, (float *)norm->y->data + row * norm->length, row * norm->length, norm->length);
+            prn_post_ops_apply_f32(norm->context, (float *)norm->y->data + row * norm->length, row * norm->length,
+                                   norm->length);
     }
 }
 
@@ -306,33 +307,40 @@ static const prn_param group_norm_attributes[] = {
 static const prn_kernel layer_norm_f32 = {.float_types = PRN_TYPE_F32, .usable = usable_layer_norm, .run = run_native};
 PRN_WIDENED(layer_norm_half, &layer_norm_f32)
 
+// clang-format off
 static const prn_kernel layer_norm_kernels[] = {
     {.name = "layer_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .usable = usable_layer_norm,
      .run = run_native, .inplace = 1},
     PRN_WIDENED_PLAIN_ROW(layer_norm_half, "layer_norm_half_native"),
     {.name = "layer_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
     {0}};
+// clang-format on
 static const prn_kernel instance_norm_f32 = {.float_types = PRN_TYPE_F32, .run = run_native};
 PRN_WIDENED(instance_norm_half, &instance_norm_f32)
 
+// clang-format off
 static const prn_kernel instance_norm_kernels[] = {
     {.name = "instance_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32,
      .layouts = prn_norm_blocks_layouts, .prepare = prepare_channels, .run = run_channels, .inplace = 1, .post_ops = true},
     PRN_WIDENED_ROW(instance_norm_half, "instance_norm_half_native"),
     {.name = "instance_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1, .post_ops = true},
     {0}};
+// clang-format on
 static const prn_kernel group_norm_f32 = {.float_types = PRN_TYPE_F32, .run = run_native};
 PRN_WIDENED(group_norm_half, &group_norm_f32)
 
+// clang-format off
 static const prn_kernel group_norm_kernels[] = {
     {.name = "group_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32,
      .layouts = prn_norm_blocks_layouts, .prepare = prepare_channels, .run = run_channels, .inplace = 1, .post_ops = true},
     PRN_WIDENED_ROW(group_norm_half, "group_norm_half_native"),
     {.name = "group_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1, .post_ops = true},
     {0}};
+// clang-format on
 
 static const char cost_text[] = "5 n + 2 r, + n with scale, + n with bias; madds n if both; special n + 3 r";
 
+// clang-format off
 const prn_op prn_ops_norm[] = {
     /* ONNX Runtime writes it below opset 17 too */
     {.name = "LayerNormalization", .since_opset = 1, .inputs = {2, 3}, .outputs = {1, 3},
@@ -349,3 +357,4 @@ const prn_op prn_ops_norm[] = {
      .params = group_norm_attributes, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){group_norm_of},
      .infer = infer_group_norm, .cost = cost, .cost_text = cost_text, .kernels = group_norm_kernels},
     {0}};
+// clang-format on

@@ -1,9 +1,11 @@
 /* Normalisation of groups of channels that lie in blocks, [N, blocks, spatial, lanes].
  *
- *     unit = the fewest blocks that hold whole groups (one, of up to 16 channels a group that divide it; three, of 24; all, of one group)
+ *     unit = the fewest blocks that hold whole groups (one, of up to 16 channels a group that divide it; three, of 24;
+ *     all, of one group)
  *
- * Each block's lanes are summed by themselves, a group's sum is that of its channels in ascending order; then the same of the squares of
- * deviations from the mean. Units are tasks; of fewer units than threads, their blocks are. Both sum in the same order. */
+ * Each block's lanes are summed by themselves, a group's sum is that of its channels in ascending order; then the same
+ * of the squares of deviations from the mean. Units are tasks; of fewer units than threads, their blocks are. Both sum
+ * in the same order. */
 #include "ops/nn/norm_blocks.h"
 #include "base/integers.h"
 #include "base/parallel.h"
@@ -17,8 +19,10 @@
 
 PRN_SIMD_PICK(prn_norm_blocks_simd, prn_norm_blocks_simd_, static const prn_norm_blocks_simd *loops)
 
-enum { FINISHED = 256, /* pixels that stay in the first-level cache between normalising and post-operations */
-       TASK_FLOATS = 1 << 14 };
+enum {
+    FINISHED = 256, /* pixels that stay in the first-level cache between normalising and post-operations */
+    TASK_FLOATS = 1 << 14
+};
 
 /* Of every channel of every image, in whole blocks. */
 typedef struct tables {
@@ -164,7 +168,8 @@ static void run_unit(job *job, int64_t unit, each_block_fn each)
 {
     const int64_t of_image = prn_ceil_div(job->blocks, job->unit_blocks), image = unit / of_image * job->blocks;
     const int64_t first = unit % of_image * job->unit_blocks, end = prn_least(first + job->unit_blocks, job->blocks);
-    const int64_t channel = first * job->lanes, groups = (prn_least(end * job->lanes, job->channels) - channel) / job->group;
+    const int64_t channel = first * job->lanes,
+                  groups = (prn_least(end * job->lanes, job->channels) - channel) / job->group;
     each(job, sum_block, image + first, image + end);
     find_centers(job, image * job->lanes + channel, groups);
     each(job, deviate_block, image + first, image + end);
@@ -203,7 +208,11 @@ static void side_by_side(job *job, block_fn fn, int64_t first, int64_t end)
 void prn_norm_blocks_run(const prony_context *context, int64_t groups, float epsilon)
 {
     const prony_value *x = context->inputs[0];
-    job job = {.context = context, .x = x->data, .y = context->outputs[0]->data, .channels = x->shape.dim[1], .epsilon = epsilon};
+    job job = {.context = context,
+               .x = x->data,
+               .y = context->outputs[0]->data,
+               .channels = x->shape.dim[1],
+               .epsilon = epsilon};
     job.lanes = prn_layout_block((prn_layout)x->layout);
     job.blocks = prn_ceil_div(job.channels, job.lanes);
     job.pixels = prn_shape_count(&x->shape, 2, x->shape.rank);
@@ -216,9 +225,11 @@ void prn_norm_blocks_run(const prony_context *context, int64_t groups, float eps
     job.tables = tables_in(context->scratch, (size_t)(images * whole), (size_t)whole);
     spread(context->inputs[1], job.channels, whole, job.tables.scale);
     spread(context->inputs[2], job.channels, whole, job.tables.shift);
-    for (int64_t c = 0; c < images * whole; c++) job.tables.center[c] = job.tables.inverse[c] = 0.0f; /* of lanes beyond the channels */
+    for (int64_t c = 0; c < images * whole; c++)
+        job.tables.center[c] = job.tables.inverse[c] = 0.0f; /* of lanes beyond the channels */
     if (job.units >= context->threads)
-        prn_parallel_tasks(images * whole * job.pixels < TASK_FLOATS ? 1 : context->threads, job.units, unit_task, &job);
+        prn_parallel_tasks(images * whole * job.pixels < TASK_FLOATS ? 1 : context->threads, job.units, unit_task,
+                           &job);
     else
         for (int64_t unit = 0; unit < job.units && !prn_stopped(); unit++) run_unit(&job, unit, side_by_side);
     if (!prn_post_ops_keep_zero(context->post_ops)) prn_clear_padding(context->outputs[0]);

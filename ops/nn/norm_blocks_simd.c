@@ -1,7 +1,7 @@
 /* The loops of ops/nn/norm_blocks_simd.h for one instruction set (PRN_SIMD names it).
  *
- * Invariant: a lane is summed pixel by pixel in four chains, which are joined and added to a sum in double every RUN pixels: in one order
- * whatever the lanes of a block or a vector. */
+ * Invariant: a lane is summed pixel by pixel in four chains, which are joined and added to a sum in double every RUN
+ * pixels: in one order whatever the lanes of a block or a vector. */
 #include "ops/nn/norm_blocks_simd.h"
 #include "base/simd.h"
 #include "base/stop.h"
@@ -58,7 +58,8 @@ static void normalise(const prn_norm_block *block)
         const vf scale = v_load(block->scale + l), shift = v_load(block->shift + l);
         const float *x = block->x + l;
         float *y = block->y + l;
-        for (int64_t p = 0; p < block->pixels; p++, x += lanes, y += lanes) v_store(y, (v_load(x) - center) * inverse * scale + shift);
+        for (int64_t p = 0; p < block->pixels; p++, x += lanes, y += lanes)
+            v_store(y, (v_load(x) - center) * inverse * scale + shift);
     }
 }
 

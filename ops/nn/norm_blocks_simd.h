@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* A block's [pixels][lanes], and of each lane what is subtracted, what the difference is multiplied by, then multiplied by and added. */
+/* A block's [pixels][lanes], and of each lane what is subtracted, what the difference is multiplied by, then multiplied
+ * by and added. */
 typedef struct prn_norm_block {
     const float *x;
     float *y;

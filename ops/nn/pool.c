@@ -123,9 +123,9 @@ typedef struct job {
     const float *x;
     float *y;
     int64_t lanes, rows, rows_per_task; /* rows of the output, over all outer planes */
-    bool average, padding, inside; /* inside: no window meets any padding */
-    bool one_divisor;              /* all windows of an average count as many taps */
-    bool planes;                   /* pool_planes */
+    bool average, padding, inside;      /* inside: no window meets any padding */
+    bool one_divisor;                   /* all windows of an average count as many taps */
+    bool planes;                        /* pool_planes */
 } job;
 
 PRN_SIMD_PICK(prn_pool_simd, prn_pool_simd_, static const prn_pool_simd *table)
@@ -201,7 +201,8 @@ static bool pools_planes(const job *job)
 {
     const prn_window *window = &job->window;
     const prn_pool_plane plane = plane_of(window);
-    if (job->lanes != 1 || window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1 || window->pad_begin[0]) return false;
+    if (job->lanes != 1 || window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1 || window->pad_begin[0])
+        return false;
     if (job->inside && window->stride[2] == 2 && window->kernel[2] <= 3) return false;
     return prn_pool_plane_fits(&plane);
 }
@@ -216,7 +217,8 @@ static void pool_planes(const job *job, int64_t begin, int64_t end)
     prn_pool_plane plane = plane_of(window);
     plane.row_counts = row_counts;
     plane.column_counts = column_counts;
-    for (int64_t i = 0; i < width && job->average; i++) column_counts[i] = (float)prn_window_taps(window, 2, i, job->padding);
+    for (int64_t i = 0; i < width && job->average; i++)
+        column_counts[i] = (float)prn_window_taps(window, 2, i, job->padding);
     for (int64_t row = begin; row < end && !prn_stopped(); row += plane.rows) {
         plane.first = row % height;
         plane.rows = prn_least(ROWS, prn_least(height - plane.first, end - row));
@@ -243,7 +245,8 @@ static void pool_task(void *argument, int64_t task)
     }
     if (job->average && job->one_divisor) {
         const int64_t volume = prn_window_volume(job->window.kernel);
-        const bool power = (volume & (volume - 1)) == 0; /* of two: multiplying by its reciprocal is exact, and faster */
+        const bool power = (volume & (volume - 1)) == 0; /* of two: multiplying by its reciprocal is exact, and
+                                                            faster */
         prn_long_vs(power ? PRN_BINARY_MUL : PRN_BINARY_DIV, job->y + begin * width, job->y + begin * width,
                     power ? 1.0f / (float)volume : (float)volume, (end - begin) * width);
     }
@@ -253,7 +256,9 @@ static void pool_task(void *argument, int64_t task)
 static bool all_inside(const prn_window *window)
 {
     for (int a = 0; a < PRN_WINDOW_AXES; a++) {
-        if (window->pad_begin[a] || (window->out[a] - 1) * window->stride[a] + prn_window_reach(window, a) > window->in[a]) return false;
+        if (window->pad_begin[a] ||
+            (window->out[a] - 1) * window->stride[a] + prn_window_reach(window, a) > window->in[a])
+            return false;
     }
     return true;
 }
@@ -277,7 +282,9 @@ static prony_status run_native(const prony_context *context)
     job job = {.window = *(const prn_window *)context->state,
                .x = x->data,
                .y = context->outputs[0]->data,
-               .lanes = layout == PRN_NHWC ? channels : block ? block : 1,
+               .lanes = layout == PRN_NHWC ? channels
+                        : block            ? block
+                                           : 1,
                .average = prn_pool_kind_of(context) == PRN_POOL_AVERAGE,
                .padding = ((const pool_params *)context->params)->count_include_pad != 0};
     job.inside = all_inside(&job.window);
@@ -468,9 +475,11 @@ static const prn_param lp_params[] = {PRN_WINDOW_PARAMS(pool_params),
                                       PRN_INT(pool_params, p, 2),
                                       {0}};
 
-static const prn_kernel maxpool_f32 = {.usable = native_usable, .prepare = prepare, .run = run_native, .release = prn_free};
+static const prn_kernel maxpool_f32 = {
+    .usable = native_usable, .prepare = prepare, .run = run_native, .release = prn_free};
 PRN_WIDENED(maxpool_half, &maxpool_f32)
 
+// clang-format off
 static const prn_kernel max_kernels[] = {
     {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .layouts = prn_same_layout, .prepare = prepare, .run = run_native, .release = prn_free},
@@ -480,10 +489,13 @@ static const prn_kernel max_kernels[] = {
     {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .prepare = prepare, .run = run_reference,
      .release = prn_free},
     {0}};
+// clang-format on
 
-static const prn_kernel averagepool_f32 = {.usable = native_usable, .prepare = prepare, .run = run_native, .release = prn_free};
+static const prn_kernel averagepool_f32 = {
+    .usable = native_usable, .prepare = prepare, .run = run_native, .release = prn_free};
 PRN_WIDENED(averagepool_half, &averagepool_f32)
 
+// clang-format off
 static const prn_kernel average_kernels[] = {
     {.name = "averagepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .layouts = prn_same_layout, .prepare = prepare, .run = run_native, .release = prn_free},
@@ -491,11 +503,17 @@ static const prn_kernel average_kernels[] = {
     {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prepare, .run = run_reference,
      .release = prn_free},
     {0}};
+// clang-format on
 
-static const prn_kernel lp_kernels[] = {
-    {.name = "lppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prepare, .run = run_reference,
-     .release = prn_free}, {0}};
+static const prn_kernel lp_kernels[] = {{.name = "lppool_ref",
+                                         .backend = "reference",
+                                         .types = PRN_TYPES_FLOAT,
+                                         .prepare = prepare,
+                                         .run = run_reference,
+                                         .release = prn_free},
+                                        {0}};
 
+// clang-format off
 const prn_op prn_ops_pool[] = {
     {.name = "MaxPool", .since_opset = 1, .inputs = {1, 1}, .outputs = {1, 2},
      .params = params, .params_bytes = sizeof(pool_params), .variant = &(const prn_pool_kind){PRN_POOL_MAX},
@@ -507,3 +525,4 @@ const prn_op prn_ops_pool[] = {
      .params = lp_params, .params_bytes = sizeof(pool_params), .variant = &(const prn_pool_kind){PRN_POOL_LP},
      .check = check, .infer = infer, .cost = cost, .cost_text = PRN_POOL_LP_COST_TEXT, .kernels = lp_kernels},
     {0}};
+// clang-format on

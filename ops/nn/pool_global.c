@@ -101,7 +101,8 @@ static void pool_runs(const job *job, int64_t plane, int64_t planes)
 {
     float partial[2][PARTIALS];
     const int64_t count = job->spatial * job->lanes;
-    const prn_pool_runs runs = {.x = job->x + plane * count, .planes = planes, .count = count, .sums = partials_of(job), .partial = partial};
+    const prn_pool_runs runs = {
+        .x = job->x + plane * count, .planes = planes, .count = count, .sums = partials_of(job), .partial = partial};
     for (int64_t p = 0; p < planes; p++)
         for (int j = 0; j < PARTIALS; j++) partial[p][j] = job->average ? 0.0f : -INFINITY;
     (job->average ? loops()->sum_runs : loops()->max_runs)(&runs);
@@ -138,9 +139,7 @@ static prony_status run_native(const prony_context *context)
     const prony_value *x = context->inputs[0];
     prn_layout layout = (prn_layout)x->layout;
     int64_t block = prn_layout_block(layout);
-    job job = {.x = x->data,
-               .y = context->outputs[0]->data,
-               .average = prn_pool_kind_of(context) == PRN_POOL_AVERAGE};
+    job job = {.x = x->data, .y = context->outputs[0]->data, .average = prn_pool_kind_of(context) == PRN_POOL_AVERAGE};
     job.spatial = prn_shape_count(&x->shape, 2, x->shape.rank);
     job.lanes = layout == PRN_NHWC ? x->shape.dim[1] : block ? block : 1;
     job.planes = prn_layout_elements(&x->shape, layout) / (job.spatial * job.lanes);
@@ -198,27 +197,32 @@ static prony_status run_reference(const prony_context *context)
 static const prn_kernel globalaveragepool_f32 = {.usable = native_usable, .run = run_native};
 PRN_WIDENED(globalaveragepool_half, &globalaveragepool_f32)
 
+// clang-format off
 static const prn_kernel average_kernels[] = {
     {.name = "globalaveragepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .layouts = prn_same_layout, .run = run_native},
     PRN_WIDENED_PLAIN_ROW(globalaveragepool_half, "globalaveragepool_half_native"),
     {.name = "globalaveragepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
+// clang-format on
 
 static const prn_kernel globalmaxpool_f32 = {.usable = native_usable, .run = run_native};
 PRN_WIDENED(globalmaxpool_half, &globalmaxpool_f32)
 
+// clang-format off
 static const prn_kernel max_kernels[] = {
     {.name = "globalmaxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .layouts = prn_same_layout, .run = run_native},
     PRN_WIDENED_PLAIN_ROW(globalmaxpool_half, "globalmaxpool_half_native"),
     {.name = "globalmaxpool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
+// clang-format on
 
 static const prn_param lp_attributes[] = {PRN_INT(lp_params, p, 2), {0}};
 static const prn_kernel lp_kernels[] = {
     {.name = "globallppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference}, {0}};
 
+// clang-format off
 const prn_op prn_ops_pool_global[] = {
     {.name = "GlobalAveragePool", .since_opset = 1, .inputs = {1, 1},
      .variant = &(const prn_pool_kind){PRN_POOL_AVERAGE}, .infer = infer, .cost = cost, .kernels = average_kernels,
@@ -230,3 +234,4 @@ const prn_op prn_ops_pool_global[] = {
      .params = lp_attributes, .params_bytes = sizeof(lp_params), .variant = &(const prn_pool_kind){PRN_POOL_LP},
      .check = check_lp, .infer = infer, .cost = cost, .cost_text = PRN_POOL_LP_COST_TEXT, .kernels = lp_kernels},
     {0}};
+// clang-format on

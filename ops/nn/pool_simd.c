@@ -12,7 +12,12 @@
 
 #include <stdbool.h>
 
-enum { LINE = PRN_POOL_LINE, LONGEST_REACH = 512, LOOK_UP = 1 << 14 }; /* vectors between two looks at whether to go on */
+enum {
+    LINE = PRN_POOL_LINE,
+    LONGEST_REACH = 512,
+    LOOK_UP = 1 << 14
+}; /* vectors between two looks at whether to go
+                                                                          on */
 
 VEC_INLINE vf combined(vf a, vf b, bool average)
 {
@@ -59,10 +64,10 @@ VEC_INLINE void one_window(float *y, const float *window, const prn_pool_row *ro
                      row->lanes - l);
 }
 
-/* Outputs [begin, end) of a row, none of whose windows meets padding on its left or right, `size` taps wide and `height` high (constants
- * after inlining, as `lanes` is where it is that of a vector). */
-VEC_INLINE void windows_inside(float *y, const prn_pool_row *row, int64_t begin, int64_t end, const int64_t size, const int64_t height,
-                               const int64_t lanes, bool average, float empty)
+/* Outputs [begin, end) of a row, none of whose windows meets padding on its left or right, `size` taps wide and
+ * `height` high (constants after inlining, as `lanes` is where it is that of a vector). */
+VEC_INLINE void windows_inside(float *y, const prn_pool_row *row, int64_t begin, int64_t end, const int64_t size,
+                               const int64_t height, const int64_t lanes, bool average, float empty)
 {
     const int64_t step = row->stride * lanes, below = row->height_step;
     const float *x = row->x + (begin * row->stride - row->pad) * lanes;
@@ -72,7 +77,8 @@ VEC_INLINE void windows_inside(float *y, const prn_pool_row *row, int64_t begin,
             PRN_UNROLL
             for (int64_t j = 0; j < height; j++) {
                 PRN_UNROLL
-                for (int64_t t = 0; t < size; t++) result = combined(result, v_load(x + j * below + t * lanes + l), average);
+                for (int64_t t = 0; t < size; t++)
+                    result = combined(result, v_load(x + j * below + t * lanes + l), average);
             }
             v_store(y + i * lanes + l, result);
         }
@@ -80,7 +86,8 @@ VEC_INLINE void windows_inside(float *y, const prn_pool_row *row, int64_t begin,
 }
 
 /* At an image's upper and lower edge windows are less high than wide. */
-VEC_INLINE void some_inside(float *y, const prn_pool_row *row, int64_t begin, int64_t end, const int64_t size, bool average, float empty)
+VEC_INLINE void some_inside(float *y, const prn_pool_row *row, int64_t begin, int64_t end, const int64_t size,
+                            bool average, float empty)
 {
     if (row->height == 1)
         windows_inside(y, row, begin, end, size, 1, row->lanes, average, empty);
@@ -94,7 +101,8 @@ VEC_INLINE void some_inside(float *y, const prn_pool_row *row, int64_t begin, in
         windows_inside(y, row, begin, end, size, 3, row->lanes, average, empty);
 }
 
-VEC_INLINE void some_with_lanes(float *y, const prn_pool_row *row, int64_t begin, int64_t end, bool average, float empty)
+VEC_INLINE void some_with_lanes(float *y, const prn_pool_row *row, int64_t begin, int64_t end, bool average,
+                                float empty)
 {
     int64_t first = begin, last = begin; /* those inside */
     const bool narrow = row->depth == 1 && row->height <= 3 && (row->taps == 2 || row->taps == 3);
@@ -117,7 +125,8 @@ VEC_INLINE void some_with_lanes(float *y, const prn_pool_row *row, int64_t begin
         const int64_t start = i * row->stride - row->pad;
         int64_t from, to;
         clip_taps(row, start, &from, &to);
-        one_window(y + i * row->lanes, row->x + (start + from * row->dilation) * row->lanes, row, to - from, average, empty);
+        one_window(y + i * row->lanes, row->x + (start + from * row->dilation) * row->lanes, row, to - from, average,
+                   empty);
     }
 }
 
@@ -217,18 +226,22 @@ VEC_INLINE vf v_odds(vf low, vf high)
 #endif
 }
 
-/* The columns of two vectors of elements from x on combined, of which `left` are there (none, and one row's elements are not read). */
-VEC_INLINE void columns(const float *x, int64_t left, int64_t step, const int64_t height, bool average, float empty, vf *low, vf *high)
+/* The columns of two vectors of elements from x on combined, of which `left` are there (none, and one row's elements
+ * are not read). */
+VEC_INLINE void columns(const float *x, int64_t left, int64_t step, const int64_t height, bool average, float empty,
+                        vf *low, vf *high)
 {
     *low = *high = v_splat(empty);
     PRN_UNROLL
-    for (int64_t j = 0; j < height && left > 0; j++) *low = combined(*low, v_load_part(x + j * step, left, 0.0f), average);
+    for (int64_t j = 0; j < height && left > 0; j++)
+        *low = combined(*low, v_load_part(x + j * step, left, 0.0f), average);
     PRN_UNROLL
     for (int64_t j = 0; j < height && left > VEC_LANES; j++)
         *high = combined(*high, v_load_part(x + j * step + VEC_LANES, left - VEC_LANES, 0.0f), average);
 }
 
-/* A row without padding, of windows of 2 x 2 or 3 x 3 in steps of two, from where its elements lie. Rows first, as with a line. */
+/* A row without padding, of windows of 2 x 2 or 3 x 3 in steps of two, from where its elements lie. Rows first, as with
+ * a line. */
 VEC_INLINE void inside(float *y, const prn_pool_row *row, const int64_t size, bool average, float empty)
 {
     for (int64_t i = 0; i < row->out && !prn_stopped_at(i / VEC_LANES); i += VEC_LANES) {
@@ -245,8 +258,8 @@ VEC_INLINE void inside(float *y, const prn_pool_row *row, const int64_t size, bo
 
 VEC_INLINE bool is_inside(const prn_pool_row *row, int64_t size)
 {
-    return row->depth == 1 && row->height == size && row->taps == size && row->stride == 2 && row->dilation == 1 && row->pad == 0 &&
-           (row->out - 1) * 2 + size <= row->in;
+    return row->depth == 1 && row->height == size && row->taps == size && row->stride == 2 && row->dilation == 1 &&
+           row->pad == 0 && (row->out - 1) * 2 + size <= row->in;
 }
 
 VEC_INLINE void without_lanes(float *y, const prn_pool_row *row, bool average, float empty)
@@ -281,7 +294,8 @@ VEC_INLINE void without_lanes(float *y, const prn_pool_row *row, bool average, f
 VEC_INLINE void each_row(float *y, const prn_pool_row *rows, bool average, float empty)
 {
     prn_pool_row row = *rows;
-    const bool plain = row.lanes == 1 && row.stride * VEC_LANES <= LONGEST_REACH && (row.taps - 1) * row.dilation < LONGEST_REACH;
+    const bool plain =
+        row.lanes == 1 && row.stride * VEC_LANES <= LONGEST_REACH && (row.taps - 1) * row.dilation < LONGEST_REACH;
     for (int64_t r = 0; r < rows->rows && !(r && prn_stopped()); r++, y += row.out * row.lanes, row.x += row.row_step) {
         if (plain)
             without_lanes(y, &row, average, empty);
@@ -309,7 +323,8 @@ static inline void clip_rows(const prn_pool_plane *plane, int64_t top, int64_t *
 }
 
 /* line[k] = the elements of column k of the window's rows from `x` on combined. */
-VEC_INLINE void combine_rows(float *line, const float *x, int64_t rows, int64_t apart, int64_t columns, const bool average, const float empty)
+VEC_INLINE void combine_rows(float *line, const float *x, int64_t rows, int64_t apart, int64_t columns,
+                             const bool average, const float empty)
 {
     for (int64_t k = 0; k < columns; k += VEC_LANES) {
         const int64_t left = columns - k;
@@ -319,33 +334,39 @@ VEC_INLINE void combine_rows(float *line, const float *x, int64_t rows, int64_t 
             for (int64_t j = 0; j < rows; j++, at += apart) result = combined(result, v_load(at), average);
             v_store(line + k, result);
         } else {
-            for (int64_t j = 0; j < rows; j++, at += apart) result = combined(result, v_load_part(at, left, 0.0f), average);
+            for (int64_t j = 0; j < rows; j++, at += apart)
+                result = combined(result, v_load_part(at, left, 0.0f), average);
             v_store_part(line + k, result, left);
         }
     }
 }
 
-/* Rows first, then columns; `stride` (0: any) is a constant after inlining. The line's ends, which lie in the padding, are the same for all
- * rows of outputs. */
+/* Rows first, then columns; `stride` (0: any) is a constant after inlining. The line's ends, which lie in the padding,
+ * are the same for all rows of outputs. */
 VEC_INLINE void pool_plane(const prn_pool_plane *plane, const int64_t stride, const bool average, const float empty)
 {
     float line[PRN_POOL_LINE];
-    const int64_t step = stride ? stride : plane->stride[1], reach = (plane->taps[1] - 1) * plane->dilation[1] + 1, pad = plane->pad[1];
+    const int64_t step = stride ? stride : plane->stride[1], reach = (plane->taps[1] - 1) * plane->dilation[1] + 1,
+                  pad = plane->pad[1];
     const int64_t seen = (plane->out - 1) * step + reach - pad, columns = seen < plane->width ? seen : plane->width;
     const int64_t whole = prn_ceil_div(plane->out, VEC_LANES) * VEC_LANES * step + reach + VEC_LANES;
     for (int64_t k = 0; k < pad; k++) line[k] = empty;
     for (int64_t k = pad + columns; k < whole; k++) line[k] = empty;
     float *y = plane->y;
     for (int64_t r = 0; r < plane->rows && !prn_stopped_at(r); r++, y += plane->out) {
-        const int64_t top = (plane->first + r) * plane->stride[0] - plane->pad[0], apart = plane->dilation[0] * plane->width;
+        const int64_t top = (plane->first + r) * plane->stride[0] - plane->pad[0],
+                      apart = plane->dilation[0] * plane->width;
         int64_t begin, end;
         clip_rows(plane, top, &begin, &end);
-        combine_rows(line + pad, plane->x + top * plane->width + begin * apart, end - begin, apart, columns, average, empty);
+        combine_rows(line + pad, plane->x + top * plane->width + begin * apart, end - begin, apart, columns, average,
+                     empty);
         for (int64_t i = 0; i < plane->out; i += VEC_LANES) {
             const float *tap = line + i * step;
             vf result = v_load_steps(tap, step);
-            for (int64_t t = 1; t < plane->taps[1]; t++) result = combined(result, v_load_steps(tap + t * plane->dilation[1], step), average);
-            if (average) result /= v_splat(plane->row_counts[r]) * v_load_part(plane->column_counts + i, plane->out - i, 1.0f);
+            for (int64_t t = 1; t < plane->taps[1]; t++)
+                result = combined(result, v_load_steps(tap + t * plane->dilation[1], step), average);
+            if (average)
+                result /= v_splat(plane->row_counts[r]) * v_load_part(plane->column_counts + i, plane->out - i, 1.0f);
             v_store_part(y + i, result, plane->out - i);
         }
     }
@@ -373,15 +394,16 @@ VEC_INLINE void combine_runs(const prn_pool_runs *runs, const bool average, cons
     const int64_t count = runs->count;
     vf result[2][MOST];
     for (int p = 0; p < planes; p++) PRN_UNROLL
-        for (int v = 0; v < vectors; v++) result[p][v] = v_load(runs->partial[p] + v * VEC_LANES);
+    for (int v = 0; v < vectors; v++) result[p][v] = v_load(runs->partial[p] + v * VEC_LANES);
     int64_t i = 0;
     for (; i + sums <= count && !prn_stopped_at(i / sums); i += sums) {
         PRN_UNROLL
         for (int p = 0; p < planes; p++) PRN_UNROLL
-            for (int v = 0; v < vectors; v++) result[p][v] = combined(result[p][v], v_load(x + p * count + i + v * VEC_LANES), average);
+        for (int v = 0; v < vectors; v++)
+            result[p][v] = combined(result[p][v], v_load(x + p * count + i + v * VEC_LANES), average);
     }
     for (int p = 0; p < planes; p++) PRN_UNROLL
-        for (int v = 0; v < vectors; v++) v_store(runs->partial[p] + v * VEC_LANES, result[p][v]);
+    for (int v = 0; v < vectors; v++) v_store(runs->partial[p] + v * VEC_LANES, result[p][v]);
     for (int64_t j = 0; i + j < count && count - i < sums; j++) { /* none of it where the work is called off */
         for (int p = 0; p < planes; p++) {
             float *to = &runs->partial[p][j];
@@ -414,4 +436,9 @@ static void sum_runs(const prn_pool_runs *runs)
     combine_each(runs, true);
 }
 
-const prn_pool_simd PRN_SIMD_TABLE(prn_pool_simd_) = {.max = max_row, .sum = sum_row, .max_plane = max_plane, .average_plane = average_plane, .max_runs = max_runs, .sum_runs = sum_runs};
+const prn_pool_simd PRN_SIMD_TABLE(prn_pool_simd_) = {.max = max_row,
+                                                      .sum = sum_row,
+                                                      .max_plane = max_plane,
+                                                      .average_plane = average_plane,
+                                                      .max_runs = max_runs,
+                                                      .sum_runs = sum_runs};

@@ -95,8 +95,8 @@ typedef struct prn_recurrent_cell {
     /* Gates whose product with R takes h(t-1) itself; the others follow in a second product. */
     int (*first_gates)(const struct prn_recurrent *node);
     void (*row_f32[2])(const prn_recurrent_row_f32 *row);
-    /* Whether a step of this direction, whose input is not clipped and has no peepholes, is one of recurrent_simd.h, and
-     * which each of its products is. */
+    /* Whether a step of this direction, whose input is not clipped and has no peepholes, is one of recurrent_simd.h,
+     * and which each of its products is. */
     bool (*fused_steps)(const struct prn_recurrent *node, int direction, prn_recurrent_step_id *steps);
 } prn_recurrent_cell;
 

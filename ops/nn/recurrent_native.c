@@ -67,9 +67,16 @@ static bool lay_out(prn_recurrent_job *job, float *base, uint64_t *total)
     const bool fused = job->weights.fused, split = job->part[1] < job->part[PARTS];
     bool fits = take(total, &job->bias, base, d, columns) &&
                 take(total, &job->projection, base, rows * (uint64_t)job->block, columns) &&
-                take(total, &job->gates, base, rows, !fused ? columns : split ? hidden : 0) &&
+                take(total, &job->gates, base, rows,
+                     !fused  ? columns
+                     : split ? hidden
+                             : 0) &&
                 take(total, &job->temp, base, rows, !fused || split ? hidden : 0) &&
-                take(total, &job->h, base, fused ? 2 * rows : node->yh ? 0 : rows, hidden) &&
+                take(total, &job->h, base,
+                     fused      ? 2 * rows
+                     : node->yh ? 0
+                                : rows,
+                     hidden) &&
                 take(total, &job->c, base, node->yc || !node->cell->has_c ? 0 : rows, hidden);
     for (int i = 0; i < node->directions && fits; i++) {
         float *packed[1 + PARTS];
@@ -171,8 +178,7 @@ static prony_status pack_r_shared(const prony_context *context, prn_recurrent_jo
     char tag[128];
     pack_argument argument = {job, d, part};
     const void *out = NULL;
-    snprintf(tag, sizeof tag, "recurrent %s %lldx%lld", job->simd->name, (long long)product.k,
-             (long long)product.n);
+    snprintf(tag, sizeof tag, "recurrent %s %lldx%lld", job->simd->name, (long long)product.k, (long long)product.n);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, (int64_t)packed_r_count(job, part));
     PRN_TRY(context->host->packed(context, product.b, tag, bytes, build_packed, &argument, &out));
     job->weights.r[d][part] = out;
@@ -302,7 +308,8 @@ static void project(const prn_recurrent_job *job, int threads, int64_t count)
     }
 }
 
-/* States start out where they will end, in the outputs or in scratch; those of h in fused steps are never the outputs. */
+/* States start out where they will end, in the outputs or in scratch; those of h in fused steps are never the
+ * outputs. */
 static void place_states(prn_recurrent_job *job)
 {
     const prn_recurrent *node = &job->node;

@@ -1,4 +1,5 @@
-/* What the float32 recurrence is made of: recurrent_native.c prepares and runs it, recurrent_walk.c goes through time. */
+/* What the float32 recurrence is made of: recurrent_native.c prepares and runs it, recurrent_walk.c goes through
+ * time. */
 #ifndef PRN_OPS_NN_RECURRENT_NATIVE_H
 #define PRN_OPS_NN_RECURRENT_NATIVE_H
 
@@ -21,11 +22,11 @@ typedef struct prn_recurrent_job {
     prn_recurrent_weights weights;
     const prn_vec_table *vec;
     const prn_recurrent_simd *simd;
-    int64_t block, group, groups;               /* steps of a block, batch items of a group, groups */
-    int64_t part[PRN_RECURRENT_PARTS + 1];      /* first column of each product with R, and their end */
+    int64_t block, group, groups;          /* steps of a block, batch items of a group, groups */
+    int64_t part[PRN_RECURRENT_PARTS + 1]; /* first column of each product with R, and their end */
     prn_recurrent_step_id step[PRN_RECURRENT_PARTS];
     float *bias, *projection, *gates, *temp, *c;
-    float *h;                                   /* fused: of even steps, `h_other` behind it of odd ones */
+    float *h; /* fused: of even steps, `h_other` behind it of odd ones */
     int64_t h_other;
     int64_t h_row, h_direction, c_row, c_direction;
     int threads; /* inside of a step */

@@ -1,7 +1,7 @@
 /* Recurrent steps for one instruction set (compiled once per PRN_SIMD). A tile is some rows by one block of units: one
  * vector of sums per row and gate stays in registers while k runs, then the cell's functions work on them at once.
- * Invariant: the sum for an element is formed in an order that depends on `hidden`, the gates and the step's rows alone, the same
- * for every instruction set. */
+ * Invariant: the sum for an element is formed in an order that depends on `hidden`, the gates and the step's rows
+ * alone, the same for every instruction set. */
 #include "ops/nn/recurrent_simd.h"
 #include "base/integers.h"
 #include "base/simd.h"
@@ -12,10 +12,10 @@
 #define FEWEST_SUMS 8
 #define MOST_ROWS 8
 #define TALL_ROWS (MOST_SUMS / 2) /* of tiles with the sums of two gates */
-#define AHEAD 24 /* elements of the state whose weights are fetched before they are multiplied */
+#define AHEAD 24                  /* elements of the state whose weights are fetched before they are multiplied */
 
-/* ---- functions, within a few ulp, where exponents stay normal: beyond that the result is 1 or -1 in all its bits, or less than
- * 10^-26 */
+/* ---- functions, within a few ulp, where exponents stay normal: beyond that the result is 1 or -1 in all its bits, or
+ * less than 10^-26 */
 
 VEC_INLINE vf bounded(vf x, float limit)
 {
@@ -179,8 +179,8 @@ VEC_INLINE void tile(const prn_recurrent_step *s, int64_t row, int64_t block, co
     }
 }
 
-/* More rows than have room for the sums of all gates: two gates at a time, so that far weights are read once for all of them. The order
- * of each sum is that of a tile with one chain. */
+/* More rows than have room for the sums of all gates: two gates at a time, so that far weights are read once for all of
+ * them. The order of each sum is that of a tile with one chain. */
 VEC_INLINE void tall_tile(const prn_recurrent_step *s, int64_t row, int64_t block, const int rows, const int gates,
                           void (*cell)(const unit_block *at, const vf *sum))
 {
@@ -216,8 +216,8 @@ VEC_INLINE void tall_tile(const prn_recurrent_step *s, int64_t row, int64_t bloc
         cell(&(unit_block){s, row + m, block * VEC_LANES, s->hidden - block * VEC_LANES}, sums[m]);
 }
 
-/* How many chains follows from the rows of the whole step, so that sums are the same for every width of vectors; three rows stand
- * for all that are more. */
+/* How many chains follows from the rows of the whole step, so that sums are the same for every width of vectors; three
+ * rows stand for all that are more. */
 #define CHAINS(sums) ((sums) >= FEWEST_SUMS ? 1 : (sums) * 2 >= FEWEST_SUMS ? 2 : (sums) * 4 >= FEWEST_SUMS ? 4 : 8)
 #define MANY_CHAINS(gates) CHAINS((gates) * 3)
 #define MOST_FIT(sums) (MOST_SUMS / (sums) < MOST_ROWS ? MOST_SUMS / (sums) : MOST_ROWS)
@@ -238,8 +238,8 @@ VEC_INLINE void tall_tile(const prn_recurrent_step *s, int64_t row, int64_t bloc
     }
 #define EACH_ROWS(put, name, gates)                                                                                    \
     put(name, gates, 1) put(name, gates, 2) put(name, gates, 3) put(name, gates, 4) put(name, gates, 5)                \
-    put(name, gates, 6) put(name, gates, 7) put(name, gates, 8) put(name, gates, 9) put(name, gates, 10)               \
-    put(name, gates, 11) put(name, gates, 12)
+        put(name, gates, 6) put(name, gates, 7) put(name, gates, 8) put(name, gates, 9) put(name, gates, 10)           \
+            put(name, gates, 11) put(name, gates, 12)
 #define ENTRY(name, gates, rows) [rows] = tile_##name##_##rows,
 /* Rows inside of a block: its weights are read from far away once. */
 #define STEP(name, gates)                                                                                              \
@@ -248,8 +248,8 @@ VEC_INLINE void tall_tile(const prn_recurrent_step *s, int64_t row, int64_t bloc
     EACH_ROWS(TILE, name, gates)                                                                                       \
     static void step_##name(const prn_recurrent_step *s, int64_t first, int64_t last)                                  \
     {                                                                                                                  \
-        static void (*const tiles[])(const prn_recurrent_step *s, int64_t row, int64_t block) = {                      \
-            EACH_ROWS(ENTRY, name, gates)};                                                                            \
+        static void (*const tiles[])(const prn_recurrent_step *s, int64_t row,                                         \
+                                     int64_t block) = {EACH_ROWS(ENTRY, name, gates)};                                 \
         const int64_t parts = s->rows > 2 ? prn_ceil_div(s->rows, LIMIT(gates)) : 0;                                   \
         for (int64_t i = 0; i < last - first; i++) {                                                                   \
             const int64_t block = s->backward ? last - 1 - i : first + i;                                              \

@@ -1,6 +1,6 @@
-/* A block of time steps of one group of batch items. With the usual functions a step is fused (recurrent_simd.h): its two
- * states take turns, since every unit reads all of the last one. Any other cell takes a product with R and one row after
- * the other. */
+/* A block of time steps of one group of batch items. With the usual functions a step is fused (recurrent_simd.h): its
+ * two states take turns, since every unit reads all of the last one. Any other cell takes a product with R and one row
+ * after the other. */
 #include "base/integers.h"
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -90,7 +90,9 @@ static void run_piece(void *argument, int64_t task)
 static void run_pieces(const prn_recurrent_job *job, int part, const prn_recurrent_step *step)
 {
     const int64_t columns = job->part[part + 1] - job->part[part], lanes = job->simd->lanes;
-    fused_job work = {.run = job->simd->step[job->step[part]], .step = *step, .blocks = prn_ceil_div(step->hidden, lanes),
+    fused_job work = {.run = job->simd->step[job->step[part]],
+                      .step = *step,
+                      .blocks = prn_ceil_div(step->hidden, lanes),
                       .alone = job->threads <= 1};
     const int64_t macs = step->rows * columns * lanes; /* of a block */
     work.piece = macs < PIECE_MACS ? PIECE_MACS / macs : 1;
@@ -98,17 +100,25 @@ static void run_pieces(const prn_recurrent_job *job, int part, const prn_recurre
     prn_parallel_tasks(job->threads, work.tasks, run_piece, &work);
 }
 
-/* Items [b0, b1), none of which has ended, from the state at `last` to the one at `next`. Every other step goes backward through the
- * weights, and so begins with those that the last one left in the nearest cache. */
+/* Items [b0, b1), none of which has ended, from the state at `last` to the one at `next`. Every other step goes
+ * backward through the weights, and so begins with those that the last one left in the nearest cache. */
 static void fused_run(const prn_recurrent_job *job, int d, int64_t b0, int64_t b1, int64_t t, int64_t at, bool odd,
                       const float *last, float *next)
 {
     const prn_recurrent *node = &job->node;
     const int64_t hidden = node->hidden, row = d * node->batch + b0;
     const bool split = job->part[1] < job->part[PRN_RECURRENT_PARTS];
-    prn_recurrent_step step = {.rows = b1 - b0, .hidden = hidden, .h = last + row * hidden, .h_row = hidden,
-                               .y_row = node->y_row, .c_row = job->c_row, .z = job->gates + row * hidden,
-                               .z_row = hidden, .in_row = hidden, .out_row = hidden, .backward = odd};
+    prn_recurrent_step step = {.rows = b1 - b0,
+                               .hidden = hidden,
+                               .h = last + row * hidden,
+                               .h_row = hidden,
+                               .y_row = node->y_row,
+                               .c_row = job->c_row,
+                               .z = job->gates + row * hidden,
+                               .z_row = hidden,
+                               .in_row = hidden,
+                               .out_row = hidden,
+                               .backward = odd};
     step.x = projected(job, d, b0, at, &step.x_row);
     if (node->b && job->step[0] == PRN_STEP_GRU_LINEAR)
         step.rb = values(node->b) + (d * 2 + 1) * node->columns + 2 * hidden;

@@ -38,13 +38,16 @@ static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_
     return id == PRN_GATE_RELU || id == PRN_GATE_TANH;
 }
 
+// clang-format off
 static const prn_recurrent_cell cell = {
     .gates = 1, .functions = 1, .defaults = {"Tanh"},
     .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {row_f32},
     .fused_steps = fused_steps};
+// clang-format on
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, {0}};
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "rnn_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_usable,
      .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_free,
@@ -59,3 +62,4 @@ const prn_op prn_ops_rnn[] = {
      .variant = &cell, .infer = prn_recurrent_infer, .cost = prn_recurrent_cost, .kernels = kernels,
      .cost_text = "M = T B H (I + H) per direction; 2 M, + 2 T B H with bias, + the activation, + 2 T B H with clip"},
     {0}};
+// clang-format on

@@ -1,9 +1,9 @@
-/* RotaryEmbedding of ai.onnx and of com.microsoft: turns pairs of elements of each head by angles that depend on the position in the
- * sequence; the cosines and sines come as inputs.
+/* RotaryEmbedding of ai.onnx and of com.microsoft: turns pairs of elements of each head by angles that depend on the
+ * position in the sequence; the cosines and sines come as inputs.
  *
- * X is [B, S, H D] or [B, H, S, D]; the caches are [positions, D'/2] with position ids, [B, S, D'/2] without. com.microsoft's always
- * has position ids, of which one alone is that of the first row, and finds the heads' size from the caches where nothing is said.
- * Invariant: a position is checked before it is used. */
+ * X is [B, S, H D] or [B, H, S, D]; the caches are [positions, D'/2] with position ids, [B, S, D'/2] without.
+ * com.microsoft's always has position ids, of which one alone is that of the first row, and finds the heads' size from
+ * the caches where nothing is said. Invariant: a position is checked before it is used. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "ops/op.h"
@@ -51,7 +51,8 @@ static int64_t packed_heads(const rotary *job, const rotary_params *params)
 static prony_status check_contrib(const prony_context *context)
 {
     const rotary_params *params = context->params;
-    if (params->scale != 1.0f) return prony_fail(context, PRONY_UNSUPPORTED, "scale is %g: only 1 is supported", (double)params->scale);
+    if (params->scale != 1.0f)
+        return prony_fail(context, PRONY_UNSUPPORTED, "scale is %g: only 1 is supported", (double)params->scale);
     if (params->rotary_embedding_dim <= 0 || params->num_heads > 0) return PRONY_OK;
     return prony_fail(context, PRONY_INVALID_MODEL, "rotary_embedding_dim is %lld, but num_heads is missing",
                       (long long)params->rotary_embedding_dim);
@@ -72,14 +73,13 @@ static prony_status read_node(const prony_context *context, rotary *job)
     const rotary_params *params = context->params;
     const rotary_kind *kind = prn_variant(context);
     const prony_shape *shape = &context->inputs[X]->shape;
-    *job = (rotary){.kind = kind,
-                    .batch = shape->dim[0],
-                    .packed = shape->rank == 3,
-                    .interleaved = params->interleaved != 0};
+    *job = (rotary){
+        .kind = kind, .batch = shape->dim[0], .packed = shape->rank == 3, .interleaved = params->interleaved != 0};
     take_operands(context, job);
     const int64_t heads = packed_heads(job, params);
     if (job->packed && (heads < 1 || shape->dim[2] % heads != 0))
-        return prony_fail(context, PRONY_INVALID_MODEL, "num_heads %lld does not divide %lld", (long long)heads, (long long)shape->dim[2]);
+        return prony_fail(context, PRONY_INVALID_MODEL, "num_heads %lld does not divide %lld", (long long)heads,
+                          (long long)shape->dim[2]);
     job->heads = job->packed ? heads : shape->dim[1];
     job->rows = shape->dim[job->packed ? 1 : 2];
     job->size = job->packed ? shape->dim[2] / heads : shape->dim[3];
@@ -106,7 +106,8 @@ static prony_status infer(const prony_context *context)
     rotary job;
     const rotary_kind *kind = prn_variant(context);
     for (size_t i = 0; i < 4; i++) {
-        if (!prn_input(context, i) && (i < 3 || kind->contrib)) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", i);
+        if (!prn_input(context, i) && (i < 3 || kind->contrib))
+            return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", i);
     }
     PRN_TRY(prn_check_type(context, X, PRN_TYPES_FLOAT));
     PRN_TRY(prn_check_rank(context, X, 3, 4));
@@ -117,7 +118,8 @@ static prony_status infer(const prony_context *context)
     PRN_TRY(check_cache(context, &job, kind->cosines));
     PRN_TRY(check_cache(context, &job, kind->sines));
     const prony_shape ids = {2, {job.batch, job.rows}};
-    if (job.positions && !job.first_only && !prn_shape_equal(&job.positions->shape, &ids)) return mismatch(context, kind->positions);
+    if (job.positions && !job.first_only && !prn_shape_equal(&job.positions->shape, &ids))
+        return mismatch(context, kind->positions);
     return prn_infer_same(context);
 }
 
@@ -156,7 +158,8 @@ static void turn_rows_f32(void *argument, int64_t begin, int64_t end)
         const float *x = (const float *)job->x->data + row;
         float *y = (float *)job->y->data + row;
         prn_rotate_f32(y, x, cosines + angle, sines + angle, half, pairs);
-        if (y != x && job->size > job->turned) memcpy(y + job->turned, x + job->turned, (size_t)(job->size - job->turned) * sizeof *y);
+        if (y != x && job->size > job->turned)
+            memcpy(y + job->turned, x + job->turned, (size_t)(job->size - job->turned) * sizeof *y);
     }
 }
 
@@ -210,15 +213,17 @@ static prony_status run_rows(const prony_context *context, void (*fn)(void *argu
 {
     rotary job = *(const rotary *)context->state;
     take_operands(context, &job);
-    const int64_t known = job.cosines->shape.dim[0], ids = !job.positions ? 0 : job.first_only ? 1 : job.batch * job.rows;
+    const int64_t known = job.cosines->shape.dim[0], ids = !job.positions   ? 0
+                                                           : job.first_only ? 1
+                                                                            : job.batch * job.rows;
     for (int64_t i = 0; i < ids; i++) {
         const int64_t id = ((const int64_t *)job.positions->data)[i];
         if (id >= 0 && id < known && (!job.first_only || job.rows <= known - id)) continue;
         return prony_fail(context, PRONY_OUT_OF_RANGE, "position %lld at %lld is outside of %lld cached ones",
                           (long long)id, (long long)i, (long long)known);
     }
-    prn_parallel_items(context->threads, job.batch * job.rows * job.heads, 16 * prony_shape_numel(&job.x->shape),
-                       fn, &job);
+    prn_parallel_items(context->threads, job.batch * job.rows * job.heads, 16 * prony_shape_numel(&job.x->shape), fn,
+                       &job);
     return PRONY_OK;
 }
 
@@ -248,13 +253,12 @@ static const prn_param params[] = {PRN_INT(rotary_params, interleaved, 0),
                                    PRN_INT(rotary_params, rotary_embedding_dim, 0),
                                    {0}};
 
-static const prn_param contrib_params[] = {PRN_INT(rotary_params, interleaved, 0),
-                                           PRN_INT(rotary_params, num_heads, 0),
-                                           PRN_INT(rotary_params, rotary_embedding_dim, 0),
-                                           PRN_INT(rotary_params, is_packed_batching, 0),
-                                           PRN_FLOAT(rotary_params, scale, 1.0f),
-                                           {0}};
+static const prn_param contrib_params[] = {
+    PRN_INT(rotary_params, interleaved, 0),          PRN_INT(rotary_params, num_heads, 0),
+    PRN_INT(rotary_params, rotary_embedding_dim, 0), PRN_INT(rotary_params, is_packed_batching, 0),
+    PRN_FLOAT(rotary_params, scale, 1.0f),           {0}};
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "rotary_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = prepare, .run = run_native,
      .release = prn_free, .inplace = 1},
@@ -272,3 +276,4 @@ const prn_op prn_ops_rotary[] = {
      .variant = &(const rotary_kind){2, 3, 1, true},
      .infer = infer, .cost = cost, .cost_text = "3 per element turned", .kernels = kernels},
     {0}};
+// clang-format on

@@ -222,6 +222,7 @@ static const prn_kernel log_softmax_kernels[] = {
 static const prn_kernel hardmax_kernels[] = {
     {.name = "hardmax_reference", .backend = "reference", .run = run_reference}, {0}};
 
+// clang-format off
 const prn_op prn_ops_softmax[] = {
     {.name = "Softmax", .since_opset = 1, .inputs = {1, 1},
      .params = attributes, .params_bytes = sizeof(softmax_params), .variant = &(const softmax_kind){SOFTMAX},
@@ -233,3 +234,4 @@ const prn_op prn_ops_softmax[] = {
      .params = attributes, .params_bytes = sizeof(softmax_params), .variant = &(const softmax_kind){HARDMAX},
      .infer = infer, .cost = cost, .cost_text = "r (d - 1)", .kernels = hardmax_kernels},
     {0}};
+// clang-format on

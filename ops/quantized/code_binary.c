@@ -1,11 +1,11 @@
-/* prony::QAdd and prony::QMul, which rewriting makes: sums and products of two tensors of 8-bit codes, broadcast, stored
- * as codes again.
+/* prony::QAdd and prony::QMul, which rewriting makes: sums and products of two tensors of 8-bit codes, broadcast,
+ * stored as codes again.
  *
  *   QAdd  y = rounded((a - a_zero) (a_scale / y_scale) + (b - b_zero) (b_scale / y_scale)) + y_zero
  *   QMul  y = rounded((a - a_zero) (b - b_zero) (a_scale b_scale / y_scale)) + y_zero
  *
- * both kept within [low, high]. Inputs as QLinearAdd's. Elements are independent, so any layout and any cut among threads
- * gives the same codes. */
+ * both kept within [low, high]. Inputs as QLinearAdd's. Elements are independent, so any layout and any cut among
+ * threads gives the same codes. */
 #include "base/stop.h"
 #include "ops/loops/broadcast.h"
 #include "ops/loops/code_dot.h"
@@ -18,7 +18,8 @@ typedef struct binary_params {
     int64_t low, high; /* bounds of codes; beyond the type's own they bound nothing */
 } binary_params;
 
-static const prn_param attributes[] = {PRN_INT(binary_params, low, INT64_MIN), PRN_INT(binary_params, high, INT64_MAX), {0}};
+static const prn_param attributes[] = {
+    PRN_INT(binary_params, low, INT64_MIN), PRN_INT(binary_params, high, INT64_MAX), {0}};
 
 /* A row's variant. */
 typedef struct binary_kind {
@@ -88,7 +89,8 @@ static prony_status job_make(const prony_context *context, job *job)
     int32_t least, most;
     PRN_TRY(prn_quant_bounds(context, out->dtype, params->low, params->high, &least, &most));
     job->bias = -(int32_t)a.zero;
-    job->scale = multiplies ? (float)((double)a.scale * (double)b.scale / (double)y.scale) : prn_quant_ratio(a.scale, y.scale);
+    job->scale =
+        multiplies ? (float)((double)a.scale * (double)b.scale / (double)y.scale) : prn_quant_ratio(a.scale, y.scale);
     job->a_signed = context->inputs[A]->dtype == PRONY_INT8;
     job->multiplies = multiplies;
     job->data[0] = context->inputs[A]->data;
@@ -157,7 +159,8 @@ static uint8_t result_of(const job *job, int32_t left, int32_t right)
     return (uint8_t)((int32_t)rintf(kept) + f->zero);
 }
 
-static void row_reference(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], int64_t out, int64_t at, int64_t n)
+static void row_reference(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], int64_t out, int64_t at,
+                          int64_t n)
 {
     const job *job = argument;
     for (int64_t i = 0; i < n; i++) {
@@ -187,6 +190,7 @@ static const prn_kernel mul_kernels[] = {
     {.name = "qmul_reference", .backend = "reference", .run = run_reference},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_code_binary[] = {
     {.name = "QAdd", .domain = "prony", .since_opset = 1, .inputs = {8, 8}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0xf6,
@@ -199,3 +203,4 @@ const prn_op prn_ops_code_binary[] = {
      .infer = infer, .cost = cost, .cost_text = "int_ops 8n (two differences, two products, quantization)",
      .kernels = mul_kernels},
     {0}};
+// clang-format on

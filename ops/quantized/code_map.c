@@ -72,8 +72,10 @@ static const prn_kernel kernels[] = {
     {.name = "qmap_reference", .backend = "reference", .run = run_reference},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_code_map[] = {
     {.name = "QMap", .domain = "prony", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0x2,
      .infer = infer, .cost = cost, .cost_text = "int_ops n (a look-up)", .kernels = kernels},
     {0}};
+// clang-format on

@@ -14,8 +14,8 @@ enum { SIGN = 128, LINE = 64 };
 typedef struct byte_state {
     prn_code_weights weights;
     prn_code_packed packed;
-    int32_t *sums;      /* of B's columns */
-    int32_t *bias;      /* with `scale`, where every parameter is known beforehand: sums become codes by vectors */
+    int32_t *sums; /* of B's columns */
+    int32_t *bias; /* with `scale`, where every parameter is known beforehand: sums become codes by vectors */
     float *scale;
     prn_code_finish finish;
     size_t codes_bytes; /* of DynamicQuantizeMatMul's A, in front of the product's scratch */
@@ -60,7 +60,8 @@ static bool finishes(const prn_int_matmul *m)
     if (m->out->dtype != PRONY_UINT8 && m->out->dtype != PRONY_INT8) return false;
     if (m->a_scale.step != 0 || m->product.a_zero.step != 0) return false;
     if (m->c && (m->c_row != 0 || m->c_col != 1)) return false;
-    return is_known(m->a_scale.value) && is_known(m->product.a_zero.value) && is_known(m->b_scale.value) && is_known(m->c);
+    return is_known(m->a_scale.value) && is_known(m->product.a_zero.value) && is_known(m->b_scale.value) &&
+           is_known(m->c);
 }
 
 static prony_status fill_finish(const prony_context *context, const prn_int_matmul *m, byte_state *state)

@@ -1,10 +1,10 @@
-/* ConvInteger, QLinearConv and prony::QConv: a convolution of 8-bit codes less their zero points, in 32 bits; padding counts
- * as the zero point. QLinearConv adds an int32 bias and quantizes the sums again, with a scale per output channel. QConv, which
- * rewriting makes, keeps the codes within bounds of its own and may add a residual (int_conv.h).
+/* ConvInteger, QLinearConv and prony::QConv: a convolution of 8-bit codes less their zero points, in 32 bits; padding
+ * counts as the zero point. QLinearConv adds an int32 bias and quantizes the sums again, with a scale per output
+ * channel. QConv, which rewriting makes, keeps the codes within bounds of its own and may add a residual (int_conv.h).
  *
- * The geometry is Conv's. code_conv.c has the kernel for constant weights. The native kernel here is the integer product
- * of the weights, widened once, and panels that are copied out of the input; depthwise has a loop of its own. The state
- * is the widened weights, owned by the model. */
+ * The geometry is Conv's. code_conv.c has the kernel for constant weights. The native kernel here is the integer
+ * product of the weights, widened once, and panels that are copied out of the input; depthwise has a loop of its own.
+ * The state is the widened weights, owned by the model. */
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/quantized/int_conv.h"
@@ -18,7 +18,8 @@ enum { NONE = PRN_INT_CONV_NONE, SEGMENT = 256 };
 typedef prn_int_conv int_conv;
 typedef prn_int_conv_roles roles;
 
-static const roles integer_roles = {0, NONE, 2, 1, NONE, 3, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, false, false};
+static const roles integer_roles = {0,    NONE, 2,    1,    NONE, 3,    NONE,  NONE,
+                                    NONE, NONE, NONE, NONE, NONE, NONE, false, false};
 static const roles qlinear_roles = {0, 1, 2, 3, 4, 5, 6, 7, 8, NONE, NONE, NONE, NONE, NONE, false, false};
 static const roles fused_roles = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, true, false};
 
@@ -174,7 +175,8 @@ static void store_value(const int_conv *c, float value, int64_t at)
     static const prn_cast_rule rule = {.saturate = true};
     if (c->residual) {
         const float code = prn_dequantize_one(c->residual->data, c->residual->dtype, at, c->added.zero, 1.0f);
-        volatile float kept = value, other = code * prn_quant_ratio(c->added.scale, c->y.scale); /* each rounded on its own */
+        volatile float kept = value,
+                       other = code * prn_quant_ratio(c->added.scale, c->y.scale); /* each rounded on its own */
         if (c->rounds) {
             kept = rounded_within(value, c->middle_low, c->middle_high, c->middle.zero);
             kept = kept * prn_quant_ratio(c->middle.scale, c->y.scale);
@@ -434,6 +436,7 @@ static const prn_kernel conv_integer_kernels[] = {
     {.name = "conv_integer_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
     {.name = "conv_integer_reference", .backend = "reference", .run = run_reference},
     {0}};
+// clang-format off
 static const prn_kernel qlinear_conv_kernels[] = {
     {.name = "qlinear_conv_int8_native", .backend = "native", .usable = prn_code_conv_usable,
      .layouts = prn_code_conv_layouts, .prepare = prn_code_conv_prepare, .run = prn_code_conv_run,
@@ -467,3 +470,4 @@ const prn_op prn_ops_int_conv[] = {
      .cost_text = "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M + 5n (requantization), + n with bias",
      .kernels = fused_conv_kernels},
     {0}};
+// clang-format on

@@ -1,4 +1,5 @@
-/* What the kernels of ConvInteger, QLinearConv, prony::QConv and prony::QConvTranspose share: the description of the problem.
+/* What the kernels of ConvInteger, QLinearConv, prony::QConv and prony::QConvTranspose share: the description of the
+ * problem.
  *
  * prony::QConv has QLinearConv's inputs, then a residual's codes, scale and zero point, then scale and zero point of a
  * middle, and bounds of the codes as attributes:
@@ -9,8 +10,7 @@
  *
  * Without a middle, v is in steps of the output and neither rounded nor bounded; without a residual it is all there is.
  *
- * prony::QConvTranspose has QLinearConv's inputs, ConvTranspose's attributes and bounds of the codes.
- */
+ * prony::QConvTranspose has QLinearConv's inputs, ConvTranspose's attributes and bounds of the codes. */
 #ifndef PRN_OPS_QUANTIZED_INT_CONV_H
 #define PRN_OPS_QUANTIZED_INT_CONV_H
 

@@ -9,8 +9,8 @@
  * where S is the integer product of int_product.h. An operator is a row of input numbers; one description serves all.
  * prony::QGemm, which rewriting makes, keeps the codes within bounds of its own.
  *
- * Where B is constant and its codes are signed bytes, the first kernel multiplies bytes (code_matmul.c). Otherwise the state
- * is B's panels of 16 bits, owned by the model. */
+ * Where B is constant and its codes are signed bytes, the first kernel multiplies bytes (code_matmul.c). Otherwise the
+ * state is B's panels of 16 bits, owned by the model. */
 #include "ops/quantized/int_matmul.h"
 
 #include "base/parallel.h"
@@ -46,7 +46,7 @@ typedef struct gemm_params {
 static const prn_param gemm_attributes[] = {
     PRN_FLOAT(gemm_params, alpha, 1.0f), PRN_INT(gemm_params, transA, 0), PRN_INT(gemm_params, transB, 0), {0}};
 static const prn_param bounded_attributes[] = {
-    PRN_FLOAT(gemm_params, alpha, 1.0f), PRN_INT(gemm_params, transA, 0), PRN_INT(gemm_params, transB, 0),
+    PRN_FLOAT(gemm_params, alpha, 1.0f),  PRN_INT(gemm_params, transA, 0),       PRN_INT(gemm_params, transB, 0),
     PRN_INT(gemm_params, low, INT64_MIN), PRN_INT(gemm_params, high, INT64_MAX), {0}};
 
 typedef prn_int_matmul matmul;
@@ -368,7 +368,8 @@ void prn_int_matmul_quantize_a(const prony_context *context, matmul *m, bool ref
 static void facts(const prony_context *context, prony_cost *out)
 {
     matmul m;
-    if (prn_int_matmul_describe(context, &m) == PRONY_OK) prn_int_product_facts(&m.product.shape, context->state != NULL, out);
+    if (prn_int_matmul_describe(context, &m) == PRONY_OK)
+        prn_int_product_facts(&m.product.shape, context->state != NULL, out);
 }
 
 static prony_status run(const prony_context *context)
@@ -406,10 +407,15 @@ static prony_status run_reference(const prony_context *context)
 /* ---- rows */
 
 #define BYTES(op)                                                                                                      \
-    {.name = op "_int8_native", .backend = "native", .usable = prn_code_matmul_usable,                                 \
-     .prepare = prn_code_matmul_prepare, .run = prn_code_matmul_run, .release = prn_code_matmul_release,                \
+    {.name = op "_int8_native",                                                                                        \
+     .backend = "native",                                                                                              \
+     .usable = prn_code_matmul_usable,                                                                                 \
+     .prepare = prn_code_matmul_prepare,                                                                               \
+     .run = prn_code_matmul_run,                                                                                       \
+     .release = prn_code_matmul_release,                                                                               \
      .facts = prn_code_matmul_facts}
 
+// clang-format off
 static const prn_kernel matmul_integer_kernels[] = {
     BYTES("matmul_integer"),
     {.name = "matmul_integer_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
@@ -436,13 +442,14 @@ static const prn_kernel dynamic_quantize_matmul_kernels[] = {
     {.name = "dynamic_quantize_matmul_reference", .backend = "reference", .prepare = prepare_reference,
      .run = run_reference},
     {0}};
+// clang-format on
 static const prn_kernel qgemm_kernels[] = {
     BYTES("qgemm"),
-    {.name = "qgemm_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
-     .facts = facts},
+    {.name = "qgemm_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run, .facts = facts},
     {.name = "qgemm_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_int_matmul[] = {
     {.name = "MatMulInteger", .since_opset = 10, .inputs = {2, 4}, .flags = PRN_OP_INT_WEIGHTS | PRN_OP_BY_VALUE,
      .non_weight_inputs = 0xc,
@@ -477,3 +484,4 @@ const prn_op prn_ops_int_matmul[] = {
      .infer = infer, .cost = cost,
      .cost_text = "MACs M = n K; int_ops 2M, + n with C, + 5n if quantized; FLOPs n if not", .kernels = qgemm_kernels},
     {0}};
+// clang-format on

@@ -22,16 +22,14 @@ typedef struct bits_params {
     int64_t K, N, bits, block_size, accuracy_level;
 } bits_params;
 
-static const prn_param param_rows[] = {PRN_INT_REQUIRED(bits_params, K),
-                                       PRN_INT_REQUIRED(bits_params, N),
-                                       PRN_INT(bits_params, bits, 4),
-                                       PRN_INT_REQUIRED(bits_params, block_size),
-                                       PRN_INT(bits_params, accuracy_level, 0),
-                                       {0}};
+static const prn_param param_rows[] = {
+    PRN_INT_REQUIRED(bits_params, K),          PRN_INT_REQUIRED(bits_params, N),        PRN_INT(bits_params, bits, 4),
+    PRN_INT_REQUIRED(bits_params, block_size), PRN_INT(bits_params, accuracy_level, 0), {0}};
 
 /* What the node says. Data may not be there yet. */
 typedef struct bits_problem {
-    int64_t rows, k, n, bits, block, blocks, blob, zero_row; /* blob: bytes of a block; zero_row: of packed zero points */
+    int64_t rows, k, n, bits, block, blocks, blob, zero_row; /* blob: bytes of a block; zero_row: of packed zero
+                                                                points */
     const prony_value *a, *b, *scales, *zero, *order, *bias;
 } bits_problem;
 
@@ -53,8 +51,8 @@ static prony_status wants_count(const prony_context *context, size_t input, int6
     char text[PRN_SHAPE_TEXT_BYTES];
     const prony_value *in = prn_input(context, input);
     if (!in || prony_shape_numel(&in->shape) == count) return PRONY_OK;
-    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted %lld elements", input, prn_value_text(in, text),
-                      (long long)count);
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted %lld elements", input,
+                      prn_value_text(in, text), (long long)count);
 }
 
 static void take_operands(const prony_context *context, bits_problem *b)
@@ -71,13 +69,19 @@ static prony_status describe(const prony_context *context, bits_problem *out)
 {
     const bits_params *p = context->params;
     const int64_t blocks = prn_ceil_div(p->K, p->block_size), blob = p->block_size * p->bits / 8;
-    *out = (bits_problem){.k = p->K, .n = p->N, .bits = p->bits, .block = p->block_size, .blocks = blocks, .blob = blob,
+    *out = (bits_problem){.k = p->K,
+                          .n = p->N,
+                          .bits = p->bits,
+                          .block = p->block_size,
+                          .blocks = blocks,
+                          .blob = blob,
                           .zero_row = prn_ceil_div(blocks * p->bits, 8)};
     take_operands(context, out);
     const prony_shape *shape = &out->a->shape;
     if (shape->rank < 1 || shape->dim[shape->rank - 1] != p->K) {
         char text[PRN_SHAPE_TEXT_BYTES];
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "A is %s, wanted %lld columns", prn_value_text(out->a, text), (long long)p->K);
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "A is %s, wanted %lld columns", prn_value_text(out->a, text),
+                          (long long)p->K);
     }
     out->rows = 1;
     for (int d = 0; d + 1 < shape->rank; d++) out->rows *= shape->dim[d];
@@ -85,7 +89,8 @@ static prony_status describe(const prony_context *context, bits_problem *out)
     PRN_TRY(wants_count(context, 2, p->N * blocks));
     const bool packed = out->zero && out->zero->dtype == PRONY_UINT8;
     PRN_TRY(wants_count(context, 3, p->N * (packed ? out->zero_row : blocks)));
-    if (out->order && prony_shape_numel(&out->order->shape) != blocks * p->block_size) PRN_TRY(wants_count(context, 4, p->K));
+    if (out->order && prony_shape_numel(&out->order->shape) != blocks * p->block_size)
+        PRN_TRY(wants_count(context, 4, p->K));
     return wants_count(context, 5, p->N);
 }
 
@@ -128,7 +133,8 @@ static prn_packed_codes packed_codes(const prony_context *context, size_t input)
     const bits_params *p = context->params;
     const uint64_t n = (uint64_t)p->N, k = (uint64_t)p->K, blocks = (uint64_t)prn_ceil_div(p->K, p->block_size);
     if (input == 1) return (prn_packed_codes){n * k, (unsigned)p->bits};
-    if (input == 3 && context->inputs[3]->dtype == PRONY_UINT8) return (prn_packed_codes){n * blocks, (unsigned)p->bits};
+    if (input == 3 && context->inputs[3]->dtype == PRONY_UINT8)
+        return (prn_packed_codes){n * blocks, (unsigned)p->bits};
     return (prn_packed_codes){0};
 }
 
@@ -173,7 +179,8 @@ static bits_problem kept_problem(const prony_context *context)
 static bool native_usable(const prony_context *context)
 {
     bits_problem b;
-    if (describe(context, &b) != PRONY_OK || b.order || !b.b->data || !b.scales->data || (b.zero && !b.zero->data)) return false;
+    if (describe(context, &b) != PRONY_OK || b.order || !b.b->data || !b.scales->data || (b.zero && !b.zero->data))
+        return false;
     return b.rows > 0 && b.k > 0 && b.n > 0;
 }
 
@@ -225,7 +232,8 @@ static void native_facts(const prony_context *context, prony_cost *facts)
 
 static bool half_space_of(const bits_problem *b, half_space *out)
 {
-    const uint64_t counts[] = {(uint64_t)b->rows * (uint64_t)b->k, b->bias ? (uint64_t)b->n : 0, (uint64_t)b->rows * (uint64_t)b->n};
+    const uint64_t counts[] = {(uint64_t)b->rows * (uint64_t)b->k, b->bias ? (uint64_t)b->n : 0,
+                               (uint64_t)b->rows * (uint64_t)b->n};
     size_t at[4] = {0};
     for (int i = 0; i < 3; i++) {
         if (counts[i] > SIZE_MAX / 16 - at[i]) return false;
@@ -263,8 +271,8 @@ typedef struct conversion {
 static void convert_range(void *argument, int64_t begin, int64_t end)
 {
     const conversion *job = argument;
-    prn_convert(job->to + prony_dtype_bytes(job->to_type, begin), job->to_type, job->from + prony_dtype_bytes(job->from_type, begin),
-                job->from_type, end - begin);
+    prn_convert(job->to + prony_dtype_bytes(job->to_type, begin), job->to_type,
+                job->from + prony_dtype_bytes(job->from_type, begin), job->from_type, end - begin);
 }
 
 static void convert(int threads, void *to, prony_dtype to_type, const void *from, prony_dtype from_type, int64_t count)
@@ -324,12 +332,14 @@ static prony_status reference_run(const prony_context *context)
     for (int64_t k = 0; b.order && k < b.k; k++) {
         const int32_t block = ((const int32_t *)b.order->data)[k];
         if (block < 0 || block >= b.blocks)
-            return prony_fail(context, PRONY_OUT_OF_RANGE, "g_idx[%lld] is %d, of %lld blocks", (long long)k, block, (long long)b.blocks);
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "g_idx[%lld] is %d, of %lld blocks", (long long)k, block,
+                              (long long)b.blocks);
     }
     prn_parallel_items(context->threads, b.rows * b.n, b.k * 8, reference_columns, (void *)(uintptr_t)context);
     return PRONY_OK;
 }
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "matmulnbits_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .release = prn_free, .packs = 2},
@@ -343,3 +353,4 @@ const prn_op prn_ops_matmul_bits[] = {
      .non_weight_inputs = 1 << 4, .params = param_rows, .params_bytes = sizeof(bits_params), .check = check, .infer = infer,
      .cost = cost, .cost_text = "MACs M = n K; FLOPs 2M, + n with bias", .kernels = kernels, .packed_codes = packed_codes},
     {0}};
+// clang-format on

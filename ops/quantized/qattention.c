@@ -4,8 +4,9 @@
  *   present = past and this call's K and V                                                    [2, B, N, T, D]
  *   output  = softmax(scale Q K^T + mask) V                                                   [B, S, H]
  *
- * The projection is the integer product; what follows is prony::Attention on floats, run on values of our own. The state
- * holds what both prepared; scratch is cut into Q, present (if nobody asked for it), mask and the attention's own. */
+ * The projection is the integer product; what follows is prony::Attention on floats, run on values of our own. The
+ * state holds what both prepared; scratch is cut into Q, present (if nobody asked for it), mask and the attention's
+ * own. */
 #include "base/alloc.h"
 #include "base/attr.h"
 #include "base/parallel.h"
@@ -24,10 +25,13 @@ typedef struct qattention_params {
     float mask_filter_value, scale;
 } qattention_params;
 
-static const prn_param attributes[] = {
-    PRN_INT_REQUIRED(qattention_params, num_heads), PRN_INT(qattention_params, unidirectional, 0),
-    PRN_INT(qattention_params, do_rotary, 0), PRN_INT(qattention_params, past_present_share_buffer, 0),
-    PRN_FLOAT(qattention_params, mask_filter_value, -10000.0f), PRN_FLOAT(qattention_params, scale, 0.0f), {0}};
+static const prn_param attributes[] = {PRN_INT_REQUIRED(qattention_params, num_heads),
+                                       PRN_INT(qattention_params, unidirectional, 0),
+                                       PRN_INT(qattention_params, do_rotary, 0),
+                                       PRN_INT(qattention_params, past_present_share_buffer, 0),
+                                       PRN_FLOAT(qattention_params, mask_filter_value, -10000.0f),
+                                       PRN_FLOAT(qattention_params, scale, 0.0f),
+                                       {0}};
 
 typedef struct qattention {
     prn_int_product product;
@@ -391,6 +395,7 @@ static prony_status prepare_reference(const prony_context *context, prn_prepared
     return prepare_with(context, true, out);
 }
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "qattention_native", .backend = "native", .prepare = prepare_native, .run = run, .facts = facts,
      .release = release},
@@ -405,3 +410,4 @@ const prn_op prn_ops_qattention[] = {
      .infer = infer, .cost = cost, .kernels = kernels,
      .cost_text = "projection to p = B S 3H elements: MACs p I; int_ops 2 p I; FLOPs 2p; then as prony::Attention"},
     {0}};
+// clang-format on

@@ -335,6 +335,7 @@ static const prn_kernel concat_kernels[] = {
     {.name = "qlinear_concat_reference", .backend = "reference", .run = concat_reference},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_qlinear[] = {
     {.name = "QLinearAdd", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 8}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0xf6,
@@ -364,3 +365,4 @@ const prn_op prn_ops_qlinear[] = {
      .infer = concat_infer, .cost = cost, .cost_text = "int_ops 7n (dequantization 2, quantization 5)",
      .kernels = concat_kernels},
     {0}};
+// clang-format on

@@ -19,9 +19,11 @@ typedef struct pool_params {
     int64_t count_include_pad, channels_last;
 } pool_params;
 
-static const prn_param window_attributes[] = {
-    PRN_WINDOW_PARAMS(pool_params), PRN_WINDOW_ROW(pool_params, ceil_mode, PRN_PARAM_INT, NULL),
-    PRN_INT(pool_params, count_include_pad, 0), PRN_INT(pool_params, channels_last, 0), {0}};
+static const prn_param window_attributes[] = {PRN_WINDOW_PARAMS(pool_params),
+                                              PRN_WINDOW_ROW(pool_params, ceil_mode, PRN_PARAM_INT, NULL),
+                                              PRN_INT(pool_params, count_include_pad, 0),
+                                              PRN_INT(pool_params, channels_last, 0),
+                                              {0}};
 static const prn_param global_attributes[] = {PRN_INT(pool_params, channels_last, 0), {0}};
 
 enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
@@ -59,7 +61,10 @@ static prony_status read_pool(const prony_context *context, pool *out)
     const bool global = *(const pool_extent *)prn_variant(context) == GLOBAL;
     const pool_params *params = context->params;
     const prony_value *x = context->inputs[X];
-    *out = (pool){.last = params->channels_last != 0, .stored_last = x->layout == PRN_NHWC, .padding = params->count_include_pad != 0, .type = x->dtype};
+    *out = (pool){.last = params->channels_last != 0,
+                  .stored_last = x->layout == PRN_NHWC,
+                  .padding = params->count_include_pad != 0,
+                  .type = x->dtype};
     PRN_TRY(prn_check_type(context, X, PRN_TYPES_8_BIT));
     PRN_TRY(prn_check_rank(context, X, 3, 2 + PRN_WINDOW_AXES));
     PRN_TRY(prn_quant_scalar_check(context, X_SCALE, X_ZERO, PRN_TYPE(x->dtype)));
@@ -152,7 +157,8 @@ static void finish(const pool *p, const int32_t *sums, const int64_t *taps, cons
     prn_quantize_run(p->y, p->type, at, values, zero, n, &rule);
 }
 
-/* What a run of outputs meets of the input: n of them from position `column` (and channel `first_lane`) of row `row` on. */
+/* What a run of outputs meets of the input: n of them from position `column` (and channel `first_lane`) of row `row`
+ * on. */
 typedef struct run {
     int64_t base, row, column, n;
     int64_t from[PRN_WINDOW_AXES], to[PRN_WINDOW_AXES]; /* taps that meet the input somewhere */
@@ -327,6 +333,7 @@ static prony_status check_window(const prony_context *context)
     return prn_window_check(context, &((const pool_params *)context->params)->window);
 }
 
+// clang-format off
 static const prn_kernel average_pool_kernels[] = {
     {.name = "qlinear_average_pool_native", .backend = "native", .layouts = layouts, .prepare = prepare,
      .run = run_native, .release = prn_free},
@@ -353,3 +360,4 @@ const prn_op prn_ops_qlinear_pool[] = {
      .infer = infer, .cost = cost, .cost_text = "int_ops n K + 7n (average, dequantization, quantization)",
      .kernels = global_average_pool_kernels},
     {0}};
+// clang-format on

@@ -1,4 +1,5 @@
-/* com.microsoft QLinearReduceMean: dequantize, mean over some axes, quantize on 8-bit codes. Codes are added up as integers, exactly. */
+/* com.microsoft QLinearReduceMean: dequantize, mean over some axes, quantize on 8-bit codes. Codes are added up as
+ * integers, exactly. */
 #include "base/stop.h"
 #include "ops/loops/chain.h"
 #include "base/parallel.h"
@@ -24,7 +25,8 @@ static prony_status reduced_axes(const prony_context *context, uint32_t *out)
     for (size_t i = 0; i < axes->count; i++) {
         int64_t axis = axes->v[i];
         if (!prn_axis_normalize(&axis, rank))
-            return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axes->v[i], rank);
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axes->v[i],
+                              rank);
         *out |= UINT32_C(1) << axis;
     }
     return PRONY_OK;
@@ -41,7 +43,8 @@ static prony_status infer(const prony_context *context)
     PRN_TRY(reduced_axes(context, &reduced));
     for (int d = 0; d < x->shape.rank; d++) {
         const bool gone = reduced >> d & 1;
-        if (gone && x->shape.dim[d] == 0) return prony_fail(context, PRONY_SHAPE_MISMATCH, "the mean over axis %d of extent 0", d);
+        if (gone && x->shape.dim[d] == 0)
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "the mean over axis %d of extent 0", d);
         if (gone && !((const qmean_params *)context->params)->keepdims) continue;
         shape.dim[shape.rank++] = gone ? 1 : x->shape.dim[d];
     }
@@ -51,9 +54,11 @@ static prony_status infer(const prony_context *context)
 
 static prony_status cost(const prony_context *context, prony_cost *cost)
 {
-    const uint64_t in = (uint64_t)prony_shape_numel(&context->inputs[X]->shape), out = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
+    const uint64_t in = (uint64_t)prony_shape_numel(&context->inputs[X]->shape),
+                   out = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
     uint64_t ends;
-    if (!prn_mul_u64(&ends, out, 8) || !prn_add_u64(&cost->int_ops, cost->int_ops, ends) || !prn_add_u64(&cost->int_ops, cost->int_ops, in))
+    if (!prn_mul_u64(&ends, out, 8) || !prn_add_u64(&cost->int_ops, cost->int_ops, ends) ||
+        !prn_add_u64(&cost->int_ops, cost->int_ops, in))
         return prony_fail(context, PRONY_LIMIT, "the operation count does not fit into 64 bits");
     return PRONY_OK;
 }
@@ -112,14 +117,18 @@ static prony_status run(const prony_context *context)
         if (reduced >> d & 1) job.count *= shape->dim[d];
     }
     if (job.chain.rank && job.chain.reduced[job.chain.rank - 1]) job.run = job.chain.dim[job.chain.rank - 1];
-    prn_parallel_items(context->threads, prony_shape_numel(&job.y->shape), 4 * prony_shape_numel(shape), mean_range, &job);
+    prn_parallel_items(context->threads, prony_shape_numel(&job.y->shape), 4 * prony_shape_numel(shape), mean_range,
+                       &job);
     return PRONY_OK;
 }
 
-static const prn_kernel kernels[] = {{.name = "qlinear_reduce_mean_reference", .backend = "reference", .run = run}, {0}};
+static const prn_kernel kernels[] = {{.name = "qlinear_reduce_mean_reference", .backend = "reference", .run = run},
+                                     {0}};
 
+// clang-format off
 const prn_op prn_ops_qlinear_reduce[] = {
     {.name = "QLinearReduceMean", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 5}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0x1e, .params = attributes, .params_bytes = sizeof(qmean_params), .infer = infer, .cost = cost,
      .cost_text = "int_ops: one per input element (sum), 8n (division, dequantization 2, quantization 5)", .kernels = kernels},
     {0}};
+// clang-format on

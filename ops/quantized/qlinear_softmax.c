@@ -1,8 +1,8 @@
 /* com.microsoft QLinearSoftmax: dequantize, softmax, quantize on 8-bit codes.
  *
- * The tensor is seen as [outer, length, inner], normalised along `length`: for opset (an attribute: Softmax's) below 13 everything
- * from `axis` on is one row, from 13 on it is the one axis. A row depends on the distances of its codes from the highest alone, and
- * there are 256 of them: their exponentials are a table. Invariant: a row is one task. */
+ * The tensor is seen as [outer, length, inner], normalised along `length`: for opset (an attribute: Softmax's) below 13
+ * everything from `axis` on is one row, from 13 on it is the one axis. A row depends on the distances of its codes from
+ * the highest alone, and there are 256 of them: their exponentials are a table. Invariant: a row is one task. */
 #include "base/stop.h"
 #include "base/parallel.h"
 #include "ops/op.h"
@@ -17,7 +17,8 @@ typedef struct qsoftmax_params {
     int64_t axis, opset;
 } qsoftmax_params;
 
-static const prn_param attributes[] = {PRN_INT(qsoftmax_params, axis, PRN_ABSENT), PRN_INT_REQUIRED(qsoftmax_params, opset), {0}};
+static const prn_param attributes[] = {
+    PRN_INT(qsoftmax_params, axis, PRN_ABSENT), PRN_INT_REQUIRED(qsoftmax_params, opset), {0}};
 static const prn_cast_rule saturating = {.saturate = true};
 
 typedef struct qsoftmax_job {
@@ -46,7 +47,8 @@ static prony_status infer(const prony_context *context)
     PRN_TRY(prn_quant_scalar_check(context, X_SCALE, X_ZERO, type));
     PRN_TRY(prn_quant_scalar_check(context, Y_SCALE, Y_ZERO, type));
     if (!axis_of(context, &axis))
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis, context->inputs[X]->shape.rank);
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
+                          context->inputs[X]->shape.rank);
     return prn_infer_same(context);
 }
 
@@ -77,8 +79,8 @@ typedef struct stretch {
 static stretch stretch_of(const qsoftmax_job *job, int64_t first, int64_t at)
 {
     const int64_t left = job->length - at;
-    return (stretch){(const uint8_t *)job->x->data + first + at * job->inner, job->inner, left < LOOK_UP ? left : LOOK_UP,
-                     job->x->dtype == PRONY_INT8 ? 0x80 : 0};
+    return (stretch){(const uint8_t *)job->x->data + first + at * job->inner, job->inner,
+                     left < LOOK_UP ? left : LOOK_UP, job->x->dtype == PRONY_INT8 ? 0x80 : 0};
 }
 
 static uint8_t highest_byte(const stretch *s)
@@ -87,7 +89,8 @@ static uint8_t highest_byte(const stretch *s)
     if (s->step == 1) {
         for (int64_t i = 0; i < s->count; i++) top = (s->x[i] ^ s->flip) > top ? (uint8_t)(s->x[i] ^ s->flip) : top;
     } else {
-        for (int64_t i = 0; i < s->count; i++) top = (s->x[i * s->step] ^ s->flip) > top ? (uint8_t)(s->x[i * s->step] ^ s->flip) : top;
+        for (int64_t i = 0; i < s->count; i++)
+            top = (s->x[i * s->step] ^ s->flip) > top ? (uint8_t)(s->x[i * s->step] ^ s->flip) : top;
     }
     return top;
 }
@@ -181,7 +184,8 @@ static void reference_rows(void *argument, int64_t begin, int64_t end)
 
 static prony_status run_rows(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
 {
-    qsoftmax_job job = {.x = context->inputs[X], .y = context->outputs[0], .to = prn_quant_scalar_get(context, Y_SCALE, Y_ZERO)};
+    qsoftmax_job job = {
+        .x = context->inputs[X], .y = context->outputs[0], .to = prn_quant_scalar_get(context, Y_SCALE, Y_ZERO)};
     const prony_shape *shape = &job.x->shape;
     const int64_t count = prony_shape_numel(shape);
     int64_t axis;
@@ -211,8 +215,10 @@ static const prn_kernel kernels[] = {
     {.name = "qlinear_softmax_reference", .backend = "reference", .run = run_reference},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_qlinear_softmax[] = {
     {.name = "QLinearSoftmax", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 5}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0x1e, .params = attributes, .params_bytes = sizeof(qsoftmax_params), .infer = infer, .cost = cost,
      .cost_text = "int_ops 11n (dequantization 2, softmax 4, quantization 5)", .kernels = kernels},
     {0}};
+// clang-format on

@@ -18,8 +18,9 @@ typedef struct quantize_params {
 } quantize_params;
 
 static const prn_param quantize_attributes[] = {
-    PRN_INT(quantize_params, axis, 1), PRN_INT(quantize_params, saturate, 1), PRN_INT(quantize_params, block_size, 0),
-    PRN_INT(quantize_params, output_dtype, 0), PRN_INT(quantize_params, precision, 0), {0}};
+    PRN_INT(quantize_params, axis, 1),       PRN_INT(quantize_params, saturate, 1),
+    PRN_INT(quantize_params, block_size, 0), PRN_INT(quantize_params, output_dtype, 0),
+    PRN_INT(quantize_params, precision, 0),  {0}};
 
 enum { X, SCALE, ZERO };
 
@@ -378,6 +379,7 @@ static prony_status dynamic_reference(const prony_context *context)
 
 /* ---- rows */
 
+// clang-format off
 static const prn_kernel quantize_kernels[] = {
     {.name = "quantize_linear_native", .backend = "native", .prepare = prepare, .run = quantize_native, .release = prn_free},
     {.name = "quantize_linear_reference", .backend = "reference", .prepare = prepare, .run = quantize_reference, .release = prn_free},
@@ -386,11 +388,13 @@ static const prn_kernel dequantize_kernels[] = {
     {.name = "dequantize_linear_native", .backend = "native", .prepare = prepare, .run = dequantize_native, .release = prn_free},
     {.name = "dequantize_linear_reference", .backend = "reference", .prepare = prepare, .run = dequantize_reference, .release = prn_free},
     {0}};
+// clang-format on
 static const prn_kernel dynamic_kernels[] = {
     {.name = "dynamic_linear_native", .backend = "native", .run = dynamic_native},
     {.name = "dynamic_linear_reference", .backend = "reference", .run = dynamic_reference},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_quantize[] = {
     {.name = "QuantizeLinear", .since_opset = 10, .inputs = {2, 3}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 6,
@@ -416,3 +420,4 @@ const prn_op prn_ops_quantize[] = {
      .infer = dynamic_infer, .cost = dynamic_cost, .cost_text = "7n (extremes, then as QuantizeLinear); special n",
      .kernels = dynamic_kernels},
     {0}};
+// clang-format on

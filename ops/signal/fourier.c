@@ -100,7 +100,8 @@ static void make_image(prn_complex *image, const prn_fourier *plan)
 prn_fourier prn_fourier_make(int64_t length, prn_complex *tables)
 {
     prn_fourier plan = {.length = length, .size = power_for(length), .roots = tables};
-    for (int64_t k = 0; k < plan.size / 2 && !prn_stopped_at(k); k++) tables[k] = root_of((double)k / (double)plan.size);
+    for (int64_t k = 0; k < plan.size / 2 && !prn_stopped_at(k); k++)
+        tables[k] = root_of((double)k / (double)plan.size);
     if (is_power(length)) return plan;
     prn_complex *chirp = tables + plan.size / 2, *image = chirp + length;
     make_chirp(chirp, length);
@@ -119,7 +120,8 @@ void prn_fourier_run(const prn_fourier *plan, bool inverse, prn_complex *x, prn_
         radix_two(x, size, plan->roots, sign);
         return;
     }
-    for (int64_t k = 0; k < length && !prn_stopped_at(k); k++) work[k] = multiply((prn_complex){x[k].re, sign * x[k].im}, plan->chirp[k]);
+    for (int64_t k = 0; k < length && !prn_stopped_at(k); k++)
+        work[k] = multiply((prn_complex){x[k].re, sign * x[k].im}, plan->chirp[k]);
     for (int64_t k = length; k < size && !prn_stopped_at(k); k++) work[k] = (prn_complex){0.0, 0.0};
     radix_two(work, size, plan->roots, 1.0);
     for (int64_t k = 0; k < size && !prn_stopped_at(k); k++) work[k] = multiply(work[k], plan->image[k]);

@@ -333,6 +333,7 @@ static const prn_kernel stft_kernels[] = {
 #define DFT_TEXT                                                                                                       \
     "5 r N log2(N), log2 rounded up, half of it for a real signal; inverse + n (the division), which is special"
 
+// clang-format off
 const prn_op prn_ops_signal[] = {
     {.name = "DFT", .since_opset = 17, .inputs = {1, 2}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0xe,
      .params = dft_attributes, .params_bytes = sizeof(signal_params), .variant = &(const transform_kind){DFT},
@@ -346,3 +347,4 @@ const prn_op prn_ops_signal[] = {
      .cost_text = "r frames: 5 r N log2(N), log2 rounded up, half of it for a real signal; + r N per part with a window",
      .kernels = stft_kernels},
     {0}};
+// clang-format on

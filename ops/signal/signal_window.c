@@ -154,8 +154,8 @@ static const prn_param window_attributes[] = {
     PRN_INT(table_params, output_datatype, PRONY_FLOAT32), PRN_INT(table_params, periodic, 1), {0}};
 static const prn_param mel_attributes[] = {PRN_INT(table_params, output_datatype, PRONY_FLOAT32), {0}};
 
-static const prn_kernel hann_kernels[] = {
-    {.name = "hann_window_reference", .backend = "reference", .run = window_run}, {0}};
+static const prn_kernel hann_kernels[] = {{.name = "hann_window_reference", .backend = "reference", .run = window_run},
+                                          {0}};
 static const prn_kernel hamming_kernels[] = {
     {.name = "hamming_window_reference", .backend = "reference", .run = window_run}, {0}};
 static const prn_kernel blackman_kernels[] = {
@@ -163,6 +163,7 @@ static const prn_kernel blackman_kernels[] = {
 static const prn_kernel mel_kernels[] = {
     {.name = "mel_weight_matrix_reference", .backend = "reference", .run = mel_run}, {0}};
 
+// clang-format off
 const prn_op prn_ops_signal_window[] = {
     {.name = "HannWindow", .since_opset = 17, .inputs = {1, 1}, .non_weight_inputs = 1,
      .params = window_attributes, .params_bytes = sizeof(table_params), .variant = &hann, .check = check,
@@ -181,3 +182,4 @@ const prn_op prn_ops_signal_window[] = {
      .infer = mel_infer, .cost = mel_cost,
      .cost_text = "2 n (sub, div per weight, as if none were 0); special n", .kernels = mel_kernels},
     {0}};
+// clang-format on

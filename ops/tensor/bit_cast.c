@@ -26,11 +26,13 @@ static prony_status run(const prony_context *context)
 
 static const prn_param params[] = {PRN_INT_REQUIRED(bit_cast_params, to), {0}};
 
-static const prn_kernel kernels[] = {
-    {.name = "bit_cast_reference", .backend = "reference", .run = run, .inplace = 1}, {0}};
+static const prn_kernel kernels[] = {{.name = "bit_cast_reference", .backend = "reference", .run = run, .inplace = 1},
+                                     {0}};
 
+// clang-format off
 const prn_op prn_ops_bit_cast[] = {
     {.name = "BitCast", .since_opset = 26, .inputs = {1, 1},
      .params = params, .params_bytes = sizeof(bit_cast_params),
      .infer = infer, .cost = prn_cost_none, .cost_text = "0", .kernels = kernels},
     {0}};
+// clang-format on

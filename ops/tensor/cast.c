@@ -167,6 +167,7 @@ static prony_status run_cast(const prony_context *context)
 static const prn_kernel cast_kernels[] = {
     {.name = "cast_reference", .backend = "reference", .run = run_cast, .inplace = 1}, {0}};
 
+// clang-format off
 const prn_op prn_ops_cast[] = {
     {.name = "Cast", .since_opset = 6, .inputs = {1, 1},
      .params = cast_attributes, .params_bytes = sizeof(cast_params), .check = check_cast,
@@ -178,3 +179,4 @@ const prn_op prn_ops_cast[] = {
      .params = cast_like_attributes, .params_bytes = sizeof(cast_params), .check = check_rule,
      .infer = infer_cast_like, .cost = prn_cost_none, .cost_text = "0", .kernels = cast_kernels},
     {0}};
+// clang-format on

@@ -1,7 +1,6 @@
-/* Concat and Split: rows of one tensor against rows of several along an axis. Both see a tensor as
- * [outer, axis, inner] of its bytes in memory, in any layout; parts of the channels that begin or end inside a block are moved in runs of
- * lanes.
- * Invariant: the parts' extents along the axis add up to the whole's. */
+/* Concat and Split: rows of one tensor against rows of several along an axis. Both see a tensor as [outer, axis, inner]
+ * of its bytes in memory, in any layout; parts of the channels that begin or end inside a block are moved in runs of
+ * lanes. Invariant: the parts' extents along the axis add up to the whole's. */
 #include "base/integers.h"
 #include "base/isa.h"
 #include "ops/loops/broadcast.h"
@@ -31,8 +30,8 @@ static place find_place(const prony_value *whole, const prony_shape *shape, int 
                    .first = (block ? begin / block : begin) * inner};
 }
 
-/* Whether the part has whole blocks of the whole's to itself: only the last one may end inside of one, where the padding lanes lie as
- * the whole has them. */
+/* Whether the part has whole blocks of the whole's to itself: only the last one may end inside of one, where the
+ * padding lanes lie as the whole has them. */
 static bool has_own_blocks(const prony_value *whole, const prony_shape *shape, int axis, int64_t begin)
 {
     const int64_t block = axis == 1 ? prn_layout_block((prn_layout)whole->layout) : 0, end = begin + shape->dim[axis];
@@ -45,13 +44,15 @@ static bool fits_blocks(int64_t block, int64_t begin, int64_t channels, bool las
     return (begin % block == 0 && (last || channels % block == 0)) || channels >= LEAST_CHANNELS;
 }
 
-/* Channels of a part in blocks from or into their lanes in the whole: as many at a time as neither of them begins a block in. */
-static void move_lanes(const prony_context *context, const prony_value *whole, const prony_value *part, int64_t begin, bool gather,
-                       prn_copy_fn execute)
+/* Channels of a part in blocks from or into their lanes in the whole: as many at a time as neither of them begins a
+ * block in. */
+static void move_lanes(const prony_context *context, const prony_value *whole, const prony_value *part, int64_t begin,
+                       bool gather, prn_copy_fn execute)
 {
     const int64_t block = prn_layout_block((prn_layout)whole->layout), channels = part->shape.dim[1];
     const int64_t pixels = prn_shape_count(&whole->shape, 2, whole->shape.rank), run = pixels * block;
-    const int64_t whole_row = prn_ceil_div(whole->shape.dim[1], block) * run, part_row = prn_ceil_div(channels, block) * run;
+    const int64_t whole_row = prn_ceil_div(whole->shape.dim[1], block) * run,
+                  part_row = prn_ceil_div(channels, block) * run;
     const size_t width = prn_copy_width(whole->dtype);
     for (int64_t c = 0, count; c < channels; c += count) {
         const int64_t at = begin + c;
@@ -88,9 +89,10 @@ static void move_part(const prony_context *context, const prony_value *whole, co
 /* Behind a part that has no blocks of its own none is looked for. */
 #define NOWHERE UINT64_MAX
 
-/* Whether the part behind `before` (NULL: the first) is exactly the bytes of the whole from *offset_bytes on, which is the offset of the
- * part before; they are asked for one after the other. `last`: it is the last one. */
-static bool follows(const prony_value *whole, const prony_shape *before, const prony_shape *shape, int axis, bool last, uint64_t *offset_bytes)
+/* Whether the part behind `before` (NULL: the first) is exactly the bytes of the whole from *offset_bytes on, which is
+ * the offset of the part before; they are asked for one after the other. `last`: it is the last one. */
+static bool follows(const prony_value *whole, const prony_shape *before, const prony_shape *shape, int axis, bool last,
+                    uint64_t *offset_bytes)
 {
     const int64_t block = axis == 1 ? prn_layout_block((prn_layout)whole->layout) : 0;
     if (before && *offset_bytes != NOWHERE)
@@ -169,13 +171,14 @@ static bool concat_joins(const prony_context *context, prn_layout layout)
     return true;
 }
 
-/* Parts with channels last have to be copied for each position; reordered into blocks they are written to where they are joined, as those
- * who read images of many channels want them. */
+/* Parts with channels last have to be copied for each position; reordered into blocks they are written to where they
+ * are joined, as those who read images of many channels want them. */
 static prn_layout joined_layout(const prony_context *context, prn_layout offered)
 {
     const prn_layout blocked = prn_isa_has(PRN_HAS_AVX512) ? PRN_BLOCKED16 : PRN_BLOCKED8;
     const prony_value *first = context->inputs[0];
-    const bool better = offered == PRN_NHWC && first->dtype == PRONY_FLOAT32 && concat_axis(context) == 1 && first->shape.dim[0] == 1;
+    const bool better =
+        offered == PRN_NHWC && first->dtype == PRONY_FLOAT32 && concat_axis(context) == 1 && first->shape.dim[0] == 1;
     return better && concat_joins(context, blocked) ? blocked : offered;
 }
 
@@ -227,12 +230,15 @@ static prony_status concat_reference(const prony_context *context)
 static bool concat_placed(const prony_context *context, size_t input, uint64_t *offset_bytes)
 {
     const prony_shape *before = input > 0 ? &context->inputs[input - 1]->shape : NULL;
-    return follows(context->outputs[0], before, &context->inputs[input]->shape, concat_axis(context), input + 1 == context->input_count,
-                   offset_bytes);
+    return follows(context->outputs[0], before, &context->inputs[input]->shape, concat_axis(context),
+                   input + 1 == context->input_count, offset_bytes);
 }
 
 static const prn_kernel concat_kernels[] = {
-    {.name = "concat_native", .backend = "native", .layouts = concat_layouts, .run = concat_native,
+    {.name = "concat_native",
+     .backend = "native",
+     .layouts = concat_layouts,
+     .run = concat_native,
      .placed = concat_placed},
     {.name = "concat_reference", .backend = "reference", .run = concat_reference},
     {0}};
@@ -410,6 +416,7 @@ static const prn_kernel split_kernels[] = {
     {.name = "split_reference", .backend = "reference", .run = split_reference},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_concat[] = {
     {.name = "Concat", .since_opset = 1, .inputs = {1, -1},
      .params = concat_attributes, .params_bytes = sizeof(concat_params), .check = concat_check,
@@ -418,3 +425,4 @@ const prn_op prn_ops_concat[] = {
      .params = split_attributes, .params_bytes = sizeof(split_params), .check = split_check,
      .infer = split_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = split_kernels},
     {0}};
+// clang-format on

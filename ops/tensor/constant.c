@@ -197,8 +197,7 @@ static const prn_kernel fill_kernels[] = {
 
 /* ---- Range */
 
-#define RANGE_TYPES                                                                                                    \
-    (PRN_TYPES_FLOAT | PRN_TYPE(PRONY_INT16) | PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64))
+#define RANGE_TYPES (PRN_TYPES_FLOAT | PRN_TYPE(PRONY_INT16) | PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64))
 
 static prony_status range_count(const prony_context *context, int64_t *count)
 {
@@ -206,7 +205,8 @@ static prony_status range_count(const prony_context *context, int64_t *count)
     const void *start = context->inputs[0]->data, *limit = context->inputs[1]->data, *delta = context->inputs[2]->data;
     *count = 0;
     if (prn_dtype_is_float(dtype)) {
-        double step = prn_get_f64(delta, dtype, 0), from = prn_get_f64(start, dtype, 0), to = prn_get_f64(limit, dtype, 0);
+        double step = prn_get_f64(delta, dtype, 0), from = prn_get_f64(start, dtype, 0),
+               to = prn_get_f64(limit, dtype, 0);
         double steps = ceil((to - from) / step);
         if (step == 0 || isnan(steps) || steps >= 0x1p62)
             return prony_fail(context, PRONY_OUT_OF_RANGE, "delta %g does not lead from %g to %g", step, from, to);
@@ -220,8 +220,8 @@ static prony_status range_count(const prony_context *context, int64_t *count)
     uint64_t span = step > 0 ? (uint64_t)last - (uint64_t)first : (uint64_t)first - (uint64_t)last;
     uint64_t steps = (span - 1) / (step > 0 ? (uint64_t)step : UINT64_C(0) - (uint64_t)step) + 1;
     if (steps > INT64_MAX)
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "from %lld to %lld in steps of %lld is too long", (long long)first,
-                          (long long)last, (long long)step);
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "from %lld to %lld in steps of %lld is too long",
+                          (long long)first, (long long)last, (long long)step);
     *count = (int64_t)steps;
     return PRONY_OK;
 }
@@ -314,6 +314,7 @@ static prony_status eye_run(const prony_context *context)
 
 static const prn_kernel eye_kernels[] = {{.name = "eye_like_reference", .backend = "reference", .run = eye_run}, {0}};
 
+// clang-format off
 const prn_op prn_ops_constant[] = {
     {.name = "Shape", .since_opset = 1, .inputs = {1, 1}, .flags = PRN_OP_SHAPE_ONLY,
      .params = shape_attributes, .params_bytes = sizeof(shape_params),
@@ -332,3 +333,4 @@ const prn_op prn_ops_constant[] = {
      .params = eye_attributes, .params_bytes = sizeof(eye_params),
      .infer = eye_infer, .cost = shape_cost, .cost_text = "0 (reads no data)", .kernels = eye_kernels},
     {0}};
+// clang-format on

@@ -331,6 +331,7 @@ static const prn_kernel tensor_scatter_kernels[] = {
 static const prn_kernel compress_kernels[] = {
     {.name = "compress_reference", .backend = "reference", .run = run_compress}, {0}};
 
+// clang-format off
 const prn_op prn_ops_crop[] = {
     {.name = "CenterCropPad", .since_opset = 18, .inputs = {2, 2}, .non_weight_inputs = 2,
      .params = crop_attributes, .params_bytes = sizeof(crop_params),
@@ -345,3 +346,4 @@ const prn_op prn_ops_crop[] = {
      .params = compress_attributes, .params_bytes = sizeof(compress_params),
      .infer = infer_compress, .cost = prn_cost_none, .cost_text = "0", .kernels = compress_kernels},
     {0}};
+// clang-format on

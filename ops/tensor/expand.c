@@ -30,7 +30,8 @@ static prony_status expand_infer(const prony_context *context)
                           prn_shape_text(&wanted, to));
     }
     if (prony_shape_numel(&shape) < 0)
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "an output of shape %s is too large", prn_shape_text(&shape, to));
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "an output of shape %s is too large",
+                          prn_shape_text(&shape, to));
     prn_set_output(context, 0, in->dtype, &shape);
     return PRONY_OK;
 }
@@ -65,10 +66,12 @@ static prony_status expand_prepare(const prony_context *context, prn_prepared *p
     return prn_prepared_keep(context, &copy, sizeof copy, prepared);
 }
 
+// clang-format off
 static const prn_kernel expand_kernels[] = {
     {.name = "expand_native", .backend = "native", .prepare = expand_prepare, .run = run_native, .release = prn_free},
     {.name = "expand_reference", .backend = "reference", .prepare = expand_prepare, .run = run_reference, .release = prn_free},
     {0}};
+// clang-format on
 
 /* ---- Tile */
 
@@ -82,7 +85,8 @@ static prony_status tile_infer(const prony_context *context)
     PRN_TRY(prn_check_movable(context, 0));
     PRN_TRY(prn_input_ints(context, 1, repeats, PRONY_MAX_RANK, &count, &known));
     if (count != (size_t)shape.rank) {
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "repeats has %zu entries, input 0 has rank %d", count, shape.rank);
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "repeats has %zu entries, input 0 has rank %d", count,
+                          shape.rank);
     }
     if (!known) return set_unknown(context);
     for (int i = 0; i < shape.rank; i++) {
@@ -111,10 +115,12 @@ static prony_status tile_prepare(const prony_context *context, prn_prepared *pre
     return prn_prepared_keep(context, &copy, sizeof copy, prepared);
 }
 
+// clang-format off
 static const prn_kernel tile_kernels[] = {
     {.name = "tile_native", .backend = "native", .prepare = tile_prepare, .run = run_native, .release = prn_free},
     {.name = "tile_reference", .backend = "reference", .prepare = tile_prepare, .run = run_reference, .release = prn_free},
     {0}};
+// clang-format on
 
 /* ---- Tile of opset 1: so many copies along one axis, both given as single numbers of any type */
 
@@ -152,6 +158,7 @@ static prony_status tile_1_infer(const prony_context *context)
     return PRONY_OK;
 }
 
+// clang-format off
 const prn_op prn_ops_expand[] = {
     {.name = "Expand", .since_opset = 8, .inputs = {2, 2},
      .infer = expand_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = expand_kernels},
@@ -160,3 +167,4 @@ const prn_op prn_ops_expand[] = {
     {.name = "Tile", .since_opset = 1, .inputs = {3, 3}, .non_weight_inputs = 6,
      .infer = tile_1_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = tile_kernels},
     {0}};
+// clang-format on

@@ -239,8 +239,10 @@ static bool gather_grid(const prony_context *context, prn_copy *copy, int64_t *o
 {
     const prony_value *data = context->inputs[0], *indices = context->inputs[1];
     const int at = axis_of(context);
-    const int64_t outer = prn_shape_count(&data->shape, 0, at), block = prn_shape_count(&data->shape, at + 1, data->shape.rank);
-    const gather_rows rows = {.indices = indices, .extent = data->shape.dim[at], .count = prony_shape_numel(&indices->shape)};
+    const int64_t outer = prn_shape_count(&data->shape, 0, at),
+                  block = prn_shape_count(&data->shape, at + 1, data->shape.rank);
+    const gather_rows rows = {
+        .indices = indices, .extent = data->shape.dim[at], .count = prony_shape_numel(&indices->shape)};
     int64_t step[PRONY_MAX_RANK];
     if (outer * block == 0 || !prn_index_is_known(context, &rows.extent, 1)) return false;
     if (!prn_index_is_grid(&indices->shape, gather_places, &rows, offset, step)) return false;
@@ -260,10 +262,12 @@ static void gather_source(const prony_context *context, const int64_t *at, int64
     for (int i = axis + 1; i < data->rank; i++) from[i] = at[i + rank - 1];
 }
 
+// clang-format off
 static const prn_kernel gather_kernels[] = {
     {.name = "gather_native", .backend = "native", .prepare = prepare_native, .run = run_native, .release = prn_free, .unaligned = 1},
     {.name = "gather_reference", .backend = "reference", .run = run_reference},
     {0}};
+// clang-format on
 
 /* ---- GatherND */
 
@@ -305,7 +309,8 @@ static prony_status gather_nd_run(const prony_context *context)
 
 static bool gather_nd_grid(const prony_context *context, prn_copy *copy, int64_t *offset)
 {
-    const prn_index_tuples tuples = prn_index_tuples_make(context, (int)((const nd_params *)context->params)->batch_dims);
+    const prn_index_tuples tuples =
+        prn_index_tuples_make(context, (int)((const nd_params *)context->params)->batch_dims);
     prony_shape shape = context->inputs[1]->shape;
     const int64_t width = (int64_t)prn_copy_width(context->inputs[0]->dtype);
     int64_t step[PRONY_MAX_RANK];
@@ -341,10 +346,12 @@ static void gather_nd_source(const prony_context *context, const int64_t *at, in
     for (int i = batch + tuple; i < data->rank; i++) from[i] = at[rank - 1 + i - batch - tuple];
 }
 
+// clang-format off
 static const prn_kernel gather_nd_kernels[] = {
     {.name = "gather_nd_native", .backend = "native", .prepare = prepare_native, .run = run_native, .release = prn_free, .unaligned = 1},
     {.name = "gather_nd_reference", .backend = "reference", .run = run_reference},
     {0}};
+// clang-format on
 
 /* ---- GatherElements */
 
@@ -384,7 +391,8 @@ static bool gather_elements_grid(const prony_context *context, prn_copy *copy, i
     const prony_value *data = context->inputs[0];
     atomic_bool outside = false;
     if (prony_shape_numel(&data->shape) == 0) return false;
-    const element_source source = {prn_index_elements_make(context, ((const axis_params *)context->params)->axis), &outside};
+    const element_source source = {prn_index_elements_make(context, ((const axis_params *)context->params)->axis),
+                                   &outside};
     int64_t step[PRONY_MAX_RANK];
     if (!prn_index_is_known(context, &source.elements.extent, 1)) return false;
     if (!prn_index_is_grid(&context->inputs[1]->shape, gather_element_places, &source, offset, step)) return false;
@@ -401,6 +409,7 @@ static void gather_elements_source(const prony_context *context, const int64_t *
     for (int i = 0; i < data->rank; i++) from[i] = i == axis ? index_at(context, at, data->dim[axis]) : at[i];
 }
 
+// clang-format off
 static const prn_kernel gather_elements_kernels[] = {
     {.name = "gather_elements_native", .backend = "native", .prepare = prepare_native, .run = run_native, .release = prn_free, .unaligned = 1},
     {.name = "gather_elements_reference", .backend = "reference", .run = run_reference},
@@ -421,3 +430,4 @@ const prn_op prn_ops_gather[] = {
      .infer = gather_elements_infer, .cost = selected_cost, .cost_text = "0 (reads the selected elements only)",
      .kernels = gather_elements_kernels},
     {0}};
+// clang-format on

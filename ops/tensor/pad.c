@@ -372,6 +372,7 @@ static prony_status pad_reference(const prony_context *context)
     return PRONY_OK;
 }
 
+// clang-format off
 static const prn_kernel pad_kernels[] = {
     {.name = "pad_native", .backend = "native", .usable = pad_has_rows, .prepare = pad_prepare, .run = pad_native,
      .release = prn_free},
@@ -383,3 +384,4 @@ const prn_op prn_ops_pad[] = {
      .params = pad_attributes, .params_bytes = sizeof(pad_params), .check = pad_check,
      .infer = pad_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = pad_kernels},
     {0}};
+// clang-format on

@@ -42,7 +42,8 @@ typedef struct job {
     size_t size; /* of an element */
     prn_layout from, to;
     int64_t channels, spatial;
-    int64_t first_group, groups, pieces; /* groups of an image (padding of the output included), pieces of its positions */
+    int64_t first_group, groups, pieces; /* groups of an image (padding of the output included), pieces of its
+                                            positions */
     /* A part is one piece of one group; a task of a single small one would not be worth a thread. */
     int64_t parts, parts_per_task;
 } job;
@@ -67,8 +68,8 @@ static place find(const job *job, prn_layout layout, int64_t n, int64_t c)
 
 PRN_SIMD_PICK(prn_reorder_simd, prn_reorder_simd_, static const prn_reorder_simd *simd)
 
-/* Part of a group of four-byte elements; lanes from `count` on become zeros where the output has them: position by position, since a
- * lane of all of them meets each cache line again. */
+/* Part of a group of four-byte elements; lanes from `count` on become zeros where the output has them: position by
+ * position, since a lane of all of them meets each cache line again. */
 static void move_part(const job *job, place from, place to, int64_t count, int64_t begin, int64_t end)
 {
     const float *x = (const float *)job->x + from.start;
@@ -79,7 +80,8 @@ static void move_part(const job *job, place from, place to, int64_t count, int64
         for (int64_t c = 0; c < count; c++) y[p * to.position + c] = x[p * from.position + c * from.channel];
     }
     for (int64_t c = 0; c < count && !lanes; c++) {
-        for (int64_t p = begin; p < end; p++) y[p * to.position + c * to.channel] = x[p * from.position + c * from.channel];
+        for (int64_t p = begin; p < end; p++)
+            y[p * to.position + c * to.channel] = x[p * from.position + c * from.channel];
     }
 }
 
@@ -147,16 +149,19 @@ static void reorder_task(void *argument, int64_t task)
     for (int64_t part = begin; part < end && part < job->parts && !prn_stopped(); part++) reorder_part(job, part);
 }
 
-/* Blocks of channels that lie side by side in both layouts, of some positions: lines of a position's channels are read or written once. */
+/* Blocks of channels that lie side by side in both layouts, of some positions: lines of a position's channels are read
+ * or written once. */
 static void move_positions(void *argument, int64_t task)
 {
     const job *job = argument;
-    const int64_t pieces = prn_ceil_div(job->spatial, BESIDE_POSITIONS), n = task / pieces, begin = task % pieces * BESIDE_POSITIONS;
+    const int64_t pieces = prn_ceil_div(job->spatial, BESIDE_POSITIONS), n = task / pieces,
+                  begin = task % pieces * BESIDE_POSITIONS;
     const int64_t block = prn_layout_block(job->from == PRN_NHWC ? job->to : job->from);
     const place from = find(job, job->from, n, 0), to = find(job, job->to, n, 0);
     const int64_t planes = job->spatial * block; /* from a block to the next where it is no neighbour */
-    simd()->move_blocks((const float *)job->x + from.start + begin * from.position, from.position, job->from == PRN_NHWC ? block : planes,
-                        (float *)job->y + to.start + begin * to.position, to.position, job->to == PRN_NHWC ? block : planes,
+    simd()->move_blocks((const float *)job->x + from.start + begin * from.position, from.position,
+                        job->from == PRN_NHWC ? block : planes, (float *)job->y + to.start + begin * to.position,
+                        to.position, job->to == PRN_NHWC ? block : planes,
                         prn_least(BESIDE_POSITIONS, job->spatial - begin), job->channels / block, block);
 }
 
@@ -237,7 +242,9 @@ static const prn_kernel kernels[] = {
     {.name = "reorder_ref", .backend = "reference", .layouts = given_layouts, .run = run_reference},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_reorder[] = {
     {.name = "Reorder", .domain = "prony", .since_opset = 1, .inputs = {1, 1},
      .infer = infer, .cost = prn_cost_none, .cost_text = "none: data movement", .kernels = kernels},
     {0}};
+// clang-format on

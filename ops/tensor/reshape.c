@@ -222,6 +222,7 @@ static const prn_kernel identity_kernels[] = {
     {.name = "identity_reference", .backend = "reference", .layouts = prn_same_layout, .run = run_view, .inplace = 1},
     {0}};
 
+// clang-format off
 const prn_op prn_ops_reshape[] = {
     {.name = "Reshape", .since_opset = 1, .inputs = {1, 2}, .flags = PRN_OP_VIEW,
      .params = reshape_attributes, .params_bytes = sizeof(reshape_params),
@@ -238,3 +239,4 @@ const prn_op prn_ops_reshape[] = {
     {.name = "Identity", .since_opset = 1, .inputs = {1, 1}, .flags = PRN_OP_VIEW | PRN_OP_OPEN,
      .infer = identity_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = identity_kernels},
     {0}};
+// clang-format on

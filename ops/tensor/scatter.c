@@ -90,7 +90,7 @@ typedef struct scatter_job {
     int64_t width;
     /* elements: updates as [outer][along][inner], `along` on the indexed axis; strips of the inner ones */
     int64_t along, inner, strips;
-    bool in_line; /* a strip lies in one line of data and updates */
+    bool in_line;  /* a strip lies in one line of data and updates */
     int64_t piece; /* tuples: of a block, in bytes */
 } scatter_job;
 
@@ -114,8 +114,10 @@ static inline void apply_one(const scatter_job *job, char *to, const char *from,
         combine(job->how, job->updates->dtype, to, from, 1);
 }
 
-/* Entries to `places`, one after another; those of an index that was expanded along the other axes follow each other in memory. */
-static inline void apply_entries(const scatter_job *job, const int64_t *places, const char *from, int64_t count, const size_t width)
+/* Entries to `places`, one after another; those of an index that was expanded along the other axes follow each other in
+ * memory. */
+static inline void apply_entries(const scatter_job *job, const int64_t *places, const char *from, int64_t count,
+                                 const size_t width)
 {
     for (int64_t i = 0, run; i < count; i += run) {
         char *to = job->to + places[i] * (int64_t)width;
@@ -186,7 +188,8 @@ static prony_status scatter_run(const prony_context *context)
     for (int i = elements->axis + 1; i < elements->rank; i++) job.inner *= elements->dim[i];
     job.strips = prn_ceil_div(job.inner, PRN_INDEX_BLOCK);
     job.in_line = elements->axis == elements->rank - 2;
-    prn_parallel_items(context->threads, elements->count / (job.along * job.inner) * job.strips, elements->count * (16 + job.width), scatter_strips, &job);
+    prn_parallel_items(context->threads, elements->count / (job.along * job.inner) * job.strips,
+                       elements->count * (16 + job.width), scatter_strips, &job);
     return PRONY_OK;
 }
 
@@ -210,7 +213,8 @@ static prony_status scatter_nd_infer(const prony_context *context)
 }
 
 /* Blocks [first, first + n) to their places; those that follow each other are one. */
-static inline void scatter_blocks(const scatter_job *job, const int64_t *places, const char *from, int64_t n, const size_t block)
+static inline void scatter_blocks(const scatter_job *job, const int64_t *places, const char *from, int64_t n,
+                                  const size_t block)
 {
     for (int64_t i = 0, run; i < n; i += run) {
         char *to = job->to + places[i];
@@ -295,9 +299,12 @@ static bool find_grid(const prony_context *context, prn_copy *copy, int64_t *off
     prony_shape shape = context->inputs[1]->shape;
     int64_t step[PRONY_MAX_RANK], from = prony_shape_numel(&context->inputs[2]->shape);
     const int64_t width = (int64_t)prn_copy_width(context->inputs[2]->dtype);
-    if (reduction_of(context) != REDUCE_NONE || tuples.block == 0 || !prn_index_is_known(context, tuples.dim, tuples.tuple)) return false;
+    if (reduction_of(context) != REDUCE_NONE || tuples.block == 0 ||
+        !prn_index_is_known(context, tuples.dim, tuples.tuple))
+        return false;
     shape.rank--;
-    if (!prn_index_is_grid(&shape, find_tuples, &tuples, offset, step) || !is_apart(&shape, step, tuples.block)) return false;
+    if (!prn_index_is_grid(&shape, find_tuples, &tuples, offset, step) || !is_apart(&shape, step, tuples.block))
+        return false;
     for (int axis = 0; axis < shape.rank; axis++) {
         from /= shape.dim[axis];
         prn_copy_axis(copy, shape.dim[axis], from, shape.dim[axis] == 1 ? from : step[axis] / width);
@@ -330,9 +337,16 @@ static prony_status scatter_nd_native(const prony_context *context)
 }
 
 static const prn_kernel scatter_nd_kernels[] = {
-    {.name = "scatter_nd_native", .backend = "native", .prepare = scatter_nd_prepare, .run = scatter_nd_native, .release = prn_free, .inplace = 1},
-    {.name = "scatter_nd_reference", .backend = "reference", .run = scatter_nd_run, .inplace = 1}, {0}};
+    {.name = "scatter_nd_native",
+     .backend = "native",
+     .prepare = scatter_nd_prepare,
+     .run = scatter_nd_native,
+     .release = prn_free,
+     .inplace = 1},
+    {.name = "scatter_nd_reference", .backend = "reference", .run = scatter_nd_run, .inplace = 1},
+    {0}};
 
+// clang-format off
 const prn_op prn_ops_scatter[] = {
     {.name = "ScatterElements", .since_opset = 11, .inputs = {3, 3}, .non_weight_inputs = 2,
      .params = scatter_attributes, .params_bytes = sizeof(scatter_params), .check = scatter_check,
@@ -346,3 +360,4 @@ const prn_op prn_ops_scatter[] = {
      .infer = scatter_nd_infer, .cost = scatter_cost, .cost_text = "0; with a reduction, one per updated element",
      .kernels = scatter_nd_kernels},
     {0}};
+// clang-format on

@@ -22,7 +22,8 @@ static bool is_nonzero(const prony_value *value, int64_t i)
     }
 }
 
-/* What a type's elements are compared with 0 by: the bits of `width` bytes that tell, a sign of zero left out. 0: not by bits. */
+/* What a type's elements are compared with 0 by: the bits of `width` bytes that tell, a sign of zero left out. 0: not
+ * by bits. */
 static uint64_t telling_bits(prony_dtype dtype)
 {
     switch (dtype) {
@@ -58,20 +59,22 @@ static uint64_t nonzero_bytes(uint64_t word)
     return (((word & low) + low) | word) & ~low;
 }
 
-#define FIRST_BYTE(word) (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_ctzll(word) / 8 : __builtin_clzll(word) / 8)
+#define FIRST_BYTE(word)                                                                                               \
+    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_ctzll(word) / 8 : __builtin_clzll(word) / 8)
 #define WITHOUT_FIRST_BYTE(word)                                                                                       \
-    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (word) & ((word)-1)                                                   \
+    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (word) & ((word) - 1)                                                 \
                                                : (word) & ~(UINT64_C(0x8000000000000000) >> __builtin_clzll(word)))
 
-/* Positions in [0, n) of what is not 0, at most `room` of them, which is how many there are. The other cases write every
- * position where the next one belongs, which spares a branch that nothing foretells. */
+/* Positions in [0, n) of what is not 0, at most `room` of them, which is how many there are. The other cases write
+ * every position where the next one belongs, which spares a branch that nothing foretells. */
 static int64_t find_bytes(const uint8_t *x, int64_t n, int64_t *out, int64_t room)
 {
     int64_t at = 0, i = 0;
     for (; i + 8 <= n && at < room && !prn_stopped_at(i / 8); i += 8) {
         uint64_t word;
         memcpy(&word, x + i, sizeof word);
-        for (word = nonzero_bytes(word); word && at < room; word = WITHOUT_FIRST_BYTE(word)) out[at++] = i + FIRST_BYTE(word);
+        for (word = nonzero_bytes(word); word && at < room; word = WITHOUT_FIRST_BYTE(word))
+            out[at++] = i + FIRST_BYTE(word);
     }
     for (; i < n && at < room && i + 8 > n; i++) {
         if (x[i]) out[at++] = i;
@@ -89,7 +92,7 @@ static int64_t find_bytes(const uint8_t *x, int64_t n, int64_t *out, int64_t roo
         }                                                                                                              \
         return at;                                                                                                     \
     }
-#define COUNT(type)                                                                                                   \
+#define COUNT(type)                                                                                                    \
     static int64_t count_##type(const type *x, int64_t n, type bits)                                                   \
     {                                                                                                                  \
         int64_t found = 0;                                                                                             \
@@ -207,10 +210,12 @@ static prony_status nonzero_run(const prony_context *context)
     return PRONY_OK;
 }
 
+// clang-format off
 static const prn_kernel nonzero_kernels[] = {
     {.name = "nonzero_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .usable = nonzero_usable,
      .run = nonzero_run_native},
     {.name = "nonzero_reference", .backend = "reference", .types = PRN_TYPES_NUMBER_BOOL, .run = nonzero_run}, {0}};
+// clang-format on
 
 /* ---- OneHot */
 
@@ -280,8 +285,8 @@ static prony_status one_hot_run(const prony_context *context)
     return PRONY_OK;
 }
 
-static const prn_kernel one_hot_kernels[] = {
-    {.name = "one_hot_reference", .backend = "reference", .run = one_hot_run}, {0}};
+static const prn_kernel one_hot_kernels[] = {{.name = "one_hot_reference", .backend = "reference", .run = one_hot_run},
+                                             {0}};
 
 /* ---- Trilu */
 
@@ -328,6 +333,7 @@ static prony_status trilu_run(const prony_context *context)
 static const prn_kernel trilu_kernels[] = {
     {.name = "trilu_reference", .backend = "reference", .run = trilu_run, .inplace = 1}, {0}};
 
+// clang-format off
 const prn_op prn_ops_select[] = {
     {.name = "NonZero", .since_opset = 9, .inputs = {1, 1}, .flags = PRN_OP_DATA_SHAPE,
      .infer = nonzero_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = nonzero_kernels},
@@ -338,3 +344,4 @@ const prn_op prn_ops_select[] = {
      .params = trilu_attributes, .params_bytes = sizeof(trilu_params),
      .infer = trilu_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = trilu_kernels},
     {0}};
+// clang-format on

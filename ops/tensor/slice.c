@@ -141,7 +141,8 @@ typedef struct slice_plan {
 /* Whether the window, in a blocked layout, is one of whole blocks, the last of which may be filled up. */
 static bool takes_blocks(const window *w, int64_t channels, int64_t block)
 {
-    return w->step[1] == 1 && w->start[1] % block == 0 && (w->count[1] % block == 0 || w->start[1] + w->count[1] == channels);
+    return w->step[1] == 1 && w->start[1] % block == 0 &&
+           (w->count[1] % block == 0 || w->start[1] + w->count[1] == channels);
 }
 
 /* The window of the tensor as it lies. */
@@ -165,7 +166,8 @@ static window stored_window(const window *w, int rank, prn_layout layout)
 static prony_status slice_read(const prony_context *context, slice_plan *plan, bool *known)
 {
     const prn_layout layout = (prn_layout)context->inputs[0]->layout;
-    const prony_shape in = prn_stored_shape(&context->inputs[0]->shape, layout), out = prn_stored_shape(&context->outputs[0]->shape, layout);
+    const prony_shape in = prn_stored_shape(&context->inputs[0]->shape, layout),
+                      out = prn_stored_shape(&context->outputs[0]->shape, layout);
     int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
     window w;
     plan->copy.rank = 0;
@@ -260,6 +262,7 @@ static prony_status slice_cost(const prony_context *context, prony_cost *cost)
     return PRONY_OK;
 }
 
+// clang-format off
 static const prn_kernel slice_kernels[] = {
     {.name = "slice_native", .backend = "native", .layouts = slice_layouts, .prepare = slice_prepare, .run = slice_native, .release = prn_free,
      .part = slice_part},
@@ -271,3 +274,4 @@ const prn_op prn_ops_slice[] = {
      .params = slice_attributes, .params_bytes = sizeof(slice_params),
      .infer = slice_infer, .cost = slice_cost, .cost_text = "0", .kernels = slice_kernels},
     {0}};
+// clang-format on

@@ -212,9 +212,11 @@ static void top_k_lines(void *argument, int64_t begin, int64_t end)
     }
 }
 
-/* ---- float32 and integers of which 32 bits hold the order: key and position are one number, and comparing takes one instruction */
+/* ---- float32 and integers of which 32 bits hold the order: key and position are one number, and comparing takes one
+ * instruction */
 
-/* What sorts first is smallest. Positions are below 2^32; of 32 bits, NaN's place is that of a key that no other value has. */
+/* What sorts first is smallest. Positions are below 2^32; of 32 bits, NaN's place is that of a key that no other value
+ * has. */
 static inline uint64_t mark_of(const line *l, int64_t i)
 {
     const int64_t key = line_key(l, i);
@@ -236,8 +238,8 @@ static void sink_mark(uint64_t *heap, int64_t count, int64_t at)
 
 enum { RANKED_MARKS = 64, RANK_STEP = 16 };
 
-/* Few marks in order: a mark's place is how many come before it. That takes the square of their number, but several at a time and no
- * branch. */
+/* Few marks in order: a mark's place is how many come before it. That takes the square of their number, but several at
+ * a time and no branch. */
 static void rank_marks(uint64_t *marks, int64_t count)
 {
     int32_t key[RANKED_MARKS], position[RANKED_MARKS];
@@ -250,7 +252,8 @@ static void rank_marks(uint64_t *marks, int64_t count)
     for (int64_t i = 0; i < count; i++) {
         const int32_t own_key = key[i], own_position = position[i];
         int32_t before = 0;
-        for (int64_t j = 0; j < end; j++) before += (key[j] < own_key) | ((key[j] == own_key) & (position[j] < own_position));
+        for (int64_t j = 0; j < end; j++)
+            before += (key[j] < own_key) | ((key[j] == own_key) & (position[j] < own_position));
         sorted[before] = marks[i];
     }
     memcpy(marks, sorted, (size_t)count * sizeof *marks);
@@ -291,7 +294,8 @@ static bool collect_marks(const line *l, uint64_t *heap, int64_t k)
     (PRN_TYPE_F32 | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_INT16) | PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_UINT8) |     \
      PRN_TYPE(PRONY_UINT16))
 
-/* Float32 lines that lie side by side, `count` of them from `number` on, each in a stretch of `room`; 0: they are no such lines. */
+/* Float32 lines that lie side by side, `count` of them from `number` on, each in a stretch of `room`; 0: they are no
+ * such lines. */
 static int64_t bring_lines_near(const top_k_work *work, int64_t number, int64_t end, float *room)
 {
     const int64_t inner = work->from.inner, extent = work->from.extent;
@@ -364,7 +368,8 @@ static void sink_ranked(ranked *heap, int64_t count, int64_t at)
     heap[at] = moving;
 }
 
-/* Takes `count` more keys of a line, at positions from `first` on, into its heap, which has entries for the k first in order. */
+/* Takes `count` more keys of a line, at positions from `first` on, into its heap, which has entries for the k first in
+ * order. */
 static void take_keys(ranked *heap, int64_t k, const int64_t *keys, int64_t first, int64_t count)
 {
     enum { PIECE = 16 };
@@ -515,7 +520,8 @@ static bool marks_fit(const prony_context *context)
     if (!indices) return false;
     const axis_view from = view_axis(&in->shape, axis);
     if (from.extent > UINT32_MAX) return false;
-    return from.inner == 1 || (prn_shape_known(&indices->shape) && view_axis(&indices->shape, axis).extent <= FEW_MARKS);
+    return from.inner == 1 ||
+           (prn_shape_known(&indices->shape) && view_axis(&indices->shape, axis).extent <= FEW_MARKS);
 }
 
 static prony_status top_k_native(const prony_context *context)
@@ -534,6 +540,7 @@ static bool wants_indices(const prony_context *context)
     return prn_output(context, 1) != NULL;
 }
 
+// clang-format off
 static const prn_kernel top_k_kernels[] = {
     {.name = "top_k_32_native", .backend = "native", .types = MARKED_TYPES, .usable = marks_fit, .run = top_k_marked},
     {.name = "top_k_lanes_native", .backend = "native", .types = PRN_TYPES_NUMBER, .usable = lanes_fit, .run = top_k_side_by_side},
@@ -541,6 +548,7 @@ static const prn_kernel top_k_kernels[] = {
      .run = top_k_native},
     {.name = "top_k_reference", .backend = "reference", .types = PRN_TYPES_NUMBER, .run = top_k_reference},
     {0}};
+// clang-format on
 
 static prony_status top_k_check(const prony_context *context)
 {
@@ -553,8 +561,10 @@ static prony_status top_k_check(const prony_context *context)
     return PRONY_OK;
 }
 
+// clang-format off
 const prn_op prn_ops_top_k[] = {
     {.name = "TopK", .since_opset = 1, .inputs = {1, 2}, .outputs = {1, 2}, .non_weight_inputs = 2,
      .params = top_k_attributes, .params_bytes = sizeof(top_k_params), .check = top_k_check, .infer = top_k_infer,
      .cost = top_k_cost, .cost_text = "input elements * (floor(log2 k) + 1)", .kernels = top_k_kernels},
     {0}};
+// clang-format on

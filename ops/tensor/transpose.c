@@ -96,7 +96,8 @@ static bool channels_from_last(const prony_context *context)
     return true;
 }
 
-/* A tensor of another layout with its channels brought to the end is a plain one, and the other way round: nothing moves. */
+/* A tensor of another layout with its channels brought to the end is a plain one, and the other way round: nothing
+ * moves. */
 static void transpose_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
     const bool plain = context->inputs[0]->layout == PRN_PLAIN;
@@ -133,11 +134,13 @@ static prn_copy transpose_copy(const prony_context *context)
     return copy;
 }
 
+// clang-format off
 static const prn_kernel transpose_kernels[] = {
     {.name = "transpose_native", .backend = "native", .layouts = transpose_layouts, .prepare = prepare, .run = run_native,
      .release = prn_free, .part = transpose_part},
     {.name = "transpose_reference", .backend = "reference", .prepare = prepare, .run = run_reference, .release = prn_free},
     {0}};
+// clang-format on
 
 /* ---- DepthToSpace, SpaceToDepth */
 
@@ -235,6 +238,7 @@ static prn_copy space_to_depth_copy(const prony_context *context)
     return copy;
 }
 
+// clang-format off
 static const prn_kernel depth_to_space_kernels[] = {
     {.name = "depth_to_space_native", .backend = "native", .prepare = prepare, .run = run_native, .release = prn_free},
     {.name = "depth_to_space_reference", .backend = "reference", .prepare = prepare, .run = run_reference, .release = prn_free},
@@ -259,3 +263,4 @@ const prn_op prn_ops_transpose[] = {
      .variant = &(const permutation){space_to_depth_copy}, .check = block_check,
      .infer = space_to_depth_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = space_to_depth_kernels},
     {0}};
+// clang-format on

@@ -1,10 +1,10 @@
 /* Unique: the distinct elements of a tensor, or its distinct slices along an axis, with their first positions, the way
  * back and how often each occurs.
  *
- * Slices are compared as [outer][inner] lists; NaN is above every number and equal to itself. The native kernels give every
- * element a key that sorts as it does: single elements are sorted by it digit by digit, slices become rows of keys whose
- * bytes sort as numbers do, are sorted so by their first eight bytes, and those that share them by merging. Invariant: equal slices stay in
- * the order of their positions, so the first of a run is the first occurrence. */
+ * Slices are compared as [outer][inner] lists; NaN is above every number and equal to itself. The native kernels give
+ * every element a key that sorts as it does: single elements are sorted by it digit by digit, slices become rows of
+ * keys whose bytes sort as numbers do, are sorted so by their first eight bytes, and those that share them by merging.
+ * Invariant: equal slices stay in the order of their positions, so the first of a run is the first occurrence. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
@@ -22,8 +22,8 @@ typedef struct unique_job {
     const prony_value *in;
     int64_t outer, count, inner;
     size_t width;
-    int64_t *order, *other; /* positions, sorted; working space */
-    const struct keyed *keys; /* of single elements, sorted as `order` is; NULL: slices are compared */
+    int64_t *order, *other;    /* positions, sorted; working space */
+    const struct keyed *keys;  /* of single elements, sorted as `order` is; NULL: slices are compared */
     const unsigned char *rows; /* slices as bytes that sort as they do, row_bytes each; NULL: elements are compared */
     size_t row_bytes;
 } unique_job;
@@ -111,7 +111,8 @@ static int compare_elements(const prony_value *in, int64_t a, int64_t b)
 
 static int compare_slices(const unique_job *job, int64_t a, int64_t b)
 {
-    if (job->rows) return memcmp(job->rows + (size_t)a * job->row_bytes, job->rows + (size_t)b * job->row_bytes, job->row_bytes);
+    if (job->rows)
+        return memcmp(job->rows + (size_t)a * job->row_bytes, job->rows + (size_t)b * job->row_bytes, job->row_bytes);
     for (int64_t o = 0; o < job->outer; o++) {
         const int64_t row = o * job->count;
         if (prn_stopped_at(o)) return 0;
@@ -171,7 +172,8 @@ static uint64_t key_of(const prony_value *in, int64_t i)
 
 enum { DIGITS = 8, DIGIT_VALUES = 256 };
 
-/* Moves [count] from one list to the other in the order of digit `digit`; `starts` become the places behind each value's. */
+/* Moves [count] from one list to the other in the order of digit `digit`; `starts` become the places behind each
+ * value's. */
 static void move_by_digit(const keyed *from, keyed *to, int64_t count, int digit, int64_t starts[DIGIT_VALUES])
 {
     for (int64_t i = 0; i < count; i++) to[starts[from[i].key >> (8 * digit) & 255]++] = from[i];
@@ -230,7 +232,8 @@ static uint64_t row_key(const prony_value *in, int64_t i, size_t width)
     return key_of(in, i);
 }
 
-/* The lowest `width` bytes of a key, the highest first. Of a signed type that is narrower than a key, the sign is moved. */
+/* The lowest `width` bytes of a key, the highest first. Of a signed type that is narrower than a key, the sign is
+ * moved. */
 static inline void put_key(unsigned char *to, uint64_t key, size_t width, uint64_t sign)
 {
     key ^= sign;
@@ -251,7 +254,8 @@ static bool row_size(const unique_job *job, uint64_t *bytes)
 static bool fill_rows(const unique_job *job, unsigned char *rows)
 {
     const size_t width = row_key_width(job->in->dtype);
-    const bool narrow_signed = job->in->dtype == PRONY_INT8 || job->in->dtype == PRONY_INT16 || job->in->dtype == PRONY_INT32;
+    const bool narrow_signed =
+        job->in->dtype == PRONY_INT8 || job->in->dtype == PRONY_INT16 || job->in->dtype == PRONY_INT32;
     const uint64_t sign = narrow_signed ? UINT64_C(1) << (8 * width - 1) : 0;
     if ((uint64_t)(job->outer * job->inner) * width < 8) memset(rows, 0, (size_t)job->count * job->row_bytes);
     for (int64_t o = 0; o < job->outer; o++) {
@@ -259,7 +263,8 @@ static bool fill_rows(const unique_job *job, unsigned char *rows)
             unsigned char *to = rows + (size_t)at * job->row_bytes + (size_t)(o * job->inner) * width;
             const int64_t from = (o * job->count + at) * job->inner;
             if (prn_stopped_at(at)) return false;
-            for (int64_t i = 0; i < job->inner; i++) put_key(to + (size_t)i * width, row_key(job->in, from + i, width), width, sign);
+            for (int64_t i = 0; i < job->inner; i++)
+                put_key(to + (size_t)i * width, row_key(job->in, from + i, width), width, sign);
         }
     }
     return true;
@@ -292,7 +297,8 @@ static bool sort_rows(unique_job *job, keyed *list, keyed *other)
     if (!sorted) return false;
     for (int64_t at = 0; at < job->count; at++) job->order[at] = sorted[at].position;
     for (int64_t start = 0, end; job->row_bytes > 8 && start < job->count; start = end) {
-        for (end = start + 1; end < job->count && sorted[end].key == sorted[start].key; end++) {}
+        for (end = start + 1; end < job->count && sorted[end].key == sorted[start].key; end++) {
+        }
         if (end - start > 1) merge_sort(job, job->order + start, job->other, end - start);
         if (prn_stopped_at(start)) return false;
     }
@@ -348,8 +354,8 @@ static void write_values(const prony_context *context, const unique_job *job, co
         prn_copy copy = {0};
         prn_copy_axis(&copy, job->outer, job->count * job->inner, runs * job->inner);
         prn_copy_axis(&copy, job->inner, 1, 1);
-        prn_copy_native(1, job->width, &copy,
-                        from + (size_t)(first[run] * job->inner) * job->width, to + (size_t)(run * job->inner) * job->width);
+        prn_copy_native(1, job->width, &copy, from + (size_t)(first[run] * job->inner) * job->width,
+                        to + (size_t)(run * job->inner) * job->width);
     }
 }
 
@@ -455,6 +461,7 @@ static prony_status run_rows(const prony_context *context)
 
 static const prn_param params[] = {PRN_INT(unique_params, axis, PRN_ABSENT), PRN_INT(unique_params, sorted, 1), {0}};
 
+// clang-format off
 static const prn_kernel kernels[] = {
     {.name = "unique_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .usable = keys_usable, .prepare = prepare_keys,
      .run = run_keys},
@@ -466,3 +473,4 @@ const prn_op prn_ops_unique[] = {
      .params = params, .params_bytes = sizeof(unique_params), .check = check,
      .infer = infer, .cost = prn_cost_none, .cost_text = "0", .kernels = kernels},
     {0}};
+// clang-format on

@@ -67,7 +67,9 @@ static prony_status infer_where(const prony_context *context)
 static const prn_kernel where_kernels[] = {
     {.name = "where_reference", .backend = "reference", .run = run_where, .inplace = 6}, {0}};
 
+// clang-format off
 const prn_op prn_ops_where[] = {
     {.name = "Where", .since_opset = 9, .inputs = {3, 3},
      .infer = infer_where, .cost = prn_cost_none, .cost_text = "0", .kernels = where_kernels},
     {0}};
+// clang-format on

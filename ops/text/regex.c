@@ -21,7 +21,11 @@ void prn_regex_release(prn_regex *regex)
 uint32_t prn_regex_next(const char *text, size_t size, size_t *at)
 {
     const uint8_t *p = (const uint8_t *)text + *at;
-    size_t left = size - *at, length = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
+    size_t left = size - *at, length = p[0] < 0x80       ? 1
+                                       : p[0] >> 5 == 6  ? 2
+                                       : p[0] >> 4 == 14 ? 3
+                                       : p[0] >> 3 == 30 ? 4
+                                                         : 0;
     uint32_t value = length <= 1 ? p[0] : p[0] & (0xffu >> (length + 1));
     if (length == 0 || length > left) {
         (*at)++;

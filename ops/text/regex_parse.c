@@ -1,5 +1,5 @@
-/* A recursive-descent parser that writes instructions as it goes. A repetition with bounds copies the instructions of what it
- * repeats. Program and class table only grow, with bounds; parsing depth is bounded too. */
+/* A recursive-descent parser that writes instructions as it goes. A repetition with bounds copies the instructions of
+ * what it repeats. Program and class table only grow, with bounds; parsing depth is bounded too. */
 #include "ops/text/regex.h"
 
 #include "ops/text/regex_program.h"
@@ -25,8 +25,8 @@ typedef struct parser {
 
 static prony_status bad(const parser *p, const char *what)
 {
-    return prn_fail(p->error, PRONY_INVALID_MODEL, "pattern '%.*s': %s at byte %zu", (int)(p->size < 200 ? p->size : 200),
-                    p->pattern, what, p->at);
+    return prn_fail(p->error, PRONY_INVALID_MODEL, "pattern '%.*s': %s at byte %zu",
+                    (int)(p->size < 200 ? p->size : 200), p->pattern, what, p->at);
 }
 
 static prony_status emit(parser *p, prn_regex_instruction i)
@@ -73,19 +73,20 @@ static prony_status add_folded(parser *p, uint32_t low, uint32_t high)
 static prony_status end_class(parser *p, size_t first, bool negated)
 {
     return emit(p, (prn_regex_instruction){.code = PRN_REGEX_CLASS,
-                                 .negated = negated,
-                                 .a = (int32_t)first,
-                                 .b = (int32_t)(p->regex->range_count - first)});
+                                           .negated = negated,
+                                           .a = (int32_t)first,
+                                           .b = (int32_t)(p->regex->range_count - first)});
 }
 
 /* ---- classes ---- */
 
 static const struct {
     const char *name, *ranges; /* pairs of first and last */
-} named_classes[] = {{"d", "09"},        {"w", "azAZ09__"},   {"s", "\t\n\f\r  "},  {"alnum", "azAZ09"}, {"alpha", "azAZ"},
-                     {"ascii", "\1\x7f"}, {"blank", "\t\t  "}, {"cntrl", "\1\x1f\x7f\x7f"}, {"digit", "09"}, {"graph", "!~"},
-                     {"lower", "az"},    {"print", " ~"},     {"punct", "!/:@[`{~"}, {"space", "\t\r  "}, {"upper", "AZ"},
-                     {"word", "azAZ09__"}, {"xdigit", "09afAF"}};
+} named_classes[] = {{"d", "09"},           {"w", "azAZ09__"},   {"s", "\t\n\f\r  "}, {"alnum", "azAZ09"},
+                     {"alpha", "azAZ"},     {"ascii", "\1\x7f"}, {"blank", "\t\t  "}, {"cntrl", "\1\x1f\x7f\x7f"},
+                     {"digit", "09"},       {"graph", "!~"},     {"lower", "az"},     {"print", " ~"},
+                     {"punct", "!/:@[`{~"}, {"space", "\t\r  "}, {"upper", "AZ"},     {"word", "azAZ09__"},
+                     {"xdigit", "09afAF"}};
 
 static prony_status add_named(parser *p, const char *name, size_t length, bool negated)
 {
@@ -109,7 +110,10 @@ static prony_status add_named(parser *p, const char *name, size_t length, bool n
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 static prony_status hex_escape(parser *p, uint32_t *out)
@@ -223,7 +227,8 @@ static prony_status parse_alternatives(parser *p);
 static prony_status parse_escape(parser *p)
 {
     static const char asserts[] = "AzbB";
-    static const uint16_t kinds[] = {PRN_REGEX_TEXT_BEGIN, PRN_REGEX_TEXT_END, PRN_REGEX_BOUNDARY, PRN_REGEX_NO_BOUNDARY};
+    static const uint16_t kinds[] = {PRN_REGEX_TEXT_BEGIN, PRN_REGEX_TEXT_END, PRN_REGEX_BOUNDARY,
+                                     PRN_REGEX_NO_BOUNDARY};
     if (p->at >= p->size) return bad(p, "a lone backslash");
     const char *found = p->pattern[p->at] ? strchr(asserts, p->pattern[p->at]) : NULL;
     if (found) {
@@ -249,7 +254,8 @@ static prony_status parse_group_head(parser *p, bool *group)
     if (named) {
         const char *end = memchr(p->pattern + p->at, '>', p->size - p->at);
         size_t name = p->at + (p->pattern[p->at] == 'P' ? 2 : 1);
-        if (!end || !prn_regex_is_word((uint8_t)p->pattern[name])) return bad(p, "look-around, or a group without a name,");
+        if (!end || !prn_regex_is_word((uint8_t)p->pattern[name]))
+            return bad(p, "look-around, or a group without a name,");
         p->at = (size_t)(end - p->pattern) + 1;
         return PRONY_OK;
     }
@@ -313,10 +319,13 @@ static prony_status parse_atom(parser *p)
         if (!(p->flags & FLAG_DOT_ALL)) PRN_TRY(add_range(p, '\n', '\n'));
         return end_class(p, first, true);
     case '^':
-        return emit(p, (prn_regex_instruction){.code = PRN_REGEX_ASSERT,
-                                     .what = p->flags & FLAG_LINES ? PRN_REGEX_LINE_BEGIN : PRN_REGEX_TEXT_BEGIN});
+        return emit(
+            p, (prn_regex_instruction){.code = PRN_REGEX_ASSERT,
+                                       .what = p->flags & FLAG_LINES ? PRN_REGEX_LINE_BEGIN : PRN_REGEX_TEXT_BEGIN});
     case '$':
-        return emit(p, (prn_regex_instruction){.code = PRN_REGEX_ASSERT, .what = p->flags & FLAG_LINES ? PRN_REGEX_LINE_END : PRN_REGEX_TEXT_END});
+        return emit(p,
+                    (prn_regex_instruction){.code = PRN_REGEX_ASSERT,
+                                            .what = p->flags & FLAG_LINES ? PRN_REGEX_LINE_END : PRN_REGEX_TEXT_END});
     default:
         PRN_TRY(add_folded(p, c, c));
         return end_class(p, first, false);
@@ -363,11 +372,13 @@ static prony_status repeat(parser *p, size_t begin, int least, int most)
     }
     for (int i = 1; i < least; i++) PRN_TRY(copy(p, begin, length));
     if (most < 0) {
-        /* one more, which may be passed by and may come again: the last copy loops, or the only one if none is needed */
+        /* one more, which may be passed by and may come again: the last copy loops, or the only one if none is
+         * needed */
         size_t last = r->size - length;
         if (least == 0) PRN_TRY(insert(p, last, 1));
         PRN_TRY(emit(p, (prn_regex_instruction){.code = PRN_REGEX_SPLIT, .a = -(int32_t)length, .b = 1}));
-        if (least == 0) r->program[last] = (prn_regex_instruction){.code = PRN_REGEX_SPLIT, .a = 1, .b = (int32_t)length + 2};
+        if (least == 0)
+            r->program[last] = (prn_regex_instruction){.code = PRN_REGEX_SPLIT, .a = 1, .b = (int32_t)length + 2};
         return PRONY_OK;
     }
     for (int i = least > 1 ? least : 1; i < most; i++) {
@@ -440,7 +451,8 @@ static prony_status parse_alternatives(parser *p)
         PRN_TRY(insert(p, begin, 1));
         size_t jump = p->regex->size;
         PRN_TRY(emit(p, (prn_regex_instruction){.code = PRN_REGEX_JUMP}));
-        p->regex->program[begin] = (prn_regex_instruction){.code = PRN_REGEX_SPLIT, .a = 1, .b = (int32_t)(jump + 1 - begin)};
+        p->regex->program[begin] =
+            (prn_regex_instruction){.code = PRN_REGEX_SPLIT, .a = 1, .b = (int32_t)(jump + 1 - begin)};
         PRN_TRY(parse_sequence(p));
         p->regex->program[jump].a = (int32_t)(p->regex->size - jump);
     }

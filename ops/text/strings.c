@@ -1,8 +1,8 @@
 /* Operators that compose strings: StringNormalizer, StringConcat, StringSplit; and RegexFullMatch, which reads them.
  *
  * An element is a prony_string whose bytes belong to somebody who outlives the run's values: the model, the session's
- * inputs, or the text that operators take from the host for what they compose. Elements that stay as they are, and parts of
- * them, share their bytes. */
+ * inputs, or the text that operators take from the host for what they compose. Elements that stay as they are, and
+ * parts of them, share their bytes. */
 #define _GNU_SOURCE
 #include "base/stop.h"
 #include "ops/loops/subgraph.h"
@@ -27,9 +27,10 @@ typedef struct normalizer_params {
     int64_t is_case_sensitive;
 } normalizer_params;
 
-static const prn_param normalizer_attributes[] = {
-    PRN_STRING(normalizer_params, case_change_action, "NONE"), PRN_STRING(normalizer_params, locale, NULL),
-    PRN_INT(normalizer_params, is_case_sensitive, 0), {0}};
+static const prn_param normalizer_attributes[] = {PRN_STRING(normalizer_params, case_change_action, "NONE"),
+                                                  PRN_STRING(normalizer_params, locale, NULL),
+                                                  PRN_INT(normalizer_params, is_case_sensitive, 0),
+                                                  {0}};
 
 typedef struct normalizer {
     const prony_string *words;
@@ -340,19 +341,24 @@ static prony_status match_run(const prony_context *context)
 
 /* ---- rows ---- */
 
-static const prn_kernel string_normalizer_kernels[] = {
-    {.name = "string_normalizer_reference", .backend = "reference", .prepare = normalizer_prepare,
-     .run = normalizer_run, .release = normalizer_release},
-    {0}};
+static const prn_kernel string_normalizer_kernels[] = {{.name = "string_normalizer_reference",
+                                                        .backend = "reference",
+                                                        .prepare = normalizer_prepare,
+                                                        .run = normalizer_run,
+                                                        .release = normalizer_release},
+                                                       {0}};
 static const prn_kernel string_concat_kernels[] = {
     {.name = "string_concat_reference", .backend = "reference", .run = concat_run}, {0}};
 static const prn_kernel string_split_kernels[] = {
     {.name = "string_split_reference", .backend = "reference", .run = split_run}, {0}};
-static const prn_kernel regex_full_match_kernels[] = {
-    {.name = "regex_full_match_reference", .backend = "reference", .prepare = match_prepare, .run = match_run,
-     .release = match_release},
-    {0}};
+static const prn_kernel regex_full_match_kernels[] = {{.name = "regex_full_match_reference",
+                                                       .backend = "reference",
+                                                       .prepare = match_prepare,
+                                                       .run = match_run,
+                                                       .release = match_release},
+                                                      {0}};
 
+// clang-format off
 const prn_op prn_ops_strings[] = {
     {.name = "StringNormalizer", .since_opset = 10, .inputs = {1, 1}, .flags = PRN_OP_DATA_SHAPE,
      .params = normalizer_attributes, .params_bytes = sizeof(normalizer_params), .check = normalizer_check,
@@ -366,3 +372,4 @@ const prn_op prn_ops_strings[] = {
      .check = match_check,
      .infer = match_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = regex_full_match_kernels},
     {0}};
+// clang-format on

@@ -8,8 +8,8 @@ typedef enum prn_case { PRN_CASE_AS_IS, PRN_CASE_LOWER, PRN_CASE_UPPER } prn_cas
 
 typedef struct prn_case_table prn_case_table;
 
-/* The tables of a locale such as "en_US.UTF-8"; NULL or one that is not installed: those of C.UTF-8, and where there is not
- * even that, ASCII. NULL: out of memory. */
+/* The tables of a locale such as "en_US.UTF-8"; NULL or one that is not installed: those of C.UTF-8, and where there is
+ * not even that, ASCII. NULL: out of memory. */
 prn_case_table *prn_case_table_open(const char *locale);
 void prn_case_table_close(prn_case_table *table);
 

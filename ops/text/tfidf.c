@@ -2,8 +2,8 @@
  *
  *   row  a b c d     2-grams without gaps: ab bc cd     with one element left out: ac bd
  *
- * The pool lists all 1-grams, then all 2-grams and so on. It is sorted once per length when the plan is made, as positions in
- * the pool; a window of the row is then found by bisection. */
+ * The pool lists all 1-grams, then all 2-grams and so on. It is sorted once per length when the plan is made, as
+ * positions in the pool; a window of the row is then found by bisection. */
 #define _GNU_SOURCE
 #include "ops/op.h"
 
@@ -21,11 +21,13 @@ typedef struct tfidf_params {
     prn_floats weights;
 } tfidf_params;
 
+// clang-format off
 static const prn_param tfidf_attributes[] = {
     PRN_STRING(tfidf_params, mode, "TF"), PRN_INT_REQUIRED(tfidf_params, min_gram_length),
     PRN_INT_REQUIRED(tfidf_params, max_gram_length), PRN_INT_REQUIRED(tfidf_params, max_skip_count),
     PRN_INTS_REQUIRED(tfidf_params, ngram_counts), PRN_INTS_REQUIRED(tfidf_params, ngram_indexes),
     PRN_INTS(tfidf_params, pool_int64s), PRN_FLOATS(tfidf_params, weights), {0}};
+// clang-format on
 
 typedef struct gram {
     size_t first; /* of its items in the pool */
@@ -49,7 +51,8 @@ static prony_status read_pool(const prony_context *context, pool *out)
     *out = (pool){.ints = params->pool_int64s.v, .count = params->pool_int64s.count};
     if (attr && attr->count > 0) {
         if (attr->type != PRN_ATTR_STRINGS || out->count > 0) {
-            return prony_fail(context, PRONY_INVALID_MODEL, "wants either pool_strings, a list of strings, or pool_int64s");
+            return prony_fail(context, PRONY_INVALID_MODEL,
+                              "wants either pool_strings, a list of strings, or pool_int64s");
         }
         *out = (pool){.strings = attr->strings, .count = attr->count};
     }
@@ -62,8 +65,8 @@ static prony_status gram_range(const prony_context *context, const pool *p, size
     const prn_ints *counts = &((const tfidf_params *)context->params)->ngram_counts;
     int64_t begin = counts->v[n - 1], end = n < counts->count ? counts->v[n] : (int64_t)p->count;
     if (begin < 0 || end < begin || (uint64_t)end > p->count || (uint64_t)(end - begin) % n != 0) {
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "ngram_counts puts the %zu-grams at %lld to %lld of %zu items", n,
-                          (long long)begin, (long long)end, p->count);
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "ngram_counts puts the %zu-grams at %lld to %lld of %zu items",
+                          n, (long long)begin, (long long)end, p->count);
     }
     *first = (size_t)begin;
     *last = (size_t)end;
@@ -80,8 +83,8 @@ static prony_status tfidf_check(const prony_context *context)
     PRN_TRY(read_pool(context, &p));
     for (int k = 0; k < 3; k++) known |= strcmp(params->mode, modes[k]) == 0;
     if (!known) return prony_fail(context, PRONY_INVALID_MODEL, "mode is '%s'", params->mode);
-    if (params->min_gram_length < 1 || params->max_gram_length < params->min_gram_length || params->max_skip_count < 0 ||
-        (uint64_t)params->max_gram_length > params->ngram_counts.count) {
+    if (params->min_gram_length < 1 || params->max_gram_length < params->min_gram_length ||
+        params->max_skip_count < 0 || (uint64_t)params->max_gram_length > params->ngram_counts.count) {
         return prony_fail(context, PRONY_OUT_OF_RANGE, "n-grams of %lld to %lld with %lld skipped, of %zu lengths",
                           (long long)params->min_gram_length, (long long)params->max_gram_length,
                           (long long)params->max_skip_count, params->ngram_counts.count);
@@ -91,8 +94,8 @@ static prony_status tfidf_check(const prony_context *context)
         grams += (last - first) / n;
     }
     if (grams != params->ngram_indexes.count || (params->weights.present && params->weights.count != grams)) {
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "the pool has %zu n-grams, but %zu indexes and %zu weights", grams,
-                          params->ngram_indexes.count, params->weights.count);
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "the pool has %zu n-grams, but %zu indexes and %zu weights",
+                          grams, params->ngram_indexes.count, params->weights.count);
     }
     for (size_t k = 0; k < grams; k++) {
         int64_t index = params->ngram_indexes.v[k];
@@ -116,8 +119,8 @@ static prony_status tfidf_infer(const prony_context *context)
     const prony_value *in = context->inputs[0];
     pool p;
     PRN_TRY(read_pool(context, &p));
-    PRN_TRY(prn_check_type(context, 0,
-                           p.strings ? PRN_TYPE(PRONY_STRING) : PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64)));
+    PRN_TRY(
+        prn_check_type(context, 0, p.strings ? PRN_TYPE(PRONY_STRING) : PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64)));
     PRN_TRY(prn_check_rank(context, 0, 1, 2));
     prony_shape shape = in->shape;
     shape.dim[shape.rank - 1] = column_count(context->params);
@@ -265,13 +268,17 @@ static prony_status tfidf_cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->outputs[0]->shape), 1, 0);
 }
 
-static const prn_kernel tfidf_kernels[] = {
-    {.name = "tfidf_reference", .backend = "reference", .prepare = tfidf_prepare, .run = tfidf_run,
-     .release = pool_release},
-    {0}};
+static const prn_kernel tfidf_kernels[] = {{.name = "tfidf_reference",
+                                            .backend = "reference",
+                                            .prepare = tfidf_prepare,
+                                            .run = tfidf_run,
+                                            .release = pool_release},
+                                           {0}};
 
+// clang-format off
 const prn_op prn_ops_tfidf[] = {
     {.name = "TfIdfVectorizer", .since_opset = 9, .inputs = {1, 1},
      .params = tfidf_attributes, .params_bytes = sizeof(tfidf_params), .check = tfidf_check,
      .infer = tfidf_infer, .cost = tfidf_cost, .cost_text = "0; mode TFIDF: n", .kernels = tfidf_kernels},
     {0}};
+// clang-format on

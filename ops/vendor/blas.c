@@ -1,8 +1,8 @@
 /* The only file that knows OpenBLAS, which is loaded by the first product that could use it, and stays.
  *
  * While it is loaded, and whenever another thread begins to call it, OpenBLAS maps buffers of 128 MiB and tries for
- * ever where the system gives none. So it is left alone where address space is bounded below ample_bytes() (`ulimit -v`, `ulimit -d`, a
- * kernel that does not overcommit), and whoever has no product of float64 never meets it.
+ * ever where the system gives none. So it is left alone where address space is bounded below ample_bytes() (`ulimit
+ * -v`, `ulimit -d`, a kernel that does not overcommit), and whoever has no product of float64 never meets it.
  *
  * Invariant: OpenBLAS never forks. Its OpenMP build runs serially where the calling thread's team size is one, which is
  * set around each call and restored. Tiles are cut by shape alone, so the team that works on them changes no result. */
@@ -37,12 +37,13 @@ static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 enum { NOT_TRIED, LOADED, NOT_THERE };
 static _Atomic int load_state = NOT_TRIED;
 
-/* Address space so large that memory runs out long before: twice the machine's, and twice the buffers of as many threads as
- * it has processors. What is left of a smaller limit is not asked: other threads take of it while OpenBLAS waits, and the
- * kernel, and so a result's last bits, may not depend on how much that was. */
+/* Address space so large that memory runs out long before: twice the machine's, and twice the buffers of as many
+ * threads as it has processors. What is left of a smaller limit is not asked: other threads take of it while OpenBLAS
+ * waits, and the kernel, and so a result's last bits, may not depend on how much that was. */
 static uint64_t ample_bytes(void)
 {
-    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE), processors = sysconf(_SC_NPROCESSORS_CONF);
+    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE),
+               processors = sysconf(_SC_NPROCESSORS_CONF);
     if (pages <= 0 || size <= 0 || processors <= 0) return UINT64_MAX;
     return 2 * ((uint64_t)pages * (uint64_t)size + ((uint64_t)processors + 1) * BUFFER_BYTES);
 }
@@ -52,7 +53,8 @@ static bool space_is_bounded(void)
     static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
     struct rlimit limit;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (getrlimit(kinds[i], &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < ample_bytes()) return true;
+        if (getrlimit(kinds[i], &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < ample_bytes())
+            return true;
     }
     return false;
 }

@@ -1,5 +1,5 @@
-/* oneDNN 2.6 to 3.x: the process's engine. dnnl*.c are the files that know its API; dnnl_problem.c puts a convolution in
- * its terms, dnnl_conv.c is the kernel. The engine object lives as long as the process. */
+/* oneDNN 2.6 to 3.x: the process's engine. dnnl*.c are the files that know its API; dnnl_problem.c puts a convolution
+ * in its terms, dnnl_conv.c is the kernel. The engine object lives as long as the process. */
 #include "ops/vendor/dnnl.h"
 
 #ifndef PRN_HAVE_DNNL
@@ -32,7 +32,8 @@ static void start(void)
         if (dnnl_set_max_cpu_isa(cap) != dnnl_success && ((unsigned)dnnl_get_effective_cpu_isa() & ~(unsigned)cap))
             return;
     }
-    /* Each new shape leaves primitives of some 40 KiB in oneDNN's cache, 1024 of them by default. Plans hold what they use themselves. */
+    /* Each new shape leaves primitives of some 40 KiB in oneDNN's cache, 1024 of them by default. Plans hold what they
+     * use themselves. */
     (void)dnnl_set_primitive_cache_capacity(MOST_CACHED);
     if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) engine = NULL;
 }

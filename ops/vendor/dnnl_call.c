@@ -39,8 +39,7 @@ dnnl_status_t prn_dnnl_call_make(prn_dnnl_call *call, dnnl_primitive_t primitive
     prn_dnnl_desc_view work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     call->primitive = primitive;
     dnnl_status_t status = add_argument(call, DNNL_ARG_SRC, x, places->x, &call->x);
-    if (status == dnnl_success)
-        status = add_argument(call, DNNL_ARG_WEIGHTS, weights, places->weights, &call->weights);
+    if (status == dnnl_success) status = add_argument(call, DNNL_ARG_WEIGHTS, weights, places->weights, &call->weights);
     if (status == dnnl_success && bias)
         status = add_argument(call, DNNL_ARG_BIAS, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 1),
                               places->bias, &call->bias);

@@ -1,5 +1,5 @@
-/* One call of a oneDNN convolution: its arguments, whose memory objects find their bytes anew in every run; shared by the
- * dnnl*.c files alone. */
+/* One call of a oneDNN convolution: its arguments, whose memory objects find their bytes anew in every run; shared by
+ * the dnnl*.c files alone. */
 #ifndef PRN_OPS_VENDOR_DNNL_CALL_H
 #define PRN_OPS_VENDOR_DNNL_CALL_H
 

@@ -4,8 +4,9 @@
  *     scratch = [thinned input][working space of each piece][copy of a residual that lies in the output]
  *
  * oneDNN's own threads would share each primitive evenly and wait for the slowest; tasks are claimed as threads get to
- * them. Where one would take long it is many (dnnl_tiled.c). Primitives, memory objects and the stream belong to the plan step (conv_state); a task touches only its own
- * piece's objects. Packed weights, one run of bytes for each piece of the channels, and the bias belong to the model.
+ * them. Where one would take long it is many (dnnl_tiled.c). Primitives, memory objects and the stream belong to the
+ * plan step (conv_state); a task touches only its own piece's objects. Packed weights, one run of bytes for each piece
+ * of the channels, and the bias belong to the model.
  *
  * Invariant: pieces depend on the problem alone, so a result's bits do not depend on the number of threads. */
 #include "ops/vendor/dnnl.h"
@@ -53,7 +54,7 @@ void prn_dnnl_conv_layouts(const prony_context *context, prn_layout *in, prn_lay
 typedef struct packing {
     const prn_dnnl_problem *problem;
     prn_dnnl_desc_view format[2]; /* of a piece and of the last one */
-    size_t step;                         /* bytes from one channel piece's weights to the next one's */
+    size_t step;                  /* bytes from one channel piece's weights to the next one's */
 } packing;
 
 /* Rows of the model's weights into rows of the padded ones. */
@@ -110,7 +111,8 @@ static dnnl_status_t pack_pieces(const packing *packing, const float *source, ch
         const float *rows = source + (place.group * problem->group_out + place.out) * row;
         status = prn_dnnl_desc_make(&from, count, dims, plain[count - 3]);
         if (status == dnnl_success)
-            status = reorder(prn_dnnl_desc_of(&from), rows, packing->format[place.last], packed + (size_t)i * packing->step);
+            status =
+                reorder(prn_dnnl_desc_of(&from), rows, packing->format[place.last], packed + (size_t)i * packing->step);
         prn_dnnl_desc_drop(&from);
     }
     return status;
@@ -170,8 +172,9 @@ static prony_status packed_operands(const prony_context *context, packing *packi
     int64_t channels = problem->groups * problem->group_out;
     packing->step = align(dnnl_memory_desc_get_size(packing->format[0]));
     weights_tag(packing, tag, sizeof tag);
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag, (size_t)prn_dnnl_channel_pieces(problem) * packing->step,
-                                  build_weights, packing, weights));
+    PRN_TRY(context->host->packed(context, conv->weights->data, tag,
+                                  (size_t)prn_dnnl_channel_pieces(problem) * packing->step, build_weights, packing,
+                                  weights));
     *bias = conv->bias ? conv->bias->data : NULL;
     if (!conv->bias || channels == conv->out_channels) return PRONY_OK;
     snprintf(tag, sizeof tag, "bias padded to %lld", (long long)channels);
@@ -184,7 +187,7 @@ static prony_status packed_operands(const prony_context *context, packing *packi
 typedef struct conv_piece {
     prn_dnnl_call call;
     size_t x_offset, y_offset, scratch_offset;
-    int64_t y_count; /* floats */
+    int64_t y_count;      /* floats */
     dnnl_status_t status; /* of the last run */
 } conv_piece;
 
@@ -199,7 +202,7 @@ typedef struct conv_state {
     int64_t batch, y_spatial;
     int64_t lanes_to_clear; /* in the last block of every image */
     size_t y_bytes, copy_offset;
-    bool copies; /* some residual may have to be kept in scratch */
+    bool copies;               /* some residual may have to be kept in scratch */
     prn_dnnl_places constants; /* weights and bias, where there are tiles */
     size_t tiles_offset;
     prn_dnnl_tiled *tiled;
@@ -225,7 +228,8 @@ typedef struct operands {
 } operands;
 
 /* Piece `index`; its part of the scratch begins at *scratch, which moves on. */
-static dnnl_status_t fill_piece(conv_state *state, const prn_dnnl_problem *problem, const dnnl_primitive_desc_t descs[2], const operands *operands, int64_t index,
+static dnnl_status_t fill_piece(conv_state *state, const prn_dnnl_problem *problem,
+                                const dnnl_primitive_desc_t descs[2], const operands *operands, int64_t index,
                                 size_t *scratch)
 {
     conv_piece *piece = &state->piece[index];
@@ -236,9 +240,9 @@ static dnnl_status_t fill_piece(conv_state *state, const prn_dnnl_problem *probl
     int64_t channel = place.group * problem->group_out + place.out;
     int64_t y_plane = place.image * problem->groups * problem->group_out + channel;
     int64_t x_plane = (place.image * problem->groups + place.group) * problem->group_in;
-    const prn_dnnl_places places = {
-        .weights = operands->weights + (size_t)(index % prn_dnnl_channel_pieces(problem)) * operands->weights_step,
-        .bias = operands->bias ? operands->bias + channel : NULL};
+    const prn_dnnl_places places = {.weights = operands->weights + (size_t)(index % prn_dnnl_channel_pieces(problem)) *
+                                                                       operands->weights_step,
+                                    .bias = operands->bias ? operands->bias + channel : NULL};
     piece->x_offset = (size_t)(x_plane * problem->conv.in_spatial) * sizeof(float);
     piece->y_offset = (size_t)(y_plane * problem->conv.out_spatial) * sizeof(float);
     piece->y_count = size->batch * size->groups * size->out * problem->conv.out_spatial;
@@ -288,7 +292,8 @@ static dnnl_status_t fill_state(conv_state *state, const prony_context *context,
         size_t bytes = 0;
         state->constants = (prn_dnnl_places){.weights = operands->weights, .bias = operands->bias};
         state->tiles_offset = *scratch;
-        status = prn_dnnl_tiled_make(&state->tiled, context, problem, &state->constants, operands->weights_step, &bytes);
+        status =
+            prn_dnnl_tiled_make(&state->tiled, context, problem, &state->constants, operands->weights_step, &bytes);
         *scratch += align(bytes);
     }
     for (int64_t i = 0; i < state->count && status == dnnl_success; i++)
@@ -405,7 +410,8 @@ static void thin_task(void *argument, int64_t task)
     int64_t end = (task + 1) * PLANES_PER_TASK, rows_per_look = LOOK_FLOATS / row_size + 1;
     for (int64_t plane = task * PLANES_PER_TASK; plane < end && plane < state->x_planes; plane++) {
         float *to = (float *)job->scratch + plane * kept;
-        for (int64_t row = 0; row < window->out[0] * window->out[1] && !(row % rows_per_look == 0 && prn_stopped()); row++)
+        for (int64_t row = 0; row < window->out[0] * window->out[1] && !(row % rows_per_look == 0 && prn_stopped());
+             row++)
             thin_row(window, block, job->thick + plane * whole + prn_window_row(window, row, 0, 0) * block,
                      to + row * row_size);
     }
@@ -415,9 +421,8 @@ static void run_piece(void *argument, int64_t task)
 {
     const job *job = argument;
     conv_piece *piece = &job->state->piece[task];
-    prn_dnnl_places places = {.x = job->x + piece->x_offset,
-                              .y = job->y + piece->y_offset,
-                              .scratch = job->scratch + piece->scratch_offset};
+    prn_dnnl_places places = {
+        .x = job->x + piece->x_offset, .y = job->y + piece->y_offset, .scratch = job->scratch + piece->scratch_offset};
     for (int i = 0; i < PRN_MAX_POST_OPS; i++)
         if (job->residual[i]) places.residual[i] = job->residual[i] + piece->y_offset;
     int former = prn_openmp_limit(1);

@@ -135,7 +135,8 @@ static void cut(prn_dnnl_problem *problem)
     if (piece->batch > 1 || (conv->batch >= MANY_IMAGES && image < LONG_WORK)) return;
     double wanted = image / TASK_WORK;
     int64_t pieces = prn_ceil_div(wanted < MOST_PIECES ? (int64_t)wanted + 1 : MOST_PIECES, conv->batch);
-    if (image > LONG_WORK * (double)pieces) pieces = image < 1e6 * LONG_WORK ? (int64_t)(image / LONG_WORK) + 1 : 1000000;
+    if (image > LONG_WORK * (double)pieces)
+        pieces = image < 1e6 * LONG_WORK ? (int64_t)(image / LONG_WORK) + 1 : 1000000;
     if (is_depthwise(problem)) {
         piece->groups =
             prn_least(round_up(prn_ceil_div(problem->groups, pieces), prn_layout_block(problem->out)), piece->groups);
@@ -179,7 +180,8 @@ static dnnl_format_tag_t layout_tag(prn_layout layout, int axes)
     return tags[layout == PRN_BLOCKED8 ? 1 : layout == PRN_BLOCKED16 ? 2 : 0][axes - 1];
 }
 
-static dnnl_status_t tensor_desc(prn_dnnl_desc *desc, int axes, int64_t batch, int64_t channels, const int64_t *extent, prn_layout layout)
+static dnnl_status_t tensor_desc(prn_dnnl_desc *desc, int axes, int64_t batch, int64_t channels, const int64_t *extent,
+                                 prn_layout layout)
 {
     dnnl_dims_t dims = {batch, channels};
     for (int i = 0; i < axes; i++) dims[2 + i] = extent[PRN_WINDOW_AXES - axes + i];
@@ -210,14 +212,16 @@ static void drop_descs(piece_descs *descs)
     prn_dnnl_desc_drop(&descs->y);
 }
 
-static dnnl_status_t describe(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, const prn_window *window, piece_descs *descs,
-                              prn_dnnl_convolution *out)
+static dnnl_status_t describe(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, const prn_window *window,
+                              piece_descs *descs, prn_dnnl_convolution *out)
 {
     int axes = window->axes, skip = PRN_WINDOW_AXES - axes;
     dnnl_dims_t dims, bias_dims = {piece->groups * piece->out};
     int count = prn_dnnl_weight_dims(problem, piece, dims);
-    dnnl_status_t status = tensor_desc(&descs->x, axes, piece->batch, piece->groups * problem->group_in, window->in, problem->in);
-    if (status == dnnl_success) status = tensor_desc(&descs->y, axes, piece->batch, bias_dims[0], window->out, problem->out);
+    dnnl_status_t status =
+        tensor_desc(&descs->x, axes, piece->batch, piece->groups * problem->group_in, window->in, problem->in);
+    if (status == dnnl_success)
+        status = tensor_desc(&descs->y, axes, piece->batch, bias_dims[0], window->out, problem->out);
     if (status == dnnl_success) status = prn_dnnl_desc_make(&descs->weights, count, dims, dnnl_format_tag_any);
     if (status == dnnl_success && problem->conv.bias) status = prn_dnnl_desc_make(&descs->bias, 1, bias_dims, dnnl_a);
     if (status != dnnl_success) return status;
@@ -246,15 +250,15 @@ int prn_dnnl_post_op_count(const prn_post_op *op)
     static const int steps[] = {
 #define STEP(algorithm, alpha, beta) +1
 #define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
-        [PRN_POST_##SYMBOL] = dnnl,
+    [PRN_POST_##SYMBOL] = dnnl,
 #include "ops/activations.inc"
 #undef STEP
-        [PRN_POST_AFFINE] = 1,
-        [PRN_POST_ADD] = 1};
+        [PRN_POST_AFFINE] = 1, [PRN_POST_ADD] = 1};
     return steps[op->kind];
 }
 
-/* oneDNN 2.6 gives every step of an algorithm the parameters of the first one: Relu behind LeakyRelu is a second LeakyRelu. */
+/* oneDNN 2.6 gives every step of an algorithm the parameters of the first one: Relu behind LeakyRelu is a second
+ * LeakyRelu. */
 static dnnl_status_t append_step(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha, float beta)
 {
     for (int i = 0, count = dnnl_post_ops_len(ops); i < count; i++) {
@@ -289,8 +293,7 @@ static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const prn_post_op *op)
     return status;
 }
 
-static dnnl_status_t make_attributes(const prn_post_ops *post_ops, prn_dnnl_desc_view y,
-                                     dnnl_primitive_attr_t *out)
+static dnnl_status_t make_attributes(const prn_post_ops *post_ops, prn_dnnl_desc_view y, dnnl_primitive_attr_t *out)
 {
     dnnl_post_ops_t ops = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(out);
@@ -335,13 +338,15 @@ void prn_dnnl_apply_tail(const prn_post_ops *tail, float *y, int64_t count)
 {
     enum { RUN = 4096 }; /* floats that stay in the first-level cache from one operation to the next */
     const prony_context context = {.post_ops = tail};
-    for (int64_t i = 0; tail->count && i < count; i += RUN) prn_post_ops_apply_vec(&context, y + i, i, prn_least(RUN, count - i));
+    for (int64_t i = 0; tail->count && i < count; i += RUN)
+        prn_post_ops_apply_vec(&context, y + i, i, prn_least(RUN, count - i));
 }
 
 /* ---- implementations */
 
 /* The first allowed implementation. */
-dnnl_primitive_desc_t prn_dnnl_piece_desc(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, const prn_window *window)
+dnnl_primitive_desc_t prn_dnnl_piece_desc(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece,
+                                          const prn_window *window)
 {
     piece_descs descs = {0};
     prn_dnnl_convolution described;
@@ -398,12 +403,10 @@ static bool find_cut(prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2])
     memset(&problem->tiling, 0, sizeof problem->tiling);
     cut(problem);
     if (!tile(problem)) return false;
-    const prn_window window = problem->tiling.total
-                                  ? prn_dnnl_tile_window(&problem->conv.window, &problem->tiling, 0)
-                                  : problem->conv.window;
+    const prn_window window =
+        problem->tiling.total ? prn_dnnl_tile_window(&problem->conv.window, &problem->tiling, 0) : problem->conv.window;
     desc[0] = prn_dnnl_piece_desc(problem, &problem->piece, &window);
-    desc[1] =
-        desc[0] && problem->last.batch ? prn_dnnl_piece_desc(problem, &problem->last, &window) : NULL;
+    desc[1] = desc[0] && problem->last.batch ? prn_dnnl_piece_desc(problem, &problem->last, &window) : NULL;
     if (desc[0] && (desc[1] || !problem->last.batch) && all_shapes_found(problem, desc)) return true;
     prn_dnnl_problem_drop(desc);
     return false;

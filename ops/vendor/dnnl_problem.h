@@ -6,7 +6,6 @@
 #include "ops/vendor/dnnl_tiles.h"
 #include "ops/vendor/dnnl_versions.h"
 
-
 /* The process's engine; NULL: oneDNN is not usable. */
 dnnl_engine_t prn_dnnl_engine(void);
 prony_status prn_dnnl_failed(const prony_context *context, dnnl_status_t status, const char *what);
@@ -23,9 +22,10 @@ typedef struct prn_dnnl_problem {
     int64_t groups, group_in, group_out; /* in whole channel blocks */
     prn_layout in, out;
     prn_dnnl_piece piece;
-    prn_dnnl_piece last; /* where `piece` does not divide the groups or a group's channels; .batch 0: it does */
-    prn_dnnl_tiling tiling; /* of every piece */
-    prn_post_ops head, tail; /* post-operations that oneDNN applies, and those behind them, which Prony applies to each piece */
+    prn_dnnl_piece last;     /* where `piece` does not divide the groups or a group's channels; .batch 0: it does */
+    prn_dnnl_tiling tiling;  /* of every piece */
+    prn_post_ops head, tail; /* post-operations that oneDNN applies, and those behind them, which Prony applies to each
+                                piece */
 } prn_dnnl_problem;
 
 /* The problem of a Conv with constant weights, and the descriptors of `piece` and `last` (NULL if there is none), to be
@@ -33,7 +33,8 @@ typedef struct prn_dnnl_problem {
 bool prn_dnnl_problem_find(const prony_context *context, prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2]);
 void prn_dnnl_problem_drop(dnnl_primitive_desc_t desc[2]);
 /* The descriptor of a piece of the image that `window` sees; NULL: none that may be used. */
-dnnl_primitive_desc_t prn_dnnl_piece_desc(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, const prn_window *window);
+dnnl_primitive_desc_t prn_dnnl_piece_desc(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece,
+                                          const prn_window *window);
 
 /* Where a piece starts, in whole problem's images, groups and channels of a group. */
 typedef struct prn_dnnl_place {

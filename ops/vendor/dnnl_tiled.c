@@ -3,8 +3,8 @@
  *     task    = a lane: a run of the tiles of all pieces, one after another
  *     scratch = lanes times [oneDNN's working space][the tile's input][its output][its part of each residual]
  *
- * oneDNN takes dense tensors only: what a tile sees is copied together, and what it makes copied to its place, unless it is
- * one run of memory. Each lane has memory objects of its own, a set for every shape of tiles.
+ * oneDNN takes dense tensors only: what a tile sees is copied together, and what it makes copied to its place, unless
+ * it is one run of memory. Each lane has memory objects of its own, a set for every shape of tiles.
  *
  * Invariant: which tile is computed how does not depend on the number of threads. */
 #include "ops/op.h"
@@ -38,7 +38,7 @@ struct prn_dnnl_tiled {
     int64_t items, lanes;
     size_t work_bytes, x_bytes, y_bytes, lane_bytes;
     int forms;
-    dnnl_status_t status[MOST_LANES]; /* of the last run */
+    dnnl_status_t status[MOST_LANES];         /* of the last run */
     tile_form form[2 * PRN_DNNL_MOST_SHAPES]; /* shape by shape, of a piece and of the last one */
     prn_dnnl_call call[];                     /* lane by lane */
 };
@@ -76,8 +76,8 @@ static dnnl_status_t make_form(prn_dnnl_tiled *tiled, int number, const prn_dnnl
     if (!form->y_run) tiled->y_bytes = larger(tiled->y_bytes, align(dnnl_memory_desc_get_size(y)));
     dnnl_status_t status = dnnl_primitive_create(&form->primitive, desc);
     for (int64_t lane = 0; lane < tiled->lanes && status == dnnl_success; lane++)
-        status = prn_dnnl_call_make(&tiled->call[lane * tiled->forms + number], form->primitive, desc,
-                                    &problem->head, places->bias != NULL,
+        status = prn_dnnl_call_make(&tiled->call[lane * tiled->forms + number], form->primitive, desc, &problem->head,
+                                    places->bias != NULL,
                                     &(prn_dnnl_places){.weights = places->weights, .bias = places->bias});
     dnnl_primitive_desc_destroy(desc);
     return status;
@@ -211,7 +211,8 @@ static void run_lane(void *argument, int64_t lane)
     dnnl_status_t status = dnnl_success;
     const int64_t end = tiled->items * (lane + 1) / tiled->lanes;
     int former = prn_openmp_limit(1);
-    for (int64_t item = tiled->items * lane / tiled->lanes; item < end && status == dnnl_success && !prn_stopped(); item++)
+    for (int64_t item = tiled->items * lane / tiled->lanes; item < end && status == dnnl_success && !prn_stopped();
+         item++)
         status = run_tile(job, lane, item);
     prn_openmp_restore(former);
     tiled->status[lane] = status;

@@ -5,14 +5,15 @@
  *     tile 1              ...........                           rows are seen twice where tiles meet, no pad
  *     tile 2                      ............... | pad
  *
- * Every output is summed as in the whole: a tile's pad is the image's, what lies beyond a cut is read. Tiles depend on the
- * problem alone. */
+ * Every output is summed as in the whole: a tile's pad is the image's, what lies beyond a cut is read. Tiles depend on
+ * the problem alone. */
 #include "ops/vendor/dnnl_tiles.h"
 
 #include <string.h>
 
-/* A call that is expected to take longer than LONG_SECONDS is cut into such of SHORT_SECONDS: nobody can leave it. Rates of
- * one thread of a slow machine, where a page of the output may be touched for the first time, and has to be cleared by the system. */
+/* A call that is expected to take longer than LONG_SECONDS is cut into such of SHORT_SECONDS: nobody can leave it.
+ * Rates of one thread of a slow machine, where a page of the output may be touched for the first time, and has to be
+ * cleared by the system. */
 #define LONG_SECONDS 0.075
 #define SHORT_SECONDS 0.02
 #define BYTES_READ_PER_SECOND 5e9

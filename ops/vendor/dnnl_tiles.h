@@ -1,5 +1,5 @@
-/* Tiles: what pieces of a convolution are cut into where no run of channels makes them short; shared by the dnnl*.c files
- * alone. */
+/* Tiles: what pieces of a convolution are cut into where no run of channels makes them short; shared by the dnnl*.c
+ * files alone. */
 #ifndef PRN_OPS_VENDOR_DNNL_TILES_H
 #define PRN_OPS_VENDOR_DNNL_TILES_H
 
@@ -7,17 +7,18 @@
 
 enum { PRN_DNNL_MOST_SPANS = 16, PRN_DNNL_MOST_SHAPES = 64 };
 
-/* A run of output positions along one axis, and what of the input it sees. Tiles of the same extents and pads are computed by the
- * same primitive. */
+/* A run of output positions along one axis, and what of the input it sees. Tiles of the same extents and pads are
+ * computed by the same primitive. */
 typedef struct prn_dnnl_span {
     int64_t out, in, pad_begin, pad_end;
 } prn_dnnl_span;
 
 typedef struct prn_dnnl_tiling {
-    int64_t total;                                      /* tiles of a piece; 0: pieces stay whole */
-    int64_t extent[PRN_WINDOW_AXES];                    /* of a tile in the output; the last one along an axis may have less */
-    int64_t count[PRN_WINDOW_AXES];                     /* tiles along each axis */
-    int spans[PRN_WINDOW_AXES];                         /* different ones among these */
+    int64_t total;                   /* tiles of a piece; 0: pieces stay whole */
+    int64_t extent[PRN_WINDOW_AXES]; /* of a tile in the output; the last one along an axis may have
+                                                           less */
+    int64_t count[PRN_WINDOW_AXES];  /* tiles along each axis */
+    int spans[PRN_WINDOW_AXES];      /* different ones among these */
     prn_dnnl_span span[PRN_WINDOW_AXES][PRN_DNNL_MOST_SPANS];
 } prn_dnnl_tiling;
 

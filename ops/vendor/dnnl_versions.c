@@ -43,15 +43,16 @@ static bool is_allowed(const_dnnl_primitive_desc_t desc, bool (*allowed)(const c
 }
 
 #if DNNL_VERSION_MAJOR == 2
-dnnl_primitive_desc_t prn_dnnl_convolution_desc(const prn_dnnl_convolution *conv, const_dnnl_primitive_attr_t attributes, dnnl_engine_t engine,
+dnnl_primitive_desc_t prn_dnnl_convolution_desc(const prn_dnnl_convolution *conv,
+                                                const_dnnl_primitive_attr_t attributes, dnnl_engine_t engine,
                                                 bool (*allowed)(const char *name))
 {
     dnnl_convolution_desc_t described;
     dnnl_primitive_desc_iterator_t each;
     dnnl_primitive_desc_t found = NULL;
-    if (dnnl_dilated_convolution_forward_desc_init(&described, dnnl_forward_inference, dnnl_convolution_direct, conv->x, conv->weights,
-                                                   conv->bias, conv->y, conv->stride, conv->dilation, conv->pad_begin,
-                                                   conv->pad_end) != dnnl_success ||
+    if (dnnl_dilated_convolution_forward_desc_init(&described, dnnl_forward_inference, dnnl_convolution_direct, conv->x,
+                                                   conv->weights, conv->bias, conv->y, conv->stride, conv->dilation,
+                                                   conv->pad_begin, conv->pad_end) != dnnl_success ||
         dnnl_primitive_desc_iterator_create(&each, &described, attributes, engine, NULL) != dnnl_success)
         return NULL;
     do {
@@ -66,13 +67,14 @@ dnnl_primitive_desc_t prn_dnnl_convolution_desc(const prn_dnnl_convolution *conv
     return found;
 }
 #else
-dnnl_primitive_desc_t prn_dnnl_convolution_desc(const prn_dnnl_convolution *conv, const_dnnl_primitive_attr_t attributes, dnnl_engine_t engine,
+dnnl_primitive_desc_t prn_dnnl_convolution_desc(const prn_dnnl_convolution *conv,
+                                                const_dnnl_primitive_attr_t attributes, dnnl_engine_t engine,
                                                 bool (*allowed)(const char *name))
 {
     dnnl_primitive_desc_t desc = NULL;
-    if (dnnl_convolution_forward_primitive_desc_create(&desc, engine, dnnl_forward_inference, dnnl_convolution_direct, conv->x, conv->weights,
-                                                       conv->bias, conv->y, conv->stride, conv->dilation, conv->pad_begin, conv->pad_end,
-                                                       attributes) != dnnl_success)
+    if (dnnl_convolution_forward_primitive_desc_create(
+            &desc, engine, dnnl_forward_inference, dnnl_convolution_direct, conv->x, conv->weights, conv->bias, conv->y,
+            conv->stride, conv->dilation, conv->pad_begin, conv->pad_end, attributes) != dnnl_success)
         return NULL;
     bool found = is_allowed(desc, allowed);
     while (!found && dnnl_primitive_desc_next_impl(desc) == dnnl_success) found = is_allowed(desc, allowed);
@@ -102,7 +104,8 @@ dnnl_status_t prn_dnnl_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algor
 #endif
 }
 
-dnnl_status_t prn_dnnl_get_eltwise(const_dnnl_post_ops_t ops, int index, dnnl_alg_kind_t *algorithm, float *alpha, float *beta)
+dnnl_status_t prn_dnnl_get_eltwise(const_dnnl_post_ops_t ops, int index, dnnl_alg_kind_t *algorithm, float *alpha,
+                                   float *beta)
 {
 #if DNNL_VERSION_MAJOR == 2
     float scale;
@@ -126,8 +129,8 @@ size_t prn_dnnl_desc_text(prn_dnnl_desc_view desc, char *tag, size_t used, size_
 {
 #if DNNL_VERSION_MAJOR == 2
     const int axes = desc->ndims, blocks = desc->format_desc.blocking.inner_nblks;
-    const dnnl_dim_t *dims = desc->dims, *strides = desc->format_desc.blocking.strides, *inner = desc->format_desc.blocking.inner_blks,
-                     *index = desc->format_desc.blocking.inner_idxs;
+    const dnnl_dim_t *dims = desc->dims, *strides = desc->format_desc.blocking.strides,
+                     *inner = desc->format_desc.blocking.inner_blks, *index = desc->format_desc.blocking.inner_idxs;
 #else
     int axes = 0, blocks = 0;
     const dnnl_dims_t *d = NULL, *s = NULL, *n = NULL, *x = NULL;

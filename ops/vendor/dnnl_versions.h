@@ -1,5 +1,6 @@
-/* The calls of oneDNN that differ between versions 2.6 to 2.7 and 3.x; shared by the dnnl*.c files alone. They are written here in the
- * terms of 3.x: a memory descriptor is made and dropped, and a primitive descriptor follows from the problem in one call. */
+/* The calls of oneDNN that differ between versions 2.6 to 2.7 and 3.x; shared by the dnnl*.c files alone. They are
+ * written here in the terms of 3.x: a memory descriptor is made and dropped, and a primitive descriptor follows from
+ * the problem in one call. */
 #ifndef PRN_OPS_VENDOR_DNNL_VERSIONS_H
 #define PRN_OPS_VENDOR_DNNL_VERSIONS_H
 
@@ -36,14 +37,17 @@ typedef struct prn_dnnl_convolution {
 } prn_dnnl_convolution;
 
 /* The first implementation that `allowed` names, or NULL. The caller destroys it. */
-dnnl_primitive_desc_t prn_dnnl_convolution_desc(const prn_dnnl_convolution *conv, const_dnnl_primitive_attr_t attributes, dnnl_engine_t engine,
+dnnl_primitive_desc_t prn_dnnl_convolution_desc(const prn_dnnl_convolution *conv,
+                                                const_dnnl_primitive_attr_t attributes, dnnl_engine_t engine,
                                                 bool (*allowed)(const char *name));
 
 dnnl_status_t prn_dnnl_append_sum(dnnl_post_ops_t ops);
 dnnl_status_t prn_dnnl_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha, float beta);
-dnnl_status_t prn_dnnl_get_eltwise(const_dnnl_post_ops_t ops, int index, dnnl_alg_kind_t *algorithm, float *alpha, float *beta);
+dnnl_status_t prn_dnnl_get_eltwise(const_dnnl_post_ops_t ops, int index, dnnl_alg_kind_t *algorithm, float *alpha,
+                                   float *beta);
 dnnl_status_t prn_dnnl_set_handle(dnnl_memory_t memory, void *data, dnnl_stream_t stream);
-/* Writes dimensions, strides and inner blocks as text behind `used` characters of `tag`; returns the characters then. */
+/* Writes dimensions, strides and inner blocks as text behind `used` characters of `tag`; returns the characters
+ * then. */
 size_t prn_dnnl_desc_text(prn_dnnl_desc_view desc, char *tag, size_t used, size_t size);
 
 #endif

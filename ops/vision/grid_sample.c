@@ -213,7 +213,8 @@ static void sample_pieces(void *argument, int64_t begin, int64_t end)
 {
     const sample_job *job = argument;
     const prn_sample_simd *with = simd();
-    const int64_t pieces = prn_ceil_div(job->points, PIECE), height = job->data->shape.dim[2], width = job->data->shape.dim[3];
+    const int64_t pieces = prn_ceil_div(job->points, PIECE), height = job->data->shape.dim[2],
+                  width = job->data->shape.dim[3];
     const prn_sample_plane plane = {height, width, job->aligned, job->padding == PADDING_BORDER};
     const bool bilinear = is_bilinear(job);
     union {
@@ -221,13 +222,15 @@ static void sample_pieces(void *argument, int64_t begin, int64_t end)
         prn_sample_taps taps;
     } of;
     for (int64_t item = begin; item < end && !prn_stopped(); item++) {
-        const int64_t image = item / pieces, at = item % pieces * PIECE, left = job->points - at, n = left < PIECE ? left : PIECE;
+        const int64_t image = item / pieces, at = item % pieces * PIECE, left = job->points - at,
+                      n = left < PIECE ? left : PIECE;
         const int64_t first = image * job->points + at;
         if (bilinear)
             with->find_squares(&plane, (const float *)job->grid->data + 2 * first, n, &of.squares);
         else
             find_piece(job, first, n, &of.taps);
-        for (int64_t c = image * job->channels; c < (image + 1) * job->channels && !((c & 7) == 7 && prn_stopped()); c++) {
+        for (int64_t c = image * job->channels; c < (image + 1) * job->channels && !((c & 7) == 7 && prn_stopped());
+             c++) {
             const float *x = (const float *)job->data->data + c * job->plane;
             float *to = (float *)job->out->data + c * job->points + at;
             if (bilinear)
@@ -256,8 +259,7 @@ static prony_status run_sample(const prony_context *context, bool in_pieces)
     prn_shape_strides(&data->shape, job.stride);
     if (count == 0) return PRONY_OK;
     if (in_pieces)
-        prn_parallel_items(context->threads, images * prn_ceil_div(job.points, PIECE), 64 * count, sample_pieces,
-                           &job);
+        prn_parallel_items(context->threads, images * prn_ceil_div(job.points, PIECE), 64 * count, sample_pieces, &job);
     else
         prn_parallel_items(context->threads, images * job.points, 256 * count, sample_points, &job);
     return PRONY_OK;
@@ -388,13 +390,17 @@ static const prn_param sample_attributes[] = {PRN_STRING(sample_params, mode, "l
 static const prn_param affine_attributes[] = {PRN_INT(affine_params, align_corners, 0), {0}};
 
 static const prn_kernel sample_kernels[] = {
-    {.name = "grid_sample_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = is_flat,
+    {.name = "grid_sample_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = is_flat,
      .run = run_sample_native},
     {.name = "grid_sample_reference", .backend = "reference", .run = run_sample_reference},
     {0}};
 static const prn_kernel affine_kernels[] = {
     {.name = "affine_grid_reference", .backend = "reference", .run = run_affine}, {0}};
 
+// clang-format off
 const prn_op prn_ops_grid_sample[] = {
     {.name = "GridSample", .since_opset = 16, .inputs = {2, 2}, .non_weight_inputs = 2,
      .params = sample_attributes, .params_bytes = sizeof(sample_params), .check = check_sample,
@@ -405,3 +411,4 @@ const prn_op prn_ops_grid_sample[] = {
      .infer = infer_affine, .cost = cost_affine, .kernels = affine_kernels,
      .cost_text = "MACs M = n (axes + 1); FLOPs 2M"},
     {0}};
+// clang-format on

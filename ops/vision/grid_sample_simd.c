@@ -1,6 +1,6 @@
-/* Samples of planes (compiled once per PRN_SIMD). A bilinear weight is what a hat of width 2 around its element has at the point:
- * with the square moved into the plane, that leaves weight 0 for what lies outside of it.
- * Invariant: places are those of squares within the plane, whatever the grid holds. */
+/* Samples of planes (compiled once per PRN_SIMD). A bilinear weight is what a hat of width 2 around its element has at
+ * the point: with the square moved into the plane, that leaves weight 0 for what lies outside of it. Invariant: places
+ * are those of squares within the plane, whatever the grid holds. */
 #include "ops/vision/grid_sample_simd.h"
 #include "base/simd.h"
 #include "ops/loops/vec_places.h"
@@ -14,7 +14,8 @@ typedef struct axis_points {
 /* Coordinates in double, as the reference has them, then rounded to the grid's type. grid: every other entry is one. */
 static void find_axis(const prn_sample_plane *plane, const float *grid, int64_t extent, axis_points *out)
 {
-    const double length = (double)extent, scale = plane->aligned ? length - 1.0 : length, less = plane->aligned ? 0.0 : 1.0;
+    const double length = (double)extent, scale = plane->aligned ? length - 1.0 : length,
+                 less = plane->aligned ? 0.0 : 1.0;
     const float last = (float)(extent - 1), most = (float)(extent - 2);
     const bool border = plane->border;
     for (int i = 0; i < PRN_SAMPLE_POINTS; i++) {
@@ -58,14 +59,16 @@ VEC_INLINE vf weighed(vf x, vf weight, const bool whole)
 }
 
 /* VEC_LANES / 2 points: the left and the right half of each. */
-VEC_INLINE vf square_halves(const prn_sample_squares *points, const float *x, int64_t width, int64_t at, const bool whole)
+VEC_INLINE vf square_halves(const prn_sample_squares *points, const float *x, int64_t width, int64_t at,
+                            const bool whole)
 {
     const int32_t *place = points->place + at;
     return weighed(v_load_pairs(x, place), v_load(points->upper + 2 * at), whole) +
            weighed(v_load_pairs(x + width, place), v_load(points->lower + 2 * at), whole);
 }
 
-VEC_INLINE void squares_with(const prn_sample_squares *points, const float *x, int64_t width, float *to, const bool whole)
+VEC_INLINE void squares_with(const prn_sample_squares *points, const float *x, int64_t width, float *to,
+                             const bool whole)
 {
     for (int64_t i = 0; i < points->count; i += VEC_LANES) {
         const vf one = square_halves(points, x, width, i, whole);

@@ -1,4 +1,5 @@
-/* Samples of float32 planes, compiled once per instruction set. What has weight 0 is not looked at, so that no infinity comes in by it. */
+/* Samples of float32 planes, compiled once per instruction set. What has weight 0 is not looked at, so that no infinity
+ * comes in by it. */
 #ifndef PRN_OPS_VISION_GRID_SAMPLE_SIMD_H
 #define PRN_OPS_VISION_GRID_SAMPLE_SIMD_H
 
@@ -19,11 +20,12 @@ typedef struct prn_sample_taps {
     bool whole;    /* no weight of the first `count` points is 0 */
 } prn_sample_taps;
 
-/* Points among the elements of planes of at least 2 x 2. A point lies within, or on the edge of, a square of four elements,
- * of which `place` is the first. */
+/* Points among the elements of planes of at least 2 x 2. A point lies within, or on the edge of, a square of four
+ * elements, of which `place` is the first. */
 typedef struct prn_sample_squares {
     int32_t place[PRN_SAMPLE_POINTS];
-    float upper[2 * PRN_SAMPLE_POINTS], lower[2 * PRN_SAMPLE_POINTS]; /* weights: the left and the right one of a point */
+    float upper[2 * PRN_SAMPLE_POINTS], lower[2 * PRN_SAMPLE_POINTS]; /* weights: the left and the right one of a
+                                                                         point */
     int64_t count; /* the entries beyond it have place and weights 0 */
     bool whole;    /* no weight of the first `count` points is 0 */
 } prn_sample_squares;

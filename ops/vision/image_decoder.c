@@ -1,5 +1,6 @@
-/* ImageDecoder: the bytes of an image file to [height, width, channels] of uint8, red first, blue first or grey. Bytes that cannot be read
- * give no pixels, as the specification wants; a format that this build does not know is refused by name. */
+/* ImageDecoder: the bytes of an image file to [height, width, channels] of uint8, red first, blue first or grey. Bytes
+ * that cannot be read give no pixels, as the specification wants; a format that this build does not know is refused by
+ * name. */
 #include "base/stop.h"
 #include "base/parallel.h"
 #include "ops/op.h"
@@ -16,7 +17,8 @@ static pixel_format format_of(const prony_context *context)
 {
     static const char *const names[FORMATS] = {"RGB", "BGR", "Grayscale"};
     int format = 0;
-    while (format < FORMATS && strcmp(((const decoder_params *)context->params)->pixel_format, names[format]) != 0) format++;
+    while (format < FORMATS && strcmp(((const decoder_params *)context->params)->pixel_format, names[format]) != 0)
+        format++;
     return (pixel_format)format;
 }
 
@@ -51,7 +53,8 @@ static uint8_t grey_of(const uint8_t *rgb)
 static void convert_rows(void *argument, int64_t begin, int64_t end)
 {
     const decoder_job *job = argument;
-    const int from = job->image.channels, to = job->format == FORMAT_GREY ? 1 : 3, last = job->format == FORMAT_BGR ? 2 : 0;
+    const int from = job->image.channels, to = job->format == FORMAT_GREY ? 1 : 3,
+              last = job->format == FORMAT_BGR ? 2 : 0;
     for (int64_t row = begin; row < end && !prn_stopped(); row++) {
         const uint8_t *x = job->image.data + row * job->image.width * from;
         uint8_t *y = job->y + row * job->image.width * to;
@@ -70,11 +73,13 @@ static prony_status run(const prony_context *context)
     const prony_value *bytes = context->inputs[0];
     decoder_job job = {.format = format_of(context)};
     PRN_TRY(context->host->image_decode(context, bytes->data, (size_t)prony_shape_numel(&bytes->shape), &job.image));
-    context->outputs[0]->shape = (prony_shape){3, {job.image.height, job.image.width, job.format == FORMAT_GREY ? 1 : 3}};
+    context->outputs[0]->shape =
+        (prony_shape){3, {job.image.height, job.image.width, job.format == FORMAT_GREY ? 1 : 3}};
     const prony_status status = context->host->output_alloc(context, 0);
     job.y = context->outputs[0]->data;
     if (status == PRONY_OK && job.image.data)
-        prn_parallel_items(context->threads, job.image.height, 8 * job.image.height * job.image.width, convert_rows, &job);
+        prn_parallel_items(context->threads, job.image.height, 8 * job.image.height * job.image.width, convert_rows,
+                           &job);
     context->host->image_drop(&job.image);
     return status;
 }
@@ -82,8 +87,10 @@ static prony_status run(const prony_context *context)
 static const prn_param params[] = {PRN_STRING(decoder_params, pixel_format, "RGB"), {0}};
 static const prn_kernel kernels[] = {{.name = "image_decoder_reference", .backend = "reference", .run = run}, {0}};
 
+// clang-format off
 const prn_op prn_ops_image_decoder[] = {
     {.name = "ImageDecoder", .since_opset = 20, .inputs = {1, 1}, .flags = PRN_OP_DATA_SHAPE, .params = params,
      .params_bytes = sizeof(decoder_params), .check = check, .infer = infer, .cost = prn_cost_none,
      .cost_text = "0", .kernels = kernels},
     {0}};
+// clang-format on

@@ -2,9 +2,9 @@
  * one taken before.
  *
  * Each class has a stretch of scratch of one int32 per box: in front a heap of the boxes not yet looked at, at the end,
- * which the heap has left by then, the boxes taken, last one first. The native kernel has in addition the sides of the first
- * boxes taken, field by field, for vectors of them. Invariant: a class is one task; equal scores are
- * taken in the order of the boxes, so the result does not depend on the thread count. */
+ * which the heap has left by then, the boxes taken, last one first. The native kernel has in addition the sides of the
+ * first boxes taken, field by field, for vectors of them. Invariant: a class is one task; equal scores are taken in the
+ * order of the boxes, so the result does not depend on the thread count. */
 #include "base/parallel.h"
 #include "base/simd.h"
 #include "base/stop.h"
@@ -281,12 +281,19 @@ static prony_status run_native(const prony_context *context)
 static const prn_param params[] = {PRN_INT(nms_params, center_point_box, 0), {0}};
 
 static const prn_kernel kernels[] = {
-    {.name = "nms_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = prepare_native, .run = run_native},
-    {.name = "nms_reference", .backend = "reference", .types = PRN_TYPE_F32, .prepare = prepare, .run = run}, {0}};
+    {.name = "nms_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .prepare = prepare_native,
+     .run = run_native},
+    {.name = "nms_reference", .backend = "reference", .types = PRN_TYPE_F32, .prepare = prepare, .run = run},
+    {0}};
 
+// clang-format off
 const prn_op prn_ops_nms[] = {
     {.name = "NonMaxSuppression", .since_opset = 10, .inputs = {2, 5}, .flags = PRN_OP_DATA_SHAPE,
      .non_weight_inputs = 0x1c, .params = params, .params_bytes = sizeof(nms_params), .check = check,
      .infer = infer, .cost = cost, .kernels = kernels,
      .cost_text = "one comparison per score with a threshold; overlaps depend on data, not counted"},
     {0}};
+// clang-format on

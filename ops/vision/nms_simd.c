@@ -1,4 +1,5 @@
-/* A vector of boxes at a time (compiled once per PRN_SIMD). Few overlap at all, and only of those is the ratio computed. */
+/* A vector of boxes at a time (compiled once per PRN_SIMD). Few overlap at all, and only of those is the ratio
+ * computed. */
 #include "ops/vision/nms_simd.h"
 #include "base/simd.h"
 #include "base/stop.h"

@@ -10,16 +10,17 @@
 
 #include <string.h>
 
-static const prn_param resize_attributes[] = {PRN_STRING(prn_resize_params, mode, "nearest"),
-                                              PRN_STRING(prn_resize_params, coordinate_transformation_mode, "half_pixel"),
-                                              PRN_STRING(prn_resize_params, nearest_mode, "round_prefer_floor"),
-                                              PRN_STRING(prn_resize_params, keep_aspect_ratio_policy, "stretch"),
-                                              PRN_FLOAT(prn_resize_params, cubic_coeff_a, -0.75f),
-                                              PRN_FLOAT(prn_resize_params, extrapolation_value, 0),
-                                              PRN_INT(prn_resize_params, exclude_outside, 0),
-                                              PRN_INT(prn_resize_params, antialias, 0),
-                                              PRN_INTS(prn_resize_params, axes),
-                                              {0}};
+static const prn_param resize_attributes[] = {
+    PRN_STRING(prn_resize_params, mode, "nearest"),
+    PRN_STRING(prn_resize_params, coordinate_transformation_mode, "half_pixel"),
+    PRN_STRING(prn_resize_params, nearest_mode, "round_prefer_floor"),
+    PRN_STRING(prn_resize_params, keep_aspect_ratio_policy, "stretch"),
+    PRN_FLOAT(prn_resize_params, cubic_coeff_a, -0.75f),
+    PRN_FLOAT(prn_resize_params, extrapolation_value, 0),
+    PRN_INT(prn_resize_params, exclude_outside, 0),
+    PRN_INT(prn_resize_params, antialias, 0),
+    PRN_INTS(prn_resize_params, axes),
+    {0}};
 
 static const prn_param upsample_attributes[] = {PRN_STRING(prn_resize_params, mode, "nearest"),
                                                 PRN_FLOATS(prn_resize_params, scales),
@@ -156,10 +157,13 @@ static prony_status resize_reference(const prony_context *context)
     return PRONY_OK;
 }
 
-static const prn_kernel linear_f32 = {.usable = prn_resize_linear_usable, .prepare = prn_resize_rows_prepare,
-                                      .run = prn_resize_linear_native, .release = prn_free};
+static const prn_kernel linear_f32 = {.usable = prn_resize_linear_usable,
+                                      .prepare = prn_resize_rows_prepare,
+                                      .run = prn_resize_linear_native,
+                                      .release = prn_free};
 PRN_WIDENED(linear_half, &linear_f32)
 
+// clang-format off
 static const prn_kernel resize_kernels[] = {
     {.name = "resize_nearest_native", .backend = "native", .usable = prn_resize_nearest_usable,
      .layouts = prn_resize_layouts, .prepare = prn_resize_rows_prepare, .run = prn_resize_nearest_native, .release = prn_free},
@@ -175,10 +179,12 @@ static const prn_kernel resize_kernels[] = {
     {.name = "resize_reference", .backend = "reference", .prepare = resize_prepare, .run = resize_reference,
      .release = prn_free},
     {0}};
+// clang-format on
 
 static const char cost_text[] =
     "nearest 0; linear and cubic n (2t - 1), t = 2 or 4 taps per axis that changes, multiplied; antialias as without";
 
+// clang-format off
 const prn_op prn_ops_resize[] = {
     {.name = "Resize", .since_opset = 10, .inputs = {1, 4}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0xe,
      .params = resize_attributes, .params_bytes = sizeof(prn_resize_params), .variant = &(const prn_resize_kind){PRN_RESIZE},
@@ -189,3 +195,4 @@ const prn_op prn_ops_resize[] = {
      .check = prn_resize_check, .infer = resize_infer, .cost = resize_cost, .cost_text = cost_text,
      .kernels = resize_kernels},
     {0}};
+// clang-format on

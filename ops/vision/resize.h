@@ -61,7 +61,8 @@ prony_status prn_resize_check(const prony_context *context);
 /* Reads attributes and inputs. *known is false while the output's shape is not given by what is there. */
 prony_status prn_resize_read(const prony_context *context, prn_resize *resize, bool *known);
 
-/* Where output position `position` lies in the input, along one axis. Exact, rounded once, where the scale is rational. */
+/* Where output position `position` lies in the input, along one axis. Exact, rounded once, where the scale is
+ * rational. */
 double prn_resize_source(const prn_resize *resize, int axis, int64_t position);
 /* Input positions, clamped to the axis, and their weights. *outside (may be NULL): the extrapolation value goes there
  * instead. */
@@ -79,7 +80,8 @@ bool prn_resize_known(const prony_context *context, prn_resize *resize);
  * (resize_passes.c) linear and cubic on float32 over any axes. */
 bool prn_resize_nearest_usable(const prony_context *context);
 bool prn_resize_linear_usable(const prony_context *context);
-prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared *out); /* of nearest, linear and bytes */
+prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared *out);  /* of nearest, linear and
+                                                                                          bytes */
 void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout *out); /* of nearest and passes */
 void prn_resize_linear_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
 prony_status prn_resize_nearest_native(const prony_context *context);

@@ -1,7 +1,7 @@
-/* Resize where it is common: nearest neighbours of any type, and linear float32 and bytes over the last two axes, in plain,
- * channels-last and blocked layouts alike. The result is seen as rows of [columns][lanes]: the lanes (one element, all
- * channels, or a block of them) share their coordinates.
- * Invariant: a row depends on its number alone. Padding lanes are zero because they are made of padding lanes. */
+/* Resize where it is common: nearest neighbours of any type, and linear float32 and bytes over the last two axes, in
+ * plain, channels-last and blocked layouts alike. The result is seen as rows of [columns][lanes]: the lanes (one
+ * element, all channels, or a block of them) share their coordinates. Invariant: a row depends on its number alone.
+ * Padding lanes are zero because they are made of padding lanes. */
 #include "ops/vision/resize.h"
 
 #include "base/alloc.h"
@@ -15,12 +15,12 @@
 
 PRN_SIMD_PICK(prn_resize_simd, prn_resize_simd_, static const prn_resize_simd *simd)
 
-#define COLUMNS 1024      /* of a table of coordinates on the stack */
+#define COLUMNS 1024 /* of a table of coordinates on the stack */
 #define FEW_LANES 64
-#define BLENDED 4096      /* elements of them, of a source row on the stack */
-#define LOOK_UP (1 << 18) /* elements between two looks at whether to go on */
+#define BLENDED 4096                          /* elements of them, of a source row on the stack */
+#define LOOK_UP (1 << 18)                     /* elements between two looks at whether to go on */
 #define LONGEST (INT32_MAX / PRN_RESIZE_WIDE) /* columns of a source row whose places are int32 */
-#define KEPT (1 << 16)    /* entries of a table that lasts; those of longer axes are made again in every task */
+#define KEPT (1 << 16) /* entries of a table that lasts; those of longer axes are made again in every task */
 
 /* Where a row comes from along the row axis. */
 typedef struct row_taps {
@@ -98,9 +98,11 @@ void prn_resize_linear_layouts(const prony_context *context, prn_layout *in, prn
 /* Where rows come from, asked for one after another. */
 typedef struct row_source {
     const row_work *work;
-    int64_t first_row, plane_offset; /* of the plane of the last row that was asked for: what stands before the row axis */
-    int64_t low, high;           /* offsets of the source rows, in groups of lanes; the same one where nothing is blended */
-    double weight[2];            /* of both */
+    int64_t first_row, plane_offset; /* of the plane of the last row that was asked for: what stands before the row
+                                        axis */
+    int64_t low, high;               /* offsets of the source rows, in groups of lanes; the same one where nothing is
+                                    blended */
+    double weight[2];                /* of both */
 } row_source;
 
 static row_source row_source_of(const row_work *work)
@@ -116,7 +118,8 @@ static void find_plane(row_source *source, int64_t plane)
         const int64_t position = plane % work->dim[i];
         plane /= work->dim[i];
         const bool same = work->resize.axis[work->logical[i]].same;
-        const int64_t at = same ? position : prn_resize_taps_at(&work->resize, work->logical[i], position, NULL).index[0];
+        const int64_t at =
+            same ? position : prn_resize_taps_at(&work->resize, work->logical[i], position, NULL).index[0];
         source->plane_offset += at * work->stride[i];
     }
 }
@@ -142,8 +145,8 @@ static void find_source(row_source *source, int64_t row)
         position = row - source->first_row;
         find_plane(source, row / rows);
     }
-    const row_taps at = axis < 0 ? (row_taps){.weight = {1.0, 0.0}}
-                                 : (work->rows ? work->rows[position] : find_row(work, position));
+    const row_taps at =
+        axis < 0 ? (row_taps){.weight = {1.0, 0.0}} : (work->rows ? work->rows[position] : find_row(work, position));
     source->low = source->plane_offset + at.low;
     source->high = source->plane_offset + at.high;
     memcpy(source->weight, at.weight, sizeof source->weight);
@@ -219,7 +222,8 @@ prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared 
     work->line.count = wide ? work->out_columns : work->out_columns * work->lanes;
     const bool blends = work->resize.mode == PRN_RESIZE_LINEAR && in->dtype != PRONY_INT8 && in->dtype != PRONY_UINT8;
     const int64_t rows = work->rank > 0 ? work->dim[work->rank - 1] : 0;
-    return keep_work(context, work, rows <= KEPT ? rows : 0, blends && work->line.count <= KEPT ? work->line.count : 0, prepared);
+    return keep_work(context, work, rows <= KEPT ? rows : 0, blends && work->line.count <= KEPT ? work->line.count : 0,
+                     prepared);
 }
 
 /* ---- nearest */
@@ -272,7 +276,8 @@ static void nearest_rows(void *argument, int64_t begin, int64_t end)
         row_source source = row_source_of(work);
         for (int64_t row = begin; row < end; row++) {
             find_source(&source, row);
-            copy_columns(work->in + (size_t)source.low * bytes, work->out + (size_t)(row * work->out_columns + first) * bytes, index, count, bytes);
+            copy_columns(work->in + (size_t)source.low * bytes,
+                         work->out + (size_t)(row * work->out_columns + first) * bytes, index, count, bytes);
         }
     }
 }
@@ -297,15 +302,17 @@ prony_status prn_resize_nearest_native(const prony_context *context)
 
 /* ---- linear */
 
-/* Whether source rows are blended one by one and kept. Columns of whole vectors are sooner blended in one go: the rows would be stored and
- * loaded again for little. */
+/* Whether source rows are blended one by one and kept. Columns of whole vectors are sooner blended in one go: the rows
+ * would be stored and loaded again for little. */
 static bool blends_rows(const row_work *work)
 {
     return work->lanes <= FEW_LANES && work->lanes % 16 != 0;
 }
 
-/* A source row that was blended along its columns serves every row that is made of it. `first`: the line's first entry. */
-static void rows_one_by_one(const row_work *work, const prn_resize_line *line, int64_t first, int64_t begin, int64_t end)
+/* A source row that was blended along its columns serves every row that is made of it. `first`: the line's first
+ * entry. */
+static void rows_one_by_one(const row_work *work, const prn_resize_line *line, int64_t first, int64_t begin,
+                            int64_t end)
 {
     float blended[2][BLENDED + PRN_RESIZE_BEHIND];
     int64_t held[2] = {-1, -1}; /* source rows that they are of */
@@ -378,8 +385,9 @@ prony_status prn_resize_linear_native(const prony_context *context)
     return run_rows(context, linear_rows, 4);
 }
 
-/* ---- linear on bytes, in double and in the reference's order, which cuts the result off: a number that is whole but for its last place
- * would be another one otherwise. A source row that was blended along the columns serves every row that is made of it. */
+/* ---- linear on bytes, in double and in the reference's order, which cuts the result off: a number that is whole but
+ * for its last place would be another one otherwise. A source row that was blended along the columns serves every row
+ * that is made of it. */
 
 typedef struct byte_columns {
     int64_t low[COLUMNS], high[COLUMNS]; /* in elements */
@@ -393,7 +401,8 @@ typedef struct byte_columns {
         for (int64_t x = 0; x < c->count; x++)                                                                         \
             to[x] = c->first[x] * (double)row[c->low[x]] + c->second[x] * (double)row[c->high[x]];                     \
     }                                                                                                                  \
-    static void blend_down_##name(const double weight[2], const double *top, const double *bottom, type *to, int64_t n) \
+    static void blend_down_##name(const double weight[2], const double *top, const double *bottom, type *to,           \
+                                  int64_t n)                                                                           \
     {                                                                                                                  \
         for (int64_t x = 0; x < n; x++) to[x] = (type)(int32_t)(weight[0] * top[x] + weight[1] * bottom[x]);           \
     }                                                                                                                  \
@@ -412,7 +421,7 @@ typedef struct byte_columns {
                 blend_across_##name(c, (const type *)(const void *)work->in + at[k] * work->lanes, blended[place]);    \
                 held[place] = at[k];                                                                                   \
             }                                                                                                          \
-            blend_down_##name(source.weight, blended[top], blended[at[1] == at[0] ? top : !top],                              \
+            blend_down_##name(source.weight, blended[top], blended[at[1] == at[0] ? top : !top],                       \
                               (type *)(void *)work->out + row * work->out_columns * work->lanes + first, c->count);    \
         }                                                                                                              \
     }

@@ -129,7 +129,8 @@ static void pass_lines(void *argument, int64_t begin, int64_t end)
     const pass *p = argument;
     for (int64_t line = begin; line < end; line++) {
         for (int64_t j = 0; j < p->out && (j == 0 || !prn_stopped()); j += LOOK_UP)
-            blend_line(p, p->from + line * p->in, p->to + line * p->out, j, p->out - j < LOOK_UP ? p->out : j + LOOK_UP);
+            blend_line(p, p->from + line * p->in, p->to + line * p->out, j,
+                       p->out - j < LOOK_UP ? p->out : j + LOOK_UP);
     }
 }
 

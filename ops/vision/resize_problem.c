@@ -1,8 +1,9 @@
-/* The problem of Resize and Upsample: reading every opset's form, and the coordinate arithmetic. Rounding at .5 decides which neighbour
- * is taken. Sizes make the scale a ratio of two integers, and coordinates exact: one division of integers. Scales are float32, and so is the
- * arithmetic then, as in other engines. With align_corners a scale may leave a fraction of a pixel, which the specification's formula divides
- * by (scale * in - 1) and which ONNX Runtime and PyTorch drop (floor(scale * in) - 1): the specification is followed.
- * Invariant: a tap's index always lies within its axis. */
+/* The problem of Resize and Upsample: reading every opset's form, and the coordinate arithmetic. Rounding at .5 decides
+ * which neighbour is taken. Sizes make the scale a ratio of two integers, and coordinates exact: one division of
+ * integers. Scales are float32, and so is the arithmetic then, as in other engines. With align_corners a scale may
+ * leave a fraction of a pixel, which the specification's formula divides by (scale * in - 1) and which ONNX Runtime and
+ * PyTorch drop (floor(scale * in) - 1): the specification is followed. Invariant: a tap's index always lies within its
+ * axis. */
 #include "ops/vision/resize.h"
 
 #include "ops/loops/number.h"
@@ -253,7 +254,8 @@ static double exact_source(const prn_resize *resize, const prn_resize_axis *axis
     case PRN_RESIZE_TF_CROP_AND_RESIZE:
         break; /* has a region, and does not come here */
     case PRN_RESIZE_HALF_PIXEL:
-    case PRN_RESIZE_HALF_PIXEL_SYMMETRIC: /* the symmetric one adjusts by what the scale leaves of a pixel, which is nothing */
+    case PRN_RESIZE_HALF_PIXEL_SYMMETRIC: /* the symmetric one adjusts by what the scale leaves of a pixel, which is
+                                             nothing */
         break;
     }
     return ((2.0 * x + 1.0) * in - out) / (2.0 * out);

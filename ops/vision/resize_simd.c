@@ -1,5 +1,6 @@
-/* Rows of linear Resize (compiled once per PRN_SIMD). Sources of neighbouring results lie in one or two vectors unless the
- * row shrinks to less than its half; then pairs of neighbours are loaded. Every result is the same operations everywhere. */
+/* Rows of linear Resize (compiled once per PRN_SIMD). Sources of neighbouring results lie in one or two vectors unless
+ * the row shrinks to less than its half; then pairs of neighbours are loaded. Every result is the same operations
+ * everywhere. */
 #include "ops/vision/resize_simd.h"
 #include "base/simd.h"
 #include "ops/loops/vec_places.h"
@@ -121,12 +122,13 @@ typedef struct corners {
 VEC_INLINE vf blend_corners(const corners *c, int64_t k, int64_t left, vf across, vf down)
 {
     const vf above = blend(v_load_part(c->top_low + k, left, 0.0f), v_load_part(c->top_high + k, left, 0.0f), across);
-    const vf below = blend(v_load_part(c->bottom_low + k, left, 0.0f), v_load_part(c->bottom_high + k, left, 0.0f), across);
+    const vf below =
+        blend(v_load_part(c->bottom_low + k, left, 0.0f), v_load_part(c->bottom_high + k, left, 0.0f), across);
     return blend(above, below, down);
 }
 
-static void lanes(const prn_resize_line *line, const float *top, const float *bottom, float down_ratio, float *to, int64_t begin,
-                  int64_t end)
+static void lanes(const prn_resize_line *line, const float *top, const float *bottom, float down_ratio, float *to,
+                  int64_t begin, int64_t end)
 {
     const vf d = v_splat(down_ratio);
     for (int64_t x = 0; x < line->count; x++) {
@@ -134,7 +136,8 @@ static void lanes(const prn_resize_line *line, const float *top, const float *bo
         const corners c = {top + low, top + high, bottom + low, bottom + high};
         const vf r = v_splat(line->ratio[x]);
         float *out = to + x * line->lanes;
-        for (int64_t k = begin; k < end; k += VEC_LANES) v_store_part(out + k, blend_corners(&c, k, end - k, r, d), end - k);
+        for (int64_t k = begin; k < end; k += VEC_LANES)
+            v_store_part(out + k, blend_corners(&c, k, end - k, r, d), end - k);
     }
 }
 

@@ -7,8 +7,8 @@
 
 enum {
     PRN_RESIZE_WIDE = 8,    /* lanes from which on columns are blended as wholes */
-    PRN_RESIZE_BEHIND = 16, /* entries behind the `count` of every table, repeats of the last one, and elements behind a blended
-                               row, of any value: vectors are always full */
+    PRN_RESIZE_BEHIND = 16, /* entries behind the `count` of every table, repeats of the last one, and elements behind a
+                               blended row, of any value: vectors are always full */
 };
 
 /* Where the entries of a result's row come from: columns of `lanes` elements (of at least PRN_RESIZE_WIDE), or single
@@ -28,8 +28,8 @@ typedef struct prn_resize_simd {
     /* Of two blended rows; `to` takes `count` elements. */
     void (*down)(const float *above, const float *below, float down, int64_t count, float *to);
     /* Both at once for lanes [begin, end) of every column. */
-    void (*lanes)(const prn_resize_line *line, const float *top, const float *bottom, float down, float *to, int64_t begin,
-                  int64_t end);
+    void (*lanes)(const prn_resize_line *line, const float *top, const float *bottom, float down, float *to,
+                  int64_t begin, int64_t end);
 } prn_resize_simd;
 
 #endif

@@ -158,7 +158,7 @@ static between place_sample(const roi_job *job, const region_axis *axis, int whi
 typedef struct region {
     int64_t roi;
     region_axis axis[2];
-    bool placed[2]; /* where there is room for it */
+    bool placed[2];                /* where there is room for it */
     between point[2][MOST_PLACED]; /* [cell][sample] */
 } region;
 
@@ -233,7 +233,7 @@ static void align_regions(void *argument, int64_t begin, int64_t end)
         switch (job->image->dtype) {
 #define ALIGN_CASE(P, DTYPE, name, storage, work, load, store)                                                         \
     case PRONY_##DTYPE:                                                                                                \
-        align_##name(job, &region, plane, i * cells);                                                                  \
+        align_##name(job, &region, plane, i *cells);                                                                   \
         break;
             PRN_FLOAT_TYPES(ALIGN_CASE, )
         default:
@@ -261,7 +261,8 @@ static prony_status check_regions(const prony_context *context, const roi_job *j
     return PRONY_OK;
 }
 
-/* ---- RoiAlign's averages of float32 planes: along each axis a cell is a weighted sum of some pixels, the same for all channels */
+/* ---- RoiAlign's averages of float32 planes: along each axis a cell is a weighted sum of some pixels, the same for all
+ * channels */
 
 /* Samples go one way, so that a pixel that was met already is one of the last two. */
 static void add_tap(prn_roi_taps *taps, double *weight, int32_t from, int32_t *count, int64_t place, double add)
@@ -321,8 +322,8 @@ static void average_regions(void *argument, int64_t begin, int64_t end)
         /* Without a sample a cell is 0. */
         const float count = samples[0] * samples[1] > 0.0f ? samples[0] * samples[1] : 1.0f;
         for (int64_t at = i; at < next && !prn_stopped_at(at); at++)
-            simd()->cells(&rows, &columns, (const float *)job->image->data + (plane + at % job->channels) * pixels, job->extent[1], count,
-                          (float *)job->out->data + at * cells);
+            simd()->cells(&rows, &columns, (const float *)job->image->data + (plane + at % job->channels) * pixels,
+                          job->extent[1], count, (float *)job->out->data + at * cells);
     }
 }
 
@@ -406,7 +407,8 @@ static void pool_regions(void *argument, int64_t begin, int64_t end)
             pool_span(job, roi, 0, cell / job->cells[1], &top, &bottom);
             pool_span(job, roi, 1, cell % job->cells[1], &left, &right);
             double largest = top < bottom && left < right ? -INFINITY : 0.0;
-            for (int64_t y = top; y < bottom && !(right - left > 1024 ? prn_stopped() : (y & 15) == 15 && prn_stopped()); y++) {
+            for (int64_t y = top;
+                 y < bottom && !(right - left > 1024 ? prn_stopped() : (y & 15) == 15 && prn_stopped()); y++) {
                 for (int64_t x = left; x < right && !prn_stopped_at(x); x++) {
                     const double value =
                         prn_get_f64(job->image->data, job->image->dtype, plane + y * job->extent[1] + x);
@@ -451,13 +453,16 @@ static const prn_param align_params[] = {PRN_STRING(roi_params, mode, "avg"),
 static const prn_param pool_params[] = {
     PRN_INTS_REQUIRED(roi_params, pooled_shape), PRN_FLOAT(roi_params, spatial_scale, 1.0f), {0}};
 
+// clang-format off
 static const prn_kernel align_kernels[] = {
     {.name = "roi_align_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = averages, .run = run_align_native},
     {.name = "roi_align_reference", .backend = "reference", .run = run_align_reference},
     {0}};
-static const prn_kernel pool_kernels[] = {
-    {.name = "max_roi_pool_reference", .backend = "reference", .run = run_pool}, {0}};
+// clang-format on
+static const prn_kernel pool_kernels[] = {{.name = "max_roi_pool_reference", .backend = "reference", .run = run_pool},
+                                          {0}};
 
+// clang-format off
 const prn_op prn_ops_roi[] = {
     {.name = "RoiAlign", .since_opset = 10, .inputs = {3, 3}, .non_weight_inputs = 6,
      .params = align_params, .params_bytes = sizeof(roi_params), .check = check_align,
@@ -468,3 +473,4 @@ const prn_op prn_ops_roi[] = {
      .infer = infer_pool, .cost = cost_pool, .kernels = pool_kernels,
      .cost_text = "n (the pixels of a cell are the data's)"},
     {0}};
+// clang-format on

@@ -1,5 +1,6 @@
-/* Cells of regions (compiled once per PRN_SIMD): the rows of a cell are summed by vectors, for all columns of the region, then
- * of these sums the columns of each cell. A sum's order follows from its taps alone, for every instruction set. */
+/* Cells of regions (compiled once per PRN_SIMD): the rows of a cell are summed by vectors, for all columns of the
+ * region, then of these sums the columns of each cell. A sum's order follows from its taps alone, for every instruction
+ * set. */
 #include "ops/vision/roi_align_simd.h"
 #include "base/simd.h"
 #include "ops/loops/vec_math.h"
@@ -26,7 +27,8 @@ static void sum_columns(const prn_roi_taps *columns, const float *line, float sa
     }
 }
 
-static void cells(const prn_roi_taps *rows, const prn_roi_taps *columns, const float *x, int64_t width, float samples, float *to)
+static void cells(const prn_roi_taps *rows, const prn_roi_taps *columns, const float *x, int64_t width, float samples,
+                  float *to)
 {
     float line[PRN_ROI_SPAN];
     for (int64_t cell = 0; cell < rows->cells; cell++, to += columns->cells) {

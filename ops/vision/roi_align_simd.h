@@ -20,8 +20,10 @@ typedef struct prn_roi_taps {
 } prn_roi_taps;
 
 typedef struct prn_roi_align_simd {
-    /* One channel: x is a plane of rows of `width` pixels; `to` takes [rows->cells][columns->cells] sums, divided by `samples`. */
-    void (*cells)(const prn_roi_taps *rows, const prn_roi_taps *columns, const float *x, int64_t width, float samples, float *to);
+    /* One channel: x is a plane of rows of `width` pixels; `to` takes [rows->cells][columns->cells] sums, divided by
+     * `samples`. */
+    void (*cells)(const prn_roi_taps *rows, const prn_roi_taps *columns, const float *x, int64_t width, float samples,
+                  float *to);
 } prn_roi_align_simd;
 
 #endif

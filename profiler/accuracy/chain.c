@@ -1,4 +1,5 @@
-/* A chain: the nodes of a model in float64, in the file's order, as far as somebody asks. A value is given up behind its last reader. */
+/* A chain: the nodes of a model in float64, in the file's order, as far as somebody asks. A value is given up behind
+ * its last reader. */
 #include "profiler/accuracy/walk.h"
 
 #include "base/alloc.h"
@@ -14,7 +15,8 @@ static bool is_there(const prn_wide *wide)
 
 /* ---- inputs of nodes */
 
-static prony_status read_input(const prn_chain *c, const prony_session *session, uint32_t v, prn_wide *out, prony_error *error)
+static prony_status read_input(const prn_chain *c, const prony_session *session, uint32_t v, prn_wide *out,
+                               prony_error *error)
 {
     *out = (prn_wide){.model = PRONY_UNDEFINED};
     for (size_t i = 0; i < c->program->input_count; i++) {
@@ -54,7 +56,8 @@ static prony_status gather(prn_chain *c, const prony_session *session, const prn
         } else if (second && is_there(&second[v])) {
             o->inputs[i] = &second[v];
         } else if (c->slices.maker[v] == PRN_NO_NODE || constant) {
-            PRN_TRY(constant ? prn_reference_constant(c->program, v, &o->read[i], error) : read_input(c, session, v, &o->read[i], error));
+            PRN_TRY(constant ? prn_reference_constant(c->program, v, &o->read[i], error)
+                             : read_input(c, session, v, &o->read[i], error));
             o->inputs[i] = &o->read[i];
             if (!is_there(&o->read[i])) *whole = false;
         } else {
@@ -64,8 +67,8 @@ static prony_status gather(prn_chain *c, const prony_session *session, const prn
     return PRONY_OK;
 }
 
-prony_status prn_chain_evaluate(prn_chain *c, const prony_session *session, uint32_t n, const prn_wide *first, const prn_wide *second,
-                                prn_wide *to, const uint32_t *uses, prony_error *error)
+prony_status prn_chain_evaluate(prn_chain *c, const prony_session *session, uint32_t n, const prn_wide *first,
+                                const prn_wide *second, prn_wide *to, const uint32_t *uses, prony_error *error)
 {
     const prn_node_def *node = c->program->nodes[n];
     const size_t reads = prn_reference_reads(node);
@@ -121,17 +124,19 @@ void prn_chain_aim(prn_chain *c, const uint32_t *targets, size_t count)
 /* ---- the program */
 
 /* The session's input of each of the program's: by name, else by position. */
-static prony_status find_inputs(prn_chain *c, const prony_session *session, const prony_model *model, prony_error *error)
+static prony_status find_inputs(prn_chain *c, const prony_session *session, const prony_model *model,
+                                prony_error *error)
 {
     const prn_graph *graph = &model->file->graph, *own = &session->model->file->graph;
     c->inputs = prn_calloc(graph->input_count + 1, sizeof *c->inputs);
     if (!c->inputs) return prn_no_memory(error);
     if (prn_session_overrides(session))
-        return prn_fail(error, PRONY_UNSUPPORTED, "%s: an input that has a default is given; accuracy is measured with defaults only",
+        return prn_fail(error, PRONY_UNSUPPORTED,
+                        "%s: an input that has a default is given; accuracy is measured with defaults only",
                         session->model->file->name);
     if (graph->input_count != session->input_count)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s has %zu inputs, %s has %zu: they cannot be compared", model->file->name,
-                        graph->input_count, session->model->file->name, session->input_count);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s has %zu inputs, %s has %zu: they cannot be compared",
+                        model->file->name, graph->input_count, session->model->file->name, session->input_count);
     for (uint32_t i = 0; i < graph->input_count; i++) {
         c->inputs[i] = i;
         for (uint32_t k = 0; k < own->input_count; k++)
@@ -148,7 +153,8 @@ static prony_status bind(prn_chain *c, const prony_session *session, const prony
     for (size_t i = 0; i < count; i++) {
         const prony_value *value = &session->inputs[c->inputs[i]].value;
         const prony_dtype declared = model->file->graph.inputs[i].dtype;
-        const bool floats = prn_wide_is_float(declared) && prn_wide_is_float(value->dtype); /* they are read in float64 */
+        const bool floats =
+            prn_wide_is_float(declared) && prn_wide_is_float(value->dtype); /* they are read in float64 */
         types[i] = (prony_value){.kind = value->kind, .dtype = floats ? declared : value->dtype, .shape = value->shape};
     }
     const prn_bind_options options = {.inputs = types, .input_count = count};
@@ -170,18 +176,22 @@ static uint32_t behind_folded_norm(const prn_chain *c, const prn_names *own, uin
         readers++;
         reader = use->node;
     }
-    const bool norm = readers == 1 && reader && strcmp(reader->info.op_type, "BatchNormalization") == 0 && reader->outputs[0] != PRN_NO_VALUE;
+    const bool norm = readers == 1 && reader && strcmp(reader->info.op_type, "BatchNormalization") == 0 &&
+                      reader->outputs[0] != PRN_NO_VALUE;
     return norm && !prn_names_get(own, reader->info.name, &place) ? reader->outputs[0] : v;
 }
 
-/* Of each step of the plan, the value of the chain's model that its first output is: that of the last layer whose name both have. */
+/* Of each step of the plan, the value of the chain's model that its first output is: that of the last layer whose name
+ * both have. */
 static prony_status match_steps(const prn_chain *c, const prn_plan *plan, uint32_t *match, prony_error *error)
 {
     prn_names there = {0}, here = {0};
     bool room = true;
     size_t found = 0;
-    for (uint32_t l = 0; room && l < c->program->layer_count; l++) room = prn_names_put(&there, c->program->layers[l].info.name, l);
-    for (uint32_t l = 0; room && l < plan->program->layer_count; l++) room = prn_names_put(&here, plan->program->layers[l].info.name, l);
+    for (uint32_t l = 0; room && l < c->program->layer_count; l++)
+        room = prn_names_put(&there, c->program->layers[l].info.name, l);
+    for (uint32_t l = 0; room && l < plan->program->layer_count; l++)
+        room = prn_names_put(&here, plan->program->layers[l].info.name, l);
     for (size_t s = 0; room && s < plan->step_count; s++) {
         const prn_node_def *node = plan->steps[s]->node;
         match[s] = PRN_NO_VALUE;
@@ -189,7 +199,8 @@ static prony_status match_steps(const prn_chain *c, const prn_plan *plan, uint32
             uint32_t layer;
             if (!prn_names_get(&there, plan->program->layers[node->layers[l]].info.name, &layer)) continue;
             const prn_layer *as = &c->program->layers[layer];
-            if (as->output_count && as->outputs[0] != PRN_NO_VALUE) match[s] = behind_folded_norm(c, &here, as->outputs[0]);
+            if (as->output_count && as->outputs[0] != PRN_NO_VALUE)
+                match[s] = behind_folded_norm(c, &here, as->outputs[0]);
         }
         found += match[s] != PRN_NO_VALUE;
     }
@@ -197,13 +208,14 @@ static prony_status match_steps(const prn_chain *c, const prn_plan *plan, uint32
     prn_names_free(&here);
     if (!room) return prn_no_memory(error);
     if (found) return PRONY_OK;
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s and %s have no layer of the same name", plan->program->model->file->name,
-                    c->program->model->file->name);
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s and %s have no layer of the same name",
+                    plan->program->model->file->name, c->program->model->file->name);
 }
 
 /* ---- making one */
 
-prony_status prn_chain_create(prn_chain *c, const prony_session *session, const prony_model *model, const prn_plan *plan, prony_error *error)
+prony_status prn_chain_create(prn_chain *c, const prony_session *session, const prony_model *model,
+                              const prn_plan *plan, prony_error *error)
 {
     PRN_TRY(find_inputs(c, session, model, error));
     PRN_TRY(bind(c, session, model, error));

@@ -19,11 +19,20 @@ double prn_ulp(double x, prony_dtype type)
 {
     int bits, least;
     switch (type) {
-    case PRONY_FLOAT64: bits = 52, least = -1022; break;
-    case PRONY_FLOAT32: bits = 23, least = -126; break;
-    case PRONY_FLOAT16: bits = 10, least = -14; break;
-    case PRONY_BFLOAT16: bits = 7, least = -126; break;
-    default: return 1;
+    case PRONY_FLOAT64:
+        bits = 52, least = -1022;
+        break;
+    case PRONY_FLOAT32:
+        bits = 23, least = -126;
+        break;
+    case PRONY_FLOAT16:
+        bits = 10, least = -14;
+        break;
+    case PRONY_BFLOAT16:
+        bits = 7, least = -126;
+        break;
+    default:
+        return 1;
     }
     int exponent = least;
     if (x != 0 && isfinite(x)) exponent = ilogb(x);
@@ -60,13 +69,16 @@ static bool same_nonfinite(double y, double r)
     return (isnan(y) && isnan(r)) || y == r;
 }
 
-prony_error_figures prn_error_figures(const prn_wide *measured, const prn_wide *reference, const prn_code_meaning *codes, double tolerance)
+prony_error_figures prn_error_figures(const prn_wide *measured, const prn_wide *reference,
+                                      const prn_code_meaning *codes, double tolerance)
 {
     const int64_t n = prony_shape_numel(&measured->value.shape);
     prony_error_figures f = {.known = true, .elements = (uint64_t)n, .snr_db = NAN};
     const bool meaning = codes && codes->known;
-    const pair p = {.y = measured, .r = reference, .scale = meaning ? codes->scale : 1, .zero = meaning ? codes->zero : 0};
-    if (!prn_dtype_is_number(measured->value.dtype) && measured->value.dtype != PRONY_BOOL) return (prony_error_figures){0};
+    const pair p = {
+        .y = measured, .r = reference, .scale = meaning ? codes->scale : 1, .zero = meaning ? codes->zero : 0};
+    if (!prn_dtype_is_number(measured->value.dtype) && measured->value.dtype != PRONY_BOOL)
+        return (prony_error_figures){0};
     const double range = range_of(&p, n);
     double signal = 0, noise = 0;
     uint64_t beyond = 0;
@@ -79,7 +91,8 @@ prony_error_figures prn_error_figures(const prn_wide *measured, const prn_wide *
             continue;
         }
         const double e = fabs(y - r);
-        const double ulps = e == 0 ? 0 : e / (meaning ? codes->scale : prn_ulp(fmax(fabs(y), fabs(r)), measured->model));
+        const double ulps =
+            e == 0 ? 0 : e / (meaning ? codes->scale : prn_ulp(fmax(fabs(y), fabs(r)), measured->model));
         if (e > f.max_abs) f.max_abs = e;
         if (ulps > f.ulp) f.ulp = ulps;
         signal += r * r;
@@ -102,13 +115,14 @@ prony_error_figures prn_error_worse(const prony_error_figures *a, const prony_er
 {
     if (!a->known || !b->known) return a->known ? *a : *b;
     const uint64_t n = a->elements + b->elements;
-    return (prony_error_figures){.known = true,
-                                 .elements = n,
-                                 .nonfinite = a->nonfinite + b->nonfinite,
-                                 .max_abs = larger(a->max_abs, b->max_abs),
-                                 .max_rel = larger(a->max_rel, b->max_rel),
-                                 .range = larger(a->range, b->range),
-                                 .ulp = larger(a->ulp, b->ulp),
-                                 .snr_db = isnan(a->snr_db) || b->snr_db < a->snr_db ? b->snr_db : a->snr_db,
-                                 .beyond = n ? (a->beyond * (double)a->elements + b->beyond * (double)b->elements) / (double)n : 0};
+    return (prony_error_figures){
+        .known = true,
+        .elements = n,
+        .nonfinite = a->nonfinite + b->nonfinite,
+        .max_abs = larger(a->max_abs, b->max_abs),
+        .max_rel = larger(a->max_rel, b->max_rel),
+        .range = larger(a->range, b->range),
+        .ulp = larger(a->ulp, b->ulp),
+        .snr_db = isnan(a->snr_db) || b->snr_db < a->snr_db ? b->snr_db : a->snr_db,
+        .beyond = n ? (a->beyond * (double)a->elements + b->beyond * (double)b->elements) / (double)n : 0};
 }

@@ -12,7 +12,8 @@ typedef struct prn_code_meaning {
 } prn_code_meaning;
 
 /* `measured` beside `reference`, of one shape. Units in the last place are those of the model's type of `measured`. */
-prony_error_figures prn_error_figures(const prn_wide *measured, const prn_wide *reference, const prn_code_meaning *codes, double tolerance);
+prony_error_figures prn_error_figures(const prn_wide *measured, const prn_wide *reference,
+                                      const prn_code_meaning *codes, double tolerance);
 /* The worse of two, figure by figure; shares by elements. */
 prony_error_figures prn_error_worse(const prony_error_figures *a, const prony_error_figures *b);
 /* Distance from abs(x) to the next number of the type; 1 for integers. */

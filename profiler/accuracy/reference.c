@@ -35,9 +35,11 @@ static bool is_own_row(const prn_node_def *node)
 const char *prn_reference_refuses(const prn_node_def *node)
 {
     if (!node->binding.op) return "no operator of this engine";
-    if (node->child_count) return is_own_row(node) ? prn_reference_control_refuses(node) : "runs subgraphs of an operator of the user's";
+    if (node->child_count)
+        return is_own_row(node) ? prn_reference_control_refuses(node) : "runs subgraphs of an operator of the user's";
     if (node->binding.op->flags & PRN_OP_ONCE_PER_RUN) return "draws random numbers";
-    if ((node->binding.op->flags & PRN_OP_OPEN) && !(node->binding.op->flags & PRN_OP_VIEW)) return "works on sequences or optionals";
+    if ((node->binding.op->flags & PRN_OP_OPEN) && !(node->binding.op->flags & PRN_OP_VIEW))
+        return "works on sequences or optionals";
     return NULL;
 }
 
@@ -90,7 +92,8 @@ static void attempt_free(attempt *a, const prn_node_def *node)
 static prony_status attempt_make(attempt *a, const prn_node_def *node, prony_error *error)
 {
     *a = (attempt){prn_calloc(node->input_count + 1, sizeof *a->in), prn_calloc(node->output_count + 1, sizeof *a->out),
-                   prn_calloc(node->input_count + 1, sizeof *a->inputs), prn_calloc(node->output_count + 1, sizeof *a->outputs),
+                   prn_calloc(node->input_count + 1, sizeof *a->inputs),
+                   prn_calloc(node->output_count + 1, sizeof *a->outputs),
                    prn_calloc(node->input_count + 1, sizeof *a->owned)};
     return a->in && a->out && a->inputs && a->outputs && a->owned ? PRONY_OK : prn_no_memory(error);
 }
@@ -105,14 +108,16 @@ static prony_status run_on(const prn_reference *r, const prn_node_def *node, att
     context.user = node->binding.run_user;
     for (uint32_t k = 0; k < node->output_count; k++) {
         prony_value *out = a->outputs[k];
-        if (!out || out->kind != PRONY_TENSOR || out->dtype == PRONY_UNDEFINED || !prn_shape_known(&out->shape)) continue;
+        if (!out || out->kind != PRONY_TENSOR || out->dtype == PRONY_UNDEFINED || !prn_shape_known(&out->shape))
+            continue;
         if (out->dtype == PRONY_STRING) return prn_fail(error, PRONY_UNSUPPORTED, "text");
         PRN_TRY(take_output(&context, k));
     }
     PRN_TRY(prn_node_run_once(node, &context, NULL));
     PRN_TRY(prn_stop_check(error));
     for (uint32_t k = 0; k < node->output_count; k++)
-        if (a->outputs[k] && !prn_wide_takes(a->outputs[k])) return prn_fail(error, PRONY_UNSUPPORTED, "made no tensor of numbers");
+        if (a->outputs[k] && !prn_wide_takes(a->outputs[k]))
+            return prn_fail(error, PRONY_UNSUPPORTED, "made no tensor of numbers");
     return PRONY_OK;
 }
 
@@ -133,8 +138,8 @@ static prony_dtype float_of(const prn_node_def *node, const prn_wide *const *inp
 }
 
 /* From input `wide` on, values are taken in the model's own types. */
-static prony_status try_node(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs, uint32_t wide,
-                             prn_wide *outputs, prony_error *error)
+static prony_status try_node(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
+                             uint32_t wide, prn_wide *outputs, prony_error *error)
 {
     attempt a;
     const bool narrow = wide == 0;
@@ -145,7 +150,8 @@ static prony_status try_node(const prn_reference *r, const prn_node_def *node, c
         rounded |= inputs[i]->rounded;
         a.in[i] = inputs[i]->value;
         a.inputs[i] = &a.in[i];
-        if (i >= wide) status = prn_wide_narrow(&a.in[i], &a.owned[i], inputs[i], model_type(r, node, i, inputs[i]), error);
+        if (i >= wide)
+            status = prn_wide_narrow(&a.in[i], &a.owned[i], inputs[i], model_type(r, node, i, inputs[i]), error);
     }
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         a.out[k].shape = prn_shape_unknown();
@@ -170,14 +176,16 @@ static prony_status try_node(const prn_reference *r, const prn_node_def *node, c
 
 /* ---- casts to a float type stay in float64 */
 
-static prony_status cast_to_float(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs, prn_wide *outputs,
-                                  bool *done, prony_error *error)
+static prony_status cast_to_float(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
+                                  prn_wide *outputs, bool *done, prony_error *error)
 {
-    if (strcmp(node->info.op_type, "Cast") != 0 || !is_own_row(node) || !inputs[0] || node->outputs[0] == PRN_NO_VALUE) return PRONY_OK;
+    if (strcmp(node->info.op_type, "Cast") != 0 || !is_own_row(node) || !inputs[0] || node->outputs[0] == PRN_NO_VALUE)
+        return PRONY_OK;
     const prony_value *from = &inputs[0]->value;
     const prony_dtype bound = r->program->values[node->outputs[0]]->info.dtype;
     const int64_t to = bound != PRONY_UNDEFINED ? (int64_t)bound : 0;
-    if (!prn_wide_is_float((prony_dtype)to) || !(prn_dtype_is_number(from->dtype) || from->dtype == PRONY_BOOL)) return PRONY_OK;
+    if (!prn_wide_is_float((prony_dtype)to) || !(prn_dtype_is_number(from->dtype) || from->dtype == PRONY_BOOL))
+        return PRONY_OK;
     prony_value made = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT64, .shape = from->shape};
     made.data = prn_alloc_aligned(64, prn_value_bytes(&made) + 1);
     if (!made.data) return prn_no_memory(error);
@@ -194,8 +202,8 @@ static bool gives_up(prony_status status)
     return status == PRONY_OUT_OF_MEMORY || status == PRONY_CANCELLED || status == PRONY_LIMIT;
 }
 
-prony_status prn_reference_run(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs, prn_wide *outputs,
-                               const char **why, prony_error *error)
+prony_status prn_reference_run(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
+                               prn_wide *outputs, const char **why, prony_error *error)
 {
     prony_error unused = {0};
     bool done = false;

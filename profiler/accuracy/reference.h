@@ -19,23 +19,28 @@ uint32_t prn_reference_reads(const prn_node_def *node);
 uint32_t prn_reference_read_at(const prn_node_def *node, uint32_t i);
 /* A constant of the program; nothing where it is no tensor of numbers. */
 PRN_MUST_USE prony_status prn_reference_constant(prn_program *program, uint32_t v, prn_wide *out, prony_error *error);
-/* inputs[i] is what the node reads at i; NULL: omitted. `outputs` has the node's output_count, empty before; those that are not made in float64 are marked
- * as rounded. A node that fails leaves them empty, with PRONY_OK and *why set. */
-PRN_MUST_USE prony_status prn_reference_run(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
-                                            prn_wide *outputs, const char **why, prony_error *error);
+/* inputs[i] is what the node reads at i; NULL: omitted. `outputs` has the node's output_count, empty before; those that
+ * are not made in float64 are marked as rounded. A node that fails leaves them empty, with PRONY_OK and *why set. */
+PRN_MUST_USE prony_status prn_reference_run(const prn_reference *r, const prn_node_def *node,
+                                            const prn_wide *const *inputs, prn_wide *outputs, const char **why,
+                                            prony_error *error);
 
-/* ---- operators that the table has no float64 of (reference_codes.c, reference_conv.c): *done says whether it was one */
+/* ---- operators that the table has no float64 of (reference_codes.c, reference_conv.c): *done says whether it was
+ * one */
 
-PRN_MUST_USE prony_status prn_reference_codes(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
-                                              prn_wide *outputs, bool *done, prony_error *error);
-PRN_MUST_USE prony_status prn_reference_conv(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
-                                             prn_wide *outputs, bool *done, prony_error *error);
+PRN_MUST_USE prony_status prn_reference_codes(const prn_reference *r, const prn_node_def *node,
+                                              const prn_wide *const *inputs, prn_wide *outputs, bool *done,
+                                              prony_error *error);
+PRN_MUST_USE prony_status prn_reference_conv(const prn_reference *r, const prn_node_def *node,
+                                             const prn_wide *const *inputs, prn_wide *outputs, bool *done,
+                                             prony_error *error);
 /* ---- nodes with subgraphs (reference_control.c) */
 
 /* NULL: it is one whose subgraphs can be run. */
 const char *prn_reference_control_refuses(const prn_node_def *node);
-PRN_MUST_USE prony_status prn_reference_control(const prn_reference *r, const prn_node_def *node, const prn_wide *const *reads,
-                                                prn_wide *outputs, const char **why, prony_error *error);
+PRN_MUST_USE prony_status prn_reference_control(const prn_reference *r, const prn_node_def *node,
+                                                const prn_wide *const *reads, prn_wide *outputs, const char **why,
+                                                prony_error *error);
 /* A context for functions of ops/, with inputs of the caller's. */
 prony_context prn_reference_context(const prn_reference *r, const prn_node_def *node, const prony_value **inputs,
                                     prony_value **outputs, prony_error *error);

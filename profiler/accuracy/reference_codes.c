@@ -1,4 +1,5 @@
-/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear in float64, which the operators' own rows leave to float32:
+/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear in float64, which the operators' own rows leave to
+ * float32:
  *
  *   quantize     y = saturate(round(x / scale) + zero), half to even
  *   dequantize   y = (x - zero) scale
@@ -25,11 +26,20 @@ typedef struct limits {
 static bool limits_of(prony_dtype type, limits *out)
 {
     switch (type) {
-    case PRONY_INT8: *out = (limits){-128, 127}; return true;
-    case PRONY_UINT8: *out = (limits){0, 255}; return true;
-    case PRONY_INT16: *out = (limits){-32768, 32767}; return true;
-    case PRONY_UINT16: *out = (limits){0, 65535}; return true;
-    default: return false;
+    case PRONY_INT8:
+        *out = (limits){-128, 127};
+        return true;
+    case PRONY_UINT8:
+        *out = (limits){0, 255};
+        return true;
+    case PRONY_INT16:
+        *out = (limits){-32768, 32767};
+        return true;
+    case PRONY_UINT16:
+        *out = (limits){0, 65535};
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -76,7 +86,8 @@ static prony_status dynamic(const prn_wide *x, const prn_node_def *node, prn_wid
     const double scale = low == high ? 1 : (high - low) / 255, zero = fmin(fmax(rint(-low / scale), 0), 255);
     const prony_dtype types[] = {PRONY_UINT8, PRONY_FLOAT64, PRONY_UINT8};
     for (uint32_t k = 0; k < node->output_count && k < 3; k++) {
-        prony_value made = {.kind = PRONY_TENSOR, .dtype = types[k], .shape = k == 0 ? x->value.shape : prn_shape_scalar()};
+        prony_value made = {
+            .kind = PRONY_TENSOR, .dtype = types[k], .shape = k == 0 ? x->value.shape : prn_shape_scalar()};
         if (node->outputs[k] == PRN_NO_VALUE) continue;
         made.data = prn_alloc_aligned(64, prn_value_bytes(&made) + 1);
         if (!made.data) return prn_no_memory(error);
@@ -92,15 +103,17 @@ static prony_status dynamic(const prn_wide *x, const prn_node_def *node, prn_wid
     return PRONY_OK;
 }
 
-prony_status prn_reference_codes(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs, prn_wide *outputs,
-                                 bool *done, prony_error *error)
+prony_status prn_reference_codes(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
+                                 prn_wide *outputs, bool *done, prony_error *error)
 {
-    if (strcmp(node->info.op_type, "DynamicQuantizeLinear") == 0 && inputs[X] && inputs[X]->value.dtype == PRONY_FLOAT64) {
+    if (strcmp(node->info.op_type, "DynamicQuantizeLinear") == 0 && inputs[X] &&
+        inputs[X]->value.dtype == PRONY_FLOAT64) {
         *done = true;
         return dynamic(inputs[X], node, outputs, error);
     }
     const bool to_codes = strcmp(node->info.op_type, "QuantizeLinear") == 0;
-    if ((!to_codes && strcmp(node->info.op_type, "DequantizeLinear") != 0) || node->input_count < 2 || !inputs[X] || !inputs[SCALE])
+    if ((!to_codes && strcmp(node->info.op_type, "DequantizeLinear") != 0) || node->input_count < 2 || !inputs[X] ||
+        !inputs[SCALE])
         return PRONY_OK;
     prony_value in[FEW] = {0}, made = {.kind = PRONY_TENSOR, .shape = inputs[X]->value.shape};
     const prony_value *pointers[FEW] = {NULL};
@@ -113,7 +126,9 @@ prony_status prn_reference_codes(const prn_reference *r, const prn_node_def *nod
         in[i] = inputs[i]->value;
         pointers[i] = &in[i];
         /* the scale is read in a type that it is exact in */
-        if (i == SCALE) status = prn_wide_narrow(&in[i], &owned[i], inputs[i], inputs[i]->model == PRONY_FLOAT64 ? PRONY_FLOAT32 : inputs[i]->model, error);
+        if (i == SCALE)
+            status = prn_wide_narrow(&in[i], &owned[i], inputs[i],
+                                     inputs[i]->model == PRONY_FLOAT64 ? PRONY_FLOAT32 : inputs[i]->model, error);
     }
     prn_quant quant;
     prony_error unused = {0};

@@ -1,4 +1,5 @@
-/* If and Loop in float64: their subgraphs node by node, as bound for the outer node. Constants of subgraphs are taken as they stand. */
+/* If and Loop in float64: their subgraphs node by node, as bound for the outer node. Constants of subgraphs are taken
+ * as they stand. */
 #include "profiler/accuracy/reference.h"
 
 #include "base/alloc.h"
@@ -46,7 +47,8 @@ const char *prn_reference_control_refuses(const prn_node_def *node)
         const prn_program *program = node->children[c].program;
         if (!program) return "runs subgraphs that were not bound";
         for (size_t n = 0; n < program->node_count; n++)
-            if (!program->nodes[n]->dead && prn_reference_refuses(program->nodes[n])) return "a node of its subgraphs has no float64 reference";
+            if (!program->nodes[n]->dead && prn_reference_refuses(program->nodes[n]))
+                return "a node of its subgraphs has no float64 reference";
     }
     return NULL;
 }
@@ -67,7 +69,8 @@ static prony_status inner_node(inner *in, const prn_node_def *node, const char *
 {
     const uint32_t reads = prn_reference_reads(node);
     const prn_wide **inputs = prn_calloc(reads + 1, sizeof *inputs);
-    prn_wide *constants = prn_calloc(reads + 1, sizeof *constants), *outputs = prn_calloc(node->output_count + 1, sizeof *outputs);
+    prn_wide *constants = prn_calloc(reads + 1, sizeof *constants),
+             *outputs = prn_calloc(node->output_count + 1, sizeof *outputs);
     prony_status status = inputs && constants && outputs ? PRONY_OK : prn_no_memory(error);
     for (uint32_t i = 0; status == PRONY_OK && i < reads; i++) {
         const uint32_t v = prn_reference_read_at(node, i);
@@ -75,7 +78,8 @@ static prony_status inner_node(inner *in, const prn_node_def *node, const char *
         inputs[i] = &in->values[v];
         if (is_there(inputs[i])) continue;
         inputs[i] = &constants[i];
-        if (in->reference.program->values[v]->constant) status = prn_reference_constant(in->reference.program, v, &constants[i], error);
+        if (in->reference.program->values[v]->constant)
+            status = prn_reference_constant(in->reference.program, v, &constants[i], error);
         if (!is_there(&constants[i])) *why = "a value of its subgraph is not there";
     }
     if (status == PRONY_OK && !*why) status = prn_reference_run(&in->reference, node, inputs, outputs, why, error);
@@ -106,9 +110,10 @@ static prony_status copy_result(const inner *in, uint32_t v, prn_wide *out, pron
     return PRONY_OK;
 }
 
-/* `given`: the explicit inputs; `captured`: those of the child, in its order. `results` has the program's outputs, empty before. */
-static prony_status run_child(const prn_reference *r, const prn_child *child, const prn_wide *const *given, const prn_wide *const *captured,
-                              prn_wide *results, const char **why, prony_error *error)
+/* `given`: the explicit inputs; `captured`: those of the child, in its order. `results` has the program's outputs,
+ * empty before. */
+static prony_status run_child(const prn_reference *r, const prn_child *child, const prn_wide *const *given,
+                              const prn_wide *const *captured, prn_wide *results, const char **why, prony_error *error)
 {
     prn_program *program = child->program;
     const size_t explicit_count = program->input_count - child->captured_count;
@@ -141,10 +146,11 @@ static const prn_wide *const *captured_of(const prn_node_def *node, const prn_wi
 
 /* ---- If */
 
-static prony_status run_if(const prn_reference *r, const prn_node_def *node, const prn_wide *const *reads, prn_wide *outputs,
-                           const char **why, prony_error *error)
+static prony_status run_if(const prn_reference *r, const prn_node_def *node, const prn_wide *const *reads,
+                           prn_wide *outputs, const char **why, prony_error *error)
 {
-    const char *wanted = prn_get_f64(reads[0]->value.data, reads[0]->value.dtype, 0) != 0 ? "then_branch" : "else_branch";
+    const char *wanted =
+        prn_get_f64(reads[0]->value.data, reads[0]->value.dtype, 0) != 0 ? "then_branch" : "else_branch";
     for (uint32_t c = 0; c < node->child_count; c++) {
         if (strcmp(node->children[c].name, wanted) != 0) continue;
         if (node->children[c].program->output_count != node->output_count) break;
@@ -166,7 +172,8 @@ typedef struct looping {
     int64_t trips;
 } looping;
 
-static prony_status counter(prn_wide *out, prony_dtype dtype, const prony_value *like, int64_t value, prony_error *error)
+static prony_status counter(prn_wide *out, prony_dtype dtype, const prony_value *like, int64_t value,
+                            prony_error *error)
 {
     prony_value made = {.kind = PRONY_TENSOR, .dtype = dtype, .shape = prn_shape_scalar()};
     if (like->shape.rank == 1) made.shape = (prony_shape){1, {1}};
@@ -180,8 +187,10 @@ static prony_status counter(prn_wide *out, prony_dtype dtype, const prony_value 
 static prony_status stack_up(prn_wide *stack, const prn_wide *slice, int64_t rows, const char **why, prony_error *error)
 {
     const size_t each = prn_value_bytes(&slice->value), before = each * (size_t)rows;
-    prony_value made = {.kind = PRONY_TENSOR, .dtype = slice->value.dtype, .shape = {.rank = slice->value.shape.rank + 1}};
-    if (made.shape.rank > PRONY_MAX_RANK || (rows && (prn_value_bytes(&stack->value) != before || stack->value.dtype != made.dtype))) {
+    prony_value made = {
+        .kind = PRONY_TENSOR, .dtype = slice->value.dtype, .shape = {.rank = slice->value.shape.rank + 1}};
+    if (made.shape.rank > PRONY_MAX_RANK ||
+        (rows && (prn_value_bytes(&stack->value) != before || stack->value.dtype != made.dtype))) {
         *why = "its scan outputs change their shape";
         return PRONY_OK;
     }
@@ -206,8 +215,10 @@ static prony_status trip(looping *l, bool condition, const char **why, prony_err
     const prn_wide **given = prn_calloc(l->carried + 3, sizeof *given);
     prn_wide counters[2] = {{.model = PRONY_UNDEFINED}, {.model = PRONY_UNDEFINED}};
     prony_status status = given ? PRONY_OK : prn_no_memory(error);
-    if (status == PRONY_OK) status = counter(&counters[0], PRONY_INT64, &program->values[program->inputs[0]]->info, l->trips, error);
-    if (status == PRONY_OK) status = counter(&counters[1], PRONY_BOOL, &program->values[program->inputs[1]]->info, condition, error);
+    if (status == PRONY_OK)
+        status = counter(&counters[0], PRONY_INT64, &program->values[program->inputs[0]]->info, l->trips, error);
+    if (status == PRONY_OK)
+        status = counter(&counters[1], PRONY_BOOL, &program->values[program->inputs[1]]->info, condition, error);
     if (status == PRONY_OK) {
         given[0] = &counters[0];
         given[1] = &counters[1];
@@ -215,7 +226,8 @@ static prony_status trip(looping *l, bool condition, const char **why, prony_err
         status = run_child(l->r, body, given, captured_of(l->node, l->reads, 0), l->made, why, error);
     }
     for (size_t k = 1 + l->carried; status == PRONY_OK && !*why && k < l->results; k++)
-        if (k - 1 < l->node->output_count && is_there(&l->made[k])) status = stack_up(&l->stacks[k - 1], &l->made[k], l->trips, why, error);
+        if (k - 1 < l->node->output_count && is_there(&l->made[k]))
+            status = stack_up(&l->stacks[k - 1], &l->made[k], l->trips, why, error);
     for (size_t k = 0; k < l->results; k++) {
         prn_wide_drop(&l->now[k]);
         l->now[k] = l->made[k];
@@ -230,7 +242,8 @@ static prony_status trip(looping *l, bool condition, const char **why, prony_err
 
 static prony_status all_trips(looping *l, const char **why, prony_error *error)
 {
-    const prn_wide *most = l->node->input_count > 0 ? l->reads[0] : NULL, *first = l->node->input_count > 1 ? l->reads[1] : NULL;
+    const prn_wide *most = l->node->input_count > 0 ? l->reads[0] : NULL,
+                   *first = l->node->input_count > 1 ? l->reads[1] : NULL;
     const int64_t limit = most ? prn_get_i64(most->value.data, most->value.dtype, 0) : INT64_MAX;
     bool goes_on = !first || prn_get_i64(first->value.data, first->value.dtype, 0) != 0;
     while (goes_on && l->trips < limit && !*why) {
@@ -246,8 +259,8 @@ static prony_status all_trips(looping *l, const char **why, prony_error *error)
     return PRONY_OK;
 }
 
-static prony_status run_loop(const prn_reference *r, const prn_node_def *node, const prn_wide *const *reads, prn_wide *outputs,
-                             const char **why, prony_error *error)
+static prony_status run_loop(const prn_reference *r, const prn_node_def *node, const prn_wide *const *reads,
+                             prn_wide *outputs, const char **why, prony_error *error)
 {
     const prn_program *body = node->children[0].program;
     looping l = {.r = r, .node = node, .reads = reads, .results = body->output_count};
@@ -276,10 +289,11 @@ static prony_status run_loop(const prn_reference *r, const prn_node_def *node, c
     return status;
 }
 
-prony_status prn_reference_control(const prn_reference *r, const prn_node_def *node, const prn_wide *const *reads, prn_wide *outputs,
-                                   const char **why, prony_error *error)
+prony_status prn_reference_control(const prn_reference *r, const prn_node_def *node, const prn_wide *const *reads,
+                                   prn_wide *outputs, const char **why, prony_error *error)
 {
-    prony_status status = is_if(node) ? run_if(r, node, reads, outputs, why, error) : run_loop(r, node, reads, outputs, why, error);
+    prony_status status =
+        is_if(node) ? run_if(r, node, reads, outputs, why, error) : run_loop(r, node, reads, outputs, why, error);
     if (status != PRONY_OK || *why)
         for (uint32_t k = 0; k < node->output_count; k++) prn_wide_drop(&outputs[k]);
     return status;

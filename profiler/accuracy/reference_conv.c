@@ -1,4 +1,5 @@
-/* Conv in float64, row by row of the output: every tap adds a row of the input. Sums are formed in the order of the definition. */
+/* Conv in float64, row by row of the output: every tap adds a row of the input. Sums are formed in the order of the
+ * definition. */
 #include "profiler/accuracy/reference.h"
 
 #include "base/alloc.h"
@@ -44,7 +45,8 @@ static void plane(void *argument, int64_t task)
     const prn_conv *c = argument;
     const int64_t n = task / c->out_channels, k = task % c->out_channels;
     const double *weights = (const double *)c->weights->data + k * c->group_in * c->kernel_volume;
-    const double *x = (const double *)c->x->data + (n * c->in_channels + k / c->group_out * c->group_in) * c->in_spatial;
+    const double *x =
+        (const double *)c->x->data + (n * c->in_channels + k / c->group_out * c->group_in) * c->in_spatial;
     double *y = (double *)c->y->data + task * c->out_spatial;
     const double bias = c->bias ? ((const double *)c->bias->data)[k] : 0;
     for (int64_t p = 0; p < c->out_spatial; p++) y[p] = bias;
@@ -52,8 +54,8 @@ static void plane(void *argument, int64_t task)
         add_channel(c, y, x + i * c->in_spatial, weights + i * c->kernel_volume);
 }
 
-prony_status prn_reference_conv(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs, prn_wide *outputs,
-                                bool *done, prony_error *error)
+prony_status prn_reference_conv(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
+                                prn_wide *outputs, bool *done, prony_error *error)
 {
     enum { MOST = 3 };
     const prony_value *pointers[MOST] = {NULL};

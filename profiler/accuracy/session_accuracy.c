@@ -17,7 +17,8 @@ static const char *const partly = "the reference before it is not float64 throug
 
 /* ---- outputs that another runtime saved */
 
-static prony_status find_output(const prony_session *session, const prony_accuracy_against *a, size_t *index, prony_error *error)
+static prony_status find_output(const prony_session *session, const prony_accuracy_against *a, size_t *index,
+                                prony_error *error)
 {
     const prn_graph *graph = &session->model->file->graph;
     if (!a->output && graph->output_count == 1) {
@@ -25,15 +26,15 @@ static prony_status find_output(const prony_session *session, const prony_accura
         return PRONY_OK;
     }
     if (!a->output)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%s': the model has %zu outputs; say which of them it is", a->source,
-                        graph->output_count);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%s': the model has %zu outputs; say which of them it is",
+                        a->source, graph->output_count);
     for (size_t k = 0; k < graph->output_count; k++) {
         if (strcmp(graph->outputs[k].name, a->output) != 0) continue;
         *index = k;
         return PRONY_OK;
     }
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%s': the model has no output '%s'; its first one is '%s'", a->source, a->output,
-                    graph->output_count ? graph->outputs[0].name : "");
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%s': the model has no output '%s'; its first one is '%s'",
+                    a->source, a->output, graph->output_count ? graph->outputs[0].name : "");
 }
 
 static bool has_nan(const prn_wide *wide)
@@ -45,24 +46,27 @@ static bool has_nan(const prn_wide *wide)
     return false;
 }
 
-static prony_status against_one(const prony_accuracy_against *a, const char *name, const prony_value *value, double tolerance,
-                                prony_error_figures *out, prony_error *error)
+static prony_status against_one(const prony_accuracy_against *a, const char *name, const prony_value *value,
+                                double tolerance, prony_error_figures *out, prony_error *error)
 {
     char here[PRN_SHAPE_TEXT_BYTES], there[PRN_SHAPE_TEXT_BYTES];
     prn_wide measured = {.model = PRONY_UNDEFINED}, given = measured;
     if (!prn_wide_takes(value) || !prn_wide_takes(a->value))
-        return prn_fail(error, PRONY_UNSUPPORTED, "'%s', output '%s': tensors of numbers can be compared, nothing else", a->source, name);
+        return prn_fail(error, PRONY_UNSUPPORTED, "'%s', output '%s': tensors of numbers can be compared, nothing else",
+                        a->source, name);
     if (!prn_shape_equal(&value->shape, &a->value->shape))
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "'%s' is %s, output '%s' is %s", a->source, prn_value_text(a->value, there), name,
-                        prn_value_text(value, here));
+        return prn_fail(error, PRONY_SHAPE_MISMATCH, "'%s' is %s, output '%s' is %s", a->source,
+                        prn_value_text(a->value, there), name, prn_value_text(value, here));
     if (prn_wide_is_float(value->dtype) != prn_wide_is_float(a->value->dtype))
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "'%s' is %s, output '%s' is %s: floats and integers are not compared", a->source,
+        return prn_fail(error, PRONY_SHAPE_MISMATCH,
+                        "'%s' is %s, output '%s' is %s: floats and integers are not compared", a->source,
                         prn_value_text(a->value, there), name, prn_value_text(value, here));
     prony_status status = prn_wide_read(&measured, value, true, error);
     if (status == PRONY_OK) status = prn_wide_read(&given, a->value, true, error);
     if (status == PRONY_OK && has_nan(&given) && !has_nan(&measured))
-        status = prn_fail(error, PRONY_INVALID_ARGUMENT, "'%s' holds NaN where output '%s' has numbers: nothing can be compared with it",
-                          a->source, name);
+        status =
+            prn_fail(error, PRONY_INVALID_ARGUMENT,
+                     "'%s' holds NaN where output '%s' has numbers: nothing can be compared with it", a->source, name);
     if (status == PRONY_OK) *out = prn_error_figures(&measured, &given, NULL, tolerance);
     prn_wide_drop(&measured);
     prn_wide_drop(&given);
@@ -138,8 +142,8 @@ static void fill_layers(filling *f)
     }
 }
 
-static prony_status fill_outputs(filling *f, prn_walk *walk, prony_session *session, const prony_accuracy_options *options,
-                                 prony_error *error)
+static prony_status fill_outputs(filling *f, prn_walk *walk, prony_session *session,
+                                 const prony_accuracy_options *options, prony_error *error)
 {
     const prn_cached_plan *current = session->current;
     const prn_graph *graph = &session->model->file->graph;
@@ -161,7 +165,8 @@ static prony_status fill_outputs(filling *f, prn_walk *walk, prony_session *sess
         size_t index = 0;
         PRN_TRY(find_output(session, a, &index, error));
         const char *name = graph->outputs[index].name;
-        PRN_TRY(against_one(a, name, &current->plan->values[current->plan->outputs[index]]->value, f->accuracy.tolerance, &out->error, error));
+        PRN_TRY(against_one(a, name, &current->plan->values[current->plan->outputs[index]]->value,
+                            f->accuracy.tolerance, &out->error, error));
         out->name = prn_pool_strndup(pool, name, strlen(name));
         out->against = prn_pool_strndup(pool, a->source, strlen(a->source));
         if (!out->name || !out->against) return prn_no_memory(error);
@@ -184,14 +189,16 @@ static prony_status fill_rows(filling *f, prony_error *error)
 
 /* ---- the run */
 
-static prony_status observe(filling *f, prn_walk *walk, prony_session *session, const prony_accuracy_options *options, prony_error *error)
+static prony_status observe(filling *f, prn_walk *walk, prony_session *session, const prony_accuracy_options *options,
+                            prony_error *error)
 {
     if (options->outputs_only) {
         PRN_TRY(prn_session_run_once(session, NULL, error));
         return fill_outputs(f, NULL, session, options, error);
     }
     PRN_TRY(prn_walk_create(walk, session, options->model, options->samples, f->accuracy.tolerance, error));
-    if (walk->plan->step_count != f->report->operator_count || walk->plan->program->layer_count != f->report->layer_count)
+    if (walk->plan->step_count != f->report->operator_count ||
+        walk->plan->program->layer_count != f->report->layer_count)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "the report is of another session, or of other input shapes");
     const int64_t start = prn_now_ns();
     PRN_TRY(prn_walk_run(walk, error));
@@ -202,18 +209,22 @@ static prony_status observe(filling *f, prn_walk *walk, prony_session *session, 
     f->accuracy.reference_ns = walk->spent_ns;
     f->accuracy.peak_bytes = prn_wide_peak();
     if (!f->accuracy.compared && !f->accuracy.output_count)
-        return prn_fail(error, PRONY_UNSUPPORTED, "%s: no operator makes a tensor of numbers that a reference could be computed of",
+        return prn_fail(error, PRONY_UNSUPPORTED,
+                        "%s: no operator makes a tensor of numbers that a reference could be computed of",
                         session->model->file->name);
     return PRONY_OK;
 }
 
-static prony_status accuracy_locked(prony_report *report, prony_session *session, const prony_accuracy_options *options, prony_error *error)
+static prony_status accuracy_locked(prony_report *report, prony_session *session, const prony_accuracy_options *options,
+                                    prony_error *error)
 {
     filling f = {.report = report,
-                 .accuracy = {.reference = reference_text, .tolerance = options->tolerance > 0 ? options->tolerance : DEFAULT_TOLERANCE}};
+                 .accuracy = {.reference = reference_text,
+                              .tolerance = options->tolerance > 0 ? options->tolerance : DEFAULT_TOLERANCE}};
     prn_walk walk = {.session = NULL};
     if (options->model) {
-        f.accuracy.reference = prn_pool_printf(&report->pool, "float64, the nodes of %s one by one", options->model->file->name);
+        f.accuracy.reference =
+            prn_pool_printf(&report->pool, "float64, the nodes of %s one by one", options->model->file->name);
         if (!f.accuracy.reference) return prn_no_memory(error);
     }
     prony_status status = observe(&f, &walk, session, options, error);
@@ -226,22 +237,27 @@ static prony_status accuracy_locked(prony_report *report, prony_session *session
     return prn_report_judge_accuracy(report, error);
 }
 
-static prony_status check(const prony_report *report, const prony_session *session, const prony_accuracy_options *options, prony_error *error)
+static prony_status check(const prony_report *report, const prony_session *session,
+                          const prony_accuracy_options *options, prony_error *error)
 {
-    if (!report || !session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_accuracy: an argument is NULL");
+    if (!report || !session)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_accuracy: an argument is NULL");
     if (options->samples < 0 || !(options->tolerance >= 0))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "accuracy options: a negative count or tolerance");
     if (options->against_count && !options->against)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "accuracy options: `against` is NULL");
     for (size_t i = 0; i < options->against_count; i++)
         if (!options->against[i].value || !options->against[i].source)
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "accuracy options: against[%zu] has no value or no source", i);
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "accuracy options: against[%zu] has no value or no source",
+                            i);
     if (session->watcher.run)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a session that is watched by a monitor has no accuracy profile");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "a session that is watched by a monitor has no accuracy profile");
     return PRONY_OK;
 }
 
-prony_status prony_session_accuracy(prony_report *report, prony_session *session, const prony_accuracy_options *options, prony_error *error)
+prony_status prony_session_accuracy(prony_report *report, prony_session *session, const prony_accuracy_options *options,
+                                    prony_error *error)
 {
     prony_accuracy_options own = PRONY_ACCURACY_OPTIONS_INIT;
     PRN_TRY(prn_options_read(&own, sizeof own, options, "accuracy options", error));

@@ -37,7 +37,8 @@ prony_status prn_slices_create(prn_slices *s, const prn_program *reference, cons
                       .stack = prn_calloc(values, sizeof *s->stack),
                       .nodes = prn_calloc(nodes, sizeof *s->nodes),
                       .leaves = prn_calloc(values, sizeof *s->leaves)};
-    if (!s->maker || !s->step_of || !s->seen || !s->value_seen || !s->stack || !s->nodes || !s->leaves) return prn_no_memory(error);
+    if (!s->maker || !s->step_of || !s->seen || !s->value_seen || !s->stack || !s->nodes || !s->leaves)
+        return prn_no_memory(error);
     for (uint32_t v = 0; v < reference->value_count; v++) {
         const prn_value_def *value = reference->values[v];
         s->maker[v] = value->producer != PRN_NO_NODE ? value->producer : value->folded_from;

@@ -3,9 +3,9 @@
  *   own           its slice of the model, in float64, on the values that the run itself made
  *   accumulated   the chain: the whole model in float64, node by node, from the model's inputs on
  *
- * Either may be of another model than the one that runs, whose values are then found by the names of layers.
- * A value of either kind is given up once nothing reads it any more. Where the chain meets a node that has no reference (random numbers,
- * subgraphs), it goes on with what the run made there. */
+ * Either may be of another model than the one that runs, whose values are then found by the names of layers. A value of
+ * either kind is given up once nothing reads it any more. Where the chain meets a node that has no reference (random
+ * numbers, subgraphs), it goes on with what the run made there. */
 #include "profiler/accuracy/walk.h"
 
 #include "base/alloc.h"
@@ -61,13 +61,15 @@ static prony_status meaning_of(prn_walk *w, uint32_t v, prn_code_meaning *out)
     return PRONY_OK;
 }
 
-static prony_status compare(prn_walk *w, uint32_t v, const prn_wide *measured, const prn_wide *reference, prony_error_figures *into)
+static prony_status compare(prn_walk *w, uint32_t v, const prn_wide *measured, const prn_wide *reference,
+                            prony_error_figures *into)
 {
     prn_code_meaning codes;
     PRN_TRY(meaning_of(w, v, &codes));
     if (!prn_shape_equal(&measured->value.shape, &reference->value.shape)) return PRONY_OK;
     /* Codes of the plan's own, whose scale is not known here, say nothing beside floats. */
-    if (measured->value.dtype != PRONY_FLOAT64 && reference->value.dtype == PRONY_FLOAT64 && !codes.known) return PRONY_OK;
+    if (measured->value.dtype != PRONY_FLOAT64 && reference->value.dtype == PRONY_FLOAT64 && !codes.known)
+        return PRONY_OK;
     const prony_error_figures f = prn_error_figures(measured, reference, &codes, w->tolerance);
     *into = prn_error_worse(into, &f);
     return PRONY_OK;
@@ -117,7 +119,8 @@ static prony_status decode(prn_wide *out, const prn_wide *codes, const prn_code_
 }
 
 /* A copy of what the run made, as the reference has value `v`; nothing where codes stand for something unknown. */
-static prony_status copy_output(prn_walk *w, const prn_step *step, size_t k, uint32_t v, const prn_wide *output, prn_wide *out)
+static prony_status copy_output(prn_walk *w, const prn_step *step, size_t k, uint32_t v, const prn_wide *output,
+                                prn_wide *out)
 {
     const prony_dtype there = base_of(w)->program->values[v]->info.dtype;
     prn_code_meaning meaning;
@@ -141,7 +144,9 @@ static prony_status keep(prn_walk *w, const prn_step *step, size_t k, uint32_t v
     if (w->measured_uses[v] && !is_there(&w->measured[v])) PRN_TRY(copy_output(w, step, k, v, output, &w->measured[v]));
     const prn_node_def *node = m == PRN_NO_NODE ? NULL : c->program->nodes[m];
     if (!node || !c->needed[m] || !c->uses[v] || is_there(&c->values[v])) return PRONY_OK;
-    if (!node->child_count && !prn_reference_refuses(node)) return PRONY_OK; /* with subgraphs it may turn out that there is none */
+    if (!node->child_count && !prn_reference_refuses(node))
+        return PRONY_OK; /* with subgraphs it may turn out that
+                                                                                there is none */
     PRN_TRY(copy_output(w, step, k, v, output, &c->values[v]));
     c->values[v].stands_in = true;
     return PRONY_OK;
@@ -193,7 +198,8 @@ static prony_status observe(prn_walk *w, uint32_t s)
     const bool unmatched = w->other.program && w->other.slices.match[s] == PRN_NO_VALUE;
     if (unmatched) row->own_missing = "the model compared with has no layer of that name";
     if (status == PRONY_OK && row->sampled && !unmatched) status = own_error(w, s, step, outputs);
-    if (!row->accumulated.known) row->chain_missing = row->own_missing ? row->own_missing : "its reference cannot be computed";
+    if (!row->accumulated.known)
+        row->chain_missing = row->own_missing ? row->own_missing : "its reference cannot be computed";
     for (size_t k = 0; outputs && k < step->context.output_count; k++) prn_wide_drop(&outputs[k]);
     prn_free(outputs);
     return status == PRONY_OK ? prn_stop_check(w->error) : status;
@@ -255,8 +261,8 @@ static prony_status aim_chain(prn_walk *w, prony_error *error)
     return PRONY_OK;
 }
 
-prony_status prn_walk_create(prn_walk *w, prony_session *session, const prony_model *other, int64_t samples, double tolerance,
-                             prony_error *error)
+prony_status prn_walk_create(prn_walk *w, prony_session *session, const prony_model *other, int64_t samples,
+                             double tolerance, prony_error *error)
 {
     *w = (prn_walk){.session = session, .tolerance = tolerance, .error = error};
     PRN_TRY(prn_session_plan(session, error));
@@ -274,7 +280,8 @@ prony_status prn_walk_create(prn_walk *w, prony_session *session, const prony_mo
     return aim_chain(w, error);
 }
 
-/* Steps run one after the other, also those of a plan for several workers: the array's order is one that their graph allows. */
+/* Steps run one after the other, also those of a plan for several workers: the array's order is one that their graph
+ * allows. */
 prony_status prn_walk_run(prn_walk *w, prony_error *error)
 {
     prn_plan *plan = w->session->current->plan;

@@ -8,10 +8,10 @@
 #include "profiler/accuracy/slices.h"
 
 typedef struct prn_walk_row {
-    bool sampled;             /* its own error is asked for */
-    const char *own_missing;  /* why there is no own error */
+    bool sampled;            /* its own error is asked for */
+    const char *own_missing; /* why there is no own error */
     const char *chain_missing;
-    bool rounded;             /* the reference of its own error is of a kernel without float64 */
+    bool rounded; /* the reference of its own error is of a kernel without float64 */
     bool chain_rounded;
     prony_error_figures own, accumulated;
 } prn_walk_row;
@@ -29,21 +29,23 @@ typedef struct prn_chain {
     uint32_t *match;  /* of slices */
 } prn_chain;
 
-/* Of the model at the shapes of the session's inputs, beside the session's plan. Another model than the session's has its values found by
- * the names of the plan's layers. Zeroed before, freed also after a failure. */
-PRN_MUST_USE prony_status prn_chain_create(prn_chain *c, const prony_session *session, const prony_model *model, const prn_plan *plan,
-                                           prony_error *error);
+/* Of the model at the shapes of the session's inputs, beside the session's plan. Another model than the session's has
+ * its values found by the names of the plan's layers. Zeroed before, freed also after a failure. */
+PRN_MUST_USE prony_status prn_chain_create(prn_chain *c, const prony_session *session, const prony_model *model,
+                                           const prn_plan *plan, prony_error *error);
 void prn_chain_free(prn_chain *c);
 /* Says once which values somebody will read, one read for each time that they stand there. */
 void prn_chain_aim(prn_chain *c, const uint32_t *targets, size_t count);
 /* Evaluates what is needed up to node `last`. */
-PRN_MUST_USE prony_status prn_chain_advance(prn_chain *c, const prony_session *session, uint32_t last, prony_error *error);
+PRN_MUST_USE prony_status prn_chain_advance(prn_chain *c, const prony_session *session, uint32_t last,
+                                            prony_error *error);
 /* One of the reads is done. */
 void prn_chain_read(prn_chain *c, uint32_t v);
-/* One node on values from `first`, else from `second` (may be NULL), into `to`: what `uses` (NULL: everything) asks for; nothing
- * where an operand is missing. */
-PRN_MUST_USE prony_status prn_chain_evaluate(prn_chain *c, const prony_session *session, uint32_t n, const prn_wide *first,
-                                             const prn_wide *second, prn_wide *to, const uint32_t *uses, prony_error *error);
+/* One node on values from `first`, else from `second` (may be NULL), into `to`: what `uses` (NULL: everything) asks
+ * for; nothing where an operand is missing. */
+PRN_MUST_USE prony_status prn_chain_evaluate(prn_chain *c, const prony_session *session, uint32_t n,
+                                             const prn_wide *first, const prn_wide *second, prn_wide *to,
+                                             const uint32_t *uses, prony_error *error);
 
 typedef struct prn_walk {
     prony_session *session;
@@ -51,18 +53,18 @@ typedef struct prn_walk {
     prn_chain chain; /* of the session's model */
     prn_chain other; /* of the model that is compared with instead, if one is */
     double tolerance;
-    prn_walk_row *rows;       /* [steps] */
-    prn_wide *measured;       /* [values] as the run made them, kept for slices to come */
+    prn_walk_row *rows; /* [steps] */
+    prn_wide *measured; /* [values] as the run made them, kept for slices to come */
     uint32_t *measured_uses;
-    prn_wide *made;           /* [values] of the slice at hand */
+    prn_wide *made; /* [values] of the slice at hand */
     int64_t spent_ns;
     prony_status status;
     prony_error *error;
 } prn_walk;
 
 /* `samples` 0: every operator's own error. `other` NULL: accumulated errors are beside the session's own model. */
-PRN_MUST_USE prony_status prn_walk_create(prn_walk *walk, prony_session *session, const prony_model *other, int64_t samples,
-                                          double tolerance, prony_error *error);
+PRN_MUST_USE prony_status prn_walk_create(prn_walk *walk, prony_session *session, const prony_model *other,
+                                          int64_t samples, double tolerance, prony_error *error);
 /* Runs the session once, with rows filled. Callers hold `busy`. */
 PRN_MUST_USE prony_status prn_walk_run(prn_walk *walk, prony_error *error);
 /* An output of the model beside the chain's; not known: there is none. */

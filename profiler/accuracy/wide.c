@@ -57,7 +57,9 @@ static void copy_plain(void *to, const prony_value *from)
     for (int64_t n = 0; n < from->shape.dim[0] && !prn_stopped(); n++)
         for (int64_t c = 0; c < channels; c++)
             for (int64_t s = 0; s < spatial; s++, out += width)
-                memcpy(out, (const char *)from->data + (size_t)element_at((prn_layout)from->layout, channels, spatial, n, c, s) * width,
+                memcpy(out,
+                       (const char *)from->data +
+                           (size_t)element_at((prn_layout)from->layout, channels, spatial, n, c, s) * width,
                        width);
 }
 
@@ -81,7 +83,8 @@ static prony_status widen(prn_wide *out, const prony_value *value, const void *d
 
 prony_status prn_wide_read(prn_wide *out, const prony_value *value, bool borrow, prony_error *error)
 {
-    const bool plain = value->layout == PRN_PLAIN, wider = prn_wide_is_float(value->dtype) && value->dtype != PRONY_FLOAT64;
+    const bool plain = value->layout == PRN_PLAIN,
+               wider = prn_wide_is_float(value->dtype) && value->dtype != PRONY_FLOAT64;
     prony_value copy = {.kind = PRONY_TENSOR, .dtype = value->dtype, .shape = value->shape, .data = value->data};
     *out = (prn_wide){.model = value->dtype};
     if (plain && wider) return widen(out, value, value->data, error);

@@ -5,12 +5,12 @@
 #include <string.h>
 
 typedef struct terms {
-    int macs;                          /* M */
+    int macs;                                      /* M */
     int outputs, outputs_biased, outputs_unbiased; /* o; where there is a bias; where there is none */
     int inputs, inputs_affine, inputs_biased;      /* n; where there is a scale; where there is a bias */
     int rows, channels;
-    int windows;                       /* o K */
-    int steps;                         /* o (operands - 1) */
+    int windows; /* o K */
+    int steps;   /* o (operands - 1) */
 } terms;
 
 typedef bool (*count_fn)(const prn_count_node *node, __int128 *out);
@@ -186,8 +186,7 @@ static bool thop_recurrent(const prn_count_node *node, __int128 *out)
     X("Softmax Relu LeakyRelu PRelu Elu Clip " GELUS " " SILUS, "n", COUNT(.inputs = 1))                               \
     X("MaxPool AveragePool GlobalMaxPool GlobalAveragePool", "n", COUNT(.inputs = 1))                                  \
     X("Add Mul", "o", COUNT(.outputs = 1))                                                                             \
-    X("LSTM GRU RNN",                                                                                                  \
-      "per direction, step and sample 2 (W + R) - 2 gates + 10H (LSTM), 7H (GRU), H (RNN), + biases",                  \
+    X("LSTM GRU RNN", "per direction, step and sample 2 (W + R) - 2 gates + 10H (LSTM), 7H (GRU), H (RNN), + biases",  \
       .special = deepspeed_recurrent)
 
 #define ONNX_TOOL(X)                                                                                                   \
@@ -244,7 +243,7 @@ static bool thop_recurrent(const prn_count_node *node, __int128 *out)
     X("Relu Clip LeakyRelu PRelu MaxPool GlobalMaxPool", "0", COUNT(.macs = 0))                                        \
     X("AveragePool", "o", COUNT(.outputs = 1))                                                                         \
     X("GlobalAveragePool", "n + o", COUNT(.inputs = 1, .outputs = 1))                                                  \
-    X("Resize Upsample", "o nearest, 5o linear, 11o bilinear, 259o cubic", .special = thop_resize)      \
+    X("Resize Upsample", "o nearest, 5o linear, 11o bilinear, 259o cubic", .special = thop_resize)                     \
     X("LSTM GRU RNN", "T B per gate H (in + H) + H, + 2H with bias; + 4H (LSTM, GRU)", .special = thop_recurrent)
 
 #define TORCH(X)                                                                                                       \
@@ -277,22 +276,26 @@ static const prn_count_table tables[] = {
     PRESET("fvcore", "fvcore nn/jit_handles.py", "3378afe",
            "1 per MAC; activations, elementwise operators, softmax and recurrent layers are not counted", fvcore, true),
     PRESET("deepspeed", "DeepSpeed flops_profiler/profiler.py", "edaa722",
-           "2 per MAC; sigmoid, tanh and elementwise operators other than add and mul are not counted", deepspeed, true),
+           "2 per MAC; sigmoid, tanh and elementwise operators other than add and mul are not counted", deepspeed,
+           true),
     PRESET("onnx-tool", "onnx_tool/node.py", "00f5f0a",
            "1 per MAC; reads the model's own nodes, so operators written out in primitives count as those", onnx_tool,
            false),
-    PRESET("moduleprofiler", "moduleprofiler ops.py", "071b9f8",
-           "2 per MAC, less one addition per output without bias; functional products, transposed convolutions, GELU and "
-           "elementwise operators are not counted",
-           moduleprofiler, true),
+    PRESET(
+        "moduleprofiler", "moduleprofiler ops.py", "071b9f8",
+        "2 per MAC, less one addition per output without bias; functional products, transposed convolutions, GELU and "
+        "elementwise operators are not counted",
+        moduleprofiler, true),
     PRESET("thop", "thop vision/basic_hooks.py, vision/calc_func.py, rnn_hooks.py", "9e106f3, 8f115d4, 0afd8aa",
-           "1 per MAC; hooks see modules only: functional products and elementwise operators are not counted", thop, true),
+           "1 per MAC; hooks see modules only: functional products and elementwise operators are not counted", thop,
+           true),
     PRESET("torch", "torch/utils/flop_counter.py", "0140b62",
            "2 per MAC over matrix products, convolutions and attention; nothing else", torch, true),
-    PRESET("deeplite", "deeplite-profiler thirdparty/ptflops.py", "188f96d",
-           "MACs of convolutions and linear layers, without their biases, and 2 per output of a BatchNorm; activations, "
-           "pools and resizing as functions, which its hooks do not see",
-           deeplite, true),
+    PRESET(
+        "deeplite", "deeplite-profiler thirdparty/ptflops.py", "188f96d",
+        "MACs of convolutions and linear layers, without their biases, and 2 per output of a BatchNorm; activations, "
+        "pools and resizing as functions, which its hooks do not see",
+        deeplite, true),
 };
 
 size_t prony_count_preset_count(void)

@@ -89,10 +89,10 @@ static const prefix si[] = {{"", 1},    {"k", 1e3},  {"K", 1e3},  {"M", 1e6},
                             {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {NULL, 0}};
 static const prefix sizes[] = {{"B", 1},        {"kB", 1e3},     {"KB", 1e3},     {"MB", 1e6},
                                {"GB", 1e9},     {"TB", 1e12},    {"KiB", 0x1p10}, {"MiB", 0x1p20},
-                               {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"K", 0x1p10},  {"k", 0x1p10},
+                               {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"K", 0x1p10},   {"k", 0x1p10},
                                {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40},   {NULL, 0}};
-static const prefix times[] = {{"ns", 1},   {"us", 1e3}, {"\xc2\xb5s", 1e3}, {"\xce\xbcs", 1e3},
-                               {"ms", 1e6}, {"s", 1e9},  {"min", 6e10},      {"m", 6e10}, {"h", 3.6e12}, {NULL, 0}};
+static const prefix times[] = {{"ns", 1},  {"us", 1e3},   {"\xc2\xb5s", 1e3}, {"\xce\xbcs", 1e3}, {"ms", 1e6},
+                               {"s", 1e9}, {"min", 6e10}, {"m", 6e10},        {"h", 3.6e12},      {NULL, 0}};
 static const prefix percent[] = {{"%", 0.01}, {NULL, 0}};
 
 /* The factor of "unit", which is a prefix of `table` with `suffix` behind; 0: another unit. */
@@ -129,7 +129,8 @@ static double unit_factor(const prony_metric *metric, const char *unit)
     case PRONY_SCALE_PERCENT:
         return factor_of(percent, "", unit);
     case PRONY_SCALE_SI: /* the prefix alone says as much: 1G of MACs */
-        return *unit && !unit[1] && factor_of(si, "", unit) > 0 ? factor_of(si, "", unit) : factor_of(si, metric->unit, unit);
+        return *unit && !unit[1] && factor_of(si, "", unit) > 0 ? factor_of(si, "", unit)
+                                                                : factor_of(si, metric->unit, unit);
     default:
         if (strcmp(unit, "%") == 0 && !*metric->unit) return 0.01;
         return strcmp(unit, metric->unit) == 0 ? 1 : 0;

@@ -338,10 +338,9 @@ PROCESS(write_calls, write_calls)
 #define PER_TIME PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true
 #define QUANTILE(which) PRONY_EVIDENCE_INTERVAL, PRN_STATISTIC_##which, false
 #define METRIC(key, evidence, name, description, unit, scale, direction)                                               \
-    {                                                                                                                  \
-        {#key, name, description, unit, PRONY_SCALE_##scale, direction}, key, evidence                                 \
-    }
+    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, key, evidence}
 
+// clang-format off
 const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(evaluation, EXACT, "Evaluation metric", "what the evaluation on labelled data gave", "", NONE, MORE),
     METRIC(top1_accuracy, EXACT, "Top-1 accuracy", "labelled samples whose class has the highest score", "", PERCENT, MORE),
@@ -416,4 +415,5 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(profiling_cost, ONCE, "Profiling costs", "latency with profiling over without it, less one, by pairs of runs", "", PERCENT, LESS),
     METRIC(overhead, ONCE, "Profiler overhead", "of the runs' wall time, reckoned from the cost of an event", "", PERCENT, LESS),
 };
+// clang-format on
 const size_t prn_metric_builtin_count = sizeof prn_metric_builtins / sizeof prn_metric_builtins[0];

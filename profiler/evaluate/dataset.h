@@ -23,7 +23,7 @@ struct prony_dataset {
     prn_text_lines classes;
     prony_image_options image;
     bool unlabelled; /* labels may be missing, and are not looked at */
-    bool has_image; /* options were given: uint8 arrays are images */
+    bool has_image;  /* options were given: uint8 arrays are images */
 };
 
 /* Takes `value` over: converts it to the input's type or refuses it. */

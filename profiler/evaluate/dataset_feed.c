@@ -155,7 +155,8 @@ prony_status prn_feed_bind(prn_feed *feed, prony_session *session, int64_t first
 /* ---- creation ---- */
 
 /* What the session's options say of an input's free dimensions; the batch is settled with the other inputs. */
-static prony_status wanted_shape(prony_shape *out, const prony_port *port, const prony_session *session, prony_error *error)
+static prony_status wanted_shape(prony_shape *out, const prony_port *port, const prony_session *session,
+                                 prony_error *error)
 {
     const char *file = session->model->file->name;
     prony_session_options options = session->options;

@@ -184,7 +184,7 @@ static prony_status read_rows(prony_dataset *data, const char *folder, const cha
     PRN_TRY(reserve(data, rows.count, &labels, error));
     for (size_t i = 0; alone && data->unlabelled && i < rows.count; i++) rows.rows[i].file = rows.rows[i].label;
     return alone && !data->unlabelled ? match_order(data, folder, &rows, labels, list_path, error)
-                 : match_rows(data, folder, &rows, labels, list_path, error);
+                                      : match_rows(data, folder, &rows, labels, list_path, error);
 }
 
 prony_status prn_dataset_read_list(prony_dataset *data, const char *path, prony_error *error)

@@ -224,8 +224,7 @@ prony_status prony_evaluate(prony_report **out, prony_session *session, const pr
     PRN_TRY(prn_options_read(&own, sizeof own, options, "evaluate options", error));
     if (!data->labels) return prn_fail(error, PRONY_INVALID_ARGUMENT, "the data have no labels");
     options = &own;
-    if (options->batch < 0 || options->warmup_runs < 0 ||
-        (options->metric && (!options->score || !options->value)))
+    if (options->batch < 0 || options->warmup_runs < 0 || (options->metric && (!options->score || !options->value)))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "evaluate options: a negative count, or a metric without its functions");
     evaluation e = {.data = data, .options = options, .batch = options->batch, .warmups = options->warmup_runs};

@@ -1,5 +1,5 @@
-/* Files compiled into the library for HTML reports (profiler/forms/html/), each from its first byte up to, not including, its
- * _end symbol. The chart library is empty in a build without one (CMake: PRONY_CHARTS). */
+/* Files compiled into the library for HTML reports (profiler/forms/html/), each from its first byte up to, not
+ * including, its _end symbol. The chart library is empty in a build without one (CMake: PRONY_CHARTS). */
 #ifndef PRN_PROFILER_FORMS_HTML_ASSETS_H
 #define PRN_PROFILER_FORMS_HTML_ASSETS_H
 

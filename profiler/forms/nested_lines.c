@@ -25,10 +25,10 @@ static int by_weight(const void *left, const void *right)
     return (a->index > b->index) - (a->index < b->index);
 }
 
-/* Marks the few that get a place: a parent weighs no less than what is inside of it and stands before it, so it gets one
- * first. */
-static prony_status choose(const prn_selection *s, const prony_nested_row *rows, size_t count, double whole, bool *chosen,
-                           prony_error *error)
+/* Marks the few that get a place: a parent weighs no less than what is inside of it and stands before it, so it gets
+ * one first. */
+static prony_status choose(const prn_selection *s, const prony_nested_row *rows, size_t count, double whole,
+                           bool *chosen, prony_error *error)
 {
     candidate *list = prn_calloc(count + 1, sizeof *list);
     if (!list) return prn_no_memory(error);
@@ -105,8 +105,8 @@ static prony_status add_named(prn_lines *lines, const prn_selection *s, bool lay
     return PRONY_OK;
 }
 
-prony_status prn_lines_make(prn_lines *lines, const prn_selection *s, bool layer, const uint32_t *rows, size_t count, bool few,
-                            prony_error *error)
+prony_status prn_lines_make(prn_lines *lines, const prn_selection *s, bool layer, const uint32_t *rows, size_t count,
+                            bool few, prony_error *error)
 {
     const prony_report *r = s->report;
     *lines = (prn_lines){.nested = layer ? r->nested_layers : r->nested_operators,

@@ -27,8 +27,8 @@ char *prn_number_exact(prn_number_text text, double value);
 /* `decimals` digits after the point. */
 char *prn_number_fixed(prn_number_text text, double value, int decimals);
 
-/* Reads digits, at most one point, an exponent, and gives what stands behind; NULL if there is no finite number. strtod would
- * follow the locale and take hexadecimal and "inf". */
+/* Reads digits, at most one point, an exponent, and gives what stands behind; NULL if there is no finite number. strtod
+ * would follow the locale and take hexadecimal and "inf". */
 const char *prn_number_read(const char *text, double *out);
 
 #endif

@@ -1,8 +1,7 @@
 /* One level of the report as CSV (RFC 4180: CRLF, quotes doubled, a header line). Data, so all rows in the model's
  * order, whatever the tables on the terminal show; but opened in spreadsheets, so no name is a formula (put_text).
- * Columns that nothing measured are left out; an empty field says that this row has no such value. Columns are keys of the
- * JSON report: "name", or "name=path" where the key is called otherwise or lies deeper. Reads the report only.
- */
+ * Columns that nothing measured are left out; an empty field says that this row has no such value. Columns are keys of
+ * the JSON report: "name", or "name=path" where the key is called otherwise or lies deeper. Reads the report only. */
 #include "profiler/forms/form_out.h"
 #include "profiler/report/report_keys.h"
 #include "profiler/report/work.h"
@@ -211,7 +210,7 @@ static const prony_accuracy_row *errors_of(const prn_at *at)
 {
     const prony_report *r = at->root;
     const prony_layer_row *layer = at->row;
-    const prony_operator_row *operator = at->row;
+    const prony_operator_row *operator= at->row;
     if (!r->operator_errors) return NULL;
     return at->extra ? &r->layer_errors[layer->index] : &r->operator_errors[operator->index];
 }
@@ -250,7 +249,10 @@ static void put_not_compared(csv *c, const prn_at *at)
     ERROR_COLUMN(own, max_abs), ERROR_COLUMN(own, max_rel), ERROR_COLUMN(own, ulp), ERROR_COLUMN(own, snr_db),         \
         ERROR_COLUMN(own, beyond), ERROR_COLUMN(own, nonfinite), ERROR_COLUMN(accumulated, max_abs),                   \
         ERROR_COLUMN(accumulated, max_rel), ERROR_COLUMN(accumulated, ulp), ERROR_COLUMN(accumulated, snr_db),         \
-        ERROR_COLUMN(accumulated, beyond), ERROR_COLUMN(accumulated, nonfinite), {"not_compared", put_not_compared}
+        ERROR_COLUMN(accumulated, beyond), ERROR_COLUMN(accumulated, nonfinite),                                       \
+    {                                                                                                                  \
+        "not_compared", put_not_compared                                                                               \
+    }
 
 /* ---- layers ---- */
 
@@ -274,15 +276,21 @@ static void put_layer_kernel(csv *c, const prn_at *at)
 
 static void write_layers(csv *c, prony_report *r)
 {
-    static const own_column own[] = {{"module", put_layer_module}, {"type", put_layer_type}, {"kernel", put_layer_kernel}, ERROR_OWN_COLUMNS, {NULL, NULL}};
+    static const own_column own[] = {{"module", put_layer_module},
+                                     {"type", put_layer_type},
+                                     {"kernel", put_layer_kernel},
+                                     ERROR_OWN_COLUMNS,
+                                     {NULL, NULL}};
     static const table layers = {prn_layer_keys, own};
     bool stamped = prn_report_stamped(r);
     const char *const groups[MOST_GROUPS] = {
-        "index,name,module,op,folded,dynamic,type,input_shapes=inputs,output_shapes=outputs," COUNT_COLUMNS ",memory_bytes",
+        "index,name,module,op,folded,dynamic,type,input_shapes=inputs,output_shapes=outputs," COUNT_COLUMNS
+        ",memory_bytes",
         stamped ? TIME_COLUMNS ",time_attributed" : NULL, r->operator_count ? "operator,kernel" : NULL,
         stamped ? "time_kind,operator_share" : NULL, r->layer_errors ? ERROR_COLUMNS : NULL};
     put_line(c, &layers, groups, NULL);
-    for (size_t i = 0; i < r->layer_count; i++) put_line(c, &layers, groups, &(prn_at){.root = r, .row = &r->layers[i], .extra = r->layers});
+    for (size_t i = 0; i < r->layer_count; i++)
+        put_line(c, &layers, groups, &(prn_at){.root = r, .row = &r->layers[i], .extra = r->layers});
 }
 
 /* ---- operators ---- */
@@ -297,11 +305,12 @@ static void write_operators(csv *c, prony_report *r)
     static const own_column own[] = {{"layer_count", put_layer_count}, ERROR_OWN_COLUMNS, {NULL, NULL}};
     static const table operators = {prn_operator_keys, own};
     bool stamped = prn_report_stamped(r);
-    const char *const groups[MOST_GROUPS] = {
-        "index,name,op,kernel,backend,layers,layer_count," COUNT_COLUMNS ",arithmetic_intensity,threads,offset_bytes,output_bytes,"
-        "scratch_bytes",
-        stamped ? TIME_COLUMNS ",flops_per_second,library_heap_calls" : NULL, stamped && r->has_roof ? "bound,percent_of_roof" : NULL,
-        r->operator_errors ? ERROR_COLUMNS : NULL};
+    const char *const groups[MOST_GROUPS] = {"index,name,op,kernel,backend,layers,layer_count," COUNT_COLUMNS
+                                             ",arithmetic_intensity,threads,offset_bytes,output_bytes,"
+                                             "scratch_bytes",
+                                             stamped ? TIME_COLUMNS ",flops_per_second,library_heap_calls" : NULL,
+                                             stamped && r->has_roof ? "bound,percent_of_roof" : NULL,
+                                             r->operator_errors ? ERROR_COLUMNS : NULL};
     put_line(c, &operators, groups, NULL);
     for (size_t i = 0; i < r->operator_count; i++)
         put_line(c, &operators, groups, &(prn_at){.root = r, .row = &r->operators[i]});
@@ -328,13 +337,14 @@ static void put_owner_name(csv *c, const prn_at *at)
 
 static void write_nested(csv *c, prony_report *r)
 {
-    static const prn_key keys[] = {{PRN_MORE_HERE(prn_nested_layer_keys)}, {PRN_MORE_HERE(prn_nested_operator_keys)}, {0}};
+    static const prn_key keys[] = {
+        {PRN_MORE_HERE(prn_nested_layer_keys)}, {PRN_MORE_HERE(prn_nested_operator_keys)}, {0}};
     static const own_column own[] = {{"level", put_level}, {"owner_name", put_owner_name}, {NULL, NULL}};
     static const table nested = {keys, own};
-    const char *const groups[MOST_GROUPS] = {
-        "level,index,owner,owner_name,parent,depth,path,subgraph,name,op,kernel,backend,folded,dynamic,input_shapes=inputs,"
-        "output_shapes=outputs,executions," COUNT_COLUMNS,
-        prn_report_stamped(r) ? TIME_COLUMNS : NULL};
+    const char *const groups[MOST_GROUPS] = {"level,index,owner,owner_name,parent,depth,path,subgraph,name,op,kernel,"
+                                             "backend,folded,dynamic,input_shapes=inputs,"
+                                             "output_shapes=outputs,executions," COUNT_COLUMNS,
+                                             prn_report_stamped(r) ? TIME_COLUMNS : NULL};
     put_line(c, &nested, groups, NULL);
     for (size_t i = 0; i < r->nested_layer_count; i++)
         put_line(c, &nested, groups, &(prn_at){.root = r, .row = &r->nested_layers[i], .extra = r->layers});
@@ -363,7 +373,8 @@ static void put_module_depth(csv *c, const prn_at *at)
 
 static void write_modules(csv *c, prony_report *r, int64_t depth)
 {
-    static const own_column own[] = {{"path", put_module_path}, {"parent", put_module_parent}, {"depth", put_module_depth}, {NULL, NULL}};
+    static const own_column own[] = {
+        {"path", put_module_path}, {"parent", put_module_parent}, {"depth", put_module_depth}, {NULL, NULL}};
     static const table modules = {prn_module_keys, own};
     const char *const groups[MOST_GROUPS] = {"path,parent,depth,type,macs,flops,parameters",
                                              prn_report_stamped(r) ? "time_mean_ns=time_ns,share" : NULL};
@@ -382,7 +393,8 @@ static void write_model(csv *c, prony_report *r)
     const char *const groups[MOST_GROUPS] = {
         "model=model.name,opset=model.opset,batch=config.batch,precision=config.precision,"
         "intra_op_threads=config.intra_op_threads,layers=totals.layers,operators=totals.operators,macs=totals.macs,"
-        "madds=totals.madds,flops=totals.flops,special=totals.special,int_ops=totals.int_ops,bytes_read=totals.bytes_read,"
+        "madds=totals.madds,flops=totals.flops,special=totals.special,int_ops=totals.int_ops,bytes_read=totals.bytes_"
+        "read,"
         "bytes_written=totals.bytes_written,parameters=totals.parameters,parameter_bytes=model.parameter_bytes",
         r->has_memory ? "weight_bytes=memory.weight_bytes,planned_bytes=memory.planned_bytes,"
                         "lower_bound_bytes=memory.lower_bound_bytes,peak_live_bytes=memory.peak_live_bytes,"

@@ -1,8 +1,7 @@
 /* The model's graph for Graphviz: a vertex per layer, filled by its share of the time (of the FLOPs where nothing was
  * measured), an edge wherever a layer reads what another one makes. What was evaluated at bind time is dashed; the
- * tooltip names layer, operator and kernel. What runs in a layer's subgraphs stands in a frame per subgraph, to which a dotted
- * edge leads from that layer. Reads the report only.
- */
+ * tooltip names layer, operator and kernel. What runs in a layer's subgraphs stands in a frame per subgraph, to which a
+ * dotted edge leads from that layer. Reads the report only. */
 #include "profiler/forms/form_out.h"
 #include "profiler/forms/nested_lines.h"
 #include "profiler/forms/number_text.h"
@@ -96,8 +95,8 @@ static void put_nested_vertex(prn_out *out, const prony_report *r, const prony_n
                    level > 0.6 ? "white" : "black", idle ? ", style=\"filled,rounded,dashed\"" : "");
 }
 
-/* The subgraph that row `i` is the first one of, with those inside of its rows; returns the row behind them. Graphviz draws a frame
- * around what is named "cluster". */
+/* The subgraph that row `i` is the first one of, with those inside of its rows; returns the row behind them. Graphviz
+ * draws a frame around what is named "cluster". */
 static size_t put_subgraph(prn_out *out, const prony_report *r, size_t i, double most, bool *first)
 {
     const prony_nested_row *begin = &r->nested_layers[i];

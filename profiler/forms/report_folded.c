@@ -1,8 +1,7 @@
 /* Folded stacks, as flame graph tools read them: "model;module;...;layer count", a line per layer. The count is its
  * mean time in nanoseconds; where nothing was measured, its FLOPs. What ran for no layer stands below "(no layer)", so
- * that the counts sum to the time inside operators. What ran in a layer's subgraphs stands below that layer, and the layer's
- * own count is what is left of its. Reads the report only.
- */
+ * that the counts sum to the time inside operators. What ran in a layer's subgraphs stands below that layer, and the
+ * layer's own count is what is left of its. Reads the report only. */
 #include "profiler/forms/form_out.h"
 #include "profiler/forms/nested_lines.h"
 
@@ -64,8 +63,8 @@ static void put_nested_frames(prn_out *out, const prony_nested_row *rows, const 
     put_leaf(out, n->name, n->op);
 }
 
-/* `own` has each row's count without what is inside of it; what is inside of the layer is taken from *rest. Where nothing ran,
- * a branch that is not the larger one has no part of its If's count. */
+/* `own` has each row's count without what is inside of it; what is inside of the layer is taken from *rest. Where
+ * nothing ran, a branch that is not the larger one has no part of its If's count. */
 static bool take_inside(const prony_nested_row *rows, size_t count, bool stamped, uint64_t *own, uint64_t *rest)
 {
     for (size_t i = 0; i < count; i++) own[i] = nested_count(&rows[i], stamped);
@@ -82,9 +81,13 @@ static bool take_inside(const prony_nested_row *rows, size_t count, bool stamped
     return true;
 }
 
-static prony_status put_layer(prn_out *out, const prony_report *r, const prony_layer_row *l, bool stamped, prony_error *error)
+static prony_status put_layer(prn_out *out, const prony_report *r, const prony_layer_row *l, bool stamped,
+                              prony_error *error)
 {
-    uint64_t count = !stamped ? l->cost.flops : l->measured && l->time.mean_ns > 0 ? (uint64_t)l->time.mean_ns : 0, rest = count;
+    uint64_t count = !stamped                             ? l->cost.flops
+                     : l->measured && l->time.mean_ns > 0 ? (uint64_t)l->time.mean_ns
+                                                          : 0,
+             rest = count;
     const char *module = l->module ? l->module : "", *name = l->name ? l->name : "", *op = l->op ? l->op : "";
     size_t first, inside = prn_nested_of(r->nested_layers, r->nested_layer_count, l->index, &first);
     const prony_nested_row *rows = inside ? &r->nested_layers[first] : NULL;

@@ -25,7 +25,8 @@ static const char *lacks_timeline(const prony_report *r)
 
 static const char *lacks_errors(const prony_report *r)
 {
-    return r->operator_errors && r->operator_count ? NULL : "errors of operators: there was no accuracy profile (--accuracy)";
+    return r->operator_errors && r->operator_count ? NULL
+                                                   : "errors of operators: there was no accuracy profile (--accuracy)";
 }
 
 static const struct {
@@ -41,7 +42,8 @@ static const struct {
 
 const char *const *prony_chart_names(void)
 {
-    static const char *const names[] = {"layers", "types", "roofline", "memory", "latency", "modules", "graph", "accuracy", NULL};
+    static const char *const names[] = {"layers",  "types", "roofline", "memory", "latency",
+                                        "modules", "graph", "accuracy", NULL};
     _Static_assert(sizeof names / sizeof names[0] == sizeof charts / sizeof charts[0] + 1, "one name per chart");
     return names;
 }
@@ -60,5 +62,6 @@ prony_status prn_report_write_svg(const prony_report *r, const prony_write_optio
         return prn_out_end(&out);
     }
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                    "chart \"%s\": there are layers, types, roofline, memory, latency, modules, graph and accuracy", name);
+                    "chart \"%s\": there are layers, types, roofline, memory, latency, modules, graph and accuracy",
+                    name);
 }

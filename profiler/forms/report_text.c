@@ -1,5 +1,5 @@
-/* The report for people: options, heading and model summary. Tables are in report_text_layers.c and report_text_tables.c. Reads the report only.
- */
+/* The report for people: options, heading and model summary. Tables are in report_text_layers.c and
+ * report_text_tables.c. Reads the report only. */
 #include "profiler/forms/report_text.h"
 
 #include "base/shape.h"
@@ -13,7 +13,7 @@
 #define NARROWEST 60
 #define MAX_PORTS 8
 #define FEWEST_RUNS 6 /* whose range holds the median in 95 of 100 cases: 1 - 2 / 2^6 */
-#define MOST_ROWS 20 /* of a table, unless told otherwise */
+#define MOST_ROWS 20  /* of a table, unless told otherwise */
 
 typedef struct pair_list {
     prn_text *text;
@@ -136,8 +136,8 @@ static void describe_run(phrase *p, const prony_report *r)
     if (!r->measured) return;
     bool reason = c->inter_op_reason && *c->inter_op_reason;
     phrase_add(p, "%d intra-op x %d inter-op thread%s%s%.160s%s", c->intra_op_threads, c->inter_op_threads,
-               c->intra_op_threads * c->inter_op_threads == 1 ? "" : "s", reason ? " (" : "", reason ? c->inter_op_reason : "",
-               reason ? ")" : "");
+               c->intra_op_threads * c->inter_op_threads == 1 ? "" : "s", reason ? " (" : "",
+               reason ? c->inter_op_reason : "", reason ? ")" : "");
     if (c->affinity_used && *c->affinity_used)
         phrase_add(p, "threads on cores %.60s", c->affinity_used);
     else if (c->affinity && *c->affinity)
@@ -165,8 +165,8 @@ static void describe_machine(phrase *p, const prn_report_system *s)
     if (s->libraries && *s->libraries) phrase_add(p, "%.200s", s->libraries);
 }
 
-/* "float32[N=1, 3, 224, 224]", broken between dimensions where the line is full: a dimension's name is what options take, so
- * it is never cut. */
+/* "float32[N=1, 3, 224, 224]", broken between dimensions where the line is full: a dimension's name is what options
+ * take, so it is never cut. */
 static void put_type(prn_text *text, const prony_port *port)
 {
     int indent = text->column;
@@ -240,8 +240,8 @@ static void put_name(prn_text *text, const prony_report *r)
         char one[300];
         const prony_assumed_dim *a = &c->assumed[i];
         bool say = *a->reason && strcmp(a->reason, "batch") != 0;
-        snprintf(one, sizeof one, "%.200s=%" PRId64 "%s%s%s%s", a->name, a->value, say ? " (" : "", say ? a->reason : "",
-                 say ? ")" : "", i + 1 < c->assumed_count ? "," : "");
+        snprintf(one, sizeof one, "%.200s=%" PRId64 "%s%s%s%s", a->name, a->value, say ? " (" : "",
+                 say ? a->reason : "", say ? ")" : "", i + 1 < c->assumed_count ? "," : "");
         if (i == 0) prn_text_put(text, PRN_STYLE_WARN, "  assumed:");
         if (text->column + 1 + prn_text_width(one) > text->width) {
             prn_text_line(text);
@@ -460,7 +460,8 @@ static void put_cost(prn_text *text, const prn_report_cost *c)
     prn_number_text share, low, high;
     if (!c->pairs || c->share_ci95[1] - c->share_ci95[0] >= fabs(c->share)) return; /* it says nothing */
     snprintf(line, sizeof line,
-             "profiling costs %s %% of the latency, measured on against off in %" PRIu64 " pairs of runs (95 %%: %s..%s)",
+             "profiling costs %s %% of the latency, measured on against off in %" PRIu64
+             " pairs of runs (95 %%: %s..%s)",
              prn_number_fixed(share, c->share * 100, 2), c->pairs, prn_number_fixed(low, c->share_ci95[0] * 100, 1),
              prn_number_fixed(high, c->share_ci95[1] * 100, 1));
     prn_text_wrap(text, c->share_ci95[0] <= 0.02 ? PRN_STYLE_DIM : PRN_STYLE_WARN, 2, line);
@@ -543,14 +544,16 @@ static prony_status put_levels(prn_text *text, const prn_selection *selection, c
     if (e->levels & PRONY_LEVEL_MODEL) PRN_TRY(put_first_level(text, r, e, error));
     if (e->levels & PRONY_LEVEL_MODULE) PRN_TRY(prn_text_modules(text, r, e->depth, e->top, error));
     if (e->levels & PRONY_LEVEL_LAYER) PRN_TRY(prn_text_layers(text, selection, e->top, error));
-    if (e->levels & PRONY_LEVEL_OPERATOR && r->operator_count) PRN_TRY(prn_text_operators(text, selection, e->top, error));
+    if (e->levels & PRONY_LEVEL_OPERATOR && r->operator_count)
+        PRN_TRY(prn_text_operators(text, selection, e->top, error));
     if (e->levels & PRONY_LEVEL_NESTED) {
         prn_selection inside = *selection;
         inside.with_subgraphs = true;
         PRN_TRY(r->operator_count ? prn_text_operators(text, &inside, e->inside_top, error)
                                   : prn_text_layers(text, &inside, e->inside_top, error));
     }
-    return e->memory && r->has_memory && r->operator_count ? prn_text_memory_table(text, selection, e->top, error) : PRONY_OK;
+    return e->memory && r->has_memory && r->operator_count ? prn_text_memory_table(text, selection, e->top, error)
+                                                           : PRONY_OK;
 }
 
 static extent extent_of(const prony_write_options *options)
@@ -573,8 +576,8 @@ prony_status prn_report_write_text(const prony_report *report, const prony_write
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s %" PRId64 " is negative",
                         options->width < 0 ? "width" : "top",
                         options->width < 0 ? (int64_t)options->width : options->top);
-    if (options->levels & ~(unsigned)(PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | PRONY_LEVEL_OPERATOR | PRONY_LEVEL_MODULE |
-                                      PRONY_LEVEL_NESTED))
+    if (options->levels & ~(unsigned)(PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | PRONY_LEVEL_OPERATOR |
+                                      PRONY_LEVEL_MODULE | PRONY_LEVEL_NESTED))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "levels 0x%x: there are 1 (model), 2 (layer), 4 (operator), 8 (module) and 16 (nested)",
                         options->levels);

@@ -1,5 +1,5 @@
-/* Parts of the terminal report, between report_text.c (options, model summary) and report_text_layers.c, report_text_tables.c (the tables).
- */
+/* Parts of the terminal report, between report_text.c (options, model summary) and report_text_layers.c,
+ * report_text_tables.c (the tables). */
 #ifndef PRN_PROFILER_FORMS_REPORT_TEXT_H
 #define PRN_PROFILER_FORMS_REPORT_TEXT_H
 
@@ -23,7 +23,8 @@ bool prn_text_held(prn_text *text, const prony_report *report);
 PRN_MUST_USE prony_status prn_text_types(prn_text *text, const prony_report *report, size_t top, prony_error *error);
 /* What dominates and why, by the roofline; nothing where no operator was stamped. */
 PRN_MUST_USE prony_status prn_text_roof(prn_text *text, const prony_report *report, prony_error *error);
-/* Behind the latency's figures, with `all` steady state, outliers and histogram; else only that the state was not steady. */
+/* Behind the latency's figures, with `all` steady state, outliers and histogram; else only that the state was not
+ * steady. */
 PRN_MUST_USE prony_status prn_text_latency(prn_text *text, const prony_report *report, bool all, prony_error *error);
 /* Critical path and use of the processors, behind the figures of trust. */
 PRN_MUST_USE prony_status prn_text_holdups(prn_text *text, const prony_report *report, prony_error *error);

@@ -34,7 +34,8 @@ static void put_error(prn_cell *cell, bool known, double value)
 static void put_decibels(prn_cell *cell, const prony_error_figures *f)
 {
     prn_number_text text;
-    snprintf(cell->own, sizeof cell->own, "%s", f->known && isfinite(f->snr_db) ? prn_number_fixed(text, f->snr_db, 0) : "-");
+    snprintf(cell->own, sizeof cell->own, "%s",
+             f->known && isfinite(f->snr_db) ? prn_number_fixed(text, f->snr_db, 0) : "-");
     cell->string = cell->own;
 }
 
@@ -44,7 +45,8 @@ static void put_ulp(prn_cell *cell, const prony_error_figures *f)
     if (!f->known)
         cell->string = "-";
     else
-        snprintf(cell->own, sizeof cell->own, "%s", f->ulp < 10 ? prn_number_fixed(text, f->ulp, 1) : prn_number_si(text, f->ulp, 2, ""));
+        snprintf(cell->own, sizeof cell->own, "%s",
+                 f->ulp < 10 ? prn_number_fixed(text, f->ulp, 1) : prn_number_si(text, f->ulp, 2, ""));
     if (f->known) cell->string = cell->own;
 }
 
@@ -88,9 +90,11 @@ static void put_outputs(prn_text *text, const prony_accuracy *a)
         snprintf(abs, sizeof abs, "%.2e", out->error.max_abs);
         prn_number_plain_point(rel);
         prn_number_plain_point(abs);
-        if (isfinite(out->error.snr_db)) snprintf(snr, sizeof snr, ", %s dB", prn_number_fixed(number, out->error.snr_db, 1));
+        if (isfinite(out->error.snr_db))
+            snprintf(snr, sizeof snr, ", %s dB", prn_number_fixed(number, out->error.snr_db, 1));
         if (out->error.max_abs == 0 && !out->error.nonfinite)
-            snprintf(line, sizeof line, "output '%.80s' %s %.120s", out->name, out->against ? "equals" : "is as", out->against ? out->against : "the reference has it");
+            snprintf(line, sizeof line, "output '%.80s' %s %.120s", out->name, out->against ? "equals" : "is as",
+                     out->against ? out->against : "the reference has it");
         else
             snprintf(line, sizeof line, "output '%.80s' beside %.120s: at most %s off, %s of its range%s", out->name,
                      out->against ? out->against : "the reference", abs, rel, snr);
@@ -104,11 +108,11 @@ static void put_cost(prn_text *text, const prony_accuracy *a)
     prn_number_text time, bytes;
     if (!a->operators) return;
     snprintf(line, sizeof line,
-             "Beside %.160s. own: on the same inputs; accum.: from the model's inputs on; both as largest error over the output's range. %" PRIu64
-             " of %" PRIu64 " operators compared, own errors of %" PRIu64 ", %" PRIu64
+             "Beside %.160s. own: on the same inputs; accum.: from the model's inputs on; both as largest error over "
+             "the output's range. %" PRIu64 " of %" PRIu64 " operators compared, own errors of %" PRIu64 ", %" PRIu64
              " of them without a float64 reference. Cost: one run of %s, at most %s of reference tensors.",
-             a->reference, a->compared, a->operators, a->sampled, a->without_reference, prn_number_time(time, a->run_ns, 3, " "),
-             prn_number_bytes(bytes, (double)a->peak_bytes, 3, " "));
+             a->reference, a->compared, a->operators, a->sampled, a->without_reference,
+             prn_number_time(time, a->run_ns, 3, " "), prn_number_bytes(bytes, (double)a->peak_bytes, 3, " "));
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
 }
 
@@ -123,7 +127,11 @@ prony_status prn_text_accuracy(prn_text *text, const prony_report *report, size_
     prn_text_heading(text, "Accuracy", NULL);
     if (report->accuracy_verdict) prn_text_wrap(text, PRN_STYLE_PLAIN, 2, report->accuracy_verdict);
     if (shown) {
-        prn_table table = {.columns = columns, .column_count = sizeof columns / sizeof *columns, .rows = shown, .cell = error_cell, .user = &l};
+        prn_table table = {.columns = columns,
+                           .column_count = sizeof columns / sizeof *columns,
+                           .rows = shown,
+                           .cell = error_cell,
+                           .user = &l};
         prn_text_table(text, &table);
         prn_text_hidden_rows(text, count - shown, "operator");
     }

@@ -1,5 +1,5 @@
-/* What the latencies look like beyond their quantiles, for the terminal: steady state, outliers by run, histogram; and what
- * holds the run up: the critical path, and the use of each processor. Reads the report only. */
+/* What the latencies look like beyond their quantiles, for the terminal: steady state, outliers by run, histogram; and
+ * what holds the run up: the critical path, and the use of each processor. Reads the report only. */
 #include "profiler/forms/report_text.h"
 
 #include "profiler/forms/number_text.h"
@@ -48,7 +48,8 @@ static prony_status put_processes(prn_text *text, const prony_report *r, prony_e
     }
     prn_text_to(text, 2);
     prn_text_putf(text, PRN_STYLE_DIM, "of %zu process%s, whose medians lie from %s to %s", r->process_count,
-                  r->process_count == 1 ? "" : "es", prn_number_time(low, least, 4, " "), prn_number_time(high, most, 4, " "));
+                  r->process_count == 1 ? "" : "es", prn_number_time(low, least, 4, " "),
+                  prn_number_time(high, most, 4, " "));
     prn_text_line(text);
     return PRONY_OK;
 }
@@ -185,12 +186,13 @@ static void put_threads(prn_text *text, const prony_report *r)
     char line[400], name[64];
     prn_number_text cores, share, waited, part;
     prn_text_shorten(name, sizeof name, worst->name ? worst->name : "", 40);
-    snprintf(line, sizeof line,
-             "threads: %s of %d processors at work inside operators (%s %%); they waited %s a run, most in %s (%s %% of "
-             "it)",
-             prn_number_fixed(cores, busy / time, 2), threads, prn_number_percent(share, busy / (busy + wait)),
-             prn_number_time(waited, (int64_t)wait, 3, " "), name,
-             prn_number_percent(part, wait > 0 ? (double)worst->parallel.wait_ns / wait : 0));
+    snprintf(
+        line, sizeof line,
+        "threads: %s of %d processors at work inside operators (%s %%); they waited %s a run, most in %s (%s %% of "
+        "it)",
+        prn_number_fixed(cores, busy / time, 2), threads, prn_number_percent(share, busy / (busy + wait)),
+        prn_number_time(waited, (int64_t)wait, 3, " "), name,
+        prn_number_percent(part, wait > 0 ? (double)worst->parallel.wait_ns / wait : 0));
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
 }
 

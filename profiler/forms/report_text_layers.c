@@ -223,16 +223,19 @@ static void put_layer_legend(prn_text *text, const prn_text_view *v)
         dynamic |= *mark == 'd';
     }
     if (attributed && strcmp(prn_estimate_basis(v->report), "measured") == 0)
-        prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      "~ one operator runs several layers: their times are estimates, by what each kind of work takes on this "
-                      "machine");
+        prn_text_wrap(
+            text, PRN_STYLE_DIM, 0,
+            "~ one operator runs several layers: their times are estimates, by what each kind of work takes on this "
+            "machine");
     else if (attributed)
-        prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      "~ one operator runs several layers: their times are estimates, by what each kind of work takes on a usual "
-                      "machine ('prony machine' measures this one, once)");
+        prn_text_wrap(
+            text, PRN_STYLE_DIM, 0,
+            "~ one operator runs several layers: their times are estimates, by what each kind of work takes on a usual "
+            "machine ('prony machine' measures this one, once)");
     if (removed)
         prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      "- returns its input unchanged, repeats it for a node that does so itself, or lies folded in weights: removed "
+                      "- returns its input unchanged, repeats it for a node that does so itself, or lies folded in "
+                      "weights: removed "
                       "before anything ran");
     if (folded) prn_text_wrap(text, PRN_STYLE_DIM, 0, "f evaluated once when shapes were bound: costs nothing per run");
     if (dynamic) prn_text_wrap(text, PRN_STYLE_DIM, 0, "d shape, and so the cost, known at run time only");
@@ -257,7 +260,8 @@ prony_status prn_text_layers(prn_text *text, const prn_selection *selection, siz
         prn_view_add(&v, &l->cost, l->measured, l->time.mean_ns, l->share);
         if (l->counted) v.counted += l->count;
     }
-    uint32_t times = 1U << LAYER_TIME | 1U << LAYER_SHARE | 1U << LAYER_PART | 1U << LAYER_BAR, hidden = prn_report_stamped(r) ? 0 : times;
+    uint32_t times = 1U << LAYER_TIME | 1U << LAYER_SHARE | 1U << LAYER_PART | 1U << LAYER_BAR,
+             hidden = prn_report_stamped(r) ? 0 : times;
     if (!r->totals.counted) hidden |= 1U << LAYER_COUNT;
     prony_status status = prn_lines_make(&v.lines, selection, true, v.rows, v.shown, top != 0, error);
     if (!prn_view_executed(&v)) hidden |= 1U << LAYER_RUNS;
@@ -270,7 +274,8 @@ prony_status prn_text_layers(prn_text *text, const prn_selection *selection, siz
                        .user = &v};
     if (status == PRONY_OK) {
         prn_text_heading(text, selection->with_subgraphs ? "Inside" : "Layers",
-                         selection->with_subgraphs ? "layers with subgraphs, and the nodes in them" : "the model's own nodes");
+                         selection->with_subgraphs ? "layers with subgraphs, and the nodes in them"
+                                                   : "the model's own nodes");
         prn_text_table(text, &table);
         prn_text_hidden_rows(text, v.count - v.shown, "layer");
         prn_view_nested_legend(text, &v, "layers");

@@ -106,8 +106,8 @@ static void put_roofs(prn_text *text, const prony_report *r)
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
 }
 
-/* "/layers.0/MatMul: 12 x 100 results in tiles of 14 x 32: …; its kernel reaches 61 % at best here, in /a". Operators with
- * the same words have one line. */
+/* "/layers.0/MatMul: 12 x 100 results in tiles of 14 x 32: …; its kernel reaches 61 % at best here, in /a". Operators
+ * with the same words have one line. */
 static void put_reasons(prn_text *text, const prony_report *r, const prony_impact_row *rows, size_t count)
 {
     char last[REASONS_BYTES] = "";
@@ -134,10 +134,11 @@ static void put_above(prn_text *text, const prony_report *r)
     }
     if (!above) return;
     char line[160];
-    snprintf(line, sizeof line,
-             "%zu operator%s above the roof, which was measured on a busier machine: 'prony machine --fresh' measures it "
-             "again",
-             above, above == 1 ? " is" : "s are");
+    snprintf(
+        line, sizeof line,
+        "%zu operator%s above the roof, which was measured on a busier machine: 'prony machine --fresh' measures it "
+        "again",
+        above, above == 1 ? " is" : "s are");
     prn_text_wrap(text, PRN_STYLE_WARN, 2, line);
 }
 

@@ -1,5 +1,5 @@
-/* What the terminal report says first: in three sentences what dominates and why, and in one sum what the process holds. Reads
- * the report only. */
+/* What the terminal report says first: in three sentences what dominates and why, and in one sum what the process
+ * holds. Reads the report only. */
 #include "profiler/forms/report_text.h"
 
 #include "profiler/forms/nested_lines.h"
@@ -23,8 +23,8 @@ void prn_text_busy(prn_text *text, const prony_report *r)
 
 /* ---- what dominates ---- */
 
-/* "Conv takes 76.7 % of the time with 97.0 % of the FLOPs; the 20 most expensive of 175 layers take 64.0 %, the first, /a/b
- * (Gemm), 7.8 %." Without times: of the FLOPs alone. */
+/* "Conv takes 76.7 % of the time with 97.0 % of the FLOPs; the 20 most expensive of 175 layers take 64.0 %, the first,
+ * /a/b (Gemm), 7.8 %." Without times: of the FLOPs alone. */
 static prony_status say_what(const prony_report *r, char *out, prony_error *error)
 {
     prn_type_row *types;
@@ -53,17 +53,19 @@ static prony_status say_what(const prony_report *r, char *out, prony_error *erro
         prn_text_shorten(name, sizeof name, layer->name, 60);
         bool many = r->layer_count > MOST_EXPENSIVE;
         if (many)
-            used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, "; the %d most expensive of %zu layers take %s %%",
-                                     MOST_EXPENSIVE, r->layer_count, prn_number_percent(share, rows[count - 1].cumulative));
+            used +=
+                (size_t)snprintf(out + used, SENTENCE_BYTES - used, "; the %d most expensive of %zu layers take %s %%",
+                                 MOST_EXPENSIVE, r->layer_count, prn_number_percent(share, rows[count - 1].cumulative));
         else
-            used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, "; the most expensive of %zu layer%s", r->layer_count,
-                                     r->layer_count == 1 ? "" : "s");
+            used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, "; the most expensive of %zu layer%s",
+                                     r->layer_count, r->layer_count == 1 ? "" : "s");
         /* An estimate has no tenths. */
         prn_number_percent(share, rows[0].share);
         if (layer->time_attributed)
             prn_number_fixed(share, prn_round_digits(rows[0].share * 100, prn_estimate_digits(layer)), 0);
-        used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", %s%s (%.40s), %s%s%s %%", many ? "the first, " : "", name,
-                                 layer->op, many ? "" : "takes ", layer->time_attributed ? "about " : "", share);
+        used +=
+            (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", %s%s (%.40s), %s%s%s %%", many ? "the first, " : "",
+                             name, layer->op, many ? "" : "takes ", layer->time_attributed ? "about " : "", share);
     }
     snprintf(out + used, SENTENCE_BYTES - used, ".");
     prony_rows_release(rows);
@@ -76,8 +78,8 @@ static bool is_inmost(const prony_report *r, size_t row)
     return row + 1 == r->nested_layer_count || r->nested_layers[row + 1].parent != row;
 }
 
-/* "Inside of /If, /then/Conv_3 (Conv) in then_branch takes most, 40.2 % of the whole in 12 executions.", of the layer that takes
- * most where that one has subgraphs. Empty where it has none. */
+/* "Inside of /If, /then/Conv_3 (Conv) in then_branch takes most, 40.2 % of the whole in 12 executions.", of the layer
+ * that takes most where that one has subgraphs. Empty where it has none. */
 static prony_status say_inside(const prony_report *r, char *out, prony_error *error)
 {
     const bool stamped = prn_report_stamped(r);
@@ -102,8 +104,8 @@ static prony_status say_inside(const prony_report *r, char *out, prony_error *er
     if (!(share > 0)) return PRONY_OK;
     prn_text_shorten(around, sizeof around, n->path, 60);
     prn_text_shorten(name, sizeof name, n->name, 60);
-    size_t used = (size_t)snprintf(out, SENTENCE_BYTES, "Inside of %s, %s (%.40s) takes most, %s %% of the whole", around, name,
-                                   n->op, prn_number_percent(percent, share));
+    size_t used = (size_t)snprintf(out, SENTENCE_BYTES, "Inside of %s, %s (%.40s) takes most, %s %% of the whole",
+                                   around, name, n->op, prn_number_percent(percent, share));
     if (n->executed)
         used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", executed %s time%s a run",
                                  prn_number_grouped(times, n->executions), n->executions == 1 ? "" : "s");
@@ -111,7 +113,8 @@ static prony_status say_inside(const prony_report *r, char *out, prony_error *er
     return PRONY_OK;
 }
 
-/* "Compute bounds 54.9 % of the time, memory 2.7 %, overhead 42.4 %: 29.4 of the 255 GFLOP/s that two threads could do." */
+/* "Compute bounds 54.9 % of the time, memory 2.7 %, overhead 42.4 %: 29.4 of the 255 GFLOP/s that two threads could
+ * do." */
 static void say_why(const prony_report *r, char *out)
 {
     static const prony_bound bounds[] = {PRONY_BOUND_COMPUTE, PRONY_BOUND_MEMORY, PRONY_BOUND_OVERHEAD};
@@ -120,9 +123,10 @@ static void say_why(const prony_report *r, char *out)
     double peak = prn_report_highest_peak(r) / 1e9;
     prn_number_text a, b, parts[3];
     if (!r->has_roof || peak <= 0) {
-        snprintf(out, SENTENCE_BYTES,
-                 "It does %s GFLOP/s; how far that is from what this machine can do, 'prony machine' makes known, once.",
-                 prn_number_fixed(a, rate, 1));
+        snprintf(
+            out, SENTENCE_BYTES,
+            "It does %s GFLOP/s; how far that is from what this machine can do, 'prony machine' makes known, once.",
+            prn_number_fixed(a, rate, 1));
         return;
     }
     double bytes = 0; /* the share of products of bytes */
@@ -132,17 +136,19 @@ static void say_why(const prony_report *r, char *out)
     }
     for (size_t i = 0; i < 3; i++) prn_number_percent(parts[i], shares[bounds[i]]);
     if (bytes > 0) {
-        snprintf(out, SENTENCE_BYTES,
-                 "Products of 8-bit codes take %s %% of the time, and no peak of theirs is measured; of the rest compute "
-                 "bounds %s %%, memory %s %%, overhead %s %%. It does what would be %s GFLOP/s in floats.",
-                 prn_number_percent(b, bytes), parts[0], parts[1], parts[2], prn_number_fixed(a, rate, 1));
+        snprintf(
+            out, SENTENCE_BYTES,
+            "Products of 8-bit codes take %s %% of the time, and no peak of theirs is measured; of the rest compute "
+            "bounds %s %%, memory %s %%, overhead %s %%. It does what would be %s GFLOP/s in floats.",
+            prn_number_percent(b, bytes), parts[0], parts[1], parts[2], prn_number_fixed(a, rate, 1));
         return;
     }
-    snprintf(out, SENTENCE_BYTES,
-             "Compute bounds %s %% of the time, memory %s %%, overhead %s %%; it does %s of the %s GFLOP/s that %d thread%s "
-             "can.",
-             parts[0], parts[1], parts[2], prn_number_fixed(a, rate, 1), prn_number_fixed(b, peak, 0),
-             r->config.intra_op_threads, r->config.intra_op_threads == 1 ? "" : "s");
+    snprintf(
+        out, SENTENCE_BYTES,
+        "Compute bounds %s %% of the time, memory %s %%, overhead %s %%; it does %s of the %s GFLOP/s that %d thread%s "
+        "can.",
+        parts[0], parts[1], parts[2], prn_number_fixed(a, rate, 1), prn_number_fixed(b, peak, 0),
+        r->config.intra_op_threads, r->config.intra_op_threads == 1 ? "" : "s");
 }
 
 /* Of the operator that takes longest, if something was found: "/a/b (MatMul) is at 31 % of its roof: …". */
@@ -152,11 +158,13 @@ static bool say_reason(const prony_report *r, char *out)
     char name[64], reasons[SENTENCE_BYTES / 2];
     double share;
     for (size_t o = 0; o < r->operator_count; o++)
-        if (r->operators[o].measured && (!longest || r->operators[o].share > longest->share)) longest = &r->operators[o];
+        if (r->operators[o].measured && (!longest || r->operators[o].share > longest->share))
+            longest = &r->operators[o];
     if (!longest || !prn_reasons_text(longest, 1, reasons, sizeof reasons)) return false;
     prn_text_shorten(name, sizeof name, longest->name, 48);
     if (prony_report_bound(r, longest->index, &share) != PRONY_BOUND_UNKNOWN)
-        snprintf(out, SENTENCE_BYTES, "%s (%.40s) is at %.0f %% of its roof: %s.", name, longest->op, share * 100, reasons);
+        snprintf(out, SENTENCE_BYTES, "%s (%.40s) is at %.0f %% of its roof: %s.", name, longest->op, share * 100,
+                 reasons);
     else
         snprintf(out, SENTENCE_BYTES, "%s (%.40s): %s.", name, longest->op, reasons);
     return true;

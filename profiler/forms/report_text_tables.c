@@ -1,5 +1,6 @@
-/* The terminal's tables of operators, with what ran inside of them, and of memory over the run. Each is a set of columns and a function
- * that makes one cell from a row of the report. Reads the report only; the order of the rows ends with the call. */
+/* The terminal's tables of operators, with what ran inside of them, and of memory over the run. Each is a set of
+ * columns and a function that makes one cell from a row of the report. Reads the report only; the order of the rows
+ * ends with the call. */
 #include "profiler/forms/report_text_view.h"
 
 #include "profiler/forms/number_text.h"
@@ -239,7 +240,8 @@ prony_status prn_text_operators(prn_text *text, const prn_selection *selection, 
                        .cell = operator_cell,
                        .user = &ov};
     prn_text_heading(text, selection->with_subgraphs ? "Inside" : "Operators",
-                     selection->with_subgraphs ? "operators with subgraphs, and what ran in them" : "the kernels that ran");
+                     selection->with_subgraphs ? "operators with subgraphs, and what ran in them"
+                                               : "the kernels that ran");
     prn_text_table(text, &table);
     prn_text_hidden_rows(text, v->count - v->shown, "operator");
     prn_view_nested_legend(text, v, "operators");

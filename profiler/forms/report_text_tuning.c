@@ -9,7 +9,8 @@
 static int64_t trial_ns(const prony_tuned_operator *choice, const char *kernel)
 {
     for (size_t k = 0; k < choice->trial_count; k++)
-        if (strcmp(choice->trials[k].kernel, kernel) == 0) return choice->trials[k].time_ns + choice->trials[k].reorder_ns;
+        if (strcmp(choice->trials[k].kernel, kernel) == 0)
+            return choice->trials[k].time_ns + choice->trials[k].reorder_ns;
     return 0;
 }
 
@@ -34,22 +35,25 @@ void prn_text_tuning(prn_text *text, const prony_report *r)
     char line[600];
     prn_number_text before, after;
     if (!r->has_tuning) return;
-    snprintf(line, sizeof line, "%" PRIu64 " of %" PRIu64 " operators with a choice take another kernel", t->changed, t->operators);
+    snprintf(line, sizeof line, "%" PRIu64 " of %" PRIu64 " operators with a choice take another kernel", t->changed,
+             t->operators);
     prn_text_heading(text, "Tuned", line);
-    snprintf(line, sizeof line, "%" PRIu64 " problems measured in %s, %" PRIu64 " read from the file%s%.400s", t->measured,
-             prn_number_time(before, t->measuring_ns, 3, " "), t->kept, *t->file ? " " : "", t->file);
+    snprintf(line, sizeof line, "%" PRIu64 " problems measured in %s, %" PRIu64 " read from the file%s%.400s",
+             t->measured, prn_number_time(before, t->measuring_ns, 3, " "), t->kept, *t->file ? " " : "", t->file);
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
     say_whole(text, t);
     if (*t->note) prn_text_wrap(text, PRN_STYLE_WARN, 2, t->note);
     if (t->untried) {
-        snprintf(line, sizeof line, "%" PRIu64 " operators keep the default kernel: the time for measuring was up", t->untried);
+        snprintf(line, sizeof line, "%" PRIu64 " operators keep the default kernel: the time for measuring was up",
+                 t->untried);
         prn_text_wrap(text, PRN_STYLE_WARN, 2, line);
     }
     for (size_t i = 0; i < t->choice_count; i++) {
         const prony_tuned_operator *c = &t->choices[i];
         if (strcmp(c->kernel, c->standard) == 0 || c->index >= r->operator_count) continue;
-        snprintf(line, sizeof line, "%.200s: %.60s, not %.60s: %s, not %s", r->operators[c->index].name, c->kernel, c->standard,
-                 prn_number_time(after, trial_ns(c, c->kernel), 3, " "), prn_number_time(before, trial_ns(c, c->standard), 3, " "));
+        snprintf(line, sizeof line, "%.200s: %.60s, not %.60s: %s, not %s", r->operators[c->index].name, c->kernel,
+                 c->standard, prn_number_time(after, trial_ns(c, c->kernel), 3, " "),
+                 prn_number_time(before, trial_ns(c, c->standard), 3, " "));
         prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
     }
 }

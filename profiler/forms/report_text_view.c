@@ -8,7 +8,8 @@ size_t prn_text_shown_rows(size_t count, size_t top)
 void prn_text_hidden_rows(prn_text *text, size_t hidden, const char *noun)
 {
     if (!hidden) return;
-    prn_text_putf(text, PRN_STYLE_DIM, "and %zu more %s%s; --all shows every one", hidden, noun, hidden == 1 ? "" : "s");
+    prn_text_putf(text, PRN_STYLE_DIM, "and %zu more %s%s; --all shows every one", hidden, noun,
+                  hidden == 1 ? "" : "s");
     prn_text_line(text);
 }
 
@@ -50,14 +51,17 @@ void prn_view_nested_legend(prn_text *text, const prn_text_view *v, const char *
         stopped |= n && n->stopped;
     }
     if (v->lines.hidden) {
-        prn_text_putf(text, PRN_STYLE_DIM, "and %zu more inside of these %s; --all shows every one", v->lines.hidden, noun);
+        prn_text_putf(text, PRN_STYLE_DIM, "and %zu more inside of these %s; --all shows every one", v->lines.hidden,
+                      noun);
         prn_text_line(text);
     }
     if (v->lines.any_nested)
-        prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      prn_view_executed(v)
-                          ? "indented: what runs inside of the row above, whose figures include it; runs: how often in one run"
-                          : "indented: what runs inside of the row above, each executed once; of branches, the row has the larger");
+        prn_text_wrap(
+            text, PRN_STYLE_DIM, 0,
+            prn_view_executed(v)
+                ? "indented: what runs inside of the row above, whose figures include it; runs: how often in one run"
+                : "indented: what runs inside of the row above, each executed once; of branches, the row has the "
+                  "larger");
     if (stopped) prn_text_wrap(text, PRN_STYLE_DIM, 0, "! the run that was called off was in it");
 }
 

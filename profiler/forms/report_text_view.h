@@ -1,4 +1,5 @@
-/* What the terminal's tables of layers and operators share: the rows that are shown, what runs inside of them, and their sum. */
+/* What the terminal's tables of layers and operators share: the rows that are shown, what runs inside of them, and
+ * their sum. */
 #ifndef PRN_PROFILER_FORMS_REPORT_TEXT_VIEW_H
 #define PRN_PROFILER_FORMS_REPORT_TEXT_VIEW_H
 
@@ -11,7 +12,7 @@ typedef struct prn_text_view {
     const prony_report *report;
     uint32_t *rows;
     size_t count, shown;
-    prn_lines lines; /* the shown rows, and what is inside of them */
+    prn_lines lines;     /* the shown rows, and what is inside of them */
     bool filtered, part; /* by what the rows are called; by what they are */
     prony_cost sum;
     uint64_t counted; /* by the preset */

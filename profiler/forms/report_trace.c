@@ -1,10 +1,10 @@
-/* The last run as Chrome trace events, which Perfetto and chrome://tracing open. Process 1 is the model: one
- * track for the run, one per worker with its operators, one per worker with the layers that each operator stands for
- * (an operator's time is shared among them as an estimate, and marked as attributed), where threads were traced one per
- * thread of a worker's team with its part of each operator as measured, and a counter with the arena's live bytes. A flow
- * leads from each layer to its operator. What ran in an operator's subgraphs stands inside of it: where it was measured if it ran
- * once, else with the time of all its executions behind what stands before it (and "accumulated"). Reads the report only.
- */
+/* The last run as Chrome trace events, which Perfetto and chrome://tracing open. Process 1 is the model: one track for
+ * the run, one per worker with its operators, one per worker with the layers that each operator stands for (an
+ * operator's time is shared among them as an estimate, and marked as attributed), where threads were traced one per
+ * thread of a worker's team with its part of each operator as measured, and a counter with the arena's live bytes. A
+ * flow leads from each layer to its operator. What ran in an operator's subgraphs stands inside of it: where it was
+ * measured if it ran once, else with the time of all its executions behind what stands before it (and "accumulated").
+ * Reads the report only. */
 #include "base/team.h"
 #include "profiler/forms/nested_lines.h"
 #include "profiler/report/json_write.h"
@@ -69,7 +69,8 @@ static int team_size(const prony_report *r)
 static void name_team(prn_json *j, int worker, int threads, prn_pool *pool)
 {
     for (int t = 0; t < threads; t++) {
-        const char *name = prn_pool_printf(pool, t ? "worker %d: thread %d" : "worker %d: thread %d (its own)", worker, t);
+        const char *name =
+            prn_pool_printf(pool, t ? "worker %d: thread %d" : "worker %d: thread %d (its own)", worker, t);
         if (!name && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
         name_track(j, "thread_name", name ? name : "", team_track(worker, t), TEAM_ORDER + t);
     }
@@ -188,7 +189,8 @@ static void put_team(prn_json *j, const prony_operator_row *o)
     const prony_thread_share *team = o->team_count ? o->team : &alone;
     double took = (double)(o->trace_end_ns - o->trace_start_ns);
     for (size_t t = 0; t < (o->team_count ? o->team_count : 1); t++) {
-        open_span(j, o->name, team_track(o->worker, team[t].thread), "thread", team[t].start_ns, team[t].end_ns - team[t].start_ns);
+        open_span(j, o->name, team_track(o->worker, team[t].thread), "thread", team[t].start_ns,
+                  team[t].end_ns - team[t].start_ns);
         prn_json_uint(j, "operator", o->index);
         prn_json_string(j, "op", o->op);
         prn_json_int(j, "busy_ns", team[t].busy_ns);

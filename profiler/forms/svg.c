@@ -141,7 +141,8 @@ int prn_axis_ticks(const prn_axis *axis, int wanted, double ticks[PRN_AXIS_TICKS
     if (axis->logarithmic) {
         double first = ceil(log10(axis->low) - 1e-9), last = floor(log10(axis->high) + 1e-9);
         double step = ceil((last - first + 1) / wanted);
-        for (double e = first; e <= last && count<PRN_AXIS_TICKS; e += step> 1 ? step : 1) ticks[count++] = pow(10, e);
+        for (double e = first; e <= last && count < PRN_AXIS_TICKS; e += step > 1 ? step : 1)
+            ticks[count++] = pow(10, e);
         return count;
     }
     double raw = (axis->high - axis->low) / wanted, power = pow(10, floor(log10(raw))), over = raw / power;

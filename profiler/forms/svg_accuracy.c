@@ -1,5 +1,5 @@
-/* Errors along the network: own and accumulated, over the output's range, on a logarithmic axis. An operator without any error stands on
- * the lower edge. */
+/* Errors along the network: own and accumulated, over the output's range, on a logarithmic axis. An operator without
+ * any error stands on the lower edge. */
 #include "profiler/forms/report_svg.h"
 
 #include <math.h>
@@ -28,7 +28,11 @@ static prn_axis errors_axis(const prony_report *r)
         widen(&r->operator_errors[i].accumulated, &low, &high);
     }
     if (!(high > 0)) low = 1e-8, high = 1e-6;
-    return (prn_axis){.low = pow(10, floor(log10(low))), .high = pow(10, ceil(log10(high * 1.01))), .from = BOTTOM, .to = TOP, .logarithmic = true};
+    return (prn_axis){.low = pow(10, floor(log10(low))),
+                      .high = pow(10, ceil(log10(high * 1.01))),
+                      .from = BOTTOM,
+                      .to = TOP,
+                      .logarithmic = true};
 }
 
 static double place(const prn_axis *y, double value)
@@ -59,14 +63,16 @@ static void draw_own(prn_out *out, const prony_report *r, const prn_axis *x, con
         if (!f->known) continue;
         snprintf(tip, sizeof tip, "%.160s (%.40s, %.60s): %.2e of the range%s", o->name, o->op, o->kernel, f->max_rel,
                  f->nonfinite ? ", infinite or NaN born here" : "");
-        prn_svg_circle(out, prn_axis_at(x, (double)i), place(y, f->max_rel), 3, f->nonfinite ? PRN_SVG_RED : PRN_SVG_BLUE, tip);
+        prn_svg_circle(out, prn_axis_at(x, (double)i), place(y, f->max_rel), 3,
+                       f->nonfinite ? PRN_SVG_RED : PRN_SVG_BLUE, tip);
     }
 }
 
 prony_status prn_svg_accuracy(prn_out *out, const prony_report *r, prony_error *error)
 {
     const prn_axis y = errors_axis(r);
-    const prn_axis x = {.low = 0, .high = r->operator_count > 1 ? (double)(r->operator_count - 1) : 1, .from = LEFT, .to = RIGHT};
+    const prn_axis x = {
+        .low = 0, .high = r->operator_count > 1 ? (double)(r->operator_count - 1) : 1, .from = LEFT, .to = RIGHT};
     (void)error;
     char note[300];
     snprintf(note, sizeof note, "%.60s: %.220s", prn_report_title(r), r->accuracy_verdict ? r->accuracy_verdict : "");
@@ -75,7 +81,8 @@ prony_status prn_svg_accuracy(prn_out *out, const prony_report *r, prony_error *
     prn_svg_axis_x(out, &x, TOP, BOTTOM, prn_tick_count, "operator");
     draw_curve(out, r, &x, &y);
     draw_own(out, r, &x, &y);
-    prn_svg_text(out, RIGHT, TOP - 12, PRN_ANCHOR_END, 11, PRN_SVG_GREY, "blue: each operator's own error; orange: accumulated");
+    prn_svg_text(out, RIGHT, TOP - 12, PRN_ANCHOR_END, 11, PRN_SVG_GREY,
+                 "blue: each operator's own error; orange: accumulated");
     prn_svg_end(out);
     return PRONY_OK;
 }

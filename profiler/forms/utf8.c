@@ -34,13 +34,14 @@ static uint32_t code_point(const unsigned char *s, size_t bytes)
     return s[0];
 }
 
-/* Controls of terminals (C0, C1), ends of lines and paragraphs, and marks that change the direction of what follows (Unicode's
- * Bidi_Control): the one list that every writer for people asks. */
+/* Controls of terminals (C0, C1), ends of lines and paragraphs, and marks that change the direction of what follows
+ * (Unicode's Bidi_Control): the one list that every writer for people asks. */
 size_t prony_text_printable(const char *text)
 {
     static const struct {
         uint32_t first, last;
-    } controls[] = {{0x00, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
+    } controls[] = {{0x00, 0x1f},     {0x7f, 0x9f},     {0x61c, 0x61c},  {0x200e, 0x200f},
+                    {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
     const size_t bytes = prn_utf8_sequence(text);
     if (bytes == 0 || bytes > 3) return bytes;
     const uint32_t c = code_point((const unsigned char *)text, bytes);

@@ -41,7 +41,8 @@ typedef struct prn_found {
 } prn_found;
 
 /* One metric of both, judged. *out has no definition of the metric; *known: both have it. */
-prony_status prn_compare_key(prn_adviser *a, const prony_report *variant, const char *key, prony_compare_metric *out, bool *known);
+prony_status prn_compare_key(prn_adviser *a, const prony_report *variant, const char *key, prony_compare_metric *out,
+                             bool *known);
 /* The variant with the best significant gain in `key`; best->variant NULL: none. *tried: how many there were. */
 prony_status prn_best_variant(prn_adviser *a, prn_changed kind, const char *key, bool larger, prn_found *best,
                               size_t *tried);

@@ -9,7 +9,8 @@
 
 #define WORTH_CPU 0.1 /* of the processor time, for fewer threads */
 
-prony_status prn_compare_key(prn_adviser *a, const prony_report *variant, const char *key, prony_compare_metric *out, bool *known)
+prony_status prn_compare_key(prn_adviser *a, const prony_report *variant, const char *key, prony_compare_metric *out,
+                             bool *known)
 {
     prony_comparison *comparison = NULL;
     size_t count;
@@ -32,7 +33,10 @@ prn_changed prn_what_changed(const prony_report *r, const prony_report *v)
     bool rewrites = r->config.rewrites != v->config.rewrites;
     bool precision = strcmp(r->config.precision, v->config.precision) != 0;
     if (batch + threads + rewrites + precision != 1 || r->config.reuse != v->config.reuse) return PRN_CHANGED_OTHER;
-    return batch ? PRN_CHANGED_BATCH : threads ? PRN_CHANGED_THREADS : rewrites ? PRN_CHANGED_REWRITES : PRN_CHANGED_PRECISION;
+    return batch      ? PRN_CHANGED_BATCH
+           : threads  ? PRN_CHANGED_THREADS
+           : rewrites ? PRN_CHANGED_REWRITES
+                      : PRN_CHANGED_PRECISION;
 }
 
 prony_status prn_best_variant(prn_adviser *a, prn_changed kind, const char *key, bool larger, prn_found *best,
@@ -138,7 +142,8 @@ prony_status prn_advise_threads(prn_adviser *a)
     if (a->report->has_disturbance && a->report->disturbance.verdict == PRN_LOAD_BUSY) {
         char busy[160];
         (void)prn_disturbance_text(&a->report->disturbance, busy, sizeof busy);
-        prn_advise_nothing(a, "threads", "cannot tell: %s; on a machine of its own another number may be the best", busy);
+        prn_advise_nothing(a, "threads", "cannot tell: %s; on a machine of its own another number may be the best",
+                           busy);
         return PRONY_OK;
     }
     PRN_TRY(prn_best_variant(a, PRN_CHANGED_THREADS, "latency", false, &best, &tried));

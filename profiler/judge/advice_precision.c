@@ -1,5 +1,5 @@
-/* Advice on precision: variants in other precisions beside the report, by latency, memory and what their outputs lose; without
- * any, a bound from the traffic of float32 weights. */
+/* Advice on precision: variants in other precisions beside the report, by latency, memory and what their outputs lose;
+ * without any, a bound from the traffic of float32 weights. */
 #include "profiler/forms/number_text.h"
 #include "profiler/judge/advice.h"
 #include "profiler/report/work.h"
@@ -60,7 +60,8 @@ static bool beats(const trial *u, const trial *t)
 {
     const bool no_slower = u->latency.ratio_ci95[0] <= t->latency.ratio_ci95[1];
     const bool surely_faster = u->latency.ratio_ci95[1] < t->latency.ratio_ci95[0];
-    const bool no_larger = bytes_of(u) <= bytes_of(t) * (1 + SAME_BYTES), less = bytes_of(u) < bytes_of(t) * (1 - SAME_BYTES);
+    const bool no_larger = bytes_of(u) <= bytes_of(t) * (1 + SAME_BYTES),
+               less = bytes_of(u) < bytes_of(t) * (1 - SAME_BYTES);
     return no_slower && no_larger && loss_of(u) <= loss_of(t) && (surely_faster || less || loss_of(u) < loss_of(t));
 }
 
@@ -78,16 +79,21 @@ static void describe(const trial *t, char *text, size_t size)
     char ratio[80];
     prn_number_text loss;
     prn_ratio_text(ratio, sizeof ratio, &t->latency);
-    size_t used = (size_t)snprintf(text, size, "median %s instead of %s (%s)", t->latency.second.text, t->latency.first.text, ratio);
+    size_t used = (size_t)snprintf(text, size, "median %s instead of %s (%s)", t->latency.second.text,
+                                   t->latency.first.text, ratio);
     if (t->has_memory)
-        used += (size_t)snprintf(text + used, size - used, ", memory %s instead of %s", t->memory.second.text, t->memory.first.text);
+        used += (size_t)snprintf(text + used, size - used, ", memory %s instead of %s", t->memory.second.text,
+                                 t->memory.first.text);
     if (t->nonfinite)
-        used += (size_t)snprintf(text + used, size - used, "; its outputs have infinities or NaN where those %s have numbers", t->against);
+        used += (size_t)snprintf(text + used, size - used,
+                                 "; its outputs have infinities or NaN where those %s have numbers", t->against);
     else if (t->has_loss && t->loss > 0)
-        used += (size_t)snprintf(text + used, size - used, "; its outputs differ by up to %s of their range from those %s",
-                                 prn_number_exact(loss, prn_round_digits(t->loss, 2)), t->against);
+        used +=
+            (size_t)snprintf(text + used, size - used, "; its outputs differ by up to %s of their range from those %s",
+                             prn_number_exact(loss, prn_round_digits(t->loss, 2)), t->against);
     else
-        used += (size_t)snprintf(text + used, size - used, t->has_loss ? "; its outputs are the same" : "; its error was not measured");
+        used += (size_t)snprintf(text + used, size - used,
+                                 t->has_loss ? "; its outputs are the same" : "; its error was not measured");
 }
 
 static void advise_trial(prn_adviser *a, const trial *t)
@@ -118,8 +124,8 @@ static void name_pareto_set(prn_adviser *a, const trial *trials, size_t count)
         used += (size_t)snprintf(text + used, sizeof text - used, ", %.20s", trials[i].report->config.precision);
         members++;
     }
-    prn_advise_nothing(a, "precision", "the Pareto set of latency, memory and error among %zu precisions: %s%s", count + 1, text,
-                       members == 1 ? " alone" : "");
+    prn_advise_nothing(a, "precision", "the Pareto set of latency, memory and error among %zu precisions: %s%s",
+                       count + 1, text, members == 1 ? " alone" : "");
 }
 
 static prony_status read_trials(prn_adviser *a, trial *trials, size_t *count)

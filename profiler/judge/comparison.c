@@ -108,8 +108,7 @@ static prony_status judge_samples(prn_comparing *c, const prn_metric_builtin *by
         prn_interval_widen(row->ratio_ci95, row->ratio, 1 - PRN_COMPARE_ALPHA, c->deviation);
         row->verdict = row->first.metric->direction == PRONY_NO_DIRECTION ? PRONY_VERDICT_NONE : PRONY_VERDICT_SAME;
     } else {
-        row->verdict =
-            prn_verdict_on_times(c, row->first.metric->direction, row->ratio, row->ratio_ci95, c->deviation);
+        row->verdict = prn_verdict_on_times(c, row->first.metric->direction, row->ratio, row->ratio_ci95, c->deviation);
     }
     return PRONY_OK;
 }
@@ -219,8 +218,7 @@ prony_status prony_compare(prony_comparison **out, const prony_report *first, co
     if (!out || !first || !second) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_compare: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "compare options", error));
     options = &own;
-    if (!(options->noise >= 0))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "compare options: a negative threshold");
+    if (!(options->noise >= 0)) return prn_fail(error, PRONY_INVALID_ARGUMENT, "compare options: a negative threshold");
     prony_comparison *made = prn_calloc(1, sizeof *made);
     if (!made) return prn_no_memory(error);
     made->noise = options->noise > 0 ? options->noise : DEFAULT_NOISE;

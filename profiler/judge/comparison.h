@@ -41,9 +41,9 @@ typedef struct prn_comparing {
     const char *keys; /* NULL: all */
     bool sampled;     /* both have latencies: `intervals` are set */
     double intervals[PRN_STATISTIC_COUNT][2];
-    double memory[2];  /* of the runs of each: prn_series_memory */
-    /* Relative, of what processes differ by and these reports do not show, in their latencies and (layers and types are of one
-     * process each) in their parts; 0: they do, or they were measured in turns. */
+    double memory[2]; /* of the runs of each: prn_series_memory */
+    /* Relative, of what processes differ by and these reports do not show, in their latencies and (layers and types are
+     * of one process each) in their parts; 0: they do, or they were measured in turns. */
     double deviation, part_deviation;
     bool by_processes; /* each knows enough processes for the rank test to take those */
     size_t withheld;   /* verdicts on times that processes may differ by */
@@ -53,8 +53,9 @@ typedef struct prn_comparing {
 
 /* Whether others took a different part of the machine in the two. */
 bool prn_loads_differ(const prony_report *a, const prony_report *b);
-/* The verdict on times whose ratio lies in `interval`, as far as the runs show: withheld where others had different parts of the
- * machine, and where it does not hold for an interval that allows for what processes differ by. Widens the interval. */
+/* The verdict on times whose ratio lies in `interval`, as far as the runs show: withheld where others had different
+ * parts of the machine, and where it does not hold for an interval that allows for what processes differ by. Widens the
+ * interval. */
 prony_verdict prn_verdict_on_times(prn_comparing *c, prony_direction direction, double ratio, double interval[2],
                                    double deviation);
 

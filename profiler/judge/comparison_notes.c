@@ -143,18 +143,24 @@ static void note_loads(note_list *list, const prn_comparing *c)
         note(list, "cannot tell from times (?): A %s, B %s; --ignore-load judges all the same",
              load_text(c->report[0], a, sizeof a), load_text(c->report[1], b, sizeof b));
     else if (prn_loads_differ(c->report[0], c->report[1]))
-        note(list, "load ignored: A %s, B %s", load_text(c->report[0], a, sizeof a), load_text(c->report[1], b, sizeof b));
+        note(list, "load ignored: A %s, B %s", load_text(c->report[0], a, sizeof a),
+             load_text(c->report[1], b, sizeof b));
 }
 
 static void note_processes(note_list *list, const prn_comparing *c)
 {
     if (!c->withheld) return;
     if (c->by_processes)
-        note(list, "cannot tell of layers and types (?): they were measured in one process of each, and processes of one model differ "
-                   "by about %.0f %%", 100 * PRN_PROCESS_DEVIATION);
+        note(list,
+             "cannot tell of layers and types (?): they were measured in one process of each, and processes of one "
+             "model differ "
+             "by about %.0f %%",
+             100 * PRN_PROCESS_DEVIATION);
     else
-        note(list, "cannot tell (?): processes of one model differ by about %.0f %%, and these reports have too few to know; measure "
-                   "both with --processes 10, or compare the models in turns (prony compare A.onnx B.onnx)",
+        note(list,
+             "cannot tell (?): processes of one model differ by about %.0f %%, and these reports have too few to know; "
+             "measure "
+             "both with --processes 10, or compare the models in turns (prony compare A.onnx B.onnx)",
              100 * PRN_PROCESS_DEVIATION);
 }
 

@@ -1,5 +1,5 @@
-/* Two reports layer by layer, those in subgraphs too, and type by type. Both sides' rows are sorted by name and joined; equal names pair up in
- * order. What is judged are means with their deviations, adjusted for the number of rows. */
+/* Two reports layer by layer, those in subgraphs too, and type by type. Both sides' rows are sorted by name and joined;
+ * equal names pair up in order. What is judged are means with their deviations, adjusted for the number of rows. */
 #include "profiler/judge/comparison.h"
 #include "profiler/judge/statistics/statistics.h"
 
@@ -128,8 +128,8 @@ static prony_status judge_parts(prn_comparing *c, prony_compare_part *rows, size
     for (size_t i = 0; i < count; i++) {
         rows[i].p = p[i];
         if (isnan(p[i]) || isnan(rows[i].ratio_ci95[0])) continue;
-        rows[i].verdict = prn_verdict_on_times(c, PRONY_SMALLER_IS_BETTER, rows[i].ratio, rows[i].ratio_ci95,
-                                               c->part_deviation);
+        rows[i].verdict =
+            prn_verdict_on_times(c, PRONY_SMALLER_IS_BETTER, rows[i].ratio, rows[i].ratio_ci95, c->part_deviation);
         if (p[i] >= PRN_COMPARE_ALPHA) rows[i].verdict = PRONY_VERDICT_SAME;
     }
     prn_free(p);
@@ -188,7 +188,9 @@ static size_t room_for(const prony_report *r, prn_compare_by by)
 static prony_status parts_of(prn_comparing *c, int side, prn_compare_by by, part *parts, size_t *count)
 {
     const prony_report *r = c->report[side];
-    *count = by == PRN_BY_NESTED ? r->nested_layer_count : by == PRN_BY_TYPE ? type_parts(r, parts) : layer_parts(r, parts);
+    *count = by == PRN_BY_NESTED ? r->nested_layer_count
+             : by == PRN_BY_TYPE ? type_parts(r, parts)
+                                 : layer_parts(r, parts);
     return by == PRN_BY_NESTED ? nested_parts(c, r, parts) : PRONY_OK;
 }
 

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-#define LOAD_DIFFERENCE 0.1 /* of the shares that others took, or that threads waited: two busy machines are alike below */
+#define LOAD_DIFFERENCE                                                                                                \
+    0.1 /* of the shares that others took, or that threads waited: two busy machines are alike below */
 
 prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise)
 {

@@ -43,10 +43,10 @@ static const char *p_text(char *text, size_t size, double p)
 
 static prn_style verdict_style(prony_verdict verdict)
 {
-    return verdict == PRONY_VERDICT_BETTER  ? PRN_STYLE_GOOD
-           : verdict == PRONY_VERDICT_WORSE ? PRN_STYLE_BAD
+    return verdict == PRONY_VERDICT_BETTER   ? PRN_STYLE_GOOD
+           : verdict == PRONY_VERDICT_WORSE  ? PRN_STYLE_BAD
            : verdict == PRONY_VERDICT_UNSURE ? PRN_STYLE_WARN
-                                            : PRN_STYLE_DIM;
+                                             : PRN_STYLE_DIM;
 }
 
 /* A difference with its sign; fractions in points, so that it is not taken for a ratio. */
@@ -192,7 +192,8 @@ static int by_difference(const void *left, const void *right)
     return da > db ? -1 : da < db ? 1 : (a > b) - (a < b);
 }
 
-static prony_status put_parts(prn_text *text, const prony_compare_part *parts, size_t count, prn_compare_by by, size_t top)
+static prony_status put_parts(prn_text *text, const prony_compare_part *parts, size_t count, prn_compare_by by,
+                              size_t top)
 {
     static const char *const titles[] = {"Layers", "Operator types", "Inside of these layers"};
     part_view view = {prn_calloc(count + 1, sizeof(prony_compare_part *)), count};
@@ -247,7 +248,10 @@ static void put_conclusion(prn_text *text, const prony_comparison *c)
         unsure += c->metrics[i].verdict == PRONY_VERDICT_UNSURE;
     }
     prn_text_line(text);
-    prn_text_putf(text, c->regressions ? PRN_STYLE_BAD : unsure ? PRN_STYLE_WARN : PRN_STYLE_GOOD,
+    prn_text_putf(text,
+                  c->regressions ? PRN_STYLE_BAD
+                  : unsure       ? PRN_STYLE_WARN
+                                 : PRN_STYLE_GOOD,
                   "%zu metric%s worse, %zu better", c->regressions, c->regressions == 1 ? " is" : "s are", better);
     if (unsure) prn_text_putf(text, PRN_STYLE_WARN, ", of %zu it cannot be told", unsure);
     prn_text_line(text);

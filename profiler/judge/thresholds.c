@@ -1,8 +1,7 @@
 /* prony_check: metrics of a report against limits, and the outcome as text or JSON.
  *
- * What scatters misses a limit only if its interval does as a whole: a limit that a measurement of the same thing gave would be
- * missed by half of all others.
- */
+ * What scatters misses a limit only if its interval does as a whole: a limit that a measurement of the same thing gave
+ * would be missed by half of all others. */
 #include "base/option_struct.h"
 #include "profiler/counts/metrics.h"
 #include "profiler/forms/text_out.h"
@@ -19,8 +18,7 @@ static const char *const short_names[][2] = {
     {"p50", "latency"},       {"p90", "latency_p90"},     {"p95", "latency_p95"},       {"p99", "latency_p99"},
     {"p999", "latency_p999"}, {"mean", "latency_mean"},   {"min", "latency_min"},       {"max", "latency_max"},
     {"time", "latency"},      {"rss", "peak_resident"},   {"fps", "images_per_second"}, {"params", "parameters"},
-    {"size", "model_size"},   {"accuracy", "evaluation"},
-    {"top1", "top1_accuracy"}, {"top5", "top5_accuracy"},
+    {"size", "model_size"},   {"accuracy", "evaluation"}, {"top1", "top1_accuracy"},    {"top5", "top5_accuracy"},
 };
 
 static const prony_metric *find_metric(const prony_metrics *metrics, const char *key)
@@ -74,15 +72,15 @@ static prony_status find_interval(scatter *of, prony_check_row *row, const prn_m
     const prony_report *r = of->report;
     if (!prn_metric_samples(by)) return PRONY_OK;
     if (!r->measured || !r->samples_ns || r->latency.count == 0) return PRONY_OK;
-    if (!of->made)
-        PRN_TRY(prn_times_intervals(of->intervals, PRN_CHECK_CONFIDENCE, prn_report_times(r), NULL, error));
+    if (!of->made) PRN_TRY(prn_times_intervals(of->intervals, PRN_CHECK_CONFIDENCE, prn_report_times(r), NULL, error));
     of->made = true;
     const double *interval = of->intervals[by->statistic];
     double work = row->value.value * (double)r->latency.mean_ns;
     if (by->rate && !(interval[0] > 0)) return PRONY_OK;
     row->interval[0] = by->rate ? work / interval[1] : interval[0];
     row->interval[1] = by->rate ? work / interval[0] : interval[1];
-    prn_interval_widen(row->interval, row->value.value, PRN_CHECK_CONFIDENCE, prn_process_deviation(prn_report_times(r), NULL));
+    prn_interval_widen(row->interval, row->value.value, PRN_CHECK_CONFIDENCE,
+                       prn_process_deviation(prn_report_times(r), NULL));
     return PRONY_OK;
 }
 
@@ -92,8 +90,8 @@ static double left_of(const prony_threshold *threshold, double value)
     return threshold->metric->direction == PRONY_LARGER_IS_BETTER ? value - threshold->limit : threshold->limit - value;
 }
 
-/* Whether the fastest run of what scatters (it has an interval) would be within the limit in the fastest process that there may
- * be. */
+/* Whether the fastest run of what scatters (it has an interval) would be within the limit in the fastest process that
+ * there may be. */
 static bool fastest_meets(const prony_report *r, const prony_check_row *row)
 {
     if (isnan(row->interval[0])) return false;
@@ -110,8 +108,8 @@ static prony_outcome beyond_limit(const prony_report *r, const prony_check_row *
     const double *ends = row->interval;
     bool fastest = fastest_meets(r, row);
     bool reaches = left_of(&row->threshold, ends[0]) >= 0 || left_of(&row->threshold, ends[1]) >= 0;
-    /* Few runs have an interval that reaches far beyond each of them, or does not end; what not even the fastest of them meets is
-     * missed all the same. */
+    /* Few runs have an interval that reaches far beyond each of them, or does not end; what not even the fastest of
+     * them meets is missed all the same. */
     if (reaches && fastest) return PRONY_OUTCOME_OPEN;
     bool busy = r->has_disturbance && r->disturbance.verdict == PRN_LOAD_BUSY;
     return fastest && busy ? PRONY_OUTCOME_WITHHELD : PRONY_OUTCOME_MISSED;
@@ -170,9 +168,9 @@ static void check_cell(const void *user, size_t index, int column, prn_cell *cel
         return;
     case 3:
         cell->string = names[row->outcome];
-        cell->style = row->outcome == PRONY_OUTCOME_MET    ? PRN_STYLE_GOOD
+        cell->style = row->outcome == PRONY_OUTCOME_MET                                              ? PRN_STYLE_GOOD
                       : row->outcome == PRONY_OUTCOME_OPEN || row->outcome == PRONY_OUTCOME_WITHHELD ? PRN_STYLE_WARN
-                                                           : PRN_STYLE_BAD;
+                                                                                                     : PRN_STYLE_BAD;
         return;
     default:
         if (isnan(row->margin)) return;

@@ -1,6 +1,6 @@
-/* This engine beside another one: processes of both in pairs, and the ratio of each pair's medians. A pair is measured one right
- * behind the other, so what the machine does otherwise mostly cancels in its ratio; the interval is that of the pairs' median.
- */
+/* This engine beside another one: processes of both in pairs, and the ratio of each pair's medians. A pair is measured
+ * one right behind the other, so what the machine does otherwise mostly cancels in its ratio; the interval is that of
+ * the pairs' median. */
 #include "profiler/judge/versus.h"
 
 #include <math.h>
@@ -42,12 +42,15 @@ prony_status prony_versus_process_of(prony_versus_process *out, const prony_repo
                                      prony_error *error)
 {
     if (!out || !report) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_versus_process_of: an argument is NULL");
-    if (!report->measured) return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: the report measured nothing", report->model.name);
-    const int64_t phases[] = {report->phases.load_ns, report->phases.bind_ns, report->phases.rewrite_ns, report->phases.plan_ns};
+    if (!report->measured)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: the report measured nothing", report->model.name);
+    const int64_t phases[] = {report->phases.load_ns, report->phases.bind_ns, report->phases.rewrite_ns,
+                              report->phases.plan_ns};
     int64_t start = 0;
-    for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) start = start < 0 || phases[k] < 0 ? -1 : start + phases[k];
-    *out = (prony_versus_process){report->config.intra_op_threads, report->latency.count, report->latency.median_ns, start,
-                                  peak_rss_bytes};
+    for (size_t k = 0; k < sizeof phases / sizeof *phases; k++)
+        start = start < 0 || phases[k] < 0 ? -1 : start + phases[k];
+    *out = (prony_versus_process){report->config.intra_op_threads, report->latency.count, report->latency.median_ns,
+                                  start, peak_rss_bytes};
     return PRONY_OK;
 }
 
@@ -55,7 +58,8 @@ prony_status prony_versus_add(prony_versus *versus, bool peer, const prony_versu
 {
     if (!versus || !process) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_versus_add: an argument is NULL");
     if (process->intra_op_threads < 1 || process->median_ns < 0 || process->runs == 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a process of %d threads with %llu runs and a median of %lld ns is none",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "a process of %d threads with %llu runs and a median of %lld ns is none",
                         process->intra_op_threads, (unsigned long long)process->runs, (long long)process->median_ns);
     if (!PRN_GROW(versus->blocks, versus->block_capacity, versus->block_count + 1)) return prn_no_memory(error);
     versus->blocks[versus->block_count++] = (prn_versus_block){*process, peer};
@@ -67,7 +71,8 @@ prony_status prony_versus_add(prony_versus *versus, bool peer, const prony_versu
 prony_status prony_versus_add_output(prony_versus *versus, const char *name, bool agrees, double difference,
                                      const char *reason, prony_error *error)
 {
-    if (!versus || !name) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_versus_add_output: an argument is NULL");
+    if (!versus || !name)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_versus_add_output: an argument is NULL");
     if (!PRN_GROW(versus->outputs, versus->output_capacity, versus->output_count + 1)) return prn_no_memory(error);
     prn_versus_output row = {prn_pool_printf(&versus->pool, "%s", name),
                              prn_pool_printf(&versus->pool, "%s", reason ? reason : ""), agrees, difference};
@@ -160,9 +165,11 @@ prony_status prn_versus_judge(prony_versus *versus, prony_error *error)
     return PRONY_OK;
 }
 
-prony_status prony_versus_results(const prony_versus_result **rows, size_t *count, prony_versus *versus, prony_error *error)
+prony_status prony_versus_results(const prony_versus_result **rows, size_t *count, prony_versus *versus,
+                                  prony_error *error)
 {
-    if (!rows || !count || !versus) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_versus_results: an argument is NULL");
+    if (!rows || !count || !versus)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_versus_results: an argument is NULL");
     PRN_TRY(prn_versus_judge(versus, error));
     *rows = versus->results;
     *count = versus->result_count;

@@ -1,5 +1,5 @@
-/* This engine beside another one, in memory; between versus.c, which judges, versus_nodes.c, which joins the profiles, and
- * versus_write.c. */
+/* This engine beside another one, in memory; between versus.c, which judges, versus_nodes.c, which joins the profiles,
+ * and versus_write.c. */
 #ifndef PRN_PROFILER_JUDGE_VERSUS_H
 #define PRN_PROFILER_JUDGE_VERSUS_H
 

@@ -1,10 +1,10 @@
 /* ONNX Runtime's profile, joined with this engine's operators.
  *
- * It is an array of events: a "model_run" of category Session for each run, and for each node that ran "NAME_kernel_time" of category
- * Node, whose duration is in microseconds. A node that it fused or moved to another layout has a name made of a node's or of an
- * output's, with words behind it ("/conv/Conv_output_0_nchwc", "/attn/MatMul/MatMulScaleFusion/"): those are taken off until a layer
- * has that name. What runs inside of an If or Loop is part of that node, and left out.
- */
+ * It is an array of events: a "model_run" of category Session for each run, and for each node that ran
+ * "NAME_kernel_time" of category Node, whose duration is in microseconds. A node that it fused or moved to another
+ * layout has a name made of a node's or of an output's, with words behind it ("/conv/Conv_output_0_nchwc",
+ * "/attn/MatMul/MatMulScaleFusion/"): those are taken off until a layer has that name. What runs inside of an If or
+ * Loop is part of that node, and left out. */
 #include "profiler/judge/versus.h"
 #include "profiler/report/json_read.h"
 
@@ -20,7 +20,8 @@ typedef struct event {
     double ns;
 } event;
 
-/* A name of the model, and the operator that it is part of; PRONY_NO_INDEX: of none, it is folded or inside of a subgraph. */
+/* A name of the model, and the operator that it is part of; PRONY_NO_INDEX: of none, it is folded or inside of a
+ * subgraph. */
 typedef struct known_name {
     const char *name;
     uint32_t operator_index;
@@ -98,14 +99,16 @@ static bool ends_string(const char *text, size_t size, size_t at)
     return false;
 }
 
-/* ONNX Runtime writes a node's name into its profile as it stands. Quotes, backslashes and controls within it are escaped here. `to` has room for six times the bytes of `text`; returns the bytes written. */
+/* ONNX Runtime writes a node's name into its profile as it stands. Quotes, backslashes and controls within it are
+ * escaped here. `to` has room for six times the bytes of `text`; returns the bytes written. */
 static size_t escape_names(const char *text, size_t size, char *to)
 {
     size_t used = 0, end = 0; /* of the name that is being copied; 0: none */
     for (size_t i = 0; i < size; i++) {
         const size_t begin = i >= end && text[i] == '"' ? name_at(text, size, i) : 0;
         if (begin) {
-            for (end = begin; end < size && !(text[end] == '"' && ends_string(text, size, end)); end++) {}
+            for (end = begin; end < size && !(text[end] == '"' && ends_string(text, size, end)); end++) {
+            }
             memcpy(to + used, text + i, begin - i);
             used += begin - i;
             i = begin;
@@ -121,7 +124,8 @@ static size_t escape_names(const char *text, size_t size, char *to)
 }
 
 /* {"events": text}, with names escaped or as they are. */
-static prony_status parse_events(prn_json_value **out, const char *name, const char *text, size_t size, bool escape, prony_error *error)
+static prony_status parse_events(prn_json_value **out, const char *name, const char *text, size_t size, bool escape,
+                                 prony_error *error)
 {
     static const char before[] = "{\"events\":", after[] = "}";
     if (size > SIZE_MAX / 8) return prn_no_memory(error);
@@ -147,7 +151,8 @@ static prony_status read_events(joining *j, const char *name, const char *text, 
     prn_json_reader reader = {.pool = &j->pool, .file = name, .error = j->error};
     size_t count;
     const prn_json_value *events = prn_json_get_array(&reader, document, "events", true, &count);
-    for (const prn_json_value *e = events ? prn_json_first(events) : NULL; e && status == PRONY_OK; e = prn_json_next(e))
+    for (const prn_json_value *e = events ? prn_json_first(events) : NULL; e && status == PRONY_OK;
+         e = prn_json_next(e))
         status = prn_json_element_is_object(&reader, e, "events") ? add_event(j, &reader, e) : reader.status;
     prn_json_document_release(document);
     if (reader.status != PRONY_OK) return reader.status;
@@ -276,7 +281,8 @@ static prony_status join(joining *j)
     const prony_report *r = j->versus->profile;
     qsort(j->events, j->event_count, sizeof *j->events, by_node);
     size_t nodes = 0;
-    for (size_t e = 0; e < j->event_count; e++) nodes += e == 0 || strcmp(j->events[e].name, j->events[e - 1].name) != 0;
+    for (size_t e = 0; e < j->event_count; e++)
+        nodes += e == 0 || strcmp(j->events[e].name, j->events[e - 1].name) != 0;
     j->rows = prn_pool_alloc(&j->versus->pool, r->operator_count + nodes + 1, sizeof *j->rows);
     double *sums = prn_calloc(j->runs + 1, sizeof *sums);
     prony_status status = j->rows && sums ? PRONY_OK : prn_no_memory(j->error);

@@ -53,13 +53,14 @@ static const char *interval_text(prn_cell *cell, const double interval[2])
 {
     prn_number_text low, high;
     if (!isfinite(interval[0]) || !isfinite(interval[1])) return "-";
-    snprintf(cell->own, sizeof cell->own, "%s..%s", prn_number_fixed(low, interval[0], 2), prn_number_fixed(high, interval[1], 2));
+    snprintf(cell->own, sizeof cell->own, "%s..%s", prn_number_fixed(low, interval[0], 2),
+             prn_number_fixed(high, interval[1], 2));
     return cell->own;
 }
 
-static const prn_column result_columns[] = {{"threads", true, false, 0, 0}, {"prony", true, false, 0, 0},
-                                            {"peer", true, false, 0, 0},    {"peer / prony", true, false, 0, 0},
-                                            {"95 %", true, false, 0, 0},    {"pairs", true, true, 0, 0},
+static const prn_column result_columns[] = {{"threads", true, false, 0, 0},  {"prony", true, false, 0, 0},
+                                            {"peer", true, false, 0, 0},     {"peer / prony", true, false, 0, 0},
+                                            {"95 %", true, false, 0, 0},     {"pairs", true, true, 0, 0},
                                             {"prony is", false, false, 0, 0}};
 
 static void result_cell(const void *user, size_t index, int column, prn_cell *cell)
@@ -172,7 +173,10 @@ static void operator_cell(const void *user, size_t index, int column, prn_cell *
         return;
     case 4:
         if (row->own_ns < 0 || row->peer_ns < 0) return;
-        snprintf(cell->own, sizeof cell->own, "%s%s", difference > 0 ? "+" : difference < 0 ? "-" : "",
+        snprintf(cell->own, sizeof cell->own, "%s%s",
+                 difference > 0   ? "+"
+                 : difference < 0 ? "-"
+                                  : "",
                  prn_number_time(number, llround(fabs(difference)), 3, " "));
         cell->string = cell->own;
         return;
@@ -246,12 +250,14 @@ static void put_profiles(prn_text *text, const prony_versus *v, size_t top)
         prn_text_put(text, PRN_STYLE_GOOD, "no operator is slower than the peer's");
         prn_text_line(text);
     }
-    put_operators(text, v, "Operators of prony without a node of that name", top / 3 + 1, own_has_no_counterpart, 1U << 3 | 1U << 4 | 1U << 5);
+    put_operators(text, v, "Operators of prony without a node of that name", top / 3 + 1, own_has_no_counterpart,
+                  1U << 3 | 1U << 4 | 1U << 5);
     put_operators(text, v, "Nodes of the peer alone, by type", top / 3 + 1, peer_has_no_counterpart,
                   1U << 1 | 1U << 2 | 1U << 4 | 1U << 5);
     prn_number_text a, b, c, d;
     char line[300];
-    snprintf(line, sizeof line, "%zu operators are joined by name: prony %s, peer %s; without a counterpart: prony %s, peer %s", joined,
+    snprintf(line, sizeof line,
+             "%zu operators are joined by name: prony %s, peer %s; without a counterpart: prony %s, peer %s", joined,
              prn_number_time(a, llround(own), 3, " "), prn_number_time(b, llround(peer), 3, " "),
              prn_number_time(c, llround(own_alone), 3, " "), prn_number_time(d, llround(peer_alone), 3, " "));
     prn_text_line(text);
@@ -273,8 +279,8 @@ static void put_head(prn_text *text, const prony_versus *v)
     prn_text_line(text);
 }
 
-static prony_status write_text(const prony_versus *v, const prony_write_options *options, prony_write_fn write, void *user,
-                               prony_error *error)
+static prony_status write_text(const prony_versus *v, const prony_write_options *options, prony_write_fn write,
+                               void *user, prony_error *error)
 {
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
@@ -298,8 +304,10 @@ static prony_status write_text(const prony_versus *v, const prony_write_options 
 
 static void json_known(prn_json *json, const char *key, double value)
 {
-    if (value >= 0) prn_json_double(json, key, value);
-    else prn_json_null(json, key);
+    if (value >= 0)
+        prn_json_double(json, key, value);
+    else
+        prn_json_null(json, key);
 }
 
 static void json_side(prn_json *json, const prony_versus *v, const prony_versus_result *row, bool peer)
@@ -382,7 +390,8 @@ static prony_status write_json(const prony_versus *v, prony_write_fn write, void
     prn_json_uint(json, "profiled_runs", v->peer_runs);
     prn_json_close(json, '}');
     prn_json_open(json, "manifest", '{', false);
-    prn_keys_write(json, prn_manifest_keys, &(prn_at){.root = (void *)(uintptr_t)v->profile, .row = (void *)(uintptr_t)v->profile});
+    prn_keys_write(json, prn_manifest_keys,
+                   &(prn_at){.root = (void *)(uintptr_t)v->profile, .row = (void *)(uintptr_t)v->profile});
     prn_json_close(json, '}');
     json_results(json, v);
     json_outputs(json, v);

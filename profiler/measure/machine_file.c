@@ -40,7 +40,8 @@ prony_status prony_machine_path(char *path, size_t size, prony_error *error)
 static const prn_key compute_keys[] = {
     {"precision", PRN_AT(C, precision), PRN_ALWAYS, "fp32, fp64, int8 and so on."},
     {"threads", PRN_AT(C, threads), PRN_LEAST_1, NULL},
-    {"flops_per_second", PRN_AT(C, flops_per_second), PRN_LEAST_0, "Multiplications and additions per second, the best of the trials."},
+    {"flops_per_second", PRN_AT(C, flops_per_second), PRN_LEAST_0,
+     "Multiplications and additions per second, the best of the trials."},
     {"trials", PRN_AT(C, trials), PRN_LEAST_1, NULL},
     {"trial_ns", PRN_AT(C, trial_ns), PRN_LEAST_0, "Length of the best one."},
     {"doubtful", PRN_AT(C, doubtful), PRN_IF_SET,
@@ -97,7 +98,8 @@ const prn_key prn_machine_keys[] = {
 prony_status prony_machine_write(const prony_machine *machine, prony_write_fn write, void *user, prony_error *error)
 {
     if (!machine || !write) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_machine_write: an argument is NULL");
-    return prn_keys_write_document(PRN_MACHINE_SCHEMA, prn_machine_keys, &(prn_at){.row = (prony_machine *)machine}, write, user, error);
+    return prn_keys_write_document(PRN_MACHINE_SCHEMA, prn_machine_keys, &(prn_at){.row = (prony_machine *)machine},
+                                   write, user, error);
 }
 
 prony_status prony_machine_save(const prony_machine *machine, prony_error *error)
@@ -124,7 +126,8 @@ static void check_row(prn_json_reader *j, const char *key, int threads, double r
 
 static void check_rows(prn_json_reader *j, const prony_machine *m)
 {
-    for (size_t i = 0; i < m->compute_count; i++) check_row(j, "compute", m->compute[i].threads, m->compute[i].flops_per_second);
+    for (size_t i = 0; i < m->compute_count; i++)
+        check_row(j, "compute", m->compute[i].threads, m->compute[i].flops_per_second);
     for (size_t i = 0; i < m->bandwidth_count; i++)
         check_row(j, "bandwidth", m->bandwidth[i].threads, m->bandwidth[i].bytes_per_second);
     for (size_t i = 0; i < m->work_count; i++) check_row(j, "work", m->work[i].threads, m->work[i].per_second);

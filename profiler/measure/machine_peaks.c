@@ -243,11 +243,9 @@ prony_status prn_machine_measure_by(prony_machine **out, const prony_machine_opt
     if (!out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_machine_measure: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "machine options", error));
     options = &own;
-    if (options->threads < 0 || options->threads > MOST_THREADS ||
-        !(options->seconds >= 0) || isinf(options->seconds))
+    if (options->threads < 0 || options->threads > MOST_THREADS || !(options->seconds >= 0) || isinf(options->seconds))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "machine options: threads not 0 (auto) to %d, or seconds below 0",
-                        MOST_THREADS);
+                        "machine options: threads not 0 (auto) to %d, or seconds below 0", MOST_THREADS);
     prony_machine *machine;
     PRN_TRY(prn_machine_create(&machine, error));
     prony_status status = measure(machine, options, peak, error);

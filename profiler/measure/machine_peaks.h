@@ -25,7 +25,8 @@ extern const prn_key prn_machine_keys[];
 
 /* How the figures came about, in words. */
 #define PRN_MACHINE_METHOD                                                                                             \
-    "Compute: 12 independent chains of vector multiply-add per thread; bf16: sums of products on tiles. Memory: vector loads, stores or both over a "   \
+    "Compute: 12 independent chains of vector multiply-add per thread; bf16: sums of products on tiles. Memory: "      \
+    "vector loads, stores or both over a "                                                                             \
     "buffer of each thread's own; bytes read and bytes written are counted, not the lines that a store fetches "       \
     "first. "                                                                                                          \
     "Threads stand ready, awake, before a trial; its rate is the work of all over the time in which any of them "      \

@@ -1,5 +1,5 @@
-/* prony_session_profile: warms up, runs until the median is known or the time is up, and builds the report. Everything that
- * is measured is stored in arrays reserved before the clock starts. */
+/* prony_session_profile: warms up, runs until the median is known or the time is up, and builds the report. Everything
+ * that is measured is stored in arrays reserved before the clock starts. */
 #include "profiler/measure/measure.h"
 #include "base/clock.h"
 #include "base/machine.h"
@@ -13,13 +13,13 @@
 
 #define DEFAULT_SECONDS 5.0
 #define MOST_SECONDS 1e9 /* 31 years: nanoseconds from now until then fit 63 bits; infinity means as long as it takes */
-#define FIRST_CHECK 10 /* runs before the median may be said to be known */
-#define FIRST_RUNS 256 /* that there is room for at once */
+#define FIRST_CHECK 10   /* runs before the median may be said to be known */
+#define FIRST_RUNS 256   /* that there is room for at once */
 #define MAX_WARMUP_RUNS 1000
 #define ORDER_SEED UINT64_C(0x50524f4e59)
 enum { FEWEST_WATCHED = 5, MOST_WATCHED = 50 };
 #define WATCH_SHARE 0.1 /* of the time */
-#define BLOCK_RUNS 4 /* counted ones, when sessions take turns */
+#define BLOCK_RUNS 4    /* counted ones, when sessions take turns */
 /* Share of the time budget that detecting the steady state may take. */
 #define WARMUP_SHARE 0.3
 /* Stored samples (latencies and operator times) are bounded; a run count that needs more is refused or stopped at. */
@@ -188,7 +188,8 @@ static prony_status measure_run(prn_recording *r, prony_error *error)
     return PRONY_OK;
 }
 
-/* A turn of one of several sessions: a run that fetches into the caches what the others drove out, then counted ones. */
+/* A turn of one of several sessions: a run that fetches into the caches what the others drove out, then counted
+ * ones. */
 static prony_status run_block(prn_recording *r, size_t runs, prony_error *error)
 {
     prn_usage before, after;
@@ -204,7 +205,8 @@ static prony_status run_block(prn_recording *r, size_t runs, prony_error *error)
     return status;
 }
 
-/* `runs` of every session, in an order drawn anew for each round, so that what changes on the machine meets all of them. */
+/* `runs` of every session, in an order drawn anew for each round, so that what changes on the machine meets all of
+ * them. */
 static prony_status run_round(prn_recording *all, size_t count, size_t runs, uint64_t *random, prony_error *error)
 {
     if (count == 1) return measure_run(all, error);
@@ -222,7 +224,8 @@ static prony_status run_round(prn_recording *all, size_t count, size_t runs, uin
 /* Counted runs of the next round. */
 static size_t next_runs(const prn_recording *all, size_t count)
 {
-    size_t wanted = all->options->runs > 0 ? (size_t)all->options->runs - all->runs : SIZE_MAX, most = count == 1 ? 1 : BLOCK_RUNS;
+    size_t wanted = all->options->runs > 0 ? (size_t)all->options->runs - all->runs : SIZE_MAX,
+           most = count == 1 ? 1 : BLOCK_RUNS;
     return wanted < most ? wanted : most;
 }
 
@@ -317,8 +320,8 @@ static prony_status watch_workers(prn_recording *r, prony_error *error)
     return r->worker_busy_ns && r->in_order ? PRONY_OK : prn_no_memory(error);
 }
 
-/* Runs after those that count, in which every thread's part of each operator is written down: looking at the clock so often
- * would show in the latency of small models. At most as many as counted, and one at least. */
+/* Runs after those that count, in which every thread's part of each operator is written down: looking at the clock so
+ * often would show in the latency of small models. At most as many as counted, and one at least. */
 static prony_status watch_threads(prn_recording *r, prony_error *error)
 {
     prn_trace *trace = &r->session->trace;
@@ -403,7 +406,8 @@ prony_status prony_sessions_profile(prony_report **reports, prony_session *const
 {
     prony_profile_options own = PRONY_PROFILE_OPTIONS_INIT;
     if (!reports || !sessions || count == 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_sessions_profile: an argument is NULL, or there is no session");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "prony_sessions_profile: an argument is NULL, or there is no session");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "profile options", error));
     options = &own;
     if (options->runs < 0 || !(options->max_seconds >= 0))
@@ -451,8 +455,7 @@ prony_status prony_session_profile(prony_report **out, prony_session *session, c
                                    prony_error *error)
 {
     prony_report *report = NULL;
-    if (!out || !session)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_profile: an argument is NULL");
+    if (!out || !session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_profile: an argument is NULL");
     prony_status status = prony_sessions_profile(&report, &session, 1, options, error);
     if (report) *out = report;
     return status;

@@ -29,15 +29,15 @@ typedef struct prn_recording {
     bool warmup_detected;
     const char *stop_reason;
     double max_seconds;
-    int64_t begin_ns;    /* of the first session's: when its time began, warm-up included */
-    int64_t expected_ns; /* what a run takes, by the last of the warm-up; 0: there was none */
-    prn_usage usage; /* of the measured runs; time_ns is their wall time */
-    prn_disturbance disturbance; /* while all sessions of the measurement took their turns */
-    prn_core_recorder cores; /* where one session has the process to itself */
-    prn_report_cost cost; /* of profiling; pairs 0: not measured */
-    size_t turn; /* scratch of run_round: whose turn it is at this place */
-    int64_t last_run_ns; /* when the last run was entered */
-    int64_t traced_run_ns; /* how long it took, where threads were traced; 0: it is the last sample */
+    int64_t begin_ns;                        /* of the first session's: when its time began, warm-up included */
+    int64_t expected_ns;                     /* what a run takes, by the last of the warm-up; 0: there was none */
+    prn_usage usage;                         /* of the measured runs; time_ns is their wall time */
+    prn_disturbance disturbance;             /* while all sessions of the measurement took their turns */
+    prn_core_recorder cores;                 /* where one session has the process to itself */
+    prn_report_cost cost;                    /* of profiling; pairs 0: not measured */
+    size_t turn;                             /* scratch of run_round: whose turn it is at this place */
+    int64_t last_run_ns;                     /* when the last run was entered */
+    int64_t traced_run_ns;                   /* how long it took, where threads were traced; 0: it is the last sample */
     uint64_t own_heap_calls, all_heap_calls; /* in the runs of the recording */
     bool all_heap_known;
 } prn_recording;
@@ -45,13 +45,14 @@ typedef struct prn_recording {
 /* The session's run alone; one of the caller's phases, 0 ns where there is none. */
 prony_status prn_recording_timed(prn_recording *r, int64_t *latency_ns, prony_error *error);
 prony_status prn_recording_phase(const prn_recording *r,
-                                 prony_status (*phase)(void *user, prony_session *session, prony_error *error), int64_t *ns,
-                                 prony_error *error);
+                                 prony_status (*phase)(void *user, prony_session *session, prony_error *error),
+                                 int64_t *ns, prony_error *error);
 /* A run that is not recorded, with the caller's phases around it. */
 prony_status prn_recording_run(prn_recording *r, int64_t *latency_ns, prony_error *error);
 /* Measures what profiling costs; where a number of runs was asked for, by no more pairs of runs than that. */
 prony_status prn_recording_cost(prn_recording *r, prony_error *error);
-/* Counts hardware events per operator in some more runs, if that was asked for; after the report (measure_counters.c). */
+/* Counts hardware events per operator in some more runs, if that was asked for; after the report
+ * (measure_counters.c). */
 prony_status prn_recording_count(prony_report *report, prn_recording *r, prony_error *error);
 prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_error *error);
 

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define COST_SHARE 0.2 /* of the time for measuring, */
+#define COST_SHARE 0.2   /* of the time for measuring, */
 #define COST_SECONDS 2.0 /* and not more than this: who ends a long measurement early wants runs */
 enum { FEWEST_PAIRS = 11, MOST_PAIRS = 400 };
 
@@ -82,13 +82,15 @@ prony_status prn_recording_cost(prn_recording *r, prony_error *error)
     if (r->operators == 0) return PRONY_OK;
     size_t wanted = wanted_pairs(r->options->runs);
     int64_t budget;
-    if (limited(r, &budget) && r->expected_ns * 2 * FEWEST_PAIRS > budget) return PRONY_OK; /* so few would tell nothing */
+    if (limited(r, &budget) && r->expected_ns * 2 * FEWEST_PAIRS > budget)
+        return PRONY_OK; /* so few would tell nothing */
     cost_pairs pairs = {.on_ns = prn_calloc(MOST_PAIRS, sizeof *pairs.on_ns),
                         .off_ns = prn_calloc(MOST_PAIRS, sizeof *pairs.off_ns),
                         .difference_ns = prn_calloc(MOST_PAIRS, sizeof *pairs.difference_ns)};
     prony_status status = pairs.on_ns && pairs.off_ns && pairs.difference_ns ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK) status = run_pairs(r, &pairs, wanted, error);
-    if (status == PRONY_OK && pairs.count >= (wanted < FEWEST_PAIRS ? wanted : FEWEST_PAIRS) && pairs.count) fill_cost(&r->cost, &pairs);
+    if (status == PRONY_OK && pairs.count >= (wanted < FEWEST_PAIRS ? wanted : FEWEST_PAIRS) && pairs.count)
+        fill_cost(&r->cost, &pairs);
     prn_free(pairs.on_ns);
     prn_free(pairs.off_ns);
     prn_free(pairs.difference_ns);

@@ -12,8 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-/* What one event costs: the stamps and the write, measured on this machine now. The median of several rounds, as the machine
- * may have other things to do during some. */
+/* What one event costs: the stamps and the write, measured on this machine now. The median of several rounds, as the
+ * machine may have other things to do during some. */
 static double event_cost_ns(void)
 {
     enum { ROUNDS = 21, EVENTS = 1000 };
@@ -95,8 +95,8 @@ static void fill_measured(prony_report *report, const prn_recording *r)
     cpu->written_bytes = r->usage.written_bytes;
     cpu->read_calls = r->usage.read_calls;
     cpu->write_calls = r->usage.write_calls;
-    /* The kernel books the time of threads that run on other processors once a tick: what a thread used just before the first
-     * reading may be counted after it. */
+    /* The kernel books the time of threads that run on other processors once a tick: what a thread used just before the
+     * first reading may be counted after it. */
     if (r->usage.time_ns > 0)
         cpu->utilisation = fmin(1, (double)(cpu->user_ns + cpu->system_ns) / (double)r->usage.time_ns /
                                        (r->session->threads * r->session->workers));
@@ -121,7 +121,8 @@ static void fill_held(prony_report *report, const prn_recording *r)
     held->library_bytes = resident.library_bytes;
     held->packed_bytes = report->memory.packed_weight_bytes;
     held->arena_bytes = arena.planned_bytes + arena.dynamic_bytes;
-    for (size_t i = 0; i < r->session->input_count + r->session->optional_count; i++) held->input_bytes += r->session->inputs[i].capacity;
+    for (size_t i = 0; i < r->session->input_count + r->session->optional_count; i++)
+        held->input_bytes += r->session->inputs[i].capacity;
     uint64_t named = held->packed_bytes + held->arena_bytes + held->input_bytes;
     held->other_bytes = resident.anonymous_bytes > named ? resident.anonymous_bytes - named : 0;
     held->resident_bytes = resident.mapped_bytes + resident.library_bytes + resident.anonymous_bytes;
@@ -196,7 +197,8 @@ static void fill_nested_traces(prony_report *report, const prn_recording *r)
 static prony_status fill_times(prony_report *report, prn_recording *r, prony_error *error)
 {
     if (r->durations_ns) {
-        PRN_TRY(prn_report_fill_roof(report, error)); /* what kinds of work cost here decides about parts of operators */
+        PRN_TRY(prn_report_fill_roof(report, error)); /* what kinds of work cost here decides about parts of
+                                                         operators */
         PRN_TRY(prn_report_fill_times(report, r->durations_ns, r->latency_ns, r->runs, error));
         if (r->nested_ns) PRN_TRY(prn_report_fill_nested_times(report, r->nested_ns, r->runs, error));
         if (r->options->keep_samples) PRN_TRY(keep_samples(report, r, error));
@@ -245,8 +247,8 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
 {
     prony_session *session = r->session;
     prony_report *report;
-    PRN_TRY(prn_report_build(&report, session->model, r->cached->program, r->cached->plan, r->nested,
-                             &session->options, session->threads, session->placement, error));
+    PRN_TRY(prn_report_build(&report, session->model, r->cached->program, r->cached->plan, r->nested, &session->options,
+                             session->threads, session->placement, error));
     fill_measured(report, r);
     fill_held(report, r);
     prony_status status = prn_report_fill_assumed(report, session->model, &session->assumed, error);

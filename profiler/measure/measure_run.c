@@ -17,8 +17,8 @@ prony_status prn_recording_timed(prn_recording *r, int64_t *latency_ns, prony_er
 }
 
 prony_status prn_recording_phase(const prn_recording *r,
-                                 prony_status (*phase)(void *user, prony_session *session, prony_error *error), int64_t *ns,
-                                 prony_error *error)
+                                 prony_status (*phase)(void *user, prony_session *session, prony_error *error),
+                                 int64_t *ns, prony_error *error)
 {
     *ns = 0;
     if (!phase) return PRONY_OK;

@@ -1,7 +1,7 @@
-/* prony_session_monitor: watching a session that serves. Plain runs cost two clock readings, one run in N is stamped and
- * told of. Everything that a plain run writes is here and fixed in size; rows and events of sampled
- * runs grow with the plan, and a sample that finds no memory is left out rather than failing the run. Invariant:
- * cost_ns covers all that watching adds to the runs, callbacks excepted. */
+/* prony_session_monitor: watching a session that serves. Plain runs cost two clock readings, one run in N is stamped
+ * and told of. Everything that a plain run writes is here and fixed in size; rows and events of sampled runs grow with
+ * the plan, and a sample that finds no memory is left out rather than failing the run. Invariant: cost_ns covers all
+ * that watching adds to the runs, callbacks excepted. */
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/option_struct.h"

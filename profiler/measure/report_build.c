@@ -102,7 +102,8 @@ static void add_claimed(const prn_program *program, uint64_t *bytes, uint64_t *b
     }
     for (size_t n = 0; n < program->node_count; n++)
         for (uint32_t c = 0; c < program->nodes[n]->child_count; c++)
-            if (program->nodes[n]->children[c].program) add_claimed(program->nodes[n]->children[c].program, bytes, bits);
+            if (program->nodes[n]->children[c].program)
+                add_claimed(program->nodes[n]->children[c].program, bytes, bits);
 }
 
 static prony_status fill_model(prony_report *report, const prony_model *model, const prn_program *program,
@@ -189,8 +190,10 @@ static prony_status fill_layer_rows(prony_report *report, const prn_program *pro
         row->cost = prn_layer_cost(layer);
         row->input_count = layer->input_count;
         row->output_count = layer->output_count;
-        PRN_TRY(prn_report_copy_values(report, program, copies, layer->inputs, layer->input_count, &row->inputs, error));
-        PRN_TRY(prn_report_copy_values(report, program, copies, layer->outputs, layer->output_count, &row->outputs, error));
+        PRN_TRY(
+            prn_report_copy_values(report, program, copies, layer->inputs, layer->input_count, &row->inputs, error));
+        PRN_TRY(
+            prn_report_copy_values(report, program, copies, layer->outputs, layer->output_count, &row->outputs, error));
         for (size_t k = 0; k < row->output_count; k++) {
             size_t bytes = row->outputs[k] && !layer->folded ? prn_value_bytes(row->outputs[k]) : 0;
             if (bytes != SIZE_MAX) row->output_bytes += bytes;
@@ -223,7 +226,8 @@ static int64_t stays_in_fp32(const prn_step *step, const prn_kernel *kernel)
     const prony_value *first = prn_input(context, 0);
     const char *op = step->node->info.op_type;
     const bool in_less = kernel->precisions && !(kernel->precisions & PRN_PRECISION(FP32));
-    if (context->precision == PRONY_PRECISION_FP32 || context->precision == PRONY_PRECISION_FP32_STRICT || in_less) return 0;
+    if (context->precision == PRONY_PRECISION_FP32 || context->precision == PRONY_PRECISION_FP32_STRICT || in_less)
+        return 0;
     if (step->cost.macs == 0 || step->cost.flops == 0) return 0;
     if (!first || first->dtype != PRONY_FLOAT32) return 0;
     if (!context->constant_inputs) return PRN_STAYS_VARIABLE;
@@ -297,7 +301,8 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
 
 /* ---- tuning ---- */
 
-static prony_status copy_trials(prony_report *report, const prn_step *step, prony_tuned_operator *to, prony_error *error)
+static prony_status copy_trials(prony_report *report, const prn_step *step, prony_tuned_operator *to,
+                                prony_error *error)
 {
     const prn_tune_row *row = step->tuned;
     prony_tune_trial *trials = prn_pool_alloc(&report->pool, row->trial_count + 1, sizeof *trials);
@@ -334,8 +339,13 @@ static prony_status fill_tuning(prony_report *report, const prn_plan *plan, pron
     prony_tuning *to = &report->tuning;
     if (!from) return PRONY_OK;
     report->has_tuning = true;
-    *to = (prony_tuning){.measured = from->measured, .kept = from->kept, .untried = from->left, .measuring_ns = from->spent_ns,
-                         .file_ns = from->file_ns, .file = copy_text(report, from->file ? from->file : ""), .note = copy_text(report, from->note)};
+    *to = (prony_tuning){.measured = from->measured,
+                         .kept = from->kept,
+                         .untried = from->left,
+                         .measuring_ns = from->spent_ns,
+                         .file_ns = from->file_ns,
+                         .file = copy_text(report, from->file ? from->file : ""),
+                         .note = copy_text(report, from->note)};
     to->taken_back = plan->verdict && plan->verdict->taken_back;
     to->default_run_ns = plan->verdict ? plan->verdict->default_ns : -1;
     to->tuned_run_ns = plan->verdict ? plan->verdict->tuned_ns : -1;
@@ -365,8 +375,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
     prn_model_gaps gaps = {0};
     prony_status status = fill_model(report, model, program, error);
     if (status == PRONY_OK) status = fill_config(report, options, plan, threads, placement, error);
-    if (status == PRONY_OK)
-        status = prn_model_find_gaps(model, &report->pool, &gaps, error);
+    if (status == PRONY_OK) status = prn_model_find_gaps(model, &report->pool, &gaps, error);
     if (status == PRONY_OK) {
         report->unsupported = gaps.unsupported;
         report->unsupported_count = gaps.unsupported_count;
@@ -383,8 +392,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
         prn_report_fill_system(report, placement && placement->count ? &placement->mask : NULL);
     }
     if (status == PRONY_OK) status = prn_report_fill_parameters(report, program, error);
-    if (status == PRONY_OK && plan)
-        status = prn_report_fill_memory(report, model, plan, options->record_memory, error);
+    if (status == PRONY_OK && plan) status = prn_report_fill_memory(report, model, plan, options->record_memory, error);
     if (status == PRONY_OK)
         *out = report;
     else

@@ -6,7 +6,8 @@
 #include "engine/session/session.h"
 #include "profiler/report/report.h"
 
-/* `placement` may be NULL: no affinity list. `nested` as for prn_report_fill_nested. `plan` may be NULL (inspect): no operators, no memory. Costs of dynamic steps are those of the last run. */
+/* `placement` may be NULL: no affinity list. `nested` as for prn_report_fill_nested. `plan` may be NULL (inspect): no
+ * operators, no memory. Costs of dynamic steps are those of the last run. */
 PRN_MUST_USE prony_status prn_report_build(prony_report **out, prony_model *model, const prn_program *program,
                                            const prn_plan *plan, const prn_nested *nested,
                                            const prony_session_options *options, int threads,
@@ -16,18 +17,18 @@ PRN_MUST_USE prony_status prn_report_build(prony_report **out, prony_model *mode
 PRN_MUST_USE prony_status prn_report_fill_assumed(prony_report *report, const prony_model *model,
                                                   const prn_assumed_list *assumed, prony_error *error);
 
-/* What runs in subgraphs, and how often and what it did in the last run that `nested` read (NULL: nothing ran); after the
- * operators. Sums that do not agree take `conserved` away (profiler/measure/report_nested.c). */
+/* What runs in subgraphs, and how often and what it did in the last run that `nested` read (NULL: nothing ran); after
+ * the operators. Sums that do not agree take `conserved` away (profiler/measure/report_nested.c). */
 PRN_MUST_USE prony_status prn_report_fill_nested(prony_report *report, const prn_program *program, const prn_plan *plan,
                                                  const prn_nested *nested, prony_error *error);
 
-/* Copies in the report's pool, without data: each value once, whoever reads it, where `copies` has an entry per value of the
- * program (NULL: anew each time). */
+/* Copies in the report's pool, without data: each value once, whoever reads it, where `copies` has an entry per value
+ * of the program (NULL: anew each time). */
 PRN_MUST_USE prony_status prn_report_copy_values(prony_report *report, const prn_program *program,
-                                                 const prony_value **copies, const uint32_t *ids,
-                                                 uint32_t count, const prony_value *const **out, prony_error *error);
-/* "layer1/layer1.0" of "/layer1/layer1.0/conv1/Conv": the last part names the node, the ones before it the modules. NULL: no
- * memory. */
+                                                 const prony_value **copies, const uint32_t *ids, uint32_t count,
+                                                 const prony_value *const **out, prony_error *error);
+/* "layer1/layer1.0" of "/layer1/layer1.0/conv1/Conv": the last part names the node, the ones before it the modules.
+ * NULL: no memory. */
 const char *prn_report_module_of(prony_report *report, const char *name);
 
 /* Planned figures, buffer events and the timeline of live bytes (profiler/measure/report_memory.c). */
@@ -42,7 +43,6 @@ PRN_MUST_USE prony_status prn_report_fill_parameters(prony_report *report, const
                                                      prony_error *error);
 /* Operators written out in primitives, found in the model bound at these inputs; after the layers. */
 PRN_MUST_USE prony_status prn_report_fill_composites(prony_report *report, const prony_model *model,
-                                                     const prony_value *inputs, size_t input_count,
-                                                     prony_error *error);
+                                                     const prony_value *inputs, size_t input_count, prony_error *error);
 
 #endif

@@ -103,9 +103,8 @@ prony_status prn_report_fill_memory(prony_report *report, prony_model *model, co
     memory->packed_weight_bytes = prn_shared_bytes(model->shared);
     memory->planned_bytes = figures->planned_bytes;
     memory->lower_bound_bytes = figures->lower_bound_bytes;
-    memory->plan_gap = figures->planned_bytes
-                           ? 1.0 - (double)figures->lower_bound_bytes / (double)figures->planned_bytes
-                           : 0;
+    memory->plan_gap =
+        figures->planned_bytes ? 1.0 - (double)figures->lower_bound_bytes / (double)figures->planned_bytes : 0;
     memory->peak_live_bytes = figures->lower_bound_bytes + dynamic.peak_live_bytes;
     memory->average_live_bytes = figures->average_live_bytes;
     memory->scratch_bytes = plan->scratch_bytes;

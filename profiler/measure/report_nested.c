@@ -29,8 +29,8 @@ static const char *join(builder *b, const char *path, const char *name)
 }
 
 /* The place of a child's rows; `path` leads to the node. */
-static prony_status place_child(builder *b, const place *around, const char *node, const char *subgraph, uint32_t parent,
-                                place *out)
+static prony_status place_child(builder *b, const place *around, const char *node, const char *subgraph,
+                                uint32_t parent, place *out)
 {
     *out = (place){around->owner, parent, around->depth + 1, copy_text(b, subgraph), NULL};
     const char *path = join(b, around->path, node);
@@ -103,8 +103,10 @@ static prony_status fill_layer(builder *b, const prn_program *program, const prn
     row->dynamic = layer->dynamic;
     row->input_count = layer->input_count;
     row->output_count = layer->output_count;
-    PRN_TRY(prn_report_copy_values(b->report, program, NULL, layer->inputs, layer->input_count, &row->inputs, b->error));
-    return prn_report_copy_values(b->report, program, NULL, layer->outputs, layer->output_count, &row->outputs, b->error);
+    PRN_TRY(
+        prn_report_copy_values(b->report, program, NULL, layer->inputs, layer->input_count, &row->inputs, b->error));
+    return prn_report_copy_values(b->report, program, NULL, layer->outputs, layer->output_count, &row->outputs,
+                                  b->error);
 }
 
 static prony_status fill_sources(builder *b, const prn_program *program, const uint32_t *rows)
@@ -321,8 +323,8 @@ static bool same_counts(const prony_cost *a, const prony_cost *b)
            a->int_ops == b->int_ops;
 }
 
-/* What each row does itself, once its subgraphs' rows are taken away: of rows with and without, `own` has the sums that must
- * be left over. Sums wrap, which does no harm where they are compared. */
+/* What each row does itself, once its subgraphs' rows are taken away: of rows with and without, `own` has the sums that
+ * must be left over. Sums wrap, which does no harm where they are compared. */
 typedef struct remainders {
     prony_cost *owners, *rows;
 } remainders;
@@ -349,7 +351,8 @@ static void take_away(remainders *left, const prony_nested_row *rows, size_t cou
 }
 
 /* A step's own work, and that of the layers beside it in each of `times` runs. */
-static bool is_own_work(const prony_cost *left, const prony_cost *own, const prn_plan *plan, const prn_step *step, uint64_t times)
+static bool is_own_work(const prony_cost *left, const prony_cost *own, const prn_plan *plan, const prn_step *step,
+                        uint64_t times)
 {
     prony_cost beside = {0}, sum = {0};
     if (!prn_step_beside(plan, step, &beside)) return false;

@@ -26,7 +26,7 @@ static prony_status input_types(prony_value *inputs, prn_input_shapes *s, const 
 }
 
 static prony_status inspect(prony_report **out, prony_model *model, const prony_session_options *options,
-                           prony_error *error)
+                            prony_error *error)
 {
     size_t count = model->file->graph.input_count;
     prony_value *inputs = prn_calloc(count + 1, sizeof *inputs);

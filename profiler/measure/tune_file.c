@@ -1,6 +1,7 @@
-/* Where measured kernels are kept: JSON, "prony.tune/2", one file per model, processor, instruction set, cores, threads, precision and build of
- * Prony. Nothing in the file is trusted: one that is damaged, or was made for something else, is measured anew and replaced. It is
- * written under another name and renamed, so that of two processes one has its way, whole. */
+/* Where measured kernels are kept: JSON, "prony.tune/2", one file per model, processor, instruction set, cores,
+ * threads, precision and build of Prony. Nothing in the file is trusted: one that is damaged, or was made for something
+ * else, is measured anew and replaced. It is written under another name and renamed, so that of two processes one has
+ * its way, whole. */
 #define _GNU_SOURCE
 #include "profiler/measure/tune_file.h"
 #include "base/clock.h"
@@ -35,7 +36,8 @@ typedef struct tune_file {
 
 static const prn_key trial_keys[] = {
     {"kernel", PRN_AT(prn_tune_trial, kernel), PRN_ALWAYS, "Tried, the default one first."},
-    {"time_ns", PRN_AT(prn_tune_trial, time_ns), PRN_IF_FROM_0 | PRN_OR_NULL, "Of one run, the median; null: it failed."},
+    {"time_ns", PRN_AT(prn_tune_trial, time_ns), PRN_IF_FROM_0 | PRN_OR_NULL,
+     "Of one run, the median; null: it failed."},
     {"reorder_ns", PRN_AT(prn_tune_trial, reorder_ns), PRN_LEAST_0, "Of the Reorders that it asks for."},
     {"failure", PRN_AT(prn_tune_trial, failure), PRN_IF_SET, "Why it failed."},
     {0}};
@@ -59,19 +61,18 @@ static const prn_key verdict_keys[] = {
     {0}};
 
 #define F tune_file
-static const prn_key file_keys[] = {
-    {"model_sha256", PRN_AT(F, model_sha256), PRN_HASH, "Of the model's file."},
-    {"cpu_model", PRN_AT(F, cpu_model), PRN_ALWAYS, "As the kernel says."},
-    {"isa", PRN_AT(F, isa), PRN_ALWAYS, "Highest instruction set used."},
-    {"cores", PRN_AT(F, cores), PRN_LEAST_0, "Logical processors online."},
-    {"threads", PRN_AT(F, threads), PRN_LEAST_0, "Inside an operator."},
-    {"workers", PRN_AT(F, workers), PRN_ALWAYS, "As the session was asked for."},
-    {"precision", PRN_AT(F, precision), PRN_ALWAYS, "Of the session."},
-    {"prony_version", PRN_AT(F, prony_version), PRN_ALWAYS, "That measured."},
-    {"git_commit", PRN_AT(F, git_commit), PRN_ALWAYS, "Of its build."},
-    {"problems", PRN_ROWS(F, rows, row_count, row_keys), PRN_ALWAYS, NULL},
-    {"plans", PRN_ROWS(F, verdicts, verdict_count, verdict_keys), PRN_FLAT_ROWS, NULL},
-    {0}};
+static const prn_key file_keys[] = {{"model_sha256", PRN_AT(F, model_sha256), PRN_HASH, "Of the model's file."},
+                                    {"cpu_model", PRN_AT(F, cpu_model), PRN_ALWAYS, "As the kernel says."},
+                                    {"isa", PRN_AT(F, isa), PRN_ALWAYS, "Highest instruction set used."},
+                                    {"cores", PRN_AT(F, cores), PRN_LEAST_0, "Logical processors online."},
+                                    {"threads", PRN_AT(F, threads), PRN_LEAST_0, "Inside an operator."},
+                                    {"workers", PRN_AT(F, workers), PRN_ALWAYS, "As the session was asked for."},
+                                    {"precision", PRN_AT(F, precision), PRN_ALWAYS, "Of the session."},
+                                    {"prony_version", PRN_AT(F, prony_version), PRN_ALWAYS, "That measured."},
+                                    {"git_commit", PRN_AT(F, git_commit), PRN_ALWAYS, "Of its build."},
+                                    {"problems", PRN_ROWS(F, rows, row_count, row_keys), PRN_ALWAYS, NULL},
+                                    {"plans", PRN_ROWS(F, verdicts, verdict_count, verdict_keys), PRN_FLAT_ROWS, NULL},
+                                    {0}};
 
 /* ---- what the file is for ---- */
 
@@ -103,8 +104,9 @@ static prony_status path_of(const tune_file *is, char *path, size_t size, prony_
     prn_cache_slug(processor, sizeof processor, is->cpu_model);
     prn_cache_slug(precision, sizeof precision, is->precision);
     prn_cache_slug(commit, sizeof commit, is->git_commit);
-    const int length = snprintf(path, size, "%s/tune/%.16s-%s-%s-%dc-%dt%dw-%s-%s-%s.json", folder, is->model_sha256, processor, is->isa,
-                                is->cores, is->threads, is->workers, precision, is->prony_version, commit);
+    const int length =
+        snprintf(path, size, "%s/tune/%.16s-%s-%s-%dc-%dt%dw-%s-%s-%s.json", folder, is->model_sha256, processor,
+                 is->isa, is->cores, is->threads, is->workers, precision, is->prony_version, commit);
     if (length < 0 || (size_t)length >= size) return prn_fail(error, PRONY_LIMIT, "the cache file's path is too long");
     return PRONY_OK;
 }
@@ -120,10 +122,12 @@ static void check_rows(prn_json_reader *j, const tune_file *file)
 {
     for (size_t r = 0; r < file->row_count && j->status == PRONY_OK; r++) {
         const prn_tune_row *row = &file->rows[r];
-        if (strlen(row->problem) != PRN_TUNE_PROBLEM_BYTES - 1 || !*row->kernel || !*row->standard || row->trial_count > PRN_TUNE_MOST_KERNELS)
+        if (strlen(row->problem) != PRN_TUNE_PROBLEM_BYTES - 1 || !*row->kernel || !*row->standard ||
+            row->trial_count > PRN_TUNE_MOST_KERNELS)
             prn_json_bad(j, "problems", "row %zu is none", r);
         for (size_t k = 0; k < row->trial_count && j->status == PRONY_OK; k++)
-            if (row->trials[k].time_ns < -1 || row->trials[k].reorder_ns < 0) prn_json_bad(j, "problems", "row %zu has a time below 0", r);
+            if (row->trials[k].time_ns < -1 || row->trials[k].reorder_ns < 0)
+                prn_json_bad(j, "problems", "row %zu has a time below 0", r);
     }
 }
 
@@ -132,12 +136,14 @@ static void check_verdicts(prn_json_reader *j, const tune_file *file)
     for (size_t v = 0; v < file->verdict_count && j->status == PRONY_OK; v++) {
         const prn_tune_verdict *verdict = &file->verdicts[v];
         const bool failed = verdict->failure && verdict->taken_back;
-        if (strlen(verdict->program) != PRN_TUNE_PROBLEM_BYTES - 1 || (!failed && (verdict->default_ns < 0 || verdict->tuned_ns < 0)))
+        if (strlen(verdict->program) != PRN_TUNE_PROBLEM_BYTES - 1 ||
+            (!failed && (verdict->default_ns < 0 || verdict->tuned_ns < 0)))
             prn_json_bad(j, "plans", "row %zu is none", v);
     }
 }
 
-static prony_status read_file(prn_tuning *tuning, const identity *id, const prn_map *map, tune_file *file, prony_error *error)
+static prony_status read_file(prn_tuning *tuning, const identity *id, const prn_map *map, tune_file *file,
+                              prony_error *error)
 {
     prn_json_value *root;
     if (map->size > MOST_FILE_BYTES) return prn_fail(error, PRONY_LIMIT, "%s: %zu bytes", tuning->file, map->size);
@@ -207,8 +213,9 @@ static prony_status write_rows(const prn_tuning *tuning, const tune_file *file, 
     snprintf(path, sizeof path, "%s", tuning->file);
     PRN_TRY(prn_cache_make_folders(path, error));
     PRN_TRY(prn_file_create(&writer, path, error));
-    prony_status status = prn_keys_write_document(SCHEMA, file_keys, &(prn_at){.root = (void *)(uintptr_t)file, .row = (void *)(uintptr_t)file},
-                                                  prn_file_write, writer, error);
+    prony_status status = prn_keys_write_document(
+        SCHEMA, file_keys, &(prn_at){.root = (void *)(uintptr_t)file, .row = (void *)(uintptr_t)file}, prn_file_write,
+        writer, error);
     if (status == PRONY_OK) return prn_file_commit(writer, error);
     prn_file_abandon(writer);
     return status;

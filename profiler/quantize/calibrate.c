@@ -17,7 +17,8 @@ prony_status prn_run_samples(prony_session *session, const prony_dataset *data, 
     for (int64_t first = 0; status == PRONY_OK && first < count; first += batch) {
         status = prn_feed_bind(feed, session, first, error);
         if (status == PRONY_OK) status = prony_session_run(session, error);
-        if (status == PRONY_OK) status = each(user, session, first, count - first < batch ? count - first : batch, error);
+        if (status == PRONY_OK)
+            status = each(user, session, first, count - first < batch ? count - first : batch, error);
     }
     prn_feed_release(feed);
     return status;
@@ -38,13 +39,15 @@ static prony_status watch_value(const watching *w, size_t k, const prony_value *
 {
     const int64_t count = prony_shape_numel(&value->shape);
     if (value->dtype != PRONY_FLOAT32 || !value->data)
-        return prn_fail(error, PRONY_INTERNAL, PRN_NAME " is no float32 tensor", w->plan->values[w->watched[k].value].name);
+        return prn_fail(error, PRONY_INTERNAL, PRN_NAME " is no float32 tensor",
+                        w->plan->values[w->watched[k].value].name);
     if (w->bins) {
         prn_observe_bins(&w->seen[k], value->data, count);
         return PRONY_OK;
     }
     if (prn_observe_range(&w->seen[k], value->data, count)) return PRONY_OK;
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "%.300s: %s " PRN_NAME " holds NaN or infinity with samples %lld to %lld",
+    return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                    "%.300s: %s " PRN_NAME " holds NaN or infinity with samples %lld to %lld",
                     w->plan->model->file->name, w->watched[k].input ? "input" : "value",
                     w->plan->values[w->watched[k].value].name, (long long)first, (long long)(first + samples - 1));
 }

@@ -8,8 +8,8 @@
 typedef prony_status (*prn_each_batch)(void *user, prony_session *session, int64_t first, int64_t samples,
                                        prony_error *error);
 
-/* Runs the first `most` samples (0: all) through a session of the model that the data were opened for, or of one with the
- * same inputs. */
+/* Runs the first `most` samples (0: all) through a session of the model that the data were opened for, or of one with
+ * the same inputs. */
 PRN_MUST_USE prony_status prn_run_samples(prony_session *session, const prony_dataset *data, int64_t most,
                                           prn_each_batch each, void *user, prony_error *error);
 

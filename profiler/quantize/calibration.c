@@ -140,7 +140,8 @@ static void read_rows(prn_json_reader *j, const prn_json_value *root, prony_cali
     if (!rows) return;
     if (count == 0) prn_json_bad(j, "values", "there are none");
     c->rows = prn_json_room(j, count, sizeof *c->rows);
-    for (const prn_json_value *row = prn_json_first(rows); row && c->rows && j->status == PRONY_OK; row = prn_json_next(row))
+    for (const prn_json_value *row = prn_json_first(rows); row && c->rows && j->status == PRONY_OK;
+         row = prn_json_next(row))
         if (prn_json_element_is_object(j, row, "values")) read_row(j, row, &c->rows[c->count++]);
     if (j->status != PRONY_OK) return;
     prn_calibration_sort(c);

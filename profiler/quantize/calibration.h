@@ -1,5 +1,5 @@
-/* What calibration found: for each value that is stored in 8 bits, the range that was seen and the scale and zero point that
- * follow from it; and the file that keeps it, "prony.calibration/1". */
+/* What calibration found: for each value that is stored in 8 bits, the range that was seen and the scale and zero point
+ * that follow from it; and the file that keeps it, "prony.calibration/1". */
 #ifndef PRN_PROFILER_QUANTIZE_CALIBRATION_H
 #define PRN_PROFILER_QUANTIZE_CALIBRATION_H
 
@@ -16,7 +16,7 @@ typedef struct prn_calibrated {
 
 struct prony_calibration {
     prn_pool pool;
-    char sha256[65]; /* of the model's file */
+    char sha256[65];  /* of the model's file */
     const char *file; /* it was read from; NULL: it was measured */
     prony_calibration_method method;
     int64_t samples;
@@ -47,6 +47,7 @@ bool prn_observe_range(prn_observed *o, const float *x, int64_t count);
 /* Takes elements into the bins, once the range is known. */
 void prn_observe_bins(prn_observed *o, const float *x, int64_t count);
 /* The range by the method; `share`: of the elements that a percentile keeps. */
-void prn_observed_range(const prn_observed *o, prony_calibration_method method, double share, double *low, double *high);
+void prn_observed_range(const prn_observed *o, prony_calibration_method method, double share, double *low,
+                        double *high);
 
 #endif

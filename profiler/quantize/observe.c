@@ -1,5 +1,5 @@
-/* Ranges from elements. A percentile and the entropy go by histograms of sizes, |x|: what they cut off is the same on both
- * sides of zero. */
+/* Ranges from elements. A percentile and the entropy go by histograms of sizes, |x|: what they cut off is the same on
+ * both sides of zero. */
 #include "profiler/quantize/calibration.h"
 
 #include <math.h>
@@ -42,8 +42,8 @@ static double percentile(const prn_observed *o, double share)
     return o->top;
 }
 
-/* The divergence of what is left of the first `kept` bins, in LEVELS levels, from what they hold and, in the last one, all
- * behind them. */
+/* The divergence of what is left of the first `kept` bins, in LEVELS levels, from what they hold and, in the last one,
+ * all behind them. */
 static double divergence(const uint64_t *bins, size_t kept, double total, double beyond)
 {
     double sum = 0, model = 0;

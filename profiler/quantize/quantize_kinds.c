@@ -1,5 +1,5 @@
-/* What each node of a graph could be; see quantize_plan.h. Invariant: a node that another one takes along (norm_of, clamp_of)
- * has that one alone as its operand's producer, and nobody else reads the value between them. */
+/* What each node of a graph could be; see quantize_plan.h. Invariant: a node that another one takes along (norm_of,
+ * clamp_of) has that one alone as its operand's producer, and nobody else reads the value between them. */
 #include "profiler/quantize/quantize_plan.h"
 
 #include "base/shape.h"
@@ -76,7 +76,8 @@ static bool is_contraction(const prn_quant_plan *plan, const prn_model_node *nod
     if ((!conv && !gemm && !matmul) || !w || !is_activation(plan, node->inputs[0])) return false;
     const int rank = w->info.shape.rank, operand = prn_quant_value_of(plan, node->inputs[0])->info.shape.rank;
     if (conv ? rank < 3 || rank > 5 : rank != 2 || operand < 2) return false;
-    if (gemm && (attribute(node, "alpha", 1) != 1 || attribute(node, "beta", 1) != 1 || attribute(node, "transA", 0) != 0))
+    if (gemm &&
+        (attribute(node, "alpha", 1) != 1 || attribute(node, "beta", 1) != 1 || attribute(node, "transA", 0) != 0))
         return false;
     out->channel_axis = (conv && !transposed) || (gemm && attribute(node, "transB", 0) != 0) ? 0 : 1;
     out->channels = w->info.shape.dim[out->channel_axis];
@@ -108,12 +109,13 @@ static bool is_average(const prn_quant_plan *plan, const prn_model_node *node)
 
 static bool is_move(const prn_quant_plan *plan, const prn_model_node *node)
 {
-    static const char *const movers[] = {"MaxPool", "Reshape",   "Flatten", "Transpose", "Squeeze",
-                                         "Unsqueeze", "Slice", "Concat",  "Expand",    "Identity"};
+    static const char *const movers[] = {"MaxPool",   "Reshape", "Flatten", "Transpose", "Squeeze",
+                                         "Unsqueeze", "Slice",   "Concat",  "Expand",    "Identity"};
     bool is = false;
     for (size_t i = 0; i < sizeof movers / sizeof *movers; i++) is = is || prn_quant_is_op(node, movers[i]);
     if (!is || node->input_count == 0 || node->input_count > MOST_OPERANDS || node->output_count != 1) return false;
-    if (!prn_quant_is_op(node, "Concat")) return is_activation(plan, node->inputs[0]) && rest_is_constant(plan, node, 1);
+    if (!prn_quant_is_op(node, "Concat"))
+        return is_activation(plan, node->inputs[0]) && rest_is_constant(plan, node, 1);
     for (size_t i = 0; i < node->input_count; i++)
         if (!is_activation(plan, node->inputs[i])) return false;
     return true;
@@ -162,10 +164,10 @@ static bool is_scalar(const prn_quant_plan *plan, const char *name)
 /* What rewriting computes by a table (engine/rewrites/codes_map.c); Relu and Clip are taken along where they can be. */
 static bool is_elementwise(const prn_quant_plan *plan, const prn_model_node *node)
 {
-    static const char *const names[] = {"Sigmoid",  "Tanh",     "HardSigmoid", "HardSwish", "Swish", "Gelu",  "LeakyRelu",
-                                        "Elu",      "Selu",     "Celu",        "Softplus",  "Softsign", "Mish", "Erf",
-                                        "Exp",      "Sqrt",     "Reciprocal",  "Abs",       "Neg",   "Pow",   "Relu",
-                                        "Clip",     "Add",      "Sub",         "Mul",       "Div",   "ThresholdedRelu"};
+    static const char *const names[] = {
+        "Sigmoid",  "Tanh",     "HardSigmoid", "HardSwish", "Swish", "Gelu", "LeakyRelu",      "Elu", "Selu", "Celu",
+        "Softplus", "Softsign", "Mish",        "Erf",       "Exp",   "Sqrt", "Reciprocal",     "Abs", "Neg",  "Pow",
+        "Relu",     "Clip",     "Add",         "Sub",       "Mul",   "Div",  "ThresholdedRelu"};
     bool is = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) is = is || prn_quant_is_op(node, names[i]);
     if (!is || node->output_count != 1 || !is_activation(plan, node->outputs[0])) return false;
@@ -290,8 +292,9 @@ static size_t behind(const prn_quant_plan *plan, size_t n)
     const size_t reader = sole_reader(plan, node->outputs[0]);
     if (reader == PRN_QUANT_NONE) return PRN_QUANT_NONE;
     const prn_model_node *next = &plan->graph->nodes[reader];
-    const bool is = q->kind == PRN_QUANT_CONV ? is_norm(plan, next, q->channels) && strcmp(next->inputs[0], node->outputs[0]) == 0
-                                              : q->kind == PRN_QUANT_MATMUL && prn_quant_bias_of(plan, next, q->channels);
+    const bool is = q->kind == PRN_QUANT_CONV
+                        ? is_norm(plan, next, q->channels) && strcmp(next->inputs[0], node->outputs[0]) == 0
+                        : q->kind == PRN_QUANT_MATMUL && prn_quant_bias_of(plan, next, q->channels);
     return is ? reader : PRN_QUANT_NONE;
 }
 

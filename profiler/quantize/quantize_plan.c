@@ -1,5 +1,5 @@
-/* Names, values and uses of a graph, and which of its nodes are quantized; see the header. What a node could be is found by
- * quantize_kinds.c. */
+/* Names, values and uses of a graph, and which of its nodes are quantized; see the header. What a node could be is
+ * found by quantize_kinds.c. */
 #include "profiler/quantize/quantize_plan.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@ size_t prn_quant_operands(const prn_quant_plan *plan, size_t n)
 
 /* ---- making ---- */
 
-static void add_value(prn_quant_plan *plan, const char *name, const prony_value *info, size_t producer, size_t initializer)
+static void add_value(prn_quant_plan *plan, const char *name, const prony_value *info, size_t producer,
+                      size_t initializer)
 {
     if (!*name) return;
     prn_quant_value *v = &plan->values[plan->value_count];
@@ -36,11 +37,16 @@ static prony_status list_values(prn_quant_plan *plan, prony_error *error)
     if (!plan->values || !plan->names || !plan->nodes) return prn_no_memory(error);
     for (size_t i = 0; i < g->initializer_count; i++)
         add_value(plan, g->initializers[i].name, &g->initializers[i].value, PRN_QUANT_NONE, i);
-    for (size_t i = 0; i < g->input_count; i++) add_value(plan, g->inputs[i].name, NULL, PRN_QUANT_NONE, PRN_QUANT_NONE);
+    for (size_t i = 0; i < g->input_count; i++)
+        add_value(plan, g->inputs[i].name, NULL, PRN_QUANT_NONE, PRN_QUANT_NONE);
     for (size_t n = 0; n < g->node_count; n++) {
         const prn_model_node *node = &g->nodes[n];
-        plan->nodes[n] = (prn_quant_node){.norm = PRN_QUANT_NONE, .clamp = PRN_QUANT_NONE, .norm_of = PRN_QUANT_NONE,
-                                          .clamp_of = PRN_QUANT_NONE, .map_of = PRN_QUANT_NONE, .root = PRN_QUANT_NONE,
+        plan->nodes[n] = (prn_quant_node){.norm = PRN_QUANT_NONE,
+                                          .clamp = PRN_QUANT_NONE,
+                                          .norm_of = PRN_QUANT_NONE,
+                                          .clamp_of = PRN_QUANT_NONE,
+                                          .map_of = PRN_QUANT_NONE,
+                                          .root = PRN_QUANT_NONE,
                                           .result = PRN_QUANT_NONE};
         for (size_t k = 0; k < node->output_count; k++) add_value(plan, node->outputs[k], NULL, n, PRN_QUANT_NONE);
         const prn_attr *value = prn_quant_is_op(node, "Constant") ? prn_attr_find(&node->attributes, "value") : NULL;
@@ -140,7 +146,8 @@ static bool is_read_by_codes(const prn_quant_plan *plan, const prn_quant_value *
     for (size_t u = 0; u < v->use_count; u++) {
         const size_t n = v->uses[u].node, last = plan->nodes[n].map_of;
         if (plan->nodes[n].quantized && v->uses[u].input < prn_quant_operands(plan, n)) return true;
-        if (last != PRN_QUANT_NONE && plan->nodes[last].quantized && &plan->values[plan->nodes[last].root] == v) return true;
+        if (last != PRN_QUANT_NONE && plan->nodes[last].quantized && &plan->values[plan->nodes[last].root] == v)
+            return true;
     }
     return false;
 }
@@ -159,7 +166,8 @@ static bool is_between(const prn_quant_plan *plan, size_t n)
 
 static size_t group_of(const prn_quant_plan *plan, size_t v)
 {
-    for (prn_quant_value *all = plan->values; all[v].group != v; v = all[v].group) all[v].group = all[all[v].group].group;
+    for (prn_quant_value *all = plan->values; all[v].group != v; v = all[v].group)
+        all[v].group = all[all[v].group].group;
     return v;
 }
 

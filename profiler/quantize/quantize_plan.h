@@ -5,14 +5,13 @@
  *   quantized   contractions, but for those that are to stay in float; the others where they stand between quantized nodes
  *   coded       values that a quantized node reads or makes: stored as (code - zero) scale
  *
- * A contraction, sum or product takes a Relu or Clip behind it along, a convolution a BatchNormalization and a MatMul the
- * Add of a bias too: nothing in between is
- * stored. What moves elements alone keeps the codes that it has, so its operands and its result are one group, of one scale.
- * A function is a node and those in front of it that it alone needs, down to one value (SiLU is Sigmoid and Mul, of one
- * value): again nothing in between is stored.
+ * A contraction, sum or product takes a Relu or Clip behind it along, a convolution a BatchNormalization and a MatMul
+ * the Add of a bias too: nothing in between is stored. What moves elements alone keeps the codes that it has, so its
+ * operands and its result are one group, of one scale. A function is a node and those in front of it that it alone
+ * needs, down to one value (SiLU is Sigmoid and Mul, of one value): again nothing in between is stored.
  *
- * Names are those of the main graph; nothing inside of subgraphs and functions is quantized. The plan borrows from the model,
- * whose file stays as it is. */
+ * Names are those of the main graph; nothing inside of subgraphs and functions is quantized. The plan borrows from the
+ * model, whose file stays as it is. */
 #ifndef PRN_PROFILER_QUANTIZE_PLAN_H
 #define PRN_PROFILER_QUANTIZE_PLAN_H
 
@@ -54,15 +53,16 @@ typedef struct prn_quant_value {
 typedef struct prn_quant_node {
     prn_quant_kind kind;
     bool quantized;
-    bool kept;         /* to stay in float */
-    size_t norm;       /* the BatchNormalization behind a Conv, the Add of a bias behind a MatMul; PRN_QUANT_NONE: none */
-    size_t clamp;      /* the Relu or Clip behind it; PRN_QUANT_NONE: none */
-    size_t norm_of;    /* of those: the contraction that takes it along */
-    size_t clamp_of;   /* of a Relu or Clip: the node that takes it along */
-    size_t map_of;     /* the last node of the function that it is part of; PRN_QUANT_NONE: of none */
-    size_t root;       /* of a function's last node: the value it is a function of */
-    size_t result;     /* value that is stored */
-    int channel_axis;  /* of a contraction's weights */
+    bool kept;        /* to stay in float */
+    size_t norm;      /* the BatchNormalization behind a Conv, the Add of a bias behind a MatMul; PRN_QUANT_NONE:
+                          none */
+    size_t clamp;     /* the Relu or Clip behind it; PRN_QUANT_NONE: none */
+    size_t norm_of;   /* of those: the contraction that takes it along */
+    size_t clamp_of;  /* of a Relu or Clip: the node that takes it along */
+    size_t map_of;    /* the last node of the function that it is part of; PRN_QUANT_NONE: of none */
+    size_t root;      /* of a function's last node: the value it is a function of */
+    size_t result;    /* value that is stored */
+    int channel_axis; /* of a contraction's weights */
     int64_t channels;
 } prn_quant_node;
 

@@ -1,5 +1,5 @@
-/* See the header. A channel's scale is that of its largest weight, or larger where its bias would not fit 31 bits: a channel
- * of zeros has a bias too. */
+/* See the header. A channel's scale is that of its largest weight, or larger where its bias would not fit 31 bits: a
+ * channel of zeros has a bias too. */
 #include "profiler/quantize/quantize_weights.h"
 
 #include <float.h>
@@ -91,7 +91,8 @@ prony_status prn_quant_weights_make(prn_quant_weights *out, const prn_quant_plan
     const bool is_product = q->kind == PRN_QUANT_MATMUL;
     const size_t norm = is_product ? PRN_QUANT_NONE : q->norm;
     const prn_quant_value *w = input_of(plan, node, 1), *bias = is_product ? NULL : input_of(plan, node, 2);
-    if (is_product && q->norm != PRN_QUANT_NONE) bias = prn_quant_bias_of(plan, &plan->graph->nodes[q->norm], q->channels);
+    if (is_product && q->norm != PRN_QUANT_NONE)
+        bias = prn_quant_bias_of(plan, &plan->graph->nodes[q->norm], q->channels);
     const size_t channels = (size_t)q->channels;
     *out = (prn_quant_weights){.shape = w->info.shape, .has_bias = bias || norm != PRN_QUANT_NONE};
     out->codes = prn_pool_alloc(pool, (size_t)prony_shape_numel(&w->info.shape), 1);

@@ -2,11 +2,11 @@
  *        w codes ── DequantizeLinear ────────Conv ── Relu ── QuantizeLinear ── DequantizeLinear ── y
  *        b codes ── DequantizeLinear ──────────┘
  *
- * A value keeps its name for whoever reads it: what a quantized node makes is called y once it was stored, and what it was
- * before has a new name. Of a value that floats make, quantized nodes alone read the stored form.
+ * A value keeps its name for whoever reads it: what a quantized node makes is called y once it was stored, and what it
+ * was before has a new name. Of a value that floats make, quantized nodes alone read the stored form.
  *
- * Without calibration a product of matrices becomes DynamicQuantizeMatMul of com.microsoft, which finds the range of x in each
- * run and makes floats.
+ * Without calibration a product of matrices becomes DynamicQuantizeMatMul of com.microsoft, which finds the range of x
+ * in each run and makes floats.
  *
  * Nodes, weights and types that stay are copied as the file has them, field by field. */
 #include "profiler/quantize/quantize_write.h"
@@ -27,11 +27,11 @@ typedef struct writer {
     bool power_of_two;
     prn_pool pool;
     prn_proto graph;
-    const char **stored;       /* per value: what quantized nodes read; NULL: not stored yet */
-    const prn_calibrated **steps; /* per value */
+    const char **stored;                    /* per value: what quantized nodes read; NULL: not stored yet */
+    const prn_calibrated **steps;           /* per value */
     const char **scale_names, **zero_names; /* per group */
-    bool *needed;              /* per value: an initializer that is still read */
-    prn_span *nodes;           /* of the file, per node of the graph */
+    bool *needed;                           /* per value: an initializer that is still read */
+    prn_span *nodes;                        /* of the file, per node of the graph */
     prony_error *error;
 } writer;
 
@@ -107,8 +107,9 @@ static void put_changed(writer *w, size_t n, const char *const *inputs, size_t i
 
 /* ---- stored values ---- */
 
-/* Scale and zero point of a value's group, as the file has them. With powers of two, sums lie on halves of a step often: an
- * even zero point has those rounded the same way by engines that add it before they round (QLinearAdd of ONNX Runtime). */
+/* Scale and zero point of a value's group, as the file has them. With powers of two, sums lie on halves of a step
+ * often: an even zero point has those rounded the same way by engines that add it before they round (QLinearAdd of ONNX
+ * Runtime). */
 static float step_of(const writer *w, size_t v, uint8_t *zero)
 {
     const prn_calibrated *row = w->steps[w->plan->values[v].group];
@@ -180,7 +181,8 @@ static prony_status put_weights(writer *w, size_t n, const char **inputs, size_t
     prn_quant_weights made;
     uint8_t zero;
     if (!base) return prn_no_memory(w->error);
-    const char *codes = new_name(w, base, "_codes"), *scales = new_name(w, base, "_scale"), *floats = new_name(w, base, "");
+    const char *codes = new_name(w, base, "_codes"), *scales = new_name(w, base, "_scale"),
+               *floats = new_name(w, base, "");
     const char *bias = new_name(w, base, "_bias_codes"), *steps = new_name(w, base, "_bias_scale"),
                *sums = new_name(w, base, "_bias");
     if (!codes || !scales || !floats || !bias || !steps || !sums) return prn_no_memory(w->error);
@@ -395,7 +397,8 @@ static prony_status put_field(writer *w, prn_wire *wire, const prn_field *field)
     default:
         break;
     }
-    if (field->type == PRN_WIRE_BYTES) prn_proto_put_bytes(&w->graph, field->number, field->bytes.data, field->bytes.size);
+    if (field->type == PRN_WIRE_BYTES)
+        prn_proto_put_bytes(&w->graph, field->number, field->bytes.data, field->bytes.size);
     return PRONY_OK;
 }
 
@@ -424,7 +427,8 @@ static void put_opset(prn_proto *model, prn_wire opset, const prn_field *field)
     int64_t version = 0;
     for (prn_field inner; prn_wire_next(&opset, &inner);)
         if (inner.number == 2) version = prn_wire_int(&opset, &inner);
-    if (!onnx || version >= LEAST_OPSET) prn_proto_put_bytes(model, PRN_MODEL_OPSET, field->bytes.data, field->bytes.size);
+    if (!onnx || version >= LEAST_OPSET)
+        prn_proto_put_bytes(model, PRN_MODEL_OPSET, field->bytes.data, field->bytes.size);
 }
 
 static prony_status put_model(writer *w, prn_proto *model)
@@ -446,7 +450,8 @@ static prony_status put_model(writer *w, prn_proto *model)
         } else if (field.number != PRN_MODEL_IR_VERSION && field.number != PRN_MODEL_PRODUCER &&
                    field.number != PRN_MODEL_PRODUCER_VERSION && field.number != PRN_MODEL_TRAINING) {
             if (field.type == PRN_WIRE_VARINT) prn_proto_put_int(model, field.number, (int64_t)field.bits);
-            if (field.type == PRN_WIRE_BYTES) prn_proto_put_bytes(model, field.number, field.bytes.data, field.bytes.size);
+            if (field.type == PRN_WIRE_BYTES)
+                prn_proto_put_bytes(model, field.number, field.bytes.data, field.bytes.size);
         }
     }
     if (w->plan->dynamic && !prn_model_imports(file, contrib)) {
@@ -468,8 +473,7 @@ static prony_status find_steps(writer *w)
         const prn_quant_value *root = &plan->values[plan->values[v].group];
         w->steps[plan->values[v].group] = prn_calibration_find(w->calibration, root->name);
         if (!w->steps[plan->values[v].group])
-            return prn_fail(w->error, PRONY_INVALID_ARGUMENT,
-                            "%.300s: the calibration has no range of " PRN_NAME,
+            return prn_fail(w->error, PRONY_INVALID_ARGUMENT, "%.300s: the calibration has no range of " PRN_NAME,
                             w->calibration->file ? w->calibration->file : plan->model->file->name, root->name);
     }
     return PRONY_OK;
@@ -489,13 +493,13 @@ static prony_status begin(writer *w)
     const int64_t opset = prn_model_opset(file, "");
     if (opset < LEAST_OPSET)
         return prn_fail(w->error, PRONY_UNSUPPORTED,
-                        "%.300s: opset %lld; scales per channel are from opset %d on: convert the model first", file->name,
-                        (long long)opset, LEAST_OPSET);
+                        "%.300s: opset %lld; scales per channel are from opset %d on: convert the model first",
+                        file->name, (long long)opset, LEAST_OPSET);
     return w->plan->dynamic ? PRONY_OK : find_steps(w);
 }
 
-prony_status prn_quant_write(uint8_t **out, size_t *size, const prn_quant_plan *plan, const prony_calibration *calibration,
-                             bool power_of_two, prony_error *error)
+prony_status prn_quant_write(uint8_t **out, size_t *size, const prn_quant_plan *plan,
+                             const prony_calibration *calibration, bool power_of_two, prony_error *error)
 {
     writer w = {.plan = plan, .calibration = calibration, .power_of_two = power_of_two, .error = error};
     prn_proto model = {0};

@@ -126,10 +126,10 @@ prony_status prn_report_judge_accuracy(prony_report *report, prony_error *error)
         decibels(ratio, sizeof ratio, own);
         share(part, own->max_rel);
         verdict = own->nonfinite
-                      ? prn_pool_printf(&report->pool, "'%s' (%s) makes %llu elements infinite or NaN that are not%s", o->name, o->op,
-                                        (unsigned long long)own->nonfinite, outputs)
-                      : prn_pool_printf(&report->pool, "'%s' (%s) loses most by itself, %s of its range%s%s", o->name, o->op, part, ratio,
-                                        outputs);
+                      ? prn_pool_printf(&report->pool, "'%s' (%s) makes %llu elements infinite or NaN that are not%s",
+                                        o->name, o->op, (unsigned long long)own->nonfinite, outputs)
+                      : prn_pool_printf(&report->pool, "'%s' (%s) loses most by itself, %s of its range%s%s", o->name,
+                                        o->op, part, ratio, outputs);
     }
     if (!verdict) return prn_no_memory(error);
     report->accuracy_verdict = verdict;

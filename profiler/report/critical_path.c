@@ -5,9 +5,8 @@
  * An operator that stands for no layer, such as a reorder, belongs to the one that runs after it and reads what it
  * made.
  *
- * An operator may stand for layers on both sides of a view (a pool on codes for the QuantizeLinear behind a Flatten): it waits for
- * nothing that comes after it in the order of execution.
- */
+ * An operator may stand for layers on both sides of a view (a pool on codes for the QuantizeLinear behind a Flatten):
+ * it waits for nothing that comes after it in the order of execution. */
 #include "profiler/report/report.h"
 #include "base/row_block.h"
 

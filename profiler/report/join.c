@@ -1,15 +1,16 @@
-/* prony_report_join: the runs of several processes in one report. What one process cannot know of itself, how far it lies from
- * another of the same model, is then in the report (statistics.h says how it is used). */
+/* prony_report_join: the runs of several processes in one report. What one process cannot know of itself, how far it
+ * lies from another of the same model, is then in the report (statistics.h says how it is used). */
 #include "profiler/report/report.h"
 
 #include <string.h>
 
-#define BUSY_PART 0.25 /* of the time measured, that others may have had part of the machine before all of it counts as such */
+#define BUSY_PART                                                                                                      \
+    0.25 /* of the time measured, that others may have had part of the machine before all of it counts as such */
 
 static prony_status differs(const char *what, prony_error *error)
 {
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "the reports of two processes differ in %s: they are not of one measurement",
-                    what);
+    return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                    "the reports of two processes differ in %s: they are not of one measurement", what);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -21,9 +22,12 @@ static prony_status check(const prony_report *a, const prony_report *b, prony_er
 {
     if (!b->measured || !b->samples_ns || b->latency.count == 0 || b->process_runs)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "a report to be joined is not that of one measured process");
-    if (a->model.sha256 && b->model.sha256 && strcmp(a->model.sha256, b->model.sha256) != 0) return differs("the model", error);
-    if (a->operator_count != b->operator_count || a->layer_count != b->layer_count) return differs("their operators", error);
-    if (a->config.intra_op_threads != b->config.intra_op_threads || a->config.inter_op_threads != b->config.inter_op_threads)
+    if (a->model.sha256 && b->model.sha256 && strcmp(a->model.sha256, b->model.sha256) != 0)
+        return differs("the model", error);
+    if (a->operator_count != b->operator_count || a->layer_count != b->layer_count)
+        return differs("their operators", error);
+    if (a->config.intra_op_threads != b->config.intra_op_threads ||
+        a->config.inter_op_threads != b->config.inter_op_threads)
         return differs("threads", error);
     if (a->config.batch != b->config.batch) return differs("the batch", error);
     return same_text(a->config.precision, b->config.precision) ? PRONY_OK : differs("precision", error);

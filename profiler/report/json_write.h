@@ -26,8 +26,8 @@ void prn_json_begin(prn_json *json, prony_write_fn write, void *user, prony_erro
 /* Writes what is buffered and a final newline. */
 PRN_MUST_USE prony_status prn_json_end(prn_json *json);
 
-/* A document on the heap, {"schema": schema, and its end, which releases it; NULL: no memory, as error says. A dated one says
- * when it is written ("created", UTC). */
+/* A document on the heap, {"schema": schema, and its end, which releases it; NULL: no memory, as error says. A dated
+ * one says when it is written ("created", UTC). */
 prn_json *prn_json_dated_document(const char *schema, prony_write_fn write, void *user, prony_error *error);
 prn_json *prn_json_document(const char *schema, prony_write_fn write, void *user, prony_error *error);
 PRN_MUST_USE prony_status prn_json_finish(prn_json *json);

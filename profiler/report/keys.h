@@ -1,14 +1,14 @@
-/* Keys of a JSON document as tables. One row says a key's name, where in which struct its value lies, when it is written
- * and what it means; prn_keys_write, prn_keys_read, the schemas in docs/schemas and the columns of CSV follow from it.
+/* Keys of a JSON document as tables. One row says a key's name, where in which struct its value lies, when it is
+ * written and what it means; prn_keys_write, prn_keys_read, the schemas in docs/schemas and the columns of CSV follow
+ * from it.
  *
  *     static const prn_key page_keys[] = {
  *         {"title", PRN_AT(page, title), PRN_ALWAYS, "What stands on top."},
  *         {"lines", PRN_AT(page, lines), PRN_IF_FROM_0, "Absent: not counted."},
  *         {0}};
  *
- * The order of the rows is that of the document. PRN_AT takes the key's type from the field's. What is more than a value
- * in a struct has functions of its own in its row.
- */
+ * The order of the rows is that of the document. PRN_AT takes the key's type from the field's. What is more than a
+ * value in a struct has functions of its own in its row. */
 #ifndef PRN_PROFILER_REPORT_KEYS_H
 #define PRN_PROFILER_REPORT_KEYS_H
 
@@ -32,7 +32,7 @@ typedef enum prn_key_type {
     PRN_KEY_U64S,
     PRN_KEY_U32S,
     PRN_KEY_DOUBLES,
-    PRN_KEY_VALUES, /* const prony_value *const *: shape and type of each, NULL allowed */
+    PRN_KEY_VALUES,  /* const prony_value *const *: shape and type of each, NULL allowed */
     PRN_KEY_ROWS,    /* of structs, whose keys the row names */
     PRN_KEY_NUMBERS, /* of structs of a name and an int64_t: an object */
     PRN_KEY_TWO_I64,
@@ -42,8 +42,8 @@ typedef enum prn_key_type {
     PRN_KEY_SHAPE,
     PRN_KEY_DTYPE,
     PRN_KEY_KIND,
-    PRN_KEY_FACTS,   /* of a prony_cost */
-    PRN_KEY_NAMES,   /* an object of strings; like the rest written and read by functions of the row */
+    PRN_KEY_FACTS,    /* of a prony_cost */
+    PRN_KEY_NAMES,    /* an object of strings; like the rest written and read by functions of the row */
     PRN_KEY_I64_SETS, /* an array of arrays of six integers */
     PRN_KEY_NULL
 } prn_key_type;
@@ -60,21 +60,21 @@ enum {
     PRN_IF_LIST,   /* the pointer to the list is not NULL */
     PRN_CONDITION = 7,
 
-    PRN_OR_NULL = 8,         /* null where it is unknown; else it is left out */
-    PRN_LENIENT = 16,        /* reading does without it */
+    PRN_OR_NULL = 8,            /* null where it is unknown; else it is left out */
+    PRN_LENIENT = 16,           /* reading does without it */
     PRN_OLD = 32 | PRN_LENIENT, /* older documents have none, and the schema does not require it */
-    PRN_EMPTY = 64,          /* text that is not there reads as ""; else as NULL */
-    PRN_TRUE = 128,          /* a boolean that is not there reads as true */
-    PRN_FLAT = 256,          /* on one line */
-    PRN_FLAT_ROWS = 512,     /* each row on one line */
-    PRN_COUNTED = 65536,     /* a list whose count was read before it */
-    PRN_ROOT = 131072,       /* the list's count is a field of the root */
-    PRN_NULLS = 1024,        /* elements may be null: PRONY_NO_INDEX, NaN */
-    PRN_SHARE = 2048,        /* 0 to 1 */
-    PRN_LEAST_0 = 4096,      /* the schema says so */
+    PRN_EMPTY = 64,             /* text that is not there reads as ""; else as NULL */
+    PRN_TRUE = 128,             /* a boolean that is not there reads as true */
+    PRN_FLAT = 256,             /* on one line */
+    PRN_FLAT_ROWS = 512,        /* each row on one line */
+    PRN_COUNTED = 65536,        /* a list whose count was read before it */
+    PRN_ROOT = 131072,          /* the list's count is a field of the root */
+    PRN_NULLS = 1024,           /* elements may be null: PRONY_NO_INDEX, NaN */
+    PRN_SHARE = 2048,           /* 0 to 1 */
+    PRN_LEAST_0 = 4096,         /* the schema says so */
     PRN_LEAST_1 = 8192,
-    PRN_HASH = 16384,        /* 64 hexadecimal digits */
-    PRN_MADE_ANEW = 32768    /* written only: whoever reads makes it from the rest */
+    PRN_HASH = 16384,     /* 64 hexadecimal digits */
+    PRN_MADE_ANEW = 32768 /* written only: whoever reads makes it from the rest */
 };
 
 /* Where functions of rows look. */
@@ -94,10 +94,10 @@ typedef struct prn_key {
     size_t other;        /* offset of the list's count or of the flag; PRN_NO_COUNT: the list ends with NULL */
     const struct prn_key *keys;
     unsigned how;
-    const char *about; /* the schema's description; NULL: none */
-    const char *words; /* the only ones that are written, parted by '|'; NULL: any */
-    size_t if_root, if_row;         /* PRN_FLAG: else it is left out; 0: no matter */
-    bool (*when)(const prn_at *at); /* likewise */
+    const char *about;                     /* the schema's description; NULL: none */
+    const char *words;                     /* the only ones that are written, parted by '|'; NULL: any */
+    size_t if_root, if_row;                /* PRN_FLAG: else it is left out; 0: no matter */
+    bool (*when)(const prn_at *at);        /* likewise */
     double (*figure)(const prn_at *at);    /* instead of the field; NaN: unknown */
     const char *(*word)(const prn_at *at); /* likewise; NULL or "": unknown */
     void (*write)(prn_json *json, const struct prn_key *key, const prn_at *at); /* instead of what `type` would do */
@@ -128,7 +128,8 @@ typedef struct prn_key {
 #define PRN_FLAG(T, f) (offsetof(T, f) + 1)
 
 /* Name a row's type, place and keys; `how` comes next. */
-#define PRN_PLACE(kind, place, bytes, more, table) .type = (kind), .offset = (place), .size = (bytes), .other = (more), .keys = (table)
+#define PRN_PLACE(kind, place, bytes, more, table)                                                                     \
+    .type = (kind), .offset = (place), .size = (bytes), .other = (more), .keys = (table)
 /* A field; one with a flag; one of two numbers; a list; a list that NULL ends; a list of structs. */
 #define PRN_WITH(T, f, flag)                                                                                           \
     PRN_PLACE(PRN_TYPE_OF(PRN_FIELD(T, f)), offsetof(T, f), sizeof PRN_FIELD(T, f), offsetof(T, flag), NULL)
@@ -181,8 +182,8 @@ void prn_keys_write(prn_json *json, const prn_key *keys, const prn_at *at);
 /* One of them. */
 void prn_key_write(prn_json *json, const prn_key *key, const prn_at *at);
 
-/* Members of `object` into at->row; NULL: it is not there, so everything is unknown. Strings and lists are copied to the
- * reader's pool. */
+/* Members of `object` into at->row; NULL: it is not there, so everything is unknown. Strings and lists are copied to
+ * the reader's pool. */
 void prn_keys_read(prn_json_reader *reader, const prn_json_value *object, const prn_key *keys, const prn_at *at);
 void prn_key_read(prn_json_reader *reader, const prn_json_value *object, const prn_key *key, const prn_at *at);
 /* Steps into the place that messages name, "memory" or "layers[3]"; what it was before is kept by the caller. */

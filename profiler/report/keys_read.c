@@ -55,7 +55,8 @@ static void read_shape(prn_json_reader *j, const prn_json_value *object, const c
     for (const prn_json_value *dim = prn_json_first(dims); dim; dim = prn_json_next(dim), d++) {
         out->dim[d] = -1;
         if (prn_json_is_null(dim)) continue;
-        if (prn_json_element_i64(j, dim, key, &out->dim[d]) && out->dim[d] < 0) prn_json_bad(j, key, "a dimension below 0");
+        if (prn_json_element_i64(j, dim, key, &out->dim[d]) && out->dim[d] < 0)
+            prn_json_bad(j, key, "a dimension below 0");
     }
 }
 
@@ -150,7 +151,8 @@ static void read_element(prn_json_reader *j, const prn_json_value *e, const prn_
             prn_json_bad(j, k->name, "%lld is below 0", (long long)*(int64_t *)out);
         break;
     case PRN_KEY_U64S:
-        if (prn_json_element_i64(j, e, k->name, &whole) && whole < 0) prn_json_bad(j, k->name, "%lld is below 0", (long long)whole);
+        if (prn_json_element_i64(j, e, k->name, &whole) && whole < 0)
+            prn_json_bad(j, k->name, "%lld is below 0", (long long)whole);
         memcpy(out, &whole, sizeof whole);
         break;
     case PRN_KEY_U32S:
@@ -169,7 +171,8 @@ static void read_element(prn_json_reader *j, const prn_json_value *e, const prn_
     }
 }
 
-static void read_list(prn_json_reader *j, const prn_json_value *object, const prn_key *k, const prn_at *at, bool required)
+static void read_list(prn_json_reader *j, const prn_json_value *object, const prn_key *k, const prn_at *at,
+                      bool required)
 {
     size_t count, i = 0;
     bool pair = k->type == PRN_KEY_TWO_I64 || k->type == PRN_KEY_TWO_DOUBLES;
@@ -236,7 +239,8 @@ static bool read_scalar(prn_json_reader *j, const prn_json_value *object, const 
     }
 }
 
-static bool read_object(prn_json_reader *j, const prn_json_value *object, const prn_key *k, const prn_at *at, bool required)
+static bool read_object(prn_json_reader *j, const prn_json_value *object, const prn_key *k, const prn_at *at,
+                        bool required)
 {
     const prn_json_value *inner = prn_json_get_object(j, object, k->name, required);
     prn_at in = *at;
@@ -285,7 +289,8 @@ void prn_key_read(prn_json_reader *j, const prn_json_value *object, const prn_ke
         break;
     case PRN_KEY_FACTS:
         map = prn_json_get_object(j, object, k->name, false);
-        ((prony_cost *)field)->fact_count = (uint32_t)read_numbers(j, map, k, (char *)((prony_cost *)field)->facts, PRONY_MAX_FACTS);
+        ((prony_cost *)field)->fact_count =
+            (uint32_t)read_numbers(j, map, k, (char *)((prony_cost *)field)->facts, PRONY_MAX_FACTS);
         break;
     case PRN_KEY_NUMBERS:
         read_map(j, object, k, at);

@@ -120,7 +120,8 @@ static void write_facts(prn_json *j, const prn_key *k, const prn_at *at)
 {
     const prony_cost *cost = prn_key_field(k, at);
     prn_json_open(j, k->name, '{', true);
-    for (size_t f = 0; f < cost->fact_count && f < PRONY_MAX_FACTS; f++) prn_json_int(j, cost->facts[f].key, cost->facts[f].value);
+    for (size_t f = 0; f < cost->fact_count && f < PRONY_MAX_FACTS; f++)
+        prn_json_int(j, cost->facts[f].key, cost->facts[f].value);
     prn_json_close(j, '}');
 }
 
@@ -246,8 +247,8 @@ static void write_field(prn_json *j, const prn_key *k, const prn_at *at)
 
 bool prn_key_applies(const prn_key *k, const prn_at *at)
 {
-    return (!k->if_root || *((const bool *)at->root + k->if_root - 1)) && (!k->if_row || *((const bool *)at->row + k->if_row - 1)) &&
-           (!k->when || k->when(at));
+    return (!k->if_root || *((const bool *)at->root + k->if_root - 1)) &&
+           (!k->if_row || *((const bool *)at->row + k->if_row - 1)) && (!k->when || k->when(at));
 }
 
 void prn_key_write(prn_json *j, const prn_key *k, const prn_at *at)

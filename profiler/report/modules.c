@@ -175,7 +175,8 @@ static bool is_below(const tree *t, uint32_t row, uint32_t above)
     return row == above;
 }
 
-/* The modules between the node and the one of the layer around it all, whose figures have the node's already, get them too. */
+/* The modules between the node and the one of the layer around it all, whose figures have the node's already, get them
+ * too. */
 static bool add_nested_layer(tree *t, const prony_nested_row *n, const own_work *own, uint32_t owner)
 {
     uint32_t row = row_of_layer(t, n->name);

@@ -64,11 +64,15 @@ static bool is_op(const prony_operator_row *row, const char *op)
 static void find_floats(found *f, const prony_operator_row *row)
 {
     static const char *const words[] = {
-        NULL, "its operands are dequantized, and there is no operator on codes of its kind: it computes on floats",
-        "its operands are dequantized, but its result is not quantized, or is read unquantized too: it computes on floats",
+        NULL,
+        "its operands are dequantized, and there is no operator on codes of its kind: it computes on floats",
+        "its operands are dequantized, but its result is not quantized, or is read unquantized too: it computes on "
+        "floats",
         "an operand is dequantized, another is neither quantized nor constant: it computes on floats",
-        "its operands are dequantized, but scales, zero points or bias do not fit its operator on codes: it computes on "
-        "floats", "quantized, it would lose more accuracy than was allowed: it computes on floats"};
+        "its operands are dequantized, but scales, zero points or bias do not fit its operator on codes: it computes "
+        "on "
+        "floats",
+        "quantized, it would lose more accuracy than was allowed: it computes on floats"};
     const int64_t said = prn_operator_fact(row, "stays_in_float");
     if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) add(f, "stays in float", words[said]);
 }
@@ -77,7 +81,9 @@ static void find_floats(found *f, const prony_operator_row *row)
 static void find_precision(found *f, const prony_operator_row *row)
 {
     static const char *const words[] = {
-        NULL, "a weight is infinite, NaN or beyond the range of the precision, or its weights have digits that it loses: its products stay float32",
+        NULL,
+        "a weight is infinite, NaN or beyond the range of the precision, or its weights have digits that it loses: its "
+        "products stay float32",
         "no operand is a constant that could be stored in the precision: its products stay float32",
         "its weights are few, or there is too little to gain for so few rows: its products stay float32",
         "no kernel of its kind, or none that is faster here, computes in the precision: its products stay float32"};
@@ -198,7 +204,8 @@ static void find_shape(found *f, const prony_operator_row *row)
         snprintf(text, sizeof text, "short sums: %lld products to each result", (long long)depth);
         add(f, "short rows", text);
     }
-    if (prn_operator_fact(row, "packs_in_run")) add(f, "packing", "an operand is no constant: it is packed in every run");
+    if (prn_operator_fact(row, "packs_in_run"))
+        add(f, "packing", "an operand is no constant: it is packed in every run");
     if (prn_operator_fact(row, "filters_in_run"))
         add(f, "packing", "its weights are kept small: filters are transformed in every run");
 }

@@ -13,9 +13,9 @@
  *                                                  that share a scale, where that is not all
  *   stays_in_fp32                                  why the session's precision does not apply (prn_stays_in_fp32 in ops/op.h)
  *
- * And a fact that rewriting states of an operator with dequantized operands (prn_stays_in_float in engine/bind/program.h):
- *   stays_in_float                                 why it does not run on their codes
- */
+ * And a fact that rewriting states of an operator with dequantized operands (prn_stays_in_float in
+ * engine/bind/program.h):
+ *   stays_in_float                                 why it does not run on their codes */
 #ifndef PRN_PROFILER_REPORT_REASONS_H
 #define PRN_PROFILER_REPORT_REASONS_H
 

@@ -146,7 +146,8 @@ static void nested_layer_times(prony_report *report, const prony_nested_row *row
     }
 }
 
-prony_status prn_report_fill_nested_times(prony_report *report, const int64_t *durations, size_t runs, prony_error *error)
+prony_status prn_report_fill_nested_times(prony_report *report, const int64_t *durations, size_t runs,
+                                          prony_error *error)
 {
     double sum = 0;
     size_t count = report->nested_operator_count;

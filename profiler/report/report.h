@@ -1,6 +1,6 @@
-/* The report in memory: everything that writers and analyses know. Plain data, filled by the engine and api; JSON key names
- * are those of the interface (docs/report.md). Owned whole by its pool. Immutable once built, so readers need no lock.
- */
+/* The report in memory: everything that writers and analyses know. Plain data, filled by the engine and api; JSON key
+ * names are those of the interface (docs/report.md). Owned whole by its pool. Immutable once built, so readers need no
+ * lock. */
 #ifndef PRN_PROFILER_REPORT_REPORT_H
 #define PRN_PROFILER_REPORT_REPORT_H
 
@@ -15,19 +15,19 @@
 typedef struct prn_report_model {
     const char *name, *sha256, *producer; /* sha256 NULL: not computed */
     uint64_t file_bytes;
-    int64_t ir_version, opset; /* of ai.onnx */
+    int64_t ir_version, opset;                                   /* of ai.onnx */
     uint64_t nodes, parameters, parameter_bytes, parameter_bits; /* bytes: as stored; bits: of the elements */
-    const prony_port *inputs, *outputs; /* shapes as bound; dim_names keep the symbols */
+    const prony_port *inputs, *outputs;                          /* shapes as bound; dim_names keep the symbols */
     size_t input_count, output_count;
 } prn_report_model;
 
 typedef struct prn_report_config {
     int intra_op_threads, inter_op_threads;
-    const char *inter_op_reason; /* why so many workers, where that was the plan's to say; NULL or "": as asked for */
-    const char *affinity; /* "" : mask left alone */
+    const char *inter_op_reason;  /* why so many workers, where that was the plan's to say; NULL or "": as asked for */
+    const char *affinity;         /* "" : mask left alone */
     const char *affinity_used;    /* processors in the order of the threads; "": none, or not known */
     const char *affinity_failure; /* what of the list could not be had; "": nothing */
-    int64_t batch;        /* first dimension of the first input; -1: it has none */
+    int64_t batch;                /* first dimension of the first input; -1: it has none */
     const prony_dim *dims;
     size_t dim_count;
     const prony_assumed_dim *assumed;
@@ -76,8 +76,8 @@ typedef struct prn_report_cpu {
 
 typedef prony_module_row prn_module_row;
 
-/* Layers that together are one operator written out in primitives (GELU, LayerNormalization, a linear layer as MatMul and
- * Add), as counting presets see them. The last layer carries the composite's count. */
+/* Layers that together are one operator written out in primitives (GELU, LayerNormalization, a linear layer as MatMul
+ * and Add), as counting presets see them. The last layer carries the composite's count. */
 typedef struct prn_composite_row {
     const char *op;
     const uint32_t *layers; /* ascending */
@@ -115,7 +115,7 @@ typedef struct prn_report_roof {
     size_t compute_count;
     const prn_roof_memory *memory;
     size_t memory_count;
-    const char *method; /* how they were measured; may be NULL */
+    const char *method;        /* how they were measured; may be NULL */
     const prn_roof_work *work; /* none: kept by a version that did not measure them */
     size_t work_count;
 } prn_report_roof;
@@ -123,7 +123,7 @@ typedef struct prn_report_roof {
 /* What profiling costs: runs with and without it, in pairs. pairs 0: not measured. */
 typedef struct prn_report_cost {
     uint64_t pairs;
-    int64_t on_ns, off_ns; /* medians */
+    int64_t on_ns, off_ns;       /* medians */
     double share, share_ci95[2]; /* median of the pairs' differences, over off_ns */
 } prn_report_cost;
 
@@ -132,7 +132,8 @@ typedef struct prn_report_cost {
 
 struct prony_report {
     prn_pool pool;
-    prony_model *source; /* reference that api holds, so that a hash nobody asked for yet can be made; NULL: read back */
+    prony_model *source; /* reference that api holds, so that a hash nobody asked for yet can be made; NULL: read
+                            back */
     char created[PRN_UTC_CHARS]; /* when it was made, in UTC; empty: unknown (read back from an older document) */
     prn_report_model model;
     prn_report_config config;
@@ -142,14 +143,14 @@ struct prony_report {
 
     bool measured; /* latency, cpu; with time_share >= 0 also coverage, overhead and the rows' times */
     prony_time_stats latency;
-    int64_t *samples_ns; /* raw, in order of time; latency.count of them */
+    int64_t *samples_ns;          /* raw, in order of time; latency.count of them */
     const uint64_t *process_runs; /* samples of each process, one process after the other; NULL: all are of one */
     size_t process_count;
     uint64_t turns; /* the same number: measured in turns, in one process; 0: alone, or read back */
     bool has_around;
     prn_report_around around;
-    int64_t traced_run_ns; /* latency of the run that the rows' traces are of; 0: the last one of the samples */
-    bool warmup_detected; /* steady state was found by the detector, not assumed */
+    int64_t traced_run_ns;   /* latency of the run that the rows' traces are of; 0: the last one of the samples */
+    bool warmup_detected;    /* steady state was found by the detector, not assumed */
     const char *stop_reason; /* "runs", "median known to 1 %", "time is up" */
     prn_report_cpu cpu;
     bool has_disturbance;
@@ -158,11 +159,12 @@ struct prony_report {
     size_t core_count;
     const int64_t *core_times_ns;
     size_t core_points;
-    double time_share; /* of wall time inside operators; negative: no stamps were taken */
+    double time_share;                            /* of wall time inside operators; negative: no stamps were taken */
     double overhead_ns_per_event, overhead_share; /* reckoned: what an event costs, times the events */
     prn_report_cost cost;                         /* measured */
     uint64_t dropped_events;
-    const char *counters_missing; /* NULL: not asked for; "": operators have hardware counters; else why they have none */
+    const char *counters_missing; /* NULL: not asked for; "": operators have hardware counters; else why they have
+                                     none */
     uint64_t counter_runs;
     int64_t counter_read_ns; /* what two readings around an operator take */
 
@@ -173,11 +175,12 @@ struct prony_report {
     size_t layer_count;
     prony_operator_row *operators;
     size_t operator_count;
-    prony_nested_row *nested_layers; /* in subgraphs, behind the row that they are inside of; in no sum over layers or operators */
+    prony_nested_row *nested_layers; /* in subgraphs, behind the row that they are inside of; in no sum over layers or
+                                        operators */
     size_t nested_layer_count;
     prony_nested_row *nested_operators;
     size_t nested_operator_count;
-    const char *stopped_at; /* nodes and subgraphs that the run was in that was called off; NULL: none was */
+    const char *stopped_at;  /* nodes and subgraphs that the run was in that was called off; NULL: none was */
     prn_module_row *modules; /* parents before children */
     size_t module_count;
     prony_parameter_row *parameters;
@@ -202,13 +205,15 @@ struct prony_report {
     bool has_roof; /* `prony machine` has been run here */
     prn_report_roof roof;
 
-    prony_evaluation_row *evaluations; /* the first one is the metric `evaluation`, the others are of the same samples */
+    prony_evaluation_row *evaluations; /* the first one is the metric `evaluation`, the others are of the same
+                                          samples */
     size_t evaluation_count;
     const char *output_sha256; /* NULL: nothing ran */
 
     bool has_accuracy;
     prony_accuracy accuracy;
-    prony_accuracy_row *layer_errors, *operator_errors; /* as many as layers and operators; NULL: nothing but outputs was compared */
+    prony_accuracy_row *layer_errors, *operator_errors; /* as many as layers and operators; NULL: nothing but outputs
+                                                           was compared */
     const char *accuracy_verdict;
 };
 
@@ -225,12 +230,12 @@ static inline bool prn_report_stamped(const prony_report *report)
     return report->measured && report->time_share >= 0;
 }
 
-/* Fills layers' and operators' times and shares, modules and coverage from traces.
- * `durations` holds runs x operators times in ns (run-major), `latency_ns` one latency per run. A fused operator's time is
- * shared among its layers by what their work costs here (profiler/report/work.h) and marked. Needs rows, costs and the roof, if
- * there is one, in place. */
-PRN_MUST_USE prony_status prn_report_fill_times(prony_report *report, const int64_t *durations, const int64_t *latency_ns,
-                                                size_t runs, prony_error *error);
+/* Fills layers' and operators' times and shares, modules and coverage from traces. `durations` holds runs x operators
+ * times in ns (run-major), `latency_ns` one latency per run. A fused operator's time is shared among its layers by what
+ * their work costs here (profiler/report/work.h) and marked. Needs rows, costs and the roof, if there is one, in
+ * place. */
+PRN_MUST_USE prony_status prn_report_fill_times(prony_report *report, const int64_t *durations,
+                                                const int64_t *latency_ns, size_t runs, prony_error *error);
 /* Fills the times of what runs in subgraphs: `durations` holds runs x nested operators. Needs the operators' times. */
 PRN_MUST_USE prony_status prn_report_fill_nested_times(prony_report *report, const int64_t *durations, size_t runs,
                                                        prony_error *error);
@@ -268,18 +273,20 @@ double prn_report_highest_peak(const prony_report *report);
 /* Bandwidth of a level, likewise. */
 double prn_report_roof_bandwidth(const prony_report *report, const char *level);
 
-/* FLOPs that an operator's kernel executes, where it says so (prn_kernel.facts, product_flops); else those of its layers. */
+/* FLOPs that an operator's kernel executes, where it says so (prn_kernel.facts, product_flops); else those of its
+ * layers. */
 double prn_operator_flops(const prony_operator_row *row);
 /* Those of all operators; without operators the model's. */
 double prn_report_executed_flops(const prony_report *report);
-/* External traffic of an operator. Costs belong to layers, and a copy between layouts has none: its output, in and out. */
+/* External traffic of an operator. Costs belong to layers, and a copy between layouts has none: its output, in and
+ * out. */
 double prn_operator_bytes(const prony_operator_row *row);
 /* What a kernel states of its work (prn_kernel.facts); 0: nothing of that name. */
 int64_t prn_operator_fact(const prony_operator_row *row, const char *key);
 /* Its products are of 8-bit codes, whatever its layers count. */
 bool prn_operator_multiplies_bytes(const prony_operator_row *row);
-/* The time that compute and memory roofs allow an operator, ns; 0 where they are not known. *compute_bound (may be NULL):
- * which of them is longer. */
+/* The time that compute and memory roofs allow an operator, ns; 0 where they are not known. *compute_bound (may be
+ * NULL): which of them is longer. */
 double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound);
 
 /* A layer's part of its operator's time in every run; the number of runs, or 0. */
@@ -290,9 +297,10 @@ size_t prn_report_layer_samples(const prony_report *report, size_t layer, int64_
 prn_report_rates prn_report_rates_of(const prony_report *report);
 
 /* The writers behind prony_report_write. */
-typedef prony_status prn_report_writer(const prony_report *report, const prony_write_options *options, prony_write_fn write,
-                                       void *user, prony_error *error);
-PRN_MUST_USE prn_report_writer prn_report_write_text, prn_report_write_json, prn_report_write_csv, prn_report_write_latex,
-    prn_report_write_trace, prn_report_write_folded, prn_report_write_dot, prn_report_write_svg, prn_report_write_html;
+typedef prony_status prn_report_writer(const prony_report *report, const prony_write_options *options,
+                                       prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prn_report_writer prn_report_write_text, prn_report_write_json, prn_report_write_csv,
+    prn_report_write_latex, prn_report_write_trace, prn_report_write_folded, prn_report_write_dot, prn_report_write_svg,
+    prn_report_write_html;
 
 #endif

@@ -8,11 +8,12 @@
 
 #define PRN_REPORT_SCHEMA "prony.report/1"
 
-/* Of a prony_report: all behind "schema"; what is needed to repeat a measurement, which is model, config and system; "roof"; layers to
- * composites. */
+/* Of a prony_report: all behind "schema"; what is needed to repeat a measurement, which is model, config and system;
+ * "roof"; layers to composites. */
 extern const prn_key prn_report_keys[], prn_manifest_keys[], prn_roof_keys[], prn_rows_keys[];
 /* Of one of its rows. */
-extern const prn_key prn_layer_keys[], prn_operator_keys[], prn_module_keys[], prn_nested_layer_keys[], prn_nested_operator_keys[];
+extern const prn_key prn_layer_keys[], prn_operator_keys[], prn_module_keys[], prn_nested_layer_keys[],
+    prn_nested_operator_keys[];
 /* A part of these, of prony_cost. */
 extern const prn_key prn_count_keys[];
 
@@ -27,8 +28,13 @@ void prn_key_write_layer_error(prn_json *j, const prn_key *key, const prn_at *at
 void prn_key_write_operator_error(prn_json *j, const prn_key *key, const prn_at *at);
 void prn_key_read_later(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at);
 #define PRN_ERROR_KEY(level)                                                                                           \
-    {"error", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, prn_error_keys), PRN_ALWAYS, "With --accuracy: beside a float64 reference.", \
-     .when = prn_at_accuracy, .write = prn_key_write_##level##_error, .read = prn_key_read_later}
+    {"error",                                                                                                          \
+     PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, prn_error_keys),                                                               \
+     PRN_ALWAYS,                                                                                                       \
+     "With --accuracy: beside a float64 reference.",                                                                   \
+     .when = prn_at_accuracy,                                                                                          \
+     .write = prn_key_write_##level##_error,                                                                           \
+     .read = prn_key_read_later}
 
 static inline bool prn_at_stamped(const prn_at *at)
 {

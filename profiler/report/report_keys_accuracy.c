@@ -4,6 +4,7 @@
 #include <math.h>
 
 #define F prony_error_figures
+// clang-format off
 static const prn_key figure_keys[] = {
     {"max_abs", PRN_AT(F, max_abs), PRN_LEAST_0, "Largest |y - r|, y the value and r its reference, in the value's unit; of codes with one scale, what they stand for."},
     {"max_rel", PRN_AT(F, max_rel), PRN_LEAST_0,
@@ -15,6 +16,7 @@ static const prn_key figure_keys[] = {
     {"nonfinite", PRN_AT(F, nonfinite), PRN_IF_SET, "Elements of y that are infinite or no number where r is not the same."},
     {"elements", PRN_AT(F, elements), PRN_ALWAYS, "Compared."},
     {0}};
+// clang-format on
 
 #define E prony_accuracy_row
 const prn_key prn_error_keys[] = {
@@ -64,11 +66,11 @@ void prn_key_read_later(prn_json_reader *j, const prn_json_value *object, const 
 }
 
 #define A prony_accuracy
-static const prn_key output_keys[] = {
-    {"name", PRN_AT(prony_accuracy_output, name), PRN_ALWAYS, "Of the output."},
-    {"against", PRN_AT(prony_accuracy_output, against), PRN_IF_SET, "File of another runtime's output; absent: beside the reference."},
-    {"error", PRN_IN(prony_accuracy_output, error, figure_keys), PRN_FLAT, NULL},
-    {0}};
+static const prn_key output_keys[] = {{"name", PRN_AT(prony_accuracy_output, name), PRN_ALWAYS, "Of the output."},
+                                      {"against", PRN_AT(prony_accuracy_output, against), PRN_IF_SET,
+                                       "File of another runtime's output; absent: beside the reference."},
+                                      {"error", PRN_IN(prony_accuracy_output, error, figure_keys), PRN_FLAT, NULL},
+                                      {0}};
 
 static void write_verdict(prn_json *j, const prn_key *key, const prn_at *at)
 {
@@ -86,6 +88,7 @@ const prn_key prn_accuracy_keys[] = {
     {"run_ns", PRN_AT(A, run_ns), PRN_IF_SET, "The run with the reference beside it, ns"},
     {"reference_ns", PRN_AT(A, reference_ns), PRN_IF_SET, "Of it the reference and the comparisons, ns"},
     {"peak_bytes", PRN_AT(A, peak_bytes), PRN_IF_SET, "Most bytes of reference tensors at a time."},
-    {"outputs", PRN_ROWS(A, outputs, output_count, output_keys), PRN_IF_SET, "The model's outputs, their accumulated error."},
+    {"outputs", PRN_ROWS(A, outputs, output_count, output_keys), PRN_IF_SET,
+     "The model's outputs, their accumulated error."},
     {0}};
 #undef A

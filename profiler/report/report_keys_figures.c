@@ -24,14 +24,15 @@ static double executed_flops(const prn_at *at)
 
 static const prn_key totals_keys[] = {
     {PRN_MORE(R, totals.cost, prn_count_keys)},
-    {"executed_flops", PRN_MADE(U64), PRN_IF_NUMBER, "FLOPs that the operators' kernels execute; absent: as many as flops.",
-     .figure = executed_flops},
+    {"executed_flops", PRN_MADE(U64), PRN_IF_NUMBER,
+     "FLOPs that the operators' kernels execute; absent: as many as flops.", .figure = executed_flops},
     {"layers", PRN_AT(R, totals.layers), PRN_ALWAYS, "Rows of layers."},
     {"folded_layers", PRN_AT(R, totals.folded_layers), PRN_ALWAYS, "Those evaluated at bind time."},
     {"operators", PRN_AT(R, totals.operators), PRN_ALWAYS, "Rows of operators."},
     {"conserved", PRN_AT(R, conserved), PRN_ALWAYS,
      "Whether macs, madds, flops, special, int_ops and parameters sum to the same over layers and operators."},
-    {"count", PRN_WITH(R, totals.count, totals.counted), PRN_IF_FLAG, "By the counting preset, summed over the layers; absent: no preset."},
+    {"count", PRN_WITH(R, totals.count, totals.counted), PRN_IF_FLAG,
+     "By the counting preset, summed over the layers; absent: no preset."},
     {0}};
 
 static bool has_phases(const prn_at *at)
@@ -78,7 +79,8 @@ static void read_unsupported(prn_json_reader *j, const prn_json_value *object, c
     const char *name = "";
     for (size_t q = 0; q < QUANTILES; q++) *((bool *)at->row + quantiles[q].valid) = true;
     const prn_json_value *array = prn_json_get_array(j, object, key->name, false, &count);
-    for (const prn_json_value *e = prn_json_first(array); e && prn_json_element_string(j, e, key->name, &name); e = prn_json_next(e))
+    for (const prn_json_value *e = prn_json_first(array); e && prn_json_element_string(j, e, key->name, &name);
+         e = prn_json_next(e))
         for (size_t q = 0; q < QUANTILES; q++)
             if (strcmp(name, quantiles[q].name) == 0) *((bool *)at->row + quantiles[q].valid) = false;
 }
@@ -157,7 +159,8 @@ static const prn_key latency_keys[] = {
      .when = has_samples, .write = write_outliers},
     {"process_runs", PRN_LIST(R, process_runs, process_count), PRN_IF_LIST | PRN_LEAST_1 | PRN_FLAT,
      "Samples of each process, one process after the other; absent: all are of one."},
-    {"samples", PRN_LIST(R, samples_ns, latency.count), PRN_COUNTED | PRN_FLAT, "One latency per run, in order of time, ns"},
+    {"samples", PRN_LIST(R, samples_ns, latency.count), PRN_COUNTED | PRN_FLAT,
+     "One latency per run, in order of time, ns"},
     {0}};
 
 /* ---- rates ---- */
@@ -178,11 +181,13 @@ static double flops_rate(const prn_at *at)
 
 #define T prn_report_rates
 static const prn_key throughput_keys[] = {
-    {"samples_per_second", PRN_AT(T, samples), PRN_IF_FROM_0 | PRN_OR_NULL, "batch over the mean latency; null: no batch."},
+    {"samples_per_second", PRN_AT(T, samples), PRN_IF_FROM_0 | PRN_OR_NULL,
+     "batch over the mean latency; null: no batch."},
     {"images_per_second", PRN_AT(T, images), PRN_IF_FROM_0, "samples_per_second where the first input is images."},
     {"tokens_per_second", PRN_AT(T, tokens), PRN_IF_FROM_0, "Where the first input is integers [batch, sequence]."},
     {"requests_per_second", PRN_AT(T, requests), PRN_IF_FROM_0, "Runs over time."},
-    {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "totals.flops over the mean latency.", .figure = flops_rate},
+    {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "totals.flops over the mean latency.",
+     .figure = flops_rate},
     {0}};
 #undef T
 
@@ -209,10 +214,9 @@ static void write_event_time(prn_json *j, const prn_key *key, const prn_at *at)
     prn_json_int(j, key->name, e->release ? r->operators[step].trace_end_ns : r->operators[step].trace_start_ns);
 }
 
-static const prn_key point_keys[] = {
-    {"step", PRN_AT(prony_memory_point, step), PRN_ALWAYS, "Operator index."},
-    {"live_bytes", PRN_AT(prony_memory_point, live_bytes), PRN_ALWAYS, "Bytes."},
-    {0}};
+static const prn_key point_keys[] = {{"step", PRN_AT(prony_memory_point, step), PRN_ALWAYS, "Operator index."},
+                                     {"live_bytes", PRN_AT(prony_memory_point, live_bytes), PRN_ALWAYS, "Bytes."},
+                                     {0}};
 
 #define E prony_memory_event
 static const prn_key event_keys[] = {
@@ -223,7 +227,8 @@ static const prn_key event_keys[] = {
     {"given_bytes", PRN_AT(E, given_bytes), PRN_ALWAYS, "Bytes."},
     {"offset_bytes", PRN_AT(E, offset_bytes), PRN_ALWAYS, "In the arena."},
     {"step", PRN_AT(E, step), PRN_ALWAYS, "Operator index."},
-    {"time_ns", PRN_MADE(I64), PRN_IF_FROM_0, "From the entry of the last run, ns: taken as the operator begins, given back as it ends.",
+    {"time_ns", PRN_MADE(I64), PRN_IF_FROM_0,
+     "From the entry of the last run, ns: taken as the operator begins, given back as it ends.",
      .write = write_event_time},
     {0}};
 #undef E
@@ -232,7 +237,8 @@ static const prn_key event_keys[] = {
 static const prn_key held_keys[] = {
     {"resident_bytes", PRN_AT(H, resident_bytes), PRN_ALWAYS, "Bytes: the sum of the others."},
     {"file_bytes", PRN_AT(H, file_bytes), PRN_ALWAYS, "Bytes: pages of the model file and of other mapped files."},
-    {"packed_bytes", PRN_AT(H, packed_bytes), PRN_ALWAYS, "Bytes: packed and folded weights, constants made when binding."},
+    {"packed_bytes", PRN_AT(H, packed_bytes), PRN_ALWAYS,
+     "Bytes: packed and folded weights, constants made when binding."},
     {"arena_bytes", PRN_AT(H, arena_bytes), PRN_ALWAYS, "Bytes: planned and dynamic region."},
     {"input_bytes", PRN_AT(H, input_bytes), PRN_ALWAYS, "Bytes: copies of the inputs."},
     {"library_bytes", PRN_AT(H, library_bytes), PRN_ALWAYS, "Bytes: pages of the program and of shared libraries."},
@@ -241,6 +247,7 @@ static const prn_key held_keys[] = {
 #undef H
 
 #define M prony_memory_report
+// clang-format off
 static const prn_key memory_keys[] = {
     {"weight_bytes", PRN_AT(M, weight_bytes), PRN_ALWAYS, "Bytes."},
     {"packed_weight_bytes", PRN_AT(M, packed_weight_bytes), PRN_ALWAYS, "Bytes."},
@@ -262,6 +269,7 @@ static const prn_key memory_keys[] = {
     {"timeline", PRN_ROWS(M, timeline, timeline_count, point_keys), PRN_FLAT_ROWS, "Live bytes over the run.", .when = in_detail},
     {"events", PRN_ROWS(M, events, event_count, event_keys), PRN_FLAT_ROWS, "Arena events of one run.", .when = in_detail},
     {0}};
+// clang-format on
 #undef M
 
 /* ---- processor ---- */
@@ -289,18 +297,19 @@ static const prn_key cpu_keys[] = {
     {"system_ns", PRN_AT(R, cpu.system_ns), PRN_ALWAYS, "ns"},
     {"voluntary_switches", PRN_AT(R, cpu.voluntary_switches), PRN_ALWAYS, "Context switches."},
     {"involuntary_switches", PRN_AT(R, cpu.involuntary_switches), PRN_ALWAYS, "Context switches."},
-    {"workers", PRN_ROWS(R, cpu.workers, cpu.worker_count, worker_keys), PRN_IF_SET | PRN_FLAT_ROWS, "Several workers, by number; 0 is the caller."},
+    {"workers", PRN_ROWS(R, cpu.workers, cpu.worker_count, worker_keys), PRN_IF_SET | PRN_FLAT_ROWS,
+     "Several workers, by number; 0 is the caller."},
     {"core_times_ns", PRN_LIST(R, core_times_ns, core_points), PRN_IF_SET | PRN_FLAT | PRN_LEAST_0,
      "Ends of the intervals of use, from the first measured run's start, ns"},
-    {"cores", PRN_ROWS(R, cores, core_count, core_keys), PRN_FLAT_ROWS, "Processors that the runs could use.", .when = has_cores},
+    {"cores", PRN_ROWS(R, cores, core_count, core_keys), PRN_FLAT_ROWS, "Processors that the runs could use.",
+     .when = has_cores},
     {0}};
 
-static const prn_key io_keys[] = {
-    {"read_bytes", PRN_AT(R, cpu.read_bytes), PRN_ALWAYS, "Bytes."},
-    {"written_bytes", PRN_AT(R, cpu.written_bytes), PRN_ALWAYS, "Bytes."},
-    {"read_calls", PRN_AT(R, cpu.read_calls), PRN_ALWAYS, "System calls."},
-    {"write_calls", PRN_AT(R, cpu.write_calls), PRN_ALWAYS, "System calls."},
-    {0}};
+static const prn_key io_keys[] = {{"read_bytes", PRN_AT(R, cpu.read_bytes), PRN_ALWAYS, "Bytes."},
+                                  {"written_bytes", PRN_AT(R, cpu.written_bytes), PRN_ALWAYS, "Bytes."},
+                                  {"read_calls", PRN_AT(R, cpu.read_calls), PRN_ALWAYS, "System calls."},
+                                  {"write_calls", PRN_AT(R, cpu.write_calls), PRN_ALWAYS, "System calls."},
+                                  {0}};
 
 static const char *verdict_name(const prn_at *at)
 {
@@ -312,7 +321,8 @@ static void read_verdict(prn_json_reader *j, const prn_json_value *object, const
     const char *verdict = "";
     prn_json_get_string(j, object, key->name, true, &verdict);
     for (int v = PRN_LOAD_UNKNOWN; v <= PRN_LOAD_BUSY; v++)
-        if (strcmp(verdict, prn_verdict_name((prn_verdict)v)) == 0) ((prn_disturbance *)at->row)->verdict = (prn_verdict)v;
+        if (strcmp(verdict, prn_verdict_name((prn_verdict)v)) == 0)
+            ((prn_disturbance *)at->row)->verdict = (prn_verdict)v;
 }
 
 static void write_load_text(prn_json *j, const prn_key *key, const prn_at *at)
@@ -322,6 +332,7 @@ static void write_load_text(prn_json *j, const prn_key *key, const prn_at *at)
 }
 
 #define D prn_disturbance
+// clang-format off
 static const prn_key disturbance_keys[] = {
     {"others_share", PRN_AT(D, others), PRN_IF_FROM_0, "Of the time of all usable processors: other processes, and what the hypervisor took."},
     {"steal_share", PRN_AT(D, steal), PRN_IF_FROM_0, "Of the time of all usable processors: what the hypervisor took."},
@@ -330,6 +341,7 @@ static const prn_key disturbance_keys[] = {
     {"verdict", PRN_MADE(STRING), PRN_ALWAYS, "Whether others disturbed the runs.", "unknown|quiet|busy", .word = verdict_name, .read = read_verdict},
     {"text", PRN_MADE(STRING), PRN_IF_SET, "The sentence for people about a busy machine; absent otherwise.", .write = write_load_text},
     {0}};
+// clang-format on
 #undef D
 
 /* ---- trust ---- */
@@ -344,24 +356,26 @@ static const char *basis(const prn_at *at)
     return prn_estimate_basis(at->root);
 }
 
-static const prn_key estimates_keys[] = {
-    {"basis", PRN_MADE(STRING), PRN_ALWAYS,
-     "Rates of kinds of work that parts of operators were estimated by: measured on this machine, or those of a usual one.",
-     "measured|default", .word = basis},
-    {0}};
+static const prn_key estimates_keys[] = {{"basis", PRN_MADE(STRING), PRN_ALWAYS,
+                                          "Rates of kinds of work that parts of operators were estimated by: measured "
+                                          "on this machine, or those of a usual one.",
+                                          "measured|default", .word = basis},
+                                         {0}};
 
 static bool is_stamped_or_counted(const prn_at *at)
 {
     return prn_at_stamped(at) || ((const prony_report *)at->root)->totals.counted;
 }
 
-static const prn_key coverage_keys[] = {
-    {"time_share", PRN_AT(R, time_share), PRN_IF_FROM_0, "Of the runs' wall time, inside operators.", .when = prn_at_stamped},
-    {"uncounted_ops", PRN_LIST(R, uncounted, uncounted_count), PRN_FLAT,
-     "Operator types that the counting preset leaves out, by the time they take.", .if_root = PRN_FLAG(R, totals.counted)},
-    {"uncounted_time_share", PRN_AT(R, uncounted_time_share), PRN_LEAST_0,
-     "Of the operators' time, in layers that the counting preset leaves out.", .if_root = PRN_FLAG(R, totals.counted), .when = prn_at_stamped},
-    {0}};
+static const prn_key coverage_keys[] = {{"time_share", PRN_AT(R, time_share), PRN_IF_FROM_0,
+                                         "Of the runs' wall time, inside operators.", .when = prn_at_stamped},
+                                        {"uncounted_ops", PRN_LIST(R, uncounted, uncounted_count), PRN_FLAT,
+                                         "Operator types that the counting preset leaves out, by the time they take.",
+                                         .if_root = PRN_FLAG(R, totals.counted)},
+                                        {"uncounted_time_share", PRN_AT(R, uncounted_time_share), PRN_LEAST_0,
+                                         "Of the operators' time, in layers that the counting preset leaves out.",
+                                         .if_root = PRN_FLAG(R, totals.counted), .when = prn_at_stamped},
+                                        {0}};
 
 static bool has_pairs(const prn_at *at)
 {
@@ -369,7 +383,8 @@ static bool has_pairs(const prn_at *at)
 }
 
 static const prn_key paired_keys[] = {
-    {"pairs", PRN_AT(prn_report_cost, pairs), PRN_ALWAYS, "Pairs of runs, one profiled and one not, in alternating order."},
+    {"pairs", PRN_AT(prn_report_cost, pairs), PRN_ALWAYS,
+     "Pairs of runs, one profiled and one not, in alternating order."},
     {"on_ns", PRN_AT(prn_report_cost, on_ns), PRN_ALWAYS, "Median of the profiled ones, ns"},
     {"off_ns", PRN_AT(prn_report_cost, off_ns), PRN_ALWAYS, "Median of the others, ns"},
     {"share", PRN_AT(prn_report_cost, share), PRN_ALWAYS,
@@ -400,15 +415,16 @@ static bool has_counters(const prn_at *at)
 }
 
 static const prn_key counters_keys[] = {
-    {"missing", PRN_AT(R, counters_missing), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY, "Why there are none; null: operators have them."},
+    {"missing", PRN_AT(R, counters_missing), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
+     "Why there are none; null: operators have them."},
     {"runs", PRN_AT(R, counter_runs), PRN_ALWAYS, "Further runs that were counted.", .when = has_counters},
-    {"reading_ns", PRN_AT(R, counter_read_ns), PRN_LEAST_0, "What two readings around an operator take.", .when = has_counters},
+    {"reading_ns", PRN_AT(R, counter_read_ns), PRN_LEAST_0, "What two readings around an operator take.",
+     .when = has_counters},
     {0}};
 
-static const prn_key further_keys[] = {
-    {"metric", PRN_AT(prony_evaluation_row, metric), PRN_ALWAYS, "Name."},
-    {"value", PRN_AT(prony_evaluation_row, value), PRN_ALWAYS, "Value."},
-    {0}};
+static const prn_key further_keys[] = {{"metric", PRN_AT(prony_evaluation_row, metric), PRN_ALWAYS, "Name."},
+                                       {"value", PRN_AT(prony_evaluation_row, value), PRN_ALWAYS, "Value."},
+                                       {0}};
 
 static bool is_evaluated(const prn_at *at)
 {
@@ -425,9 +441,11 @@ typedef struct evaluations {
 static const prn_key evaluation_keys[] = {
     {PRN_MORE(evaluations, first, further_keys)},
     {"samples", PRN_AT(evaluations, first.samples), PRN_ALWAYS, "Labelled samples."},
-    {"further", PRN_ROWS(evaluations, further, count, further_keys), PRN_IF_SET | PRN_FLAT_ROWS, "Other figures of the same samples."},
+    {"further", PRN_ROWS(evaluations, further, count, further_keys), PRN_IF_SET | PRN_FLAT_ROWS,
+     "Other figures of the same samples."},
     {0}};
-static const prn_key evaluations_key = {"evaluation", PRN_PLACE(PRN_KEY_OBJECT, 0, sizeof(evaluations), 0, evaluation_keys), PRN_OLD, NULL};
+static const prn_key evaluations_key = {
+    "evaluation", PRN_PLACE(PRN_KEY_OBJECT, 0, sizeof(evaluations), 0, evaluation_keys), PRN_OLD, NULL};
 
 static void write_evaluation(prn_json *j, const prn_key *key, const prn_at *at)
 {
@@ -445,11 +463,13 @@ static void read_evaluation(prn_json_reader *j, const prn_json_value *object, co
     if (j->status != PRONY_OK || !prn_json_has(object, key->name)) return;
     j->status = prn_report_add_evaluation(r, rows.first.metric, rows.first.value, rows.first.samples, j->error);
     for (size_t i = 0; i < rows.count && j->status == PRONY_OK; i++)
-        j->status = prn_report_add_evaluation(r, rows.further[i].metric, rows.further[i].value, rows.first.samples, j->error);
+        j->status =
+            prn_report_add_evaluation(r, rows.further[i].metric, rows.further[i].value, rows.first.samples, j->error);
 }
 
 /* ---- the whole ---- */
 
+// clang-format off
 const prn_key prn_report_keys[] = {
     {PRN_MORE_HERE(prn_manifest_keys)},
     {"totals", PRN_HERE(totals_keys), PRN_ALWAYS, NULL},
@@ -477,3 +497,4 @@ const prn_key prn_report_keys[] = {
     {"accuracy", PRN_IN_WITH(R, accuracy, has_accuracy, prn_accuracy_keys), PRN_IF_FLAG, "With --accuracy or --against: errors of layers, operators and outputs."},
     {"output_sha256", PRN_AT(R, output_sha256), PRN_IF_SET | PRN_HASH, "Over the outputs' bytes, in order."},
     {0}};
+// clang-format on

@@ -36,7 +36,8 @@ static void read_dim_names(prn_json_reader *j, const prn_json_value *object, con
 
 static const prn_key port_keys[] = {
     {"name", PRN_AT(prony_port, name), PRN_ALWAYS, "Name."},
-    {"kind", PRN_AS(KIND, prony_port, kind), PRN_IF_SET, "sequence or optional; absent for a tensor.", "sequence|optional"},
+    {"kind", PRN_AS(KIND, prony_port, kind), PRN_IF_SET, "sequence or optional; absent for a tensor.",
+     "sequence|optional"},
     {"type", PRN_AS(DTYPE, prony_port, dtype), PRN_IF_SET, "Element type as NumPy spells it."},
     {"shape", PRN_AS(SHAPE, prony_port, shape), PRN_IF_SET, NULL},
     {"dim_names", PRN_AS(STRINGS, prony_port, dim_names), PRN_NULLS,
@@ -54,7 +55,8 @@ static const prn_key model_keys[] = {
     {"nodes", PRN_AT(prn_report_model, nodes), PRN_ALWAYS, "Nodes of the main graph."},
     {"parameters", PRN_AT(prn_report_model, parameters), PRN_ALWAYS, "Elements of the weights."},
     {"parameter_bytes", PRN_AT(prn_report_model, parameter_bytes), PRN_ALWAYS, "Bytes of the weights."},
-    {"parameter_bits", PRN_AT(prn_report_model, parameter_bits), PRN_OLD, "Bits of the weights' elements: codes that are packed into bytes have their own."},
+    {"parameter_bits", PRN_AT(prn_report_model, parameter_bits), PRN_OLD,
+     "Bits of the weights' elements: codes that are packed into bytes have their own."},
     {"inputs", PRN_ROWS(prn_report_model, inputs, input_count, port_keys), PRN_FLAT_ROWS, "As bound."},
     {"outputs", PRN_ROWS(prn_report_model, outputs, output_count, port_keys), PRN_FLAT_ROWS, "As bound."},
     {0}};
@@ -78,8 +80,10 @@ static const prn_key assumed_keys[] = {
 static const prn_key config_keys[] = {
     {"intra_op_threads", PRN_AT(C, intra_op_threads), PRN_IF_SET, "Threads inside an operator."},
     {"inter_op_threads", PRN_AT(C, inter_op_threads), PRN_IF_SET, "Workers that run operators side by side."},
-    {"inter_op_reason", PRN_AT(C, inter_op_reason), PRN_IF_SET, "Why so many workers, where that was the plan's to choose."},
-    {"affinity", PRN_AT(C, affinity), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY, "Core list; null: the mask was left alone."},
+    {"inter_op_reason", PRN_AT(C, inter_op_reason), PRN_IF_SET,
+     "Why so many workers, where that was the plan's to choose."},
+    {"affinity", PRN_AT(C, affinity), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
+     "Core list; null: the mask was left alone."},
     {"affinity_used", PRN_AT(C, affinity_used), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
      "Processors in the order in which threads have them; null: none of the list could be had.", .when = is_pinned},
     {"affinity_failure", PRN_AT(C, affinity_failure), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
@@ -95,7 +99,8 @@ static const prn_key config_keys[] = {
     {"count_preset", PRN_AT(C, count_preset), PRN_IF_SET | PRN_OR_NULL, "Counting preset; null: none."},
     {"rewrites", PRN_AT(C, rewrites), PRN_ALWAYS, "Whether nodes were fused."},
     {"reuse", PRN_AT(C, reuse), PRN_OLD | PRN_TRUE, "Whether values shared memory; absent: they did."},
-    {"background_threads", PRN_AT(C, background_threads), PRN_IF_SET, "Busy threads of another process while measuring (--with-load)."},
+    {"background_threads", PRN_AT(C, background_threads), PRN_IF_SET,
+     "Busy threads of another process while measuring (--with-load)."},
     {0}};
 #undef C
 
@@ -113,7 +118,8 @@ typedef struct cache_list {
     const prn_cache_level *rows;
     size_t count;
 } cache_list;
-static const prn_key cache_list_key = {"caches", PRN_ROWS(cache_list, rows, count, cache_keys), PRN_LENIENT | PRN_FLAT_ROWS, NULL};
+static const prn_key cache_list_key = {"caches", PRN_ROWS(cache_list, rows, count, cache_keys),
+                                       PRN_LENIENT | PRN_FLAT_ROWS, NULL};
 #define MOST_CACHES (sizeof PRN_FIELD(prn_machine, caches) / sizeof(prn_cache_level))
 
 static void write_caches(prn_json *j, const prn_key *key, const prn_at *at)
@@ -187,9 +193,11 @@ static const prn_key system_keys[] = {
     {"cpu_count", PRN_AT(S, machine.cpu_count), PRN_IF_SET, "Logical processors online."},
     {"usable_cpus", PRN_AT(S, machine.mask_count), PRN_IF_SET, "Logical processors in the affinity mask."},
     {"physical_cores", PRN_AT(S, machine.physical_cores), PRN_IF_SET, "Distinct cores in the affinity mask."},
-    {"quota_cpus", PRN_AT(S, machine.quota_cpus), PRN_IF_SET | PRN_OR_NULL, "cgroup CPU quota in processors; null: none."},
+    {"quota_cpus", PRN_AT(S, machine.quota_cpus), PRN_IF_SET | PRN_OR_NULL,
+     "cgroup CPU quota in processors; null: none."},
     {"total_memory_bytes", PRN_AT(S, machine.total_memory_bytes), PRN_IF_SET, "Bytes of memory."},
-    {"caches", PRN_MADE_IN(S, machine, cache_keys), PRN_LENIENT, "Caches of the first processor.", .write = write_caches, .read = read_caches},
+    {"caches", PRN_MADE_IN(S, machine, cache_keys), PRN_LENIENT, "Caches of the first processor.",
+     .write = write_caches, .read = read_caches},
     {"governor", PRN_AT(S, machine.governor), PRN_IF_SET, "cpufreq governor."},
     {"load_avg_1min", PRN_AT(S, machine.load_avg_1min), PRN_IF_FROM_0, "Load average of the last minute."},
     {"gpu", PRN_MADE(NULL), PRN_ALWAYS, "null: none is used."},
@@ -222,16 +230,18 @@ static const prn_key bandwidth_keys[] = {
     {"bytes_per_second", PRN_AT(prn_roof_memory, bytes_per_second), PRN_ALWAYS, "Peak bytes/s"},
     {0}};
 
-static const prn_key work_keys[] = {
-    {"work", PRN_AT(prn_roof_work, work), PRN_ALWAYS, "product, simple, divide, sqrt, exp, log, erf, tanh, sin, pow, move."},
-    {"threads", PRN_AT(prn_roof_work, threads), PRN_LEAST_0, "Threads."},
-    {"per_second", PRN_AT(prn_roof_work, per_second), PRN_ALWAYS, "FLOPs of product, bytes of move, results of the others."},
-    {0}};
+static const prn_key work_keys[] = {{"work", PRN_AT(prn_roof_work, work), PRN_ALWAYS,
+                                     "product, simple, divide, sqrt, exp, log, erf, tanh, sin, pow, move."},
+                                    {"threads", PRN_AT(prn_roof_work, threads), PRN_LEAST_0, "Threads."},
+                                    {"per_second", PRN_AT(prn_roof_work, per_second), PRN_ALWAYS,
+                                     "FLOPs of product, bytes of move, results of the others."},
+                                    {0}};
 
 static const prn_key roof_keys[] = {
     {"compute", PRN_ROWS(prn_report_roof, compute, compute_count, compute_keys), PRN_FLAT_ROWS, "Peak arithmetic."},
     {"memory", PRN_ROWS(prn_report_roof, memory, memory_count, bandwidth_keys), PRN_FLAT_ROWS, "Peak bandwidth."},
-    {"work", PRN_ROWS(prn_report_roof, work, work_count, work_keys), PRN_IF_SET | PRN_FLAT_ROWS, "What each kind of work makes of a second."},
+    {"work", PRN_ROWS(prn_report_roof, work, work_count, work_keys), PRN_IF_SET | PRN_FLAT_ROWS,
+     "What each kind of work makes of a second."},
     {"method", PRN_AT(prn_report_roof, method), PRN_IF_SET, "How they were measured."},
     {0}};
 

@@ -1,5 +1,5 @@
-/* Keys of the report's rows: layers, operators, what runs in subgraphs, modules, weights, composites. Only what a row says
- * alone is read here; what indices lead to, report_read.c checks. */
+/* Keys of the report's rows: layers, operators, what runs in subgraphs, modules, weights, composites. Only what a row
+ * says alone is read here; what indices lead to, report_read.c checks. */
 #include "profiler/report/report_keys.h"
 
 #include "base/shape.h"
@@ -18,7 +18,8 @@ const prn_key prn_count_keys[] = {
     {"macs", PRN_AT(prony_cost, macs), PRN_ALWAYS, "Multiplications accumulated into a contraction's sum."},
     {"madds", PRN_AT(prony_cost, madds), PRN_ALWAYS, "macs plus scale-and-shift pairs."},
     {"flops", PRN_AT(prony_cost, flops), PRN_ALWAYS, "Arithmetic operations on floating-point data; a MAC is 2."},
-    {"special", PRN_AT(prony_cost, special), PRN_ALWAYS, "Those of flops that are exp, log, tanh, erf, sin, pow, sqrt or division."},
+    {"special", PRN_AT(prony_cost, special), PRN_ALWAYS,
+     "Those of flops that are exp, log, tanh, erf, sin, pow, sqrt or division."},
     {"int_ops", PRN_AT(prony_cost, int_ops), PRN_ALWAYS, "Arithmetic operations on integer data."},
     {"bytes_read", PRN_AT(prony_cost, bytes_read), PRN_ALWAYS, "Bytes of every input and weight, once."},
     {"bytes_written", PRN_AT(prony_cost, bytes_written), PRN_ALWAYS, "Bytes of every output, once."},
@@ -76,6 +77,7 @@ static void read_time_kind(prn_json_reader *j, const prn_json_value *object, con
         ((prony_layer_row *)at->row)->removed = strcmp(kind, "removed") == 0;
 }
 
+// clang-format off
 const prn_key prn_layer_keys[] = {
     {"index", PRN_AT(L, index), PRN_ALWAYS, "Position in the model."},
     {"name", PRN_AT(L, name), PRN_ALWAYS, "Node name."},
@@ -105,6 +107,7 @@ const prn_key prn_layer_keys[] = {
     {"memory_bytes", PRN_AT(L, output_bytes), PRN_ALWAYS, "Bytes of the outputs."},
     PRN_ERROR_KEY(layer),
     {0}};
+// clang-format on
 
 /* ---- operators ---- */
 
@@ -177,28 +180,30 @@ static const prn_key reason_keys[] = {
     {"text", PRN_AT(prony_reason, text), PRN_ALWAYS, "A sentence with the figures."},
     {0}};
 
-static const prn_key best_keys[] = {
-    {"percent_of_roof", PRN_AT(O, kernel_best), PRN_LEAST_0, "Highest that an operator with this kernel reaches in this report.",
-     .figure = best_percent, .read = read_best_percent},
-    {"operator", PRN_AT(O, kernel_best_operator), PRN_ALWAYS, "Which one."},
-    {0}};
+static const prn_key best_keys[] = {{"percent_of_roof", PRN_AT(O, kernel_best), PRN_LEAST_0,
+                                     "Highest that an operator with this kernel reaches in this report.",
+                                     .figure = best_percent, .read = read_best_percent},
+                                    {"operator", PRN_AT(O, kernel_best_operator), PRN_ALWAYS, "Which one."},
+                                    {0}};
 
 static const prn_key parallel_keys[] = {
     {"threads_used", PRN_AT(O, parallel.threads_used), PRN_LEAST_1, "That had work, mean of the runs."},
     {"busy_ns", PRN_AT(O, parallel.busy_ns), PRN_LEAST_0, "At work, all threads together, ns"},
-    {"wait_ns", PRN_AT(O, parallel.wait_ns), PRN_LEAST_0, "The operator's time once for each of its threads, less busy_ns, ns"},
-    {"imbalance", PRN_AT(O, parallel.imbalance), PRN_ALWAYS, "Busiest thread over the mean of those that had work, less 1."},
+    {"wait_ns", PRN_AT(O, parallel.wait_ns), PRN_LEAST_0,
+     "The operator's time once for each of its threads, less busy_ns, ns"},
+    {"imbalance", PRN_AT(O, parallel.imbalance), PRN_ALWAYS,
+     "Busiest thread over the mean of those that had work, less 1."},
     {"achieved_cores", PRN_AT(O, parallel.achieved_cores), PRN_LEAST_0, "busy_ns over the operator's mean time."},
     {"efficiency", PRN_AT(O, parallel.efficiency), PRN_LEAST_0, "achieved_cores over threads."},
     {"thread_busy_ns", PRN_LIST(O, thread_busy_ns, thread_busy_count), PRN_FLAT | PRN_LEAST_0, "Of each thread, ns"},
-    {"thread_wait_ns", PRN_MADE(I64S), PRN_LEAST_0, "Of each thread: the operator's time less its own at work, ns", .write = write_thread_waits},
+    {"thread_wait_ns", PRN_MADE(I64S), PRN_LEAST_0, "Of each thread: the operator's time less its own at work, ns",
+     .write = write_thread_waits},
     {0}};
 
-static const prn_key hardware_keys[] = {
-    {"cycles", PRN_AT(O, cycles), PRN_ALWAYS, NULL},
-    {"instructions", PRN_AT(O, instructions), PRN_ALWAYS, NULL},
-    {"cache_misses", PRN_AT(O, cache_misses), PRN_ALWAYS, NULL},
-    {0}};
+static const prn_key hardware_keys[] = {{"cycles", PRN_AT(O, cycles), PRN_ALWAYS, NULL},
+                                        {"instructions", PRN_AT(O, instructions), PRN_ALWAYS, NULL},
+                                        {"cache_misses", PRN_AT(O, cache_misses), PRN_ALWAYS, NULL},
+                                        {0}};
 
 static const prn_key team_keys[] = {
     {"thread", PRN_AT(prony_thread_share, thread), PRN_LEAST_0, "Number in the team; 0: the one that called."},
@@ -212,7 +217,8 @@ static const prn_key trace_keys[] = {
     {"worker", PRN_AT(O, worker), PRN_LEAST_0, "Worker that executed it, from 0."},
     {"start_ns", PRN_AT(O, trace_start_ns), PRN_ALWAYS, "From the entry of the last run, ns"},
     {"end_ns", PRN_AT(O, trace_end_ns), PRN_ALWAYS, "From the entry of the last run, ns"},
-    {"team", PRN_ROWS(O, team, team_count, team_keys), PRN_IF_SET, "Threads that took part, where threads were traced."},
+    {"team", PRN_ROWS(O, team, team_count, team_keys), PRN_IF_SET,
+     "Threads that took part, where threads were traced."},
     {0}};
 
 const prn_key prn_operator_keys[] = {
@@ -223,30 +229,36 @@ const prn_key prn_operator_keys[] = {
     {"backend", PRN_AT(O, backend), PRN_IF_SET | PRN_EMPTY, "Library or native."},
     {"layers", PRN_LIST(O, layers, layer_count), PRN_LENIENT | PRN_FLAT, "Indices of the layers it stands for."},
     {PRN_MORE(O, cost, traffic_keys)},
-    {"executed_flops", PRN_MADE(U64), PRN_IF_NUMBER, "FLOPs that the kernel executes, which the roofs are compared with; absent: as many as flops.",
+    {"executed_flops", PRN_MADE(U64), PRN_IF_NUMBER,
+     "FLOPs that the kernel executes, which the roofs are compared with; absent: as many as flops.",
      .figure = executed_flops},
-    {"arithmetic_intensity", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops / bytes; null: no bytes.", .figure = intensity},
+    {"arithmetic_intensity", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops / bytes; null: no bytes.",
+     .figure = intensity},
     {"time_ns", PRN_IN_WITH(O, time, measured, time_keys), PRN_IF_FLAG | PRN_FLAT, NULL},
     {"share", PRN_WITH(O, share, measured), PRN_IF_TOO | PRN_SHARE, "Of the operators' summed mean time."},
     {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops over the mean time; null: no time.",
      .if_row = PRN_FLAG(O, measured), .figure = operator_rate},
     {"bound", PRN_MADE(STRING), PRN_IF_SET, "What keeps it from being faster; absent: no roof is known.",
      "compute|memory|overhead", .if_row = PRN_FLAG(O, measured), .word = bound_name},
-    {"percent_of_roof", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_LEAST_0, "Time that the roofs allow over the measured one, per cent.",
-     .if_row = PRN_FLAG(O, measured), .figure = percent_of_roof},
+    {"percent_of_roof", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_LEAST_0,
+     "Time that the roofs allow over the measured one, per cent.", .if_row = PRN_FLAG(O, measured),
+     .figure = percent_of_roof},
     {"library_heap_calls", PRN_AT(O, library_heap_calls), PRN_LENIENT, "Per run.", .if_row = PRN_FLAG(O, measured)},
     {"reasons", PRN_ROWS(O, reasons, reason_count, reason_keys), PRN_IF_SET | PRN_FLAT_ROWS,
      "Why it does not reach its roof, what explains most surely first.", .if_row = PRN_FLAG(O, measured)},
-    {"kernel_best", PRN_HERE(best_keys), PRN_FLAT, "What its kernel can do.", .if_row = PRN_FLAG(O, measured), .when = has_best},
+    {"kernel_best", PRN_HERE(best_keys), PRN_FLAT, "What its kernel can do.", .if_row = PRN_FLAG(O, measured),
+     .when = has_best},
     {"kernel_facts", PRN_NUMBERS(O, kernel_facts, kernel_fact_count), PRN_IF_SET,
      "What the kernel says of its work: the product's extents, its tiles, whether it packs in the run."},
     {"threads", PRN_AT(O, threads), PRN_IF_SET, "Thread budget."},
     {"parallel", PRN_HERE(parallel_keys), PRN_FLAT,
      "How well its threads were used, means of the measured runs, where threads were traced.", .when = was_parallel},
-    {"offset_bytes", PRN_AT(O, offset_bytes), PRN_IF_INDEX | PRN_OR_NULL, "Of output 0 in the arena; null: not in the arena."},
+    {"offset_bytes", PRN_AT(O, offset_bytes), PRN_IF_INDEX | PRN_OR_NULL,
+     "Of output 0 in the arena; null: not in the arena."},
     {"output_bytes", PRN_AT(O, output_bytes), PRN_ALWAYS, "Bytes."},
     {"scratch_bytes", PRN_AT(O, scratch_bytes), PRN_ALWAYS, "Bytes."},
-    {"counters", PRN_HERE_WITH(O, counted, hardware_keys), PRN_IF_FLAG | PRN_FLAT, "Hardware counters, mean per run; with --counters."},
+    {"counters", PRN_HERE_WITH(O, counted, hardware_keys), PRN_IF_FLAG | PRN_FLAT,
+     "Hardware counters, mean per run; with --counters."},
     {"trace", PRN_HERE_WITH(O, traced, trace_keys), PRN_IF_FLAG | PRN_FLAT, "Its place in the last run."},
     PRN_ERROR_KEY(operator),
     {0}};
@@ -265,9 +277,11 @@ static double nested_rate(const prn_at *at)
 }
 
 static const prn_key place_keys[] = {
-    {"index", PRN_AT(N, index), PRN_ALWAYS, "Position in this list, in which a row stands behind the one it is inside of."},
+    {"index", PRN_AT(N, index), PRN_ALWAYS,
+     "Position in this list, in which a row stands behind the one it is inside of."},
     {"owner", PRN_AT(N, owner), PRN_ALWAYS, "Index of the layer, or of the operator, around it all."},
-    {"parent", PRN_AT(N, parent), PRN_IF_INDEX | PRN_OR_NULL, "Index of the row of this list whose subgraph it stands in; null: the owner's."},
+    {"parent", PRN_AT(N, parent), PRN_IF_INDEX | PRN_OR_NULL,
+     "Index of the row of this list whose subgraph it stands in; null: the owner's."},
     {"depth", PRN_AT(N, depth), PRN_LEAST_1, "Subgraphs around it."},
     {"path", PRN_AT(N, path), PRN_ALWAYS, "Nodes and subgraphs around it, parted by ' > '."},
     {"subgraph", PRN_AT(N, subgraph), PRN_ALWAYS, "Attribute that holds it, such as then_branch or body."},
@@ -276,11 +290,13 @@ static const prn_key place_keys[] = {
     {0}};
 
 static const prn_key nested_figure_keys[] = {
-    {"executions", PRN_WITH(N, executions, executed), PRN_IF_FLAG, "In the last run; absent: nothing ran, and the counts are of one execution."},
+    {"executions", PRN_WITH(N, executions, executed), PRN_IF_FLAG,
+     "In the last run; absent: nothing ran, and the counts are of one execution."},
     {PRN_MORE(N, cost, traffic_keys)},
     {"time_ns", PRN_IN_WITH(N, time, measured, time_keys), PRN_IF_FLAG | PRN_OR_NULL | PRN_FLAT,
      "Per run, all executions together; null: executed by no operator.", .when = nested_timed},
-    {"share", PRN_WITH(N, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.", .when = nested_timed},
+    {"share", PRN_WITH(N, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.",
+     .when = nested_timed},
     {"stopped", PRN_AT(N, stopped), PRN_IF_SET, "The run that was called off was in it."},
     {0}};
 
@@ -292,12 +308,14 @@ const prn_key prn_nested_layer_keys[] = {
     {"inputs", PRN_LIST(N, inputs, input_count), PRN_FLAT, "In order."},
     {"outputs", PRN_LIST(N, outputs, output_count), PRN_FLAT, "In order."},
     {PRN_MORE_HERE(nested_figure_keys)},
-    {"facts", PRN_AS(FACTS, N, cost), PRN_LENIENT, "What describes the work: groups, kernel volume, axis length and others."},
+    {"facts", PRN_AS(FACTS, N, cost), PRN_LENIENT,
+     "What describes the work: groups, kernel volume, axis length and others."},
     {"sources", PRN_LIST(N, sources, input_count), PRN_IF_LIST | PRN_COUNTED | PRN_NULLS | PRN_FLAT,
      "Per input the index in this list of the row that makes it; null: it comes from elsewhere."},
     {"time_attributed", PRN_AT(N, time_attributed), PRN_LENIENT, "Time is a part of the operator's, by analytic cost.",
      .if_row = PRN_FLAG(N, measured)},
-    {"operator", PRN_AT(N, operator_index), PRN_IF_INDEX | PRN_OR_NULL, "Index in nested_operators of the one that executed it; null: none."},
+    {"operator", PRN_AT(N, operator_index), PRN_IF_INDEX | PRN_OR_NULL,
+     "Index in nested_operators of the one that executed it; null: none."},
     {0}};
 
 static const prn_key nested_trace_keys[] = {
@@ -310,11 +328,13 @@ const prn_key prn_nested_operator_keys[] = {
     {"kernel", PRN_AT(N, kernel), PRN_IF_SET | PRN_EMPTY, "Kernel."},
     {"backend", PRN_AT(N, backend), PRN_IF_SET | PRN_EMPTY, "Library or native."},
     {"dynamic", PRN_AT(N, dynamic), PRN_ALWAYS, "Shape known at run time only."},
-    {"layers", PRN_LIST(N, layers, layer_count), PRN_LENIENT | PRN_FLAT, "Indices in nested_layers of what it stands for."},
+    {"layers", PRN_LIST(N, layers, layer_count), PRN_LENIENT | PRN_FLAT,
+     "Indices in nested_layers of what it stands for."},
     {PRN_MORE_HERE(nested_figure_keys)},
     {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops over the mean time; null: no time.",
      .if_row = PRN_FLAG(N, measured), .figure = nested_rate},
-    {"trace", PRN_HERE_WITH(N, traced, nested_trace_keys), PRN_IF_FLAG | PRN_FLAT, "In the last run; absent: it did not run."},
+    {"trace", PRN_HERE_WITH(N, traced, nested_trace_keys), PRN_IF_FLAG | PRN_FLAT,
+     "In the last run; absent: it did not run."},
     {0}};
 
 /* ---- modules ---- */
@@ -327,7 +347,8 @@ typedef struct children {
 static void write_modules(prn_json *j, const prn_key *key, const prn_at *at)
 {
     const prony_report *r = at->root;
-    children links = {prn_calloc(r->module_count + 1, sizeof *links.first), prn_calloc(r->module_count + 1, sizeof *links.next)};
+    children links = {prn_calloc(r->module_count + 1, sizeof *links.first),
+                      prn_calloc(r->module_count + 1, sizeof *links.next)};
     prn_key plain = *key;
     prn_at rows = *at;
     if (!links.first || !links.next) {
@@ -354,7 +375,8 @@ static void write_children(prn_json *j, const prn_key *key, const prn_at *at)
     const children *links = at->extra;
     size_t index = (size_t)((const prony_module_row *)at->row - r->modules);
     prn_json_open(j, key->name, '[', true);
-    for (uint32_t c = links->first[index]; c != PRONY_NO_INDEX; c = links->next[c]) prn_json_string(j, NULL, r->modules[c].path);
+    for (uint32_t c = links->first[index]; c != PRONY_NO_INDEX; c = links->next[c])
+        prn_json_string(j, NULL, r->modules[c].path);
     prn_json_close(j, ']');
 }
 
@@ -366,6 +388,7 @@ static void read_children(prn_json_reader *j, const prn_json_value *object, cons
     (void)prn_json_get_array(j, object, key->name, true, &count);
 }
 
+// clang-format off
 const prn_key prn_module_keys[] = {
     {"path", PRN_AT(prony_module_row, path), PRN_ALWAYS, "Path; empty: the root."},
     {"type", PRN_AT(prony_module_row, type), PRN_IF_SET | PRN_EMPTY, "Guess from the name."},
@@ -380,6 +403,7 @@ const prn_key prn_module_keys[] = {
     {"share", PRN_AT(prony_module_row, share), PRN_SHARE, "Of the operators' summed mean time.", .when = prn_at_stamped},
     {"children", PRN_MADE(STRINGS), PRN_ALWAYS, "Paths of the modules directly below.", .write = write_children, .read = read_children},
     {0}};
+// clang-format on
 
 /* ---- weights, composites ---- */
 
@@ -391,13 +415,15 @@ static const prn_key weight_keys[] = {
     {"shape", PRN_AS(SHAPE, P, shape), PRN_IF_SET, NULL},
     {"elements", PRN_AT(P, elements), PRN_ALWAYS, "Number of elements."},
     {"bytes", PRN_AT(P, bytes), PRN_ALWAYS, "Bytes."},
-    {"trainable", PRN_AT(P, trainable), PRN_ALWAYS, "false: a buffer, such as the running statistics of a BatchNormalization."},
+    {"trainable", PRN_AT(P, trainable), PRN_ALWAYS,
+     "false: a buffer, such as the running statistics of a BatchNormalization."},
     {0}};
 #undef P
 
 static const prn_key composite_keys[] = {
     {"op", PRN_AT(prn_composite_row, op), PRN_ALWAYS, "The operator that the layers together are."},
-    {"layers", PRN_LIST(prn_composite_row, layers, layer_count), PRN_LENIENT | PRN_FLAT, "Their indices; the last carries the composite's count."},
+    {"layers", PRN_LIST(prn_composite_row, layers, layer_count), PRN_LENIENT | PRN_FLAT,
+     "Their indices; the last carries the composite's count."},
     {"macs", PRN_AT(prn_composite_row, cost.macs), PRN_ALWAYS, "Multiplications accumulated into a contraction's sum."},
     {"facts", PRN_AS(FACTS, prn_composite_row, cost), PRN_LENIENT, "As for layers."},
     {0}};
@@ -410,7 +436,8 @@ const prn_key prn_rows_keys[] = {
      "Nodes in subgraphs, in no sum over layers; absent: there are none."},
     {"nested_operators", PRN_ROWS(R, nested_operators, nested_operator_count, prn_nested_operator_keys), PRN_IF_SET,
      "What ran in subgraphs, in no sum over operators; absent: nothing did."},
-    {"modules", PRN_ROWS(R, modules, module_count, prn_module_keys), PRN_ALWAYS, "The module tree, parents first.", .write = write_modules},
+    {"modules", PRN_ROWS(R, modules, module_count, prn_module_keys), PRN_ALWAYS, "The module tree, parents first.",
+     .write = write_modules},
     {"weights", PRN_ROWS(R, parameters, parameter_count, weight_keys), PRN_OLD | PRN_FLAT_ROWS, "Weights and buffers."},
     {"composites", PRN_ROWS(R, composites, composite_count, composite_keys), PRN_OLD | PRN_FLAT_ROWS,
      "Operators that the model writes out in primitives, as counting presets see them."},

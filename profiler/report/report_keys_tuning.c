@@ -3,7 +3,8 @@
 
 static const prn_key tune_trial_keys[] = {
     {"kernel", PRN_AT(prony_tune_trial, kernel), PRN_ALWAYS, "Tried, the default one first."},
-    {"time_ns", PRN_AT(prony_tune_trial, time_ns), PRN_IF_FROM_0 | PRN_OR_NULL, "Of one run, the median; null: it failed."},
+    {"time_ns", PRN_AT(prony_tune_trial, time_ns), PRN_IF_FROM_0 | PRN_OR_NULL,
+     "Of one run, the median; null: it failed."},
     {"reorder_ns", PRN_AT(prony_tune_trial, reorder_ns), PRN_LEAST_0,
      "Of bringing values to the layouts that it takes, and what it makes to that of the default kernel."},
     {"failure", PRN_AT(prony_tune_trial, failure), PRN_IF_SET | PRN_EMPTY, "Why it failed."},
@@ -17,6 +18,7 @@ static const prn_key tuned_keys[] = {
     {"tried", PRN_ROWS(prony_tuned_operator, trials, trial_count, tune_trial_keys), PRN_FLAT_ROWS, NULL},
     {0}};
 
+// clang-format off
 const prn_key prn_tuning_keys[] = {
     {"operators", PRN_AT(prony_tuning, operators), PRN_ALWAYS, "That several kernels can run."},
     {"changed", PRN_AT(prony_tuning, changed), PRN_ALWAYS, "That take another kernel than without --tune."},
@@ -35,3 +37,4 @@ const prn_key prn_tuning_keys[] = {
     {"note", PRN_AT(prony_tuning, note), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY, "What is to be said of it; null: nothing."},
     {"choices", PRN_ROWS(prony_tuning, choices, choice_count, tuned_keys), PRN_ALWAYS, "Operators that several kernels can run; not those in subgraphs."},
     {0}};
+// clang-format on

@@ -1,7 +1,6 @@
 /* Reads a "prony.report/1" back: everything that report_json.c writes, but for what it derives (rates, ratios, bounds).
- * Writing what was read gives the same bytes. Nothing in the file is trusted: types and counts are checked as the tables of
- * keys are read, and here what rows say of one another, so that readers of the report need not ask.
- */
+ * Writing what was read gives the same bytes. Nothing in the file is trusted: types and counts are checked as the
+ * tables of keys are read, and here what rows say of one another, so that readers of the report need not ask. */
 #include "profiler/report/report_read.h"
 
 #include "base/shape.h"
@@ -58,9 +57,11 @@ static void check_composite(prn_json_reader *j, const prony_report *r, size_t i)
 /* Forms rely on the order of nested rows: owners ascend, and a row stands behind the one that it is inside of. */
 static void check_place(prn_json_reader *j, const prony_nested_row *rows, size_t i, size_t owners)
 {
-    const prony_nested_row *n = &rows[i], *parent = n->parent != PRONY_NO_INDEX && n->parent < i ? &rows[n->parent] : NULL;
+    const prony_nested_row *n = &rows[i],
+                           *parent = n->parent != PRONY_NO_INDEX && n->parent < i ? &rows[n->parent] : NULL;
     if (n->index != i) prn_json_bad(j, "index", "%u is not its place", n->index);
-    if (n->owner >= owners || (i && n->owner < rows[i - 1].owner)) prn_json_bad(j, "owner", "%u is no row, or not in order", n->owner);
+    if (n->owner >= owners || (i && n->owner < rows[i - 1].owner))
+        prn_json_bad(j, "owner", "%u is no row, or not in order", n->owner);
     if (n->parent != PRONY_NO_INDEX && (!parent || parent->owner != n->owner))
         prn_json_bad(j, "parent", "%u is no row before it of the same owner", n->parent);
     if (n->depth > PRN_NESTED_DEPTH || n->depth != (parent ? parent->depth + 1 : 1))
@@ -78,7 +79,8 @@ static void check_nested_layer(prn_json_reader *j, const prony_report *r, size_t
         prn_json_bad(j, "operator", "%u leads to no operator", n->operator_index);
         return;
     }
-    n->kernel = r->nested_operators[n->operator_index].kernel; /* layers name the kernel of the operator that runs them */
+    n->kernel = r->nested_operators[n->operator_index].kernel; /* layers name the kernel of the operator that runs
+                                                                  them */
     n->backend = r->nested_operators[n->operator_index].backend;
 }
 
@@ -112,7 +114,8 @@ static void check_rows(prn_json_reader *j, prony_report *r)
     }
     double sum = 0;
     for (size_t i = 0; i < r->parameter_count; i++) sum += (double)r->parameters[i].elements;
-    for (size_t i = 0; i < r->parameter_count && sum > 0; i++) r->parameters[i].share = (double)r->parameters[i].elements / sum;
+    for (size_t i = 0; i < r->parameter_count && sum > 0; i++)
+        r->parameters[i].share = (double)r->parameters[i].elements / sum;
 }
 
 /* Runs of each process, together those of the report. */
@@ -122,7 +125,8 @@ static void check_processes(prn_json_reader *j, const prony_report *r)
     prn_where where = prn_json_enter(j, "latency_ns", PRN_NO_ELEMENT);
     for (size_t i = 0; i < r->process_count; i++) {
         if (r->process_runs[i] == 0 || r->process_runs[i] > left)
-            prn_json_bad(j, "process_runs", "runs of each process are expected, %llu together", (unsigned long long)r->latency.count);
+            prn_json_bad(j, "process_runs", "runs of each process are expected, %llu together",
+                         (unsigned long long)r->latency.count);
         left -= r->process_runs[i];
     }
     if (r->process_runs && left)
@@ -175,7 +179,8 @@ static void link_modules(prn_json_reader *j, const prn_json_value *root, prony_r
         prn_where where = prn_json_enter(j, "modules", m);
         const char *child = NULL;
         const prn_json_value *e = prn_json_first(prn_json_get_array(j, row, "children", true, &count));
-        for (; e && prn_json_element_string(j, e, "children", &child); e = prn_json_next(e)) adopt(j, r, m, child, sorted);
+        for (; e && prn_json_element_string(j, e, "children", &child); e = prn_json_next(e))
+            adopt(j, r, m, child, sorted);
         prn_json_leave(j, where);
     }
     prn_free(sorted);
@@ -205,7 +210,8 @@ static void read_accuracy(prn_json_reader *j, const prn_json_value *root, prony_
     if (!r->has_accuracy) return;
     r->layer_errors = read_errors(j, root, "layers", r->layer_count);
     r->operator_errors = read_errors(j, root, "operators", r->operator_count);
-    if (!r->layer_errors != !r->operator_errors) prn_json_bad(j, "accuracy", "layers and operators do not both have errors");
+    if (!r->layer_errors != !r->operator_errors)
+        prn_json_bad(j, "accuracy", "layers and operators do not both have errors");
     for (size_t k = 0; k < r->accuracy.output_count && j->status == PRONY_OK; k++)
         ((prony_accuracy_output *)(uintptr_t)r->accuracy.outputs)[k].error.known = true;
     if (j->status == PRONY_OK) j->status = prn_report_judge_accuracy(r, j->error);

@@ -29,7 +29,7 @@ typedef struct prn_selection {
     prn_row_key sort;
     bool filtered;
     prn_row_key filter;
-    const char *glob; /* borrowed from the options */
+    const char *glob;    /* borrowed from the options */
     bool with_subgraphs; /* rows alone that something runs inside of */
 } prn_selection;
 

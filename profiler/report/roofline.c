@@ -61,7 +61,8 @@ double prn_operator_bytes(const prony_operator_row *row)
     double bytes = (double)row->cost.bytes_read + (double)row->cost.bytes_written;
     const int64_t stored = prn_operator_fact(row, "weight_bytes"); /* what is read in place of a float32 matrix */
     if (stored > 0) {
-        const double plain = 4.0 * (double)prn_operator_fact(row, "product_columns") * (double)prn_operator_fact(row, "product_depth");
+        const double plain =
+            4.0 * (double)prn_operator_fact(row, "product_columns") * (double)prn_operator_fact(row, "product_depth");
         if (plain <= bytes) bytes += (double)stored - plain;
     }
     return row->layer_count == 0 && bytes <= 0 ? 2 * (double)row->output_bytes : bytes;
@@ -77,7 +78,8 @@ bool prn_operator_multiplies_bytes(const prony_operator_row *row)
 static double peak_of(const prony_report *report, const prony_operator_row *row)
 {
     const int64_t products = prn_operator_fact(row, "bf16_products");
-    return products > 0 ? prn_report_roof_flops(report, "bf16") / (double)products : prn_report_roof_flops(report, "fp32");
+    return products > 0 ? prn_report_roof_flops(report, "bf16") / (double)products
+                        : prn_report_roof_flops(report, "fp32");
 }
 
 double prn_report_highest_peak(const prony_report *report)

@@ -16,16 +16,16 @@
 #define PRN_STUDY_SCHEMA "prony.study/1"
 #define PRN_STUDY_MOST_CONFIGURATIONS 256
 #define PRN_STUDY_MOST_PROCESSES 1000
-#define PRN_STUDY_EQUAL 0.05 /* margin of "same" */
+#define PRN_STUDY_EQUAL 0.05     /* margin of "same" */
 #define PRN_STUDY_FEWEST_QUIET 3 /* undisturbed processes that results may rest on alone */
-#define PRN_STUDY_REPEATS 4 /* one block in so many may be measured again */
+#define PRN_STUDY_REPEATS 4      /* one block in so many may be measured again */
 
 /* What is the same for an operator at every thread count. */
 typedef struct prn_study_operator {
     const char *name, *op, *kernel;
     uint64_t flops, bytes;
     uint64_t bf16_products; /* that its kernel makes a product of float32 of; 0: none */
-    bool on_path; /* of the longest chain */
+    bool on_path;           /* of the longest chain */
 } prn_study_operator;
 
 /* What a process saw of an operator. */
@@ -177,8 +177,8 @@ PRN_MUST_USE prony_status prn_study_read(prony_study **out, const char *file, co
                                          prony_error *error);
 
 /* Writers behind prony_study_write. */
-typedef prony_status prn_study_writer(const prony_study *study, const prony_write_options *options, prony_write_fn write,
-                                      void *user, prony_error *error);
+typedef prony_status prn_study_writer(const prony_study *study, const prony_write_options *options,
+                                      prony_write_fn write, void *user, prony_error *error);
 PRN_MUST_USE prn_study_writer prn_study_write_json, prn_study_write_csv, prn_study_write_text, prn_study_write_svg,
     prn_study_write_html;
 /* How the study was made, in sentences for a paper. */

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-
 /* Medians of a configuration's processes, in the results' pool. */
 static prony_status medians_of(prony_study *s, size_t configuration, prn_processes *out, prony_error *error)
 {
@@ -17,9 +16,10 @@ static prony_status medians_of(prony_study *s, size_t configuration, prn_process
     return PRONY_OK;
 }
 
-/* Ratios base / of by rounds: the two blocks of a round lie close in time, and what the machine does meets both. False, and nothing
- * usable, where less than three quarters of the rounds have both. */
-static prony_status pair_rounds(prony_study *s, size_t base, size_t of, prn_processes *out, bool *paired, prony_error *error)
+/* Ratios base / of by rounds: the two blocks of a round lie close in time, and what the machine does meets both. False,
+ * and nothing usable, where less than three quarters of the rounds have both. */
+static prony_status pair_rounds(prony_study *s, size_t base, size_t of, prn_processes *out, bool *paired,
+                                prony_error *error)
 {
     const prn_study_block **first = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *first);
     const prn_study_block **second = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *second);
@@ -38,8 +38,8 @@ static prony_status pair_rounds(prony_study *s, size_t base, size_t of, prn_proc
     return PRONY_OK;
 }
 
-static prony_status speedup_of(prony_study *s, const prn_processes *medians, size_t base, size_t of, prony_study_result *r,
-                               prony_error *error)
+static prony_status speedup_of(prony_study *s, const prn_processes *medians, size_t base, size_t of,
+                               prony_study_result *r, prony_error *error)
 {
     prn_processes ratios;
     bool paired;

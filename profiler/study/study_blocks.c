@@ -76,7 +76,8 @@ size_t prn_study_blocks_of(const prony_study *s, size_t configuration, const prn
     }
     for (size_t i = 0; i < s->block_count; i++) {
         const prn_study_block *b = &s->blocks[i];
-        if (b->configuration != configuration || b->failure || (quiet >= PRN_STUDY_FEWEST_QUIET && b->disturbed)) continue;
+        if (b->configuration != configuration || b->failure || (quiet >= PRN_STUDY_FEWEST_QUIET && b->disturbed))
+            continue;
         if (out) out[count] = b;
         count++;
     }

@@ -15,7 +15,8 @@
 /* [time_ns, tasks, members, busy_ns, longest_ns, wake_ns] */
 static void write_part(prn_json *j, const char *key, const prn_study_part *part)
 {
-    const int64_t values[] = {part->time_ns, part->tasks, part->members, part->busy_ns, part->longest_ns, part->wake_ns};
+    const int64_t values[] = {part->time_ns, part->tasks,      part->members,
+                              part->busy_ns, part->longest_ns, part->wake_ns};
     prn_json_open(j, key, '[', true);
     for (size_t i = 0; i < PART_FIGURES; i++) prn_json_int(j, NULL, values[i]);
     prn_json_close(j, ']');
@@ -37,7 +38,8 @@ static const prn_key operator_keys[] = {
     {"kernel", PRN_AT(prn_study_operator, kernel), PRN_ALWAYS, NULL},
     {"flops", PRN_AT(prn_study_operator, flops), PRN_ALWAYS, NULL},
     {"bytes", PRN_AT(prn_study_operator, bytes), PRN_ALWAYS, NULL},
-    {"bf16_products", PRN_AT(prn_study_operator, bf16_products), PRN_IF_SET, "Of bfloat16, that each product of float32 is made of."},
+    {"bf16_products", PRN_AT(prn_study_operator, bf16_products), PRN_IF_SET,
+     "Of bfloat16, that each product of float32 is made of."},
     {"on_path", PRN_AT(prn_study_operator, on_path), PRN_ALWAYS, "On the longest chain."},
     {0}};
 
@@ -66,7 +68,8 @@ const prn_key prn_study_sample_keys[] = {
     {"warmup_detected", PRN_AT(prn_study_sample, warmup_detected), PRN_ALWAYS, NULL},
     {"involuntary_switches", PRN_AT(prn_study_sample, involuntary_switches), PRN_ALWAYS, NULL},
     {"samples_ns", PRN_LIST(prn_study_sample, samples_ns, sample_count), PRN_FLAT | PRN_LEAST_0, NULL},
-    {"operators", PRN_ROWS(prn_study_sample, operators, operator_count, sample_operator_keys), PRN_IF_LIST | PRN_FLAT_ROWS, NULL},
+    {"operators", PRN_ROWS(prn_study_sample, operators, operator_count, sample_operator_keys),
+     PRN_IF_LIST | PRN_FLAT_ROWS, NULL},
     {0}};
 
 /* ---- the plan ---- */
@@ -109,16 +112,15 @@ static bool has_times(const prn_at *at)
 }
 
 #define M prony_machine_state
-static const prn_key state_keys[] = {
-    {"time_ns", PRN_AT(M, time_ns), PRN_ALWAYS, "Of the monotonic clock."},
-    {"frequency_hz", PRN_AT(M, frequency_hz), PRN_IF_SET, NULL},
-    {"temperature_c", PRN_AT(M, temperature_c), PRN_IF_NUMBER, NULL},
-    {"throttle_events", PRN_AT(M, throttle_events), PRN_IF_FROM_0, NULL},
-    {"busy_ns", PRN_AT(M, busy_ns), PRN_ALWAYS, NULL, .when = has_times},
-    {"total_ns", PRN_AT(M, total_ns), PRN_ALWAYS, NULL, .when = has_times},
-    {"steal_ns", PRN_AT(M, steal_ns), PRN_ALWAYS, NULL, .when = has_times},
-    {"context_switches", PRN_AT(M, context_switches), PRN_LENIENT, NULL},
-    {0}};
+static const prn_key state_keys[] = {{"time_ns", PRN_AT(M, time_ns), PRN_ALWAYS, "Of the monotonic clock."},
+                                     {"frequency_hz", PRN_AT(M, frequency_hz), PRN_IF_SET, NULL},
+                                     {"temperature_c", PRN_AT(M, temperature_c), PRN_IF_NUMBER, NULL},
+                                     {"throttle_events", PRN_AT(M, throttle_events), PRN_IF_FROM_0, NULL},
+                                     {"busy_ns", PRN_AT(M, busy_ns), PRN_ALWAYS, NULL, .when = has_times},
+                                     {"total_ns", PRN_AT(M, total_ns), PRN_ALWAYS, NULL, .when = has_times},
+                                     {"steal_ns", PRN_AT(M, steal_ns), PRN_ALWAYS, NULL, .when = has_times},
+                                     {"context_switches", PRN_AT(M, context_switches), PRN_LENIENT, NULL},
+                                     {0}};
 #undef M
 
 static bool has_samples(const prn_at *at)
@@ -157,7 +159,8 @@ static void read_parts(prn_json_reader *j, const prn_json_value *object, const p
         return;
     }
     b->parts = prn_json_room(j, count, sizeof *b->parts);
-    for (const prn_json_value *e = prn_json_first(array); b->parts && e && j->status == PRONY_OK; e = prn_json_next(e), i++)
+    for (const prn_json_value *e = prn_json_first(array); b->parts && e && j->status == PRONY_OK;
+         e = prn_json_next(e), i++)
         read_part(j, e, &b->parts[i]);
 }
 
@@ -179,7 +182,8 @@ static const prn_key block_keys[] = {
     {"changes", PRN_AT(B, changes), PRN_MADE_ANEW, "Of level among the samples.", .when = has_samples},
     {"samples_ns", PRN_LIST(B, samples_ns, sample_count), PRN_FLAT | PRN_LEAST_0, NULL},
     {"operators", PRN_MADE(I64_SETS), PRN_ALWAYS,
-     "Each: time_ns (median), tasks, threads that took part, busy_ns of all, busy_ns of the busiest, wake_ns until the others began; "
+     "Each: time_ns (median), tasks, threads that took part, busy_ns of all, busy_ns of the busiest, wake_ns until the "
+     "others began; "
      "tasks to wake_ns of the last traced run.",
      .when = has_parts, .write = write_parts, .read = read_parts},
     {0}};
@@ -189,7 +193,8 @@ static const prn_key block_keys[] = {
 
 static void write_index(prn_json *j, const prn_key *key, const prn_at *at)
 {
-    prn_json_uint(j, key->name, (uint64_t)((const prony_study_result *)at->row - ((const prony_study *)at->root)->results));
+    prn_json_uint(j, key->name,
+                  (uint64_t)((const prony_study_result *)at->row - ((const prony_study *)at->root)->results));
 }
 
 static double median_of(const prn_at *at)
@@ -215,7 +220,8 @@ static const prn_key result_keys[] = {
     {"speedup_ci95", PRN_TWO(R, speedup_ci95), PRN_NULLS, "Processes drawn anew."},
     {"efficiency", PRN_AT(R, efficiency), PRN_IF_NUMBER | PRN_OR_NULL, NULL},
     {"efficiency_ci95", PRN_TWO(R, efficiency_ci95), PRN_NULLS, "As above."},
-    {"karp_flatt", PRN_AT(R, karp_flatt), PRN_IF_NUMBER | PRN_OR_NULL, "Serial fraction; null: one thread, or weak scaling."},
+    {"karp_flatt", PRN_AT(R, karp_flatt), PRN_IF_NUMBER | PRN_OR_NULL,
+     "Serial fraction; null: one thread, or weak scaling."},
     {0}};
 #undef R
 
@@ -246,10 +252,12 @@ static const prn_key fit_keys[] = {
     {"alpha", PRN_AT(F, fit.alpha), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known)},
     {"alpha_ci95", PRN_TWO(F, fit.alpha_ci95), PRN_NULLS, "Processes drawn anew.", .if_row = PRN_FLAG(F, fit.known)},
     {"beta", PRN_AT(F, fit.beta), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known), .when = fits_usl},
-    {"beta_ci95", PRN_TWO(F, fit.beta_ci95), PRN_NULLS, "As above.", .if_row = PRN_FLAG(F, fit.known), .when = fits_usl},
-    {"peak", PRN_AT(F, fit.peak), PRN_IF_NUMBER | PRN_OR_NULL, "Threads of the largest throughput; null: it only grows.",
-     .if_row = PRN_FLAG(F, fit.known), .when = fits_usl},
-    {"peak_ci95", PRN_TWO(F, fit.peak_ci95), PRN_NULLS, "As above.", .if_row = PRN_FLAG(F, fit.known), .when = fits_usl},
+    {"beta_ci95", PRN_TWO(F, fit.beta_ci95), PRN_NULLS, "As above.", .if_row = PRN_FLAG(F, fit.known),
+     .when = fits_usl},
+    {"peak", PRN_AT(F, fit.peak), PRN_IF_NUMBER | PRN_OR_NULL,
+     "Threads of the largest throughput; null: it only grows.", .if_row = PRN_FLAG(F, fit.known), .when = fits_usl},
+    {"peak_ci95", PRN_TWO(F, fit.peak_ci95), PRN_NULLS, "As above.", .if_row = PRN_FLAG(F, fit.known),
+     .when = fits_usl},
     {"limit", PRN_AT(F, fit.limit), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .if_row = PRN_FLAG(F, fit.known)},
     {"residual", PRN_AT(F, fit.rms), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known)},
     {0}};
@@ -258,7 +266,9 @@ static const prn_key fit_keys[] = {
 static void write_fits(prn_json *j, const prn_key *key, const prn_at *at)
 {
     const prony_study *s = at->root;
-    prn_law law = strcmp(key->name, "amdahl") == 0 ? PRN_LAW_AMDAHL : strcmp(key->name, "usl") == 0 ? PRN_LAW_USL : PRN_LAW_GUSTAFSON;
+    prn_law law = strcmp(key->name, "amdahl") == 0 ? PRN_LAW_AMDAHL
+                  : strcmp(key->name, "usl") == 0  ? PRN_LAW_USL
+                                                   : PRN_LAW_GUSTAFSON;
     prn_json_open(j, key->name, '[', false);
     for (size_t i = 0; i < s->fit_count; i++) {
         if (s->fits[i].law != law) continue;
@@ -269,11 +279,10 @@ static void write_fits(prn_json *j, const prn_key *key, const prn_at *at)
     prn_json_close(j, ']');
 }
 
-static const prn_key law_keys[] = {
-    {"amdahl", PRN_MADE_IN(S, fits, fit_keys), PRN_ALWAYS, NULL, .write = write_fits},
-    {"usl", PRN_MADE_IN(S, fits, fit_keys), PRN_ALWAYS, NULL, .write = write_fits},
-    {"gustafson", PRN_MADE_IN(S, fits, fit_keys), PRN_ALWAYS, NULL, .write = write_fits},
-    {0}};
+static const prn_key law_keys[] = {{"amdahl", PRN_MADE_IN(S, fits, fit_keys), PRN_ALWAYS, NULL, .write = write_fits},
+                                   {"usl", PRN_MADE_IN(S, fits, fit_keys), PRN_ALWAYS, NULL, .write = write_fits},
+                                   {"gustafson", PRN_MADE_IN(S, fits, fit_keys), PRN_ALWAYS, NULL, .write = write_fits},
+                                   {0}};
 
 /* ---- losses, limits, quality ---- */
 
@@ -307,12 +316,11 @@ static const prn_key loss_keys[] = {
     {0}};
 #undef L
 
-static const prn_key limit_keys[] = {
-    {"group", PRN_AT(prn_study_limit, group), PRN_ALWAYS, NULL},
-    {"processors", PRN_AT(prn_study_limit, processors), PRN_LEAST_0, NULL},
-    {"speedup", PRN_AT(prn_study_limit, speedup), PRN_ALWAYS, NULL},
-    {"why", PRN_AT(prn_study_limit, why), PRN_ALWAYS, NULL},
-    {0}};
+static const prn_key limit_keys[] = {{"group", PRN_AT(prn_study_limit, group), PRN_ALWAYS, NULL},
+                                     {"processors", PRN_AT(prn_study_limit, processors), PRN_LEAST_0, NULL},
+                                     {"speedup", PRN_AT(prn_study_limit, speedup), PRN_ALWAYS, NULL},
+                                     {"why", PRN_AT(prn_study_limit, why), PRN_ALWAYS, NULL},
+                                     {0}};
 
 #define Q prn_study_quality
 static const prn_key quality_keys[] = {
@@ -331,7 +339,8 @@ static const prn_key quality_keys[] = {
 #define D prn_study_difference
 static const prn_key difference_keys[] = {
     {"configuration", PRN_AT(D, configuration), PRN_ALWAYS, NULL},
-    {"same_within", PRN_AT(D, within), PRN_IF_NUMBER, "The smallest margin of the ratio by which the two are the same; absent: none is known."},
+    {"same_within", PRN_AT(D, within), PRN_IF_NUMBER,
+     "The smallest margin of the ratio by which the two are the same; absent: none is known."},
     {"verdict", PRN_AT(D, verdict), PRN_ALWAYS, NULL, "same|different|cannot tell"},
     {"effect", PRN_AT(D, ratio), PRN_IF_NUMBER | PRN_OR_NULL, "Ratio of the medians, this study over the earlier one."},
     {"interval", PRN_TWO(D, interval), PRN_NULLS, "Of the ratio, 95 %."},
@@ -402,6 +411,7 @@ static bool has_date(const prn_at *at)
     return ((const prony_study *)at->root)->manifest->created[0] != '\0';
 }
 
+// clang-format off
 const prn_key prn_study_keys[] = {
     {"created", PRN_MADE(STRING), PRN_MADE_ANEW, "When it was begun, in UTC (ISO 8601).", .when = has_date, .write = write_created},
     {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, NULL, .write = write_manifest, .read = read_manifest},
@@ -419,3 +429,4 @@ const prn_key prn_study_keys[] = {
     {"manifest_differences", PRN_LIST(S, manifest_differences, manifest_difference_count), PRN_MADE_ANEW,
      "With --repeat: what differs between the machines.", .if_root = PRN_FLAG(S, compared)},
     {0}};
+// clang-format on

@@ -7,21 +7,23 @@ static void check_plan(prn_json_reader *j, const prony_study *s)
 {
     prn_where where = prn_json_enter(j, "plan", PRN_NO_ELEMENT);
     if (s->configuration_count == 0 || s->configuration_count > PRN_STUDY_MOST_CONFIGURATIONS)
-        prn_json_bad(j, "configurations", "%zu of them; 1 to %d are possible", s->configuration_count, PRN_STUDY_MOST_CONFIGURATIONS);
-    if (s->processes < 1 || s->processes > PRN_STUDY_MOST_PROCESSES || s->usable < 1 || s->runs < 0 || !(s->seconds > 0) ||
-        !(s->budget_seconds >= 0))
+        prn_json_bad(j, "configurations", "%zu of them; 1 to %d are possible", s->configuration_count,
+                     PRN_STUDY_MOST_CONFIGURATIONS);
+    if (s->processes < 1 || s->processes > PRN_STUDY_MOST_PROCESSES || s->usable < 1 || s->runs < 0 ||
+        !(s->seconds > 0) || !(s->budget_seconds >= 0))
         prn_json_bad(j, "processes", "a number of the plan is out of range");
     for (size_t i = 0; i < s->configuration_count && j->status == PRONY_OK; i++) {
         const prn_study_configuration *c = &s->configurations[i];
         prn_where row = prn_json_enter(j, "configurations", i);
-        if (c->intra_op < 1 || c->intra_op > 1024 || c->inter_op < 1 || c->inter_op > 1024 || c->batch < 0 || c->samples < 0 ||
-            c->group >= PRN_STUDY_MOST_CONFIGURATIONS)
-            prn_json_bad(j, "intra_op_threads", "a configuration of %d x %d threads, batch %lld, is none", c->inter_op, c->intra_op,
-                         (long long)c->batch);
+        if (c->intra_op < 1 || c->intra_op > 1024 || c->inter_op < 1 || c->inter_op > 1024 || c->batch < 0 ||
+            c->samples < 0 || c->group >= PRN_STUDY_MOST_CONFIGURATIONS)
+            prn_json_bad(j, "intra_op_threads", "a configuration of %d x %d threads, batch %lld, is none", c->inter_op,
+                         c->intra_op, (long long)c->batch);
         prn_json_leave(j, row);
     }
     for (size_t i = 0; i < s->order_count && j->status == PRONY_OK; i++)
-        if (s->order[i] >= s->configuration_count) prn_json_bad(j, "order", "there is no configuration %u", s->order[i]);
+        if (s->order[i] >= s->configuration_count)
+            prn_json_bad(j, "order", "there is no configuration %u", s->order[i]);
     prn_json_leave(j, where);
 }
 

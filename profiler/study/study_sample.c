@@ -55,10 +55,13 @@ static void take_operators(prn_study_sample *sample, const prony_report *r, cons
     sample->operator_count = r->operator_count;
     for (size_t i = 0; i < r->operator_count; i++) {
         const prony_operator_row *row = &r->operators[i];
-        sample->operators[i].what = (prn_study_operator){row->name,       row->op,   row->kernel,
+        sample->operators[i].what = (prn_study_operator){row->name,
+                                                         row->op,
+                                                         row->kernel,
                                                          (uint64_t)prn_operator_flops(row),
                                                          (uint64_t)prn_operator_bytes(row),
-                                                         (uint64_t)prn_operator_fact(row, "bf16_products"), on_path[i]};
+                                                         (uint64_t)prn_operator_fact(row, "bf16_products"),
+                                                         on_path[i]};
         sample->operators[i].measured = part_of(row);
     }
 }
@@ -82,7 +85,8 @@ prony_status prony_study_sample_write(const prony_report *latency, const prony_r
     if (status == PRONY_OK && operators) status = find_path(on_path, operators, error);
     if (status == PRONY_OK && operators) take_operators(&sample, operators, on_path);
     if (status == PRONY_OK)
-        status = prn_keys_write_document(PRN_STUDY_SCHEMA, prn_study_sample_keys, &(prn_at){.row = &sample}, write, user, error);
+        status = prn_keys_write_document(PRN_STUDY_SCHEMA, prn_study_sample_keys, &(prn_at){.row = &sample}, write,
+                                         user, error);
     prn_free(on_path);
     prn_free(sample.operators);
     return status;
@@ -90,12 +94,14 @@ prony_status prony_study_sample_write(const prony_report *latency, const prony_r
 
 /* ---- read by the study ---- */
 
-static void keep_operators(prn_json_reader *j, const prn_study_sample *sample, prn_study_configuration *c, prn_study_block *b)
+static void keep_operators(prn_json_reader *j, const prn_study_sample *sample, prn_study_configuration *c,
+                           prn_study_block *b)
 {
     size_t count = sample->operator_count;
     if (count == 0) return;
     if (c->operators && c->operator_count != count) {
-        prn_json_bad(j, "operators", "%zu operators, where other processes of this configuration had %zu", count, c->operator_count);
+        prn_json_bad(j, "operators", "%zu operators, where other processes of this configuration had %zu", count,
+                     c->operator_count);
         return;
     }
     prn_study_operator *operators = prn_json_room(j, count, sizeof *operators);

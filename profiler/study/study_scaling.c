@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* Median over the processes of one of a part's figures, -1 where none was traced. */
 static double figure_of(const prony_study *s, size_t configuration, size_t operator, size_t offset, double *room,
                         const prn_study_block **blocks)
@@ -51,7 +50,7 @@ static double roof_of(const prony_study *s, const prn_study_operator *operator, 
     view.config.intra_op_threads = threads;
     row.cost.flops = operator->flops;
     row.cost.bytes_read = operator->bytes;
-    const prony_fact products = {"bf16_products", (int64_t)operator->bf16_products};
+    const prony_fact products = {"bf16_products", (int64_t)operator->bf16_products };
     row.kernel_facts = &products;
     row.kernel_fact_count = 1;
     return s->manifest->has_roof ? prn_operator_roof_ns(&view, &row, compute) : 0;

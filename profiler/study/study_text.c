@@ -185,8 +185,7 @@ static void difference_cell(const void *user, size_t row, int column, prn_cell *
                                                              : PRN_STYLE_WARN;
         return;
     default:
-        if (strcmp(d->verdict, "same") == 0)
-            snprintf(cell->own, sizeof cell->own, "within +-%.1f %%", 100 * d->within);
+        if (strcmp(d->verdict, "same") == 0) snprintf(cell->own, sizeof cell->own, "within +-%.1f %%", 100 * d->within);
         cell->string = strcmp(d->verdict, "same") == 0 ? cell->own : d->why;
     }
 }
@@ -312,7 +311,9 @@ static void put_comparison(prn_text *text, const prony_study *s)
     if (s->manifest_difference_count == 0) prn_text_wrap(text, PRN_STYLE_DIM, 2, "same machine, system and build");
     put_table(text, &view, difference_columns, 8, s->difference_count, difference_cell);
     char line[160];
-    snprintf(line, sizeof line, "same: two one-sided tests at 5 %% each put the ratio within +-%.0f %%; beside it stands the smallest such margin",
+    snprintf(line, sizeof line,
+             "same: two one-sided tests at 5 %% each put the ratio within +-%.0f %%; beside it stands the smallest "
+             "such margin",
              100 * PRN_STUDY_EQUAL);
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
     prn_text_line(text);

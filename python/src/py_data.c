@@ -14,8 +14,10 @@ typedef struct scorer {
 
 static void keep_raised(scorer *s)
 {
-    if (s->type) PyErr_Clear();
-    else PyErr_Fetch(&s->type, &s->value, &s->trace);
+    if (s->type)
+        PyErr_Clear();
+    else
+        PyErr_Fetch(&s->type, &s->value, &s->trace);
 }
 
 static prony_status stop_for(scorer *s, prony_error *error)
@@ -25,8 +27,8 @@ static prony_status stop_for(scorer *s, prony_error *error)
     return PRONY_INTERNAL;
 }
 
-static prony_status score(void *user, const prony_value *const *outputs, size_t count, const prony_value *labels, int64_t samples,
-                          prony_error *error)
+static prony_status score(void *user, const prony_value *const *outputs, size_t count, const prony_value *labels,
+                          int64_t samples, prony_error *error)
 {
     scorer *s = user;
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -83,7 +85,8 @@ static prony_status create_dataset(prony_dataset **out, const prony_model *model
     while (!PyErr_Occurred() && PyDict_Next(inputs, &place, &key, &array)) {
         prony_port port = {.name = (names[made] = PyUnicode_AsUTF8AndSize(key, NULL))};
         for (size_t i = 0; names[made] && i < prony_model_input_count(model); i++)
-            if (strcmp(names[made], prony_model_input(model, i)->name) == 0) port.dtype = prony_model_input(model, i)->dtype;
+            if (strcmp(names[made], prony_model_input(model, i)->name) == 0)
+                port.dtype = prony_model_input(model, i)->dtype;
         if (!names[made] || pyp_value_from(&values[made], array, &port) != 0) break;
         given[made] = &values[made].value;
         made++;
@@ -91,7 +94,8 @@ static prony_status create_dataset(prony_dataset **out, const prony_model *model
     prony_port port = {.name = "labels"};
     const bool labelled = labels != Py_None || !options->unlabelled;
     if (!PyErr_Occurred() && (!labelled || pyp_value_from(&values[count], labels, &port) == 0))
-        status = prony_dataset_create(out, model, names, given, count, labelled ? &values[count].value : NULL, options, error);
+        status = prony_dataset_create(out, model, names, given, count, labelled ? &values[count].value : NULL, options,
+                                      error);
     for (size_t i = 0; values && i <= count; i++) pyp_value_release(&values[i]);
     free(names);
     free(values);
@@ -124,10 +128,8 @@ static PyObject *run(pyp_session *session, const prony_dataset *data, const pron
     session->planned = false;
     for (size_t i = 0; i < session->input_count; i++) session->inputs[i].bound = false;
     pyp_guard_begin(&guard, &s->session, 1);
-    Py_BEGIN_ALLOW_THREADS
-    status = prony_evaluate(&report, session->session, data, options, &error);
-    Py_END_ALLOW_THREADS
-    bool pressed = pyp_guard_end(&guard);
+    Py_BEGIN_ALLOW_THREADS status = prony_evaluate(&report, session->session, data, options, &error);
+    Py_END_ALLOW_THREADS bool pressed = pyp_guard_end(&guard);
     if (s->type)
         PyErr_Restore(s->type, s->value, s->trace);
     else if (!(pressed && PyErr_CheckSignals() != 0) && status != PRONY_OK)
@@ -165,12 +167,14 @@ static PyObject *evaluate(PyObject *module, PyObject *args)
     if (s.progress && s.progress != Py_None) options.progress = show_progress;
     pyp_session *session = (pyp_session *)object;
     if (pyp_session_enter(session) != 0) return NULL;
-    if (pyp_dataset_open(&dataset, session->model, data, labels, &open, &error) == 0) made = run(session, dataset, &options, &s);
+    if (pyp_dataset_open(&dataset, session->model, data, labels, &open, &error) == 0)
+        made = run(session, dataset, &options, &s);
     prony_dataset_release(dataset);
     pyp_session_leave(session);
     return made;
 }
 
 PyMethodDef pyp_data_functions[] = {
-    METHOD("evaluate", evaluate, METH_VARARGS, "evaluate(session, data, labels, options)\n--\n\nA report with the evaluation."),
+    METHOD("evaluate", evaluate, METH_VARARGS,
+           "evaluate(session, data, labels, options)\n--\n\nA report with the evaluation."),
     {NULL, NULL, 0, NULL}};

@@ -30,9 +30,10 @@ void pyp_process_used(void)
 int pyp_check_process(void)
 {
     if (used_mark == 0 || used_mark == pyp_process_mark() + 1) return 0;
-    PyErr_SetString(fork_error, "this process was forked after Prony had sessions in its parent: their threads and locks are "
-                                "not here; start processes with multiprocessing's 'spawn' or 'forkserver', or fork before the "
-                                "first session");
+    PyErr_SetString(fork_error,
+                    "this process was forked after Prony had sessions in its parent: their threads and locks are "
+                    "not here; start processes with multiprocessing's 'spawn' or 'forkserver', or fork before the "
+                    "first session");
     return -1;
 }
 

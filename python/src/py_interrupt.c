@@ -1,5 +1,6 @@
-/* Ctrl-C while C code runs. Python's own handler only leaves a note for the interpreter, which is not running; so for the time of
- * the call SIGINT goes through a handler that calls the sessions off first and then hands on to Python's. */
+/* Ctrl-C while C code runs. Python's own handler only leaves a note for the interpreter, which is not running; so for
+ * the time of the call SIGINT goes through a handler that calls the sessions off first and then hands on to
+ * Python's. */
 #include "py_prony.h"
 
 #include <sched.h>

@@ -34,14 +34,17 @@ static PyObject *compare(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OOO!", &first, &second, &PyDict_Type, &dict)) return NULL;
     const prony_report *a = report_of(first), *b = a ? report_of(second) : NULL;
-    if (!b || pyp_get_double(dict, "noise", &options.noise) != 0 || pyp_get_text(dict, "first_name", &options.first_name) != 0 ||
-        pyp_get_text(dict, "second_name", &options.second_name) != 0 || pyp_get_text(dict, "keys", &options.keys) != 0 ||
-        pyp_get_bool(dict, "ignore_load", &options.ignore_load) != 0)
+    if (!b || pyp_get_double(dict, "noise", &options.noise) != 0 ||
+        pyp_get_text(dict, "first_name", &options.first_name) != 0 ||
+        pyp_get_text(dict, "second_name", &options.second_name) != 0 ||
+        pyp_get_text(dict, "keys", &options.keys) != 0 || pyp_get_bool(dict, "ignore_load", &options.ignore_load) != 0)
         return NULL;
     status = prony_compare(&made, a, b, &options, &error);
-    if (status == PRONY_OK) status = prony_comparison_write(made, PRONY_FORMAT_JSON, NULL, pyp_text_write, &json, &error);
+    if (status == PRONY_OK)
+        status = prony_comparison_write(made, PRONY_FORMAT_JSON, NULL, pyp_text_write, &json, &error);
     write.width = 110;
-    if (status == PRONY_OK) status = prony_comparison_write(made, PRONY_FORMAT_TEXT, &write, pyp_text_write, &text, &error);
+    if (status == PRONY_OK)
+        status = prony_comparison_write(made, PRONY_FORMAT_TEXT, &write, pyp_text_write, &text, &error);
     prony_comparison_release(made);
     return both(&json, &text, status, &error);
 }
@@ -66,8 +69,10 @@ static PyObject *check(PyObject *module, PyObject *args)
         status = words ? prony_threshold_parse(&thresholds[i], metrics, words, &error) : PRONY_INVALID_ARGUMENT;
     }
     if (status == PRONY_OK) status = prony_check(rows, r, metrics, thresholds, count, &error);
-    if (status == PRONY_OK) status = prony_check_write(rows, count, target, PRONY_FORMAT_JSON, NULL, pyp_text_write, &json, &error);
-    if (status == PRONY_OK) status = prony_check_write(rows, count, target, PRONY_FORMAT_TEXT, NULL, pyp_text_write, &text, &error);
+    if (status == PRONY_OK)
+        status = prony_check_write(rows, count, target, PRONY_FORMAT_JSON, NULL, pyp_text_write, &json, &error);
+    if (status == PRONY_OK)
+        status = prony_check_write(rows, count, target, PRONY_FORMAT_TEXT, NULL, pyp_text_write, &text, &error);
     prony_metrics_release(metrics);
     free(thresholds);
     free(rows);
@@ -90,12 +95,15 @@ static PyObject *recommend(PyObject *module, PyObject *args)
     size_t count = (size_t)PyList_Size(list);
     const prony_report **variants = calloc(count + 1, sizeof *variants);
     if (!variants) PyErr_NoMemory();
-    for (size_t i = 0; variants && !PyErr_Occurred() && i < count; i++) variants[i] = report_of(PyList_GetItem(list, (Py_ssize_t)i));
+    for (size_t i = 0; variants && !PyErr_Occurred() && i < count; i++)
+        variants[i] = report_of(PyList_GetItem(list, (Py_ssize_t)i));
     if (PyErr_Occurred()) return free(variants), NULL;
     prony_status status = prony_recommend(&rows, &advised, r, variants, count, &error);
     write.width = 110;
-    if (status == PRONY_OK) status = prony_advice_write(rows, advised, target, PRONY_FORMAT_JSON, NULL, pyp_text_write, &json, &error);
-    if (status == PRONY_OK) status = prony_advice_write(rows, advised, target, PRONY_FORMAT_TEXT, &write, pyp_text_write, &text, &error);
+    if (status == PRONY_OK)
+        status = prony_advice_write(rows, advised, target, PRONY_FORMAT_JSON, NULL, pyp_text_write, &json, &error);
+    if (status == PRONY_OK)
+        status = prony_advice_write(rows, advised, target, PRONY_FORMAT_TEXT, &write, pyp_text_write, &text, &error);
     prony_rows_release(rows);
     free(variants);
     return both(&json, &text, status, &error);
@@ -115,12 +123,11 @@ static PyObject *machine(PyObject *module, PyObject *args)
     options.threads = threads;
     options.seconds = seconds;
     if (measure) pyp_process_used();
-    Py_BEGIN_ALLOW_THREADS
-    status = measure ? prony_machine_measure(&made, &options, &error) : prony_machine_load(&made, &error);
+    Py_BEGIN_ALLOW_THREADS status =
+        measure ? prony_machine_measure(&made, &options, &error) : prony_machine_load(&made, &error);
     if (status == PRONY_OK && measure && keep) status = prony_machine_save(made, &error);
     if (status == PRONY_OK && made) status = prony_machine_write(made, pyp_text_write, &json, &error);
-    Py_END_ALLOW_THREADS
-    bool none = !made && status == PRONY_OK;
+    Py_END_ALLOW_THREADS bool none = !made && status == PRONY_OK;
     prony_machine_release(made);
     if (none) Py_RETURN_NONE;
     return pyp_text_take(&json, status, &error);
@@ -130,5 +137,6 @@ PyMethodDef pyp_judge_functions[] = {
     METHOD("compare", compare, METH_VARARGS, "compare(first, second, options)\n--\n\nTwo reports: (JSON, text)."),
     METHOD("check", check, METH_VARARGS, "check(report, thresholds, target)\n--\n\nThresholds: (JSON, text)."),
     METHOD("recommend", recommend, METH_VARARGS, "recommend(report, variants, target)\n--\n\nAdvice: (JSON, text)."),
-    METHOD("machine", machine, METH_VARARGS, "machine(measure, keep, threads, seconds)\n--\n\nThis machine's peaks as JSON; None: nothing is kept."),
+    METHOD("machine", machine, METH_VARARGS,
+           "machine(measure, keep, threads, seconds)\n--\n\nThis machine's peaks as JSON; None: nothing is kept."),
     {NULL, NULL, 0, NULL}};

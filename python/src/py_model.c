@@ -13,7 +13,9 @@ static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     int copy = 0;
     long long limit = 0;
     prony_error error = PYP_ERROR_INIT;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|sOpLz", names, &source, &name, &operators, &copy, &limit, &folder)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|sOpLz", names, &source, &name, &operators, &copy, &limit,
+                                     &folder))
+        return NULL;
     if (operators != Py_None && !PyObject_TypeCheck(operators, pyp_registry_type))
         return PyErr_Format(PyExc_TypeError, "operators: a prony.Registry is expected, not %R", operators);
     if (limit < 0) return pyp_raise(PRONY_INVALID_ARGUMENT, "memory_limit: %lld bytes", limit);
@@ -36,11 +38,9 @@ static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     const char *text = memory ? name : PyBytes_AsString(path), *data = memory ? PyBytes_AsString(source) : NULL;
     size_t size = memory ? (size_t)PyBytes_Size(source) : 0;
     prony_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = memory ? prony_model_load_memory(&self->model, text, data, size, &options, &error)
-                    : prony_model_load(&self->model, text, &options, &error);
-    Py_END_ALLOW_THREADS
-    Py_XDECREF(path);
+    Py_BEGIN_ALLOW_THREADS status = memory ? prony_model_load_memory(&self->model, text, data, size, &options, &error)
+                                           : prony_model_load(&self->model, text, &options, &error);
+    Py_END_ALLOW_THREADS Py_XDECREF(path);
     if (status == PRONY_OK) return (PyObject *)self;
     pyp_fail(&error, self->registry);
     Py_DECREF(self);
@@ -80,7 +80,8 @@ static PyObject *port_row(const prony_port *port)
         if (!symbol || PyTuple_SetItem(names, d, symbol) != 0) Py_CLEAR(names);
     }
     PyObject *known = port->shape.rank < 0 ? Py_None : shape;
-    PyObject *row = shape && names ? Py_BuildValue("sssOO", port->name, kinds[port->kind], prony_dtype_name(port->dtype), known, names)
+    PyObject *row = shape && names ? Py_BuildValue("sssOO", port->name, kinds[port->kind],
+                                                   prony_dtype_name(port->dtype), known, names)
                                    : NULL;
     Py_XDECREF(shape);
     Py_XDECREF(names);
@@ -123,10 +124,8 @@ static PyObject *model_inspect(pyp_model *self, PyObject *options)
     pyp_options o;
     if (pyp_check_process() != 0) return NULL;
     if (pyp_options_from(&o, options) != 0) return pyp_options_release(&o), NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = prony_inspect(&report, self->model, &o.session, &error);
-    Py_END_ALLOW_THREADS
-    pyp_options_release(&o);
+    Py_BEGIN_ALLOW_THREADS status = prony_inspect(&report, self->model, &o.session, &error);
+    Py_END_ALLOW_THREADS pyp_options_release(&o);
     return status == PRONY_OK ? pyp_report_wrap(report) : pyp_fail(&error, self->registry);
 }
 
@@ -139,15 +138,15 @@ static PyObject *model_free_dims(pyp_model *self, PyObject *options)
     pyp_options o;
     if (pyp_check_process() != 0) return NULL;
     if (pyp_options_from(&o, options) != 0) return pyp_options_release(&o), NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = prony_model_free_dims(&rows, &count, self->model, options == Py_None ? NULL : &o.session, &error);
-    Py_END_ALLOW_THREADS
-    pyp_options_release(&o);
+    Py_BEGIN_ALLOW_THREADS status =
+        prony_model_free_dims(&rows, &count, self->model, options == Py_None ? NULL : &o.session, &error);
+    Py_END_ALLOW_THREADS pyp_options_release(&o);
     if (status != PRONY_OK) return pyp_fail(&error, self->registry);
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
-        PyObject *row = Py_BuildValue("{ss ss si sL ss sL}", "name", rows[i].name, "input", rows[i].input, "axis", rows[i].axis, "value",
-                                      (long long)rows[i].value, "reason", rows[i].reason, "example", (long long)rows[i].example);
+        PyObject *row = Py_BuildValue("{ss ss si sL ss sL}", "name", rows[i].name, "input", rows[i].input, "axis",
+                                      rows[i].axis, "value", (long long)rows[i].value, "reason", rows[i].reason,
+                                      "example", (long long)rows[i].example);
         if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) != 0) Py_CLEAR(list);
     }
     prony_rows_release(rows);
@@ -164,26 +163,28 @@ static PyObject *layer_of(uint32_t layer)
 static PyObject *params_row(const void *rows, size_t i)
 {
     const prony_params_row *r = (const prony_params_row *)rows + i;
-    return Py_BuildValue("{sN ss ss ss sK sK sK sd}", "layer", layer_of(r->layer), "name", r->name, "op", r->op, "types", r->types,
-                         "trainable", (unsigned long long)r->trainable, "buffers", (unsigned long long)r->buffers, "bits",
-                         (unsigned long long)r->bits, "share", r->share);
+    return Py_BuildValue("{sN ss ss ss sK sK sK sd}", "layer", layer_of(r->layer), "name", r->name, "op", r->op,
+                         "types", r->types, "trainable", (unsigned long long)r->trainable, "buffers",
+                         (unsigned long long)r->buffers, "bits", (unsigned long long)r->bits, "share", r->share);
 }
 
 static PyObject *ops_row(const void *rows, size_t i)
 {
     const prony_ops_row *r = (const prony_ops_row *)rows + i;
-    return Py_BuildValue("{sN ss ss sK sK sK sK sK sN sd}", "layer", layer_of(r->layer), "name", r->name, "op", r->op, "macs",
-                         (unsigned long long)r->macs, "madds", (unsigned long long)r->madds, "flops", (unsigned long long)r->flops,
-                         "special", (unsigned long long)r->special, "int_ops", (unsigned long long)r->int_ops, "count",
+    return Py_BuildValue("{sN ss ss sK sK sK sK sK sN sd}", "layer", layer_of(r->layer), "name", r->name, "op", r->op,
+                         "macs", (unsigned long long)r->macs, "madds", (unsigned long long)r->madds, "flops",
+                         (unsigned long long)r->flops, "special", (unsigned long long)r->special, "int_ops",
+                         (unsigned long long)r->int_ops, "count",
                          r->counted ? PyLong_FromUnsignedLongLong(r->count) : Py_BuildValue(""), "share", r->share);
 }
 
 static PyObject *io_row(const void *rows, size_t i)
 {
     const prony_io_row *r = (const prony_io_row *)rows + i;
-    return Py_BuildValue("{sN ss ss sN sI ss sN sK sK}", "layer", layer_of(r->layer), "name", r->name, "op", r->op, "output",
-                         PyBool_FromLong(r->output), "position", r->position, "type", prony_dtype_name(r->dtype), "shape",
-                         pyp_shape_to(&r->shape), "elements", (unsigned long long)r->elements, "bits", (unsigned long long)r->bits);
+    return Py_BuildValue("{sN ss ss sN sI ss sN sK sK}", "layer", layer_of(r->layer), "name", r->name, "op", r->op,
+                         "output", PyBool_FromLong(r->output), "position", r->position, "type",
+                         prony_dtype_name(r->dtype), "shape", pyp_shape_to(&r->shape), "elements",
+                         (unsigned long long)r->elements, "bits", (unsigned long long)r->bits);
 }
 
 static PyObject *model_rows(pyp_model *self, PyObject *args)
@@ -201,12 +202,11 @@ static PyObject *model_rows(pyp_model *self, PyObject *args)
     prony_ops_row *ops = NULL;
     prony_io_row *io = NULL;
     PyObject *(*row)(const void *, size_t) = *what == 'p' ? params_row : *what == 'o' ? ops_row : io_row;
-    Py_BEGIN_ALLOW_THREADS
-    status = *what == 'p'   ? prony_count_params(&params, &count, self->model, &o.session, &error)
-             : *what == 'o' ? prony_estimate_ops(&ops, &count, self->model, &o.session, preset, &error)
-                            : prony_trace_io_sizes(&io, &count, self->model, &o.session, &error);
-    Py_END_ALLOW_THREADS
-    rows = *what == 'p' ? (void *)params : *what == 'o' ? (void *)ops : (void *)io;
+    Py_BEGIN_ALLOW_THREADS status = *what == 'p' ? prony_count_params(&params, &count, self->model, &o.session, &error)
+                                    : *what == 'o'
+                                        ? prony_estimate_ops(&ops, &count, self->model, &o.session, preset, &error)
+                                        : prony_trace_io_sizes(&io, &count, self->model, &o.session, &error);
+    Py_END_ALLOW_THREADS rows = *what == 'p' ? (void *)params : *what == 'o' ? (void *)ops : (void *)io;
     pyp_options_release(&o);
     if (status != PRONY_OK) return pyp_fail(&error, self->registry);
     PyObject *list = PyList_New((Py_ssize_t)count);
@@ -242,17 +242,16 @@ static PyObject *model_extract(pyp_model *self, PyObject *args)
     prony_status status;
     pyp_options o;
     if (!PyArg_ParseTuple(args, "OOO&O", &from, &to, PyUnicode_FSConverter, &path, &options)) return NULL;
-    if (names_of(from_names, &part.from_count, from) != 0 || names_of(to_names, &part.to_count, to) != 0 || pyp_check_process() != 0)
+    if (names_of(from_names, &part.from_count, from) != 0 || names_of(to_names, &part.to_count, to) != 0 ||
+        pyp_check_process() != 0)
         return Py_DECREF(path), NULL;
     if (pyp_options_from(&o, options) != 0) return pyp_options_release(&o), Py_DECREF(path), NULL;
     part.from = from_names;
     part.to = to_names;
     part.options = &o.session;
     const char *file = PyBytes_AsString(path);
-    Py_BEGIN_ALLOW_THREADS
-    status = prony_model_save_part(self->model, &part, file, &error);
-    Py_END_ALLOW_THREADS
-    pyp_options_release(&o);
+    Py_BEGIN_ALLOW_THREADS status = prony_model_save_part(self->model, &part, file, &error);
+    Py_END_ALLOW_THREADS pyp_options_release(&o);
     Py_DECREF(path);
     if (status != PRONY_OK) return pyp_fail(&error, self->registry);
     Py_RETURN_NONE;
@@ -261,11 +260,13 @@ static PyObject *model_extract(pyp_model *self, PyObject *args)
 static PyMethodDef model_methods[] = {
     METHOD("_inspect", model_inspect, METH_O, "_inspect(options)\n--\n\nThe static report."),
     METHOD("_free_dims", model_free_dims, METH_O, "_free_dims(options)\n--\n\nRows of free dimensions."),
-    METHOD("_rows", model_rows, METH_VARARGS, "_rows(what, options, preset=None)\n--\n\nRows of 'params', 'ops' or 'io'."),
+    METHOD("_rows", model_rows, METH_VARARGS,
+           "_rows(what, options, preset=None)\n--\n\nRows of 'params', 'ops' or 'io'."),
     METHOD("_extract", model_extract, METH_VARARGS, "_extract(from, to, path, options)\n--\n\nSaves a part."),
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef model_attributes[] = {
-    {"_inputs", (getter)(void (*)(void))model_inputs, NULL, "(name, kind, type, shape, names of dimensions) per input", NULL},
+    {"_inputs", (getter)(void (*)(void))model_inputs, NULL, "(name, kind, type, shape, names of dimensions) per input",
+     NULL},
     {"_optional_inputs", (getter)(void (*)(void))model_optional_inputs, NULL, "as of inputs", NULL},
     {"_outputs", (getter)(void (*)(void))model_outputs, NULL, "as of inputs", NULL},
     {NULL, NULL, NULL, NULL, NULL}};

@@ -20,8 +20,8 @@ static PyObject *build(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     const prony_build *b = prony_build_info();
-    return Py_BuildValue("{ss ss ss ss ss ss}", "version", b->version, "git_commit", b->git_commit, "compiler", b->compiler,
-                         "compiler_flags", b->compiler_flags, "isa", b->isa, "libraries", b->libraries);
+    return Py_BuildValue("{ss ss ss ss ss ss}", "version", b->version, "git_commit", b->git_commit, "compiler",
+                         b->compiler, "compiler_flags", b->compiler_flags, "isa", b->isa, "libraries", b->libraries);
 }
 
 static PyMethodDef functions[] = {
@@ -30,14 +30,16 @@ static PyMethodDef functions[] = {
     {"build", build, METH_NOARGS, "build()\n--\n\nVersion, compiler and libraries of what is running."},
     {NULL, NULL, 0, NULL}};
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_prony", "The C library of Prony.", -1, functions, NULL, NULL, NULL, NULL};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_prony", "The C library of Prony.", -1, functions, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__prony(void)
 {
     PyObject *module = PyModule_Create(&definition);
     if (!module || pyp_errors_setup() != 0 || pyp_add_operators(module) != 0 || pyp_add_model(module) != 0 ||
         pyp_add_session(module) != 0 || pyp_add_report(module) != 0 || pyp_add_study(module) != 0 ||
-        PyModule_AddFunctions(module, pyp_judge_functions) != 0 || PyModule_AddFunctions(module, pyp_data_functions) != 0 ||
+        PyModule_AddFunctions(module, pyp_judge_functions) != 0 ||
+        PyModule_AddFunctions(module, pyp_data_functions) != 0 ||
         PyModule_AddFunctions(module, pyp_precision_functions) != 0 ||
         PyModule_AddStringConstant(module, "version", prony_version()) != 0)
         Py_CLEAR(module);

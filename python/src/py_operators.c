@@ -1,5 +1,5 @@
-/* Operators written in Python: prony._prony.Registry, and what of a node their functions see. The adapters in prony/operators.py
- * give every function one form:
+/* Operators written in Python: prony._prony.Registry, and what of a node their functions see. The adapters in
+ * prony/operators.py give every function one form:
  *
  *   infer(node, inputs, outputs) -> [(type, shape or None)]      inputs: (type, shape, array or None), None where omitted
  *   cost(node, inputs, outputs) -> {count: number}               outputs: (type, shape)
@@ -16,8 +16,7 @@ typedef struct definition {
 } definition;
 
 typedef struct registry {
-    PyObject_HEAD
-    prony_registry *registry;
+    PyObject_HEAD prony_registry *registry;
     definition *definitions;
     PyObject *raised; /* by one of the functions since it was last taken; NULL: nothing */
     uint32_t mark;
@@ -29,8 +28,7 @@ static PyTypeObject *node_type;
 /* ---- nodes ---- */
 
 typedef struct node_view {
-    PyObject_HEAD
-    const prony_context *context; /* NULL: the call is over */
+    PyObject_HEAD const prony_context *context; /* NULL: the call is over */
 } node_view;
 
 static const prony_node *node_of(node_view *self)
@@ -55,7 +53,8 @@ static PyObject *node_get(node_view *self, PyObject *args)
     if (!node || !PyArg_ParseTuple(args, "s|O", &name, &otherwise)) return NULL;
     if (prony_node_int(node, name, &integer)) return PyLong_FromLongLong(integer);
     if (prony_node_float(node, name, &real)) return PyFloat_FromDouble((double)real);
-    if (prony_node_string(node, name, &text)) return PyUnicode_DecodeUTF8(text.data, (Py_ssize_t)text.size, "surrogateescape");
+    if (prony_node_string(node, name, &text))
+        return PyUnicode_DecodeUTF8(text.data, (Py_ssize_t)text.size, "surrogateescape");
     if (prony_node_tensor(node, name, &tensor)) return pyp_value_to(tensor);
     bool whole = prony_node_ints(node, name, &integers, &count);
     if (!whole && !prony_node_floats(node, name, &reals, &count)) {
@@ -80,7 +79,9 @@ static PyObject *node_text(node_view *self, void *which)
 {
     const prony_node *node = node_of(self);
     if (!node) return NULL;
-    const char *text = *(const char *)which == 'n' ? node->name : *(const char *)which == 'd' ? node->domain : node->op_type;
+    const char *text = *(const char *)which == 'n'   ? node->name
+                       : *(const char *)which == 'd' ? node->domain
+                                                     : node->op_type;
     return PyUnicode_FromString(text);
 }
 
@@ -91,17 +92,18 @@ static PyObject *node_number(node_view *self, void *which)
     return PyLong_FromLongLong(*(const char *)which == 'o' ? node->opset : self->context->threads);
 }
 
-static PyMethodDef node_methods[] = {
-    {"get", (PyCFunction)(void (*)(void))node_get, METH_VARARGS, "get(name, default=None)\n--\n\nAn attribute of the node, or the default."},
-    {"cancelled", (PyCFunction)(void (*)(void))node_cancelled, METH_NOARGS,
-     "cancelled()\n--\n\nWhether the run was called off; what a long loop may ask."},
-    {NULL, NULL, 0, NULL}};
-static PyGetSetDef node_attributes[] = {{"name", (getter)(void (*)(void))node_text, NULL, "the node's name", (void *)(uintptr_t)"n"},
-                                        {"domain", (getter)(void (*)(void))node_text, NULL, "\"\" is ai.onnx", (void *)(uintptr_t)"d"},
-                                        {"op_type", (getter)(void (*)(void))node_text, NULL, "\"Conv\"", (void *)(uintptr_t)"t"},
-                                        {"opset", (getter)(void (*)(void))node_number, NULL, "version of the domain", (void *)(uintptr_t)"o"},
-                                        {"threads", (getter)(void (*)(void))node_number, NULL, "that a call may use", (void *)(uintptr_t)"t"},
-                                        {NULL, NULL, NULL, NULL, NULL}};
+static PyMethodDef node_methods[] = {{"get", (PyCFunction)(void (*)(void))node_get, METH_VARARGS,
+                                      "get(name, default=None)\n--\n\nAn attribute of the node, or the default."},
+                                     {"cancelled", (PyCFunction)(void (*)(void))node_cancelled, METH_NOARGS,
+                                      "cancelled()\n--\n\nWhether the run was called off; what a long loop may ask."},
+                                     {NULL, NULL, 0, NULL}};
+static PyGetSetDef node_attributes[] = {
+    {"name", (getter)(void (*)(void))node_text, NULL, "the node's name", (void *)(uintptr_t)"n"},
+    {"domain", (getter)(void (*)(void))node_text, NULL, "\"\" is ai.onnx", (void *)(uintptr_t)"d"},
+    {"op_type", (getter)(void (*)(void))node_text, NULL, "\"Conv\"", (void *)(uintptr_t)"t"},
+    {"opset", (getter)(void (*)(void))node_number, NULL, "version of the domain", (void *)(uintptr_t)"o"},
+    {"threads", (getter)(void (*)(void))node_number, NULL, "that a call may use", (void *)(uintptr_t)"t"},
+    {NULL, NULL, NULL, NULL, NULL}};
 
 static void node_dealloc(PyObject *self)
 {
@@ -110,13 +112,14 @@ static void node_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-static PyType_Slot node_slots[] = {{Py_tp_methods, node_methods},
-                                   {Py_tp_getset, node_attributes},
-                                   {Py_tp_dealloc, (void *)(uintptr_t)node_dealloc},
-                                   {Py_tp_doc, (void *)(uintptr_t)"The node that a function of an operator is called for."},
-                                   {0, NULL}};
-static PyType_Spec node_spec = {"prony._prony.Node", sizeof(node_view), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                node_slots};
+static PyType_Slot node_slots[] = {
+    {Py_tp_methods, node_methods},
+    {Py_tp_getset, node_attributes},
+    {Py_tp_dealloc, (void *)(uintptr_t)node_dealloc},
+    {Py_tp_doc, (void *)(uintptr_t)"The node that a function of an operator is called for."},
+    {0, NULL}};
+static PyType_Spec node_spec = {"prony._prony.Node", sizeof(node_view), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
 
 /* ---- calls ---- */
 
@@ -141,7 +144,8 @@ static PyObject *describe(call *c, const prony_value *value, bool with_data)
         if (!array) return NULL;
     }
     PyObject *shape = pyp_shape_to(&value->shape);
-    PyObject *tuple = shape ? Py_BuildValue("sOO", prony_dtype_name(value->dtype), shape, array ? array : Py_None) : NULL;
+    PyObject *tuple =
+        shape ? Py_BuildValue("sOO", prony_dtype_name(value->dtype), shape, array ? array : Py_None) : NULL;
     Py_XDECREF(shape);
     Py_XDECREF(array);
     return tuple;
@@ -172,7 +176,8 @@ static int call_release(call *c)
 {
     for (Py_ssize_t i = 0; c->memory && i < PyList_Size(c->memory); i++) {
         if (Py_REFCNT(PyList_GetItem(c->memory, i)) == 1) continue;
-        PyErr_SetString(PyExc_RuntimeError, "an input's array is kept beyond the call that it was given to; keep a copy");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "an input's array is kept beyond the call that it was given to; keep a copy");
         return -1;
     }
     return 0;
@@ -189,7 +194,8 @@ static prony_status failed(call *c)
     const char *words = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     PyObject *name = type ? PyObject_GetAttrString(type, "__name__") : NULL;
     const char *kind = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-    prony_status status = prony_fail(c->context, PRONY_INTERNAL, "%s: %s", kind ? kind : "exception", words ? words : "");
+    prony_status status =
+        prony_fail(c->context, PRONY_INTERNAL, "%s: %s", kind ? kind : "exception", words ? words : "");
     PyObject *before = c->definition->registry->raised;
     c->definition->registry->raised = value;
     Py_XDECREF(before);
@@ -261,9 +267,14 @@ static int take_cost(PyObject *dict, prony_cost *cost)
     const struct {
         const char *key;
         uint64_t *to;
-    } keys[] = {{"macs", &cost->macs},       {"madds", &cost->madds},           {"flops", &cost->flops},
-                {"special", &cost->special}, {"int_ops", &cost->int_ops},       {"bytes_read", &cost->bytes_read},
-                {"parameters", &cost->parameters}, {"bytes_written", &cost->bytes_written}};
+    } keys[] = {{"macs", &cost->macs},
+                {"madds", &cost->madds},
+                {"flops", &cost->flops},
+                {"special", &cost->special},
+                {"int_ops", &cost->int_ops},
+                {"bytes_read", &cost->bytes_read},
+                {"parameters", &cost->parameters},
+                {"bytes_written", &cost->bytes_written}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         int64_t number = -1;
         if (pyp_get_int(dict, keys[i].key, &number) != 0) return -1;
@@ -279,7 +290,8 @@ static prony_status run_cost(const prony_context *context, prony_cost *cost)
     PyObject *inputs = NULL, *outputs = NULL, *result = NULL;
     if (call_begin(&c, context) == 0) {
         inputs = describe_all(&c, context->inputs, context->input_count, false);
-        outputs = inputs ? describe_all(&c, (const prony_value *const *)context->outputs, context->output_count, false) : NULL;
+        outputs = inputs ? describe_all(&c, (const prony_value *const *)context->outputs, context->output_count, false)
+                         : NULL;
         result = call_function(&c, c.definition->cost, inputs, outputs);
     }
     prony_status status = call_end(&c, inputs, outputs, result, result ? take_cost(result, cost) : -1);
@@ -298,8 +310,8 @@ static int take_output(prony_value *output, PyObject *array, size_t index)
     if (result == 0 && !same) {
         PyObject *wanted = pyp_shape_to(&output->shape), *got = wanted ? pyp_shape_to(&given.value.shape) : NULL;
         if (got)
-            PyErr_Format(PyExc_ValueError, "run gives output %zu as %s%R, infer said %s%R", index, prony_dtype_name(given.value.dtype),
-                         got, prony_dtype_name(output->dtype), wanted);
+            PyErr_Format(PyExc_ValueError, "run gives output %zu as %s%R, infer said %s%R", index,
+                         prony_dtype_name(given.value.dtype), got, prony_dtype_name(output->dtype), wanted);
         Py_XDECREF(got);
         Py_XDECREF(wanted);
         result = -1;
@@ -364,7 +376,7 @@ static PyObject *registry_add(registry *self, PyObject *args)
     operator.cost = run_cost;
     operator.run = run_run;
     operator.user = made;
-    if (prony_registry_add(self->registry, &operator, &error) != PRONY_OK) {
+    if (prony_registry_add(self->registry, &operator, & error) != PRONY_OK) {
         free(made);
         return pyp_fail(&error, NULL);
     }
@@ -430,9 +442,9 @@ PyObject *pyp_registry_take(PyObject *object)
     return raised;
 }
 
-static PyMethodDef registry_methods[] = {
-    {"_add", (PyCFunction)(void (*)(void))registry_add, METH_VARARGS, "_add(domain, name, since, infer, cost, run)\n--\n\nDefines an operator."},
-    {NULL, NULL, 0, NULL}};
+static PyMethodDef registry_methods[] = {{"_add", (PyCFunction)(void (*)(void))registry_add, METH_VARARGS,
+                                          "_add(domain, name, since, infer, cost, run)\n--\n\nDefines an operator."},
+                                         {NULL, NULL, 0, NULL}};
 static PyType_Slot registry_slots[] = {{Py_tp_new, (void *)(uintptr_t)registry_new},
                                        {Py_tp_methods, registry_methods},
                                        {Py_tp_traverse, (void *)(uintptr_t)registry_traverse},
@@ -477,8 +489,9 @@ static PyObject *operators(PyObject *module, PyObject *unused)
     return list;
 }
 
-static PyMethodDef functions[] = {{"operators", operators, METH_NOARGS, "operators()\n--\n\nThe built-in operators, as rows."},
-                                  {NULL, NULL, 0, NULL}};
+static PyMethodDef functions[] = {
+    {"operators", operators, METH_NOARGS, "operators()\n--\n\nThe built-in operators, as rows."},
+    {NULL, NULL, 0, NULL}};
 
 int pyp_add_operators(PyObject *module)
 {

@@ -126,9 +126,11 @@ int pyp_options_from(pyp_options *out, PyObject *dict)
     *out = (pyp_options){.session = PRONY_SESSION_OPTIONS_INIT};
     prony_session_options *s = &out->session;
     int64_t limit = 0;
-    if (dict != Py_None && !PyDict_Check(dict)) return PyErr_Format(PyExc_TypeError, "options: a dict is expected, not %R", dict), -1;
+    if (dict != Py_None && !PyDict_Check(dict))
+        return PyErr_Format(PyExc_TypeError, "options: a dict is expected, not %R", dict), -1;
     if (!(out->held = PyList_New(0))) return -1;
-    if (get_threads(dict, "threads", &s->intra_op_threads) != 0 || get_threads(dict, "inter_op", &s->inter_op_threads) != 0 ||
+    if (get_threads(dict, "threads", &s->intra_op_threads) != 0 ||
+        get_threads(dict, "inter_op", &s->inter_op_threads) != 0 ||
         pyp_get_text(dict, "precision", &s->precision) != 0 || pyp_get_text(dict, "affinity", &s->affinity) != 0 ||
         pyp_get_int(dict, "batch", &s->batch) != 0 || pyp_get_int(dict, "max_loop_trips", &s->max_loop_trips) != 0 ||
         pyp_get_int(dict, "memory_limit", &limit) != 0 || get_flags(s, dict) != 0)

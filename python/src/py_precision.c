@@ -14,8 +14,8 @@ typedef struct quantizing {
 } quantizing;
 
 /* Ranges from a file that was kept, or from data; kept at `keep` (may be NULL). Without the GIL. */
-static prony_status find_ranges(quantizing *q, const char *from, const char *keep, const prony_calibrate_options *options,
-                                prony_error *error)
+static prony_status find_ranges(quantizing *q, const char *from, const char *keep,
+                                const prony_calibrate_options *options, prony_error *error)
 {
     if (from) return prony_calibration_load(&q->calibration, from, error);
     if (!q->data) return PRONY_OK;
@@ -48,14 +48,15 @@ static PyObject *quantize(PyObject *module, PyObject *args)
     const char *method = NULL, *image_text = NULL, *from = NULL, *keep = NULL;
     pyp_options o;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!OO&O!O", pyp_model_type, &object, &data, PyUnicode_FSConverter, &path, &PyDict_Type, &dict,
-                          &session_options))
+    if (!PyArg_ParseTuple(args, "O!OO&O!O", pyp_model_type, &object, &data, PyUnicode_FSConverter, &path, &PyDict_Type,
+                          &dict, &session_options))
         return NULL;
     pyp_model *model = (pyp_model *)object;
     quantizing q = {.model = model->model};
-    if (pyp_options_from(&o, session_options) != 0 || pyp_check_process() != 0 || pyp_get_text(dict, "method", &method) != 0 ||
-        pyp_get_text(dict, "preprocess", &image_text) != 0 || pyp_get_text(dict, "calibration", &from) != 0 ||
-        pyp_get_text(dict, "keep", &keep) != 0 || pyp_get_double(dict, "keep_accuracy", &options.keep_accuracy) != 0 ||
+    if (pyp_options_from(&o, session_options) != 0 || pyp_check_process() != 0 ||
+        pyp_get_text(dict, "method", &method) != 0 || pyp_get_text(dict, "preprocess", &image_text) != 0 ||
+        pyp_get_text(dict, "calibration", &from) != 0 || pyp_get_text(dict, "keep", &keep) != 0 ||
+        pyp_get_double(dict, "keep_accuracy", &options.keep_accuracy) != 0 ||
         pyp_get_bool(dict, "power_of_two", &options.power_of_two) != 0)
         goto end;
     if (method && !prony_calibration_method_find(&calibrate.method, method)) {
@@ -72,17 +73,13 @@ static PyObject *quantize(PyObject *module, PyObject *args)
     calibrate.session = options.session = &o.session;
     const char *file = PyBytes_AsString(path);
     prony_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = find_ranges(&q, from, keep, &calibrate, &error);
+    Py_BEGIN_ALLOW_THREADS status = find_ranges(&q, from, keep, &calibrate, &error);
     options.calibration = q.calibration;
     options.data = q.data;
     if (status == PRONY_OK) status = prony_model_quantize(&q.made, q.model, &options, &error);
     if (status == PRONY_OK) status = prony_model_save(q.made, file, prony_model_is_external(q.model), &error);
-    Py_END_ALLOW_THREADS
-    if (status != PRONY_OK)
-        pyp_fail(&error, model->registry);
-    else
-        list = rows_of(q.made);
+    Py_END_ALLOW_THREADS if (status != PRONY_OK) pyp_fail(&error, model->registry);
+    else list = rows_of(q.made);
 end:
     pyp_options_release(&o);
     prony_calibration_release(q.calibration);
@@ -123,7 +120,8 @@ static int given_from(given *g, const pyp_session *session, PyObject *dict)
             if (PyUnicode_CompareWithASCIIString(key, prony_model_output(model, k)->name) == 0)
                 port.dtype = prony_model_output(model, k)->dtype;
         if (pyp_value_from(&g->values[g->count], array, &port) != 0) return pyp_value_release(&g->values[g->count]), -1;
-        g->rows[g->count] = (prony_accuracy_against){.output = name, .value = &g->values[g->count].value, .source = "against"};
+        g->rows[g->count] =
+            (prony_accuracy_against){.output = name, .value = &g->values[g->count].value, .source = "against"};
         g->count++;
     }
     return 0;
@@ -137,8 +135,10 @@ static PyObject *accuracy(PyObject *module, PyObject *args)
     prony_accuracy_options options = PRONY_ACCURACY_OPTIONS_INIT;
     given g = {0};
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!O!", pyp_report_type, &report, pyp_session_type, &object, &PyDict_Type, &dict)) return NULL;
-    if (pyp_get_int(dict, "samples", &options.samples) != 0 || pyp_get_double(dict, "tolerance", &options.tolerance) != 0 ||
+    if (!PyArg_ParseTuple(args, "O!O!O!", pyp_report_type, &report, pyp_session_type, &object, &PyDict_Type, &dict))
+        return NULL;
+    if (pyp_get_int(dict, "samples", &options.samples) != 0 ||
+        pyp_get_double(dict, "tolerance", &options.tolerance) != 0 ||
         pyp_get_bool(dict, "outputs_only", &options.outputs_only) != 0)
         return NULL;
     PyObject *reference = PyDict_GetItemString(dict, "reference"), *against = PyDict_GetItemString(dict, "against");
@@ -157,10 +157,9 @@ static PyObject *accuracy(PyObject *module, PyObject *args)
     prony_status status;
     pyp_guard guard;
     pyp_guard_begin(&guard, &session->session, 1);
-    Py_BEGIN_ALLOW_THREADS
-    status = prony_session_accuracy(((pyp_report *)report)->report, session->session, &options, &error);
-    Py_END_ALLOW_THREADS
-    const bool pressed = pyp_guard_end(&guard);
+    Py_BEGIN_ALLOW_THREADS status =
+        prony_session_accuracy(((pyp_report *)report)->report, session->session, &options, &error);
+    Py_END_ALLOW_THREADS const bool pressed = pyp_guard_end(&guard);
     given_release(&g);
     pyp_session_leave(session);
     if (pressed && PyErr_CheckSignals() != 0) return NULL;
@@ -169,7 +168,9 @@ static PyObject *accuracy(PyObject *module, PyObject *args)
 }
 
 PyMethodDef pyp_precision_functions[] = {
-    METHOD("quantize", quantize, METH_VARARGS,
-           "quantize(model, data, path, options, session_options)\n--\n\nWrites the model on codes; rows of its layers."),
-    METHOD("accuracy", accuracy, METH_VARARGS, "accuracy(report, session, options)\n--\n\nPuts errors into the report."),
+    METHOD(
+        "quantize", quantize, METH_VARARGS,
+        "quantize(model, data, path, options, session_options)\n--\n\nWrites the model on codes; rows of its layers."),
+    METHOD("accuracy", accuracy, METH_VARARGS,
+           "accuracy(report, session, options)\n--\n\nPuts errors into the report."),
     {NULL, NULL, 0, NULL}};

@@ -1,8 +1,8 @@
-/* The extension module prony._prony: Python objects around the handles of the C library. Only what Python's stable ABI has
- * is used; numpy is reached by the buffer protocol and by calling numpy.empty, so neither is a header of the build.
+/* The extension module prony._prony: Python objects around the handles of the C library. Only what Python's stable ABI
+ * has is used; numpy is reached by the buffer protocol and by calling numpy.empty, so neither is a header of the build.
  *
- * Conventions: functions that give a new reference or an int (0, or -1 with an exception set), as Python's own. Calls that may
- * bind, plan, run or measure release the GIL, since custom operators take it again. */
+ * Conventions: functions that give a new reference or an int (0, or -1 with an exception set), as Python's own. Calls
+ * that may bind, plan, run or measure release the GIL, since custom operators take it again. */
 #ifndef PYP_EXTENSION_H
 #define PYP_EXTENSION_H
 
@@ -18,14 +18,15 @@
 
 #define PYP_ERROR_INIT {PRONY_OK, {0}}
 
-/* Sets the exception of prony.errors for the status; NULL. `operators` (may be NULL) may hold the exception that a Python
- * operator raised meanwhile, which becomes the cause. */
+/* Sets the exception of prony.errors for the status; NULL. `operators` (may be NULL) may hold the exception that a
+ * Python operator raised meanwhile, which becomes the cause. */
 PyObject *pyp_fail(const prony_error *error, PyObject *operators);
 /* An exception of the class for `status` with a message of this module's. NULL. */
 PyObject *pyp_raise(prony_status status, const char *format, ...);
 /* Refuses a process that was forked after sessions had threads in its parent. */
 int pyp_check_process(void);
-/* Whether the object of this mark (pyp_process_mark when it was made) belongs to this process: what does not is not released. */
+/* Whether the object of this mark (pyp_process_mark when it was made) belongs to this process: what does not is not
+ * released. */
 uint32_t pyp_process_mark(void);
 /* From now on this process has what a fork does not carry over. */
 void pyp_process_used(void);
@@ -43,10 +44,11 @@ typedef struct pyp_value {
     size_t block_count;
 } pyp_value;
 
-/* The buffer of an array whose elements lie one behind the other, as a tensor that an input of `port` takes; 1: it is none (not
- * contiguous, text, no buffer at all), *view is not set, no exception. */
+/* The buffer of an array whose elements lie one behind the other, as a tensor that an input of `port` takes; 1: it is
+ * none (not contiguous, text, no buffer at all), *view is not set, no exception. */
 int pyp_tensor_view(PyObject *object, Py_buffer *view, prony_value *value, const prony_port *port);
-/* Any Python object as a value for `port`; copies where it has to. Released by pyp_value_release, also after a failure. */
+/* Any Python object as a value for `port`; copies where it has to. Released by pyp_value_release, also after a
+ * failure. */
 int pyp_value_from(pyp_value *out, PyObject *object, const prony_port *port);
 void pyp_value_release(pyp_value *value);
 /* An array (list, None) of its own with the elements of the value. */
@@ -55,8 +57,8 @@ PyObject *pyp_value_to(const prony_value *value);
 PyObject *pyp_array_new(prony_dtype dtype, const prony_shape *shape);
 /* The name under which numpy gets elements of the type: "float32", "uint16" for bfloat16, "object" for text. */
 const char *pyp_array_type(prony_dtype dtype);
-/* An array over bytes of somebody else's. *owner (a new reference; NULL: there are no bytes) is the array that it and every view of it
- * stand on: while the caller alone refers to that, nobody sees the bytes. */
+/* An array over bytes of somebody else's. *owner (a new reference; NULL: there are no bytes) is the array that it and
+ * every view of it stand on: while the caller alone refers to that, nobody sees the bytes. */
 PyObject *pyp_array_over(const prony_value *value, PyObject **owner);
 PyObject *pyp_shape_to(const prony_shape *shape);
 int pyp_shape_from(prony_shape *out, PyObject *object);
@@ -72,8 +74,8 @@ typedef struct pyp_options {
     prony_named_shape *shapes;
     PyObject *held; /* list of what names are borrowed from */
 } pyp_options;
-/* From a dict of threads, inter_op, precision, affinity, dims, max_dims, shapes, batch, rewrites, reuse, profiled, memory, max_loop_trips,
- * memory_limit, helped, ask; None: the defaults. Released also after a failure. */
+/* From a dict of threads, inter_op, precision, affinity, dims, max_dims, shapes, batch, rewrites, reuse, profiled,
+ * memory, max_loop_trips, memory_limit, helped, ask; None: the defaults. Released also after a failure. */
 int pyp_options_from(pyp_options *out, PyObject *dict);
 void pyp_options_release(pyp_options *options);
 /* Entries of a dict; the default where the key is missing or None. -1 with an exception for the wrong type. */
@@ -112,16 +114,14 @@ PyObject *pyp_text_take(pyp_text *text, prony_status status, const prony_error *
 extern PyTypeObject *pyp_registry_type, *pyp_model_type, *pyp_session_type, *pyp_report_type, *pyp_study_type;
 
 typedef struct pyp_model {
-    PyObject_HEAD
-    prony_model *model;
+    PyObject_HEAD prony_model *model;
     PyObject *registry; /* may be NULL */
     PyObject *bytes;    /* that it was loaded from; may be NULL */
     uint32_t mark;
 } pyp_model;
 
 typedef struct pyp_report {
-    PyObject_HEAD
-    prony_report *report;
+    PyObject_HEAD prony_report *report;
     uint32_t mark;
 } pyp_report;
 
@@ -142,8 +142,7 @@ typedef struct pyp_output {
 } pyp_output;
 
 typedef struct pyp_session {
-    PyObject_HEAD
-    prony_session *session; /* NULL: closed */
+    PyObject_HEAD prony_session *session; /* NULL: closed */
     pyp_model *model;
     PyThread_type_lock lock;
     unsigned long owner; /* thread that holds the lock; 0: none */
@@ -170,7 +169,8 @@ bool pyp_same_shape(const prony_shape *a, const prony_shape *b);
 
 /* ---- py_data.c ---- */
 
-/* Samples from a path, or a dict of arrays and their labels (None where options->unlabelled says so). 0, or -1 with an exception. */
+/* Samples from a path, or a dict of arrays and their labels (None where options->unlabelled says so). 0, or -1 with an
+ * exception. */
 int pyp_dataset_open(prony_dataset **out, const pyp_model *model, PyObject *data, PyObject *labels,
                      const prony_dataset_options *options, prony_error *error);
 

@@ -38,8 +38,9 @@ static int form_of(prony_format *out, const char *name)
     static const char *const names[] = {"text", "json", "csv", "latex", "trace", "folded", "dot", "svg", "html"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0) return *out = (prony_format)i, 0;
-    return pyp_raise(PRONY_INVALID_ARGUMENT, "there is no form '%s'; there are text, json, csv, latex, trace, folded, dot, svg and html",
-                     name), -1;
+    return pyp_raise(PRONY_INVALID_ARGUMENT,
+                     "there is no form '%s'; there are text, json, csv, latex, trace, folded, dot, svg and html", name),
+           -1;
 }
 
 static int write_options_of(prony_write_options *out, PyObject *dict)
@@ -65,7 +66,9 @@ static PyObject *report_write(pyp_report *self, PyObject *args)
     prony_error error = PYP_ERROR_INIT;
     pyp_text text = {0};
     prony_status status;
-    if (!PyArg_ParseTuple(args, "sO", &form, &dict) || form_of(&format, form) != 0 || write_options_of(&options, dict) != 0) return NULL;
+    if (!PyArg_ParseTuple(args, "sO", &form, &dict) || form_of(&format, form) != 0 ||
+        write_options_of(&options, dict) != 0)
+        return NULL;
     status = prony_report_write(self->report, format, &options, pyp_text_write, &text, &error);
     return pyp_text_take(&text, status, &error);
 }
@@ -121,7 +124,8 @@ static PyObject *report_metrics(pyp_report *self, PyObject *unused)
     pyp_text text = {0};
     prony_status status = prony_metrics_create(&metrics, &error);
     if (status == PRONY_OK)
-        status = prony_metrics_write(metrics, self->report, NULL, true, PRONY_FORMAT_JSON, NULL, pyp_text_write, &text, &error);
+        status = prony_metrics_write(metrics, self->report, NULL, true, PRONY_FORMAT_JSON, NULL, pyp_text_write, &text,
+                                     &error);
     prony_metrics_release(metrics);
     return pyp_text_take(&text, status, &error);
 }
@@ -138,9 +142,10 @@ static PyObject *report_types(pyp_report *self, PyObject *unused)
     for (size_t i = 0; list && i < count; i++) {
         const prony_type_row *r = &rows[i];
         PyObject *time = timed ? PyLong_FromLongLong(r->time_ns) : Py_BuildValue("");
-        PyObject *row = Py_BuildValue("{ss sK sK sK sK sN sd sd}", "op", r->op, "count", (unsigned long long)r->count, "macs",
-                                      (unsigned long long)r->macs, "flops", (unsigned long long)r->flops, "parameters",
-                                      (unsigned long long)r->parameters, "time_ns", time, "share", r->share, "cumulative", r->cumulative);
+        PyObject *row = Py_BuildValue("{ss sK sK sK sK sN sd sd}", "op", r->op, "count", (unsigned long long)r->count,
+                                      "macs", (unsigned long long)r->macs, "flops", (unsigned long long)r->flops,
+                                      "parameters", (unsigned long long)r->parameters, "time_ns", time, "share",
+                                      r->share, "cumulative", r->cumulative);
         if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) != 0) Py_CLEAR(list);
     }
     prony_rows_release(rows);
@@ -154,7 +159,8 @@ static PyObject *report_critical_path(pyp_report *self, PyObject *unused)
     uint32_t *operators = NULL;
     size_t count = 0;
     int64_t time_ns = 0;
-    if (prony_report_critical_path(&operators, &count, &time_ns, self->report, &error) != PRONY_OK) return pyp_fail(&error, NULL);
+    if (prony_report_critical_path(&operators, &count, &time_ns, self->report, &error) != PRONY_OK)
+        return pyp_fail(&error, NULL);
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
         PyObject *number = PyLong_FromUnsignedLong(operators[i]);
@@ -209,7 +215,8 @@ static int profile_options_of(prony_profile_options *out, PyObject *dict, progre
         out->progress_user = p;
     }
     return pyp_get_int(dict, "warmup", &out->warmup_runs) != 0 || pyp_get_int(dict, "runs", &out->runs) != 0 ||
-                   pyp_get_double(dict, "seconds", &out->max_seconds) != 0 || pyp_get_bool(dict, "keep_samples", &out->keep_samples) != 0 ||
+                   pyp_get_double(dict, "seconds", &out->max_seconds) != 0 ||
+                   pyp_get_bool(dict, "keep_samples", &out->keep_samples) != 0 ||
                    pyp_get_bool(dict, "trace_threads", &out->trace_threads) != 0 ||
                    pyp_get_bool(dict, "measure_cost", &out->measure_cost) != 0 ||
                    pyp_get_bool(dict, "count_hardware", &out->count_hardware) != 0
@@ -233,7 +240,7 @@ static void leave_all(entered *e)
 
 static int by_address(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t) * (pyp_session *const *)a, y = (uintptr_t) * (pyp_session *const *)b;
+    uintptr_t x = (uintptr_t)*(pyp_session *const *)a, y = (uintptr_t)*(pyp_session *const *)b;
     return x < y ? -1 : x > y;
 }
 
@@ -242,11 +249,13 @@ static int enter_all(entered *e, PyObject *list)
 {
     Py_ssize_t count = PyList_Size(list);
     if (count < 1) return PyErr_Occurred() ? -1 : (pyp_raise(PRONY_INVALID_ARGUMENT, "no session to profile"), -1);
-    *e = (entered){malloc((size_t)count * sizeof *e->all), malloc((size_t)count * sizeof *e->handles), (size_t)count, 0};
+    *e =
+        (entered){malloc((size_t)count * sizeof *e->all), malloc((size_t)count * sizeof *e->handles), (size_t)count, 0};
     if (!e->all || !e->handles) return PyErr_NoMemory(), -1;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PyList_GetItem(list, i);
-        if (!PyObject_TypeCheck(item, pyp_session_type)) return PyErr_Format(PyExc_TypeError, "a session is expected, not %R", item), -1;
+        if (!PyObject_TypeCheck(item, pyp_session_type))
+            return PyErr_Format(PyExc_TypeError, "a session is expected, not %R", item), -1;
         e->all[i] = (pyp_session *)item;
     }
     qsort(e->all, e->count, sizeof *e->all, by_address);
@@ -281,11 +290,10 @@ static PyObject *profile_entered(entered *e, const prony_profile_options *option
     p->sessions = e->handles;
     p->count = e->count;
     pyp_guard_begin(&guard, e->handles, e->count);
-    Py_BEGIN_ALLOW_THREADS
-    status = e->count == 1 ? prony_session_profile(&reports[0], e->handles[0], options, &error)
-                           : prony_sessions_profile(reports, e->handles, e->count, options, &error);
-    Py_END_ALLOW_THREADS
-    bool pressed = pyp_guard_end(&guard);
+    Py_BEGIN_ALLOW_THREADS status = e->count == 1
+                                        ? prony_session_profile(&reports[0], e->handles[0], options, &error)
+                                        : prony_sessions_profile(reports, e->handles, e->count, options, &error);
+    Py_END_ALLOW_THREADS bool pressed = pyp_guard_end(&guard);
     if (p->raised)
         PyErr_Restore(p->type, p->value, p->trace);
     else if (pressed && PyErr_CheckSignals() != 0)
@@ -307,7 +315,8 @@ static PyObject *profile(PyObject *module, PyObject *args)
     progress p = {0};
     entered e = {0};
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &list, &PyDict_Type, &dict) || profile_options_of(&options, dict, &p) != 0)
+    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &list, &PyDict_Type, &dict) ||
+        profile_options_of(&options, dict, &p) != 0)
         return NULL;
     if (enter_all(&e, list) == 0) made = profile_entered(&e, &options, &p);
     leave_all(&e);
@@ -340,10 +349,12 @@ static PyType_Slot report_slots[] = {{Py_tp_methods, report_methods},
                                      {Py_tp_doc, (void *)(uintptr_t)"A report."},
                                      {0, NULL}};
 static PyType_Spec report_spec = {"prony._prony.Report", sizeof(pyp_report), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, report_slots};
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                  report_slots};
 
 PyMethodDef pyp_profile_functions[] = {
-    METHOD("profile", profile, METH_VARARGS, "profile(sessions, options)\n--\n\nReports of sessions measured side by side."),
+    METHOD("profile", profile, METH_VARARGS,
+           "profile(sessions, options)\n--\n\nReports of sessions measured side by side."),
     METHOD("load_report", report_load, METH_VARARGS, "load_report(name, data)\n--\n\nA report from its JSON."),
     METHOD("count_presets", count_presets, METH_NOARGS, "count_presets()\n--\n\nNames of the counting presets."),
     {NULL, NULL, 0, NULL}};

@@ -1,5 +1,5 @@
-/* A run of a session. Outputs whose type and shape the plan knows are made in new arrays, which the session forgets when the run is
- * over; the others are copied behind it. */
+/* A run of a session. Outputs whose type and shape the plan knows are made in new arrays, which the session forgets
+ * when the run is over; the others are copied behind it. */
 #include "py_prony.h"
 
 #include <stdlib.h>
@@ -21,10 +21,8 @@ static int call_session(pyp_session *self, prony_status (*call)(prony_session *,
     prony_session *session = self->session;
     pyp_guard guard;
     pyp_guard_begin(&guard, &session, 1);
-    Py_BEGIN_ALLOW_THREADS
-    status = call(session, &error);
-    Py_END_ALLOW_THREADS
-    if (pyp_guard_end(&guard) && PyErr_CheckSignals() != 0) status = PRONY_CANCELLED;
+    Py_BEGIN_ALLOW_THREADS status = call(session, &error);
+    Py_END_ALLOW_THREADS if (pyp_guard_end(&guard) && PyErr_CheckSignals() != 0) status = PRONY_CANCELLED;
     if (status == PRONY_OK) return 0;
     self->planned = false;
     if (!PyErr_Occurred()) pyp_fail(&error, self->model->registry);
@@ -44,7 +42,8 @@ int pyp_session_plan(pyp_session *self)
     if (call_session(self, prony_session_prepare) != 0) return -1;
     for (size_t k = 0; k < self->output_count; k++) {
         pyp_output *output = &self->outputs[k];
-        if (prony_session_planned_output(self->session, k, &output->value, &error) != PRONY_OK) return pyp_fail(&error, NULL), -1;
+        if (prony_session_planned_output(self->session, k, &output->value, &error) != PRONY_OK)
+            return pyp_fail(&error, NULL), -1;
         output->planned = plain(&output->value) && prony_shape_numel(&output->value.shape) >= 0;
     }
     self->planned = true;
@@ -70,10 +69,12 @@ static int take_given(const pyp_session *self, size_t k, result *r, PyObject *ar
         PyBuffer_Release(&r->view);
         form = 1;
     }
-    if (form > 0) pyp_raise(PRONY_INVALID_ARGUMENT, "output '%s': a writable, contiguous array of %s is expected", name,
-                            prony_dtype_name(output->value.dtype));
+    if (form > 0)
+        pyp_raise(PRONY_INVALID_ARGUMENT, "output '%s': a writable, contiguous array of %s is expected", name,
+                  prony_dtype_name(output->value.dtype));
     if (form != 0) return r->view.obj = NULL, -1;
-    if (value.dtype != output->value.dtype || (output->planned && !pyp_same_shape(&value.shape, &output->value.shape))) {
+    if (value.dtype != output->value.dtype ||
+        (output->planned && !pyp_same_shape(&value.shape, &output->value.shape))) {
         PyObject *wanted = pyp_shape_to(&output->value.shape), *got = wanted ? pyp_shape_to(&value.shape) : NULL;
         PyObject *text = got ? PyUnicode_FromFormat("%s%R; expected %s%R", prony_dtype_name(value.dtype), got,
                                                     prony_dtype_name(output->value.dtype), wanted)
@@ -130,13 +131,15 @@ static int known_outputs(const pyp_session *self, PyObject *into)
 {
     Py_ssize_t place = 0;
     PyObject *key, *value;
-    if (!PyDict_Check(into)) return PyErr_Format(PyExc_TypeError, "into: a dict {name: array} is expected, not %R", into), -1;
+    if (!PyDict_Check(into))
+        return PyErr_Format(PyExc_TypeError, "into: a dict {name: array} is expected, not %R", into), -1;
     while (PyDict_Next(into, &place, &key, &value)) {
         size_t k = 0;
         while (k < self->output_count && PyObject_RichCompareBool(self->outputs[k].name, key, Py_EQ) != 1) k++;
         if (k < self->output_count) continue;
         PyObject *shown = PyObject_Repr(key);
-        if (shown) pyp_raise(PRONY_INVALID_ARGUMENT, "into: there is no output %s", PyUnicode_AsUTF8AndSize(shown, NULL));
+        if (shown)
+            pyp_raise(PRONY_INVALID_ARGUMENT, "into: there is no output %s", PyUnicode_AsUTF8AndSize(shown, NULL));
         Py_XDECREF(shown);
         return -1;
     }
@@ -156,8 +159,8 @@ static PyObject *collect(pyp_session *self, result *results)
         }
         self->outputs[k].address = value->kind == PRONY_TENSOR ? value->data : NULL;
         if (!results[k].wanted) continue;
-        if (results[k].array && !self->outputs[k].planned && prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape)) !=
-                                                                 (size_t)results[k].view.len) {
+        if (results[k].array && !self->outputs[k].planned &&
+            prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape)) != (size_t)results[k].view.len) {
             pyp_raise(PRONY_SHAPE_MISMATCH, "output '%s': the run gave another shape than the array's",
                       prony_model_output(self->model->model, k)->name);
             Py_CLEAR(dict);
@@ -200,7 +203,8 @@ PyObject *pyp_session_run(pyp_session *self, PyObject *inputs, PyObject *names, 
 {
     result few[FEW_OUTPUTS], *results = few;
     if (pyp_session_bind(self, inputs, 0) != 0) return NULL;
-    if (self->output_count > FEW_OUTPUTS && !(results = malloc(self->output_count * sizeof *results))) return PyErr_NoMemory();
+    if (self->output_count > FEW_OUTPUTS && !(results = malloc(self->output_count * sizeof *results)))
+        return PyErr_NoMemory();
     for (size_t k = 0; k < self->output_count; k++) {
         results[k].wanted = false;
         results[k].array = results[k].view.obj = NULL;

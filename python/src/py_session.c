@@ -1,5 +1,6 @@
-/* prony._prony.Session: its life, its lock, its inputs. Inputs are bound where they lie and their buffers held until others are bound.
- * A thread takes the session's lock before anything else, so that several may call one session: they take turns. */
+/* prony._prony.Session: its life, its lock, its inputs. Inputs are bound where they lie and their buffers held until
+ * others are bound. A thread takes the session's lock before anything else, so that several may call one session: they
+ * take turns. */
 #include "py_prony.h"
 
 #include <stdlib.h>
@@ -22,10 +23,8 @@ static int wait_for_lock(pyp_session *self)
 {
     PyLockStatus status;
     do {
-        Py_BEGIN_ALLOW_THREADS
-        status = PyThread_acquire_lock_timed(self->lock, -1, 1);
-        Py_END_ALLOW_THREADS
-        if (status == PY_LOCK_INTR && PyErr_CheckSignals() != 0) return -1;
+        Py_BEGIN_ALLOW_THREADS status = PyThread_acquire_lock_timed(self->lock, -1, 1);
+        Py_END_ALLOW_THREADS if (status == PY_LOCK_INTR && PyErr_CheckSignals() != 0) return -1;
     } while (status != PY_LOCK_ACQUIRED);
     return 0;
 }
@@ -36,7 +35,9 @@ int pyp_session_enter(pyp_session *self)
     if (pyp_check_process() != 0 || closed(self) != 0) return -1;
     if (!PyThread_acquire_lock(self->lock, NOWAIT_LOCK)) {
         if (self->owner == here)
-            return pyp_raise(PRONY_BUSY, "the session is running already, and an operator or callback of this run calls it again"), -1;
+            return pyp_raise(PRONY_BUSY,
+                             "the session is running already, and an operator or callback of this run calls it again"),
+                   -1;
         if (wait_for_lock(self) != 0) return -1;
     }
     self->owner = here;
@@ -64,7 +65,8 @@ static bool name_ports(pyp_session *self)
     if (!self->inputs || !self->outputs) return PyErr_NoMemory(), false;
     for (size_t i = 0; i < self->input_count + self->optional_count; i++) {
         const bool optional = i >= self->input_count;
-        self->inputs[i].port = optional ? prony_model_optional_input(model, i - self->input_count) : prony_model_input(model, i);
+        self->inputs[i].port =
+            optional ? prony_model_optional_input(model, i - self->input_count) : prony_model_input(model, i);
         self->inputs[i].name = PyUnicode_InternFromString(self->inputs[i].port->name);
         if (!self->inputs[i].name) return false;
     }
@@ -92,10 +94,8 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     prony_status status = PRONY_INTERNAL;
     if (pyp_options_from(&o, options) == 0) {
         pyp_process_used();
-        Py_BEGIN_ALLOW_THREADS
-        status = prony_session_create(&self->session, self->model->model, &o.session, &error);
-        Py_END_ALLOW_THREADS
-        if (status != PRONY_OK) pyp_fail(&error, self->model->registry);
+        Py_BEGIN_ALLOW_THREADS status = prony_session_create(&self->session, self->model->model, &o.session, &error);
+        Py_END_ALLOW_THREADS if (status != PRONY_OK) pyp_fail(&error, self->model->registry);
     }
     pyp_options_release(&o);
     if (status != PRONY_OK) Py_CLEAR(self);
@@ -108,8 +108,7 @@ static void let_go(pyp_session *self)
     bool ours = self->mark == pyp_process_mark();
     self->session = NULL;
     if (session && ours) {
-        Py_BEGIN_ALLOW_THREADS
-        prony_session_release(session);
+        Py_BEGIN_ALLOW_THREADS prony_session_release(session);
         Py_END_ALLOW_THREADS
     }
     for (size_t i = 0; self->inputs && i < self->input_count + self->optional_count; i++)
@@ -139,7 +138,8 @@ static void session_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     let_go(self);
-    for (size_t i = 0; self->inputs && i < self->input_count + self->optional_count; i++) Py_XDECREF(self->inputs[i].name);
+    for (size_t i = 0; self->inputs && i < self->input_count + self->optional_count; i++)
+        Py_XDECREF(self->inputs[i].name);
     for (size_t k = 0; self->outputs && k < self->output_count; k++) Py_XDECREF(self->outputs[k].name);
     free(self->inputs);
     free(self->outputs);
@@ -214,7 +214,8 @@ static int wrong_names(pyp_session *self, PyObject *given)
     const char *names = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     for (size_t i = 0; names && i < self->input_count; i++)
         if (!PyDict_GetItemWithError(given, self->inputs[i].name) && !PyErr_Occurred()) {
-            pyp_raise(PRONY_INVALID_ARGUMENT, "input '%s' is missing; the model's inputs are %s", self->inputs[i].port->name, names);
+            pyp_raise(PRONY_INVALID_ARGUMENT, "input '%s' is missing; the model's inputs are %s",
+                      self->inputs[i].port->name, names);
             names = NULL;
         }
     while (names && PyDict_Next(given, &place, &key, &value)) {
@@ -247,10 +248,8 @@ static int generate(pyp_session *self, uint64_t seed)
 {
     prony_error error = PYP_ERROR_INIT;
     prony_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = prony_session_generate_inputs(self->session, seed, &error);
-    Py_END_ALLOW_THREADS
-    self->planned = false;
+    Py_BEGIN_ALLOW_THREADS status = prony_session_generate_inputs(self->session, seed, &error);
+    Py_END_ALLOW_THREADS self->planned = false;
     if (status != PRONY_OK) pyp_fail(&error, self->model->registry);
     return status == PRONY_OK ? 0 : -1;
 }
@@ -258,7 +257,8 @@ static int generate(pyp_session *self, uint64_t seed)
 int pyp_session_bind(pyp_session *self, PyObject *inputs, uint64_t seed)
 {
     if (inputs == Py_None) return generate(self, seed);
-    if (!PyDict_Check(inputs)) return PyErr_Format(PyExc_TypeError, "inputs: a dict {name: array} is expected, not %R", inputs), -1;
+    if (!PyDict_Check(inputs))
+        return PyErr_Format(PyExc_TypeError, "inputs: a dict {name: array} is expected, not %R", inputs), -1;
     Py_ssize_t known = 0;
     for (size_t i = 0; i < self->input_count + self->optional_count; i++) {
         PyObject *object = PyDict_GetItemWithError(inputs, self->inputs[i].name);
@@ -279,18 +279,21 @@ static PyObject *session_run(pyp_session *self, PyObject *const *args, Py_ssize_
     static const char *const names[] = {"inputs", "outputs", "into"};
     PyObject *given[3] = {NULL, Py_None, Py_None};
     Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
-    if (count > 3) return PyErr_Format(PyExc_TypeError, "run() takes inputs, outputs and into, not %zd arguments", count);
+    if (count > 3)
+        return PyErr_Format(PyExc_TypeError, "run() takes inputs, outputs and into, not %zd arguments", count);
     for (Py_ssize_t i = 0; i < count; i++) given[i] = args[i];
     for (Py_ssize_t i = 0; i < named; i++) {
         PyObject *key = PyTuple_GetItem(keywords, i);
         int which = 0;
         while (which < 3 && PyUnicode_CompareWithASCIIString(key, names[which]) != 0) which++;
-        if (which == 3) return PyErr_Format(PyExc_TypeError, "run() has no argument %R; it takes inputs, outputs and into", key);
+        if (which == 3)
+            return PyErr_Format(PyExc_TypeError, "run() has no argument %R; it takes inputs, outputs and into", key);
         if (which < count) return PyErr_Format(PyExc_TypeError, "run() is given %R twice", key);
         given[which] = args[count + i];
     }
     if (!given[0]) return PyErr_SetString(PyExc_TypeError, "run() needs inputs: a dict {name: array}"), NULL;
-    if (given[0] == Py_None) return PyErr_SetString(PyExc_TypeError, "inputs: a dict {name: array} is expected, not None"), NULL;
+    if (given[0] == Py_None)
+        return PyErr_SetString(PyExc_TypeError, "inputs: a dict {name: array} is expected, not None"), NULL;
     if (pyp_session_enter(self) != 0) return NULL;
     PyObject *made = pyp_session_run(self, given[0], given[1], given[2] == Py_None ? NULL : given[2]);
     pyp_session_leave(self);
@@ -377,7 +380,8 @@ static PyObject *session_closed(pyp_session *self, void *unused)
 static PyObject *session_count(pyp_session *self, void *which)
 {
     if (closed(self) != 0) return NULL;
-    return PyLong_FromLong(*(const char *)which == 't' ? prony_session_threads(self->session) : prony_session_workers(self->session));
+    return PyLong_FromLong(*(const char *)which == 't' ? prony_session_threads(self->session)
+                                                       : prony_session_workers(self->session));
 }
 
 static PyObject *session_names(pyp_session *self, void *which)
@@ -400,6 +404,7 @@ static PyObject *session_model(pyp_session *self, void *unused)
     return (PyObject *)self->model;
 }
 
+// clang-format off
 static PyMethodDef session_methods[] = {
     METHOD("run", session_run, METH_FASTCALL | METH_KEYWORDS,
            "run(inputs, outputs=None, into=None)\n--\n\n"
@@ -428,6 +433,7 @@ static PyGetSetDef session_attributes[] = {
     {"input_names", (getter)(void (*)(void))session_names, NULL, "names of the inputs, in the model's order", (void *)(uintptr_t)"i"},
     {"output_names", (getter)(void (*)(void))session_names, NULL, "names of the outputs, in the model's order", (void *)(uintptr_t)"o"},
     {NULL, NULL, NULL, NULL, NULL}};
+// clang-format on
 static PyType_Slot session_slots[] = {{Py_tp_new, (void *)(uintptr_t)session_new},
                                       {Py_tp_methods, session_methods},
                                       {Py_tp_getset, session_attributes},

@@ -1,12 +1,12 @@
-/* prony._prony.Study: a thread-scaling study that is planned, measured in processes that the Python side starts, and read. */
+/* prony._prony.Study: a thread-scaling study that is planned, measured in processes that the Python side starts, and
+ * read. */
 #include "py_prony.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct study {
-    PyObject_HEAD
-    prony_study *study;
+    PyObject_HEAD prony_study *study;
     PyObject *model;       /* may be NULL */
     prony_study_task task; /* that study_next gave */
     uint32_t mark;
@@ -79,21 +79,24 @@ static PyObject *study_plan(PyObject *module, PyObject *args)
     prony_status status = PRONY_INTERNAL;
     pyp_options o = {0};
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!OO!", pyp_model_type, &object, &session, &PyDict_Type, &dict) || pyp_check_process() != 0) return NULL;
+    if (!PyArg_ParseTuple(args, "O!OO!", pyp_model_type, &object, &session, &PyDict_Type, &dict) ||
+        pyp_check_process() != 0)
+        return NULL;
     if (pyp_options_from(&o, session) == 0 && numbers_of(dict, "threads", &intra, &options.intra_op_count) == 0 &&
         numbers_of(dict, "inter_op", &inter, &options.inter_op_count) == 0 &&
-        numbers_of(dict, "batches", &batches, &options.batch_count) == 0 && pyp_get_bool(dict, "weak", &options.weak) == 0 &&
-        pyp_get_int(dict, "seed", &seed) == 0 && pyp_get_int(dict, "processes", &processes) == 0 &&
-        pyp_get_int(dict, "runs", &options.runs) == 0 && pyp_get_double(dict, "seconds", &options.seconds) == 0 &&
-        pyp_get_int(dict, "warmup", &options.warmup_runs) == 0 && pyp_get_double(dict, "budget", &options.budget_seconds) == 0) {
+        numbers_of(dict, "batches", &batches, &options.batch_count) == 0 &&
+        pyp_get_bool(dict, "weak", &options.weak) == 0 && pyp_get_int(dict, "seed", &seed) == 0 &&
+        pyp_get_int(dict, "processes", &processes) == 0 && pyp_get_int(dict, "runs", &options.runs) == 0 &&
+        pyp_get_double(dict, "seconds", &options.seconds) == 0 &&
+        pyp_get_int(dict, "warmup", &options.warmup_runs) == 0 &&
+        pyp_get_double(dict, "budget", &options.budget_seconds) == 0) {
         options.intra_op = intra;
         options.inter_op = inter;
         options.batches = batches;
         options.seed = (uint64_t)seed;
         options.processes = processes > 0 && processes < 100000 ? (int)processes : 0;
         options.session = &o.session;
-        Py_BEGIN_ALLOW_THREADS
-        status = prony_study_create(&made, ((pyp_model *)object)->model, &options, &error);
+        Py_BEGIN_ALLOW_THREADS status = prony_study_create(&made, ((pyp_model *)object)->model, &options, &error);
         Py_END_ALLOW_THREADS
     }
     pyp_options_release(&o);
@@ -109,10 +112,11 @@ static PyObject *study_next(study *self, PyObject *unused)
     (void)unused;
     if (!prony_study_next(self->study, &self->task)) Py_RETURN_NONE;
     const prony_study_task *t = &self->task;
-    return Py_BuildValue("{sn sn si sN si si sL ss sL sL sd}", "block", (Py_ssize_t)t->block, "configuration", (Py_ssize_t)t->configuration,
-                         "process", t->process, "again", PyBool_FromLong(t->again), "threads", t->intra_op_threads, "inter_op",
-                         t->inter_op_threads, "batch", (long long)t->batch, "precision", t->precision, "runs", (long long)t->runs,
-                         "warmup", (long long)t->warmup_runs, "seconds", t->seconds);
+    return Py_BuildValue("{sn sn si sN si si sL ss sL sL sd}", "block", (Py_ssize_t)t->block, "configuration",
+                         (Py_ssize_t)t->configuration, "process", t->process, "again", PyBool_FromLong(t->again),
+                         "threads", t->intra_op_threads, "inter_op", t->inter_op_threads, "batch", (long long)t->batch,
+                         "precision", t->precision, "runs", (long long)t->runs, "warmup", (long long)t->warmup_runs,
+                         "seconds", t->seconds);
 }
 
 /* begin() before a process is started, add() when it has ended. */
@@ -132,8 +136,8 @@ static PyObject *study_add(study *self, PyObject *args)
     Py_ssize_t size, before_size, after_size;
     long long cpu_ns;
     int refused;
-    if (!PyArg_ParseTuple(args, "z#zpLy#y#", &process.sample, &size, &process.failure, &refused, &cpu_ns, &before, &before_size, &after,
-                          &after_size))
+    if (!PyArg_ParseTuple(args, "z#zpLy#y#", &process.sample, &size, &process.failure, &refused, &cpu_ns, &before,
+                          &before_size, &after, &after_size))
         return NULL;
     if (before_size != sizeof process.before || after_size != sizeof process.after)
         return pyp_raise(PRONY_INVALID_ARGUMENT, "not a state of the machine");
@@ -159,8 +163,8 @@ static PyObject *study_progress(study *self, PyObject *unused)
     (void)unused;
     prony_study_progress p;
     prony_study_progress_of(self->study, &p);
-    return Py_BuildValue("{sn sn sn sn sd}", "done", (Py_ssize_t)p.done, "planned", (Py_ssize_t)p.planned, "failed", (Py_ssize_t)p.failed,
-                         "disturbed", (Py_ssize_t)p.disturbed, "seconds_left", p.seconds_left);
+    return Py_BuildValue("{sn sn sn sn sd}", "done", (Py_ssize_t)p.done, "planned", (Py_ssize_t)p.planned, "failed",
+                         (Py_ssize_t)p.failed, "disturbed", (Py_ssize_t)p.disturbed, "seconds_left", p.seconds_left);
 }
 
 static PyObject *study_write(study *self, PyObject *args)
@@ -197,8 +201,10 @@ static PyObject *study_compare(study *self, PyObject *earlier)
 {
     prony_error error = PYP_ERROR_INIT;
     size_t different = 0;
-    if (!PyObject_TypeCheck(earlier, pyp_study_type)) return PyErr_Format(PyExc_TypeError, "a study is expected, not %R", earlier);
-    if (prony_study_compare(self->study, ((study *)earlier)->study, &different, &error) != PRONY_OK) return pyp_fail(&error, NULL);
+    if (!PyObject_TypeCheck(earlier, pyp_study_type))
+        return PyErr_Format(PyExc_TypeError, "a study is expected, not %R", earlier);
+    if (prony_study_compare(self->study, ((study *)earlier)->study, &different, &error) != PRONY_OK)
+        return pyp_fail(&error, NULL);
     return PyLong_FromSize_t(different);
 }
 
@@ -209,14 +215,18 @@ static PyObject *study_sample(PyObject *module, PyObject *args)
     pyp_text text = {0};
     (void)module;
     if (!PyArg_ParseTuple(args, "O!O", pyp_report_type, &latency, &operators)) return NULL;
-    const prony_report *second = operators != Py_None && PyObject_TypeCheck(operators, pyp_report_type) ? ((pyp_report *)operators)->report : NULL;
-    prony_status status = prony_study_sample_write(((pyp_report *)latency)->report, second, pyp_text_write, &text, &error);
+    const prony_report *second = operators != Py_None && PyObject_TypeCheck(operators, pyp_report_type)
+                                     ? ((pyp_report *)operators)->report
+                                     : NULL;
+    prony_status status =
+        prony_study_sample_write(((pyp_report *)latency)->report, second, pyp_text_write, &text, &error);
     return pyp_text_take(&text, status, &error);
 }
 
 static PyMethodDef study_methods[] = {
     METHOD("_next", study_next, METH_NOARGS, "_next()\n--\n\nWhat to measure next; None: all is done."),
-    METHOD("_add", study_add, METH_VARARGS, "_add(sample, failure, refused, cpu_ns, before, after)\n--\n\nWhat a process found."),
+    METHOD("_add", study_add, METH_VARARGS,
+           "_add(sample, failure, refused, cpu_ns, before, after)\n--\n\nWhat a process found."),
     METHOD("_analyse", study_analyse, METH_NOARGS, "_analyse()\n--\n\nResults of what was measured so far."),
     METHOD("_progress", study_progress, METH_NOARGS, "_progress()\n--\n\nHow far it is."),
     METHOD("_write", study_write, METH_VARARGS, "_write(form, chart=None)\n--\n\nThe study in a form, as text."),
@@ -228,13 +238,17 @@ static PyType_Slot study_slots[] = {{Py_tp_methods, study_methods},
                                     {Py_tp_doc, (void *)(uintptr_t)"A thread-scaling study."},
                                     {0, NULL}};
 static PyType_Spec study_spec = {"prony._prony.Study", sizeof(study), 0,
-                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, study_slots};
+                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                 study_slots};
 
 static PyMethodDef functions[] = {
     METHOD("load_study", study_load, METH_VARARGS, "load_study(path)\n--\n\nA study from its file."),
-    METHOD("plan_study", study_plan, METH_VARARGS, "plan_study(model, session, options)\n--\n\nA study to be measured."),
-    METHOD("study_sample", study_sample, METH_VARARGS, "study_sample(latency, operators)\n--\n\nWhat a process of a study says."),
-    METHOD("machine_state", machine_state, METH_NOARGS, "machine_state()\n--\n\nThe machine at this moment, for Study._add."),
+    METHOD("plan_study", study_plan, METH_VARARGS,
+           "plan_study(model, session, options)\n--\n\nA study to be measured."),
+    METHOD("study_sample", study_sample, METH_VARARGS,
+           "study_sample(latency, operators)\n--\n\nWhat a process of a study says."),
+    METHOD("machine_state", machine_state, METH_NOARGS,
+           "machine_state()\n--\n\nThe machine at this moment, for Study._add."),
     {NULL, NULL, 0, NULL}};
 
 int pyp_add_study(PyObject *module)

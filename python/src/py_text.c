@@ -21,8 +21,9 @@ int pyp_text_write(void *user, const char *data, size_t size)
 
 PyObject *pyp_text_take(pyp_text *text, prony_status status, const prony_error *error)
 {
-    PyObject *result = status != PRONY_OK ? pyp_fail(error, NULL)
-                                          : PyUnicode_DecodeUTF8(text->data ? text->data : "", (Py_ssize_t)text->size, "replace");
+    PyObject *result = status != PRONY_OK
+                           ? pyp_fail(error, NULL)
+                           : PyUnicode_DecodeUTF8(text->data ? text->data : "", (Py_ssize_t)text->size, "replace");
     free(text->data);
     *text = (pyp_text){0};
     return result;

@@ -10,6 +10,7 @@ typedef struct type_row {
     const char *array;
 } type_row;
 
+// clang-format off
 static const type_row type_rows[PRONY_DTYPE_COUNT] = {
     [PRONY_FLOAT32] = {'f', "float32"},      [PRONY_UINT8] = {'B', "uint8"},       [PRONY_INT8] = {'b', "int8"},
     [PRONY_UINT16] = {'H', "uint16"},        [PRONY_INT16] = {'h', "int16"},       [PRONY_INT32] = {'i', "int32"},
@@ -21,6 +22,7 @@ static const type_row type_rows[PRONY_DTYPE_COUNT] = {
     [PRONY_INT4] = {0, "int8"},              [PRONY_FLOAT4E2M1] = {0, "uint8"},    [PRONY_FLOAT8E8M0] = {0, "uint8"},
     [PRONY_UINT2] = {0, "uint8"},            [PRONY_INT2] = {0, "int8"},
 };
+// clang-format on
 
 const char *pyp_array_type(prony_dtype dtype)
 {
@@ -83,7 +85,8 @@ int pyp_shape_from(prony_shape *out, PyObject *object)
     if (object == Py_None) return 0;
     Py_ssize_t rank = PySequence_Size(object);
     if (rank < 0) return -1;
-    if (rank > PRONY_MAX_RANK) return pyp_raise(PRONY_INVALID_ARGUMENT, "a shape of %zd dimensions: at most %d", rank, PRONY_MAX_RANK), -1;
+    if (rank > PRONY_MAX_RANK)
+        return pyp_raise(PRONY_INVALID_ARGUMENT, "a shape of %zd dimensions: at most %d", rank, PRONY_MAX_RANK), -1;
     for (Py_ssize_t d = 0; d < rank; d++) {
         PyObject *item = PySequence_GetItem(object, d);
         PyObject *number = item && item != Py_None ? PyNumber_Index(item) : NULL;
@@ -126,35 +129,52 @@ PyObject *pyp_array_over(const prony_value *value, PyObject **owner)
 
 /* ---- tensors out of buffers ---- */
 
-/* The type of a buffer's elements; PRONY_UNDEFINED: none that a tensor of numbers has. *swapped: of the other byte order. */
+/* The type of a buffer's elements; PRONY_UNDEFINED: none that a tensor of numbers has. *swapped: of the other byte
+ * order. */
 static prony_dtype dtype_of(const char *format, Py_ssize_t size, bool *swapped)
 {
     *swapped = false;
     if (!format) return PRONY_UINT8;
     if (*format == '>' || *format == '!') *swapped = size > 1;
     if (strchr("@=<>!", *format)) format++;
-    if (*format == 'Z') return strcmp(format, "Zf") == 0   ? PRONY_COMPLEX64
-                               : strcmp(format, "Zd") == 0 ? PRONY_COMPLEX128
-                                                           : PRONY_UNDEFINED;
+    if (*format == 'Z')
+        return strcmp(format, "Zf") == 0   ? PRONY_COMPLEX64
+               : strcmp(format, "Zd") == 0 ? PRONY_COMPLEX128
+                                           : PRONY_UNDEFINED;
     if (!*format || format[1]) return PRONY_UNDEFINED;
     switch (*format) {
-    case '?': return PRONY_BOOL;
-    case 'e': return PRONY_FLOAT16;
-    case 'f': return PRONY_FLOAT32;
-    case 'd': return PRONY_FLOAT64;
-    case 'b': case 'h': case 'i': case 'l': case 'q': case 'n':
+    case '?':
+        return PRONY_BOOL;
+    case 'e':
+        return PRONY_FLOAT16;
+    case 'f':
+        return PRONY_FLOAT32;
+    case 'd':
+        return PRONY_FLOAT64;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
         return size == 1 ? PRONY_INT8 : size == 2 ? PRONY_INT16 : size == 4 ? PRONY_INT32 : PRONY_INT64;
-    case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N':
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N':
         return size == 1 ? PRONY_UINT8 : size == 2 ? PRONY_UINT16 : size == 4 ? PRONY_UINT32 : PRONY_UINT64;
-    default: return PRONY_UNDEFINED;
+    default:
+        return PRONY_UNDEFINED;
     }
 }
 
 /* Elements that numpy has no type for come as the integers of their width. */
 static bool stands_for(prony_dtype given, prony_dtype wanted)
 {
-    return wanted > PRONY_UNDEFINED && wanted < PRONY_DTYPE_COUNT && wanted != PRONY_STRING && type_rows[wanted].code == 0 &&
-           strcmp(type_rows[wanted].array, prony_dtype_name(given)) == 0;
+    return wanted > PRONY_UNDEFINED && wanted < PRONY_DTYPE_COUNT && wanted != PRONY_STRING &&
+           type_rows[wanted].code == 0 && strcmp(type_rows[wanted].array, prony_dtype_name(given)) == 0;
 }
 
 static bool contiguous(const Py_buffer *view)
@@ -296,15 +316,23 @@ static int fill(pyp_value *out, prony_value *value, PyObject *object, const pron
     PyObject *tag = PyTuple_GetItem(made, 0), *content = PyTuple_GetItem(made, 1);
     long form = tag ? PyLong_AsLong(tag) : -1;
     switch (form) {
-    case 0: result = pyp_tensor_view(content, &out->views[out->view_count], value, port); break;
-    case 1: return fill_text(out, value, PyTuple_GetItem(made, 2), content);
-    case 2: return fill_items(out, value, content, PRONY_SEQUENCE, port);
-    case 3: return fill_items(out, value, content, PRONY_OPTIONAL, port);
-    case 4: return fill_packed(out, value, content, port->dtype);
-    default: return -1;
+    case 0:
+        result = pyp_tensor_view(content, &out->views[out->view_count], value, port);
+        break;
+    case 1:
+        return fill_text(out, value, PyTuple_GetItem(made, 2), content);
+    case 2:
+        return fill_items(out, value, content, PRONY_SEQUENCE, port);
+    case 3:
+        return fill_items(out, value, content, PRONY_OPTIONAL, port);
+    case 4:
+        return fill_packed(out, value, content, port->dtype);
+    default:
+        return -1;
     }
     if (result == 0) out->view_count++;
-    if (result > 0) pyp_raise(PRONY_INVALID_ARGUMENT, "input '%s': not an array of numbers", port ? port->name : "value");
+    if (result > 0)
+        pyp_raise(PRONY_INVALID_ARGUMENT, "input '%s': not an array of numbers", port ? port->name : "value");
     return result == 0 ? 0 : -1;
 }
 

@@ -6,7 +6,8 @@
  * For every shape whose name contains TEXT, or for the one that ROW says ("C,H,W K,C/g,kh,kw attributes"): one line,
  * with the best rate of each kernel in multiply-adds a nanosecond, and the rate of bare multiply-adds measured between
  * them. Kernels take turns. Before each run the caches see other data, then the input again, as in a network, where a
- * layer's weights have not been read for a while. With -w they stay as a run leaves them, as in a network that fits into them. */
+ * layer's weights have not been read for a while. With -w they stay as a run leaves them, as in a network that fits
+ * into them. */
 #include "base/clock.h"
 #include "base/parallel.h"
 #include "ops/loops/conv_problem.h"

@@ -1,7 +1,7 @@
 /* A library with as much of ONNX Runtime's C interface as `prony versus` calls, for tests without it: its one model is
- * y = 2 max(x, 0) on float32, whatever file it is given. FAKE_ORT says what goes wrong: "old" has no interface, "refuse" takes no
- * model, "wrong" computes something else, "shape" gives another shape, "silent" writes a profile without runs.
- */
+ * y = 2 max(x, 0) on float32, whatever file it is given. FAKE_ORT says what goes wrong: "old" has no interface,
+ * "refuse" takes no model, "wrong" computes something else, "shape" gives another shape, "silent" writes a profile
+ * without runs. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,7 +136,8 @@ static void *create_memory_info(int allocator, int type, void **out)
     return NULL;
 }
 
-static void *create_tensor(const void *memory, void *data, size_t bytes, const int64_t *dims, size_t rank, int type, void **out)
+static void *create_tensor(const void *memory, void *data, size_t bytes, const int64_t *dims, size_t rank, int type,
+                           void **out)
 {
     (void)memory;
     if (type != 1 || rank > 8) return fail_with("the fake wants float32");
@@ -223,7 +224,8 @@ static void release_value(void *value)
     free(value);
 }
 
-/* Of each run 7 us in the Relu, fused and in another layout, 5 us in the Mul, run in two parts, and 2 us in a node of its own. */
+/* Of each run 7 us in the Relu, fused and in another layout, 5 us in the Mul, run in two parts, and 2 us in a node of
+ * its own. */
 static void release_session(void *opaque)
 {
     fake_session *session = opaque;
@@ -234,8 +236,10 @@ static void release_session(void *opaque)
             fprintf(file, ",\n{\"cat\":\"Node\",\"name\":\"/body/act/Relu_output_0_nchwc_kernel_time\",\"dur\":7,"
                           "\"args\":{\"op_name\":\"Relu\",\"node_index\":\"0\"}}");
             for (int part = 0; part < 2; part++)
-                fprintf(file, ",\n{\"cat\":\"Node\",\"name\":\"/body/Mul/MulFusion/_kernel_time\",\"dur\":%d,"
-                              "\"args\":{\"op_name\":\"FusedMul\",\"node_index\":\"1\"}}", 2 + part);
+                fprintf(file,
+                        ",\n{\"cat\":\"Node\",\"name\":\"/body/Mul/MulFusion/_kernel_time\",\"dur\":%d,"
+                        "\"args\":{\"op_name\":\"FusedMul\",\"node_index\":\"1\"}}",
+                        2 + part);
             fprintf(file, ",\n{\"cat\":\"Node\",\"name\":\"ReorderOutput_token_1_kernel_time\",\"dur\":2,"
                           "\"args\":{\"op_name\":\"ReorderOutput\",\"node_index\":\"2\"}}"
                           ",\n{\"cat\":\"Node\",\"name\":\"/body/Mul_fence_before\",\"dur\":90,\"args\":{}}"

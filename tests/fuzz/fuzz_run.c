@@ -1,7 +1,7 @@
 /* libFuzzer target: any bytes as a model, taken all the way: inspected, reported, bound, planned, run twice, its
  * outputs read. Models that would only be slow or large are left out, so that what remains is worth its time.
- * PRN_FUZZ_SEEDS names a folder that the rows of tests/operators/cases are written to first, each as a model: seeds of all
- * operators. */
+ * PRN_FUZZ_SEEDS names a folder that the rows of tests/operators/cases are written to first, each as a model: seeds of
+ * all operators. */
 #include "tests/support/onnx_mutate.h"
 #include "tests/support/op_case_model.h"
 #include "prony_report.h"

@@ -229,13 +229,24 @@ static void test_large_values(void **state)
 {
     enum { MOST = 40, KEYS = 300, DEPTH = 16 };
     (void)state;
-    float *q = random_floats(MOST * DEPTH), *k = random_floats(KEYS * DEPTH), *v = random_floats(KEYS * DEPTH), *mask = random_floats(KEYS), *y = random_floats(MOST * DEPTH);
+    float *q = random_floats(MOST * DEPTH), *k = random_floats(KEYS * DEPTH), *v = random_floats(KEYS * DEPTH),
+          *mask = random_floats(KEYS), *y = random_floats(MOST * DEPTH);
     for (int64_t i = 0; i < KEYS * DEPTH; i++) v[i] = i % DEPTH == 3 ? 1.0f : 2e38f;
     for (int64_t rows = 1; rows <= MOST; rows += 13) {
         for (int masked = 0; masked < 2; masked++) {
-            prn_attend at = {.batch = 1, .heads = 1, .key_heads = 1, .rows = rows, .keys = KEYS, .depth = DEPTH, .width = DEPTH, .scale = 0.3f,
-                             .q = {q, {0, 0, DEPTH, 1}}, .k = {k, {0, 0, DEPTH, 1}}, .v = {v, {0, 0, DEPTH, 1}},
-                             .y = y, .y_stride = {0, 0, DEPTH}};
+            prn_attend at = {.batch = 1,
+                             .heads = 1,
+                             .key_heads = 1,
+                             .rows = rows,
+                             .keys = KEYS,
+                             .depth = DEPTH,
+                             .width = DEPTH,
+                             .scale = 0.3f,
+                             .q = {q, {0, 0, DEPTH, 1}},
+                             .k = {k, {0, 0, DEPTH, 1}},
+                             .v = {v, {0, 0, DEPTH, 1}},
+                             .y = y,
+                             .y_stride = {0, 0, DEPTH}};
             int64_t floats = 0;
             if (masked) at.mask = (prn_attend_view){mask, {0, 0, 0, 1}};
             assert_true(prn_attend_space(&at, &floats));
@@ -257,8 +268,17 @@ static void test_tiles_go_without(void **state)
 {
     enum { HEADS = 2, ROWS = 48, KEYS = 40, DEPTH = 32, COUNT = HEADS * ROWS * DEPTH };
     (void)state;
-    prn_attend at = {.batch = 1, .heads = HEADS, .key_heads = HEADS, .rows = ROWS, .keys = KEYS, .depth = DEPTH, .width = DEPTH, .scale = 0x1p-60f,
-                     .q = {NULL, {COUNT, ROWS * DEPTH, DEPTH, 1}}, .k = {NULL, {COUNT, KEYS * DEPTH, DEPTH, 1}}, .v = {NULL, {COUNT, KEYS * DEPTH, DEPTH, 1}},
+    prn_attend at = {.batch = 1,
+                     .heads = HEADS,
+                     .key_heads = HEADS,
+                     .rows = ROWS,
+                     .keys = KEYS,
+                     .depth = DEPTH,
+                     .width = DEPTH,
+                     .scale = 0x1p-60f,
+                     .q = {NULL, {COUNT, ROWS * DEPTH, DEPTH, 1}},
+                     .k = {NULL, {COUNT, KEYS * DEPTH, DEPTH, 1}},
+                     .v = {NULL, {COUNT, KEYS * DEPTH, DEPTH, 1}},
                      .y_stride = {COUNT, ROWS * DEPTH, DEPTH}};
     if (!prn_attend_tiles_fit(&at)) skip(); /* a longjmp: the test allocates nothing before it */
     float *q = random_floats(COUNT), *k = random_floats(COUNT), *v = random_floats(COUNT), *y = random_floats(COUNT),
@@ -269,7 +289,7 @@ static void test_tiles_go_without(void **state)
     at.y = expected;
     int64_t floats = 0;
     size_t bytes = 0;
-    k[3] = 3.4e38f; /* in the first head: rounds to infinity */
+    k[3] = 3.4e38f;          /* in the first head: rounds to infinity */
     q[COUNT - 1] = -3.4e38f; /* in the second one's last block of rows */
     memset(mask, 0, ROWS * sizeof *mask);
     mask[0] = NAN;
@@ -321,10 +341,8 @@ static void test_what_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_shape),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_large_values),
-        cmocka_unit_test(test_tiles_go_without),
+        cmocka_unit_test(test_every_shape),       cmocka_unit_test(test_large),
+        cmocka_unit_test(test_large_values),      cmocka_unit_test(test_tiles_go_without),
         cmocka_unit_test(test_what_does_not_fit),
     };
     return cmocka_run_group_tests_name("attend", tests, NULL, NULL);

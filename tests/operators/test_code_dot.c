@@ -60,18 +60,30 @@ static int8_t weight_of(int kind, int64_t k, int64_t j, int64_t depth)
 {
     const int bell = next_byte() % 64 + next_byte() % 64 + next_byte() % 64 + next_byte() % 64 - 126;
     switch (kind) {
-    case 0: return -128;
-    case 1: return 127;
-    case 2: return k % 2 ? 127 : -128;
-    case 3: return k / 2 % 2 ? 127 : -128;
-    case 4: return (k + j) % 3 ? 127 : 0;
-    case 5: return k / 2 == (37 * j + 11) % (depth / 2) ? 127 : 0;
-    case 6: return k == (37 * j + 11) % depth || k == (37 * j + 14) % depth ? -128 : (int8_t)(j % 3 - 1);
-    case 7: return (int8_t)(next_byte() % 129 - 64);
-    case 8: return (int8_t)(bell * 127 / 126);
-    case 9: return (int8_t)(bell / 3);
-    case 10: return j == 5 ? 127 : 0;
-    default: return (int8_t)next_code();
+    case 0:
+        return -128;
+    case 1:
+        return 127;
+    case 2:
+        return k % 2 ? 127 : -128;
+    case 3:
+        return k / 2 % 2 ? 127 : -128;
+    case 4:
+        return (k + j) % 3 ? 127 : 0;
+    case 5:
+        return k / 2 == (37 * j + 11) % (depth / 2) ? 127 : 0;
+    case 6:
+        return k == (37 * j + 11) % depth || k == (37 * j + 14) % depth ? -128 : (int8_t)(j % 3 - 1);
+    case 7:
+        return (int8_t)(next_byte() % 129 - 64);
+    case 8:
+        return (int8_t)(bell * 127 / 126);
+    case 9:
+        return (int8_t)(bell / 3);
+    case 10:
+        return j == 5 ? 127 : 0;
+    default:
+        return (int8_t)next_code();
     }
 }
 
@@ -123,8 +135,7 @@ static void block_of(const prn_code_dot *dot, int64_t rows, int64_t depth, int64
         prn_code_excess_rows(a, ROW, rows, list, list + groups, sums);
         return;
     }
-    for (int64_t r = 0; r < rows; r += 16)
-        dot->turn(a + r * ROW, ROW, rows - r < 16 ? rows - r : 16, used, turned + r);
+    for (int64_t r = 0; r < rows; r += 16) dot->turn(a + r * ROW, ROW, rows - r < 16 ? rows - r : 16, used, turned + r);
     dot->excess(turned, list, list + groups, sums);
 }
 
@@ -245,7 +256,8 @@ static void depthwise_is_exact(void **state)
     (void)state;
     enum { MOST = 200, TAPS = 24, POSITIONS = 3, STEP = 208 };
     static uint8_t x[TAPS][POSITIONS * STEP], y[POSITIONS * MOST + 1], residual[POSITIONS * MOST];
-    static int8_t w[MOST * TAPS]; _Alignas(64) static int8_t packed[2 * 256 * TAPS];
+    static int8_t w[MOST * TAPS];
+    _Alignas(64) static int8_t packed[2 * 256 * TAPS];
     int32_t bias[MOST], ordered_bias[256];
     float scale[MOST], ordered_scale[256];
     const uint8_t *tap[TAPS];

@@ -1,5 +1,5 @@
-/* Loop, Scan and If in whole models: results, shapes that change from trip to trip, memory that comes back, costs of what
- * was executed, bounds. */
+/* Loop, Scan and If in whole models: results, shapes that change from trip to trip, memory that comes back, costs of
+ * what was executed, bounds. */
 #include "tests/support/model_run.h"
 #include "prony_report.h"
 

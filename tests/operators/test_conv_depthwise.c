@@ -1,5 +1,5 @@
-/* Depthwise convolutions against sums in double, for rows of every width up to some tiles: where tiles begin and end with a row,
- * columns of padding are left out of them. */
+/* Depthwise convolutions against sums in double, for rows of every width up to some tiles: where tiles begin and end
+ * with a row, columns of padding are left out of them. */
 #include "base/isa.h"
 #include "tests/support/model_run.h"
 
@@ -13,7 +13,8 @@
 
 enum { CHANNELS = 20, HEIGHT = 6, MOST_WIDTH = 90, MOST_KERNEL = 7 };
 
-static float x[CHANNELS][HEIGHT][MOST_WIDTH], w[CHANNELS][MOST_KERNEL * MOST_KERNEL], line[CHANNELS * HEIGHT * MOST_WIDTH];
+static float x[CHANNELS][HEIGHT][MOST_WIDTH], w[CHANNELS][MOST_KERNEL * MOST_KERNEL],
+    line[CHANNELS * HEIGHT * MOST_WIDTH];
 
 typedef struct problem {
     int width, kernel, stride;
@@ -24,7 +25,8 @@ static double expected(const problem *p, int channel, int row, int place)
 {
     double sum = 0;
     for (int t = 0; t < p->kernel * p->kernel; t++) {
-        const int y = row * p->stride - p->kernel / 2 + t / p->kernel, at = place * p->stride - p->kernel / 2 + t % p->kernel;
+        const int y = row * p->stride - p->kernel / 2 + t / p->kernel,
+                  at = place * p->stride - p->kernel / 2 + t % p->kernel;
         if (y >= 0 && y < HEIGHT && at >= 0 && at < p->width) sum += (double)x[channel][y][at] * (double)w[channel][t];
     }
     return sum;
@@ -42,7 +44,8 @@ static void check(const problem *p)
     snprintf(dims, sizeof dims, "1,%d,%d,%d", CHANNELS, HEIGHT, p->width);
     snprintf(weights, sizeof weights, "%d,1,%d,%d", CHANNELS, p->kernel, p->kernel);
     snprintf(outputs, sizeof outputs, "1,%d,%d,%d", CHANNELS, rows, columns);
-    snprintf(attributes, sizeof attributes, "group=%d pads=[%d,%d,%d,%d] strides=[%d,%d]", CHANNELS, pad, pad, pad, pad, p->stride, p->stride);
+    snprintf(attributes, sizeof attributes, "group=%d pads=[%d,%d,%d,%d] strides=[%d,%d]", CHANNELS, pad, pad, pad, pad,
+             p->stride, p->stride);
     model_builder *m = mb_begin(13);
     mb_input(m, "x", PRONY_FLOAT32, dims);
     mb_initializer(m, "w", PRONY_FLOAT32, weights, packed);
@@ -57,8 +60,8 @@ static void check(const problem *p)
     for (int i = 0; i < CHANNELS * rows * columns; i++) {
         const double want = expected(p, i / (rows * columns), i / columns % rows, i % columns);
         if (!(fabs((double)y[i] - want) <= 1e-5))
-            fail_msg("width %d, kernel %d, stride %d, %s: element %d is %g, not %g", p->width, p->kernel, p->stride, p->precision, i,
-                     (double)y[i], want);
+            fail_msg("width %d, kernel %d, stride %d, %s: element %d is %g, not %g", p->width, p->kernel, p->stride,
+                     p->precision, i, (double)y[i], want);
     }
     mr_close(&run);
 }

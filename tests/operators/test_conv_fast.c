@@ -1,5 +1,5 @@
-/* Convolutions with --precision fast: within 1e-5 of the output's range of float64, for data that are made to be difficult, and the same
- * bits for every number of threads. */
+/* Convolutions with --precision fast: within 1e-5 of the output's range of float64, for data that are made to be
+ * difficult, and the same bits for every number of threads. */
 #include "ops/loops/split_product.h"
 #include "tests/support/model_run.h"
 
@@ -26,7 +26,8 @@ typedef enum kind {
     KINDS
 } kind;
 
-static const char *const kind_names[] = {"normal", "rectified", "positive", "alternating", "wide channels", "last digits", "pooled"};
+static const char *const kind_names[] = {"normal",        "rectified",   "positive", "alternating",
+                                         "wide channels", "last digits", "pooled"};
 
 typedef struct problem {
     int in, out, size, kernel, stride, pad, places; /* channels, image, window; extent of the output */
@@ -111,7 +112,8 @@ static void make(problem *p, kind kind)
         }
         p->bias[o] = (float)(kind == POOLED ? -mean : normal());
     }
-    for (int i = 0; i < IMAGES * p->out * places; i++) p->want[i] = fmax(p->want[i] + (double)p->bias[i / places % p->out], 0.0);
+    for (int i = 0; i < IMAGES * p->out * places; i++)
+        p->want[i] = fmax(p->want[i] + (double)p->bias[i / places % p->out], 0.0);
 }
 
 static void release(problem *p)
@@ -129,7 +131,8 @@ static void run(const problem *p, int threads, float *out)
     snprintf(w, sizeof w, "%d,%d,%d,%d", p->out, p->in, p->kernel, p->kernel);
     snprintf(bias, sizeof bias, "%d", p->out);
     snprintf(y, sizeof y, "%d,%d,%d,%d", IMAGES, p->out, p->places, p->places);
-    snprintf(attributes, sizeof attributes, "pads=[%d,%d,%d,%d] strides=[%d,%d]", p->pad, p->pad, p->pad, p->pad, p->stride, p->stride);
+    snprintf(attributes, sizeof attributes, "pads=[%d,%d,%d,%d] strides=[%d,%d]", p->pad, p->pad, p->pad, p->pad,
+             p->stride, p->stride);
     model_builder *m = mb_begin(13);
     mb_input(m, "x", PRONY_FLOAT32, x);
     mb_initializer(m, "w", PRONY_FLOAT32, w, p->w);
@@ -161,9 +164,9 @@ static double error_of(const problem *p, const float *y, int from, int end)
 }
 
 static const problem shapes[] = {
-    {64, 64, 14, 1, 1, 0, 14, NULL, NULL, NULL, NULL},   {256, 32, 9, 1, 1, 0, 9, NULL, NULL, NULL, NULL},
-    {32, 48, 20, 3, 1, 1, 20, NULL, NULL, NULL, NULL},   {144, 160, 8, 3, 2, 1, 4, NULL, NULL, NULL, NULL},
-    {512, 256, 7, 1, 1, 0, 7, NULL, NULL, NULL, NULL},   {48, 80, 12, 5, 1, 2, 12, NULL, NULL, NULL, NULL},
+    {64, 64, 14, 1, 1, 0, 14, NULL, NULL, NULL, NULL},  {256, 32, 9, 1, 1, 0, 9, NULL, NULL, NULL, NULL},
+    {32, 48, 20, 3, 1, 1, 20, NULL, NULL, NULL, NULL},  {144, 160, 8, 3, 2, 1, 4, NULL, NULL, NULL, NULL},
+    {512, 256, 7, 1, 1, 0, 7, NULL, NULL, NULL, NULL},  {48, 80, 12, 5, 1, 2, 12, NULL, NULL, NULL, NULL},
     {1040, 288, 4, 1, 1, 0, 4, NULL, NULL, NULL, NULL},
 };
 
@@ -180,8 +183,10 @@ static void errors_are_within_the_contract(void **unused)
             assert_true(y && again);
             run(&p, 1, y);
             const double error = error_of(&p, y, 0, count);
-            if (getenv("PRONY_TEST_SHOW")) printf("%d channels, window of %d, %s: %.2g\n", p.in, p.kernel, kind_names[kind], error);
-            if (!(error <= 1e-5)) fail_msg("%d channels, window of %d, %s: %g of the range", p.in, p.kernel, kind_names[kind], error);
+            if (getenv("PRONY_TEST_SHOW"))
+                printf("%d channels, window of %d, %s: %.2g\n", p.in, p.kernel, kind_names[kind], error);
+            if (!(error <= 1e-5))
+                fail_msg("%d channels, window of %d, %s: %g of the range", p.in, p.kernel, kind_names[kind], error);
             for (int threads = 2; threads <= MOST_THREADS; threads++) {
                 run(&p, threads, again);
                 assert_memory_equal(y, again, (size_t)count * sizeof *y);

@@ -1,4 +1,5 @@
-/* Convolutions whose input holds what has no parts (ops/loops/split_product.h): infinities, NaN, the largest numbers. */
+/* Convolutions whose input holds what has no parts (ops/loops/split_product.h): infinities, NaN, the largest
+ * numbers. */
 #include "ops/loops/split_product.h"
 #include "tests/support/model_run.h"
 
@@ -41,7 +42,8 @@ static double expected(const problem *p, int k, int row, int place)
     for (int c = 0; c < p->in; c++) {
         for (int t = 0; t < p->kernel * p->kernel; t++) {
             const int y = row - p->kernel / 2 + t / p->kernel, at = place - p->kernel / 2 + t % p->kernel;
-            if (y >= 0 && y < HEIGHT && at >= 0 && at < WIDTH) sum += (double)x[c][y][at] * (double)*weight_at(p, k, c, t);
+            if (y >= 0 && y < HEIGHT && at >= 0 && at < WIDTH)
+                sum += (double)x[c][y][at] * (double)*weight_at(p, k, c, t);
         }
     }
     return sum;

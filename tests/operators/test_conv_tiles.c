@@ -1,5 +1,5 @@
-/* Convolutions that are cut into tiles because one call on the whole would take long: against the same convolution of parts of
- * the image, which are too small for that, to the bit. And how the cut is made. */
+/* Convolutions that are cut into tiles because one call on the whole would take long: against the same convolution of
+ * parts of the image, which are too small for that, to the bit. And how the cut is made. */
 #include "ops/vendor/dnnl_tiles.h"
 #include "tests/support/model_run.h"
 
@@ -63,13 +63,16 @@ static model_builder *build(const conv_case *c, const int64_t *in, const int64_t
     shape_text(w, sizeof w, c->out, c->in / c->group, c, c->kernel);
     size_t used = (size_t)snprintf(attributes, sizeof attributes, "group=%lld pads=[", (long long)c->group);
     for (int i = 0; i < 2 * c->axes; i++)
-        used += (size_t)snprintf(attributes + used, sizeof attributes - used, "%s%lld", i ? "," : "", (long long)pads[i]);
+        used +=
+            (size_t)snprintf(attributes + used, sizeof attributes - used, "%s%lld", i ? "," : "", (long long)pads[i]);
     used += (size_t)snprintf(attributes + used, sizeof attributes - used, "] strides=[");
     for (int a = 0; a < c->axes; a++)
-        used += (size_t)snprintf(attributes + used, sizeof attributes - used, "%s%lld", a ? "," : "", (long long)c->stride);
+        used +=
+            (size_t)snprintf(attributes + used, sizeof attributes - used, "%s%lld", a ? "," : "", (long long)c->stride);
     used += (size_t)snprintf(attributes + used, sizeof attributes - used, "] dilations=[");
     for (int a = 0; a < c->axes; a++)
-        used += (size_t)snprintf(attributes + used, sizeof attributes - used, "%s%lld", a ? "," : "", (long long)c->dilation);
+        used += (size_t)snprintf(attributes + used, sizeof attributes - used, "%s%lld", a ? "," : "",
+                                 (long long)c->dilation);
     snprintf(attributes + used, sizeof attributes - used, "]");
     model_builder *m = mb_begin(13);
     mb_input(m, "x", PRONY_FLOAT32, x);
@@ -245,7 +248,8 @@ static void rows_are_cut_too(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_fill_the_output), cmocka_unit_test(what_is_short_stays_whole),
-                                       cmocka_unit_test(rows_are_cut_too), cmocka_unit_test(tiles_give_the_same_bits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_fill_the_output),
+                                       cmocka_unit_test(what_is_short_stays_whole), cmocka_unit_test(rows_are_cut_too),
+                                       cmocka_unit_test(tiles_give_the_same_bits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,8 @@
 
 enum { CHANNELS = 16, SIDE = 5, KERNEL = 4, NODES = 4, WEIGHTS = CHANNELS * CHANNELS * KERNEL * KERNEL };
 
-static const char *const attributes[NODES] = {"strides=[2,2] pads=[1,1,1,1]", "strides=[2,2] output_padding=[1,1]", "strides=[3,1] dilations=[2,1]",
-                                              "strides=[2,2] pads=[0,1,0,1]"};
+static const char *const attributes[NODES] = {"strides=[2,2] pads=[1,1,1,1]", "strides=[2,2] output_padding=[1,1]",
+                                              "strides=[3,1] dilations=[2,1]", "strides=[2,2] pads=[0,1,0,1]"};
 static float x[CHANNELS * SIDE * SIDE], w[WEIGHTS];
 
 static void open_nodes(model_run *run, int first, int end)
@@ -43,7 +43,8 @@ static void nodes_side_by_side_give_what_they_give_alone(void **state)
         const prony_value *want = mr_run(&alone, 0), *got = mr_run(&all, (size_t)i);
         const int64_t count = prony_shape_numel(&want->shape);
         assert_int_equal(prony_shape_numel(&got->shape), count);
-        if (memcmp(got->data, want->data, (size_t)count * sizeof(float)) != 0) fail_msg("node %d (%s) differs", i, attributes[i]);
+        if (memcmp(got->data, want->data, (size_t)count * sizeof(float)) != 0)
+            fail_msg("node %d (%s) differs", i, attributes[i]);
         mr_close(&alone);
     }
     mr_close(&all);

@@ -57,9 +57,16 @@ static problem *open_problem(const char *attributes, const char *inputs)
     if (!op_case_parse(&p->node, &row, message, sizeof message)) fail_msg("%s", message);
     p->op = prn_op_find("", "Conv", 13);
     assert_int_equal(prn_params_parse(p->op, &p->node.node, p->params, &p->error), PRONY_OK);
-    p->context = (prony_context){.node = &p->node.node, .params = p->params, .inputs = p->inputs, .outputs = p->outputs,
-                                 .input_count = p->node.input_count, .output_count = 1, .host = &host, .host_data = p,
-                                 .threads = 1, .error = &p->error};
+    p->context = (prony_context){.node = &p->node.node,
+                                 .params = p->params,
+                                 .inputs = p->inputs,
+                                 .outputs = p->outputs,
+                                 .input_count = p->node.input_count,
+                                 .output_count = 1,
+                                 .host = &host,
+                                 .host_data = p,
+                                 .threads = 1,
+                                 .error = &p->error};
     for (size_t i = 0; i < p->node.input_count; i++) {
         p->in[i] = p->node.values[i];
         if (!p->node.constant[i]) p->in[i].data = NULL;
@@ -140,13 +147,27 @@ static void it_takes_3x3_in_steps_of_one(void **state)
 
 static prn_conv conv_of(int64_t batch, int64_t in, int64_t height, int64_t width, int64_t out)
 {
-    return (prn_conv){.window = {.axes = 2, .in = {1, height, width}, .out = {1, height, width}, .kernel = {1, 3, 3},
-                                 .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .pad_begin = {0, 1, 1}, .pad_end = {0, 1, 1}},
-                      .batch = batch, .groups = 1, .in_channels = in, .out_channels = out, .group_in = in, .group_out = out,
-                      .in_spatial = height * width, .out_spatial = height * width, .kernel_volume = 9};
+    return (prn_conv){.window = {.axes = 2,
+                                 .in = {1, height, width},
+                                 .out = {1, height, width},
+                                 .kernel = {1, 3, 3},
+                                 .stride = {1, 1, 1},
+                                 .dilation = {1, 1, 1},
+                                 .pad_begin = {0, 1, 1},
+                                 .pad_end = {0, 1, 1}},
+                      .batch = batch,
+                      .groups = 1,
+                      .in_channels = in,
+                      .out_channels = out,
+                      .group_in = in,
+                      .group_out = out,
+                      .in_spatial = height * width,
+                      .out_spatial = height * width,
+                      .kernel_volume = 9};
 }
 
-static const prn_winograd_simd widths[] = {{.lanes = 8, .tiles = {0, 8, 6, 4, 3}}, {.lanes = 16, .tiles = {0, 12, 12, 8, 6}}};
+static const prn_winograd_simd widths[] = {{.lanes = 8, .tiles = {0, 8, 6, 4, 3}},
+                                           {.lanes = 16, .tiles = {0, 12, 12, 8, 6}}};
 
 /* Every tile stands in one batch, and no batch is larger than what there is room for. */
 static void check_cut(const prn_conv *conv, const prn_winograd_cut *cut)
@@ -175,8 +196,8 @@ static void batches_fill_the_images(void **state)
     (void)state;
     static const int64_t shapes[][5] = {{1, 64, 56, 56, 64},   {1, 128, 28, 28, 128}, {1, 256, 14, 14, 256},
                                         {1, 512, 7, 7, 512},   {1, 256, 56, 56, 256}, {3, 32, 9, 7, 16},
-                                        {1, 512, 3, 1000, 16}, {1, 64, 1, 1, 64},     {2, 2048, 30, 31, 48}, {5, 512, 7, 7, 512},
-                                        {33, 64, 4, 4, 32}};
+                                        {1, 512, 3, 1000, 16}, {1, 64, 1, 1, 64},     {2, 2048, 30, 31, 48},
+                                        {5, 512, 7, 7, 512},   {33, 64, 4, 4, 32}};
     for (size_t w = 0; w < 2; w++) {
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             const prn_conv conv = conv_of(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], shapes[i][4]);
@@ -194,7 +215,8 @@ static void batches_fill_the_images(void **state)
 static void layers_of_networks_give_four_threads_work(void **state)
 {
     (void)state;
-    static const int64_t shapes[][3] = {{64, 56, 64}, {128, 28, 128}, {256, 14, 256}, {256, 56, 256}, {512, 28, 512}, {32, 56, 32}};
+    static const int64_t shapes[][3] = {{64, 56, 64},   {128, 28, 128}, {256, 14, 256},
+                                        {256, 56, 256}, {512, 28, 512}, {32, 56, 32}};
     for (size_t w = 0; w < 2; w++) {
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             const prn_conv conv = conv_of(1, shapes[i][0], shapes[i][1], shapes[i][1], shapes[i][2]);
@@ -206,25 +228,30 @@ static void layers_of_networks_give_four_threads_work(void **state)
     }
 }
 
-/* Small images with large filters, which have to be read from memory, are left to the direct kernel, but where products take longer beside
- * that, or memory is quick. */
+/* Small images with large filters, which have to be read from memory, are left to the direct kernel, but where products
+ * take longer beside that, or memory is quick. */
 static void what_reads_more_than_it_saves_is_not_worth_it(void **state)
 {
     (void)state;
     const prn_conv conv = conv_of(1, 512, 7, 7, 512);
     prn_winograd_cut cut;
     assert_true(prn_winograd_cut_best(&conv, &widths[1], PRN_WINOGRAD_KEPT, 0.0, &cut));
-    assert_int_equal(cut.cycles * 1.1 > prn_winograd_direct_cycles(&conv, &widths[1]), !prn_isa_has(PRN_HALVES_AVX512) && !prn_isa_has(PRN_QUICK_MEMORY));
+    assert_int_equal(cut.cycles * 1.1 > prn_winograd_direct_cycles(&conv, &widths[1]),
+                     !prn_isa_has(PRN_HALVES_AVX512) && !prn_isa_has(PRN_QUICK_MEMORY));
 }
 
-/* Filters that would add much to a large model's weights are transformed in each run, once for each batch of tiles, where that is not much slower:
- * never for a model that is small, and for one whose weights are many times theirs only where it is faster. */
+/* Filters that would add much to a large model's weights are transformed in each run, once for each batch of tiles,
+ * where that is not much slower: never for a model that is small, and for one whose weights are many times theirs only
+ * where it is faster. */
 static void large_filters_are_kept_beside_many_weights_alone(void **state)
 {
     (void)state;
-    static const struct { int64_t batch, in, side, out; double share; bool in_run; } cases[] = {
-        {4, 512, 7, 512, 0.6, true},     {1, 512, 28, 512, 0.02, false},  {1, 512, 56, 512, 0.6, true},
-        {1, 512, 56, 512, 0.02, false},  {1, 64, 56, 64, 0.02, false},   {1, 256, 14, 256, 0.6, false}};
+    static const struct {
+        int64_t batch, in, side, out;
+        double share;
+        bool in_run;
+    } cases[] = {{4, 512, 7, 512, 0.6, true},    {1, 512, 28, 512, 0.02, false}, {1, 512, 56, 512, 0.6, true},
+                 {1, 512, 56, 512, 0.02, false}, {1, 64, 56, 64, 0.02, false},   {1, 256, 14, 256, 0.6, false}};
     for (size_t w = 0; w < 2; w++) {
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             const prn_conv conv = conv_of(cases[i].batch, cases[i].in, cases[i].side, cases[i].side, cases[i].out);
@@ -234,7 +261,8 @@ static void large_filters_are_kept_beside_many_weights_alone(void **state)
             const double added = (double)((kept.points - 9) * cases[i].in * cases[i].out);
             assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_EITHER, added / cases[i].share, &cut));
             assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_IN_RUN, 0.0, &alone));
-            const bool faster = alone.cycles < kept.cycles * 0.95 && cases[i].share < 0.1; /* where memory is slow beside products */
+            const bool faster =
+                alone.cycles < kept.cycles * 0.95 && cases[i].share < 0.1; /* where memory is slow beside products */
             assert_int_equal(cut.u_point > 0, cases[i].in_run || faster);
             if (cut.u_point) assert_int_equal(cut.kind, alone.kind);
         }
@@ -276,8 +304,18 @@ static double normal(void)
     return sum;
 }
 
-typedef enum data_kind { NORMAL, RECTIFIED, POSITIVE, CANCELLING, ALTERNATING, WIDE, WIDE_CHANNELS, DATA_KINDS } data_kind;
-static const char *const data_names[DATA_KINDS] = {"normal", "rectified", "positive", "cancelling", "alternating", "wide", "wide channels"};
+typedef enum data_kind {
+    NORMAL,
+    RECTIFIED,
+    POSITIVE,
+    CANCELLING,
+    ALTERNATING,
+    WIDE,
+    WIDE_CHANNELS,
+    DATA_KINDS
+} data_kind;
+static const char *const data_names[DATA_KINDS] = {"normal",      "rectified", "positive",     "cancelling",
+                                                   "alternating", "wide",      "wide channels"};
 
 /* x [C, H, W] and w [K, C, 3, 3]. */
 static void fill(data_kind kind, int64_t channels, int64_t spatial, int64_t out, float *x, float *w)
@@ -332,7 +370,8 @@ typedef struct shape {
 } shape;
 
 /* One output in float64, and as the plain sum: channel by channel, tap by tap, each product and each sum rounded. */
-static void sum_output(const shape *s, const float *x, const float *w, int64_t k, int64_t place, double *exact, float *plain)
+static void sum_output(const shape *s, const float *x, const float *w, int64_t k, int64_t place, double *exact,
+                       float *plain)
 {
     volatile float sum = 0; /* so that no compiler joins the product to the addition */
     *exact = 0;
@@ -395,7 +434,8 @@ static void check_contract(const shape *s, data_kind kind, bool in_run, bool *pa
     const prn_conv conv = conv_of(1, s->in, s->height, s->width, s->out);
     prn_winograd_cut cut;
     for (size_t w = 0; w < 2; w++) {
-        assert_true(prn_winograd_cut_best(&conv, &widths[w], in_run ? PRN_WINOGRAD_IN_RUN : PRN_WINOGRAD_KEPT, 0.0, &cut));
+        assert_true(
+            prn_winograd_cut_best(&conv, &widths[w], in_run ? PRN_WINOGRAD_IN_RUN : PRN_WINOGRAD_KEPT, 0.0, &cut));
         assert_int_equal(cut.kind, s->kind);
         if (in_run) assert_true(cut.u_point > 0);
     }
@@ -416,9 +456,9 @@ static void check_contract(const shape *s, data_kind kind, bool in_run, bool *pa
     assert_false(no_larger(&coarse, &plain)); /* the rule can fail */
     if (!no_larger(&got, &plain)) {
         *passed = false;
-        print_error("%lld channels, %s%s: rms %.2f, largest %.2f of the plain sum's\n", (long long)s->in, data_names[kind],
-                    in_run ? ", filters in the run" : "",
-                    sqrt(got.squares / plain.squares), got.most / plain.most);
+        print_error("%lld channels, %s%s: rms %.2f, largest %.2f of the plain sum's\n", (long long)s->in,
+                    data_names[kind], in_run ? ", filters in the run" : "", sqrt(got.squares / plain.squares),
+                    got.most / plain.most);
     }
     free(x);
     free(y);
@@ -428,11 +468,10 @@ static void check_contract(const shape *s, data_kind kind, bool in_run, bool *pa
 static void errors_are_no_larger_than_the_plain_sums(void **state)
 {
     (void)state;
-    static const shape shapes[] = {{32, 18, 17, 32, PRN_WINOGRAD_2X2}, {48, 18, 18, 32, PRN_WINOGRAD_2X2},
-                                   {64, 21, 19, 32, PRN_WINOGRAD_2X4}, {128, 25, 26, 32, PRN_WINOGRAD_2X4},
-                                   {256, 44, 45, 40, PRN_WINOGRAD_4X4}, {512, 28, 28, 448, PRN_WINOGRAD_4X4},
-                                   {16, 28, 27, 32, PRN_WINOGRAD_2X2},
-                                   {17, 28, 27, 32, PRN_WINOGRAD_2X2}, {70, 23, 26, 33, PRN_WINOGRAD_2X4}};
+    static const shape shapes[] = {
+        {32, 18, 17, 32, PRN_WINOGRAD_2X2},  {48, 18, 18, 32, PRN_WINOGRAD_2X2},  {64, 21, 19, 32, PRN_WINOGRAD_2X4},
+        {128, 25, 26, 32, PRN_WINOGRAD_2X4}, {256, 44, 45, 40, PRN_WINOGRAD_4X4}, {512, 28, 28, 448, PRN_WINOGRAD_4X4},
+        {16, 28, 27, 32, PRN_WINOGRAD_2X2},  {17, 28, 27, 32, PRN_WINOGRAD_2X2},  {70, 23, 26, 33, PRN_WINOGRAD_2X4}};
     need_winograd();
     bool passed = true;
     random_state = 88172645463325252u;
@@ -445,7 +484,9 @@ static void errors_are_no_larger_than_the_plain_sums(void **state)
 static void so_are_those_of_filters_that_a_run_transforms(void **state)
 {
     (void)state;
-    static const shape shapes[] = {{136, 25, 26, 130, PRN_WINOGRAD_2X4}, {160, 20, 24, 128, PRN_WINOGRAD_2X4}, {256, 44, 45, 91, PRN_WINOGRAD_4X4},
+    static const shape shapes[] = {{136, 25, 26, 130, PRN_WINOGRAD_2X4},
+                                   {160, 20, 24, 128, PRN_WINOGRAD_2X4},
+                                   {256, 44, 45, 91, PRN_WINOGRAD_4X4},
                                    {520, 28, 28, 70, PRN_WINOGRAD_4X4}};
     need_winograd();
     bool passed = true;
@@ -455,7 +496,8 @@ static void so_are_those_of_filters_that_a_run_transforms(void **state)
     assert_true(passed);
 }
 
-/* ---- data outside the contract: the plain sum is exact, or nearly so, where tiles round at the size of their largest element */
+/* ---- data outside the contract: the plain sum is exact, or nearly so, where tiles round at the size of their largest
+ * element */
 
 typedef enum outside_kind { INTEGERS, ONE_HOT, CANCELLING_ROWS, OUTSIDE_KINDS } outside_kind;
 static const char *const outside_names[OUTSIDE_KINDS] = {"integers", "one hot", "cancelling rows"};
@@ -469,10 +511,12 @@ static void fill_outside(outside_kind kind, const shape *s, float *x, float *w)
         if (kind == CANCELLING_ROWS) x[i] = (float)((i / s->width % 2 ? -1 : 1) * (1 + 1e-3 * uniform()));
     }
     if (kind == ONE_HOT) x[s->in / 2 * spatial + spatial / 2] = 1000.0f;
-    for (int64_t i = 0; i < s->out * s->in * 9; i++) w[i] = kind == INTEGERS ? (float)(int)(9 * uniform() - 4) : (float)normal();
+    for (int64_t i = 0; i < s->out * s->in * 9; i++)
+        w[i] = kind == INTEGERS ? (float)(int)(9 * uniform() - 4) : (float)normal();
 }
 
-/* Largest error of the outputs of each channel, in units of 2^-24 max|x| sum|w|: what docs/accuracy.md promises for any finite data. */
+/* Largest error of the outputs of each channel, in units of 2^-24 max|x| sum|w|: what docs/accuracy.md promises for any
+ * finite data. */
 static double normwise_error(const shape *s, outside_kind kind)
 {
     const int64_t spatial = s->height * s->width;
@@ -480,7 +524,8 @@ static double normwise_error(const shape *s, outside_kind kind)
     snprintf(inputs, sizeof inputs, "f32[1,%lld,%lld,%lld] !f32[%lld,%lld,3,3]", (long long)s->in, (long long)s->height,
              (long long)s->width, (long long)s->out, (long long)s->in);
     problem *p = open_problem("pads=[1,1,1,1]", inputs);
-    float *x = malloc((size_t)(s->in * spatial) * sizeof *x), *y = malloc((size_t)(s->out * spatial) * sizeof *y), *w = p->node.values[1].data;
+    float *x = malloc((size_t)(s->in * spatial) * sizeof *x), *y = malloc((size_t)(s->out * spatial) * sizeof *y),
+          *w = p->node.values[1].data;
     assert_true(x && y);
     fill_outside(kind, s, x, w);
     run_kernel(p, s, x, y);
@@ -507,15 +552,19 @@ static void errors_of_any_data_are_bounded(void **state)
     (void)state;
     /* The bound of docs/accuracy.md. An error of half precision would be 2^13. */
     static const double most = 2.0;
-    static const shape shapes[] = {{32, 18, 17, 32, PRN_WINOGRAD_2X2}, {64, 21, 19, 32, PRN_WINOGRAD_2X4}, {128, 25, 26, 32, PRN_WINOGRAD_2X4},
-                                   {256, 44, 45, 40, PRN_WINOGRAD_4X4}, {512, 28, 28, 64, PRN_WINOGRAD_4X4}};
+    static const shape shapes[] = {{32, 18, 17, 32, PRN_WINOGRAD_2X2},
+                                   {64, 21, 19, 32, PRN_WINOGRAD_2X4},
+                                   {128, 25, 26, 32, PRN_WINOGRAD_2X4},
+                                   {256, 44, 45, 40, PRN_WINOGRAD_4X4},
+                                   {512, 28, 28, 64, PRN_WINOGRAD_4X4}};
     need_winograd();
     random_state = 88172645463325252u;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         for (int kind = 0; kind < OUTSIDE_KINDS; kind++) {
             const double found = normwise_error(&shapes[i], (outside_kind)kind);
             printf("%lld channels, %s: %.3f\n", (long long)shapes[i].in, outside_names[kind], found);
-            if (shapes[i].kind == PRN_WINOGRAD_2X2 && kind == INTEGERS) assert_true(found == 0); /* all its factors are powers of two */
+            if (shapes[i].kind == PRN_WINOGRAD_2X2 && kind == INTEGERS)
+                assert_true(found == 0); /* all its factors are powers of two */
             assert_true(found <= most);
         }
     }
@@ -523,12 +572,13 @@ static void errors_of_any_data_are_bounded(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(errors_of_any_data_are_bounded), cmocka_unit_test(it_takes_3x3_in_steps_of_one),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(errors_of_any_data_are_bounded),
+                                       cmocka_unit_test(it_takes_3x3_in_steps_of_one),
                                        cmocka_unit_test(batches_fill_the_images),
                                        cmocka_unit_test(layers_of_networks_give_four_threads_work),
                                        cmocka_unit_test(what_reads_more_than_it_saves_is_not_worth_it),
                                        cmocka_unit_test(large_filters_are_kept_beside_many_weights_alone),
-        cmocka_unit_test(executed_products_are_counted),
+                                       cmocka_unit_test(executed_products_are_counted),
                                        cmocka_unit_test(errors_are_no_larger_than_the_plain_sums),
                                        cmocka_unit_test(so_are_those_of_filters_that_a_run_transforms)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,22 +144,38 @@ static void test_large(void **state)
     for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++) run(&problems[i]);
 }
 
-/* What parts are made of, in what order, and where sums are kept, depends on the working space, so does where A's rows are read, and columns
- * are cut for threads; sums depend on neither. */
+/* What parts are made of, in what order, and where sums are kept, depends on the working space, so does where A's rows
+ * are read, and columns are cut for threads; sums depend on neither. */
 static void test_space_changes_no_bit(void **state)
 {
-    static const int64_t shapes[][3] = {{197, 256, 300}, {300, 150, 333}, {128, 96, 128}, {600, 70, 200}, {99, 130, 784}, {100, 40, 129}, {120, 1030, 260}, {100, 3 * 128 + 5, 700},
+    static const int64_t shapes[][3] = {{197, 256, 300},  {300, 150, 333},  {128, 96, 128},   {600, 70, 200},
+                                        {99, 130, 784},   {100, 40, 129},   {120, 1030, 260}, {100, 3 * 128 + 5, 700},
                                         {197, 300, 1024}, {1030, 256, 1024}}; /* rows that share a cache's sets */
     (void)state;
     for (size_t i = 0; i < 3 * sizeof shapes / sizeof shapes[0]; i++) {
         const int64_t m = shapes[i / 3][0], n = shapes[i / 3][1], k = shapes[i / 3][2];
         float *a = random_floats(m * k), *b = random_floats(k * n), *bias = random_floats(n);
-        float *c = random_floats(m * n), *again = random_floats(m * n), *packed = random_floats(prn_gemm_packed_count(k, n));
+        float *c = random_floats(m * n), *again = random_floats(m * n),
+              *packed = random_floats(prn_gemm_packed_count(k, n));
         for (int64_t j = 0; j < m * k; j++) a[j] += 0.0137f * random_eighth();
         for (int64_t j = 0; j < k * n; j++) b[j] += 0.0071f * random_eighth();
         if (i % 3 == 1) a[(m - 1) * k + k - 1] = INFINITY; /* without parts, in what is made on the way */
         if (i % 3 == 2) b[k * n - 1] = NAN;
-        prn_gemm gemm = {.m = m, .n = n, .k = k, .a = a, .a_row = k, .a_col = 1, .b = b, .b_row = n, .b_col = 1, .c = c, .c_row = n, .alpha = 1.0f, .beta = 1.0f, .bias = bias, .bias_col = 1};
+        prn_gemm gemm = {.m = m,
+                         .n = n,
+                         .k = k,
+                         .a = a,
+                         .a_row = k,
+                         .a_col = 1,
+                         .b = b,
+                         .b_row = n,
+                         .b_col = 1,
+                         .c = c,
+                         .c_row = n,
+                         .alpha = 1.0f,
+                         .beta = 1.0f,
+                         .bias = bias,
+                         .bias_col = 1};
         prn_gemm_pack(2, &gemm, packed);
         gemm.packed = packed;
         prn_gemm_run(1, &gemm, NULL, NULL);
@@ -199,12 +215,9 @@ static void test_the_table_fits_the_processor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_edge),
-        cmocka_unit_test(test_every_kind),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_space_changes_no_bit),
-        cmocka_unit_test(test_nothing_to_do),
-        cmocka_unit_test(test_the_table_fits_the_processor),
+        cmocka_unit_test(test_every_edge),    cmocka_unit_test(test_every_kind),
+        cmocka_unit_test(test_large),         cmocka_unit_test(test_space_changes_no_bit),
+        cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_the_table_fits_the_processor),
     };
     return cmocka_run_group_tests_name("gemm", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Native counts of single operators against figures worked out by hand from the definitions: macs, madds, flops, special,
- * bytes and parameters, and the facts of convolutions. */
+/* Native counts of single operators against figures worked out by hand from the definitions: macs, madds, flops,
+ * special, bytes and parameters, and the facts of convolutions. */
 #include "one_node.h"
 
 #include <setjmp.h>
@@ -77,8 +77,8 @@ static const native_row rows[] = {
 static void compare(const native_row *row, const char *what, uint64_t got, uint64_t wanted)
 {
     if (got != wanted)
-        fail_msg("%s %s (%s): %s %llu, wanted %llu", row->op, row->attributes, row->inputs, what, (unsigned long long)got,
-                 (unsigned long long)wanted);
+        fail_msg("%s %s (%s): %s %llu, wanted %llu", row->op, row->attributes, row->inputs, what,
+                 (unsigned long long)got, (unsigned long long)wanted);
 }
 
 static void test_single_operators(void **state)
@@ -110,8 +110,9 @@ static void test_facts_of_a_convolution(void **state)
     static const struct {
         const char *name;
         int64_t value;
-    } wanted[] = {{"groups", 2},       {"bias", 1},           {"kernel_volume", 6},    {"in_channels", 4},
-                  {"out_channels", 6}, {"input_elements", 80}, {"output_elements", 72}, {"batch_spatial", 12}};
+    } wanted[] = {{"groups", 2},           {"bias", 1},          {"kernel_volume", 6},
+                  {"in_channels", 4},      {"out_channels", 6},  {"input_elements", 80},
+                  {"output_elements", 72}, {"batch_spatial", 12}};
     model_builder *m = one_node("Conv", 13, "group=2 pads=[1,0,0,0]", "1,4,4,5 !6,2,2,3 !6");
     prony_report *report = inspect_built(m);
     const prony_cost *cost = &prony_report_layers(report, NULL)->cost;

@@ -1,5 +1,5 @@
-/* Every operator of the table on the rows of tests/operators/cases. `test_op_cases WORD` runs the rows of the operators whose
- * name contains WORD. */
+/* Every operator of the table on the rows of tests/operators/cases. `test_op_cases WORD` runs the rows of the operators
+ * whose name contains WORD. */
 #include "tests/support/op_cases.h"
 
 #include <setjmp.h>
@@ -45,7 +45,8 @@ static void test_every_case_passes(void **state)
     assert_int_equal(failed, 0);
 }
 
-/* Subgraphs, sequences and strings need an engine around them: test_control_flow.c, test_sequences.c, test_strings.c. */
+/* Subgraphs, sequences and strings need an engine around them: test_control_flow.c, test_sequences.c,
+ * test_strings.c. */
 static bool has_own_tests(const prn_op *op)
 {
     static const char *const strings[] = {"StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch"};
@@ -65,7 +66,8 @@ static void test_every_operator_has_three_cases(void **state)
         snprintf(name, sizeof name, "%s%s%s", prn_op_domain(op), *prn_op_domain(op) ? "::" : "", op->name);
         for (size_t i = 0; i < cases.count; i++) {
             const op_case *row = &cases.items[i];
-            rows += !row->refused && strcmp(row->op, name) == 0 && prn_op_find(prn_op_domain(op), op->name, row->opset) == op;
+            rows += !row->refused && strcmp(row->op, name) == 0 &&
+                    prn_op_find(prn_op_domain(op), op->name, row->opset) == op;
         }
         if (rows >= 3 || has_own_tests(op) || !strstr(op->name, only)) continue;
         missing++;

@@ -1,6 +1,6 @@
-/* Every row of tests/operators/cases as a model, and spoiled in every way that op_distort knows: wrong types, ranks, counts,
- * attributes and data. Whatever comes of it is a result or a refusal that names node and operator, soon and within the
- * memory allowed; its report is written as well. Without arguments a fixed sample of the ways is tried.
+/* Every row of tests/operators/cases as a model, and spoiled in every way that op_distort knows: wrong types, ranks,
+ * counts, attributes and data. Whatever comes of it is a result or a refusal that names node and operator, soon and
+ * within the memory allowed; its report is written as well. Without arguments a fixed sample of the ways is tried.
  *
  *     test_op_distorted WORD                  all ways on the operators whose name contains WORD
  *     test_op_distorted WORD -v               the same, and tells each refusal
@@ -54,12 +54,14 @@ static int release_cases(void **state)
     return 0;
 }
 
-/* The model as a whole may be refused before any node is looked at; then its file is named. An input whose size does not
- * fit is refused as such, by its name. */
+/* The model as a whole may be refused before any node is looked at; then its file is named. An input whose size does
+ * not fit is refused as such, by its name. */
 static bool is_clear(const op_case_node *row, prony_status status, const prony_error *error)
 {
     if (status == PRONY_INTERNAL || status == PRONY_OUT_OF_MEMORY || error->status != status) return false;
-    if (strstr(error->message, "input 'x") && (strstr(error->message, "too large") || strstr(error->message, "no known size"))) return true;
+    if (strstr(error->message, "input 'x") &&
+        (strstr(error->message, "too large") || strstr(error->message, "no known size")))
+        return true;
     if (strstr(error->message, "tensor 'x") && strstr(error->message, "overflows")) return true;
     if (!strstr(error->message, row->node.op_type)) return false;
     return status == PRONY_UNSUPPORTED || strstr(error->message, OP_CASE_NODE_NAME);
@@ -73,8 +75,8 @@ static bool ends_well(const op_case *row, const op_case_node *node, op_case_form
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     bool good = (status == PRONY_OK || is_clear(node, status, &error)) && seconds < SLOW_SECONDS;
     if (!good || (verbose && status != PRONY_OK))
-        print_message("%s %s:%d: %s, %s, form %d: status %d after %.1f s: %s\n", good ? "refused" : "WRONG", row->file, row->line,
-                      row->op, what, (int)form, (int)status, seconds, error.message);
+        print_message("%s %s:%d: %s, %s, form %d: status %d after %.1f s: %s\n", good ? "refused" : "WRONG", row->file,
+                      row->line, row->op, what, (int)form, (int)status, seconds, error.message);
     return good;
 }
 
@@ -129,8 +131,8 @@ static void test_random_mixtures_end_well(void **state)
         parse(&node, row);
         op_distort_randomly(&node, seed, what, sizeof what);
         op_case_form form = (op_case_form)(seed / 7 % OP_CASE_FORMS);
-        snprintf(trying, sizeof trying, "seed %llu, %s:%d: %s, form %d: %s\n", (unsigned long long)seed, row->file, row->line, row->op,
-                 (int)form, what);
+        snprintf(trying, sizeof trying, "seed %llu, %s:%d: %s, form %d: %s\n", (unsigned long long)seed, row->file,
+                 row->line, row->op, (int)form, what);
         wrong += !ends_well(row, &node, form, what);
         op_case_node_release(&node);
         tried++;

@@ -1,6 +1,6 @@
-/* Fault injection for every operator of the table: on one row of tests/operators/cases each, the n-th allocation fails, for every
- * n, through load, bind, plan and run. Each time the status is out of memory (or the run did without), and a leak
- * checker sees nothing left behind. Control flow, sequences and strings have such runs in their own tests. */
+/* Fault injection for every operator of the table: on one row of tests/operators/cases each, the n-th allocation fails,
+ * for every n, through load, bind, plan and run. Each time the status is out of memory (or the run did without), and a
+ * leak checker sees nothing left behind. Control flow, sequences and strings have such runs in their own tests. */
 #include "tests/support/op_case_model.h"
 
 #include <setjmp.h>
@@ -60,7 +60,8 @@ static const op_case *row_of(const prn_op *op)
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < cases.count; i++) {
             const op_case *row = &cases.items[i];
-            if (row->refused || strcmp(row->op, name) != 0 || prn_op_find(prn_op_domain(op), op->name, row->opset) != op)
+            if (row->refused || strcmp(row->op, name) != 0 ||
+                prn_op_find(prn_op_domain(op), op->name, row->opset) != op)
                 continue;
             if (pass == 0)
                 rows++;

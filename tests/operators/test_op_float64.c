@@ -1,5 +1,6 @@
-/* Every row of tests/operators/cases as a model with an accuracy profile: the float64 reference of an operator agrees with the operator as
- * far as its type lets it, or says that there is none. `test_op_float64 WORD`: operators whose name contains WORD. */
+/* Every row of tests/operators/cases as a model with an accuracy profile: the float64 reference of an operator agrees
+ * with the operator as far as its type lets it, or says that there is none. `test_op_float64 WORD`: operators whose
+ * name contains WORD. */
 #include "tests/support/op_case_model.h"
 
 #include "base/shape.h"
@@ -18,8 +19,8 @@ static const char *only = "";
 static size_t compared, rounded, without, refused;
 
 /* `bytes` are the model's until it is released. */
-static prony_status accuracy_of(const op_case_node *node, uint8_t **bytes, prony_model **model, prony_session **session, prony_report **report,
-                                prony_error *error)
+static prony_status accuracy_of(const op_case_node *node, uint8_t **bytes, prony_model **model, prony_session **session,
+                                prony_report **report, prony_error *error)
 {
     size_t size;
     prony_session_options s = PRONY_SESSION_OPTIONS_INIT;
@@ -33,10 +34,13 @@ static prony_status accuracy_of(const op_case_node *node, uint8_t **bytes, prony
     for (size_t i = 0; status == PRONY_OK && i < node->input_count; i++) {
         char name[16];
         snprintf(name, sizeof name, "x%zu", i);
-        if (node->inputs[i] && !node->constant[i]) status = prony_session_set_input(*session, name, node->inputs[i], error);
+        if (node->inputs[i] && !node->constant[i])
+            status = prony_session_set_input(*session, name, node->inputs[i], error);
     }
     if (status == PRONY_OK) status = prony_session_profile(report, *session, &p, error);
-    if (status != PRONY_OK) return PRONY_UNSUPPORTED; /* a row that is no model by itself: an operator of Prony's own, text as constant */
+    if (status != PRONY_OK)
+        return PRONY_UNSUPPORTED; /* a row that is no model by itself: an operator of Prony's own,
+                                                         text as constant */
     return prony_session_accuracy(*report, *session, NULL, error);
 }
 
@@ -48,7 +52,8 @@ static double limit_of(const prony_report *report)
     const prony_layer_row *layers = prony_report_layers(report, &count);
     for (size_t l = 0; l < count; l++) {
         for (size_t i = 0; i < layers[l].input_count + layers[l].output_count; i++) {
-            const prony_value *v = i < layers[l].input_count ? layers[l].inputs[i] : layers[l].outputs[i - layers[l].input_count];
+            const prony_value *v =
+                i < layers[l].input_count ? layers[l].inputs[i] : layers[l].outputs[i - layers[l].input_count];
             if (!v) continue;
             const double own = v->dtype == PRONY_BFLOAT16 ? 4e-2 : v->dtype == PRONY_FLOAT16 ? 5e-3 : 0;
             limit = own > limit ? own : limit;
@@ -57,8 +62,8 @@ static double limit_of(const prony_report *report)
     return limit;
 }
 
-/* Rounding to codes may go the other way by one, rounding to a type of fewer numbers beyond its largest; and where the whole output is
- * small, its range is not what its error follows. */
+/* Rounding to codes may go the other way by one, rounding to a type of fewer numbers beyond its largest; and where the
+ * whole output is small, its range is not what its error follows. */
 static bool is_admitted(const prony_error_figures *f, const char *op, double limit)
 {
     if (strstr(op, "QuantizeLinear")) return f->max_abs <= 1 || f->ulp <= 1;
@@ -78,8 +83,9 @@ static bool agrees(const prony_report *report, char *message, size_t bytes)
         rounded += f->known && rows[i].note;
         without += !f->known;
         if (!f->known || is_admitted(f, operators[i].op, limit)) continue;
-        snprintf(message, bytes, "%s: own error %g of the range %g, %llu not finite%s%s", operators[i].op, f->max_rel, f->range,
-                 (unsigned long long)f->nonfinite, rows[i].note ? "; " : "", rows[i].note ? rows[i].note : "");
+        snprintf(message, bytes, "%s: own error %g of the range %g, %llu not finite%s%s", operators[i].op, f->max_rel,
+                 f->range, (unsigned long long)f->nonfinite, rows[i].note ? "; " : "",
+                 rows[i].note ? rows[i].note : "");
         return false;
     }
     return true;
@@ -121,11 +127,11 @@ static void references_agree_with_operators(void **state)
         if (cases.items[i].refused || !strstr(cases.items[i].op, only)) continue;
         if (check(&cases.items[i], message, sizeof message)) continue;
         failed++;
-        print_error("%s:%d: %s %s | %s: %s\n", cases.items[i].file, cases.items[i].line, cases.items[i].op, cases.items[i].attributes,
-                    cases.items[i].inputs, message);
+        print_error("%s:%d: %s %s | %s: %s\n", cases.items[i].file, cases.items[i].line, cases.items[i].op,
+                    cases.items[i].attributes, cases.items[i].inputs, message);
     }
-    print_message("%zu operators compared, %zu of them by their own type; %zu without figures, %zu models refused\n", compared, rounded,
-                  without, refused);
+    print_message("%zu operators compared, %zu of them by their own type; %zu without figures, %zu models refused\n",
+                  compared, rounded, without, refused);
     assert_int_equal(failed, 0);
     assert_true(compared > 0);
 }

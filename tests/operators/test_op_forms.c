@@ -90,8 +90,8 @@ static void reductions_over_no_axis(void **state)
     const struct {
         const char *op;
         const float *wanted;
-    } rows[] = {{"ReduceSum", x},          {"ReduceMax", x},       {"ReduceProd", x},   {"ReduceLogSumExp", x},
-                {"ReduceL1", F(2, 4)},     {"ReduceL2", F(2, 4)},  {"ReduceMean", x},   {"ReduceSumSquare", F(4, 16)}};
+    } rows[] = {{"ReduceSum", x},      {"ReduceMax", x},      {"ReduceProd", x}, {"ReduceLogSumExp", x},
+                {"ReduceL1", F(2, 4)}, {"ReduceL2", F(2, 4)}, {"ReduceMean", x}, {"ReduceSumSquare", F(4, 16)}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check(&(form){rows[i].op, "noop_with_empty_axes=1", 18, PRONY_FLOAT32, "2", x, PRONY_FLOAT32, "2",
                       rows[i].wanted, NULL, NULL});

@@ -1,9 +1,8 @@
-/* Bad input, operator by operator: each row of tests/operators/rejects is a model of one node that must be refused with this
- * status and a message that names the node, the operator and the value. Each row runs with its inputs as the row says,
- * all constant (refused when bound) and none constant (refused when run, wherever that shows only then).
+/* Bad input, operator by operator: each row of tests/operators/rejects is a model of one node that must be refused with
+ * this status and a message that names the node, the operator and the value. Each row runs with its inputs as the row
+ * says, all constant (refused when bound) and none constant (refused when run, wherever that shows only then).
  *
- *   REJECT("Gather", 13, "axis=0", "f32[2,3] i64[1]={2}", OUT_OF_RANGE, "index 2")
- */
+ *   REJECT("Gather", 13, "axis=0", "f32[2,3] i64[1]={2}", OUT_OF_RANGE, "index 2") */
 #include "tests/support/model_run.h"
 #include "tests/support/op_case_model.h"
 

@@ -1,9 +1,9 @@
 /* Operators against values that others computed: ONNX Runtime, or the specification's formula in numpy. Each row of
- * tests/operators/values is a model of one node, run with its inputs as the row says, all constant and none constant. Outputs are
- * written as inputs are; `?` is one that is not compared. An element may be off by `tolerance` of itself, or of 1 if it is smaller.
+ * tests/operators/values is a model of one node, run with its inputs as the row says, all constant and none constant.
+ * Outputs are written as inputs are; `?` is one that is not compared. An element may be off by `tolerance` of itself,
+ * or of 1 if it is smaller.
  *
- *   VALUES("SwiGLU", 28, "", "f32[2]={1,-2} f32[2]={0.5,1}", "f32[2]={0.36552929,-0.23840584}", 1e-6)
- */
+ *   VALUES("SwiGLU", 28, "", "f32[2]={1,-2} f32[2]={0.5,1}", "f32[2]={0.36552929,-0.23840584}", 1e-6) */
 #include "tests/support/op_case_model.h"
 
 #include "base/shape.h"
@@ -22,7 +22,7 @@ typedef struct known {
     double tolerance;
 } known;
 
-#define VALUES(op, opset, attributes, inputs, outputs, tolerance)                                                                        \
+#define VALUES(op, opset, attributes, inputs, outputs, tolerance)                                                      \
     {{__FILE__, __LINE__, false, op, attributes, inputs, opset}, outputs, tolerance},
 
 static const known neural[] = {
@@ -161,7 +161,9 @@ static void test_moe(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neural), cmocka_unit_test(test_group_query), cmocka_unit_test(test_moe), cmocka_unit_test(test_ml), cmocka_unit_test(test_image)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neural), cmocka_unit_test(test_group_query),
+                                       cmocka_unit_test(test_moe), cmocka_unit_test(test_ml),
+                                       cmocka_unit_test(test_image)};
     if (argc > 1) only = argv[1];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Every row of tests/operators/cases with other shapes and attributes: each kernel in each layout it takes, at one to four
- * threads and in place, against the operator's reference.
+/* Every row of tests/operators/cases with other shapes and attributes: each kernel in each layout it takes, at one to
+ * four threads and in place, against the operator's reference.
  *
  *     test_op_varied                          what `make check` runs
  *     test_op_varied --seed 7 --count 1000    variations 7 to 1006 of every row

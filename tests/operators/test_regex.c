@@ -1,4 +1,5 @@
-/* The regular expressions of RegexFullMatch: what matches as a whole, what is refused, and that no pattern takes long. */
+/* The regular expressions of RegexFullMatch: what matches as a whole, what is refused, and that no pattern takes
+ * long. */
 #include "ops/text/regex.h"
 
 #include "base/alloc.h"
@@ -77,7 +78,9 @@ static void whole_texts_match(void **state)
         {"(a|a)*b", {"aaab"}, {"aaa"}},
         {"((a{0,5}){0,5}){0,5}", {"", "aaaaaaaaaa"}, {"b"}},
         {"www\\.[\\w.-]+\\.\\bcom\\b", {"www.google.com", "www.facebook.com"}, {"www.bbc.co.uk"}},
-        {"(\\W|^)[\\w.\\-]{0,25}@(yahoo|gmail)\\.com(\\W|$)", {"account@gmail.com", "account2@yahoo.com"}, {"account@hotmail.com", "not email"}},
+        {"(\\W|^)[\\w.\\-]{0,25}@(yahoo|gmail)\\.com(\\W|$)",
+         {"account@gmail.com", "account2@yahoo.com"},
+         {"account@hotmail.com", "not email"}},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         for (int wanted = 0; wanted < 2; wanted++) {
@@ -100,9 +103,11 @@ static void zero_bytes_are_text(void **state)
 static void what_is_no_expression_is_refused(void **state)
 {
     (void)state;
-    static const char *const patterns[] = {"(",      "a)",     "[a",      "[z-a]", "*a",        "a{3,2}", "a{1001}", "\\",
-                                           "(?=a)b", "(?<!a)b", "(a)\\1", "\\pN",  "[[:nope:]]", "(?x)a",  "\\x{110000}",
-                                           "((((a{1,1000}){1,1000}){1,1000}){1,1000})"};
+    static const char *const patterns[] = {
+        "(",          "a)",      "[a",          "[z-a]",
+        "*a",         "a{3,2}",  "a{1001}",     "\\",
+        "(?=a)b",     "(?<!a)b", "(a)\\1",      "\\pN",
+        "[[:nope:]]", "(?x)a",   "\\x{110000}", "((((a{1,1000}){1,1000}){1,1000}){1,1000})"};
     for (size_t k = 0; k < sizeof patterns / sizeof *patterns; k++) {
         prony_error error = {0};
         prn_regex *regex = NULL;
@@ -150,8 +155,10 @@ static void allocations_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_texts_match),       cmocka_unit_test(zero_bytes_are_text),
-        cmocka_unit_test(what_is_no_expression_is_refused), cmocka_unit_test(nothing_takes_long),
+        cmocka_unit_test(whole_texts_match),
+        cmocka_unit_test(zero_bytes_are_text),
+        cmocka_unit_test(what_is_no_expression_is_refused),
+        cmocka_unit_test(nothing_takes_long),
         cmocka_unit_test(allocations_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,14 +34,25 @@ static int64_t nearest(prn_resize_rounding rounding, int64_t numerator, int64_t 
 
 static void neighbours_are_exact(void **state)
 {
-    static const prn_resize_rounding roundings[] = {PRN_RESIZE_ROUND_PREFER_FLOOR, PRN_RESIZE_ROUND_PREFER_CEIL, PRN_RESIZE_FLOOR, PRN_RESIZE_CEIL};
-    static const prn_resize_coordinate coordinates[] = {PRN_RESIZE_HALF_PIXEL, PRN_RESIZE_PYTORCH_HALF_PIXEL, PRN_RESIZE_ASYMMETRIC,
-                                                        PRN_RESIZE_ALIGN_CORNERS, PRN_RESIZE_TF_HALF_PIXEL_FOR_NN};
+    static const prn_resize_rounding roundings[] = {PRN_RESIZE_ROUND_PREFER_FLOOR, PRN_RESIZE_ROUND_PREFER_CEIL,
+                                                    PRN_RESIZE_FLOOR, PRN_RESIZE_CEIL};
+    static const prn_resize_coordinate coordinates[] = {PRN_RESIZE_HALF_PIXEL, PRN_RESIZE_PYTORCH_HALF_PIXEL,
+                                                        PRN_RESIZE_ASYMMETRIC, PRN_RESIZE_ALIGN_CORNERS,
+                                                        PRN_RESIZE_TF_HALF_PIXEL_FOR_NN};
     (void)state;
     for (size_t i = 0; i < MOST * MOST * 20; i++) {
         const int64_t in = (int64_t)(i % MOST) + 1, out = (int64_t)(i / MOST % MOST) + 1;
-        prn_resize resize = {.mode = PRN_RESIZE_NEAREST, .coordinate = coordinates[i / (MOST * MOST) % 5], .rounding = roundings[i / (MOST * MOST * 5)], .rank = 1};
-        resize.axis[0] = (prn_resize_axis){.in = in, .out = out, .scale = (float)out / (float)in, .length = (float)out, .end = 1, .rational = true, .same = in == out};
+        prn_resize resize = {.mode = PRN_RESIZE_NEAREST,
+                             .coordinate = coordinates[i / (MOST * MOST) % 5],
+                             .rounding = roundings[i / (MOST * MOST * 5)],
+                             .rank = 1};
+        resize.axis[0] = (prn_resize_axis){.in = in,
+                                           .out = out,
+                                           .scale = (float)out / (float)in,
+                                           .length = (float)out,
+                                           .end = 1,
+                                           .rational = true,
+                                           .same = in == out};
         for (int64_t x = 0; x < out; x++) {
             int64_t numerator = (2 * x + 1) * in - out, denominator = 2 * out;
             if (resize.coordinate == PRN_RESIZE_PYTORCH_HALF_PIXEL && out == 1) numerator = 0;

@@ -29,7 +29,8 @@ static void scan_walks_along_any_axis(void **state)
     static const float ahead[6] = {103, 105, 106, 206, 211, 215}, behind[6] = {106, 105, 103, 215, 211, 206};
     static const char *const attributes[2] = {
         "num_scan_inputs=1 scan_input_axes=[1] scan_input_directions=[1] scan_output_axes=[-1]",
-        "num_scan_inputs=1 scan_input_axes=[-1] scan_input_directions=[1] scan_output_axes=[1] scan_output_directions=[1]"};
+        "num_scan_inputs=1 scan_input_axes=[-1] scan_input_directions=[1] scan_output_axes=[1] "
+        "scan_output_directions=[1]"};
     for (int k = 0; k < 2; k++) {
         model_builder *m = mb_begin(11);
         mb_input(m, "start", PRONY_FLOAT32, "2");

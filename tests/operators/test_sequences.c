@@ -1,4 +1,5 @@
-/* Sequences and optionals in whole models: as inputs and outputs, through every operator on them, in branches and loops. */
+/* Sequences and optionals in whole models: as inputs and outputs, through every operator on them, in branches and
+ * loops. */
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -299,13 +300,15 @@ static void growing_and_shrinking_copy_seldom(void **state)
     mr_close(&r);
 }
 
-/* Several sequences grow out of one, and out of one that became shorter, while others that hold the same items live on. */
+/* Several sequences grow out of one, and out of one that became shorter, while others that hold the same items live
+ * on. */
 static void sequences_that_share_items_differ(void **state)
 {
     (void)state;
     const prony_value x = tensor("2", a), y = tensor("3", b), z = tensor("1", c);
-    const prony_value *wanted[][6] = {{&x, &x, &y, &z}, {&x, &x, &y, &x}, {&x, &x, &y, &z, &y}, {&x, &x, &y, &x, &z},
-                                      {&x, &x, &y}, {&x, &x, &y, &y}, {&x, &x, &y, &x, &x}, {&x, &x, &y, &z, &y, &z}};
+    const prony_value *wanted[][6] = {
+        {&x, &x, &y, &z}, {&x, &x, &y, &x}, {&x, &x, &y, &z, &y}, {&x, &x, &y, &x, &z},
+        {&x, &x, &y},     {&x, &x, &y, &y}, {&x, &x, &y, &x, &x}, {&x, &x, &y, &z, &y, &z}};
     static const char *const outputs[] = {"p", "q", "pp", "qq", "pop", "again", "qx", "ppp"};
     static const size_t counts[] = {4, 4, 5, 5, 3, 4, 5, 6};
     model_builder *m = mb_begin(13);
@@ -478,9 +481,9 @@ int main(void)
         cmocka_unit_test(parts_along_an_axis),
         cmocka_unit_test(sequences_in_loops_and_branches),
         cmocka_unit_test(growing_and_shrinking_copy_seldom),
-                                       cmocka_unit_test(sequences_that_share_items_differ),
-                                       cmocka_unit_test(the_end_is_replaced),
-                                       cmocka_unit_test(maps_run_on_every_item),
+        cmocka_unit_test(sequences_that_share_items_differ),
+        cmocka_unit_test(the_end_is_replaced),
+        cmocka_unit_test(maps_run_on_every_item),
         cmocka_unit_test(optionals_are_there_or_not),
         cmocka_unit_test(what_is_no_tensor_is_kept_from_other_operators),
     };

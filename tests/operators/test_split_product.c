@@ -47,8 +47,14 @@ static void skip_without_products(void)
 /* C = A B over `depth`, which need not be whole steps. */
 static bool multiply(int64_t depth, int64_t rows, bool wide, int parts)
 {
-    prn_split_tiles tiles = {.a_part = PRN_SPLIT_STEPS * ROWS * PRN_SPLIT_DEPTH, .b = b_parts, .parts = parts, .rows = rows,
-                             .c = c, .c_row = PRN_SPLIT_COLUMNS, .sums_row = PRN_SPLIT_COLUMNS, .wide = wide};
+    prn_split_tiles tiles = {.a_part = PRN_SPLIT_STEPS * ROWS * PRN_SPLIT_DEPTH,
+                             .b = b_parts,
+                             .parts = parts,
+                             .rows = rows,
+                             .c = c,
+                             .c_row = PRN_SPLIT_COLUMNS,
+                             .sums_row = PRN_SPLIT_COLUMNS,
+                             .wide = wide};
     const int64_t most = PRN_SPLIT_STEPS * PRN_SPLIT_DEPTH;
     bool finite = true;
     prn_split_begin();
@@ -58,8 +64,8 @@ static bool multiply(int64_t depth, int64_t rows, bool wide, int parts)
         for (int64_t at = 0; at < count; at += PRN_SPLIT_DEPTH, tiles.steps++) {
             const int left = (int)(count - at < 16 ? count - at : 16), both = (int)(count - at < 32 ? count - at : 32);
             tiles.a[tiles.steps] = a_parts[0][tiles.steps];
-            finite = prn_split_rows(a + k + at, left, both > 16 ? a + k + at + 16 : NULL, both - left, depth, rows, parts,
-                                    a_parts[0][tiles.steps], tiles.a_part) &&
+            finite = prn_split_rows(a + k + at, left, both > 16 ? a + k + at + 16 : NULL, both - left, depth, rows,
+                                    parts, a_parts[0][tiles.steps], tiles.a_part) &&
                      finite;
         }
         finite = prn_split_panel(b + k * PRN_SPLIT_COLUMNS, count, parts, b_parts) && finite;
@@ -78,10 +84,12 @@ static void parts_add_up(void **unused)
     for (int round = 0; round < 200; round++) {
         float x[32];
         for (int i = 0; i < 32; i++) x[i] = (float)ldexp(normal(), (int)(fraction() * 160) - 60);
-        assert_true(prn_split_rows(x, 16, x + 16, 16, 0, 1, PARTS, a_parts[0][0], PRN_SPLIT_STEPS * ROWS * PRN_SPLIT_DEPTH));
+        assert_true(
+            prn_split_rows(x, 16, x + 16, 16, 0, 1, PARTS, a_parts[0][0], PRN_SPLIT_STEPS * ROWS * PRN_SPLIT_DEPTH));
         for (int i = 0; i < 32; i++) {
             const int at = i < 16 ? 2 * i : 2 * (i - 16) + 1;
-            const float one = value(a_parts[0][0][at]), two = value(a_parts[1][0][at]), three = value(a_parts[2][0][at]);
+            const float one = value(a_parts[0][0][at]), two = value(a_parts[1][0][at]),
+                        three = value(a_parts[2][0][at]);
             assert_true((double)one + (double)two + (double)three == (double)x[i]);
             assert_true(fabsf(two) <= fabsf(one) * 0x1p-7f && fabsf(three) <= fabsf(one) * 0x1p-15f);
         }
@@ -131,7 +139,8 @@ static void shapes_are_exact(void **unused)
                 for (int64_t i = 0; i < rows; i++) {
                     for (int64_t j = 0; j < (wide ? 32 : 16); j++) {
                         double sum = 0;
-                        for (int64_t k = 0; k < depth; k++) sum += (double)a[i * depth + k] * (double)b[k * PRN_SPLIT_COLUMNS + j];
+                        for (int64_t k = 0; k < depth; k++)
+                            sum += (double)a[i * depth + k] * (double)b[k * PRN_SPLIT_COLUMNS + j];
                         assert_true((double)c[i * PRN_SPLIT_COLUMNS + j] == sum);
                     }
                 }
@@ -166,8 +175,8 @@ static void add_error(errors *e, double difference)
     if (fabs(difference) > e->largest) e->largest = fabs(difference);
 }
 
-/* The contract of docs/accuracy.md: no larger an error than that of plain sums in float32, against float64. Errors are in
- * parts of the sum of the products' sizes, so that few large sums do not decide. */
+/* The contract of docs/accuracy.md: no larger an error than that of plain sums in float32, against float64. Errors are
+ * in parts of the sum of the products' sizes, so that few large sums do not decide. */
 static void errors_are_below_plain_sums(void **unused)
 {
     static const int64_t depths[] = {32, 64, 147, 576, MOST_DEPTH};
@@ -186,7 +195,8 @@ static void errors_are_below_plain_sums(void **unused)
                     double sum = 0, size = 0;
                     float rounded = 0;
                     for (int64_t k = 0; k < depth; k++) {
-                        const float x = a[i / PRN_SPLIT_COLUMNS * depth + k], y = b[k * PRN_SPLIT_COLUMNS + i % PRN_SPLIT_COLUMNS];
+                        const float x = a[i / PRN_SPLIT_COLUMNS * depth + k],
+                                    y = b[k * PRN_SPLIT_COLUMNS + i % PRN_SPLIT_COLUMNS];
                         sum += (double)x * (double)y;
                         size += fabs((double)x * (double)y);
                         rounded += x * y;
@@ -199,7 +209,6 @@ static void errors_are_below_plain_sums(void **unused)
                           sqrt(ours.square / plain.square), ours.largest / plain.largest);
             assert_true(ours.square <= plain.square);
             assert_true(ours.largest <= plain.largest);
-
         }
     }
 }
@@ -234,7 +243,8 @@ static void sums_are_stored(void **unused)
     for (int i = 0; i < 3 * 16; i++) added[i] = (float)(-i);
     for (int with = 0; with < 2; with++) {
         for (int bounded = 0; bounded < 2; bounded++) {
-            prn_split_store(c, 3, bias, with ? added : NULL, bounded ? 500.0f : -INFINITY, bounded ? 9000.0f : INFINITY, y);
+            prn_split_store(c, 3, bias, with ? added : NULL, bounded ? 500.0f : -INFINITY, bounded ? 9000.0f : INFINITY,
+                            y);
             for (int i = 0; i < 3 * 16; i++) {
                 const float sum = (float)(i / 16 * PRN_SPLIT_COLUMNS + i % 16 + 1000 * (i % 16) - (with ? i : 0));
                 assert_true(y[i] == (!bounded ? sum : sum < 500 ? 500 : sum > 9000 ? 9000 : sum));
@@ -251,9 +261,11 @@ static void sums_are_stored(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_add_up), cmocka_unit_test(parts_around_a_center),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_add_up),
+                                       cmocka_unit_test(parts_around_a_center),
                                        cmocka_unit_test(shapes_are_exact),
                                        cmocka_unit_test(errors_are_below_plain_sums),
-                                       cmocka_unit_test(what_has_no_parts_is_told), cmocka_unit_test(sums_are_stored)};
+                                       cmocka_unit_test(what_has_no_parts_is_told),
+                                       cmocka_unit_test(sums_are_stored)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Products whose constant operand is stored in fewer bits (ops/loops/stored_weights.h), against float64: within what rounding the weights
- * once may change, whatever the shape, and the same bits for every number of threads. */
+/* Products whose constant operand is stored in fewer bits (ops/loops/stored_weights.h), against float64: within what
+ * rounding the weights once may change, whatever the shape, and the same bits for every number of threads. */
 #include "base/simd.h"
 #include "ops/loops/stored_weights.h"
 #include "prony_report.h"
@@ -99,7 +99,8 @@ static double rounding(const problem *p, int precision, int k, int n)
     if (precision == FP16) return fmax(size * 0x1p-11, 0x1p-25);
     if (precision == BF16) return size * 0x1p-9;
     if (precision == FAST) return size * 0x1p-17;
-    const int first = precision == INT8 ? 0 : k / GROUP * GROUP, end = precision == INT8 || first + GROUP > p->k ? p->k : first + GROUP;
+    const int first = precision == INT8 ? 0 : k / GROUP * GROUP,
+              end = precision == INT8 || first + GROUP > p->k ? p->k : first + GROUP;
     double largest = 0;
     for (int i = first; i < end; i++) largest = fmax(largest, fabs((double)weight(p, i, n)));
     return largest / (precision == INT8 ? 127 : 7) * 0.5 + 0x1p-149; /* a scale may be subnormal */
@@ -122,7 +123,9 @@ static double worst(const problem *p, int precision, const float *y, double *pla
                 sizes += fabs(x * w);
                 allowed += fabs(x) * allowed_of[k * p->n + j];
                 if (precision == BF16) allowed += fabs(x * w) * 0x1.1p-9; /* tiles round activations too */
-                if (precision == FAST) allowed += fabs(x * w) * 0x1.8p-16; /* and leave out the product of the second parts */
+                if (precision == FAST)
+                    allowed += fabs(x * w) * 0x1.8p-16; /* and leave out the product of the second
+                                                                              parts */
             }
             double want = (p->gemm ? 0.5 : 1.0) * sum + (double)p->bias[j];
             if (want < 0) want *= 0.25;
@@ -138,13 +141,15 @@ static double worst(const problem *p, int precision, const float *y, double *pla
 /* `rounds`: some error has to be larger than float32's, as there is something to be rounded. */
 static void check(const problem *p, bool rounds)
 {
-    float *y = malloc(((size_t)(p->m * p->n) + 1) * sizeof *y), *again = malloc(((size_t)(p->m * p->n) + 1) * sizeof *again);
+    float *y = malloc(((size_t)(p->m * p->n) + 1) * sizeof *y),
+          *again = malloc(((size_t)(p->m * p->n) + 1) * sizeof *again);
     assert_true(y && again);
     for (int precision = 0; precision < PRECISIONS; precision++) {
         double plain;
         run(p, precisions[precision], 1, y);
         const double error = worst(p, precision, y, &plain);
-        if (!(error <= 1)) fail_msg("%s: %d x %d x %d: %g of what is allowed", precisions[precision], p->m, p->k, p->n, error);
+        if (!(error <= 1))
+            fail_msg("%s: %d x %d x %d: %g of what is allowed", precisions[precision], p->m, p->k, p->n, error);
         if (rounds && p->m > 0 && precision != FAST) assert_true(plain > 1e-6);
         for (int threads = 2; threads <= MOST_THREADS; threads++) {
             run(p, precisions[precision], threads, again);
@@ -160,10 +165,11 @@ static void shapes_of_all_kinds(void **state)
     static const struct {
         int m, k, n;
         bool rounds;
-    } shapes[] = {{1, 256, 96, true},  {1, 100, 48, true},   {2, 77, 80, true},   {3, 2100, 40, true}, {4, 129, 33, true},
-                  {7, 64, 100, true},  {8, 333, 64, true},   {9, 96, 50, true},   {15, 200, 65, true}, {40, 160, 70, true},
-                  {130, 97, 96, true}, {33, 4100, 32, true}, {1, 1, 5000, false}, {5, 5000, 1, false}, {1, 31, 140, true},
-                  {0, 128, 64, false}, {300, 48, 128, true}, {17, 17, 300, true}};
+    } shapes[] = {{1, 256, 96, true},   {1, 100, 48, true},  {2, 77, 80, true},   {3, 2100, 40, true},
+                  {4, 129, 33, true},   {7, 64, 100, true},  {8, 333, 64, true},  {9, 96, 50, true},
+                  {15, 200, 65, true},  {40, 160, 70, true}, {130, 97, 96, true}, {33, 4100, 32, true},
+                  {1, 1, 5000, false},  {5, 5000, 1, false}, {1, 31, 140, true},  {0, 128, 64, false},
+                  {300, 48, 128, true}, {17, 17, 300, true}};
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         for (int form = 0; form < 3; form++) {
@@ -239,7 +245,8 @@ static void infinite_activations(void **state)
                     if (!touched) assert_true(fabsf(y[j]) < 100.0f);
                     if (touched && isinf(odd[i])) assert_true(!isfinite(y[j]) || fabsf(weight(&p, 3, j % p.n)) < 0.1f);
                     if (touched && isnan(odd[i])) assert_true(isnan(y[j]));
-                    if (touched && isfinite(odd[i]) && fabsf(weight(&p, 3, j % p.n)) < 0.25f) assert_true(isfinite(y[j]));
+                    if (touched && isfinite(odd[i]) && fabsf(weight(&p, 3, j % p.n)) < 0.25f)
+                        assert_true(isfinite(y[j]));
                 }
             }
         }
@@ -279,7 +286,8 @@ static prony_report *measure(model_run *r, const char *precision, model_builder 
 static void reports_say_what_ran_in_which_type(void **state)
 {
     static const int bits[] = {8, 4, 16, 16};
-    static const char *const names[] = {"gemm_int8_weights", "gemm_int4_weights", "gemm_fp16_native", "gemm_bf16_native"};
+    static const char *const names[] = {"gemm_int8_weights", "gemm_int4_weights", "gemm_fp16_native",
+                                        "gemm_bf16_native"};
     (void)state;
     size_t count;
     for (int precision = 0; precision < FAST; precision++) {
@@ -346,14 +354,19 @@ static void few_rows_have_the_same_bits_everywhere(void **state)
     if (fused_count < 2) skip();
     float *a = random_floats(PRN_STORED_ROWS * DEPTH, 5), *numbers = random_floats(MOST / 4, 6);
     for (int kind = 0; kind < PRN_STORED_PAIRS; kind++) {
-        const bool scaled = prn_stored_scaled((prn_stored_kind)kind), grouped = kind == PRN_STORED_INT4 || kind == PRN_STORED_INT2;
+        const bool scaled = prn_stored_scaled((prn_stored_kind)kind),
+                   grouped = kind == PRN_STORED_INT4 || kind == PRN_STORED_INT2;
         for (int offsets = 0; offsets <= scaled; offsets++) {
-            const prn_stored s = {.kind = (prn_stored_kind)kind, .k = DEPTH, .n = PRN_STORED_COLUMNS, .group = grouped ? PRN_STORED_GROUP : DEPTH,
+            const prn_stored s = {.kind = (prn_stored_kind)kind,
+                                  .k = DEPTH,
+                                  .n = PRN_STORED_COLUMNS,
+                                  .group = grouped ? PRN_STORED_GROUP : DEPTH,
                                   .offsets = offsets};
             const int64_t bytes = prn_stored_group_bytes(&s), groups = prn_stored_panel_bytes(&s) / bytes;
             _Alignas(64) static char panel[2 * MOST]; /* behind its end lines may be fetched */
             assert_true(groups * bytes <= MOST);
-            for (int64_t i = 0; i < groups * bytes; i++) panel[i] = (char)(i * i % 55 + 5); /* halves and the upper ones of floats: small numbers */
+            for (int64_t i = 0; i < groups * bytes; i++)
+                panel[i] = (char)(i * i % 55 + 5); /* halves and the upper ones of floats: small numbers */
             for (int64_t g = 0; g < groups && scaled; g++)
                 memcpy(panel + g * bytes, numbers, (size_t)(1 + offsets) * PRN_STORED_COLUMNS * sizeof *numbers);
             prn_stored packed = s;
@@ -388,8 +401,11 @@ static void every_allocation_may_fail(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shapes_of_all_kinds), cmocka_unit_test(weights_that_are_zero_or_tiny),
-                                       cmocka_unit_test(weights_beyond_the_range_stay), cmocka_unit_test(infinite_activations), cmocka_unit_test(reports_say_what_ran_in_which_type),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shapes_of_all_kinds),
+                                       cmocka_unit_test(weights_that_are_zero_or_tiny),
+                                       cmocka_unit_test(weights_beyond_the_range_stay),
+                                       cmocka_unit_test(infinite_activations),
+                                       cmocka_unit_test(reports_say_what_ran_in_which_type),
                                        cmocka_unit_test(what_stays_in_float32_says_so),
                                        cmocka_unit_test(few_rows_have_the_same_bits_everywhere),
                                        cmocka_unit_test(every_allocation_may_fail)};

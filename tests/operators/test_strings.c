@@ -1,5 +1,5 @@
-/* Tensors of strings in whole models: as inputs, constants and outputs, through the operators on them and those that only
- * move them. */
+/* Tensors of strings in whole models: as inputs, constants and outputs, through the operators on them and those that
+ * only move them. */
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -227,8 +227,12 @@ static void strings_in_a_loop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(normalizer), cmocka_unit_test(concat), cmocka_unit_test(split),
-        cmocka_unit_test(match),      cmocka_unit_test(tfidf),  cmocka_unit_test(movers),
+        cmocka_unit_test(normalizer),
+        cmocka_unit_test(concat),
+        cmocka_unit_test(split),
+        cmocka_unit_test(match),
+        cmocka_unit_test(tfidf),
+        cmocka_unit_test(movers),
         cmocka_unit_test(strings_in_a_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

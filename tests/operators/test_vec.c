@@ -439,11 +439,13 @@ static void masked_softmax_rows_agree(void **state)
                 for (int r = 0; r < ROWS; r++) {
                     double want[ROW], top = -INFINITY, sum = 0;
                     for (int i = 0; i < n; i++)
-                        top = fmax(top, want[i] = (double)x[r * APART + i] * (double)scale + (double)(added ? added[r + i] : 0));
+                        top = fmax(top, want[i] = (double)x[r * APART + i] * (double)scale +
+                                                  (double)(added ? added[r + i] : 0));
                     for (int i = 0; i < n; i++) sum += want[i] = exp(want[i] - top);
                     if (isnan(sum)) continue; /* masked throughout */
                     for (int i = 0; i < n; i++)
-                        expect_near((double)y[r * APART + i] * (double)factors[r], want[i] / sum, 2e-6 * want[i] / sum + 1e-44);
+                        expect_near((double)y[r * APART + i] * (double)factors[r], want[i] / sum,
+                                    2e-6 * want[i] / sum + 1e-44);
                     for (int i = n; i < APART; i++) assert_true(y[r * APART + i] == x[r * APART + i]);
                 }
             }
@@ -546,8 +548,9 @@ int main(void)
         cmocka_unit_test(sums_agree),
         cmocka_unit_test(extremes_keep_nan),
         cmocka_unit_test(softmax_rows_agree),
-        cmocka_unit_test(masked_softmax_rows_agree), cmocka_unit_test(huge_scores_are_weighed),
-                                       cmocka_unit_test(scaled_rows_tell_whether_they_are_finite),
+        cmocka_unit_test(masked_softmax_rows_agree),
+        cmocka_unit_test(huge_scores_are_weighed),
+        cmocka_unit_test(scaled_rows_tell_whether_they_are_finite),
         cmocka_unit_test(normalised_rows_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,9 +2,9 @@
  *
  *     same_bits [--threads N] [--workers N] [--runs N] MODEL...
  *
- * Every -x 1..threads times every -y 1..workers (4 and 4) runs `runs` times (20), on inputs from one seed; of free dimensions
- * that the model says nothing of, the library's example is taken. Prints a line a model. Exit status: 0 all the same, 1 a model does not run, 2
- * wrong usage, 3 something differs. */
+ * Every -x 1..threads times every -y 1..workers (4 and 4) runs `runs` times (20), on inputs from one seed; of free
+ * dimensions that the model says nothing of, the library's example is taken. Prints a line a model. Exit status: 0 all
+ * the same, 1 a model does not run, 2 wrong usage, 3 something differs. */
 #include "prony.h"
 
 #include <inttypes.h>

@@ -13,7 +13,8 @@ void accuracy_near(double found, double wanted);
 /* As float16. */
 enum { HALF_1 = 0x3c00, HALF_300 = 0x5cb0, HALF_2048 = 0x6800 };
 
-/* float16: x[2] plus 1, less 2048, where 2048 + 1 has no place and becomes 2048; layers "add" and "sub". The inputs are set. */
+/* float16: x[2] plus 1, less 2048, where 2048 + 1 has no place and becomes 2048; layers "add" and "sub". The inputs are
+ * set. */
 void accuracy_open_half(model_run *r);
 
 #endif

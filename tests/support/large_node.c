@@ -10,8 +10,9 @@ static prony_dtype type_of(char letter)
     static const struct {
         char letter;
         prony_dtype dtype;
-    } types[] = {{'f', PRONY_FLOAT32}, {'d', PRONY_FLOAT64}, {'h', PRONY_FLOAT16}, {'i', PRONY_INT64}, {'j', PRONY_INT32},
-                 {'u', PRONY_UINT8},   {'c', PRONY_INT8},    {'b', PRONY_BOOL},    {'s', PRONY_STRING}};
+    } types[] = {{'f', PRONY_FLOAT32}, {'d', PRONY_FLOAT64}, {'h', PRONY_FLOAT16},
+                 {'i', PRONY_INT64},   {'j', PRONY_INT32},   {'u', PRONY_UINT8},
+                 {'c', PRONY_INT8},    {'b', PRONY_BOOL},    {'s', PRONY_STRING}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].letter == letter) return types[i].dtype;
     fprintf(stderr, "no type '%c'\n", letter);
@@ -121,7 +122,8 @@ model_builder *large_model(const large_node *c, const large_input *inputs, int c
     }
     mb_node(m, c->op, names, c->outputs ? c->outputs : "y", c->attributes);
     char first[16];
-    snprintf(first, sizeof first, "%.*s", c->outputs ? (int)strcspn(c->outputs, " ") : 1, c->outputs ? c->outputs : "y");
+    snprintf(first, sizeof first, "%.*s", c->outputs ? (int)strcspn(c->outputs, " ") : 1,
+             c->outputs ? c->outputs : "y");
     mb_output(m, first, c->type ? type_of(*c->type) : inputs[0].value.dtype, NULL);
     return m;
 }

@@ -6,9 +6,9 @@
 
 #define LARGE_MOST_INPUTS 10
 
-/* Inputs, separated by blanks: [!]TYPE DIMS[=value,...|%below] without the blank before DIMS. Types: f float32, d float64,
- * h float16, i int64, j int32, u uint8, c int8, b bool, s string; ! makes a constant, ? alone is an omitted input. What is
- * not given is random: numbers in [-1, 1), or in [0, below). */
+/* Inputs, separated by blanks: [!]TYPE DIMS[=value,...|%below] without the blank before DIMS. Types: f float32, d
+ * float64, h float16, i int64, j int32, u uint8, c int8, b bool, s string; ! makes a constant, ? alone is an omitted
+ * input. What is not given is random: numbers in [-1, 1), or in [0, below). */
 typedef struct large_node {
     const char *name, *op;
     int64_t opset;

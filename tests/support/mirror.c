@@ -92,7 +92,8 @@ static prony_status far_negate(const prony_context *context)
 
 static prony_status near_negate(const prony_context *context)
 {
-    if (context->inputs[0]->dtype == PRONY_FLOAT32) return negate(context, context->inputs[0]->data, context->outputs[0]->data);
+    if (context->inputs[0]->dtype == PRONY_FLOAT32)
+        return negate(context, context->inputs[0]->data, context->outputs[0]->data);
     const double *x = context->inputs[0]->data;
     double *y = context->outputs[0]->data;
     for (int64_t i = 0; i < count_of(context); i++) y[i] = -x[i];
@@ -117,6 +118,7 @@ static prony_status far_scale(const prony_context *context)
     return PRONY_OK;
 }
 
+// clang-format off
 static const prn_kernel negate_kernels[] = {{.name = "negate_mirror", .backend = "mirror", .types = PRN_TYPE_F32, .run = far_negate, .place = &mirror},
                                             {.name = "negate_host", .backend = "native", .types = PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64), .run = near_negate},
                                             {0}},
@@ -126,10 +128,15 @@ static const prn_kernel negate_kernels[] = {{.name = "negate_mirror", .backend =
                         scale_kernels[] = {{.name = "scale_mirror", .backend = "mirror", .run = far_scale, .place = &mirror,
                                             .host_inputs = 2, .host_outputs = 2},
                                            {0}};
+// clang-format on
 static const struct {
     const char *name;
     const prn_kernel *kernels;
-} operators[] = {{"Far", negate_kernels}, {"Text", text_kernels}, {"Other", other_kernels}, {"Sum", add_kernels}, {"Scale", scale_kernels}};
+} operators[] = {{"Far", negate_kernels},
+                 {"Text", text_kernels},
+                 {"Other", other_kernels},
+                 {"Sum", add_kernels},
+                 {"Scale", scale_kernels}};
 
 /* What is added has rows of kernels of ours instead of the one that calls a user's function. */
 prony_registry *mirror_registry(void)

@@ -75,7 +75,7 @@ enum { MAX_DEPTH = 128 };
 typedef struct frame {
     mb_bytes graph, node;
     bool has_node;
-    bool function; /* the message is a FunctionProto */
+    bool function;         /* the message is a FunctionProto */
     const char *attribute; /* of the outer node that this graph belongs to */
 } frame;
 

@@ -110,7 +110,8 @@ void mr_expect_near(const prony_value *got, const char *dims, const double *want
     assert_true(prn_shape_equal(&got->shape, &shape));
     for (int64_t i = 0; i < prony_shape_numel(&shape); i++) {
         const double is = (double)((const float *)got->data)[i];
-        if (!(fabs(is - wanted[i]) <= 1e-5 * (1 + fabs(wanted[i])))) fail_msg("element %d is %g, wanted %g", (int)i, is, wanted[i]);
+        if (!(fabs(is - wanted[i]) <= 1e-5 * (1 + fabs(wanted[i]))))
+            fail_msg("element %d is %g, wanted %g", (int)i, is, wanted[i]);
     }
 }
 
@@ -123,8 +124,8 @@ void mr_expect_text(const prony_value *got, const char *dims, const char *wanted
     for (int64_t i = 0; i < prony_shape_numel(&shape); i++) {
         size_t size = strcspn(wanted, "|");
         if (strings[i].size != size || memcmp(strings[i].data, wanted, size) != 0)
-            fail_msg("string %lld is '%.*s', wanted '%.*s'", (long long)i, (int)strings[i].size, strings[i].data, (int)size,
-                     wanted);
+            fail_msg("string %lld is '%.*s', wanted '%.*s'", (long long)i, (int)strings[i].size, strings[i].data,
+                     (int)size, wanted);
         wanted += size + (wanted[size] == '|');
     }
 }

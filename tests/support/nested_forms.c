@@ -31,7 +31,8 @@ void nested_expect_same(const char *a, const char *b)
 {
     size_t at = 0;
     while (a[at] && a[at] == b[at]) at++;
-    if (a[at] != b[at]) fail_msg("'%.60s' and '%.60s' at %zu", a + (at > 30 ? at - 30 : 0), b + (at > 30 ? at - 30 : 0), at);
+    if (a[at] != b[at])
+        fail_msg("'%.60s' and '%.60s' at %zu", a + (at > 30 ? at - 30 : 0), b + (at > 30 ? at - 30 : 0), at);
 }
 
 void nested_round_trip(const prony_report *report)
@@ -41,7 +42,8 @@ void nested_round_trip(const prony_report *report)
     prony_write_options with_memory = PRONY_WRITE_OPTIONS_INIT;
     with_memory.memory = true;
     char *first = nested_write(report, PRONY_FORMAT_JSON, &with_memory);
-    if (prony_report_load_memory(&again, "r.json", first, strlen(first), &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prony_report_load_memory(&again, "r.json", first, strlen(first), &error) != PRONY_OK)
+        fail_msg("%s", error.message);
     char *second = nested_write(again, PRONY_FORMAT_JSON, &with_memory);
     nested_expect_same(first, second);
     /* Other forms of it are the same as of the one that was written. */

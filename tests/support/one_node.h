@@ -5,7 +5,8 @@
 #include "model_builder.h"
 #include "prony_report.h"
 
-/* A model of one node whose output is "y". inputs: "1,3,8,8 !4,3,3,3 !4", the dims of each input; ! is a weight of zeros. */
+/* A model of one node whose output is "y". inputs: "1,3,8,8 !4,3,3,3 !4", the dims of each input; ! is a weight of
+ * zeros. */
 model_builder *one_node(const char *op, int64_t opset, const char *attributes, const char *inputs);
 void zero_weight(model_builder *m, const char *name, const char *dims);
 /* Finishes the model, and inspects it. */

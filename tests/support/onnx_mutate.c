@@ -1,6 +1,6 @@
-/* One walk over the message collects its fields, nested ones included; a second one writes it again with one of them changed
- * and every length around it put right. Bytes that parse as a message are taken for one: a name that does so by chance
- * is only mutated differently. */
+/* One walk over the message collects its fields, nested ones included; a second one writes it again with one of them
+ * changed and every length around it put right. Bytes that parse as a message are taken for one: a name that does so by
+ * chance is only mutated differently. */
 #include "tests/support/onnx_mutate.h"
 
 #include <stdbool.h>
@@ -136,10 +136,38 @@ static void put_bytes(mutation *m, const field *f, span payload)
 
 static uint64_t other_integer(mutation *m, uint64_t old)
 {
-    static const int64_t odd[] = {0,   1,   2,          3,          4,           5,         6,          7,
-                                  8,   9,   10,         11,         13,          16,        17,         -1,
-                                  -2,  -3,  -8,         64,         100,         255,       256,        1000,
-                                  4096, 65536, INT32_MAX, INT32_MIN, (int64_t)1 << 32, INT64_MAX, INT64_MIN, INT64_MAX / 2};
+    static const int64_t odd[] = {0,
+                                  1,
+                                  2,
+                                  3,
+                                  4,
+                                  5,
+                                  6,
+                                  7,
+                                  8,
+                                  9,
+                                  10,
+                                  11,
+                                  13,
+                                  16,
+                                  17,
+                                  -1,
+                                  -2,
+                                  -3,
+                                  -8,
+                                  64,
+                                  100,
+                                  255,
+                                  256,
+                                  1000,
+                                  4096,
+                                  65536,
+                                  INT32_MAX,
+                                  INT32_MIN,
+                                  (int64_t)1 << 32,
+                                  INT64_MAX,
+                                  INT64_MIN,
+                                  INT64_MAX / 2};
     switch (pick(m, 4)) {
     case 0:
         return old + 1;

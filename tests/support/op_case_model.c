@@ -142,7 +142,8 @@ static void read_bytes(void *argument, size_t output, const prony_value *value)
 }
 
 static prony_status run(prony_session *session, const op_case_node *row, op_case_form form,
-                        void (*see)(void *argument, size_t output, const prony_value *value), void *argument, prony_error *error)
+                        void (*see)(void *argument, size_t output, const prony_value *value), void *argument,
+                        prony_error *error)
 {
     for (size_t i = 0; i < row->input_count; i++) {
         char name[24];
@@ -182,7 +183,9 @@ static prony_status inspect(prony_model *model, prony_error *error)
     prony_status status = prony_inspect(&report, model, NULL, error);
     if (status != PRONY_OK) return status == PRONY_INTERNAL ? status : PRONY_OK;
     const prony_cost *cost = &prony_report_totals(report)->cost;
-    if (cost->bytes_written < UINT32_MAX && (cost->flops > INT64_MAX || cost->int_ops > INT64_MAX || cost->bytes_read > INT64_MAX)) abort();
+    if (cost->bytes_written < UINT32_MAX &&
+        (cost->flops > INT64_MAX || cost->int_ops > INT64_MAX || cost->bytes_read > INT64_MAX))
+        abort();
     status = prony_report_write(report, PRONY_FORMAT_TEXT, &options, swallow, &sum, error);
     if (status == PRONY_OK) status = prony_report_write(report, PRONY_FORMAT_JSON, &options, swallow, &sum, error);
     prony_report_release(report);
@@ -190,8 +193,9 @@ static prony_status inspect(prony_model *model, prony_error *error)
     return status == PRONY_OUT_OF_RANGE ? PRONY_OK : status; /* JSON has no integers beyond 2^53 */
 }
 
-prony_status op_case_show(const op_case_node *row, op_case_form form, void (*see)(void *argument, size_t output, const prony_value *value),
-                          void *argument, prony_error *error)
+prony_status op_case_show(const op_case_node *row, op_case_form form,
+                          void (*see)(void *argument, size_t output, const prony_value *value), void *argument,
+                          prony_error *error)
 {
     prony_model *model = NULL;
     prony_session *session = NULL;

@@ -6,8 +6,8 @@
 
 #define OP_CASE_NODE_NAME "the_node"
 
-/* Which inputs are graph inputs and which constants: as the row says, all, or none; none, with free dimensions or of unknown
- * rank until the run. */
+/* Which inputs are graph inputs and which constants: as the row says, all, or none; none, with free dimensions or of
+ * unknown rank until the run. */
 typedef enum op_case_form {
     OP_CASE_AS_WRITTEN,
     OP_CASE_ALL_CONSTANT,
@@ -20,11 +20,13 @@ typedef enum op_case_form {
 /* The model's bytes, from malloc. Inputs are named x0, x1, …, outputs y0, y1, … */
 uint8_t *op_case_model(const op_case_node *row, op_case_form form, size_t *size);
 
-/* Load, inspection and its report, bind, plan and one run with a bound on memory and Loop trips; every byte of the outputs is read. */
+/* Load, inspection and its report, bind, plan and one run with a bound on memory and Loop trips; every byte of the
+ * outputs is read. */
 prony_status op_case_try(const op_case_node *row, op_case_form form, prony_error *error);
 
 /* The same, and shows every output to `see`. */
-prony_status op_case_show(const op_case_node *row, op_case_form form, void (*see)(void *argument, size_t output, const prony_value *value),
-                          void *argument, prony_error *error);
+prony_status op_case_show(const op_case_node *row, op_case_form form,
+                          void (*see)(void *argument, size_t output, const prony_value *value), void *argument,
+                          prony_error *error);
 
 #endif

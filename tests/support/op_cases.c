@@ -34,8 +34,10 @@ typedef struct bench {
     prn_post_ops post_ops;
     bool exact;
     bool doubtful, refused; /* a row that nobody vouches for; it was refused */
-    bool long_reference;    /* the reference takes long: it is run once, as smaller rows show that it ignores threads and places */
-    bool deep;              /* sums of so many terms that an activation after them shows more of their rounding than allowed */
+    bool long_reference;    /* the reference takes long: it is run once, as smaller rows show that it ignores threads
+                               and places */
+    bool deep;              /* sums of so many terms that an activation after them shows more of their rounding than
+                               allowed */
     prony_value expected[OP_CASE_MAX_VALUES]; /* the reference's outputs, plain */
     void *packed[MAX_BLOCKS];
     size_t packed_count;
@@ -239,7 +241,8 @@ static bool check_outputs(bench *b)
 {
     for (size_t k = 0; k < b->context.output_count; k++) {
         prony_value plain = b->out[k];
-        if (!op_case_padding_is_zero(&plain)) return complain(b, "output %zu leaves padding lanes that are not zero", k);
+        if (!op_case_padding_is_zero(&plain))
+            return complain(b, "output %zu leaves padding lanes that are not zero", k);
         plain.layout = PRN_PLAIN;
         plain.data = op_case_bytes(prn_value_bytes(&plain));
         op_case_convert(&plain, &b->out[k]);
@@ -286,9 +289,9 @@ static bool run_all(bench *b, const prn_kernel *kernel, const char *layouts)
     const int rounds = once ? 1 : MOST_THREADS + (int)b->context.input_count;
     for (int round = 0; round < rounds && ok; round++) {
         int inplace = round < MOST_THREADS ? -1 : round - MOST_THREADS, threads = round < MOST_THREADS ? round + 1 : 2;
-        if (inplace >= 0 &&
-            (!prn_kernel_may_overwrite(kernel, b->context.post_ops, (size_t)inplace) || !b->inputs[inplace] || b->row.constant[inplace] ||
-             shapes[0].shape.rank < 0 || prn_layout_bytes(&b->in[inplace]) != prn_layout_bytes(&shapes[0]))) {
+        if (inplace >= 0 && (!prn_kernel_may_overwrite(kernel, b->context.post_ops, (size_t)inplace) ||
+                             !b->inputs[inplace] || b->row.constant[inplace] || shapes[0].shape.rank < 0 ||
+                             prn_layout_bytes(&b->in[inplace]) != prn_layout_bytes(&shapes[0]))) {
             continue;
         }
         snprintf(b->at, sizeof b->at, "kernel %s, %s, %d threads%s", kernel->name, layouts, threads,
@@ -406,10 +409,13 @@ static bool check_cost(bench *b)
     if (b->op->cost(&b->context, &cost) != PRONY_OK) return complain(b, "%s", b->error.message);
     b->exact = cost.flops == 0;
     b->long_reference = cost.macs > LONG_REFERENCE_MACS;
-    b->deep = cost.macs > MOST_TERMS * (uint64_t)(prony_shape_numel(&b->out[0].shape) > 0 ? prony_shape_numel(&b->out[0].shape) : 1);
+    b->deep =
+        cost.macs >
+        MOST_TERMS * (uint64_t)(prony_shape_numel(&b->out[0].shape) > 0 ? prony_shape_numel(&b->out[0].shape) : 1);
     if (cost.madds < cost.macs)
         return complain(b, "%llu madds but %llu macs", (unsigned long long)cost.madds, (unsigned long long)cost.macs);
-    if (cost.flops > INT64_MAX || cost.int_ops > INT64_MAX) return complain(b, "more operations than 2^63: a count fell below zero");
+    if (cost.flops > INT64_MAX || cost.int_ops > INT64_MAX)
+        return complain(b, "more operations than 2^63: a count fell below zero");
     if (cost.special > cost.flops) return complain(b, "more special operations than flops");
     return true;
 }
@@ -419,7 +425,8 @@ static bool check_values(bench *b)
 {
     snprintf(b->at, sizeof b->at, "values");
     const int input = op_case_value_that_matters(b->op, &b->context, b->in);
-    return input < 0 || complain(b, "kernels or cost follow from the elements of input %d: PRN_OP_BY_VALUE is missing", input);
+    return input < 0 ||
+           complain(b, "kernels or cost follow from the elements of input %d: PRN_OP_BY_VALUE is missing", input);
 }
 
 static bool run_kernels(bench *b)
@@ -494,7 +501,8 @@ static bool run_row(bench *b)
         return complain(b, "too large");
     }
     if (!check_cost(b) || !check_values(b) || !run_kernels(b)) return false;
-    bool chains = (b->op->flags & PRN_OP_POST_OPS) && !(b->doubtful && b->deep) && b->out[0].dtype == PRONY_FLOAT32 && b->out[0].shape.rank >= 0;
+    bool chains = (b->op->flags & PRN_OP_POST_OPS) && !(b->doubtful && b->deep) && b->out[0].dtype == PRONY_FLOAT32 &&
+                  b->out[0].shape.rank >= 0;
     b->exact = false;
     for (size_t chain = 0; chains && attach_post_ops(b, chain); chain++) {
         if (!run_kernels(b)) return false;
@@ -540,7 +548,8 @@ static bool takes_missing(bench *b)
     const prn_arity inputs = b->op->inputs;
     const size_t required = inputs.most < 0 && inputs.least > 0 ? b->row.input_count : (size_t)inputs.least;
     for (size_t i = 0; i < required; i++) {
-        if (i >= b->row.input_count || !b->row.inputs[i]) return complain(b, "the operator's row says that input %zu is required", i);
+        if (i >= b->row.input_count || !b->row.inputs[i])
+            return complain(b, "the operator's row says that input %zu is required", i);
     }
     return true;
 }

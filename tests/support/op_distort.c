@@ -67,9 +67,12 @@ static void distort_shape(turn *t, size_t i, prony_value *value)
         if (is_turn(t, "empty: input, dimension", (long long)i, d)) shape.dim[d] = 0;
         if (is_turn(t, "one more in: input, dimension", (long long)i, d)) shape.dim[d]++;
     }
-    for (int d = 0; d + 1 < value->shape.rank; d++) { /* no product of the extents may be formed before the zero is met */
-        if (is_turn(t, "huge, then empty: input, dimension", (long long)i, d)) shape.dim[d] = HUGE_EXTENT, shape.dim[d + 1] = 0;
-        if (is_turn(t, "empty, then huge: input, dimension", (long long)i, d)) shape.dim[d] = 0, shape.dim[d + 1] = HUGE_EXTENT;
+    for (int d = 0; d + 1 < value->shape.rank; d++) { /* no product of the extents may be formed before the zero is
+                                                         met */
+        if (is_turn(t, "huge, then empty: input, dimension", (long long)i, d))
+            shape.dim[d] = HUGE_EXTENT, shape.dim[d + 1] = 0;
+        if (is_turn(t, "empty, then huge: input, dimension", (long long)i, d))
+            shape.dim[d] = 0, shape.dim[d + 1] = HUGE_EXTENT;
     }
     if (t->done) remake(value, value->dtype, &shape);
 }
@@ -269,9 +272,11 @@ static uint64_t draw(uint64_t *seed) /* splitmix64 */
 
 static bool distort_element(op_case_node *row, uint64_t *seed, char *what, size_t size)
 {
-    static const double reals[] = {9e300, -9e300, 1e-320, 2147483648.0, -2147483649.0, 9.3e18, -9.3e18, 0.5, 255.5, NAN, INFINITY, -0.0};
-    static const int64_t wholes[] = {INT64_MIN,  INT64_MAX, INT64_MIN + 1, INT64_MAX / 2, INT32_MAX, INT32_MIN,
-                                     UINT32_MAX, 65536,     -2,            2,             255,       INT64_C(1) << 62};
+    static const double reals[] = {9e300,   -9e300, 1e-320, 2147483648.0, -2147483649.0, 9.3e18,
+                                   -9.3e18, 0.5,    255.5,  NAN,          INFINITY,      -0.0};
+    static const int64_t wholes[] = {INT64_MIN, INT64_MAX, INT64_MIN + 1, INT64_MAX / 2,
+                                     INT32_MAX, INT32_MIN, UINT32_MAX,    65536,
+                                     -2,        2,         255,           INT64_C(1) << 62};
     size_t i = row->input_count ? draw(seed) % row->input_count : 0, k = draw(seed) % COUNT(reals);
     if (i >= row->input_count || !row->inputs[i]) return false;
     prony_value *value = &row->values[i];

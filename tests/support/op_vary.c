@@ -1,6 +1,6 @@
 /* Varies a row as text. An extent that stands in several inputs (channels of image and weights, say) becomes the same
- * other extent in all of them, and in kernel_shape and group; what LSTM, GRU and RNN want to be a multiple of the hidden
- * size stays one. Inputs with data stay as they are. */
+ * other extent in all of them, and in kernel_shape and group; what LSTM, GRU and RNN want to be a multiple of the
+ * hidden size stays one. Inputs with data stay as they are. */
 #include "tests/support/op_vary.h"
 
 #include <ctype.h>

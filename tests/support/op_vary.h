@@ -1,5 +1,5 @@
-/* Rows like one of tests/operators/cases, with other shapes and attributes: what is equal in the row stays equal, so that most of
- * them are still the operator's. */
+/* Rows like one of tests/operators/cases, with other shapes and attributes: what is equal in the row stays equal, so
+ * that most of them are still the operator's. */
 #ifndef PRN_TESTS_SUPPORT_OP_VARY_H
 #define PRN_TESTS_SUPPORT_OP_VARY_H
 

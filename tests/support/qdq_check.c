@@ -318,7 +318,9 @@ static bool number_agrees(const check *c, const prn_node_def *node, const entry 
     const double is = graph_element(&e->theirs, (size_t)i), wanted = graph_element(&e->mine, (size_t)i);
     if (is == wanted || (isnan(is) && isnan(wanted))) return true;
     if (e->mine.dtype != PRONY_FLOAT32 || is_exact(c, node)) return false;
-    if (e->most > (double)FLT_MAX) return true; /* sums beyond float32: their order decides, and whether steps are fused */
+    if (e->most > (double)FLT_MAX)
+        return true;                             /* sums beyond float32: their order decides, and whether steps are
+                                                   fused */
     if (!isfinite(wanted)) return !isfinite(is); /* kernels meet infinities in other orders */
     return fabs(is - wanted) <= e->most * 0x1p-20 + 0x1p-140;
 }

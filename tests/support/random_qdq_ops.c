@@ -223,7 +223,7 @@ static int unsqueeze(qm_maker *q, int x)
 
 void qm_make_move(qm_maker *q)
 {
-    static int (*const moves[])(qm_maker * q, int x) = {slice, transpose, reshape, expand, unsqueeze};
+    static int (*const moves[])(qm_maker *q, int x) = {slice, transpose, reshape, expand, unsqueeze};
     const int x = qm_pick(q, 1, 5);
     if (x < 0) return;
     int y = rg_chance(&q->k, 8) ? x : moves[rg_below(&q->k, 5)](q, x); /* codes of codes */

@@ -151,7 +151,8 @@ void rc_describe(const prn_program *program, char *text, size_t size)
         if (node->dead) continue;
         used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "", node->info.op_type);
         for (size_t k = 0; node->post_ops && k < node->post_ops->count; k++)
-            used += (size_t)snprintf(text + used, size - used, "%c%s", k ? ',' : '[', kinds[node->post_ops->op[k].kind]);
+            used +=
+                (size_t)snprintf(text + used, size - used, "%c%s", k ? ',' : '[', kinds[node->post_ops->op[k].kind]);
         if (node->post_ops) used += (size_t)snprintf(text + used, size - used, "]");
         assert_true(used < size);
     }

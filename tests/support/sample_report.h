@@ -198,8 +198,8 @@ static void sample_fill_details(prony_report *r, bool measured)
     memcpy(r->parameters, weights, sizeof weights);
     r->parameter_count = 3;
     r->composites = sample_alloc(r, 1, sizeof *r->composites);
-    r->composites[0] = (prn_composite_row){
-        "Gelu", joined, 2, {.macs = 0, .facts = {{"output_elements", 802816}}, .fact_count = 1}};
+    r->composites[0] =
+        (prn_composite_row){"Gelu", joined, 2, {.macs = 0, .facts = {{"output_elements", 802816}}, .fact_count = 1}};
     r->composite_count = 1;
     for (uint32_t i = 0; i < r->layer_count; i++) {
         uint32_t *sources = sample_alloc(r, 2, sizeof *sources);
@@ -228,8 +228,9 @@ static void sample_fill_details(prony_report *r, bool measured)
     r->counters_missing = "";
     r->counter_runs = 10;
     r->counter_read_ns = 900;
-    static const prony_reason reasons[] = {{"imbalance", "the busiest thread works 31 % longer than the mean"},
-                                           {"edge tiles", "12 x 64 results in tiles of 14 x 32: 14 % of their places are empty"}};
+    static const prony_reason reasons[] = {
+        {"imbalance", "the busiest thread works 31 % longer than the mean"},
+        {"edge tiles", "12 x 64 results in tiles of 14 x 32: 14 % of their places are empty"}};
     static const prony_fact facts[] = {{"product_rows", 12}, {"tile_rows", 14}, {"product_flops", 12}};
     r->operators[2].reasons = reasons;
     r->operators[2].reason_count = 2;
@@ -258,17 +259,31 @@ static void sample_fill_details(prony_report *r, bool measured)
 /* An accuracy profile in which operator 0 is off and operator 1 makes infinities. */
 static inline void sample_add_accuracy(prony_report *r)
 {
-    static const prony_error_figures off = {true, 0.25, 0.0625, 3.5, 42.5, 0.125, 4, 0, 64}, exact = {.known = true, .snr_db = NAN, .elements = 64},
+    static const prony_error_figures off = {true, 0.25, 0.0625, 3.5, 42.5, 0.125, 4, 0, 64},
+                                     exact = {.known = true, .snr_db = NAN, .elements = 64},
                                      infinite = {true, 0.5, 0.125, 12, 31, 0.5, 4, 2, 64};
     static const prony_accuracy_output outputs[] = {{"logits", NULL, {true, 0.5, 0.25, 7, 30, 0, 2, 0, 10}},
                                                     {"logits", "other.npy", {true, 0, 0, 0, NAN, 0.1, 2, 1, 10}}};
     r->has_accuracy = true;
-    r->accuracy = (prony_accuracy){"float64, the model's own nodes one by one", 1e-3, r->operator_count, 2, 2, 1, 5000000, 4000000, 123456, outputs, 2};
+    r->accuracy = (prony_accuracy){"float64, the model's own nodes one by one",
+                                   1e-3,
+                                   r->operator_count,
+                                   2,
+                                   2,
+                                   1,
+                                   5000000,
+                                   4000000,
+                                   123456,
+                                   outputs,
+                                   2};
     r->layer_errors = sample_alloc(r, r->layer_count, sizeof *r->layer_errors);
     r->operator_errors = sample_alloc(r, r->operator_count, sizeof *r->operator_errors);
-    for (uint32_t i = 0; i < r->layer_count; i++) r->layer_errors[i] = (prony_accuracy_row){.index = i, .not_compared = "a view of another value"};
-    for (uint32_t i = 0; i < r->operator_count; i++) r->operator_errors[i] = (prony_accuracy_row){.index = i, .not_compared = "draws random numbers"};
-    r->operator_errors[0] = (prony_accuracy_row){.index = 0, .own = off, .accumulated = exact, .note = "no float64 reference"};
+    for (uint32_t i = 0; i < r->layer_count; i++)
+        r->layer_errors[i] = (prony_accuracy_row){.index = i, .not_compared = "a view of another value"};
+    for (uint32_t i = 0; i < r->operator_count; i++)
+        r->operator_errors[i] = (prony_accuracy_row){.index = i, .not_compared = "draws random numbers"};
+    r->operator_errors[0] =
+        (prony_accuracy_row){.index = 0, .own = off, .accumulated = exact, .note = "no float64 reference"};
     r->operator_errors[1] = (prony_accuracy_row){.index = 1, .own = infinite, .accumulated = infinite};
     r->layer_errors[0] = r->operator_errors[0];
     r->layer_errors[1] = r->operator_errors[1];
@@ -283,8 +298,9 @@ static inline void sample_add_tuning(prony_report *r)
                                               {"conv_f32_dnnl", -1, 0, "out of memory"}};
     static const prony_tuned_operator choices[] = {{0, "conv_f32_direct", "conv_f32_winograd", true, trials, 3}};
     r->has_tuning = true;
-    r->tuning = (prony_tuning){2, 1, 1, 1, 0, 3000000, 20000, "/cache/tune.json", "nothing is kept: no folder", choices, 1, false,
-                               200000, 180000};
+    r->tuning = (prony_tuning){
+        2,       1, 1,     1,      0,     3000000, 20000, "/cache/tune.json", "nothing is kept: no folder",
+        choices, 1, false, 200000, 180000};
 }
 
 /* measured false: what `inspect` makes. The caller releases r->pool. */

@@ -32,7 +32,8 @@ extern model_run tc_run;
 
 int tc_set_up(void **state);
 int tc_tear_down(void **state);
-/* Whether a convolution has more than one kernel here: scalar loops alone leave nothing to choose, and oneDNN is used from AVX2 on. */
+/* Whether a convolution has more than one kernel here: scalar loops alone leave nothing to choose, and oneDNN is used
+ * from AVX2 on. */
 bool tc_has_choice(void);
 /* Two equal convolutions with a Tanh between them. */
 model_builder *tc_build(void);

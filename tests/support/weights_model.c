@@ -19,7 +19,8 @@ static float *floats(size_t count, uint32_t seed, float low, float high)
     return data;
 }
 
-static void weights(model_builder *m, const char *name, const char *dims, size_t count, uint32_t seed, float low, float high)
+static void weights(model_builder *m, const char *name, const char *dims, size_t count, uint32_t seed, float low,
+                    float high)
 {
     float *data = floats(count, seed, low, high);
     mb_initializer(m, name, PRONY_FLOAT32, dims, data);

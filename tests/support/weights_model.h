@@ -1,5 +1,6 @@
-/* A model whose large constants are read in every way: packed as they are, transposed, scaled by a batch normalization, twice by
- * operators that pack them, plain beside packed, by rows, as an output. Inputs: ids [N, 4] (0 … 95), image [N, 16, 6, 6]. */
+/* A model whose large constants are read in every way: packed as they are, transposed, scaled by a batch normalization,
+ * twice by operators that pack them, plain beside packed, by rows, as an output. Inputs: ids [N, 4] (0 … 95), image [N,
+ * 16, 6, 6]. */
 #ifndef PRN_TESTS_SUPPORT_WEIGHTS_MODEL_H
 #define PRN_TESTS_SUPPORT_WEIGHTS_MODEL_H
 

@@ -49,7 +49,8 @@ static void own_and_accumulated_errors_differ(void **state)
     uint32_t worst[4];
     assert_int_equal(prony_report_accuracy_worst(report, worst, 4), 1);
     assert_string_equal(prony_report_operators(report, NULL)[worst[0]].name, "add");
-    assert_non_null(strstr(prony_report_accuracy_verdict(report), "'add' (Add) loses most by itself, 0.00049 of its range"));
+    assert_non_null(
+        strstr(prony_report_accuracy_verdict(report), "'add' (Add) loses most by itself, 0.00049 of its range"));
     prony_report_release(report);
     mr_close(&r);
 }
@@ -104,7 +105,8 @@ static void errors_of_codes_are_what_they_stand_for(void **state)
     mr_open(&r, build_codes());
     mr_set(&r, "x", PRONY_FLOAT32, "3", x);
     prony_report *report = accuracy_profile(&r, NULL);
-    const prony_accuracy_row *quantize = accuracy_row(report, "quantize"), *dequantize = accuracy_row(report, "dequantize");
+    const prony_accuracy_row *quantize = accuracy_row(report, "quantize"),
+                             *dequantize = accuracy_row(report, "dequantize");
     /* codes 14, 20, 5 beside 13, 20, 5 */
     accuracy_near(quantize->own.max_abs, (double)0.1f);
     accuracy_near(quantize->own.ulp, 1);
@@ -388,7 +390,8 @@ static void every_allocation_may_fail(void **state)
         prony_status status = prony_session_accuracy(report, r.session, NULL, &error);
         failed = prn_alloc_failed();
         prn_alloc_fail_at(0);
-        if (status != (failed ? PRONY_OUT_OF_MEMORY : PRONY_OK)) fail_msg("allocation %llu: %s", (unsigned long long)n, error.message);
+        if (status != (failed ? PRONY_OUT_OF_MEMORY : PRONY_OK))
+            fail_msg("allocation %llu: %s", (unsigned long long)n, error.message);
         assert_true(failed == !prony_report_accuracy(report));
         prony_report_release(report);
     }

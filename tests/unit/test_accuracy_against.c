@@ -17,7 +17,8 @@ static prony_model *load(model_builder *m)
     prony_model *model = NULL;
     prony_error error = {0};
     const void *bytes = mb_finish(m, &size);
-    if (prony_model_load_memory(&model, "other.onnx", bytes, size, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prony_model_load_memory(&model, "other.onnx", bytes, size, NULL, &error) != PRONY_OK)
+        fail_msg("%s", error.message);
     return model;
 }
 
@@ -50,8 +51,8 @@ static void another_model_is_found_by_layers_names(void **state)
     const prony_accuracy_row *add = accuracy_row(report, "add"), *sub = accuracy_row(report, "sub");
     accuracy_near(add->own.max_abs, 2); /* 2048, 1 beside 2050, 2 */
     accuracy_near(add->own.range, 2048);
-    assert_true(sub->own.max_abs == 0); /* on the same inputs it is the same */
-    accuracy_near(sub->accumulated.max_abs, 2);  /* 0, 1 beside 2, 2 */
+    assert_true(sub->own.max_abs == 0);         /* on the same inputs it is the same */
+    accuracy_near(sub->accumulated.max_abs, 2); /* 0, 1 beside 2, 2 */
     accuracy_near(prony_report_accuracy(report)->outputs[0].error.max_abs, 2);
     assert_non_null(strstr(prony_report_accuracy(report)->reference, "other.onnx"));
     o.model = stranger;
@@ -107,7 +108,8 @@ static void codes_are_compared_with_a_float_model(void **state)
 
 /* ---- another runtime's outputs */
 
-static void against_is_refused(model_run *r, prony_report *report, const prony_accuracy_against *given, prony_status status, const char *text)
+static void against_is_refused(model_run *r, prony_report *report, const prony_accuracy_against *given,
+                               prony_status status, const char *text)
 {
     prony_accuracy_options o = PRONY_ACCURACY_OPTIONS_INIT;
     o.against = given;
@@ -139,15 +141,18 @@ static void outputs_are_compared_with_given_ones(void **state)
     assert_string_equal(a->outputs[0].against, "other.npy");
     assert_null(prony_report_accuracy_rows(report, PRONY_LEVEL_LAYER, NULL));
     given.output = "z";
-    against_is_refused(&r, report, &given, PRONY_INVALID_ARGUMENT, "'other.npy': the model has no output 'z'; its first one is 'y'");
+    against_is_refused(&r, report, &given, PRONY_INVALID_ARGUMENT,
+                       "'other.npy': the model has no output 'z'; its first one is 'y'");
     given.output = "y";
     value.shape = mr_shape("1,2");
-    against_is_refused(&r, report, &given, PRONY_SHAPE_MISMATCH, "'other.npy' is float32[1, 2], output 'y' is float16[2]");
+    against_is_refused(&r, report, &given, PRONY_SHAPE_MISMATCH,
+                       "'other.npy' is float32[1, 2], output 'y' is float16[2]");
     value = (prony_value){.dtype = PRONY_INT32, .shape = mr_shape("2"), .data = whole};
     against_is_refused(&r, report, &given, PRONY_SHAPE_MISMATCH, "floats and integers are not compared");
     value = (prony_value){.dtype = PRONY_FLOAT32, .shape = mr_shape("2"), .data = wanted};
     wanted[0] = NAN;
-    against_is_refused(&r, report, &given, PRONY_INVALID_ARGUMENT, "'other.npy' holds NaN where output 'y' has numbers");
+    against_is_refused(&r, report, &given, PRONY_INVALID_ARGUMENT,
+                       "'other.npy' holds NaN where output 'y' has numbers");
     accuracy_near(prony_report_accuracy(report)->outputs[0].error.max_abs, 0.5); /* the report is as it was */
     o.samples = -1;
     assert_int_equal(prony_session_accuracy(report, r.session, &o, NULL), PRONY_INVALID_ARGUMENT);

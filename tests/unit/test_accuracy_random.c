@@ -1,5 +1,5 @@
-/* Accuracy profiles of models that nobody wrote: on graphs without rounding and choices, an operator's own error is that of its type, however
- * the graph was rewritten, laid out and joined; every row has figures or a reason.
+/* Accuracy profiles of models that nobody wrote: on graphs without rounding and choices, an operator's own error is
+ * that of its type, however the graph was rewritten, laid out and joined; every row has figures or a reason.
  *
  *     test_accuracy_random [--seed N] [--count N] */
 #include "tests/support/random_graph.h"
@@ -19,7 +19,8 @@
 static uint64_t first_seed = 1, seed_count = 60;
 static size_t compared, missing;
 
-static prony_status set_inputs(prony_session *session, const prony_model *model, const random_graph *g, prony_error *error)
+static prony_status set_inputs(prony_session *session, const prony_model *model, const random_graph *g,
+                               prony_error *error)
 {
     for (size_t i = 0; i < g->main.input_count; i++) {
         const rg_value *type = &g->values[g->main.inputs[i]];
@@ -52,19 +53,22 @@ static bool judge(const prony_report *report, bool smooth, char *text, size_t si
         const bool known = row->own.known || row->accumulated.known;
         compared += row->own.known;
         missing += !row->own.known;
-        const char *wrong = known == (row->not_compared != NULL)                                    ? "has neither figures nor a reason, or both"
-                            : smooth && row->own.known && !is_near(&row->own, 1e-3)                 ? "is off by itself"
-                            : smooth && row->accumulated.known && !is_near(&row->accumulated, 2e-2) ? "has accumulated too much"
-                                                                                                    : NULL;
+        const char *wrong = known == (row->not_compared != NULL) ? "has neither figures nor a reason, or both"
+                            : smooth && row->own.known && !is_near(&row->own, 1e-3) ? "is off by itself"
+                            : smooth && row->accumulated.known && !is_near(&row->accumulated, 2e-2)
+                                ? "has accumulated too much"
+                                : NULL;
         if (!wrong) continue;
-        snprintf(text, size, "operator %zu '%s' (%s, %s) %s: own %g, accumulated %g of the range %g; %s", i, operators[i].name, operators[i].op,
-                 operators[i].kernel, wrong, row->own.max_rel, row->accumulated.max_rel, row->own.range, row->note ? row->note : "");
+        snprintf(text, size, "operator %zu '%s' (%s, %s) %s: own %g, accumulated %g of the range %g; %s", i,
+                 operators[i].name, operators[i].op, operators[i].kernel, wrong, row->own.max_rel,
+                 row->accumulated.max_rel, row->own.range, row->note ? row->note : "");
         return false;
     }
     return true;
 }
 
-static bool check(const random_graph *g, const void *bytes, size_t size, bool rewrites, int workers, char *text, size_t room)
+static bool check(const random_graph *g, const void *bytes, size_t size, bool rewrites, int workers, char *text,
+                  size_t room)
 {
     prony_model *model = NULL;
     prony_session *session = NULL;
@@ -105,7 +109,11 @@ static void random_models_agree_with_their_reference(void **state)
         for (int way = 0; way < 3; way++) {
             char text[1400] = "";
             if (check(g, bytes, size, way != 1, way == 2 ? 2 : 1, text, sizeof text)) continue;
-            print_error("seed %" PRIu64 ", %s: %s\n", seed, way == 1 ? "not rewritten" : way == 2 ? "two workers" : "rewritten", text);
+            print_error("seed %" PRIu64 ", %s: %s\n", seed,
+                        way == 1   ? "not rewritten"
+                        : way == 2 ? "two workers"
+                                   : "rewritten",
+                        text);
             failed++;
             break;
         }

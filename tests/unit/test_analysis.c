@@ -461,10 +461,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_impact),         cmocka_unit_test(test_types),
         cmocka_unit_test(test_critical_path),  cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_executed_flops), cmocka_unit_test(test_bound_by_cache), cmocka_unit_test(test_histogram),
-        cmocka_unit_test(test_outliers),       cmocka_unit_test(test_latency_bins),
-        cmocka_unit_test(test_steady_state),   cmocka_unit_test(test_layer_samples),
-        cmocka_unit_test(test_text),           cmocka_unit_test(test_module_table),
+        cmocka_unit_test(test_executed_flops), cmocka_unit_test(test_bound_by_cache),
+        cmocka_unit_test(test_histogram),      cmocka_unit_test(test_outliers),
+        cmocka_unit_test(test_latency_bins),   cmocka_unit_test(test_steady_state),
+        cmocka_unit_test(test_layer_samples),  cmocka_unit_test(test_text),
+        cmocka_unit_test(test_module_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

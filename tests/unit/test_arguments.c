@@ -1,5 +1,6 @@
-/* Every public function with NULL for everything: refused or harmless, never a crash. And what a custom operator may get wrong:
- * ranks and types that there are none of, failing without a word, statuses of its own, changing its outputs. */
+/* Every public function with NULL for everything: refused or harmless, never a crash. And what a custom operator may
+ * get wrong: ranks and types that there are none of, failing without a word, statuses of its own, changing its
+ * outputs. */
 #include "tests/support/model_run.h"
 #include "prony_data.h"
 #include "prony_judge.h"
@@ -110,7 +111,8 @@ static void null_is_refused(void **state)
         REFUSED(prony_estimate_total_inference_time(NULL, NULL, NULL, NULL, &e)),
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].status != PRONY_INVALID_ARGUMENT) fail_msg("%s: %s", rows[i].call, prony_status_text(rows[i].status));
+        if (rows[i].status != PRONY_INVALID_ARGUMENT)
+            fail_msg("%s: %s", rows[i].call, prony_status_text(rows[i].status));
 }
 
 static void null_is_harmless(void **state)
@@ -199,7 +201,8 @@ static void session_options_are_looked_at(void **state)
     prony_session *session = NULL;
     assert_int_equal(prony_model_load(&model, LENET, NULL, &error), PRONY_OK);
     const prony_dim unnamed = {NULL, 1};
-    const prony_named_shape nameless = {NULL, {1, {1}}}, wild = {"input", {99, {1}}}, negative = {"input", {4, {-5, 1, 28, 28}}};
+    const prony_named_shape nameless = {NULL, {1, {1}}}, wild = {"input", {99, {1}}},
+                            negative = {"input", {4, {-5, 1, 28, 28}}};
     const prony_named_shape *shapes[] = {&nameless, &wild, &negative, NULL};
     for (size_t i = 0; i < 6; i++) {
         prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
@@ -312,7 +315,8 @@ static void custom_operators_are_not_trusted(void **state)
         assert_int_equal(prony_session_generate_inputs(session, 0, NULL), PRONY_OK);
         prony_status status = prony_session_run(session, &error);
         if (status != rows[misdeed].status) fail_msg("misdeed %d: %d, %s", misdeed, (int)status, error.message);
-        if (status != PRONY_OK && (!strstr(error.message, rows[misdeed].text) || !strstr(error.message, "node 'it' (mine::Bad)")))
+        if (status != PRONY_OK &&
+            (!strstr(error.message, rows[misdeed].text) || !strstr(error.message, "node 'it' (mine::Bad)")))
             fail_msg("misdeed %d: %s", misdeed, error.message);
         prony_session_release(session);
         prony_model_release(model);

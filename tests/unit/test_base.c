@@ -392,8 +392,8 @@ static void machine_facts_agree_with_one_another(void **state)
     assert_true(usage.user_ns + usage.system_ns > 0);
 }
 
-/* This process has one thread: it cannot use more processor time than passes, not even where what reading costs is all there is.
- * The kernel gives processor times in microseconds, two of them. */
+/* This process has one thread: it cannot use more processor time than passes, not even where what reading costs is all
+ * there is. The kernel gives processor times in microseconds, two of them. */
 static void one_thread_uses_one_processor_at_most(void **state)
 {
     (void)state;
@@ -452,7 +452,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_of_all_ancestors_counts, make_folder, remove_folder),
         cmocka_unit_test(budgets_hold),
         cmocka_unit_test(machine_facts_agree_with_one_another),
-        cmocka_unit_test(one_thread_uses_one_processor_at_most), cmocka_unit_test(heap_hooks_see_every_call),
+        cmocka_unit_test(one_thread_uses_one_processor_at_most),
+        cmocka_unit_test(heap_hooks_see_every_call),
         cmocka_unit_test(isa_is_what_the_features_carry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

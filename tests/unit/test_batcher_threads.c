@@ -212,7 +212,8 @@ static model_builder *lookup_model(const char *rows)
     return m;
 }
 
-static prony_status try_index(prony_batcher *batcher, ticket *t, record *to, int number, int64_t index, prony_error *error)
+static prony_status try_index(prony_batcher *batcher, ticket *t, record *to, int number, int64_t index,
+                              prony_error *error)
 {
     *t = (ticket){to, number, index, {.dtype = PRONY_INT64, .shape = {1, {1}}}};
     t->value.data = &t->index;
@@ -226,7 +227,8 @@ static void submit_index(prony_batcher *batcher, ticket *t, record *to, int numb
     if (try_index(batcher, t, to, number, index, &error) != PRONY_OK) fail_msg("%s", error.message);
 }
 
-/* Four requests one by one, of which the first would be served alone if the window were over, then three that closing serves. */
+/* Four requests one by one, of which the first would be served alone if the window were over, then three that closing
+ * serves. */
 static void fill_a_window_of(int64_t max_wait_ns)
 {
     model_builder *m = lookup_model("N");
@@ -354,8 +356,15 @@ static void sizes_of_batches_fit_the_plan_cache(void **state)
         int64_t max;
         int count;
         int64_t sizes[4];
-    } rows[] = {{0, 1, {1}},          {1, 1, {1}},          {2, 2, {1, 2}},       {3, 3, {1, 2, 3}},   {4, 3, {1, 2, 4}},
-                {8, 4, {1, 2, 4, 8}}, {16, 4, {1, 2, 8, 16}}, {32, 4, {1, 4, 8, 32}}, {6, 4, {1, 2, 4, 6}},
+    } rows[] = {{0, 1, {1}},
+                {1, 1, {1}},
+                {2, 2, {1, 2}},
+                {3, 3, {1, 2, 3}},
+                {4, 3, {1, 2, 4}},
+                {8, 4, {1, 2, 4, 8}},
+                {16, 4, {1, 2, 8, 16}},
+                {32, 4, {1, 4, 8, 32}},
+                {6, 4, {1, 2, 4, 6}},
                 {64, 4, {1, 4, 16, 64}}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t sizes[PRN_BATCH_SIZES];

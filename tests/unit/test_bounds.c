@@ -1,6 +1,6 @@
-/* What a model file can make the library take: stack, and time that grows with the square of something (memory: test_memory_bounds.c). The last
- * has no clock in it: at these sizes a quadratic walk takes many minutes, and the test's time limit is far above what a
- * linear one needs. */
+/* What a model file can make the library take: stack, and time that grows with the square of something (memory:
+ * test_memory_bounds.c). The last has no clock in it: at these sizes a quadratic walk takes many minutes, and the
+ * test's time limit is far above what a linear one needs. */
 #include "base/stack.h"
 #include "tests/support/model_run.h"
 #include "prony_report.h"
@@ -55,7 +55,8 @@ static void *load_and_run(void *argument)
     const prony_value *y = NULL;
     if (d->status == PRONY_OK) d->status = prony_session_output(session, 0, &y, &d->error);
     const size_t out_bytes = y ? prony_dtype_bytes(y->dtype, prony_shape_numel(&y->shape)) : 0;
-    for (size_t i = 0; i < out_bytes; i++) d->hash = (d->hash ^ ((const uint8_t *)y->data)[i]) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < out_bytes; i++)
+        d->hash = (d->hash ^ ((const uint8_t *)y->data)[i]) * UINT64_C(0x100000001b3);
     prony_session_release(session);
     prony_model_release(model);
     return NULL;
@@ -177,7 +178,8 @@ static model_builder *nested_calls(int depth)
     return m;
 }
 
-/* Products of matrices, constant and not, as blocks large enough for every kernel of theirs, in the branch of an If that runs. */
+/* Products of matrices, constant and not, as blocks large enough for every kernel of theirs, in the branch of an If
+ * that runs. */
 static model_builder *products(bool quantized)
 {
     enum { DEPTH = 128, COLUMNS = 96 };
@@ -212,8 +214,8 @@ static model_builder *products(bool quantized)
     return m;
 }
 
-/* Blocks of products take no more of the caller's stack than what is looked for: with any rest of it they run, to the same bits, or are
- * refused. */
+/* Blocks of products take no more of the caller's stack than what is looked for: with any rest of it they run, to the
+ * same bits, or are refused. */
 static void test_products_on_small_stacks(void **state)
 {
     (void)state;
@@ -226,7 +228,8 @@ static void test_products_on_small_stacks(void **state)
         assert_true(last_hash == wanted);
         for (size_t left = PRN_STACK_NEEDED; left < 2 * PRN_STACK_NEEDED; left += (size_t)4 << 10) {
             status = on_stack(products(quantized), LARGE_STACK, left, &error);
-            if (status != PRONY_OK && !strstr(error.message, "stack are left")) fail_msg("%zu bytes: %s", left, error.message);
+            if (status != PRONY_OK && !strstr(error.message, "stack are left"))
+                fail_msg("%zu bytes: %s", left, error.message);
             if (status == PRONY_OK) assert_true(last_hash == wanted);
         }
         assert_int_equal(status, PRONY_OK);
@@ -408,7 +411,8 @@ static void test_constant_without_output(void **state)
     prony_error error = {0};
     prony_model *model = NULL;
     prony_report *report = NULL;
-    assert_int_equal(prony_model_load(&model, PRN_SOURCE_DIR "/tests/data/constant_without_output.onnx", NULL, &error), PRONY_OK);
+    assert_int_equal(prony_model_load(&model, PRN_SOURCE_DIR "/tests/data/constant_without_output.onnx", NULL, &error),
+                     PRONY_OK);
     assert_int_equal(prony_inspect(&report, model, NULL, &error), PRONY_INVALID_MODEL);
     assert_non_null(strstr(error.message, "output 0 is required"));
     prony_model_release(model);
@@ -479,11 +483,16 @@ static void test_many_symbols(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_stack),    cmocka_unit_test(test_smaller_stack),
+        cmocka_unit_test(test_small_stack),
+        cmocka_unit_test(test_smaller_stack),
         cmocka_unit_test(test_products_on_small_stacks),
-        cmocka_unit_test(test_many_operands),  cmocka_unit_test(test_many_outputs),
-        cmocka_unit_test(test_bytes_of_a_node), cmocka_unit_test(test_many_rewrites),  cmocka_unit_test(test_many_functions),
-        cmocka_unit_test(test_many_symbols),   cmocka_unit_test(test_nothing_of_great_extent),
+        cmocka_unit_test(test_many_operands),
+        cmocka_unit_test(test_many_outputs),
+        cmocka_unit_test(test_bytes_of_a_node),
+        cmocka_unit_test(test_many_rewrites),
+        cmocka_unit_test(test_many_functions),
+        cmocka_unit_test(test_many_symbols),
+        cmocka_unit_test(test_nothing_of_great_extent),
         cmocka_unit_test(test_constant_without_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* Calling a session off from another thread: while it binds, packs, loops or is inside one operator that takes minutes. The
- * tests hold that the answer comes and what it says, not how fast; left alone, each of these runs would take far longer than
- * a test may. Afterwards the session gives right results. */
+/* Calling a session off from another thread: while it binds, packs, loops or is inside one operator that takes minutes.
+ * The tests hold that the answer comes and what it says, not how fast; left alone, each of these runs would take far
+ * longer than a test may. Afterwards the session gives right results. */
 #include "tests/support/model_run.h"
 #include "prony_operator.h"
 #include "prony_report.h"
@@ -32,8 +32,8 @@ static void *cancel_soon(void *argument)
     return NULL;
 }
 
-/* Runs until called off; the message is in *error, and names `where`. On a busy machine the request may come before the run is
- * there: then it comes later the next time. */
+/* Runs until called off; the message is in *error, and names `where`. On a busy machine the request may come before the
+ * run is there: then it comes later the next time. */
 static void run_and_cancel(prony_session *session, const char *where, prony_error *error)
 {
     canceller c = {session, 20};
@@ -103,7 +103,8 @@ static model_builder *counting(void)
 static void set_counting(prony_session *session, int64_t n)
 {
     float x[2] = {0, 10};
-    prony_value trips = {.dtype = PRONY_INT64, .data = &n}, start = {.dtype = PRONY_FLOAT32, .shape = {1, {2}}, .data = x};
+    prony_value trips = {.dtype = PRONY_INT64, .data = &n},
+                start = {.dtype = PRONY_FLOAT32, .shape = {1, {2}}, .data = x};
     assert_int_equal(prony_session_set_input(session, "n", &trips, NULL), PRONY_OK);
     assert_int_equal(prony_session_set_input(session, "x", &start, NULL), PRONY_OK);
 }
@@ -215,9 +216,15 @@ static void one_operator_is_left(void **state)
     static const struct {
         void (*build)(model_builder *m);
         const char *named;
-    } rows[] = {{einsum, "(Einsum)"},           {matmul, "(MatMul)"}, {integer_matmul, "(MatMul)"},
-                {suppression, "(NonMaxSuppression)"}, {convolution, ""},    {recurrence, "(LSTM)"},
-                {fourier, "(DFT)"},             {determinant, "(Det)"}, {folding, "m: node "}};
+    } rows[] = {{einsum, "(Einsum)"},
+                {matmul, "(MatMul)"},
+                {integer_matmul, "(MatMul)"},
+                {suppression, "(NonMaxSuppression)"},
+                {convolution, ""},
+                {recurrence, "(LSTM)"},
+                {fourier, "(DFT)"},
+                {determinant, "(Det)"},
+                {folding, "m: node "}};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         for (int threads = 1; threads <= 2; threads++) {
             prony_model *model = NULL;

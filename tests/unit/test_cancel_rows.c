@@ -1,6 +1,6 @@
-/* How far an operator goes on when it is called off: a page of its input cannot be read at first, and whoever does is called
- * off at that moment; what lies more than BOUND bytes behind still cannot be read, and who reads there has not looked for too
- * long. No clock is asked. */
+/* How far an operator goes on when it is called off: a page of its input cannot be read at first, and whoever does is
+ * called off at that moment; what lies more than BOUND bytes behind still cannot be read, and who reads there has not
+ * looked for too long. No clock is asked. */
 #include "tests/support/large_node.h"
 
 #include <setjmp.h>
@@ -40,8 +40,9 @@ static void on_access(int signal, siginfo_t *info, void *context)
     bool first = !touched;
     touched = 1;
     went_on = !first;
-    open_pages(first && (size_t)(closed_end - at) > BOUND ? at - (uintptr_t)at % (uintptr_t)sysconf(_SC_PAGESIZE) + BOUND
-                                                         : closed_end);
+    open_pages(first && (size_t)(closed_end - at) > BOUND
+                   ? at - (uintptr_t)at % (uintptr_t)sysconf(_SC_PAGESIZE) + BOUND
+                   : closed_end);
 }
 
 /* The last three quarters of the session's input `index`. */
@@ -69,7 +70,8 @@ static model_builder *open_node(const large_node *node, prony_model **model)
     int count = large_inputs_make(node, inputs);
     model_builder *m = large_model(node, inputs, count);
     const void *bytes = mb_finish(m, &size);
-    if (prony_model_load_memory(model, node->name, bytes, size, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prony_model_load_memory(model, node->name, bytes, size, NULL, &error) != PRONY_OK)
+        fail_msg("%s", error.message);
     if (prony_session_create(&session, *model, &options, &error) != PRONY_OK) fail_msg("%s", error.message);
     for (int i = 0; i < count; i++) {
         if (!inputs[i].constant && inputs[i].name[0] != '?' &&
@@ -168,7 +170,8 @@ static void long_rows_are_left(void **state)
     } rows[] = {
         {{"Softmax", "Softmax", 13, "f1,20000000", "", 0, 0}, 0},
         {{"QLinearSoftmax", "com.microsoft::QLinearSoftmax", 1, "u1,80000000 !f1=1 ? !f1=1", "opset=13", 0, 0}, 0},
-        {{"QLinearReduceMean", "com.microsoft::QLinearReduceMean", 1, "u1,80000000 !f1=1 ? !f1=1", "axes=[1]", 0, 0}, 0},
+        {{"QLinearReduceMean", "com.microsoft::QLinearReduceMean", 1, "u1,80000000 !f1=1 ? !f1=1", "axes=[1]", 0, 0},
+         0},
         {{"LogSoftmax", "LogSoftmax", 13, "f1,20000000", "", 0, 0}, 0},
         {{"Hardmax", "Hardmax", 13, "f1,20000000", "", 0, 0}, 0},
         {{"LayerNormalization", "LayerNormalization", 17, "f1,20000000 f20000000", "", 0, 0}, 0},
@@ -178,7 +181,8 @@ static void long_rows_are_left(void **state)
         {{"BatchNormalization", "BatchNormalization", 15, "f1,1,20000000 f1 f1 f1 f1", "", 0, 0}, 0},
         {{"LpNormalization", "LpNormalization", 1, "f1,20000000", "p=1", 0, 0}, 0},
         {{"SkipLayerNormalization", "com.microsoft::SkipLayerNormalization", 17,
-          "f1,1,20000000 f1,1,20000000 f20000000 f20000000", "", 0, 0}, 1},
+          "f1,1,20000000 f1,1,20000000 f20000000 f20000000", "", 0, 0},
+         1},
         {{"ReduceSum", "ReduceSum", 13, "f20000000", "", 0, 0}, 0},
         {{"ReduceMax", "ReduceMax", 13, "f20000000", "", 0, 0}, 0},
         {{"ReduceMin of bytes", "ReduceMin", 13, "u80000000", "", 0, 0}, 0},

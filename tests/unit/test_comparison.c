@@ -95,7 +95,8 @@ static void test_equal_and_slower(void **state)
     prn_pool_release(&b.pool);
 }
 
-/* What two processes may differ by is no verdict, unless they were measured in turns or the reports know it themselves. */
+/* What two processes may differ by is no verdict, unless they were measured in turns or the reports know it
+ * themselves. */
 static void test_processes(void **state)
 {
     (void)state;
@@ -319,8 +320,10 @@ static void test_checks_on_a_busy_machine(void **state)
         const char *threshold;
         bool busy;
         prony_outcome outcome;
-    } rows[] = {{"latency:4.79ms", true, PRONY_OUTCOME_WITHHELD}, {"latency:4.79ms", false, PRONY_OUTCOME_MISSED},
-                {"latency:1ms", true, PRONY_OUTCOME_MISSED},      {"latency:1s", true, PRONY_OUTCOME_MET},
+    } rows[] = {{"latency:4.79ms", true, PRONY_OUTCOME_WITHHELD},
+                {"latency:4.79ms", false, PRONY_OUTCOME_MISSED},
+                {"latency:1ms", true, PRONY_OUTCOME_MISSED},
+                {"latency:1s", true, PRONY_OUTCOME_MET},
                 {"memory:4MiB", true, PRONY_OUTCOME_MISSED}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         prony_threshold threshold;
@@ -395,11 +398,13 @@ static void test_measured_advice(void **state)
     for (size_t i = 0; i < 4; i++) prn_pool_release(&all[i]->pool);
 }
 
-static void set_precision(prony_report *r, const char *precision, prony_accuracy_output *output, double loss, uint64_t nonfinite)
+static void set_precision(prony_report *r, const char *precision, prony_accuracy_output *output, double loss,
+                          uint64_t nonfinite)
 {
     r->config.precision = precision;
     r->disturbance.verdict = PRN_LOAD_QUIET;
-    *output = (prony_accuracy_output){.name = "y", .against = "of fp32", .error = {.known = true, .max_rel = loss, .nonfinite = nonfinite}};
+    *output = (prony_accuracy_output){
+        .name = "y", .against = "of fp32", .error = {.known = true, .max_rel = loss, .nonfinite = nonfinite}};
     r->has_accuracy = true;
     r->accuracy.outputs = output;
     r->accuracy.output_count = 1;
@@ -415,7 +420,8 @@ static const prony_advice *advice_of(const prony_advice *rows, size_t count, con
     return NULL;
 }
 
-/* Of precisions that were tried, those are recommended that no other one beats in latency, memory and error together. */
+/* Of precisions that were tried, those are recommended that no other one beats in latency, memory and error
+ * together. */
 static void test_precisions_that_were_measured(void **state)
 {
     (void)state;
@@ -424,8 +430,8 @@ static void test_precisions_that_were_measured(void **state)
         const char *name;
         double time, loss;
         uint64_t nonfinite;
-    } of[COUNT] = {{"fp32", 1, 0, 0}, {"bf16", 0.5, 1e-3, 0}, {"fp16", 0.7, 2e-3, 0}, {"fast", 0.7, 1e-5, 0}, {"int8", 1, 0.02, 0},
-                   {"fp8", 0.4, 0, 3}};
+    } of[COUNT] = {{"fp32", 1, 0, 0},      {"bf16", 0.5, 1e-3, 0}, {"fp16", 0.7, 2e-3, 0},
+                   {"fast", 0.7, 1e-5, 0}, {"int8", 1, 0.02, 0},   {"fp8", 0.4, 0, 3}};
     prony_report reports[COUNT];
     prony_accuracy_output outputs[COUNT];
     const prony_report *variants[COUNT - 1];
@@ -529,12 +535,17 @@ static void test_streams_that_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_and_slower), cmocka_unit_test(test_processes), cmocka_unit_test(test_join), cmocka_unit_test(test_own_metrics),
-        cmocka_unit_test(test_thresholds),       cmocka_unit_test(test_loads),
+        cmocka_unit_test(test_equal_and_slower),
+        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_join),
+        cmocka_unit_test(test_own_metrics),
+        cmocka_unit_test(test_thresholds),
+        cmocka_unit_test(test_loads),
         cmocka_unit_test(test_checks_on_a_busy_machine),
         cmocka_unit_test(test_measured_advice),
         cmocka_unit_test(test_precisions_that_were_measured),
-        cmocka_unit_test(test_memory_runs_out),  cmocka_unit_test(test_streams_that_fail),
+        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_streams_that_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Sums over layers, over operators and the totals of a report are one number each, whatever rewriting removed and wherever it stood:
- * behind an If or a Loop, whose cost only a run knows, and beside views and joins, which are no operators. */
+/* Sums over layers, over operators and the totals of a report are one number each, whatever rewriting removed and
+ * wherever it stood: behind an If or a Loop, whose cost only a run knows, and beside views and joins, which are no
+ * operators. */
 #include "model_run.h"
 #include "profiler/report/report.h"
 
@@ -42,7 +43,7 @@ static void expect(model_run *r, uint64_t flops, uint64_t parameters)
     size_t count;
     const prony_layer_row *layer = prony_report_layers(report, &count);
     for (size_t l = 0; l < count; l++) add(&layers, &layer[l].cost);
-    const prony_operator_row *operator = prony_report_operators(report, &count);
+    const prony_operator_row *operator= prony_report_operators(report, &count);
     for (size_t o = 0; o < count; o++) add(&operators, &operator[o].cost);
     expect_sum(&layers, &totals->cost);
     expect_sum(&operators, &totals->cost);
@@ -84,7 +85,11 @@ static void behind_an_if(void **state)
     static const struct {
         const char *op, *inputs;
         uint64_t flops; /* of the node behind */
-    } after[] = {{"Identity", "a", 0}, {"Dropout", "a", 0}, {"Slice", "a from to", 0}, {"Mul", "a one", 32}, {"Div", "a one", 32}};
+    } after[] = {{"Identity", "a", 0},
+                 {"Dropout", "a", 0},
+                 {"Slice", "a from to", 0},
+                 {"Mul", "a one", 32},
+                 {"Div", "a one", 32}};
     (void)state;
     for (size_t k = 0; k < sizeof after / sizeof *after; k++) {
         for (int go = 0; go < 2; go++) {
@@ -196,7 +201,7 @@ static void beside_views_and_joins(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(behind_an_if), cmocka_unit_test(behind_a_loop), cmocka_unit_test(inside_a_body),
-                                       cmocka_unit_test(beside_views_and_joins)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(behind_an_if), cmocka_unit_test(behind_a_loop),
+                                       cmocka_unit_test(inside_a_body), cmocka_unit_test(beside_views_and_joins)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

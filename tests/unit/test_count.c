@@ -53,7 +53,11 @@ static const count_row rows[] = {
     {"LSTM", 14, "hidden_size=5", "3,2,4 !1,20,4 !1,20,5 !1,40", {NOT, 2460, 6720, 3090, 1560, NOT, NOT}},
     {"LSTM", 14, "hidden_size=5", "3,2,4 !1,20,4 !1,20,5", {NOT, 2220, 6480, 2850, 1320, NOT, NOT}},
     {"GRU", 14, "hidden_size=5", "3,2,4 !1,15,4 !1,15,5 !1,30", {NOT, 1830, 4290, 2250, 1200, NOT, NOT}},
-    {"GRU", 14, "hidden_size=5 direction='bidirectional'", "3,2,4 !2,15,4 !2,15,5", {NOT, 3300, 4920, 4140, 2040, NOT, NOT}},
+    {"GRU",
+     14,
+     "hidden_size=5 direction='bidirectional'",
+     "3,2,4 !2,15,4 !2,15,5",
+     {NOT, 3300, 4920, 4140, 2040, NOT, NOT}},
     {"RNN", 14, "hidden_size=5", "3,2,4 !1,5,4 !1,5,5 !1,10", {NOT, 570, NOT, NOT, 360, NOT, NOT}},
     {"Add", 14, "", "2,3,4 2,3,4", {NOT, 24, 24, NOT, NOT, NOT, NOT}},
     {"Mul", 14, "", "2,3,4 4", {NOT, 24, 24, NOT, NOT, NOT, NOT}},
@@ -177,7 +181,8 @@ static void test_packed_codes(void **state)
         mb_input(m, "x", PRONY_FLOAT32, "2,40");
         mb_initializer(m, "w", PRONY_UINT8, "3,2,16", codes);
         mb_initializer(m, "scales", PRONY_FLOAT32, "3,2", numbers);
-        mb_initializer(m, "zeros", packed ? PRONY_UINT8 : PRONY_FLOAT32, packed ? "3,1" : "3,2", packed ? (const void *)codes : numbers);
+        mb_initializer(m, "zeros", packed ? PRONY_UINT8 : PRONY_FLOAT32, packed ? "3,1" : "3,2",
+                       packed ? (const void *)codes : numbers);
         mb_node(m, "com.microsoft::MatMulNBits", "x w scales zeros", "y", "K=40 N=3 block_size=32 bits=4");
         mb_node(m, "com.microsoft::MatMulNBits", "x w scales zeros", "z", "K=40 N=3 block_size=32 bits=4");
         mb_output(m, "y", PRONY_FLOAT32, NULL);
@@ -434,8 +439,9 @@ static void test_presets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operators),      cmocka_unit_test(test_resize),     cmocka_unit_test(test_linear), cmocka_unit_test(test_packed_codes),
-        cmocka_unit_test(test_resnet18_cifar), cmocka_unit_test(test_composites), cmocka_unit_test(test_presets),
+        cmocka_unit_test(test_operators),    cmocka_unit_test(test_resize),         cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_packed_codes), cmocka_unit_test(test_resnet18_cifar), cmocka_unit_test(test_composites),
+        cmocka_unit_test(test_presets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Large constants that are made when somebody reads them: what recipes make, when the bytes are there and how many there are, models
- * that read the same weights in many ways and at several shapes, and what happens when memory is short meanwhile. */
+/* Large constants that are made when somebody reads them: what recipes make, when the bytes are there and how many
+ * there are, models that read the same weights in many ways and at several shapes, and what happens when memory is
+ * short meanwhile. */
 #include "base/alloc.h"
 #include "base/budget.h"
 #include "base/reserve.h"
@@ -54,7 +55,8 @@ static void copies_from_any_address(void **state)
 static void transposes_every_width(void **state)
 {
     (void)state;
-    static const int64_t sizes[][2] = {{1, 1}, {1, 300}, {300, 1}, {15, 17}, {16, 16}, {64, 48}, {65, 129}, {200, 33}, {7, 4096}};
+    static const int64_t sizes[][2] = {{1, 1},   {1, 300},  {300, 1},  {15, 17}, {16, 16},
+                                       {64, 48}, {65, 129}, {200, 33}, {7, 4096}};
     fill_source();
     for (size_t width = 1; width <= 8; width *= 2) {
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
@@ -67,7 +69,8 @@ static void transposes_every_width(void **state)
                                        .columns = columns};
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t c = 0; c < columns; c++)
-                    memcpy(wanted + (size_t)(c * rows + r) * width, source + s % 3 + (size_t)(r * columns + c) * width, width);
+                    memcpy(wanted + (size_t)(c * rows + r) * width, source + s % 3 + (size_t)(r * columns + c) * width,
+                           width);
             check_made(&recipe);
         }
     }
@@ -95,7 +98,9 @@ static void scales_each_channel(void **state)
         recipe.source = odd;
         recipe.scale = scale;
         for (int64_t e = 0; e < recipe.count; e++) {
-            const float value = (float)e / 3 - 100, result = (float)((double)value * scale[e / recipe.block * recipe.modulus + e / recipe.inner % recipe.modulus]);
+            const float value = (float)e / 3 - 100,
+                        result = (float)((double)value *
+                                         scale[e / recipe.block * recipe.modulus + e / recipe.inner % recipe.modulus]);
             memcpy(odd + (size_t)e * sizeof value, &value, sizeof value);
             memcpy(wanted + (size_t)e * sizeof value, &result, sizeof result);
         }
@@ -118,8 +123,15 @@ static void tells_recipes_apart(void **state)
 {
     (void)state;
     double ones[] = {1, 1}, twos[] = {1, 2};
-    const prn_recipe a = {.kind = PRN_RECIPE_SCALE, .width = 4, .count = 4, .source = source, .inner = 2, .modulus = 2,
-                          .block = 4, .channels = 2, .scale = ones};
+    const prn_recipe a = {.kind = PRN_RECIPE_SCALE,
+                          .width = 4,
+                          .count = 4,
+                          .source = source,
+                          .inner = 2,
+                          .modulus = 2,
+                          .block = 4,
+                          .channels = 2,
+                          .scale = ones};
     prn_recipe b = a;
     assert_true(prn_recipe_same(&a, &b));
     b.scale = twos;
@@ -147,7 +159,8 @@ static void holds_and_lets_go(void **state)
     prn_shared *shared = NULL;
     prn_shared_refs refs = {0}, other = {0};
     prn_shared_entry *turned = NULL, *again = NULL, *back = NULL;
-    const prn_recipe turn = {.kind = PRN_RECIPE_TRANSPOSE, .width = 4, .count = 100 * 80, .source = source, .rows = 100, .columns = 80};
+    const prn_recipe turn = {
+        .kind = PRN_RECIPE_TRANSPOSE, .width = 4, .count = 100 * 80, .source = source, .rows = 100, .columns = 80};
     fill_source();
     assert_int_equal(prn_shared_create(&shared, &error), PRONY_OK);
     assert_int_equal(prn_shared_defer(shared, &refs, &turn, NULL, &turned, &error), PRONY_OK);
@@ -157,7 +170,12 @@ static void holds_and_lets_go(void **state)
     assert_false(is_there(prn_shared_data(turned)));
 
     /* Transposed back, through what has no bytes of its own at that time. */
-    prn_recipe twice = {.kind = PRN_RECIPE_TRANSPOSE, .width = 4, .count = 100 * 80, .source = prn_shared_data(turned), .rows = 80, .columns = 100};
+    prn_recipe twice = {.kind = PRN_RECIPE_TRANSPOSE,
+                        .width = 4,
+                        .count = 100 * 80,
+                        .source = prn_shared_data(turned),
+                        .rows = 80,
+                        .columns = 100};
     prn_shared_entry *from = prn_shared_source(turned, &twice);
     assert_ptr_equal(from, turned);
     assert_int_equal(prn_shared_defer(shared, &refs, &twice, from, &back, &error), PRONY_OK);
@@ -201,7 +219,8 @@ static void drops_pages(void **state)
     prn_reserve_close(&reserve);
 }
 
-/* Ranges of several sizes take the spare over in turn and beside one another; what they are booked to ends where it began. */
+/* Ranges of several sizes take the spare over in turn and beside one another; what they are booked to ends where it
+ * began. */
 static void lends_a_spare(void **state)
 {
     (void)state;
@@ -248,7 +267,8 @@ static void survives_faults(void **state)
 {
     (void)state;
     prony_error error = {0};
-    const prn_recipe turn = {.kind = PRN_RECIPE_TRANSPOSE, .width = 4, .count = 100 * 80, .source = source, .rows = 100, .columns = 80};
+    const prn_recipe turn = {
+        .kind = PRN_RECIPE_TRANSPOSE, .width = 4, .count = 100 * 80, .source = source, .rows = 100, .columns = 80};
     uint64_t n = 0;
     for (bool failed = true; failed;) {
         prn_shared *shared = NULL;
@@ -259,8 +279,13 @@ static void survives_faults(void **state)
         prony_status status = prn_shared_create(&shared, &error);
         if (status == PRONY_OK) status = prn_shared_defer(shared, &refs, &turn, NULL, &turned, &error);
         if (status == PRONY_OK) {
-            const prn_shared_form form = {.source = prn_shared_data(turned), .tag = "copy", .bytes = 100 * 80 * 4, .from = turned,
-                                          .threads = 1, .build = build_copy, .argument = prn_shared_data(turned)};
+            const prn_shared_form form = {.source = prn_shared_data(turned),
+                                          .tag = "copy",
+                                          .bytes = 100 * 80 * 4,
+                                          .from = turned,
+                                          .threads = 1,
+                                          .build = build_copy,
+                                          .argument = prn_shared_data(turned)};
             status = prn_shared_get(shared, &refs, &form, &packed, &error);
         }
         if (status == PRONY_OK) status = prn_shared_hold(shared, &refs, turned, 1, &error);
@@ -326,7 +351,8 @@ static prony_model *load(model_builder *m)
     prony_model *model = NULL;
     prony_error error = {0};
     const void *bytes = mb_finish(m, &size);
-    if (prony_model_load_memory(&model, "weights", bytes, size, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prony_model_load_memory(&model, "weights", bytes, size, NULL, &error) != PRONY_OK)
+        fail_msg("%s", error.message);
     return model;
 }
 
@@ -366,7 +392,8 @@ static void gives_the_same_results(void **state)
             plain_results(shift, no_rewrites, plain);
             model_builder *m = weights_model(shift);
             prony_model *model = load(m);
-            prony_session *first = open_session(model, no_rewrites, false), *second = open_session(model, no_rewrites, true);
+            prony_session *first = open_session(model, no_rewrites, false),
+                          *second = open_session(model, no_rewrites, true);
             for (int64_t round = 0; round < 2 * BATCHES; round++) {
                 const int64_t b = round % BATCHES;
                 results a = run_batch(first, b + 1), c = run_batch(second, BATCHES - b);
@@ -439,7 +466,8 @@ static void keeps_what_cannot_be_scaled(void **state)
         if (prony_session_run(session, &error) != PRONY_OK) fail_msg("%s", error.message);
         assert_true(prn_shared_looks_first(model->shared));
         assert_int_equal(prony_session_output(session, 0, &out, &error), PRONY_OK);
-        for (int i = 0; i < CHANNELS * 16; i++) assert_true(((const float *)out->data)[i] == 1.0f); /* 0 times anything, plus 1 */
+        for (int i = 0; i < CHANNELS * 16; i++)
+            assert_true(((const float *)out->data)[i] == 1.0f); /* 0 times anything, plus 1 */
         prony_session_release(session);
     }
     assert_int_equal(prn_shared_bytes(model->shared), 0);
@@ -449,7 +477,8 @@ static void keeps_what_cannot_be_scaled(void **state)
 
 enum { MANY = 6, DEPTH = 64, WIDTH = 160 };
 
-/* As many rows of x [6, 64] as `chosen` says, which only a run knows, by a matrix that is packed and by a column that is read as it is. */
+/* As many rows of x [6, 64] as `chosen` says, which only a run knows, by a matrix that is packed and by a column that
+ * is read as it is. */
 static model_builder *rows_model(size_t shift)
 {
     static float matrix[DEPTH * WIDTH], column[DEPTH];
@@ -475,14 +504,16 @@ static model_builder *rows_model(size_t shift)
     return m;
 }
 
-static void check_product(const prony_value *got, const float *x, const float *chosen, int64_t columns, int64_t step, int64_t modulus, int64_t less)
+static void check_product(const prony_value *got, const float *x, const float *chosen, int64_t columns, int64_t step,
+                          int64_t modulus, int64_t less)
 {
     const float *y = got->data;
     for (int64_t r = 0; r < MANY; r++) {
         if (chosen[r] == 0) continue;
         for (int64_t c = 0; c < columns; c++, y++) {
             double sum = 0;
-            for (int64_t k = 0; k < DEPTH; k++) sum += (double)x[r * DEPTH + k] * (double)((k * columns + c) * step % modulus - less);
+            for (int64_t k = 0; k < DEPTH; k++)
+                sum += (double)x[r * DEPTH + k] * (double)((k * columns + c) * step % modulus - less);
             assert_true(fabs((double)*y - sum) < 1e-2);
         }
     }
@@ -492,7 +523,8 @@ static void check_product(const prony_value *got, const float *x, const float *c
 static void keeps_one_copy_of_what_runs_pack(void **state)
 {
     (void)state;
-    static const float chosen[4][MANY] = {{0, 1, 0, 1, 1, 1}, {0, 0, 0, 1, 0, 0}, {1, 1, 1, 1, 1, 1}, {0, 1, 0, 1, 1, 1}};
+    static const float chosen[4][MANY] = {
+        {0, 1, 0, 1, 1, 1}, {0, 0, 0, 1, 0, 0}, {1, 1, 1, 1, 1, 1}, {0, 1, 0, 1, 1, 1}};
     static float x[MANY * DEPTH];
     const size_t former = prn_defer_bytes;
     prn_defer_bytes = DEPTH * sizeof(float);
@@ -505,7 +537,8 @@ static void keeps_one_copy_of_what_runs_pack(void **state)
             mr_set(&r, "chosen", PRONY_FLOAT32, "6", chosen[run]);
             check_product(mr_run(&r, 0), x, chosen[run], WIDTH, 7, 23, 11);
             check_product(mr_output(&r, 1), x, chosen[run], 1, 5, 17, 8);
-            assert_in_range(prn_shared_bytes(r.model->shared), 1, (DEPTH * WIDTH + 2 * 16 * DEPTH) * sizeof(float) * 5 / 4);
+            assert_in_range(prn_shared_bytes(r.model->shared), 1,
+                            (DEPTH * WIDTH + 2 * 16 * DEPTH) * sizeof(float) * 5 / 4);
         }
         mr_survives_faults(&r);
         mr_close(&r);
@@ -526,7 +559,8 @@ static void check_long(const prony_value *got, const float *x, int64_t vectors, 
     for (int64_t v = 0; v < vectors; v++) {
         for (int64_t n = 0; n < LONG_ROWS; n += 83) {
             double sum = 0;
-            for (int64_t k = 0; k < LONG; k++) sum += (double)x[v * vector + k * element] * (double)long_element(n * LONG + k);
+            for (int64_t k = 0; k < LONG; k++)
+                sum += (double)x[v * vector + k * element] * (double)long_element(n * LONG + k);
             assert_true(fabs((double)y[vector == 1 ? n * vectors + v : v * LONG_ROWS + n] - sum) < 1e-2);
         }
     }
@@ -566,13 +600,15 @@ static void packs_piece_by_piece(void **state)
         check_long(mr_run(&r, 0), x, 4, LONG, 1);
         check_long(mr_output(&r, 1), x, 4, 1, 4);
         assert_memory_equal(mr_output(&r, 2)->data, weights, LONG * sizeof *weights);
-        assert_memory_equal((const float *)mr_output(&r, 2)->data + LONG, weights + places[1] * LONG, LONG * sizeof *weights);
+        assert_memory_equal((const float *)mr_output(&r, 2)->data + LONG, weights + places[1] * LONG,
+                            LONG * sizeof *weights);
         mr_close(&r);
     }
     free(weights);
 }
 
-/* Convolutions of several extents that share a weight keep one form of it, whatever each of them would choose by itself. */
+/* Convolutions of several extents that share a weight keep one form of it, whatever each of them would choose by
+ * itself. */
 static void keeps_one_form_for_all_extents(void **state)
 {
     (void)state;
@@ -663,14 +699,21 @@ static void gives_the_file_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_from_any_address), cmocka_unit_test(transposes_every_width),
-        cmocka_unit_test(scales_each_channel),     cmocka_unit_test(tells_recipes_apart),
-        cmocka_unit_test(holds_and_lets_go),       cmocka_unit_test(lends_a_spare), cmocka_unit_test(drops_pages),
-        cmocka_unit_test(survives_faults),
-        cmocka_unit_test(gives_the_same_results),  cmocka_unit_test(keeps_one_copy),
-        cmocka_unit_test(keeps_one_copy_of_what_runs_pack), cmocka_unit_test(keeps_one_form_for_all_extents),
-        cmocka_unit_test(packs_piece_by_piece),
-        cmocka_unit_test(keeps_what_cannot_be_scaled), cmocka_unit_test(survives_faults_in_a_model), cmocka_unit_test(gives_the_file_back)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(copies_from_any_address),
+                                       cmocka_unit_test(transposes_every_width),
+                                       cmocka_unit_test(scales_each_channel),
+                                       cmocka_unit_test(tells_recipes_apart),
+                                       cmocka_unit_test(holds_and_lets_go),
+                                       cmocka_unit_test(lends_a_spare),
+                                       cmocka_unit_test(drops_pages),
+                                       cmocka_unit_test(survives_faults),
+                                       cmocka_unit_test(gives_the_same_results),
+                                       cmocka_unit_test(keeps_one_copy),
+                                       cmocka_unit_test(keeps_one_copy_of_what_runs_pack),
+                                       cmocka_unit_test(keeps_one_form_for_all_extents),
+                                       cmocka_unit_test(packs_piece_by_piece),
+                                       cmocka_unit_test(keeps_what_cannot_be_scaled),
+                                       cmocka_unit_test(survives_faults_in_a_model),
+                                       cmocka_unit_test(gives_the_file_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

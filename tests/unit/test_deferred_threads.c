@@ -1,5 +1,5 @@
-/* Sessions of one model on threads of their own, at shapes that change: weights are made, packed and given back meanwhile.
- * ThreadSanitizer runs this too. */
+/* Sessions of one model on threads of their own, at shapes that change: weights are made, packed and given back
+ * meanwhile. ThreadSanitizer runs this too. */
 #include "prony.h"
 
 #include "tests/support/weights_model.h"

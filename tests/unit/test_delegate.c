@@ -15,39 +15,41 @@
 
 typedef struct fused_case {
     const char *x, *w, *y, *attributes;
-    bool constant, added; /* weights; Z */
+    bool constant, added;                            /* weights; Z */
     const char *activation, *node, *node_attributes; /* FusedConv's, and the node of its own */
-    const char *before; /* weights of a Conv in front, which makes a layout; NULL: none */
-    bool selected;      /* the first extent is known only at run time */
+    const char *before;                              /* weights of a Conv in front, which makes a layout; NULL: none */
+    bool selected;                                   /* the first extent is known only at run time */
 } fused_case;
 
 static const fused_case cases[] = {
     {"1,16,12,12", "32,16,3,3", "1,32,12,12", "kernel_shape=[3,3] pads=[1,1,1,1]", false, false, "activation='Relu'",
      "Relu", "", NULL, false},
-    {"1,16,12,12", "32,16,3,3", "1,32,12,12", "kernel_shape=[3,3] pads=[1,1,1,1]", false, true, "", NULL, "", NULL, false},
-    {"1,16,12,12", "32,16,3,3", "1,32,12,12", "kernel_shape=[3,3] pads=[1,1,1,1]", true, true, "activation='Relu'", "Relu",
-     "", NULL, false},
+    {"1,16,12,12", "32,16,3,3", "1,32,12,12", "kernel_shape=[3,3] pads=[1,1,1,1]", false, true, "", NULL, "", NULL,
+     false},
+    {"1,16,12,12", "32,16,3,3", "1,32,12,12", "kernel_shape=[3,3] pads=[1,1,1,1]", true, true, "activation='Relu'",
+     "Relu", "", NULL, false},
     {"2,12,9,7", "6,4,3,3", "2,6,9,7", "kernel_shape=[3,3] pads=[1,1,1,1] group=3", true, true,
      "activation='LeakyRelu' activation_params=[0.2]", "LeakyRelu", "alpha=0.2", NULL, false},
     {"2,12,9,7", "6,4,3,3", "2,6,9,7", "kernel_shape=[3,3] pads=[1,1,1,1] group=3", false, false, "activation='Tanh'",
      "Tanh", "", NULL, false},
     {"1,32,10,10", "32,1,3,3", "1,32,10,10", "kernel_shape=[3,3] pads=[1,1,1,1] group=32", true, false,
      "activation='HardSigmoid' activation_params=[0.3,0.4]", "HardSigmoid", "alpha=0.3 beta=0.4", NULL, false},
-    {"1,3,64,64", "32,3,3,3", "1,32,64,64", "kernel_shape=[3,3] pads=[1,1,1,1]", true, false, "activation='Relu'", "Relu", "", NULL, false},
-    {"1,16,14,14", "32,32,3,3", "1,32,14,14", "kernel_shape=[3,3] pads=[1,1,1,1]", true, true, "activation='Relu'", "Relu",
-     "", "32,16,1,1", false},
+    {"1,3,64,64", "32,3,3,3", "1,32,64,64", "kernel_shape=[3,3] pads=[1,1,1,1]", true, false, "activation='Relu'",
+     "Relu", "", NULL, false},
+    {"1,16,14,14", "32,32,3,3", "1,32,14,14", "kernel_shape=[3,3] pads=[1,1,1,1]", true, true, "activation='Relu'",
+     "Relu", "", "32,16,1,1", false},
     {"1,16,14,14", "32,32,1,1", "1,32,14,14", "kernel_shape=[1,1]", true, true, "activation='Relu'", "Relu", "",
      "32,16,1,1", false},
     {"1,16,14,14", "32,8,3,3", "1,32,14,14", "kernel_shape=[3,3] pads=[1,1,1,1] group=4", true, true, "", NULL, "",
      "32,16,3,3", false},
     {"1,16,14,14", "32,32,3,3", "1,32,14,14", "kernel_shape=[3,3] pads=[1,1,1,1]", false, true, "activation='Relu'",
      "Relu", "", "32,16,1,1", false},
-    {"1,32,19,19", "32,32,3,3", "1,32,19,19", "kernel_shape=[3,3] pads=[1,1,1,1]", true, true, "activation='Relu'", "Relu", "",
-     NULL, false}, /* enough work for the direct kernel, where there is one */
-    {"1,16,19,19", "32,32,3,3", "1,32,19,19", "kernel_shape=[3,3] pads=[1,1,1,1]", true, true, "activation='Relu'", "Relu", "",
-     "32,16,1,1", false},
-    {"4,8,9,9", "16,8,3,3", "2,16,9,9", "kernel_shape=[3,3] pads=[1,1,1,1]", true, false, "activation='Relu'", "Relu", "",
-     NULL, true},
+    {"1,32,19,19", "32,32,3,3", "1,32,19,19", "kernel_shape=[3,3] pads=[1,1,1,1]", true, true, "activation='Relu'",
+     "Relu", "", NULL, false}, /* enough work for the direct kernel, where there is one */
+    {"1,16,19,19", "32,32,3,3", "1,32,19,19", "kernel_shape=[3,3] pads=[1,1,1,1]", true, true, "activation='Relu'",
+     "Relu", "", "32,16,1,1", false},
+    {"4,8,9,9", "16,8,3,3", "2,16,9,9", "kernel_shape=[3,3] pads=[1,1,1,1]", true, false, "activation='Relu'", "Relu",
+     "", NULL, true},
 };
 
 /* Elements between -1 and 1, the same for the same seed. */
@@ -85,8 +87,10 @@ static model_builder *build(const fused_case *c, bool fused)
         mb_node(m, "Conv", "x before", "front", strstr(c->before, "3,3") ? "pads=[1,1,1,1]" : "");
         x = "front";
     }
-    if (c->constant) mb_initializer(m, "w", PRONY_FLOAT32, c->w, numbers(c->w, 7, 0.1f));
-    else mb_input(m, "w", PRONY_FLOAT32, c->w);
+    if (c->constant)
+        mb_initializer(m, "w", PRONY_FLOAT32, c->w, numbers(c->w, 7, 0.1f));
+    else
+        mb_input(m, "w", PRONY_FLOAT32, c->w);
     snprintf(first, sizeof first, "%.*s", (int)strcspn(c->w, ","), c->w);
     mb_initializer(m, "b", PRONY_FLOAT32, first, numbers(channels, 11, 1.0f));
     if (c->added) mb_input(m, "z", PRONY_FLOAT32, c->y);
@@ -204,8 +208,9 @@ static void test_choice(void **state)
         {.name = "reference", .backend = "reference", .post_ops = true},
         {0}};
     static const prn_op op = {.name = "Chosen", .kernels = kernels};
-    static const prn_kernel native = {.backend = "native"}, dnnl = {.backend = "dnnl"}, reference = {.backend = "reference"},
-                            own = {.backend = "native", .own_layout = true}, blas = {.backend = "openblas"};
+    static const prn_kernel native = {.backend = "native"}, dnnl = {.backend = "dnnl"},
+                            reference = {.backend = "reference"}, own = {.backend = "native", .own_layout = true},
+                            blas = {.backend = "openblas"};
     const prony_value x = {.dtype = PRONY_FLOAT32, .shape = {4, {1, 8, 2, 2}}};
     prony_value y = x;
     const prony_value *inputs[] = {&x};

@@ -150,6 +150,7 @@ static void test_resident_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_verdicts), cmocka_unit_test(test_what_is_not_known),
-                                       cmocka_unit_test(test_real_counters), cmocka_unit_test(test_shares), cmocka_unit_test(test_resident_memory)};
+                                       cmocka_unit_test(test_real_counters), cmocka_unit_test(test_shares),
+                                       cmocka_unit_test(test_resident_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

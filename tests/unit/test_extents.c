@@ -1,5 +1,6 @@
-/* One plan for the largest of dimensions that change from run to run: the same results as sessions of their own for each extent,
- * bound and planned once, with the same fused operators; and what happens where the model does not let it. */
+/* One plan for the largest of dimensions that change from run to run: the same results as sessions of their own for
+ * each extent, bound and planned once, with the same fused operators; and what happens where the model does not let
+ * it. */
 #include "base/alloc.h"
 #include "base/shape.h"
 #include "engine/session/session.h"
@@ -54,7 +55,8 @@ static void heads_of(model_builder *m, const char *weight, const char *out)
     mb_node(m, "Transpose", apart, out, "perm=[0,2,1,3]");
 }
 
-/* y = x + gelu(layer_norm(attention(x, past and present)) W), as exporters write it: in primitives, with shapes computed. */
+/* y = x + gelu(layer_norm(attention(x, past and present)) W), as exporters write it: in primitives, with shapes
+ * computed. */
 static const void *decoder(model_builder *m, size_t *size)
 {
     float *mask = malloc(sizeof *mask * 128 * 128);
@@ -141,7 +143,8 @@ static const void *positions(model_builder *m, size_t *size)
     return mb_finish(m, size);
 }
 
-/* An image of any height, normalised in groups of channels, as tokens and back: y[1, 6, rows, 5] of x[1, 12, rows, 5]. */
+/* An image of any height, normalised in groups of channels, as tokens and back: y[1, 6, rows, 5] of x[1, 12, rows,
+ * 5]. */
 static const void *tokens(model_builder *m, size_t *size)
 {
     static const float ones[3] = {1.0f, 1.0f, 1.0f}, zeros[3] = {0.0f, 0.0f, 0.0f};
@@ -277,7 +280,8 @@ static void check_same(const prony_session *a, const prony_session *b, const pro
         assert_int_equal(prony_session_output(a, k, &one, &error), PRONY_OK);
         assert_int_equal(prony_session_output(b, k, &other, &error), PRONY_OK);
         assert_true(prn_shape_equal(&one->shape, &other->shape));
-        if (memcmp(one->data, other->data, prn_value_bytes(one)) != 0) fail_msg("extent %d, output %zu differs", (int)extent, k);
+        if (memcmp(one->data, other->data, prn_value_bytes(one)) != 0)
+            fail_msg("extent %d, output %zu differs", (int)extent, k);
     }
 }
 
@@ -526,7 +530,8 @@ static void test_faults(void **state)
             prony_status status = run_at(session, model, extents[turn], &error);
             failed |= prn_alloc_failed();
             prn_alloc_fail_at(0);
-            if (status != PRONY_OK && status != PRONY_OUT_OF_MEMORY) fail_msg("allocation %d: %s", (int)n, error.message);
+            if (status != PRONY_OK && status != PRONY_OUT_OF_MEMORY)
+                fail_msg("allocation %d: %s", (int)n, error.message);
             if (status != PRONY_OK) assert_int_equal(run_at(session, model, extents[turn], &error), PRONY_OK);
             assert_int_equal(run_at(fresh, model, extents[turn], &error), PRONY_OK);
             check_same(session, fresh, model, extents[turn]);
@@ -542,9 +547,9 @@ static void test_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cache_grows), cmocka_unit_test(test_positions), cmocka_unit_test(test_tokens),    cmocka_unit_test(test_rewritten),
-        cmocka_unit_test(test_branches),     cmocka_unit_test(test_multiples), cmocka_unit_test(test_equal_no_more),    cmocka_unit_test(test_others),
-        cmocka_unit_test(test_memory_stays), cmocka_unit_test(test_too_large),   cmocka_unit_test(test_options),
-        cmocka_unit_test(test_faults)};
+        cmocka_unit_test(test_cache_grows),   cmocka_unit_test(test_positions), cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_rewritten),     cmocka_unit_test(test_branches),  cmocka_unit_test(test_multiples),
+        cmocka_unit_test(test_equal_no_more), cmocka_unit_test(test_others),    cmocka_unit_test(test_memory_stays),
+        cmocka_unit_test(test_too_large),     cmocka_unit_test(test_options),   cmocka_unit_test(test_faults)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

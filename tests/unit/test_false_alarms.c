@@ -19,7 +19,8 @@
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || defined(__SANITIZE_THREAD__) ||               \
     __has_feature(thread_sanitizer)
-#define PAIRS 10 /* ten times as slow there: what is looked for is what sanitizers see, the rates are the usual build's */
+#define PAIRS                                                                                                          \
+    10 /* ten times as slow there: what is looked for is what sanitizers see, the rates are the usual build's */
 #else
 #define PAIRS 200
 #endif
@@ -172,7 +173,8 @@ static prony_report *simulate_stored(size_t k, double median_ns, uint64_t *rando
     int64_t samples[MOST_STORED] = {0};
     size_t processes = stored[k].processes, runs = stored[k].runs;
     for (size_t p = 0; p < processes; p++)
-        simulate_times(samples + p * runs, runs, median_ns * (1 + stored[k].scatter * prn_random_normal(random)), &noise, random);
+        simulate_times(samples + p * runs, runs, median_ns * (1 + stored[k].scatter * prn_random_normal(random)),
+                       &noise, random);
     prony_report *r = report_of(samples, processes * runs);
     uint64_t *process_runs = prn_pool_alloc(&r->pool, processes, sizeof *process_runs);
     assert_non_null(process_runs);
@@ -200,8 +202,8 @@ static void test_stored_reports(void **state)
             missed += miss && !planted;
             seen += miss && planted;
         }
-        printf("stored, %s: %d and %d false alarms of %d, %d and %d slow-downs of %d (compare and check)\n", stored[k].name,
-               alarms, missed, PAIRS, found, seen, PLANTED);
+        printf("stored, %s: %d and %d false alarms of %d, %d and %d slow-downs of %d (compare and check)\n",
+               stored[k].name, alarms, missed, PAIRS, found, seen, PLANTED);
         if (RATES_COUNT) assert_in_range(alarms, 0, PAIRS / 20);
         if (RATES_COUNT) assert_in_range(missed, 0, PAIRS / 20);
         if (RATES_COUNT) assert_true(found >= stored[k].found && seen >= stored[k].found);
@@ -278,7 +280,8 @@ static void test_coverage(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_compare), cmocka_unit_test(test_check), cmocka_unit_test(test_stored_reports),
-                                       cmocka_unit_test(test_repeat), cmocka_unit_test(test_coverage)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_compare), cmocka_unit_test(test_check),
+                                       cmocka_unit_test(test_stored_reports), cmocka_unit_test(test_repeat),
+                                       cmocka_unit_test(test_coverage)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Fault injection: the n-th allocation fails, for every n, through load, plan, run, profile and report. Each time a status
- * comes back (out of memory, never a crash), and a leak checker sees nothing left behind. */
+/* Fault injection: the n-th allocation fails, for every n, through load, plan, run, profile and report. Each time a
+ * status comes back (out of memory, never a crash), and a leak checker sees nothing left behind. */
 #include "base/alloc.h"
 #include "prony_report.h"
 

@@ -1,4 +1,5 @@
-/* Functions of the model: what a call becomes, attributes that refer to the call's, optional inputs, nesting, recursion. */
+/* Functions of the model: what a call becomes, attributes that refer to the call's, optional inputs, nesting,
+ * recursion. */
 #include "tests/support/model_run.h"
 #include "prony_report.h"
 

@@ -1,8 +1,7 @@
-/* Several workers against one, to the bit: random models in orders drawn from seeds, with their dead bytes filled, and by real
- * threads; and the heaviest set of steps that may run side by side. Runs under ThreadSanitizer as well.
+/* Several workers against one, to the bit: random models in orders drawn from seeds, with their dead bytes filled, and
+ * by real threads; and the heaviest set of steps that may run side by side. Runs under ThreadSanitizer as well.
  *
- *     test_interop_random_threads --seed 7 --count 100000    more models, from seed 7 on
- */
+ *     test_interop_random_threads --seed 7 --count 100000    more models, from seed 7 on */
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
 #include "tests/support/graph_run.h"

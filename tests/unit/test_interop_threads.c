@@ -1,5 +1,5 @@
-/* Several workers: what a failing branch, a pool and sharing a model come to; how many threads there ever are, and how many
- * workers a plan takes. Random models are test_interop_random_threads.c's. Runs under ThreadSanitizer as well. */
+/* Several workers: what a failing branch, a pool and sharing a model come to; how many threads there ever are, and how
+ * many workers a plan takes. Random models are test_interop_random_threads.c's. Runs under ThreadSanitizer as well. */
 #include "base/team.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
@@ -79,7 +79,8 @@ static void *nothing(void *argument)
     return argument;
 }
 
-/* The thread sanitizer starts a thread of its own beside the first one that a program starts: before any are counted. */
+/* The thread sanitizer starts a thread of its own beside the first one that a program starts: before any are
+ * counted. */
 static void start_first_thread(void)
 {
     pthread_t thread;
@@ -432,7 +433,8 @@ static void auto_says_why(void **state)
     }
 }
 
-/* One branch: no two operators can run side by side, so its plan has no schedule and the threads work inside of them. */
+/* One branch: no two operators can run side by side, so its plan has no schedule and the threads work inside of
+ * them. */
 static void a_chain_is_not_scheduled(void **state)
 {
     (void)state;
@@ -487,7 +489,8 @@ static void there_is_room_for_those_that_help(void **state)
     prn_bind_options bind = {.inputs = &x, .input_count = 1};
     assert_int_equal(prn_program_bind(&program, model, &model->file->graph, NULL, NULL, &bind, &error), PRONY_OK);
     const prn_plan_options one = {.threads = 1, .cores = 2}, two = {.threads = 2, .cores = 2};
-    const prn_plan_options help = {.threads = 1, .workers = 2, .cores = 2}, automatic = {.workers = PRN_WORKERS_AUTO, .cores = 2};
+    const prn_plan_options help = {.threads = 1, .workers = 2, .cores = 2},
+                           automatic = {.workers = PRN_WORKERS_AUTO, .cores = 2};
     const prn_plan_options alone = {.threads = 1, .workers = 2, .cores = 2, .no_help = true};
     const size_t room = scratch_of_steps(program, &two);
     assert_int_equal(scratch_of_steps(program, &help), room);

@@ -81,6 +81,7 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(names_chosen_to_collide_are_spread),
                                        cmocka_unit_test(pieces_and_lengths_count)};
     self = argv[0];
-    if (argc > 1 && strcmp(argv[1], "--hash") == 0) return printf("%llx\n", (unsigned long long)prn_hash_text("name")) < 0;
+    if (argc > 1 && strcmp(argv[1], "--hash") == 0)
+        return printf("%llx\n", (unsigned long long)prn_hash_text("name")) < 0;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

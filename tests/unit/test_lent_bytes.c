@@ -29,7 +29,8 @@ static model_builder *three_outputs(void)
 
 static void bind(model_run *r, const void *bytes)
 {
-    const prony_value x = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = mr_shape("3,4"), .data = (void *)(uintptr_t)bytes};
+    const prony_value x = {
+        .kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = mr_shape("3,4"), .data = (void *)(uintptr_t)bytes};
     assert_int_equal(prony_session_bind_input(r->session, "x", &x, &r->error), PRONY_OK);
 }
 
@@ -53,7 +54,8 @@ static void check(model_run *r, const float *x, const float *y, const float *v, 
     }
 }
 
-/* An output may take the place of the input that it is made of; two outputs may not share bytes, nor an output that is the input itself. */
+/* An output may take the place of the input that it is made of; two outputs may not share bytes, nor an output that is
+ * the input itself. */
 static void bytes_that_are_bound_twice(void **state)
 {
     (void)state;
@@ -175,7 +177,8 @@ static void planned_outputs(void **state)
     assert_non_null(strstr(r.error.message, "nothing is planned yet"));
     bind(&r, x);
     for (int run = 0; run < 2; run++) {
-        assert_int_equal(run ? prony_session_run(r.session, &r.error) : prony_session_prepare(r.session, &r.error), PRONY_OK);
+        assert_int_equal(run ? prony_session_run(r.session, &r.error) : prony_session_prepare(r.session, &r.error),
+                         PRONY_OK);
         for (size_t k = 0; k < 2; k++) {
             assert_int_equal(prony_session_planned_output(r.session, k, &planned, &r.error), PRONY_OK);
             assert_true(planned.dtype == PRONY_FLOAT32 && planned.shape.rank == 2 && !planned.data);
@@ -190,7 +193,9 @@ static void planned_outputs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_that_are_bound_twice), cmocka_unit_test(bytes_are_used_in_place), cmocka_unit_test(odd_addresses_are_copied),
-                                       cmocka_unit_test(bindings_change), cmocka_unit_test(planned_outputs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_that_are_bound_twice),
+                                       cmocka_unit_test(bytes_are_used_in_place),
+                                       cmocka_unit_test(odd_addresses_are_copied), cmocka_unit_test(bindings_change),
+                                       cmocka_unit_test(planned_outputs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

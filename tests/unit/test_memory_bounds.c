@@ -140,9 +140,9 @@ static void test_refusals(void **state)
     static const struct {
         const char *node;
         model_builder *(*build)(void);
-    } rows[] = {{"StringConcat", doubled_text},      {"(StringConcat)", split_text},
-                {"node 'twice' (Concat)", doubled_in_loop}, {"node '", sequence_in_loop},
-                {"(Concat)", doubled_constant},      {"(Concat)", doubled_input}};
+    } rows[] = {
+        {"StringConcat", doubled_text}, {"(StringConcat)", split_text}, {"node 'twice' (Concat)", doubled_in_loop},
+        {"node '", sequence_in_loop},   {"(Concat)", doubled_constant}, {"(Concat)", doubled_input}};
     static const prony_string word = {"abcdefgh", 8};
     static const float x[1024];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -305,8 +305,8 @@ static void test_transformer_with_scratch(void **state)
     assert_tight(&n);
 }
 
-/* Blocks of windows, as in swin_t at two threads: queries, keys and values are transposed before they are taken apart, and
- * the first block's input lies where the stem left it. */
+/* Blocks of windows, as in swin_t at two threads: queries, keys and values are transposed before they are taken apart,
+ * and the first block's input lies where the stem left it. */
 static void test_windowed_transformer(void **state)
 {
     (void)state;

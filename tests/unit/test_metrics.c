@@ -123,12 +123,10 @@ static void test_not_measured(void **state)
     prony_report r;
     sample_report(&r, false);
     prony_metrics *m = create();
-    static const char *const absent[] = {"latency",    "throughput", "requests_per_second", "flops_per_second",
-                                         "memory",     "efficiency", "critical_path",       "cpu_utilisation",
-                                         "read_bytes", "coverage",   "evaluation",          "load_time",
-                                         "top1_accuracy", "top5_accuracy",       "output_error",
-                                         "operator_error",
-                                         "operators",  "peak_memory"};
+    static const char *const absent[] = {
+        "latency",       "throughput",      "requests_per_second", "flops_per_second", "memory",     "efficiency",
+        "critical_path", "cpu_utilisation", "read_bytes",          "coverage",         "evaluation", "load_time",
+        "top1_accuracy", "top5_accuracy",   "output_error",        "operator_error",   "operators",  "peak_memory"};
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
         if (compute(m, &r, absent[i]).known) fail_msg("%s is known of a static report", absent[i]);
     assert_true(compute(m, &r, "macs").known && compute(m, &r, "activation_memory").known);
@@ -347,9 +345,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_built_in), cmocka_unit_test(test_not_measured),
-        cmocka_unit_test(test_errors), cmocka_unit_test(test_own),
-        cmocka_unit_test(test_print),    cmocka_unit_test(test_parse),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_built_in),  cmocka_unit_test(test_not_measured), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_own),       cmocka_unit_test(test_print),        cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What runs in subgraphs as rows of the report: where they stand, how often they ran, that their sums are their parents', and
- * that counting them takes no memory and changes nothing else. */
+/* What runs in subgraphs as rows of the report: where they stand, how often they ran, that their sums are their
+ * parents', and that counting them takes no memory and changes nothing else. */
 #include "tests/support/nested_model.h"
 
 #include "profiler/report/report.h"
@@ -34,7 +34,8 @@ static const prony_layer_row *own_layer(const prony_report *report, const char *
     return NULL;
 }
 
-static void expect_row(const prony_report *report, const char *name, const char *path, uint32_t depth, uint64_t executions)
+static void expect_row(const prony_report *report, const char *name, const char *path, uint32_t depth,
+                       uint64_t executions)
 {
     const prony_nested_row *layer = nested_row(report, LAYER, name);
     assert_string_equal(layer->path, path);
@@ -76,8 +77,9 @@ static void rows_stand_where_they_are(void **state)
     const prony_nested_row *rows = prony_report_nested(report, LAYER, &count);
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(rows[i].index, i);
-        assert_true(rows[i].parent == PRONY_NO_INDEX ? rows[i].depth == 1
-                                                     : rows[i].parent < i && rows[rows[i].parent].depth + 1 == rows[i].depth);
+        assert_true(rows[i].parent == PRONY_NO_INDEX
+                        ? rows[i].depth == 1
+                        : rows[i].parent < i && rows[rows[i].parent].depth + 1 == rows[i].depth);
         assert_true(rows[i].sources || rows[i].input_count == 0);
     }
     const prony_nested_row *relu = nested_row(report, LAYER, "/inner/Relu");
@@ -126,7 +128,8 @@ static void sums_are_their_parents(void **state)
     /* Totals have the outer If once. */
     const prony_totals *totals = prony_report_totals(report);
     assert_int_equal(totals->cost.macs, 3 * 4 * 8 * 8);
-    assert_int_equal(totals->cost.flops, own_layer(report, "/outer")->cost.flops + own_layer(report, "/begin")->cost.flops);
+    assert_int_equal(totals->cost.flops,
+                     own_layer(report, "/outer")->cost.flops + own_layer(report, "/begin")->cost.flops);
     assert_int_equal(totals->layers, 2);
     assert_int_equal(totals->operators, 2);
     prony_report_release(report);
@@ -159,7 +162,8 @@ static void times_fit_into_their_parents(void **state)
         assert_true((rows[i].executions > 0) == rows[i].traced);
         rest[i] = rows[i].trace_ns;
         if (rows[i].parent != PRONY_NO_INDEX) rest[rows[i].parent] -= rows[i].trace_ns;
-        if (rows[i].executions == 1) assert_true(rows[i].trace_start_ns >= own_operator(report, "/outer")->trace_start_ns);
+        if (rows[i].executions == 1)
+            assert_true(rows[i].trace_start_ns >= own_operator(report, "/outer")->trace_start_ns);
     }
     for (size_t i = 0; i < count; i++) assert_true(rest[i] >= 0);
     assert_true(nested_row(report, OPERATOR, "/loop")->time.min_ns <= owners_rest);
@@ -305,7 +309,8 @@ static void workers_count_alike(void **state)
         assert_int_equal(nested_row(report, OPERATOR, "right_exp")->executions, 0);
         assert_int_equal(nested_row(report, OPERATOR, "right_neg")->executions, 1);
         assert_int_equal(nested_row(report, OPERATOR, "right_neg")->cost.flops, 64);
-        assert_true(nested_row(report, OPERATOR, "left_exp")->owner != nested_row(report, OPERATOR, "right_neg")->owner);
+        assert_true(nested_row(report, OPERATOR, "left_exp")->owner !=
+                    nested_row(report, OPERATOR, "right_neg")->owner);
         prony_report_release(report);
         mr_close(&r);
     }
@@ -325,7 +330,8 @@ static void sessions_count_for_themselves(void **state)
     prony_profile_options profile = PRONY_PROFILE_OPTIONS_INIT;
     profile.runs = 6;
     profile.warmup_runs = 1;
-    if (prony_sessions_profile(reports, both, 2, &profile, &first.error) != PRONY_OK) fail_msg("%s", first.error.message);
+    if (prony_sessions_profile(reports, both, 2, &profile, &first.error) != PRONY_OK)
+        fail_msg("%s", first.error.message);
     assert_int_equal(nested_row(reports[0], LAYER, "/loop/Add")->executions, 5);
     assert_int_equal(nested_row(reports[1], LAYER, "/loop/Add")->executions, 0);
     assert_int_equal(nested_row(reports[0], LAYER, "/calm/Neg")->executions, 0);
@@ -409,7 +415,8 @@ static void an_operator_has_work_of_its_own(void **state)
         assert_int_equal(nested_row(report, LAYER, "halve")->executions, 1);
         assert_string_equal(nested_row(report, LAYER, "halve")->path, "attention > prob_mod");
         assert_int_equal(nested_row(report, LAYER, "halve")->cost.flops, 4);
-        assert_int_equal(own_layer(report, "attention")->cost.flops, 16 + 4 * 6 - 2 * 2 + 4); /* as test_control_flow.c has it */
+        assert_int_equal(own_layer(report, "attention")->cost.flops,
+                         16 + 4 * 6 - 2 * 2 + 4); /* as test_control_flow.c has it */
         assert_int_equal(own_layer(report, "attention")->cost.macs, 8);
         prony_report_release(report);
         mr_close(&r);
@@ -443,7 +450,8 @@ static void profiling_survives_faults(void **state)
     mr_close(&r);
 }
 
-/* Two NonZero of one value, outside and in a body, become one operator each; either layer has what the operator read. */
+/* Two NonZero of one value, outside and in a body, become one operator each; either layer has what the operator
+ * read. */
 static void what_is_written_twice_is_counted_twice(void **state)
 {
     (void)state;
@@ -504,12 +512,18 @@ static void what_is_written_twice_is_counted_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_stand_where_they_are),      cmocka_unit_test(sums_are_their_parents),
-        cmocka_unit_test(times_fit_into_their_parents),   cmocka_unit_test(without_stamps_there_are_counts),
-        cmocka_unit_test(inspect_has_one_execution_of_each), cmocka_unit_test(many_trips_take_no_memory),
-        cmocka_unit_test(workers_count_alike),            cmocka_unit_test(sessions_count_for_themselves),
-        cmocka_unit_test(scan_and_sequence_map_have_rows), cmocka_unit_test(an_operator_has_work_of_its_own),
-        cmocka_unit_test(profiling_survives_faults),      cmocka_unit_test(what_is_written_twice_is_counted_twice),
+        cmocka_unit_test(rows_stand_where_they_are),
+        cmocka_unit_test(sums_are_their_parents),
+        cmocka_unit_test(times_fit_into_their_parents),
+        cmocka_unit_test(without_stamps_there_are_counts),
+        cmocka_unit_test(inspect_has_one_execution_of_each),
+        cmocka_unit_test(many_trips_take_no_memory),
+        cmocka_unit_test(workers_count_alike),
+        cmocka_unit_test(sessions_count_for_themselves),
+        cmocka_unit_test(scan_and_sequence_map_have_rows),
+        cmocka_unit_test(an_operator_has_work_of_its_own),
+        cmocka_unit_test(profiling_survives_faults),
+        cmocka_unit_test(what_is_written_twice_is_counted_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Reports of runs that were called off inside of a subgraph: the figures are the finished runs', and a mark says where the last was. */
+/* Reports of runs that were called off inside of a subgraph: the figures are the finished runs', and a mark says where
+ * the last was. */
 #include "tests/support/nested_forms.h"
 #include "tests/support/nested_model.h"
 
@@ -84,7 +85,8 @@ static void a_run_that_was_called_off_says_where(void **state)
     assert_int_equal(prony_registry_create(&registry, &r.error), PRONY_OK);
     assert_int_equal(prony_registry_add(registry, &touch, &r.error), PRONY_OK);
     options.registry = registry;
-    if (prony_model_load_memory(&r.model, "m", bytes, size, &options, &r.error) != PRONY_OK) fail_msg("%s", r.error.message);
+    if (prony_model_load_memory(&r.model, "m", bytes, size, &options, &r.error) != PRONY_OK)
+        fail_msg("%s", r.error.message);
     assert_int_equal(prony_session_create(&r.session, r.model, NULL, &r.error), PRONY_OK);
     mr_set(&r, "n", PRONY_INT64, "", &n);
     mr_set(&r, "x", PRONY_FLOAT32, "2", x);

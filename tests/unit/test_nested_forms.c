@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A report, and what it was made of: the model's bytes are the builder's, and the report still needs them for their hash. */
+/* A report, and what it was made of: the model's bytes are the builder's, and the report still needs them for their
+ * hash. */
 typedef struct deep {
     model_run run;
     prony_report *report;
@@ -57,14 +58,35 @@ static void text_indents_them(void **state)
     options.all = true;
     options.levels = PRONY_LEVEL_LAYER;
     char *text = nested_write(report, PRONY_FORMAT_TEXT, &options);
-    expect_in_order(text, (const char *const[]){"runs", "/outer ", "\n", "then_branch", " 1", "  /loop ", "body", "10", "/loop/Less",
-                                                "/inner ", "then_branch", "3", "/inner/MatMul", "else_branch", "7", "/inner/Abs",
-                                                "/loop/NonZero", "else_branch", "0", "/calm/Tanh", "total", "indented:", NULL});
+    expect_in_order(text, (const char *const[]){"runs",
+                                                "/outer ",
+                                                "\n",
+                                                "then_branch",
+                                                " 1",
+                                                "  /loop ",
+                                                "body",
+                                                "10",
+                                                "/loop/Less",
+                                                "/inner ",
+                                                "then_branch",
+                                                "3",
+                                                "/inner/MatMul",
+                                                "else_branch",
+                                                "7",
+                                                "/inner/Abs",
+                                                "/loop/NonZero",
+                                                "else_branch",
+                                                "0",
+                                                "/calm/Tanh",
+                                                "total",
+                                                "indented:",
+                                                NULL});
     expect_width(text, 80);
     prn_free(text);
     options.levels = PRONY_LEVEL_OPERATOR;
     text = nested_write(report, PRONY_FORMAT_TEXT, &options);
-    expect_in_order(text, (const char *const[]){"/outer", "then_branch", "/loop", "body", "/inner/MatMul", "matmul", "total", NULL});
+    expect_in_order(text, (const char *const[]){"/outer", "then_branch", "/loop", "body", "/inner/MatMul", "matmul",
+                                                "total", NULL});
     expect_width(text, 80);
     prn_free(text);
     options.levels = PRONY_LEVEL_NESTED;
@@ -81,7 +103,8 @@ static void text_indents_them(void **state)
     deep_close(&d);
 }
 
-/* Times that no other work on the machine can change: of a row among the layers inside, the larger part of the whole. */
+/* Times that no other work on the machine can change: of a row among the layers inside, the larger part of the
+ * whole. */
 static void take_most(prony_report *report, const char *name)
 {
     size_t found = SIZE_MAX;
@@ -106,8 +129,8 @@ static void the_first_screen_says_what_dominates(void **state)
         take_most(report, of[i].name);
         char *text = nested_write(report, PRONY_FORMAT_TEXT, NULL);
         expect_in_order(text, (const char *const[]){"In short", "Inside of /outer > then_branch > /loop > body", NULL});
-        expect_in_order(text, (const char *const[]){"Inside of", of[i].said, of[i].executed, "Layers", "/outer", "then_branch", "/loop",
-                                                    "body", NULL});
+        expect_in_order(text, (const char *const[]){"Inside of", of[i].said, of[i].executed, "Layers", "/outer",
+                                                    "then_branch", "/loop", "body", NULL});
         expect_width(text, 80);
         prn_free(text);
         deep_close(&d);
@@ -186,7 +209,8 @@ static void changed_digits_are_harmless(void **state)
     all.all = true;
     all.chart = "graph";
     char *json = nested_write(report, PRONY_FORMAT_JSON, NULL);
-    const size_t begin = (size_t)(strstr(json, "\"nested_layers\"") - json), end = (size_t)(strstr(json, "\"modules\"") - json);
+    const size_t begin = (size_t)(strstr(json, "\"nested_layers\"") - json),
+                 end = (size_t)(strstr(json, "\"modules\"") - json);
     for (int round = 0; round < 400; round++) {
         prony_report *out = NULL;
         random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -286,8 +310,8 @@ static void latex_indents_them(void **state)
     deep d;
     prony_report *report = deep_open(&d);
     char *text = nested_write(report, PRONY_FORMAT_LATEX, NULL);
-    expect_in_order(text, (const char *const[]){"layers", "\\textit{then\\_", "$\\times$1", "\\textit{/", "loop}", "\\textit{body}",
-                                                "$\\times$10", "operators", "\\textit{body}", NULL});
+    expect_in_order(text, (const char *const[]){"layers", "\\textit{then\\_", "$\\times$1", "\\textit{/", "loop}",
+                                                "\\textit{body}", "$\\times$10", "operators", "\\textit{body}", NULL});
     prn_free(text);
     deep_close(&d);
 }

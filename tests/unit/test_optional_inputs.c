@@ -1,5 +1,5 @@
-/* Inputs that are initializers as well: the default holds until a session is given a value, and again after it is reset. What follows
- * from the default alone is constant only while it holds. */
+/* Inputs that are initializers as well: the default holds until a session is given a value, and again after it is
+ * reset. What follows from the default alone is constant only while it holds. */
 #include "model_builder.h"
 #include "prony_report.h"
 
@@ -123,7 +123,8 @@ static void values_replace_defaults_and_defaults_come_back(void **state)
     }
 }
 
-/* A shape that is computed from a default is known while it holds; the shape of the value is the model's to use otherwise. */
+/* A shape that is computed from a default is known while it holds; the shape of the value is the model's to use
+ * otherwise. */
 static void shapes_follow_the_value_that_is_given(void **state)
 {
     (void)state;

@@ -145,7 +145,8 @@ static void the_cost_of_profiling_is_measured_beside(void **state)
     prony_metrics *metrics = NULL;
     prony_metric_value value;
     if (profile(&report, &s, true, true, &error) != PRONY_OK) fail_msg("%s", error.message);
-    assert_int_equal(s.before, 1 + 2 + 2 * 11 + 12); /* eleven pairs; the runs that count are as many as were asked for */
+    assert_int_equal(s.before, 1 + 2 + 2 * 11 + 12); /* eleven pairs; the runs that count are as many as were asked
+                                                        for */
     assert_int_equal(prony_report_latency(report)->count, 12);
     char *text = json(report);
     assert_int_equal(number_of(text, "\"pairs\": "), 11);
@@ -214,12 +215,9 @@ static void another_shape_in_between_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(phases_stand_in_the_report),
-        cmocka_unit_test(the_cost_of_profiling_is_measured_beside),
-        cmocka_unit_test(one_phase_alone_is_enough),
-        cmocka_unit_test(without_phases_there_is_no_end_to_end),
-        cmocka_unit_test(a_failing_phase_ends_the_profile),
-        cmocka_unit_test(another_shape_in_between_is_refused),
+        cmocka_unit_test(phases_stand_in_the_report),       cmocka_unit_test(the_cost_of_profiling_is_measured_beside),
+        cmocka_unit_test(one_phase_alone_is_enough),        cmocka_unit_test(without_phases_there_is_no_end_to_end),
+        cmocka_unit_test(a_failing_phase_ends_the_profile), cmocka_unit_test(another_shape_in_between_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Affinity lists: the order of processors from made-up /sys trees, cpusets from made-up groups, and where the threads of a
- * session really run. */
+/* Affinity lists: the order of processors from made-up /sys trees, cpusets from made-up groups, and where the threads
+ * of a session really run. */
 #define _GNU_SOURCE
 #include "base/cgroup.h"
 #include "base/machine.h"

@@ -1,5 +1,5 @@
-/* Values at another place than the host's memory, the mirror of tests/support/mirror.h: where copies stand, what they cost, what a report
- * says of them. */
+/* Values at another place than the host's memory, the mirror of tests/support/mirror.h: where copies stand, what they
+ * cost, what a report says of them. */
 #include "engine/session/session.h"
 #include "prony_report.h"
 #include "tests/support/mirror.h"
@@ -57,7 +57,8 @@ static void expect_steps(const model_run *r, const char *wanted)
     char text[512] = "";
     const prn_plan *plan = plan_of(r);
     for (size_t s = 0; s < plan->step_count; s++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", s ? " " : "", plan->steps[s]->node->info.op_type);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", s ? " " : "",
+                 plan->steps[s]->node->info.op_type);
     assert_string_equal(text, wanted);
 }
 
@@ -440,7 +441,8 @@ static void reports_show_copies(void **state)
     prony_report *report = mr_profile(&r);
     size_t count = 0;
     const prony_operator_row *rows = prony_report_operators(report, &count);
-    static const char *const wanted[][2] = {{"Neg", NULL}, {"Copy", "copy_from_host"}, {"Far", "negate_mirror"}, {"Copy", "copy_to_host"}, {"Neg", NULL}};
+    static const char *const wanted[][2] = {
+        {"Neg", NULL}, {"Copy", "copy_from_host"}, {"Far", "negate_mirror"}, {"Copy", "copy_to_host"}, {"Neg", NULL}};
     assert_int_equal(count, 5);
     for (size_t i = 0; i < count; i++) {
         assert_string_equal(rows[i].op, wanted[i][0]);
@@ -448,7 +450,8 @@ static void reports_show_copies(void **state)
         assert_int_equal(rows[i].output_bytes, 16);
         assert_int_equal(rows[i].layer_count, strcmp(rows[i].op, "Copy") != 0);
     }
-    assert_true(rows[1].offset_bytes == UINT64_MAX && rows[2].offset_bytes == UINT64_MAX && rows[3].offset_bytes != UINT64_MAX);
+    assert_true(rows[1].offset_bytes == UINT64_MAX && rows[2].offset_bytes == UINT64_MAX &&
+                rows[3].offset_bytes != UINT64_MAX);
     const prony_memory_report *memory = prony_report_memory(report);
     assert_int_equal(memory->planned_bytes, plan_of(&r)->figures.planned_bytes);
 

@@ -96,8 +96,8 @@ static void wide_sums_read_every_input(void **state)
         for (int again = 1; again < count; again++) {
             char inputs[512] = "a";
             for (int i = 1; i < count; i++) strcat(inputs, i == again ? " a" : " x");
-            const float x[4] = {1, 2, 3, 4}, wanted[4] = {(float)(count - 4), (float)(2 * count - 8), (float)(3 * count - 12),
-                                                          (float)(4 * count - 16)};
+            const float x[4] = {1, 2, 3, 4}, wanted[4] = {(float)(count - 4), (float)(2 * count - 8),
+                                                          (float)(3 * count - 12), (float)(4 * count - 16)};
             model_builder *m = mb_begin(13);
             mb_input(m, "x", PRONY_FLOAT32, "4");
             mb_node(m, "Neg", "x", "a", "");
@@ -164,13 +164,14 @@ static void a_residual_is_read_before_another_takes_its_place(void **state)
     mr_close(&r);
 }
 
-/* A map of one channel is added to sixteen: in a layout that pads channels both take as many bytes, and yet the sum may not
- * lie where the map is. */
+/* A map of one channel is added to sixteen: in a layout that pads channels both take as many bytes, and yet the sum may
+ * not lie where the map is. */
 static void a_padded_channel_is_not_overwritten_while_it_is_broadcast(void **state)
 {
     (void)state;
     const float row[4] = {100, 200, 300, 400};
-    static float one[CHANNELS], window[CHANNELS * 9], unit[CHANNELS * CHANNELS * 9], x[CHANNELS * POSITIONS], wanted[CHANNELS * POSITIONS];
+    static float one[CHANNELS], window[CHANNELS * 9], unit[CHANNELS * CHANNELS * 9], x[CHANNELS * POSITIONS],
+        wanted[CHANNELS * POSITIONS];
     one[0] = 1;
     for (int c = 0; c < CHANNELS; c++) {
         window[9 * c + 4] = 2;
@@ -198,8 +199,8 @@ static void a_padded_channel_is_not_overwritten_while_it_is_broadcast(void **sta
     mr_close(&r);
 }
 
-/* Of what is given out plain the fewer elements are reordered: those that are read, unless an operator reads the result as well, which
- * takes it as it comes. */
+/* Of what is given out plain the fewer elements are reordered: those that are read, unless an operator reads the result
+ * as well, which takes it as it comes. */
 static void what_is_given_out_is_made_plain(void **state)
 {
     (void)state;
@@ -207,7 +208,8 @@ static void what_is_given_out_is_made_plain(void **state)
     for (int c = 0; c < CHANNELS; c++) {
         unit[9 * (c * CHANNELS + c) + 4] = 1;
         for (int p = 0; p < POSITIONS; p++) x[c * POSITIONS + p] = (float)(c * POSITIONS + p + 1);
-        for (int p = 0; p < 4 * POSITIONS; p++) wanted[4 * c * POSITIONS + p] = x[c * POSITIONS + p / 8 / 2 * 4 + p % 8 / 2];
+        for (int p = 0; p < 4 * POSITIONS; p++)
+            wanted[4 * c * POSITIONS + p] = x[c * POSITIONS + p / 8 / 2 * 4 + p % 8 / 2];
     }
     for (int read_again = 0; read_again < 2; read_again++) {
         model_builder *m = mb_begin(13);

@@ -1,6 +1,7 @@
 /* Random models, each run in ways that must agree: with and without reuse of memory and at one to four threads to the
- * bit, with and without rewrites and per instruction set within rounding (with fp32-strict to the bit), and a session whose
- * shapes change against fresh ones. What is dead holds NaNs meanwhile, and is poisoned under the address sanitizer.
+ * bit, with and without rewrites and per instruction set within rounding (with fp32-strict to the bit), and a session
+ * whose shapes change against fresh ones. What is dead holds NaNs meanwhile, and is poisoned under the address
+ * sanitizer.
  *
  *     test_planner_differential                          what `make check` runs
  *     test_planner_differential --seed 7 --count 100000  more of them, from seed 7 on
@@ -43,9 +44,17 @@ static double seconds;
 static const graph_way PLANNED = {.name = "planned", .fill_dead = true, .threads = 1, .runs = 2},
                        APART = {.name = "every buffer its own", .no_reuse = true, .threads = 1, .runs = 1},
                        BARE = {.name = "unrewritten", .no_rewrites = true, .fill_dead = true, .threads = 1, .runs = 1},
-                       BARE_APART = {.name = "unrewritten, every buffer its own", .no_rewrites = true, .no_reuse = true, .threads = 1, .runs = 1},
-                       STRICT = {.name = "strict", .fill_dead = true, .threads = 2, .runs = 1, .precision = PRONY_PRECISION_FP32_STRICT},
-               THREADS[] = {{.name = "2 threads", .fill_dead = true, .threads = 2, .runs = 1},
+                       BARE_APART = {.name = "unrewritten, every buffer its own",
+                                     .no_rewrites = true,
+                                     .no_reuse = true,
+                                     .threads = 1,
+                                     .runs = 1},
+                       STRICT = {.name = "strict",
+                                 .fill_dead = true,
+                                 .threads = 2,
+                                 .runs = 1,
+                                 .precision = PRONY_PRECISION_FP32_STRICT},
+                       THREADS[] = {{.name = "2 threads", .fill_dead = true, .threads = 2, .runs = 1},
                                     {.name = "3 threads", .fill_dead = true, .threads = 3, .runs = 1},
                                     {.name = "4 threads", .fill_dead = true, .threads = 4, .runs = 1}};
 
@@ -294,13 +303,15 @@ static void read_level(int l, uint64_t seed, graph_outputs *out)
     if (!read_outputs(level_pipes[l], out)) fail_msg("level %s ended at seed %" PRIu64, level_names[l], seed);
 }
 
-static bool levels_agree(uint64_t seed, int a, int b, const graph_outputs *left, const graph_outputs *right, bool strict)
+static bool levels_agree(uint64_t seed, int a, int b, const graph_outputs *left, const graph_outputs *right,
+                         bool strict)
 {
     char text[256] = "";
     const bool good = left->status == right->status && (strict ? graph_same(left, right, text, sizeof text)
                                                                : graph_near(left, right, BOUND, text, sizeof text));
     if (!good)
-        printf("seed %" PRIu64 "%s: %s and %s differ: %s\n", seed, strict ? ", fp32-strict" : "", level_names[a], level_names[b], text);
+        printf("seed %" PRIu64 "%s: %s and %s differ: %s\n", seed, strict ? ", fp32-strict" : "", level_names[a],
+               level_names[b], text);
     return good;
 }
 
@@ -317,7 +328,8 @@ static void test_levels(void **state)
         }
         for (int l = 1; l < LEVELS; l++) {
             wrong += !levels_agree(seed, 0, l, &outputs[0], &outputs[l], false);
-            if (l > FIRST_STRICT) wrong += !levels_agree(seed, FIRST_STRICT, l, &strict[FIRST_STRICT], &strict[l], true);
+            if (l > FIRST_STRICT)
+                wrong += !levels_agree(seed, FIRST_STRICT, l, &strict[FIRST_STRICT], &strict[l], true);
         }
         for (int l = 0; l < LEVELS; l++) {
             graph_outputs_free(&outputs[l]);
@@ -406,22 +418,24 @@ static prony_session *open_largest(prony_model *model, int workers, prony_error 
     return session;
 }
 
-static bool same_as_fresh(const random_graph *g, prony_session *session, const char *way, int64_t batch, const graph_outputs *fresh,
-                          uint64_t seed)
+static bool same_as_fresh(const random_graph *g, prony_session *session, const char *way, int64_t batch,
+                          const graph_outputs *fresh, uint64_t seed)
 {
     char text[512] = "";
     graph_outputs outputs;
     prony_status status = run_session(session, g, batch, &outputs);
     const bool good = status == fresh->status && graph_same(&outputs, fresh, text, sizeof text);
     if (!good) {
-        printf("seed %" PRIu64 ": batch %d, %s: %s %s %s\n", seed, (int)batch, way, text, outputs.message, fresh->message);
+        printf("seed %" PRIu64 ": batch %d, %s: %s %s %s\n", seed, (int)batch, way, text, outputs.message,
+               fresh->message);
         random_graph_print(g, stdout);
     }
     graph_outputs_free(&outputs);
     return good;
 }
 
-/* Sessions that see batches come and go, more of them than plans are kept or with one plan for all, give what a fresh one gives. */
+/* Sessions that see batches come and go, more of them than plans are kept or with one plan for all, give what a fresh
+ * one gives. */
 static bool shapes_may_change(uint64_t seed, tally *t)
 {
     static const int64_t batches[TURNS] = {1, 3, 2, 1, 4, 5, 3, MOST_BATCH};

@@ -1,5 +1,5 @@
-/* Convolutions that end with two activations, every pair of them and the same one with two parameters, against the model as
- * it is written: libraries have mixed up the parameters of steps of one kind. */
+/* Convolutions that end with two activations, every pair of them and the same one with two parameters, against the
+ * model as it is written: libraries have mixed up the parameters of steps of one kind. */
 #include "tests/support/model_run.h"
 
 #include <math.h>
@@ -67,8 +67,8 @@ static void every_pair(const char *kernel, const char *pads)
         for (size_t k = 0; k < ELEMENTS; k++)
             if (!(fabsf(fused[k] - written[k]) <= 1e-5f * fmaxf(1, fabsf(written[k]))))
                 fail_msg("%s(%s) behind %s(%s), weights %s: element %zu is %g, wanted %g", activations[second].op,
-                         activations[second].attributes, activations[first].op, activations[first].attributes, kernel, k,
-                         (double)fused[k], (double)written[k]);
+                         activations[second].attributes, activations[first].op, activations[first].attributes, kernel,
+                         k, (double)fused[k], (double)written[k]);
     }
 }
 
@@ -108,8 +108,15 @@ static const struct {
 };
 static const struct {
     const char *op, *attributes;
-} rectifiers[] = {{"Relu", ""}, {"Clip", "min=-0.25 max=0.5"}, {"LeakyRelu", "alpha=0.0"}, {"LeakyRelu", "alpha=0.2"}, {"Sigmoid", ""},
-                  {"Tanh", ""}, {"HardSigmoid", "alpha=0.2 beta=0.5"}, {"HardSwish", ""}, {"Elu", "alpha=0.5"}};
+} rectifiers[] = {{"Relu", ""},
+                  {"Clip", "min=-0.25 max=0.5"},
+                  {"LeakyRelu", "alpha=0.0"},
+                  {"LeakyRelu", "alpha=0.2"},
+                  {"Sigmoid", ""},
+                  {"Tanh", ""},
+                  {"HardSigmoid", "alpha=0.2 beta=0.5"},
+                  {"HardSwish", ""},
+                  {"Elu", "alpha=0.5"}};
 
 static size_t elements(const char *dims)
 {
@@ -139,25 +146,32 @@ static float *run_special(size_t problem, size_t rectifier, const float *from, c
     return copy;
 }
 
-/* The same as where the activation is an operator of its own: NaN stays, infinities become what the activation makes of them. */
+/* The same as where the activation is an operator of its own: NaN stays, infinities become what the activation makes of
+ * them. */
 static void not_finite(void **state)
 {
     static const float specials[] = {NAN, INFINITY, -INFINITY, 3e38f, -0.0f};
     (void)state;
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
-        const size_t x_count = elements(problems[i].x), w_count = elements(problems[i].w), y_count = elements(problems[i].y);
+        const size_t x_count = elements(problems[i].x), w_count = elements(problems[i].w),
+                     y_count = elements(problems[i].y);
         float *from = malloc(x_count * sizeof *from), *weights = malloc(w_count * sizeof *weights);
         assert_true(from && weights);
         fill(weights, w_count, 2);
         for (size_t k = 0; k < (sizeof rectifiers / sizeof *rectifiers) * 5; k++) {
             fill(from, x_count, 1);
             from[x_count / 2] = specials[k % 5];
-            float *fused = run_special(i, k / 5, from, weights, false), *written = run_special(i, k / 5, from, weights, true);
+            float *fused = run_special(i, k / 5, from, weights, false),
+                  *written = run_special(i, k / 5, from, weights, true);
             for (size_t e = 0; e < y_count; e++) {
-                const bool same = isnan(written[e]) ? isnan(fused[e]) : fabsf(fused[e] - written[e]) <= 1e-5f * fmaxf(1, fabsf(written[e])) || fused[e] == written[e];
+                const bool same =
+                    isnan(written[e])
+                        ? isnan(fused[e])
+                        : fabsf(fused[e] - written[e]) <= 1e-5f * fmaxf(1, fabsf(written[e])) || fused[e] == written[e];
                 if (!same && !(problems[i].spreads && isnan(fused[e])))
-                    fail_msg("%s of %s (%s), %s(%s), %g in x: element %zu is %g, wanted %g", problems[i].op, problems[i].w, problems[i].attributes,
-                             rectifiers[k / 5].op, rectifiers[k / 5].attributes, (double)specials[k % 5], e, (double)fused[e], (double)written[e]);
+                    fail_msg("%s of %s (%s), %s(%s), %g in x: element %zu is %g, wanted %g", problems[i].op,
+                             problems[i].w, problems[i].attributes, rectifiers[k / 5].op, rectifiers[k / 5].attributes,
+                             (double)specials[k % 5], e, (double)fused[e], (double)written[e]);
             }
             free(fused);
             free(written);
@@ -169,6 +183,7 @@ static void not_finite(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_tap), cmocka_unit_test(nine_taps), cmocka_unit_test(not_finite)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_tap), cmocka_unit_test(nine_taps),
+                                       cmocka_unit_test(not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,8 @@ static void strict_has_one_order(void **state)
     assert_true(distance(out[0], strict) <= 2e-6);
     for (const prn_kernel *k = prn_op_find("", "Conv", 13)->kernels; k->name; k++) {
         const bool admitted = !k->precisions || (k->precisions >> PRONY_PRECISION_FP32_STRICT & 1);
-        if (strcmp(k->backend, "dnnl") == 0 || strstr(k->name, "winograd") || strstr(k->name, "amx")) assert_false(admitted);
+        if (strcmp(k->backend, "dnnl") == 0 || strstr(k->name, "winograd") || strstr(k->name, "amx"))
+            assert_false(admitted);
         if (strstr(k->name, "direct") || strstr(k->name, "stem") || strstr(k->name, "depthwise")) assert_true(admitted);
     }
 }
@@ -106,7 +107,9 @@ static void others_are_refused_by_name(void **state)
     r.options.precision = "int3";
     assert_int_equal(mr_try_open(&r, build()), PRONY_UNSUPPORTED);
     assert_non_null(strstr(r.error.message, "'int3'"));
-    assert_non_null(strstr(r.error.message, "fp32, fast, bf16, fp16, int8-weights, int4-weights, fp32-strict and int8; this processor accelerates"));
+    assert_non_null(
+        strstr(r.error.message,
+               "fp32, fast, bf16, fp16, int8-weights, int4-weights, fp32-strict and int8; this processor accelerates"));
     mr_close(&r);
     r.options.precision = "int8"; /* of a model of floats */
     assert_int_equal(mr_try_open(&r, build()), PRONY_UNSUPPORTED);

@@ -1,4 +1,5 @@
-/* Calibration and quantized models through the library: what is written, what is refused, and every allocation failing. */
+/* Calibration and quantized models through the library: what is written, what is refused, and every allocation
+ * failing. */
 #include "base/alloc.h"
 #include "model_builder.h"
 #include "prony_quantize.h"
@@ -214,7 +215,8 @@ static void activations_and_gates_compute_on_codes(void **unused)
     end(&m);
 }
 
-/* x -> ConvTranspose, BatchNormalization, Relu -> ConvTranspose -> ConvTranspose of groups -> GlobalAveragePool -> Flatten. */
+/* x -> ConvTranspose, BatchNormalization, Relu -> ConvTranspose -> ConvTranspose of groups -> GlobalAveragePool ->
+ * Flatten. */
 static model_builder *build_transposed(void)
 {
     model_builder *m = build(); /* fills x */
@@ -396,7 +398,8 @@ static void arguments_are_checked(void **unused)
     assert_int_equal(prony_model_quantize(&out, m.model, &options, NULL), PRONY_INVALID_ARGUMENT);
     assert_int_equal(prony_calibration_save(NULL, "x", NULL), PRONY_INVALID_ARGUMENT);
     assert_int_equal(prony_calibration_load(NULL, "x", NULL), PRONY_INVALID_ARGUMENT);
-    assert_int_equal(prony_model_save(m.model, "x", false, NULL), PRONY_INVALID_ARGUMENT); /* the bytes are the caller's */
+    assert_int_equal(prony_model_save(m.model, "x", false, NULL),
+                     PRONY_INVALID_ARGUMENT); /* the bytes are the caller's */
     assert_int_equal(prony_model_save(NULL, "x", false, NULL), PRONY_INVALID_ARGUMENT);
     assert_string_equal(prony_calibration_method_name((prony_calibration_method)7), "");
     assert_false(prony_calibration_method_find(&calibrate.method, NULL));

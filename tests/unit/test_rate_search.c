@@ -1,5 +1,5 @@
-/* The search for the largest rate against simulated services on a clock of their own, whose true rate is known from very long
- * phases. All seeds are fixed. */
+/* The search for the largest rate against simulated services on a clock of their own, whose true rate is known from
+ * very long phases. All seeds are fixed. */
 #include "bench/rate_search.h"
 
 #include "profiler/judge/statistics/statistics.h"
@@ -72,7 +72,7 @@ static double true_rate(const service *s)
 typedef struct simulated {
     const service *service;
     uint64_t random;
-    double seconds; /* of the clock that there is not */
+    double seconds;     /* of the clock that there is not */
     int phases, end_at; /* end_at: of the phases, with a failure; 0: never */
     double largest_kept, smallest_missed;
 } simulated;
@@ -108,9 +108,11 @@ static void test_known_rates(void **state)
             reliable += found.kept > 0.85 * truth && found.kept < 1.05 * truth;
             seconds += sim.seconds / SEARCHES;
         }
-        printf("%s: true rate %.1f, found within %.0f %% in %d of %d (worst %.1f %%), in the interval in %d, precise in %d, one "
+        printf("%s: true rate %.1f, found within %.0f %% in %d of %d (worst %.1f %%), in the interval in %d, precise "
+               "in %d, one "
                "that is kept in %d; %.0f s each\n",
-               services[k].name, truth, 100 * RATE_PRECISION, within, SEARCHES, 100 * worst, held, precise, reliable, seconds);
+               services[k].name, truth, 100 * RATE_PRECISION, within, SEARCHES, 100 * worst, held, precise, reliable,
+               seconds);
         assert_true(within >= SEARCHES - 2 && held >= SEARCHES * 9 / 10 && reliable >= SEARCHES * 8 / 10);
     }
 }
@@ -176,7 +178,7 @@ static void test_phases_that_fail(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_rates), cmocka_unit_test(test_ends), cmocka_unit_test(test_late_queries),
-                                       cmocka_unit_test(test_phases_that_fail)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_rates), cmocka_unit_test(test_ends),
+                                       cmocka_unit_test(test_late_queries), cmocka_unit_test(test_phases_that_fail)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,7 +151,8 @@ static void reasons_of_codes(void **state)
     prn_pool_release(&r.pool);
     row = half_way();
     assert_false(prn_operator_multiplies_bytes(&row));
-    static const char *const words[] = {"no operator on codes", "not quantized", "neither quantized nor constant", "do not fit"};
+    static const char *const words[] = {"no operator on codes", "not quantized", "neither quantized nor constant",
+                                        "do not fit"};
     for (int64_t k = 0; k < 4; k++) {
         const prony_fact stays[] = {{"stays_in_float", k + 1}};
         row = half_way();
@@ -159,7 +160,8 @@ static void reasons_of_codes(void **state)
         row.kernel_fact_count = 1;
         expect(row, "stays in float", words[k]);
     }
-    static const char *const kept[] = {"beyond the range", "no operand is a constant", "too little to gain", "no kernel of its kind"};
+    static const char *const kept[] = {"beyond the range", "no operand is a constant", "too little to gain",
+                                       "no kernel of its kind"};
     for (int64_t k = 0; k < 4; k++) {
         const prony_fact stays[] = {{"stays_in_fp32", k + 1}};
         row = half_way();
@@ -270,9 +272,9 @@ static void facts_of_integer_products(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reasons_of_threads), cmocka_unit_test(reasons_of_work), cmocka_unit_test(reasons_of_codes),
-                                       cmocka_unit_test(reasons_of_a_team), cmocka_unit_test(what_a_kernel_reaches),
-                                       cmocka_unit_test(facts_of_products),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reasons_of_threads),       cmocka_unit_test(reasons_of_work),
+                                       cmocka_unit_test(reasons_of_codes),         cmocka_unit_test(reasons_of_a_team),
+                                       cmocka_unit_test(what_a_kernel_reaches),    cmocka_unit_test(facts_of_products),
                                        cmocka_unit_test(facts_of_integer_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

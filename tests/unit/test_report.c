@@ -84,8 +84,9 @@ static void test_totals(void **state)
 static void test_removed_layers_are_conserved(void **state)
 {
     (void)state;
-    prony_layer_row layers[2] = {{.name = "a", .cost = {.flops = 3}, .operator_index = 0},
-                                 {.name = "b", .cost = {.int_ops = 2}, .operator_index = PRONY_NO_INDEX, .removed = true}};
+    prony_layer_row layers[2] = {
+        {.name = "a", .cost = {.flops = 3}, .operator_index = 0},
+        {.name = "b", .cost = {.int_ops = 2}, .operator_index = PRONY_NO_INDEX, .removed = true}};
     prony_operator_row operators[1] = {{.name = "a", .cost = {.flops = 3}}};
     prony_report r = {.layers = layers, .layer_count = 2, .operators = operators, .operator_count = 1};
     assert_int_equal(prn_report_fill_totals(&r, NULL), PRONY_OK);
@@ -199,13 +200,10 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_attribution_by_hand),
-        cmocka_unit_test(test_totals), cmocka_unit_test(test_removed_layers_are_conserved),
-        cmocka_unit_test(test_modules),
-        cmocka_unit_test(test_odd_names),
-        cmocka_unit_test(test_many_modules),
-        cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_times),        cmocka_unit_test(test_attribution_by_hand),
+        cmocka_unit_test(test_totals),       cmocka_unit_test(test_removed_layers_are_conserved),
+        cmocka_unit_test(test_modules),      cmocka_unit_test(test_odd_names),
+        cmocka_unit_test(test_many_modules), cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

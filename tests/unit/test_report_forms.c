@@ -1,6 +1,6 @@
 /* The output forms from a report in memory: each says what the report holds, refuses what it cannot say, survives a
- * sink that refuses and a heap that fails, and takes hostile names. tests/command/check_forms.py reads the forms with other
- * programs. */
+ * sink that refuses and a heap that fails, and takes hostile names. tests/command/check_forms.py reads the forms with
+ * other programs. */
 #include "tests/support/sample_report.h"
 #include "tests/support/text_sink.h"
 

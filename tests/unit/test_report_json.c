@@ -1,5 +1,5 @@
-/* The JSON report, read back with cJSON: its keys are those of docs/schemas/report.schema.json and docs/report.md, its numbers
- * those of the report, its strings valid whatever a model is called. */
+/* The JSON report, read back with cJSON: its keys are those of docs/schemas/report.schema.json and docs/report.md, its
+ * numbers those of the report, its strings valid whatever a model is called. */
 #include "tests/support/sample_report.h"
 #include "tests/support/text_sink.h"
 

@@ -168,8 +168,8 @@ static void test_damage(void **state)
         {"\"kernel\": \"conv", "\"kernel\": [1], \"k\": \"conv", "operators[0].kernel: a string is expected",
          PRONY_IO_ERROR},
         {"[\"stem\"", "[\"stam\"", "modules[0].children: \"stam\"", PRONY_IO_ERROR},
-        {"\"runs\": 70,\n    \"warmup_d", "\"runs\": 71,\n    \"warmup_d", "latency_ns.samples: 71 elements are expected, and 70 found",
-         PRONY_IO_ERROR},
+        {"\"runs\": 70,\n    \"warmup_d", "\"runs\": 71,\n    \"warmup_d",
+         "latency_ns.samples: 71 elements are expected, and 70 found", PRONY_IO_ERROR},
         {"\"name\": \"resnet-sample\",", "", "model.name: is missing", PRONY_IO_ERROR},
         {"\"config\": {", "\"config\": [{", "line 3", PRONY_IO_ERROR},
     };

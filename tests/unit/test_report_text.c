@@ -21,7 +21,8 @@ static char *write_all(const prony_report *r, sink *s)
     return write_text(r, &options, s);
 }
 
-/* Length of the longest line, escape codes aside; fails on trailing blanks and on anything but printable ASCII and u with dots. */
+/* Length of the longest line, escape codes aside; fails on trailing blanks and on anything but printable ASCII and u
+ * with dots. */
 static size_t longest_line(const char *text, bool color)
 {
     size_t longest = 0, length = 0;
@@ -151,8 +152,7 @@ static void test_what_is_said(void **state)
     assert_null(strstr(text, "bug"));
     assert_null(strstr(text, "belong to no layer"));
     r.layers[3].share = 0; /* as if the pool were a reorder, which stands for no layer: 4.4 % */
-    assert_non_null(
-        strstr(write_all(&r, &s), "The other 4.4 % were spent in operators that belong to no layer"));
+    assert_non_null(strstr(write_all(&r, &s), "The other 4.4 % were spent in operators that belong to no layer"));
     r.conserved = false;
     assert_non_null(strstr(write_all(&r, &s), "counts differ between layers and operators"));
     prn_pool_release(&r.pool);
@@ -215,19 +215,21 @@ static void test_first_screen(void **state)
     sink s = {0};
     sample_report(&r, true);
     const char *text = write_text(&r, NULL, &s);
-    static const char *const there[] = {"\nIn short\n  Conv takes ",
-                                        "the most expensive of\n  11 layers, ",
-                                        "Compute bounds ",
-                                        " % of a run is spent inside operators, where of 2 threads ",
-                                        "\nMemory  77.47 MiB held after the runs; at the peak, while packing, 87.01 MiB\n",
-                                        "pages of the model file    19.07 MiB",
-                                        "median                      4.805 ms",
-                                        "\nBy type ",
-                                        "\nLayers "};
+    static const char *const there[] = {
+        "\nIn short\n  Conv takes ",
+        "the most expensive of\n  11 layers, ",
+        "Compute bounds ",
+        " % of a run is spent inside operators, where of 2 threads ",
+        "\nMemory  77.47 MiB held after the runs; at the peak, while packing, 87.01 MiB\n",
+        "pages of the model file    19.07 MiB",
+        "median                      4.805 ms",
+        "\nBy type ",
+        "\nLayers "};
     for (size_t i = 0; i < sizeof there / sizeof there[0]; i++)
         if (!strstr(text, there[i])) fail_msg("the first screen does not say \"%s\":\n%s", there[i], text);
-    static const char *const not_there[] = {"histogram", "outlier",  "sha256 9f86", "cost of one event", "\nRun\n",
-                                            "\nOperators", "standard deviation", "plan gap", "What dominates"};
+    static const char *const not_there[] = {"histogram",          "outlier",  "sha256 9f86",
+                                            "cost of one event",  "\nRun\n",  "\nOperators",
+                                            "standard deviation", "plan gap", "What dominates"};
     for (size_t i = 0; i < sizeof not_there / sizeof not_there[0]; i++)
         if (strstr(text, not_there[i])) fail_msg("the first screen says \"%s\"", not_there[i]);
     r.has_disturbance = r.memory.held_known = false; /* as read from a report of before */
@@ -437,7 +439,7 @@ static void test_shortening(void **state)
                 {"gr\xc3\xbc\x1b", 9, "gr\xc3\xbc?"},
                 {"\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6", 5, "\xd0\xb6..\xd0\xb6\xd0\xb6"},
                 {"\xe5\xb1\xa4\xe5\xb1\xa4x", 5, "\xe5\xb1\xa4\xe5\xb1\xa4x"}, /* two wide ones */
-                {"\xe5\xb1\xa4\xe5\xb1\xa4xyz", 6, "..xyz"},                    /* half a wide one is none */
+                {"\xe5\xb1\xa4\xe5\xb1\xa4xyz", 6, "..xyz"},                   /* half a wide one is none */
                 {"a\xd7\x90\xcc\x81\xe2\x80\xae\xf0\x9f\x98\x80\xff\x80z", 9, "a?????z"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         prn_text_shorten(out, sizeof out, rows[i].text, rows[i].columns);

@@ -32,7 +32,8 @@ static void merge_convolutions(void **state)
         {"2,4,5,6", "6,4,3,3", "pads=[1,1,1,1]", "6,4,1,1", "", "Conv"},
         {"2,4,5,6", "6,2,3,3", "pads=[1,1,1,1] group=2 strides=[2,2]", "6,2,1,1", "group=2 strides=[2,2]", "Conv"},
         {"1,8,9,9", "8,1,5,5", "pads=[2,2,2,2] group=8", "8,1,3,3", "pads=[1,1,1,1] group=8", "Conv"},
-        {"1,8,9,9", "8,1,5,5", "pads=[4,4,4,4] group=8 dilations=[2,2]", "8,1,3,3", "pads=[2,2,2,2] group=8 dilations=[2,2]", "Conv"},
+        {"1,8,9,9", "8,1,5,5", "pads=[4,4,4,4] group=8 dilations=[2,2]", "8,1,3,3",
+         "pads=[2,2,2,2] group=8 dilations=[2,2]", "Conv"},
         {"1,4,9,9", "4,4,3,3", "pads=[2,2,2,2] dilations=[2,2]", "4,4,1,1", "", "Conv"},
         {"1,4,9,9", "4,4,3,1", "pads=[1,0,1,0]", "4,4,1,1", "", "Conv"},
         {"1,4,9,9", "4,4,3,3", "pads=[1,1,1,1]", "4,4,1,3", "pads=[0,1,0,1]", "Conv"},
@@ -47,7 +48,8 @@ static void merge_convolutions(void **state)
         {"1,4,9,9", "4,4,3,3", "pads=[1,1,1,1]", "4,4,3,3", "pads=[0,0,2,2]", "Conv Conv[add]"},
         {"1,4,9,9", "4,4,3,3", "pads=[2,2,0,0] dilations=[1,1]", "4,4,2,2", "pads=[0,0,1,1]", "Conv Conv[add]"},
         {"1,4,9,9", "4,4,3,3", "auto_pad='SAME_UPPER'", "4,4,1,1", "", "Conv Conv[add]"},
-        {"1,4,8,8", "4,4,3,3", "pads=[1,1,0,0] strides=[2,2]", "4,4,1,1", "strides=[2,2]", "Conv Conv[add]"}, /* of other extents only here */
+        {"1,4,8,8", "4,4,3,3", "pads=[1,1,0,0] strides=[2,2]", "4,4,1,1", "strides=[2,2]",
+         "Conv Conv[add]"}, /* of other extents only here */
     };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         rc_seed((uint32_t)k);
@@ -143,7 +145,7 @@ static void keep_branches(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(merge_convolutions), cmocka_unit_test(merge_norms), cmocka_unit_test(merge_blocks),
-                                       cmocka_unit_test(keep_branches)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(merge_convolutions), cmocka_unit_test(merge_norms),
+                                       cmocka_unit_test(merge_blocks), cmocka_unit_test(keep_branches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

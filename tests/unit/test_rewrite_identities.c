@@ -141,12 +141,14 @@ static void drop_more_identities(void **state)
     rc_expect(m, "Dropout Where");
 }
 
-/* Outputs of the graph that are an input or each other: what is between becomes a view, and they stay what they were. */
+/* Outputs of the graph that are an input or each other: what is between becomes a view, and they stay what they
+ * were. */
 static void identities_that_are_outputs(void **state)
 {
     (void)state;
-    static const char *const ops[][2] = {{"Dropout", ""}, {"Cast", "to=1"}, {"Concat", "axis=1"}, {"Sum", ""}, {"Clip", ""},
-                                         {"Transpose", "perm=[0,1,2,3]"}, {"Split", "axis=0"}, {"Identity", ""}};
+    static const char *const ops[][2] = {{"Dropout", ""},     {"Cast", "to=1"}, {"Concat", "axis=1"},
+                                         {"Sum", ""},         {"Clip", ""},     {"Transpose", "perm=[0,1,2,3]"},
+                                         {"Split", "axis=0"}, {"Identity", ""}};
     for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++) {
         model_builder *m = rc_begin(); /* of an input */
         mb_node(m, ops[k][0], "x", "y", ops[k][1]);
@@ -205,8 +207,8 @@ static void identities_are_marked(void **state)
 }
 
 /* `z` is what the expanded value meets in `op`. */
-static void expect_expand(const char *from, const int64_t *shape, const char *rank, const char *op, const char *z, int64_t opset,
-                          const char *wanted)
+static void expect_expand(const char *from, const int64_t *shape, const char *rank, const char *op, const char *z,
+                          int64_t opset, const char *wanted)
 {
     model_builder *m = mb_begin(opset);
     mb_input(m, "a", PRONY_FLOAT32, from);

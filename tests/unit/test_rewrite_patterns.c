@@ -107,8 +107,9 @@ static void match_layer_norm(void **state)
                  {"Div", "d s", "y", 0});
     /* Nearly a square. */
     EXPECT_STEPS("ReduceMean Sub Abs Pow ReduceMean Add Sqrt Div", {"ReduceMean", "x", "m", "axes=[-1]"},
-                 {"Sub", "x m", "d", 0}, {"Abs", "d", "b", 0}, {"Pow", "b nearly_two", "q", 0}, {"ReduceMean", "q", "v", "axes=[-1]"},
-                 {"Add", "v eps", "a", 0}, {"Sqrt", "a", "s", 0}, {"Div", "d s", "y", 0});
+                 {"Sub", "x m", "d", 0}, {"Abs", "d", "b", 0}, {"Pow", "b nearly_two", "q", 0},
+                 {"ReduceMean", "q", "v", "axes=[-1]"}, {"Add", "v eps", "a", 0}, {"Sqrt", "a", "s", 0},
+                 {"Div", "d s", "y", 0});
     /* The scale was set already. */
     EXPECT_STEPS("LayerNormalization Mul", {"LayerNormalization", "x gamma", "n", "axis=-1"},
                  {"Mul", "n gamma", "y", 0});
@@ -119,7 +120,8 @@ static void match_layer_norm(void **state)
 static model_builder *group_model(const rc_step *steps)
 {
     static const int64_t groups[] = {0, 3, -1}, back[] = {2, 12, 3, 5}, mixed[] = {1, 6, -1};
-    const float ones[] = {1.0f, 1.0f, 1.0f}, zeros[] = {0.0f, 0.0f, 0.0f}, six[] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f}, none[6] = {0.0f};
+    const float ones[] = {1.0f, 1.0f, 1.0f}, zeros[] = {0.0f, 0.0f, 0.0f}, six[] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f},
+                none[6] = {0.0f};
     rc_seed(7);
     model_builder *m = mb_begin(17);
     mb_input(m, "x", PRONY_FLOAT32, "2,12,3,5");
@@ -144,32 +146,39 @@ static model_builder *group_model(const rc_step *steps)
 static void match_group_norm(void **state)
 {
     (void)state;
-    EXPECT_GROUPS("GroupNormalization", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones zeros", "n", "epsilon=0.001"},
-                  {"Reshape", "n back", "r", 0}, {"Mul", "r gamma", "s", 0}, {"Add", "beta s", "y", 0});
-    EXPECT_GROUPS("GroupNormalization[relu]", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones zeros", "n", 0},
-                  {"Reshape", "n back", "r", 0}, {"Mul", "r gamma", "s", 0}, {"Add", "beta s", "t", 0}, {"Relu", "t", "y", 0});
+    EXPECT_GROUPS("GroupNormalization", {"Reshape", "x groups", "g", 0},
+                  {"InstanceNormalization", "g ones zeros", "n", "epsilon=0.001"}, {"Reshape", "n back", "r", 0},
+                  {"Mul", "r gamma", "s", 0}, {"Add", "beta s", "y", 0});
+    EXPECT_GROUPS("GroupNormalization[relu]", {"Reshape", "x groups", "g", 0},
+                  {"InstanceNormalization", "g ones zeros", "n", 0}, {"Reshape", "n back", "r", 0},
+                  {"Mul", "r gamma", "s", 0}, {"Add", "beta s", "t", 0}, {"Relu", "t", "y", 0});
     /* No shift; a shift first; a factor for each column. */
-    EXPECT_GROUPS("GroupNormalization", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones zeros", "n", 0},
-                  {"Reshape", "n back", "r", 0}, {"Mul", "gamma r", "y", 0});
-    EXPECT_GROUPS("GroupNormalization Mul", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones zeros", "n", 0},
-                  {"Reshape", "n back", "r", 0}, {"Add", "r beta", "s", 0}, {"Mul", "s gamma", "y", 0});
-    EXPECT_GROUPS("GroupNormalization Mul", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones zeros", "n", 0},
-                  {"Reshape", "n back", "r", 0}, {"Mul", "r row", "y", 0});
+    EXPECT_GROUPS("GroupNormalization", {"Reshape", "x groups", "g", 0},
+                  {"InstanceNormalization", "g ones zeros", "n", 0}, {"Reshape", "n back", "r", 0},
+                  {"Mul", "gamma r", "y", 0});
+    EXPECT_GROUPS("GroupNormalization Mul", {"Reshape", "x groups", "g", 0},
+                  {"InstanceNormalization", "g ones zeros", "n", 0}, {"Reshape", "n back", "r", 0},
+                  {"Add", "r beta", "s", 0}, {"Mul", "s gamma", "y", 0});
+    EXPECT_GROUPS("GroupNormalization Mul", {"Reshape", "x groups", "g", 0},
+                  {"InstanceNormalization", "g ones zeros", "n", 0}, {"Reshape", "n back", "r", 0},
+                  {"Mul", "r row", "y", 0});
     /* Groups with factors of their own; images that are taken together; groups that have another reader. */
-    EXPECT_GROUPS("Reshape InstanceNormalization Reshape", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g some zeros", "n", 0},
-                  {"Reshape", "n back", "y", 0});
-    EXPECT_GROUPS("Reshape InstanceNormalization Reshape", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones some", "n", 0},
-                  {"Reshape", "n back", "y", 0});
-    EXPECT_GROUPS("Reshape InstanceNormalization Reshape", {"Reshape", "x mixed", "g", 0}, {"InstanceNormalization", "g six none", "n", 0},
-                  {"Reshape", "n back", "y", 0});
+    EXPECT_GROUPS("Reshape InstanceNormalization Reshape", {"Reshape", "x groups", "g", 0},
+                  {"InstanceNormalization", "g some zeros", "n", 0}, {"Reshape", "n back", "y", 0});
+    EXPECT_GROUPS("Reshape InstanceNormalization Reshape", {"Reshape", "x groups", "g", 0},
+                  {"InstanceNormalization", "g ones some", "n", 0}, {"Reshape", "n back", "y", 0});
+    EXPECT_GROUPS("Reshape InstanceNormalization Reshape", {"Reshape", "x mixed", "g", 0},
+                  {"InstanceNormalization", "g six none", "n", 0}, {"Reshape", "n back", "y", 0});
     EXPECT_GROUPS("Reshape InstanceNormalization[add] Reshape", {"Reshape", "x groups", "g", 0},
-                  {"InstanceNormalization", "g ones zeros", "n", 0}, {"Add", "n g", "a", 0}, {"Reshape", "a back", "y", 0});
+                  {"InstanceNormalization", "g ones zeros", "n", 0}, {"Add", "n g", "a", 0},
+                  {"Reshape", "a back", "y", 0});
 }
 
 /* x [2, 5, 12] as three heads of 4 for q, k and v; opset 17 with a mask [2, 1, 1, 5]. */
 static model_builder *attention_model(const rc_step *steps)
 {
-    static const int64_t split[] = {2, 5, 3, 4}, joined[] = {2, 5, 12}, windows[] = {1, 2, 3, 5, 5}, heads[] = {2, 3, 5, 5};
+    static const int64_t split[] = {2, 5, 3, 4}, joined[] = {2, 5, 12}, windows[] = {1, 2, 3, 5, 5},
+                         heads[] = {2, 3, 5, 5};
     rc_seed(5);
     model_builder *m = mb_begin(17);
     mb_input(m, "x", PRONY_FLOAT32, "2,5,12");
@@ -202,14 +211,8 @@ static model_builder *attention_model(const rc_step *steps)
               "MatMul Reshape MatMul Reshape MatMul Reshape " wanted)
 #define HEADS                                                                                                          \
     {"Transpose", "q", "qt", "perm=[0,2,1,3]"}, {"Transpose", "k", "kt", "perm=[0,2,3,1]"},                            \
-    {                                                                                                                  \
-        "Transpose", "v", "vt", "perm=[0,2,1,3]"                                                                       \
-    }
-#define JOIN                                                                                                           \
-    {"Transpose", "o", "ot", "perm=[0,2,1,3]"},                                                                        \
-    {                                                                                                                  \
-        "Reshape", "ot joined", "y", 0                                                                                 \
-    }
+        {"Transpose", "v", "vt", "perm=[0,2,1,3]"}
+#define JOIN {"Transpose", "o", "ot", "perm=[0,2,1,3]"}, {"Reshape", "ot joined", "y", 0}
 
 /* Sums of constants; not where the sum of the two leaves the range of float32, and x with both does not. */
 static void merge_constant_sums(void **state)
@@ -238,8 +241,13 @@ static void merge_constant_sums(void **state)
 /* A query divided by 0 is infinite or NaN, whatever becomes of the attention behind it. */
 static void division_by_zero_stays(void **state)
 {
-    static const rc_step steps[] = {HEADS, {"Div", "qt nothing", "qs", 0}, {"MatMul", "qs kt", "s", 0}, {"Softmax", "s", "p", "axis=-1"},
-                                    {"MatMul", "p vt", "o", 0}, JOIN, {0}};
+    static const rc_step steps[] = {HEADS,
+                                    {"Div", "qt nothing", "qs", 0},
+                                    {"MatMul", "qs kt", "s", 0},
+                                    {"Softmax", "s", "p", "axis=-1"},
+                                    {"MatMul", "p vt", "o", 0},
+                                    JOIN,
+                                    {0}};
     static float x[120], mask[10];
     (void)state;
     for (int i = 0; i < 120; i++) x[i] = (float)(i % 7) - 3.0f;
@@ -275,14 +283,15 @@ static void match_attention(void **state)
                      {"Mul", "vu half", "vt", 0}, {"MatMul", "qt kt", "s", 0}, {"Softmax", "s", "p", "axis=-1"},
                      {"MatMul", "p vt", "o", 0}, JOIN);
     /* A bias, and a mask that changes from window to window. */
-    EXPECT_ATTENTION("Attention Reshape", HEADS, {"MatMul", "qt kt", "s", 0}, {"Add", "s bias", "a", 0}, {"Reshape", "a windows", "w", 0},
-                     {"Add", "w shift", "b", 0}, {"Reshape", "b heads", "h", 0}, {"Softmax", "h", "p", "axis=-1"},
-                     {"MatMul", "p vt", "o", 0}, JOIN);
-    EXPECT_ATTENTION("Attention Reshape", HEADS, {"MatMul", "qt kt", "s", 0}, {"Add", "s bias", "a", 0}, {"Add", "bias a", "b", 0},
-                     {"Softmax", "b", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0}, JOIN);
+    EXPECT_ATTENTION("Attention Reshape", HEADS, {"MatMul", "qt kt", "s", 0}, {"Add", "s bias", "a", 0},
+                     {"Reshape", "a windows", "w", 0}, {"Add", "w shift", "b", 0}, {"Reshape", "b heads", "h", 0},
+                     {"Softmax", "h", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0}, JOIN);
+    EXPECT_ATTENTION("Attention Reshape", HEADS, {"MatMul", "qt kt", "s", 0}, {"Add", "s bias", "a", 0},
+                     {"Add", "bias a", "b", 0}, {"Softmax", "b", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0}, JOIN);
     /* The biased scores have another reader. */
-    EXPECT_ATTENTION("Transpose Transpose Transpose MatMul Add Add Softmax MatMul ReduceMean Add", HEADS, {"MatMul", "qt kt", "s", 0},
-                     {"Add", "s bias", "a", 0}, {"Add", "bias a", "b", 0}, {"Softmax", "b", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0},
+    EXPECT_ATTENTION("Transpose Transpose Transpose MatMul Add Add Softmax MatMul ReduceMean Add", HEADS,
+                     {"MatMul", "qt kt", "s", 0}, {"Add", "s bias", "a", 0}, {"Add", "bias a", "b", 0},
+                     {"Softmax", "b", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0},
                      {"ReduceMean", "a", "m", "axes=[-1]"}, {"Add", "o m", "y", 0});
     /* A choice instead of a mask that is added, whichever side is filled; something else than a number on that side. */
     EXPECT_ATTENTION("Greater Attention Reshape", HEADS, {"Greater", "mask half", "b", 0}, {"MatMul", "qt kt", "s", 0},
@@ -304,7 +313,8 @@ static void match_attention(void **state)
 /* t [2, 15, 12] and x [2, 12, 3, 5], each a view of the other's bytes in another layout. */
 static model_builder *token_model(const rc_step *steps)
 {
-    static const int64_t image[] = {2, 12, 3, 5}, tokens[] = {2, 12, 15}, other[] = {2, 4, 9, 5}, joined[] = {1, 24, 15};
+    static const int64_t image[] = {2, 12, 3, 5}, tokens[] = {2, 12, 15}, other[] = {2, 4, 9, 5},
+                         joined[] = {1, 24, 15};
     rc_seed(11);
     model_builder *m = mb_begin(17);
     mb_input(m, "x", PRONY_FLOAT32, "2,12,3,5");
@@ -323,19 +333,20 @@ static model_builder *token_model(const rc_step *steps)
 static void channels_last(void **state)
 {
     (void)state;
-    EXPECT_TOKENS("Tanh Reshape Transpose Exp", {"Tanh", "t", "a", 0}, {"Transpose", "a", "b", "perm=[0,2,1]"}, {"Reshape", "b image", "c", 0},
-                  {"Exp", "c", "y", 0});
-    EXPECT_TOKENS("Tanh Transpose Reshape Exp", {"Tanh", "x", "a", 0}, {"Reshape", "a tokens", "b", 0}, {"Transpose", "b", "c", "perm=[0,2,1]"},
-                  {"Exp", "c", "y", 0});
+    EXPECT_TOKENS("Tanh Reshape Transpose Exp", {"Tanh", "t", "a", 0}, {"Transpose", "a", "b", "perm=[0,2,1]"},
+                  {"Reshape", "b image", "c", 0}, {"Exp", "c", "y", 0});
+    EXPECT_TOKENS("Tanh Transpose Reshape Exp", {"Tanh", "x", "a", 0}, {"Reshape", "a tokens", "b", 0},
+                  {"Transpose", "b", "c", "perm=[0,2,1]"}, {"Exp", "c", "y", 0});
     /* Channels that are divided; images that are joined; another reader; another axis. */
-    EXPECT_TOKENS("Tanh Transpose Reshape Exp", {"Tanh", "t", "a", 0}, {"Transpose", "a", "b", "perm=[0,2,1]"}, {"Reshape", "b other", "c", 0},
-                  {"Exp", "c", "y", 0});
-    EXPECT_TOKENS("Tanh Reshape Transpose Exp", {"Tanh", "x", "a", 0}, {"Reshape", "a joined", "b", 0}, {"Transpose", "b", "c", "perm=[0,2,1]"},
-                  {"Exp", "c", "y", 0});
+    EXPECT_TOKENS("Tanh Transpose Reshape Exp", {"Tanh", "t", "a", 0}, {"Transpose", "a", "b", "perm=[0,2,1]"},
+                  {"Reshape", "b other", "c", 0}, {"Exp", "c", "y", 0});
+    EXPECT_TOKENS("Tanh Reshape Transpose Exp", {"Tanh", "x", "a", 0}, {"Reshape", "a joined", "b", 0},
+                  {"Transpose", "b", "c", "perm=[0,2,1]"}, {"Exp", "c", "y", 0});
     EXPECT_TOKENS("Tanh Reshape Transpose Exp ReduceSum Add", {"Tanh", "x", "a", 0}, {"Reshape", "a tokens", "b", 0},
-                  {"Transpose", "b", "c", "perm=[0,2,1]"}, {"Exp", "c", "e", 0}, {"ReduceSum", "b", "s", 0}, {"Add", "e s", "y", 0});
-    EXPECT_TOKENS("Tanh Reshape Transpose Exp", {"Tanh", "x", "a", 0}, {"Reshape", "a tokens", "b", 0}, {"Transpose", "b", "c", "perm=[2,1,0]"},
-                  {"Exp", "c", "y", 0});
+                  {"Transpose", "b", "c", "perm=[0,2,1]"}, {"Exp", "c", "e", 0}, {"ReduceSum", "b", "s", 0},
+                  {"Add", "e s", "y", 0});
+    EXPECT_TOKENS("Tanh Reshape Transpose Exp", {"Tanh", "x", "a", 0}, {"Reshape", "a tokens", "b", 0},
+                  {"Transpose", "b", "c", "perm=[2,1,0]"}, {"Exp", "c", "y", 0});
 }
 
 static void share_subexpressions(void **state)
@@ -346,14 +357,16 @@ static void share_subexpressions(void **state)
                  {"Add", "a b", "y", 0});
     EXPECT_STEPS("Sub Sub Mul", {"Sub", "x k3", "a", 0}, {"Sub", "k3 x", "b", 0}, {"Mul", "a b", "y", 0});
     /* Shapes that only a run knows: what moves data is shared, what computes is not, since a run counts it once. */
-    EXPECT_STEPS("Exp NonZero Transpose Concat", {"Exp", "x", "e", 0}, {"NonZero", "e", "a", 0}, {"Transpose", "a", "p", 0}, {"NonZero", "e", "b", 0},
-                 {"Transpose", "b", "q", 0}, {"Concat", "p q", "y", "axis=1"});
-    EXPECT_STEPS("Exp NonZero Abs Abs Add", {"Exp", "x", "e", 0}, {"NonZero", "e", "a", 0}, {"Abs", "a", "p", 0}, {"Abs", "a", "q", 0},
-                 {"Add", "p q", "y", 0});
+    EXPECT_STEPS("Exp NonZero Transpose Concat", {"Exp", "x", "e", 0}, {"NonZero", "e", "a", 0},
+                 {"Transpose", "a", "p", 0}, {"NonZero", "e", "b", 0}, {"Transpose", "b", "q", 0},
+                 {"Concat", "p q", "y", "axis=1"});
+    EXPECT_STEPS("Exp NonZero Abs Abs Add", {"Exp", "x", "e", 0}, {"NonZero", "e", "a", 0}, {"Abs", "a", "p", 0},
+                 {"Abs", "a", "q", 0}, {"Add", "p q", "y", 0});
 }
 
 /* Channels that are moved to the end, multiplied and moved back. */
-static void expect_pointwise(const char *x, const char *w, bool biased, const char *first, const char *last, const char *wanted)
+static void expect_pointwise(const char *x, const char *w, bool biased, const char *first, const char *last,
+                             const char *wanted)
 {
     model_builder *m = mb_begin(17);
     mb_input(m, "x", PRONY_FLOAT32, x);
@@ -382,9 +395,15 @@ static void match_pointwise_conv(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(match_gated),     cmocka_unit_test(match_gelu),           cmocka_unit_test(match_layer_norm),
-        cmocka_unit_test(match_group_norm), cmocka_unit_test(channels_last),
-        cmocka_unit_test(match_attention), cmocka_unit_test(division_by_zero_stays), cmocka_unit_test(merge_constant_sums), cmocka_unit_test(share_subexpressions),
+        cmocka_unit_test(match_gated),
+        cmocka_unit_test(match_gelu),
+        cmocka_unit_test(match_layer_norm),
+        cmocka_unit_test(match_group_norm),
+        cmocka_unit_test(channels_last),
+        cmocka_unit_test(match_attention),
+        cmocka_unit_test(division_by_zero_stays),
+        cmocka_unit_test(merge_constant_sums),
+        cmocka_unit_test(share_subexpressions),
         cmocka_unit_test(match_pointwise_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

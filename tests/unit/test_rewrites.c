@@ -1,4 +1,5 @@
-/* Rewrites that fold into weights, attach to contractions and merge moves; and what no rewrite may touch. Each fires where it should and nowhere else. */
+/* Rewrites that fold into weights, attach to contractions and merge moves; and what no rewrite may touch. Each fires
+ * where it should and nowhere else. */
 #include "base/shape.h"
 #include "engine/rewrites/rewrite.h"
 #include "rewrite_check.h"
@@ -396,14 +397,15 @@ static void fold_pads(void **state)
     expect_pad(padded(uneven, &zero, ""), "Conv", "p w b", "pads=[0,1,2,0] strides=[2,1]", "Conv");
     expect_pad(padded(uneven, NULL, ""), "Conv", "p w b", "auto_pad='VALID' kernel_shape=[3,3]", "Conv");
     expect_pad(padded(even, NULL, ""), "AveragePool", "p", "kernel_shape=[3,3]", "AveragePool");
-    expect_pad(padded(even, NULL, ""), "AveragePool", "p", "kernel_shape=[3,3] pads=[1,0,0,1] count_include_pad=1 strides=[2,2]", "AveragePool");
+    expect_pad(padded(even, NULL, ""), "AveragePool", "p",
+               "kernel_shape=[3,3] pads=[1,0,0,1] count_include_pad=1 strides=[2,2]", "AveragePool");
 }
 
 static void keep_pads(void **state)
 {
     (void)state;
-    static const int64_t even[] = {0, 0, 1, 1, 0, 0, 1, 1}, channels[] = {0, 0, 1, 1, 0, 1, 1, 1}, less[] = {0, 0, -1, 0, 0, 0, 0, 1},
-                         wide[] = {0, 0, 3, 0, 0, 0, 0, 0};
+    static const int64_t even[] = {0, 0, 1, 1, 0, 0, 1, 1}, channels[] = {0, 0, 1, 1, 0, 1, 1, 1},
+                         less[] = {0, 0, -1, 0, 0, 0, 0, 1}, wide[] = {0, 0, 3, 0, 0, 0, 0, 0};
     static const float one = 1.0f;
     expect_pad(padded(even, &one, ""), "Conv", "p w b", "", "Pad Conv");
     expect_pad(padded(even, NULL, "mode='edge'"), "Conv", "p w b", "", "Pad Conv");
@@ -412,7 +414,8 @@ static void keep_pads(void **state)
     expect_pad(padded(channels, NULL, ""), "AveragePool", "p", "kernel_shape=[3,3]", "Pad AveragePool");
     expect_pad(padded(wide, NULL, ""), "AveragePool", "p", "kernel_shape=[3,3]", "Pad AveragePool");
     expect_pad(padded(even, NULL, ""), "AveragePool", "p", "kernel_shape=[2,2] pads=[1,0,0,0]", "Pad AveragePool");
-    expect_pad(padded(even, NULL, ""), "AveragePool", "p", "kernel_shape=[2,2] strides=[2,2] ceil_mode=1", "Pad AveragePool");
+    expect_pad(padded(even, NULL, ""), "AveragePool", "p", "kernel_shape=[2,2] strides=[2,2] ceil_mode=1",
+               "Pad AveragePool");
     expect_pad(padded(even, NULL, ""), "MaxPool", "p", "kernel_shape=[2,2]", "Pad MaxPool");
     model_builder *m = padded(even, NULL, ""); /* somebody else reads what was padded */
     rc_output(m, "p");
@@ -642,15 +645,23 @@ static void trim_what_is_folded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fold_batch_norm),        cmocka_unit_test(keep_batch_norm),
-        cmocka_unit_test(fold_scale_and_shift),   cmocka_unit_test(keep_scale_and_shift),
+        cmocka_unit_test(fold_batch_norm),
+        cmocka_unit_test(keep_batch_norm),
+        cmocka_unit_test(fold_scale_and_shift),
+        cmocka_unit_test(keep_scale_and_shift),
         cmocka_unit_test(attach_numbers),
-        cmocka_unit_test(attach_activations),     cmocka_unit_test(keep_activations),
-        cmocka_unit_test(attach_residuals),       cmocka_unit_test(keep_residuals),
-        cmocka_unit_test(fold_pads),              cmocka_unit_test(keep_pads),
-        cmocka_unit_test(merge_moves),            cmocka_unit_test(leave_custom_operators),
-        cmocka_unit_test(leave_dynamic_nodes),    cmocka_unit_test(rewrite_subgraphs),
-        cmocka_unit_test(survive_no_memory),      cmocka_unit_test(trim_what_is_folded),
+        cmocka_unit_test(attach_activations),
+        cmocka_unit_test(keep_activations),
+        cmocka_unit_test(attach_residuals),
+        cmocka_unit_test(keep_residuals),
+        cmocka_unit_test(fold_pads),
+        cmocka_unit_test(keep_pads),
+        cmocka_unit_test(merge_moves),
+        cmocka_unit_test(leave_custom_operators),
+        cmocka_unit_test(leave_dynamic_nodes),
+        cmocka_unit_test(rewrite_subgraphs),
+        cmocka_unit_test(survive_no_memory),
+        cmocka_unit_test(trim_what_is_folded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

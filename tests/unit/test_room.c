@@ -1,4 +1,5 @@
-/* Lists that were made for a few have room for more: fields of a line of labels, outputs of an operator of the user's. */
+/* Lists that were made for a few have room for more: fields of a line of labels, outputs of an operator of the
+ * user's. */
 #include "loaders/label_file.h"
 #include "prony_operator.h"
 #include "tests/support/model_run.h"

@@ -1,4 +1,5 @@
-/* Schemas in docs/schemas of documents that are written from tables are what those tables say. `test_schemas --write` writes them. */
+/* Schemas in docs/schemas of documents that are written from tables are what those tables say. `test_schemas --write`
+ * writes them. */
 #include "tests/support/text_sink.h"
 
 #include "profiler/measure/machine_peaks.h"
@@ -37,7 +38,8 @@ static void write_words(prn_json *j, const char *words)
 /* Always there, if only as null. */
 static bool is_required(const prn_key *k)
 {
-    return !k->when && !k->if_root && !k->if_row && (k->how & PRN_OLD) != PRN_OLD && ((k->how & PRN_CONDITION) == PRN_ALWAYS || k->how & PRN_OR_NULL);
+    return !k->when && !k->if_root && !k->if_row && (k->how & PRN_OLD) != PRN_OLD &&
+           ((k->how & PRN_CONDITION) == PRN_ALWAYS || k->how & PRN_OR_NULL);
 }
 
 static void write_required(prn_json *j, const prn_key *keys)
@@ -66,7 +68,8 @@ static void write_object(prn_json *j, const prn_key *keys, bool null)
 static void write_number(prn_json *j, const prn_key *k, bool null)
 {
     bool whole = k->type != PRN_KEY_DOUBLE && k->type != PRN_KEY_DOUBLES && k->type != PRN_KEY_TWO_DOUBLES;
-    bool counts = k->type == PRN_KEY_U64 || k->type == PRN_KEY_U32 || k->type == PRN_KEY_U32S || k->type == PRN_KEY_U64S;
+    bool counts =
+        k->type == PRN_KEY_U64 || k->type == PRN_KEY_U32 || k->type == PRN_KEY_U32S || k->type == PRN_KEY_U64S;
     unsigned when = k->how & PRN_CONDITION;
     write_type(j, whole ? "integer" : "number", null);
     if (k->how & PRN_LEAST_1 || (whole && when == PRN_IF_SET && k->type != PRN_KEY_I64S && !(k->how & PRN_LEAST_0)))
@@ -197,13 +200,16 @@ static const struct schema {
     const char *file, *id, *title, *about;
     const prn_key *keys;
 } schemas[] = {{"report", PRN_REPORT_SCHEMA, "Prony report",
-                "What docs/report.md explains. A key that is absent is unknown or was not measured; null says that there is no such "
+                "What docs/report.md explains. A key that is absent is unknown or was not measured; null says that "
+                "there is no such "
                 "value here. Keys may be added.",
                 prn_report_keys},
                {"study", PRN_STUDY_SCHEMA, "Prony study",
-                "prony scale --json: a thread-scaling study. Everything that was measured, and what follows from it.", prn_study_keys},
+                "prony scale --json: a thread-scaling study. Everything that was measured, and what follows from it.",
+                prn_study_keys},
                {"machine", PRN_MACHINE_SCHEMA, "Prony machine",
-                "prony machine --json, and the file it keeps: what this machine reached at its best.", prn_machine_keys}};
+                "prony machine --json, and the file it keeps: what this machine reached at its best.",
+                prn_machine_keys}};
 
 static char *schema_text(const struct schema *schema)
 {
@@ -216,7 +222,8 @@ static char *schema_text(const struct schema *schema)
     prn_json_string(&j, "$id", schema->id);
     prn_json_string(&j, "title", schema->title);
     prn_json_string(&j, "description", schema->about);
-    const prn_key version[] = {{"schema", PRN_MADE(STRING), PRN_ALWAYS, NULL, schema->id}, {PRN_MORE_HERE(schema->keys)}, {0}};
+    const prn_key version[] = {
+        {"schema", PRN_MADE(STRING), PRN_ALWAYS, NULL, schema->id}, {PRN_MORE_HERE(schema->keys)}, {0}};
     write_object(&j, version, false);
     write_shared(&j);
     prn_json_close(&j, '}');
@@ -245,7 +252,8 @@ static void test_schemas_are_current(void **state)
         stored[size] = '\0';
         while (text[at] && text[at] == stored[at]) at++;
         if (text[at] || stored[at])
-            fail_msg("%s.schema.json differs from the tables of keys at byte %zu: \"%.60s\"; test_schemas --write makes it anew",
+            fail_msg("%s.schema.json differs from the tables of keys at byte %zu: \"%.60s\"; test_schemas --write "
+                     "makes it anew",
                      schemas[i].file, at, stored + at);
         prn_free(text);
     }

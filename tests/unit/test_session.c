@@ -1,4 +1,5 @@
-/* The public interface on real files: load, bind, run, outputs, profile, report, custom operators, overrides, refusals. */
+/* The public interface on real files: load, bind, run, outputs, profile, report, custom operators, overrides,
+ * refusals. */
 #include "prony_operator.h"
 #include "prony_report.h"
 
@@ -211,7 +212,8 @@ static prony_status one_each(const prony_context *context, prony_cost *cost)
 static prony_status zero_run(const prony_context *context)
 {
     ++*(int *)context->user;
-    memset(context->outputs[0]->data, 0, prony_dtype_bytes(PRONY_FLOAT32, prony_shape_numel(&context->outputs[0]->shape)));
+    memset(context->outputs[0]->data, 0,
+           prony_dtype_bytes(PRONY_FLOAT32, prony_shape_numel(&context->outputs[0]->shape)));
     return PRONY_OK;
 }
 
@@ -337,15 +339,14 @@ static void options_out_of_range_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outputs_do_not_depend_on_threads_or_rewrites_beyond_rounding),
-        cmocka_unit_test(a_new_shape_gets_a_new_plan_and_the_old_one_is_kept),
-        cmocka_unit_test(both_branches_of_an_if_run),
-        cmocka_unit_test(reports_conserve_costs_with_and_without_rewrites),
-        cmocka_unit_test(a_warm_run_makes_no_heap_call_of_its_own),
-        cmocka_unit_test(a_custom_operator_runs_is_counted_and_timed),
-        cmocka_unit_test(overrides_replace_cost_and_shape),
-        cmocka_unit_test(wrong_inputs_are_refused),
-        cmocka_unit_test(options_out_of_range_are_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(outputs_do_not_depend_on_threads_or_rewrites_beyond_rounding),
+                                       cmocka_unit_test(a_new_shape_gets_a_new_plan_and_the_old_one_is_kept),
+                                       cmocka_unit_test(both_branches_of_an_if_run),
+                                       cmocka_unit_test(reports_conserve_costs_with_and_without_rewrites),
+                                       cmocka_unit_test(a_warm_run_makes_no_heap_call_of_its_own),
+                                       cmocka_unit_test(a_custom_operator_runs_is_counted_and_timed),
+                                       cmocka_unit_test(overrides_replace_cost_and_shape),
+                                       cmocka_unit_test(wrong_inputs_are_refused),
+                                       cmocka_unit_test(options_out_of_range_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,8 @@ static void intervals(double out[PRN_STATISTIC_COUNT][2], const int64_t *a, size
 {
     prony_error error = {0};
     const prn_times second = {.samples = b, .count = m};
-    if (prn_times_intervals(out, 0.95, (prn_times){.samples = a, .count = n}, b ? &second : NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prn_times_intervals(out, 0.95, (prn_times){.samples = a, .count = n}, b ? &second : NULL, &error) != PRONY_OK)
+        fail_msg("%s", error.message);
 }
 
 static void test_bootstrap_of_constants(void **state)

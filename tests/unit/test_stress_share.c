@@ -1,8 +1,7 @@
-/* Threads that share a model, run after run: every run counts, every output is the right one to the bit, and memory does not
- * grow. Short as a test; as long as wished by hand:
+/* Threads that share a model, run after run: every run counts, every output is the right one to the bit, and memory
+ * does not grow. Short as a test; as long as wished by hand:
  *
- *     test_stress_share MODEL.onnx RUNS
- */
+ *     test_stress_share MODEL.onnx RUNS */
 #include "prony.h"
 
 #include <pthread.h>
@@ -64,8 +63,7 @@ static bool right(const prony_session *session, const prony_value *wanted)
     const prony_value *output;
     return prony_session_output(session, 0, &output, &error) == PRONY_OK && output->dtype == wanted->dtype &&
            memcmp(&output->shape, &wanted->shape, sizeof output->shape) == 0 &&
-           memcmp(output->data, wanted->data,
-                  prony_dtype_bytes(output->dtype, prony_shape_numel(&output->shape))) == 0;
+           memcmp(output->data, wanted->data, prony_dtype_bytes(output->dtype, prony_shape_numel(&output->shape))) == 0;
 }
 
 /* Each thread has a session per seed, and takes them in turn. */
@@ -100,7 +98,8 @@ static void learn(shared *s)
     for (int i = 0; i < SEEDS; i++) {
         prony_session *session = NULL;
         const prony_value *output = NULL;
-        if (open_seed(&session, s->model, (uint64_t)i, &error) != PRONY_OK || prony_session_run(session, &error) != PRONY_OK ||
+        if (open_seed(&session, s->model, (uint64_t)i, &error) != PRONY_OK ||
+            prony_session_run(session, &error) != PRONY_OK ||
             prony_session_output(session, 0, &output, &error) != PRONY_OK)
             fail_msg("%s", error.message);
         size_t bytes = prony_dtype_bytes(output->dtype, prony_shape_numel(&output->shape));
@@ -129,7 +128,8 @@ static void no_run_is_lost_and_nothing_grows(void **state)
     int64_t after = resident_kib();
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
     printf("%lld runs from %d threads, %lld wrong; resident %lld KiB after a tenth, %lld KiB after nine tenths\n",
-           (long long)atomic_load(&s.done), THREADS, (long long)atomic_load(&s.wrong), (long long)before, (long long)after);
+           (long long)atomic_load(&s.done), THREADS, (long long)atomic_load(&s.wrong), (long long)before,
+           (long long)after);
     assert_int_equal(s.failed, 0);
     assert_int_equal(s.done, wanted_runs);
     assert_int_equal(s.wrong, 0);

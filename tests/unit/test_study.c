@@ -138,7 +138,7 @@ static void test_known_scaling(void **state)
     assert_non_null(strstr(s->limits[0].why, "one thread runs alone"));
     for (size_t i = 0; i < s->loss_count; i++) {
         const prn_study_loss *l = &s->losses[i];
-        bool whole = l->operator == 1;
+        bool whole = l->operator== 1;
         assert_string_equal(l->reason, whole ? "serial kernel" : "scales");
         if (whole)
             assert_true(fabs(l->lost_ns / (SERIAL * WHOLE_NS) -
@@ -271,7 +271,8 @@ static void test_allocation_failures(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_scaling), cmocka_unit_test(test_file_and_back), cmocka_unit_test(test_rounds_share_the_machine),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_scaling), cmocka_unit_test(test_file_and_back),
+                                       cmocka_unit_test(test_rounds_share_the_machine),
                                        cmocka_unit_test(test_failures_are_kept),
                                        cmocka_unit_test(test_allocation_failures)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -279,8 +279,11 @@ static void test_real_sequence_and_optional(void **state)
     prn_value_free(value);
 
     /* ONNX 1.13 gave the case that has an optional another name. */
-    static const char newer[] = TEST_DATA "/node/test_optional_get_element_optional_sequence/test_data_set_0/input_0.pb";
-    value = must_read(access(newer, R_OK) == 0 ? newer : TEST_DATA "/node/test_optional_get_element_sequence/test_data_set_0/input_0.pb",
+    static const char newer[] =
+        TEST_DATA "/node/test_optional_get_element_optional_sequence/test_data_set_0/input_0.pb";
+    value = must_read(access(newer, R_OK) == 0 ? newer
+                                               : TEST_DATA
+                          "/node/test_optional_get_element_sequence/test_data_set_0/input_0.pb",
                       PRONY_OPTIONAL);
     assert_int_equal(value->kind, PRONY_OPTIONAL);
     assert_int_equal(value->count, 1);

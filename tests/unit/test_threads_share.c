@@ -1,5 +1,5 @@
-/* Several threads, each with a session of its own, share one model; ThreadSanitizer runs this too. A second run of one session
- * while the first is under way is refused. */
+/* Several threads, each with a session of its own, share one model; ThreadSanitizer runs this too. A second run of one
+ * session while the first is under way is refused. */
 #include "prony_operator.h"
 
 #include <pthread.h>
@@ -76,7 +76,8 @@ static prony_status run_again(const prony_context *context)
     prony_session *session = *(prony_session **)(inner + 2);
     prony_error error = {0};
     *inner = prony_session_run(session, &error);
-    memset(context->outputs[0]->data, 0, prony_dtype_bytes(PRONY_FLOAT32, prony_shape_numel(&context->outputs[0]->shape)));
+    memset(context->outputs[0]->data, 0,
+           prony_dtype_bytes(PRONY_FLOAT32, prony_shape_numel(&context->outputs[0]->shape)));
     return PRONY_OK;
 }
 

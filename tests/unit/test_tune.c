@@ -58,7 +58,8 @@ static int tear_down(void **state)
     return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Whether a convolution has more than one kernel here: scalar loops alone leave nothing to choose, and oneDNN is used from AVX2 on. */
+/* Whether a convolution has more than one kernel here: scalar loops alone leave nothing to choose, and oneDNN is used
+ * from AVX2 on. */
 static bool has_choice(void)
 {
     return prn_isa_has(PRN_HAS_AVX2);
@@ -377,8 +378,7 @@ static void test_room_for_kernels(void **state)
         const prn_op *op = prn_op_at(i);
         const prony_operator_info *shown = prony_operator_at(i);
         size_t count = 0;
-        for (; op->kernels[count].name; count++)
-            assert_string_equal(shown->kernels[count], op->kernels[count].name);
+        for (; op->kernels[count].name; count++) assert_string_equal(shown->kernels[count], op->kernels[count].name);
         assert_int_equal(shown->kernel_count, count);
         if (count > PRN_TUNE_MOST_KERNELS) fail_msg("%s has %zu kernels; tuning tries fewer", op->name, count);
     }

@@ -103,8 +103,8 @@ static void test_unique_feeds_on(void **state)
     mb_free(m);
 }
 
-/* What stands behind a selection is known in shape only at run time; its kernels are the fast ones all the same, and the
- * report names those that ran. */
+/* What stands behind a selection is known in shape only at run time; its kernels are the fast ones all the same, and
+ * the report names those that ran. */
 static void test_fast_kernels_behind_a_selection(void **state)
 {
     (void)state;
@@ -130,7 +130,8 @@ static void test_fast_kernels_behind_a_selection(void **state)
     static float x[ROWS * COLUMNS];
     uint8_t keep[ROWS] = {0, 1, 0, 1};
     static const char *const names[] = {"x", "keep"};
-    for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = i % COLUMNS < COLUMNS / 2 ? (float)(i % 7) : 40.0f; /* a gate of 1 */
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        x[i] = i % COLUMNS < COLUMNS / 2 ? (float)(i % 7) : 40.0f; /* a gate of 1 */
     const prony_value values[] = {{.dtype = PRONY_FLOAT32, .shape = {2, {ROWS, COLUMNS}}, .data = x},
                                   {.dtype = PRONY_BOOL, .shape = {1, {ROWS}}, .data = keep}};
     const prony_value *y = run(session, names, values, 2);

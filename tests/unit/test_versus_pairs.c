@@ -1,4 +1,5 @@
-/* Beside another engine: what follows from pairs of processes, and how the other one's profile is joined with this one's operators. */
+/* Beside another engine: what follows from pairs of processes, and how the other one's profile is joined with this
+ * one's operators. */
 #include "tests/support/nested_model.h"
 
 #include "base/alloc.h"
@@ -25,7 +26,8 @@ static scene begin(void)
     scene s = {0};
     nested_open(&s.run, true, 2);
     s.report = nested_profile(&s.run, 3);
-    if (prony_versus_create(&s.versus, s.report, "peer 1", "/lib/peer.so", &s.error) != PRONY_OK) fail_msg("%s", s.error.message);
+    if (prony_versus_create(&s.versus, s.report, "peer 1", "/lib/peer.so", &s.error) != PRONY_OK)
+        fail_msg("%s", s.error.message);
     return s;
 }
 
@@ -97,7 +99,8 @@ static void little_difference_and_little_data(void **state)
     end(&s);
 }
 
-#define EVENT(name, op, us) "{\"cat\":\"Node\",\"name\":\"" name "_kernel_time\",\"dur\":" us ",\"args\":{\"op_name\":\"" op "\"}},"
+#define EVENT(name, op, us)                                                                                            \
+    "{\"cat\":\"Node\",\"name\":\"" name "_kernel_time\",\"dur\":" us ",\"args\":{\"op_name\":\"" op "\"}},"
 #define RUN "{\"cat\":\"Session\",\"name\":\"model_run\",\"dur\":9}"
 
 static prony_status add_profile(scene *s, const char *text)
@@ -120,8 +123,9 @@ static void names_that_are_not_escaped(void **state)
 {
     (void)state;
     scene s = begin();
-    static const char text[] = "[" EVENT("odd\"name\\x", "Rare", "9") "{\"cat\" : \"Node\", \"dur\" :3, \"name\" :\"a, \"b\",\n_kernel_time\", \"args\" : {\"op_name\" : \"Add\"}},"
-        EVENT("/outer", "If", "50") RUN "]";
+    static const char text[] = "[" EVENT(
+        "odd\"name\\x", "Rare", "9") "{\"cat\" : \"Node\", \"dur\" :3, \"name\" :\"a, \"b\",\n_kernel_time\", \"args\" "
+                                     ": {\"op_name\" : \"Add\"}}," EVENT("/outer", "If", "50") RUN "]";
     if (add_profile(&s, text) != PRONY_OK) fail_msg("%s", s.error.message);
     assert_true(fabs(row_of(&s, "Rare")->peer_ns - 9000.0) < 1e-6);
     assert_true(fabs(row_of(&s, "Add")->peer_ns - 3000.0) < 1e-6);
@@ -133,13 +137,16 @@ static void nodes_are_joined_by_name(void **state)
 {
     (void)state;
     scene s = begin();
-    /* In three runs: /begin under a decorated name, /outer, a node inside of it, one of its own twice a run, one in a single run. */
-    static const char text[] = "[" EVENT("/begin_output_0_nchwc", "Sqrt", "5") EVENT("/outer", "If", "50")
-        EVENT("/loop/Add", "Add", "40") EVENT("Reorder_token_3", "Reorder", "2") EVENT("Reorder_token_3", "Reorder", "1") RUN ","
-        EVENT("/begin_output_0_nchwc", "Sqrt", "7") EVENT("/outer", "If", "51") EVENT("Reorder_token_3", "Reorder", "2")
-        EVENT("Reorder_token_3", "Reorder", "2") RUN "," EVENT("/begin_output_0_nchwc", "Sqrt", "90") EVENT("/outer", "If", "52")
-        EVENT("Reorder_token_3", "Reorder", "2") EVENT("Reorder_token_3", "Reorder", "20") EVENT("once", "Rare", "9")
-        "{\"cat\":\"Node\",\"name\":\"/outer_fence_before\",\"dur\":1000}," RUN "]";
+    /* In three runs: /begin under a decorated name, /outer, a node inside of it, one of its own twice a run, one in a
+     * single run. */
+    static const char text[] =
+        "[" EVENT("/begin_output_0_nchwc", "Sqrt", "5") EVENT("/outer", "If", "50") EVENT("/loop/Add", "Add", "40")
+            EVENT("Reorder_token_3", "Reorder", "2") EVENT("Reorder_token_3", "Reorder", "1") RUN
+        "," EVENT("/begin_output_0_nchwc", "Sqrt", "7") EVENT("/outer", "If", "51")
+            EVENT("Reorder_token_3", "Reorder", "2") EVENT("Reorder_token_3", "Reorder", "2") RUN
+        "," EVENT("/begin_output_0_nchwc", "Sqrt", "90") EVENT("/outer", "If", "52")
+            EVENT("Reorder_token_3", "Reorder", "2") EVENT("Reorder_token_3", "Reorder", "20")
+                EVENT("once", "Rare", "9") "{\"cat\":\"Node\",\"name\":\"/outer_fence_before\",\"dur\":1000}," RUN "]";
     if (add_profile(&s, text) != PRONY_OK) fail_msg("%s", s.error.message);
     assert_true(fabs(row_of(&s, "/begin")->peer_ns - 7000.0) < 1e-6);
     assert_int_equal(row_of(&s, "/begin")->nodes, 1);
@@ -208,7 +215,8 @@ static void arguments_are_checked(void **state)
     assert_int_equal(prony_versus_add_output(s.versus, NULL, true, 0, NULL, &s.error), PRONY_INVALID_ARGUMENT);
     assert_int_equal(prony_versus_add_peer_profile(s.versus, "p", NULL, 0, &s.error), PRONY_INVALID_ARGUMENT);
     assert_int_equal(prony_versus_results(NULL, NULL, s.versus, &s.error), PRONY_INVALID_ARGUMENT);
-    assert_int_equal(prony_versus_write(s.versus, PRONY_FORMAT_CSV, NULL, discard, &size, &s.error), PRONY_INVALID_ARGUMENT);
+    assert_int_equal(prony_versus_write(s.versus, PRONY_FORMAT_CSV, NULL, discard, &size, &s.error),
+                     PRONY_INVALID_ARGUMENT);
     assert_int_equal(prony_versus_process_of(&process, s.report, 12, &s.error), PRONY_OK);
     assert_int_equal(process.runs, 3);
     assert_int_equal(process.peak_rss_bytes, 12);
@@ -253,9 +261,13 @@ static void it_survives_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ratios_are_taken_pair_by_pair), cmocka_unit_test(little_difference_and_little_data),
-        cmocka_unit_test(names_that_are_not_escaped), cmocka_unit_test(nodes_are_joined_by_name),      cmocka_unit_test(damaged_profiles_are_refused),
-        cmocka_unit_test(arguments_are_checked),         cmocka_unit_test(it_survives_faults),
+        cmocka_unit_test(ratios_are_taken_pair_by_pair),
+        cmocka_unit_test(little_difference_and_little_data),
+        cmocka_unit_test(names_that_are_not_escaped),
+        cmocka_unit_test(nodes_are_joined_by_name),
+        cmocka_unit_test(damaged_profiles_are_refused),
+        cmocka_unit_test(arguments_are_checked),
+        cmocka_unit_test(it_survives_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

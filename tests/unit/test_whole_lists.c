@@ -1,5 +1,5 @@
-/* Lists that once had room for so many entries and left the others out: kernels of an operator, outputs of a user's operator that are
- * looked after, columns of a list of labels, reasons. */
+/* Lists that once had room for so many entries and left the others out: kernels of an operator, outputs of a user's
+ * operator that are looked after, columns of a list of labels, reasons. */
 #include "base/alloc.h"
 #include "engine/plan/tune.h"
 #include "loaders/label_file.h"
@@ -95,7 +95,8 @@ static void outputs_of_a_users_operator_are_all_looked_after(void **state)
         assert_int_equal(prony_registry_add(registry, &many, &error), PRONY_OK);
         prony_model_options options = PRONY_MODEL_OPTIONS_INIT;
         options.registry = registry;
-        if (prony_model_load_memory(&model, "built", bytes, size, &options, &error) != PRONY_OK) fail_msg("%s", error.message);
+        if (prony_model_load_memory(&model, "built", bytes, size, &options, &error) != PRONY_OK)
+            fail_msg("%s", error.message);
         if (prony_session_create(&session, model, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
         assert_int_equal(prony_session_generate_inputs(session, 0, &error), PRONY_OK);
         const prony_status status = prony_session_run(session, &error);
@@ -120,7 +121,13 @@ static void columns_of_labels_are_found_wherever_they_are(void **state)
     assert_non_null(file);
     for (int line = 0; line < 2; line++) {
         for (int column = 0; column < 60; column++)
-            fprintf(file, "%s,", line ? (column == 50 ? "cat" : column == 40 ? "a.png" : "0") : column == 50 ? "label" : column == 40 ? "file" : "other");
+            fprintf(file, "%s,",
+                    line           ? (column == 50   ? "cat"
+                                      : column == 40 ? "a.png"
+                                                     : "0")
+                    : column == 50 ? "label"
+                    : column == 40 ? "file"
+                                   : "other");
         fputs("end\n", file);
     }
     assert_int_equal(fclose(file), 0);

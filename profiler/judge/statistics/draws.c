@@ -1,4 +1,5 @@
-/* Random numbers that are the same everywhere: splitmix64 (G. L. Steele and others, 2014), and Box and Muller's normals. */
+/* Random numbers that are the same everywhere: splitmix64 (G. L. Steele and others, 2014), and Box and Muller's
+ * normals. */
 #include "profiler/judge/statistics/statistics.h"
 
 #include <math.h>

@@ -60,8 +60,8 @@ typedef struct resampled {
     size_t *rank; /* in `sorted`, by time */
     uint32_t *drawn;
     size_t count, block;
-    const uint64_t *process_runs; /* NULL: blocks are drawn */
-    size_t processes, *begins; /* of the processes, by time */
+    const uint64_t *process_runs;       /* NULL: blocks are drawn */
+    size_t processes, *begins;          /* of the processes, by time */
     double pieces[PRN_STATISTIC_COUNT]; /* independent ones that each statistic rests on */
 } resampled;
 

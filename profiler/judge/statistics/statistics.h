@@ -2,10 +2,9 @@
  * seed); working memory ends with each call.
  *
  * What is drawn anew in a bootstrap is what is independent: of runs of one process, which resemble their neighbours,
- * circular blocks as long as the series remembers (prn_series_memory); of several processes, processes whole. Intervals are
- * percentiles of the resamples, taken further out where few independent pieces are drawn (T. C. Hesterberg, 2015),
- * because the percentiles of few are too narrow.
- */
+ * circular blocks as long as the series remembers (prn_series_memory); of several processes, processes whole. Intervals
+ * are percentiles of the resamples, taken further out where few independent pieces are drawn (T. C. Hesterberg, 2015),
+ * because the percentiles of few are too narrow. */
 #ifndef PRN_PROFILER_JUDGE_STATISTICS_STATISTICS_H
 #define PRN_PROFILER_JUDGE_STATISTICS_STATISTICS_H
 
@@ -103,20 +102,21 @@ typedef struct prn_times {
 #define PRN_FEWEST_PROCESSES 4
 
 /* Intervals of the statistics of one sample (second NULL, of the values themselves) or of their ratios, second over
- * first. None empty. Of 4 processes and more whole processes are drawn; of fewer, blocks of runs as one series, which leaves
- * out what processes differ by: prn_interval_widen adds it. Times of 0 give infinite ends of ratios. */
+ * first. None empty. Of 4 processes and more whole processes are drawn; of fewer, blocks of runs as one series, which
+ * leaves out what processes differ by: prn_interval_widen adds it. Times of 0 give infinite ends of ratios. */
 PRN_MUST_USE prony_status prn_times_intervals(double intervals[PRN_STATISTIC_COUNT][2], double confidence,
                                               prn_times first, const prn_times *second, prony_error *error);
 
-/* Medians of processes of one model, each measured for a moment, deviate by about this much (relative standard deviation):
- * where memory lies, what the machine's other users do. 40 processes of each of three models (a run taking 0.3 us, 25 us and
- * 5 ms) on a shared virtual machine had 2.7, 3.3 and 3.4 %, 4.2 % at most by robust estimates; sessions in one process showed 1.5 %
- * of it. */
+/* Medians of processes of one model, each measured for a moment, deviate by about this much (relative standard
+ * deviation): where memory lies, what the machine's other users do. 40 processes of each of three models (a run taking
+ * 0.3 us, 25 us and 5 ms) on a shared virtual machine had 2.7, 3.3 and 3.4 %, 4.2 % at most by robust estimates;
+ * sessions in one process showed 1.5 % of it. */
 #define PRN_PROCESS_DEVIATION 0.04
-/* That of the difference between two samples, or of one sample (second NULL), where less than 4 processes of a sample are
- * known and their scatter is not; 0 where it is. */
+/* That of the difference between two samples, or of one sample (second NULL), where less than 4 processes of a sample
+ * are known and their scatter is not; 0 where it is. */
 double prn_process_deviation(prn_times first, const prn_times *second);
-/* Adds an independent source of scatter to an interval around `middle`: `deviation` is relative, for this confidence. */
+/* Adds an independent source of scatter to an interval around `middle`: `deviation` is relative, for this
+ * confidence. */
 void prn_interval_widen(double interval[2], double middle, double confidence, double deviation);
 
 /* Values of independent processes. */
@@ -134,13 +134,14 @@ typedef enum prn_sameness { PRN_SAME, PRN_DIFFERENT, PRN_CANNOT_TELL } prn_samen
 typedef struct prn_process_test {
     double ratio, interval[2]; /* second over first, of the processes' medians; 95 % */
     double interval90[2];
-    double p;                  /* of the rank test */
+    double p; /* of the rank test */
     prn_sameness verdict;
 } prn_process_test;
 
 /* Whether two sets of processes measured the same. Different: the rank test says so at 5 % and the whole interval of
- * the ratio is beyond 1 +- `noise`. Same, within `equal`: two one-sided tests at 5 % say that the ratio is above 1 / (1 + `equal`) and
- * below 1 + `equal`, which is that the whole 90 % interval lies between (D. J. Schuirmann, 1987). Else it cannot be told. */
+ * the ratio is beyond 1 +- `noise`. Same, within `equal`: two one-sided tests at 5 % say that the ratio is above 1 / (1
+ * + `equal`) and below 1 + `equal`, which is that the whole 90 % interval lies between (D. J. Schuirmann, 1987). Else
+ * it cannot be told. */
 PRN_MUST_USE prony_status prn_process_compare(prn_process_test *out, prn_processes first, prn_processes second,
                                               double noise, double equal, prony_error *error);
 

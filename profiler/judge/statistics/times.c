@@ -133,7 +133,8 @@ prony_status prn_stats_compute(prony_time_stats *out, const int64_t *samples, si
     return status;
 }
 
-prony_status prony_time_stats_compute(prony_time_stats *out, const int64_t *samples_ns, size_t count, prony_error *error)
+prony_status prony_time_stats_compute(prony_time_stats *out, const int64_t *samples_ns, size_t count,
+                                      prony_error *error)
 {
     if (!out || (!samples_ns && count))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_time_stats_compute: an argument is NULL");
