@@ -1,6 +1,6 @@
 /* prony_model_part and prony_model_save_part. Types that the file does not declare come from a static bind, which is
  * made when the first one is asked for. */
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/option_struct.h"
 #include "engine/session/static_types.h"
 #include "loaders/onnx/graph_part.h"

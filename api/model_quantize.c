@@ -4,8 +4,8 @@
 
 #include "base/option_struct.h"
 #include "engine/session/static_types.h"
-#include "profiler/quantize/calibrate.h"
-#include "profiler/quantize/quantize_write.h"
+#include "quantize/calibrate.h"
+#include "quantize/quantize_write.h"
 
 #include <math.h>
 #include <stdlib.h>

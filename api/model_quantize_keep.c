@@ -4,7 +4,7 @@
 
 #include "base/option_struct.h"
 #include "base/shape.h"
-#include "profiler/quantize/calibrate.h"
+#include "quantize/calibrate.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * caller's pool. */
 #include "loaders/label_file.h"
 
-#include "base/file.h"
+#include "base/os/file.h"
 
 #include <string.h>
 #include <strings.h>

@@ -2,7 +2,7 @@
 #ifndef PRN_LOADERS_LABEL_FILE_H
 #define PRN_LOADERS_LABEL_FILE_H
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/status.h"
 
 typedef struct prn_text_lines {

@@ -3,8 +3,8 @@
  * Invariant: whatever a model says reaches a family file only after its type was checked against the attribute rows. */
 #include "ops/op.h"
 
-#include "base/alloc.h"
-#include "base/stack.h"
+#include "base/memory/alloc.h"
+#include "base/memory/stack.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -2,8 +2,8 @@
  * depends on constants alone is evaluated, an If with a constant condition is replaced by its branch and a call of a
  * function by its body, and at the end every live node is counted. A failed bind releases the whole program; nothing
  * partial escapes. */
-#include "base/stack.h"
-#include "base/stop.h"
+#include "base/memory/stack.h"
+#include "base/threads/stop.h"
 #include "engine/bind/binder.h"
 #include "engine/bind/node.h"
 #include "engine/bind/site.h"

@@ -1,7 +1,7 @@
 /* Constants of a program: initializers, Constant nodes, and whatever depends on them alone, which is evaluated while
  * binding. What was evaluated is interned by content and held by the program's references. */
-#include "base/budget.h"
-#include "base/stop.h"
+#include "base/memory/budget.h"
+#include "base/threads/stop.h"
 #include "engine/bind/binder.h"
 #include "engine/bind/node.h"
 

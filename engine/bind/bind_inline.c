@@ -1,7 +1,7 @@
 /* Bodies that take a node's place in the same program: the branch of an If whose condition is known, and the nodes of a
  * function. A call leaves no layer of its own: its inner nodes are layers named "call/inner", so that costs stay those
  * of what runs. What an inner node refers to of its call's attributes is put in here. */
-#include "base/stack.h"
+#include "base/memory/stack.h"
 #include "engine/bind/binder.h"
 
 #include <string.h>

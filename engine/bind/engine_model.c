@@ -2,7 +2,7 @@
  * served. */
 #include "engine/bind/engine_model.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

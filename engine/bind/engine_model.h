@@ -3,7 +3,7 @@
 #ifndef PRN_ENGINE_BIND_ENGINE_MODEL_H
 #define PRN_ENGINE_BIND_ENGINE_MODEL_H
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 #include "engine/bind/registry.h"
 #include "engine/bind/shared.h"
 #include "loaders/onnx/model.h"

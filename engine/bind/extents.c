@@ -1,7 +1,7 @@
 /* The walk over what was bound, and the classes of extents that were equal. */
 #include "engine/bind/extents.h"
 
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "engine/bind/binder.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 #include "engine/bind/node.h"
-#include "base/stack.h"
+#include "base/memory/stack.h"
 #include "engine/bind/site.h"
 
 enum {

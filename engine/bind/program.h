@@ -10,7 +10,7 @@
 #ifndef PRN_ENGINE_BIND_PROGRAM_H
 #define PRN_ENGINE_BIND_PROGRAM_H
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "engine/bind/engine_model.h"
 #include "ops/op.h"
 

@@ -4,10 +4,10 @@
 #include "engine/bind/recipe.h"
 
 #include "base/integers.h"
-#include "base/keyed_hash.h"
-#include "base/parallel.h"
+#include "base/hash/keyed_hash.h"
+#include "base/threads/parallel.h"
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/stop.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  * pointers handed out stay valid while referenced. */
 #include "engine/bind/shared.h"
 
-#include "base/keyed_hash.h"
-#include "base/reserve.h"
-#include "base/stop.h"
+#include "base/hash/keyed_hash.h"
+#include "base/memory/reserve.h"
+#include "base/threads/stop.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -11,7 +11,7 @@
 #ifndef PRN_ENGINE_BIND_SHARED_H
 #define PRN_ENGINE_BIND_SHARED_H
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/status.h"
 #include "engine/bind/recipe.h"
 

@@ -1,7 +1,7 @@
 /* The walk: which nodes lead from xs to y, the same nodes on other values, and back over them from y. */
 #include "engine/gradient/gradient.h"
 
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "engine/gradient/rules.h"
 
 #include <stdlib.h>

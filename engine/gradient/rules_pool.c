@@ -2,7 +2,7 @@
  * with ones brings it back to everything in them. Global pools are reductions. */
 #include "engine/gradient/rules.h"
 #include "engine/bind/node.h"
-#include "ops/loops/window.h"
+#include "ops/kernels/window/window.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
  * the last use of all values in it. With `no_reuse` nothing of this happens: every value has a buffer of its own, all
  * run long. */
 #include "engine/plan/buffer_order.h"
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/workers.h"
 

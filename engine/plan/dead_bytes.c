@@ -1,6 +1,6 @@
 /* Fills and poisons what is dead. A plan that does not ask for it (`fill_dead`) never comes here. */
 #include "engine/plan/dead_bytes.h"
-#include "base/poison.h"
+#include "base/memory/poison.h"
 #include "engine/plan/plan.h"
 
 void prn_dead_begin(const prn_plan *plan)

@@ -11,9 +11,9 @@
 #define PRN_ENGINE_PLAN_PLAN_H
 
 #include "engine/bind/site.h"
-#include "engine/plan/memory_plan.h"
-#include "engine/run/arena.h"
-#include "engine/run/trace.h"
+#include "engine/memory/memory_plan.h"
+#include "engine/memory/arena.h"
+#include "engine/plan/trace.h"
 
 #define PRN_NO_BUFFER UINT32_MAX
 #define PRN_NO_STEP UINT32_MAX

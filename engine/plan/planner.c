@@ -1,14 +1,14 @@
 /* From program to steps, in one forward walk: kernels are chosen, layouts and places settled (engine/plan/settle.c),
  * and states prepared. */
-#include "base/alloc.h"
-#include "base/stack.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/memory/stack.h"
+#include "base/threads/stop.h"
 #include "engine/bind/node.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
 #include "engine/plan/tune.h"
 #include "engine/plan/workers.h"
-#include "engine/run/schedule.h"
+#include "engine/plan/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

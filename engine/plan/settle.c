@@ -1,7 +1,7 @@
 /* Layouts and places: a producer offers, a consumer asks, and where they differ a Reorder step (layouts) or a Copy step
  * (places) stands between them, once per value and key. Kernels reorder on the host, and places know no way to one
  * another but by the host. */
-#include "base/stack.h"
+#include "base/memory/stack.h"
 #include "engine/bind/node.h"
 #include "engine/plan/planner.h"
 

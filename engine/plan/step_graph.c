@@ -1,6 +1,6 @@
 /* Makers, edges, reach and urgency of a plan's steps. */
 #include "engine/plan/step_graph.h"
-#include "base/stop.h"
+#include "base/threads/stop.h"
 
 #include "engine/plan/plan.h"
 

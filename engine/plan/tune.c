@@ -1,8 +1,8 @@
 /* Which steps have a choice, what tells one problem from another, and the rows of what was measured. */
 #include "engine/plan/tune.h"
 
-#include "base/clock.h"
-#include "base/sha256.h"
+#include "base/os/clock.h"
+#include "base/hash/sha256.h"
 #include "engine/plan/plan.h"
 
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* The kernels that a step could take, run in turns on data of their own: its shapes, threads and constants, random
  * activations. Nothing of the plan is touched: what is packed for a trial is given back with it. */
-#include "base/clock.h"
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/os/clock.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
 #include "engine/bind/registry.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/tune.h"

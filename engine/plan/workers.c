@@ -3,8 +3,8 @@
  * takes its cost over the threads that work at it. */
 #include "engine/plan/workers.h"
 
-#include "base/alloc.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/threads/stop.h"
 
 #include <stdio.h>
 

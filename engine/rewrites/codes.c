@@ -3,7 +3,7 @@
 #include "engine/rewrites/codes.h"
 
 #include "base/shape.h"
-#include "ops/loops/quantized.h"
+#include "ops/kernels/int8/quantized.h"
 
 #include <float.h>
 #include <math.h>

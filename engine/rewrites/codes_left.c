@@ -1,6 +1,6 @@
 /* What no rewrite took to codes, and why; the report says it of the operator. */
 #include "engine/rewrites/codes.h"
-#include "base/stop.h"
+#include "base/threads/stop.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Composites of a program, found by the same matchers that fuse them before a run, and by none of the rewrites that
  * change what a model's own nodes are. Works on static programs too: the constants that matchers look at are small. */
 #include "engine/rewrites/composites.h"
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "engine/bind/node.h"
 
 #include "engine/rewrites/rewrites.h"

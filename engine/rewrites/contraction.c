@@ -6,7 +6,7 @@
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/stop.h"
 
 #include <math.h>
 #include <string.h>

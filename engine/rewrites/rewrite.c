@@ -4,7 +4,7 @@
  * again; the bound on rounds is only for the case that somebody breaks this. */
 #include "engine/rewrites/rewrite.h"
 
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "engine/rewrites/rewrites.h"
 
 enum { MAX_ROUNDS = 16 };

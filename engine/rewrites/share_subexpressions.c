@@ -8,8 +8,8 @@
  * like). */
 #include "engine/rewrites/rewrites.h"
 
-#include "base/keyed_hash.h"
-#include "base/stop.h"
+#include "base/hash/keyed_hash.h"
+#include "base/threads/stop.h"
 
 #include <string.h>
 

@@ -2,11 +2,11 @@
  * dynamic steps infer their shapes first and draw outputs from the arena's dynamic region. */
 #include "engine/run/dispatch.h"
 
-#include "base/stack.h"
-#include "base/clock.h"
-#include "base/machine.h"
-#include "base/stop.h"
-#include "base/team.h"
+#include "base/memory/stack.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
+#include "base/threads/stop.h"
+#include "base/threads/team.h"
 #include "engine/bind/node.h"
 #include "engine/plan/dead_bytes.h"
 #include "engine/plan/step_graph.h"

@@ -1,8 +1,8 @@
 /* The host table. Subgraphs are bound when their node is first inferred, planned with the outer plan, and run inside
  * the outer step with buffers of their own in the outer arena. */
-#include "base/alloc.h"
-#include "base/stack.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/memory/stack.h"
+#include "base/threads/stop.h"
 #include "engine/bind/node.h"
 #include "engine/run/host.h"
 #include "engine/run/live_value.h"

@@ -1,6 +1,6 @@
 /* Taking, sharing and giving up values in the dynamic region. A failure leaves blocks behind only inside of a run,
  * whose end releases them. */
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "engine/run/live_value.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* A run of a plan: by its schedule where it has several workers, else step by step. */
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "engine/run/dispatch.h"
 #include "engine/run/live_value.h"
-#include "engine/run/schedule.h"
+#include "engine/plan/schedule.h"
 
 #include <string.h>
 

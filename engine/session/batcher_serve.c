@@ -1,9 +1,9 @@
 /* The runs of a batcher: requests side by side along the first dimension, outputs cut apart again, and the trial that
  * tells what combining does to a model's results. */
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "engine/session/batcher.h"
 #include "loaders/tensors/tensor_file.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 #include <string.h>

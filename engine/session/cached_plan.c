@@ -1,7 +1,7 @@
 /* A plan that a session keeps: made for shapes of the inputs, with its threads and room for its events. */
-#include "base/clock.h"
-#include "base/machine.h"
-#include "base/parallel.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
+#include "base/threads/parallel.h"
 #include "engine/plan/planner.h"
 #include "engine/session/session.h"
 

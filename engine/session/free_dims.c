@@ -3,7 +3,7 @@
 #include "engine/session/free_dims.h"
 #include "loaders/onnx/declared.h"
 #include "base/option_struct.h"
-#include "base/row_block.h"
+#include "base/memory/row_block.h"
 
 #include <ctype.h>
 #include <stdio.h>

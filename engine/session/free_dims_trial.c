@@ -1,7 +1,7 @@
 /* Open dimensions, tried out: shapes are inferred for several extents, nothing runs and no weight is read. A trial owns
  * its program only while it looks at it. */
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "engine/bind/names.h"
 #include "engine/bind/program.h"
 #include "engine/session/free_dims.h"

@@ -6,7 +6,7 @@
  * never share bytes. */
 #include "engine/session/session.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* One plan for dimensions whose extents change from run to run: a program bound at extents that occur nowhere else in
  * the model, planned at the largest ones, and taken to those of each run (engine/bind/extents.h,
  * engine/plan/follow.c). */
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
 #include "engine/session/session.h"

@@ -1,10 +1,10 @@
 /* The plans of a session: found by the shapes of its inputs, or made. */
-#include "base/clock.h"
-#include "base/machine.h"
-#include "base/parallel.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
+#include "base/threads/parallel.h"
 #include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
-#include "engine/run/schedule.h"
+#include "engine/plan/schedule.h"
 #include "engine/session/session.h"
 
 /* Dims of all bound inputs, so that a symbol cannot mean two extents in one run. */

@@ -1,6 +1,6 @@
 /* Generated inputs: SplitMix64 over (seed, input name), so that every input has its own stream, whatever the others
  * are. */
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "engine/session/session.h"
 
 #include <string.h>

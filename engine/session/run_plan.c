@@ -1,7 +1,7 @@
 /* A session's threads for a plan, and a run of it. */
-#include "base/machine.h"
-#include "base/team.h"
-#include "engine/run/schedule.h"
+#include "base/cpu/machine.h"
+#include "base/threads/team.h"
+#include "engine/plan/schedule.h"
 #include "engine/session/session.h"
 
 prony_status prn_plan_staff(prony_session *session, prn_plan *plan, prony_error *error)

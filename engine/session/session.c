@@ -1,8 +1,8 @@
 /* prony_session_*: creation, calling off, runs. */
 #include "engine/session/session.h"
 
-#include "base/clock.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
 #include "base/option_struct.h"
 #include "engine/bind/random_outputs.h"
 #include "engine/session/precision.h"

@@ -5,8 +5,8 @@
 #ifndef PRN_ENGINE_SESSION_SESSION_H
 #define PRN_ENGINE_SESSION_SESSION_H
 
-#include "base/placement.h"
-#include "base/stop.h"
+#include "base/threads/placement.h"
+#include "base/threads/stop.h"
 #include "engine/bind/extents.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/tune.h"

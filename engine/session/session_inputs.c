@@ -1,5 +1,5 @@
 /* What a session's inputs are: given, lent or generated, and the shapes that follow. */
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "engine/session/session.h"
 #include "loaders/tensors/tensor_file.h"
 

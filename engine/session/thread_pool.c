@@ -1,7 +1,7 @@
 /* prony_pool_*: threads that several sessions share. */
 #include "engine/session/thread_pool.h"
-#include "base/alloc.h"
-#include "base/machine.h"
+#include "base/memory/alloc.h"
+#include "base/cpu/machine.h"
 
 prony_status prony_pool_create(prony_pool **out, int threads, prony_error *error)
 {

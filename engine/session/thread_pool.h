@@ -2,7 +2,7 @@
 #ifndef PRN_ENGINE_SESSION_THREAD_POOL_H
 #define PRN_ENGINE_SESSION_THREAD_POOL_H
 
-#include "base/team.h"
+#include "base/threads/team.h"
 
 struct prony_pool {
     prn_team *team;

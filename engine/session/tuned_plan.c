@@ -1,9 +1,9 @@
 /* A plan whose kernels are chosen by measurement, held against the default one: operators that are faster one by one
  * may be slower together, by what they leave in caches and by the Reorders between them. Both plans are there
  * meanwhile. */
-#include "base/clock.h"
-#include "base/machine.h"
-#include "base/stop.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
+#include "base/threads/stop.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/tune.h"
 #include "engine/session/session.h"

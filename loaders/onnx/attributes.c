@@ -2,7 +2,7 @@
  * type only. Tensors of attributes are always aligned to their element: operators read them in place. */
 #include "loaders/onnx/reader.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* External tensor data: which file, which bytes of it, and that it is one the model may name. A location is a relative
  * path that goes only down, and after every symbolic link is resolved the file must still lie in the model's own
  * folder. Each file is mapped once; the maps belong to the model. */
-#include "loaders/file_kind.h"
+#include "loaders/onnx/file_kind.h"
 #include "loaders/onnx/reader.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* ModelProto -> prn_model_file. The file struct owns the pool, the map and the external maps; whatever fails, closing
  * it releases everything that was made so far. */
-#include "base/folder.h"
-#include "base/sha256.h"
-#include "loaders/file_kind.h"
+#include "base/os/folder.h"
+#include "base/hash/sha256.h"
+#include "loaders/onnx/file_kind.h"
 #include "loaders/onnx/reader.h"
 
 #include <string.h>

@@ -3,8 +3,8 @@
  * trusted: every offset and size is checked against the file, and a size against what deflate can give at most. */
 #include "loaders/tensors/npz.h"
 
-#include "base/alloc.h"
-#include "base/file.h"
+#include "base/memory/alloc.h"
+#include "base/os/file.h"
 #include "loaders/onnx/owned_value.h"
 #include "loaders/tensors/inflate.h"
 

@@ -1,13 +1,13 @@
 /* com.microsoft FusedConv, FusedGemm, FusedMatMul: a contraction with what ONNX Runtime's optimizer folded into it. The
  * first two hand the node on to Conv and Gemm, with the activation (and FusedConv's added input) as post-operations;
  * FusedMatMul is a product with other strides. */
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "ops/delegate.h"
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/number.h"
-#include "ops/loops/product.h"
-#include "ops/loops/vec.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/gemm/product.h"
+#include "ops/kernels/vector/vec.h"
 
 /* ---- activations */
 

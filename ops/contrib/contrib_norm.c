@@ -4,12 +4,12 @@
  * All add rows up, then normalise the sum:  y = norm(part + part + … + bias) gamma + beta.  A part says where its row
  * is: the residual's repeat, an embedding's are looked up. Invariant: a row is one task's, its parts are added in
  * order. */
-#include "base/stop.h"
-#include "base/parallel.h"
+#include "base/threads/stop.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/indexing.h"
-#include "ops/loops/vec.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/copy/indexing.h"
+#include "ops/kernels/vector/vec.h"
+#include "ops/kernels/vector/number.h"
 
 typedef struct norm_params {
     float epsilon;

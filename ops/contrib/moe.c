@@ -1,18 +1,18 @@
 /* com.microsoft MoE and QMoE: the tokens of one expert after the other go through its layers as matrix products.
  *
- * Constant weights are packed once: numbers for the product core, codes as stored weights (ops/loops/stored_weights.h).
+ * Constant weights are packed once: numbers for the product core, codes as stored weights (ops/kernels/gemm/stored_weights.h).
  * Invariant: what a token gets is added up in the order of the experts, whoever computes it. */
 #include "ops/contrib/moe.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
 #include "ops/op.h"
-#include "ops/loops/gemm_kernel.h"
-#include "ops/loops/number.h"
-#include "ops/loops/vec.h"
-#include "ops/loops/widen.h"
+#include "ops/kernels/gemm/gemm_kernel.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/vector/vec.h"
+#include "ops/kernels/vector/widen.h"
 
 #include <math.h>
 #include <stdio.h>

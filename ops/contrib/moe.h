@@ -9,7 +9,7 @@
 #ifndef PRN_OPS_CONTRIB_MOE_H
 #define PRN_OPS_CONTRIB_MOE_H
 
-#include "ops/loops/bit_weights.h"
+#include "ops/kernels/lowbit/bit_weights.h"
 
 typedef struct prn_moe_params {
     int64_t k, normalize_routing_weights, use_sparse_mixer, swiglu_fusion, expert_weight_bits, block_size,

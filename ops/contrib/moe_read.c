@@ -1,6 +1,6 @@
 /* Reading com.microsoft MoE and QMoE nodes, and a token's way to its experts. */
 #include "ops/contrib/moe.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include "base/integers.h"
 

@@ -1,9 +1,9 @@
 /* com.microsoft MoE and QMoE token by token, in double. */
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
 #include "ops/contrib/moe.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 

@@ -5,12 +5,12 @@
  *
  * Where the number of trips is known beforehand, so are the shapes of the scan outputs, and their slices are written in
  * their places; otherwise the stack grows by doubling. */
-#include "base/stop.h"
-#include "base/stack.h"
-#include "ops/loops/subgraph.h"
+#include "base/threads/stop.h"
+#include "base/memory/stack.h"
+#include "ops/kernels/subgraph.h"
 
-#include "base/alloc.h"
-#include "ops/loops/copy_nd.h"
+#include "base/memory/alloc.h"
+#include "ops/kernels/copy/copy_nd.h"
 
 #include <string.h>
 

@@ -6,13 +6,13 @@
  *
  * In opset 8 everything has a leading batch axis, the sequence axis is the second, and each sequence has a length of
  * its own: the batch is a loop around the same walk. */
-#include "base/stop.h"
-#include "base/stack.h"
-#include "ops/loops/subgraph.h"
+#include "base/threads/stop.h"
+#include "base/memory/stack.h"
+#include "ops/kernels/subgraph.h"
 
-#include "base/alloc.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/memory/alloc.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 

@@ -4,11 +4,11 @@
  *   SplitToSequence   tensor -> [part, part, ...]       along an axis
  *   ConcatFromSequence  [part, part, ...] -> tensor     along an axis, or along a new one
  */
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "ops/control/sequence.h"
 
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 /* ---- what they share (also optional.c, sequence_map.c) ---- */
 

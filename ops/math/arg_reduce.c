@@ -1,12 +1,12 @@
 /* Walks along one axis: ArgMax, ArgMin, CumSum, CumProd. The tensor is seen as [outer, length, inner]; each line along
  * `length` is done by one task. */
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "base/integers.h"
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/fold.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/fold.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 

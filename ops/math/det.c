@@ -1,10 +1,10 @@
 /* Det: determinants of square matrices, by Gaussian elimination with row pivots in double. Each task works in a matrix
  * of scratch of its own. Invariant: a matrix is one task's. */
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "base/integers.h"
-#include "base/stop.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
 
 enum { MOST_TASKS = 64 };
 

@@ -7,12 +7,12 @@
  * equation; its runs have what came of it. */
 #include "ops/math/einsum.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/widen.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/widen.h"
 
 #include <string.h>
 

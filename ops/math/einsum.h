@@ -3,7 +3,7 @@
 #ifndef PRN_OPS_MATH_EINSUM_H
 #define PRN_OPS_MATH_EINSUM_H
 
-#include "ops/loops/product.h"
+#include "ops/kernels/gemm/product.h"
 
 enum { PRN_EINSUM_OPERANDS = 8, PRN_EINSUM_AXES = 32 };
 

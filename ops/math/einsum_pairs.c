@@ -7,9 +7,9 @@
 #include "ops/math/einsum.h"
 
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/vec.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/vec.h"
 
 #include <string.h>
 

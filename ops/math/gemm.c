@@ -5,9 +5,9 @@
  *
  * MatMul's third input, bias [N], which no model has, is what rewrites attach when an Add of a vector follows; it is
  * added before post_ops. Invariant: an input that a post-operation adds is never taken for C or bias. */
-#include "base/alloc.h"
-#include "ops/loops/product.h"
-#include "ops/loops/widen.h"
+#include "base/memory/alloc.h"
+#include "ops/kernels/gemm/product.h"
+#include "ops/kernels/vector/widen.h"
 #include "ops/vendor/blas.h"
 
 /* An operator's variant: what it knows of itself from shapes. */

@@ -10,10 +10,10 @@
  *             X' = (1 - norm_coefficient_post) (X - r V' / (sqrt(H') + epsilon)),  r = R sqrt(1 - beta^T) / (1 - alpha^T), R for T = 0
  *   Momentum  V' = alpha V + b G, b = beta, 1 for T = 0
  *             X' = X - R V', or with mode nesterov X - R (G + alpha V') */
-#include "base/stop.h"
-#include "base/parallel.h"
+#include "base/threads/stop.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* Pow: base and exponent of different types, the result in the base's type.
  * Floats are raised in double and rounded once. An integer base with an integer exponent is multiplied out and wraps; a
  * negative exponent gives the truncated quotient, 0 for base 0. */
-#include "ops/loops/broadcast.h"
-#include "ops/loops/element_rows.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/vector/element_rows.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 

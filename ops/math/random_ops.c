@@ -1,10 +1,10 @@
 /* RandomUniform, RandomNormal, their Like forms, Bernoulli and Multinomial. Each element is drawn by its index
  * (random.h), so any cut among threads gives the same result. */
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
-#include "ops/loops/random.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/random/random.h"
 
 #include <float.h>
 

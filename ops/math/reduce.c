@@ -6,13 +6,13 @@
 #include "ops/math/reduce.h"
 
 #include "base/integers.h"
-#include "base/alloc.h"
-#include "base/stop.h"
-#include "ops/loops/broadcast.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
+#include "base/memory/alloc.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
 
 typedef struct reduce_params {
     prn_ints axes;

@@ -2,16 +2,16 @@
  * row is folded into its output (along); where it is kept, rows are folded into strips of neighbouring outputs. float32
  * has the vector kernels of vec.h; everything else is loaded as doubles or 64-bit integers for the loops of fold.h.
  * Invariant: an output or a strip is one task, whose order the shapes alone decide. */
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "base/integers.h"
 #include "ops/math/reduce.h"
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/element_rows.h"
-#include "ops/loops/fold.h"
-#include "ops/loops/number.h"
-#include "ops/loops/vec.h"
+#include "ops/kernels/vector/element_rows.h"
+#include "ops/kernels/vector/fold.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/vector/vec.h"
 
 #include <string.h>
 

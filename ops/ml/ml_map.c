@@ -4,10 +4,10 @@
  * keys the first counts. Strings are passed on by reference: they belong to the model, or to whoever gave the input. */
 #include "ops/ml/ml.h"
 
-#include "base/alloc.h"
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/memory/alloc.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 #include <stdlib.h>
 

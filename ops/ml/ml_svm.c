@@ -9,9 +9,9 @@
 #include "ops/ml/ml.h"
 #include "base/integers.h"
 
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/number.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/vector/number.h"
 
 enum { LANES = 16 };
 

@@ -6,7 +6,7 @@
  */
 #include "ops/ml/ml_tree.h"
 
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <stdlib.h>
 

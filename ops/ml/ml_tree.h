@@ -4,7 +4,7 @@
 
 #include "ops/ml/ml.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 typedef enum prn_tree_mode { /* numbers of TreeEnsemble's nodes_modes, and a leaf */
                              PRN_TREE_LEQ,

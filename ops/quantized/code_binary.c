@@ -6,10 +6,10 @@
  *
  * both kept within [low, high]. Inputs as QLinearAdd's. Elements are independent, so any layout and any cut among
  * threads gives the same codes. */
-#include "base/stop.h"
-#include "ops/loops/broadcast.h"
-#include "ops/loops/code_dot.h"
-#include "ops/loops/quantized.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/int8/code_dot.h"
+#include "ops/kernels/int8/quantized.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,9 +9,9 @@
 #include "ops/quantized/int_conv.h"
 
 #include "base/integers.h"
-#include "base/alloc.h"
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
 #include "ops/quantized/code_windows.h"
 
 #include <stdio.h>

@@ -10,9 +10,9 @@
  * kernel is as long as the stride the whole is one product of the input's positions where they lie. Each sum is made a
  * code in its place. A phase that no tap meets has the bias alone. The state is the parts: packed weights, which the
  * model owns, and a bias and a scale per column. */
-#include "base/alloc.h"
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
 #include "ops/quantized/code_windows.h"
 #include "ops/quantized/int_conv.h"
 

@@ -3,10 +3,10 @@
  *   y = table[x], x read as an unsigned byte
  *
  * Elements are independent, so any layout and any cut among threads gives the same codes. */
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/code_dot.h"
-#include "ops/loops/quantized.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/int8/code_dot.h"
+#include "ops/kernels/int8/quantized.h"
 
 enum { X, TABLE, CODES = 256 };
 

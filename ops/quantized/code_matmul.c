@@ -4,8 +4,8 @@
 #include "ops/quantized/int_matmul.h"
 
 #include "base/integers.h"
-#include "base/alloc.h"
-#include "ops/loops/code_product.h"
+#include "base/memory/alloc.h"
+#include "ops/kernels/int8/code_product.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Windows of codes as the rows of a product (code_windows.h). */
 #include "ops/quantized/code_windows.h"
 
-#include "base/stop.h"
+#include "base/threads/stop.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #ifndef PRN_OPS_QUANTIZED_CODE_WINDOWS_H
 #define PRN_OPS_QUANTIZED_CODE_WINDOWS_H
 
-#include "ops/loops/code_product.h"
-#include "ops/loops/conv_problem.h"
+#include "ops/kernels/int8/code_product.h"
+#include "ops/kernels/window/conv_problem.h"
 
 typedef struct prn_code_windows {
     const prn_conv *conv;

@@ -5,11 +5,11 @@
  * The geometry is Conv's. code_conv.c has the kernel for constant weights. The native kernel here is the integer
  * product of the weights, widened once, and panels that are copied out of the input; depthwise has a loop of its own.
  * The state is the widened weights, owned by the model. */
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
 #include "ops/quantized/int_conv.h"
 
-#include "ops/loops/int_product.h"
+#include "ops/kernels/int8/int_product.h"
 
 #include <string.h>
 

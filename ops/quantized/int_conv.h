@@ -14,9 +14,9 @@
 #ifndef PRN_OPS_QUANTIZED_INT_CONV_H
 #define PRN_OPS_QUANTIZED_INT_CONV_H
 
-#include "ops/loops/code_dot.h"
-#include "ops/loops/conv_problem.h"
-#include "ops/loops/quantized.h"
+#include "ops/kernels/int8/code_dot.h"
+#include "ops/kernels/window/conv_problem.h"
+#include "ops/kernels/int8/quantized.h"
 
 enum { PRN_INT_CONV_NONE = 15 };
 

@@ -2,7 +2,7 @@
  * bits, with an int32 bias, quantized again with a scale per output channel and kept within bounds (int_conv.h).
  *
  * The kernel for constant weights is code_conv_transpose.c; here are the plain C reference and the row. */
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "ops/quantized/int_conv.h"
 
 enum { NONE = PRN_INT_CONV_NONE };

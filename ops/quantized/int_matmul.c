@@ -13,9 +13,9 @@
  * state is B's panels of 16 bits, owned by the model. */
 #include "ops/quantized/int_matmul.h"
 
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/vec.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/vector/vec.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef PRN_OPS_QUANTIZED_INT_MATMUL_H
 #define PRN_OPS_QUANTIZED_INT_MATMUL_H
 
-#include "ops/loops/int_product.h"
+#include "ops/kernels/int8/int_product.h"
 
 typedef struct prn_int_matmul {
     prn_int_product product;

@@ -6,15 +6,15 @@
  *   scales       [N][blocks]
  *   zero_points  [N][blocks]: codes, each row in whole bytes, or numbers of A's type; 2^(bits - 1) without it
  *
- * Constants are packed as stored weights (ops/loops/stored_weights.h), which their codes fit as they are. */
-#include "base/alloc.h"
+ * Constants are packed as stored weights (ops/kernels/gemm/stored_weights.h), which their codes fit as they are. */
+#include "base/memory/alloc.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/bit_weights.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/lowbit/bit_weights.h"
 #include "ops/op.h"
-#include "ops/loops/number.h"
-#include "ops/loops/widen.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/vector/widen.h"
 
 enum { LEAST_BLOCK = 16, MOST_BLOCK = 1 << 20 };
 

@@ -3,11 +3,11 @@
  *
  * What depends on one code alone goes through a table of 256 entries, built in each run from the scales. Invariant:
  * elements are independent, so any cut among threads gives the same codes. */
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/broadcast.h"
-#include "ops/loops/quantized.h"
-#include "ops/loops/vec.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/int8/quantized.h"
+#include "ops/kernels/vector/vec.h"
 
 static const prn_cast_rule saturating = {.saturate = true};
 

@@ -5,12 +5,12 @@
  * Codes lie channels first ([N, C, spatial …]) or last ([N, spatial …, C]). A run is a stretch of outputs that are
  * summed side by side: positions of a row, or channels of a position. Invariant: sums are exact, so they do not depend
  * on how outputs are cut into runs. */
-#include "base/alloc.h"
-#include "base/parallel.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
 #include "base/integers.h"
-#include "base/stop.h"
-#include "ops/loops/quantized.h"
-#include "ops/loops/window.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/int8/quantized.h"
+#include "ops/kernels/window/window.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* com.microsoft QLinearReduceMean: dequantize, mean over some axes, quantize on 8-bit codes. Codes are added up as
  * integers, exactly. */
-#include "base/stop.h"
-#include "ops/loops/chain.h"
-#include "base/parallel.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/vector/chain.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/quantized.h"
+#include "ops/kernels/int8/quantized.h"
 
 enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
 

@@ -3,10 +3,10 @@
  * The tensor is seen as [outer, length, inner], normalised along `length`: for opset (an attribute: Softmax's) below 13
  * everything from `axis` on is one row, from 13 on it is the one axis. A row depends on the distances of its codes from
  * the highest alone, and there are 256 of them: their exponentials are a table. Invariant: a row is one task. */
-#include "base/stop.h"
-#include "base/parallel.h"
+#include "base/threads/stop.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/quantized.h"
+#include "ops/kernels/int8/quantized.h"
 
 #include <math.h>
 

@@ -6,12 +6,12 @@
  *
  * Elements are independent and ranges are cut at multiples of 64 elements, so packed codes of two threads share no
  * byte. Invariant: the native kernels give the reference's codes to the bit. */
-#include "base/alloc.h"
-#include "base/parallel.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
 #include "base/integers.h"
-#include "base/stop.h"
-#include "ops/loops/quantized.h"
-#include "ops/loops/vec.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/int8/quantized.h"
+#include "ops/kernels/vector/vec.h"
 
 typedef struct quantize_params {
     int64_t axis, saturate, block_size, output_dtype, precision;

@@ -1,9 +1,9 @@
 /* Cast and CastLike among all types but the complex ones. The conversion itself is narrow_types.c's and, for text,
  * cast_text.c's; elements are independent, so any cut among threads gives the same result. */
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/cast_text.h"
-#include "ops/loops/copy_nd.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/copy/cast_text.h"
+#include "ops/kernels/copy/copy_nd.h"
 #include "ops/op.h"
 
 #include <string.h>

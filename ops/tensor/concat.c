@@ -2,9 +2,9 @@
  * of its bytes in memory, in any layout; parts of the channels that begin or end inside a block are moved in runs of
  * lanes. Invariant: the parts' extents along the axis add up to the whole's. */
 #include "base/integers.h"
-#include "base/isa.h"
-#include "ops/loops/broadcast.h"
-#include "ops/loops/copy_nd.h"
+#include "base/cpu/isa.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/copy/copy_nd.h"
 
 /* Of a part that shares blocks with others, for which those are worth the lanes beyond them. */
 enum { LEAST_CHANNELS = 8 };

@@ -1,8 +1,8 @@
 /* Operators that make values out of shapes and attributes: Shape, Size, Constant, ConstantOfShape, Range, EyeLike.
  * Invariant: Shape and Size never touch their input's data, which need not be there. */
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/narrow_types.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/lowbit/narrow_types.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Operators that move whole blocks along chosen axes: CenterCropPad, ReverseSequence, TensorScatter and Compress.
  * Invariant: what depends on data is checked before the first byte is written. */
-#include "base/stop.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
+#include "base/threads/stop.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
 
 #include <string.h>
 

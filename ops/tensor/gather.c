@@ -1,10 +1,10 @@
 /* Reading by index: Gather, GatherElements, GatherND. Indices are checked before anything is read by them.
  * Invariant: element or block i of the result depends on index i alone. */
-#include "base/alloc.h"
-#include "base/stop.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/indexing.h"
+#include "base/memory/alloc.h"
+#include "base/threads/stop.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/copy/indexing.h"
 
 #include <stdatomic.h>
 #include <string.h>

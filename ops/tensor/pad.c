@@ -1,11 +1,11 @@
 /* Pad in all its modes, negative paddings included. A row of the result (its last axis) takes what lies before, inside
  * and after the input's row; which row that is, every other axis maps by itself. Invariant: a mapped index is inside
  * the input, or -1 where the constant goes. */
-#include "base/alloc.h"
-#include "base/stop.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/narrow_types.h"
+#include "base/memory/alloc.h"
+#include "base/threads/stop.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/lowbit/narrow_types.h"
 
 #include <string.h>
 

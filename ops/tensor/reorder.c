@@ -7,10 +7,10 @@
 #include "ops/op.h"
 #include "base/integers.h"
 
-#include "base/simd.h"
-#include "base/parallel.h"
+#include "base/cpu/simd.h"
+#include "base/threads/parallel.h"
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "ops/tensor/reorder_simd.h"
 
 #include <string.h>

@@ -1,14 +1,14 @@
 /* Writing by index: ScatterElements (and Scatter, its old name) and ScatterND, with or without a reduction.
  * Invariant: updates that can meet are applied by one task in their order, so that repeated indices always end the same
  * way. */
-#include "base/alloc.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/threads/stop.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/element_rows.h"
-#include "ops/loops/indexing.h"
-#include "ops/loops/number.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/element_rows.h"
+#include "ops/kernels/copy/indexing.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 

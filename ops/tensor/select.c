@@ -1,8 +1,8 @@
 /* Small selectors: NonZero, OneHot, Trilu.
  * Invariant: positions are visited in row-major order. */
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 #include <string.h>

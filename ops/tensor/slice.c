@@ -1,8 +1,8 @@
 /* Slice: a strided window of a tensor. One strided copy from the window's first element.
  * Invariant: after infer, every window lies inside the input. */
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/integers.h"
-#include "ops/loops/copy_nd.h"
+#include "ops/kernels/copy/copy_nd.h"
 
 #include <string.h>
 

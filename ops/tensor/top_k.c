@@ -3,10 +3,10 @@
  * serves every type. Invariant: order is total, by key and then by position, hence results do not depend on how they
  * are found. */
 #include "base/integers.h"
-#include "base/stop.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/threads/stop.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 

@@ -5,9 +5,9 @@
  * every element a key that sorts as it does: single elements are sorted by it digit by digit, slices become rows of
  * keys whose bytes sort as numbers do, are sorted so by their first eight bytes, and those that share them by merging.
  * Invariant: equal slices stay in the order of their positions, so the first of a run is the first occurrence. */
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 
 #include "ops/text/regex_program.h"
 
-#include "base/alloc.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/threads/stop.h"
 
 #include <string.h>
 

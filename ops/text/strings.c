@@ -4,8 +4,8 @@
  * inputs, or the text that operators take from the host for what they compose. Elements that stay as they are, and
  * parts of them, share their bytes. */
 #define _GNU_SOURCE
-#include "base/stop.h"
-#include "ops/loops/subgraph.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/subgraph.h"
 #include "ops/text/regex.h"
 #include "ops/text/text_case.h"
 

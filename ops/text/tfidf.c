@@ -7,9 +7,9 @@
 #define _GNU_SOURCE
 #include "ops/op.h"
 
-#include "base/alloc.h"
-#include "base/stop.h"
-#include "ops/loops/number.h"
+#include "base/memory/alloc.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/vector/number.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "base/integers.h"
-#include "base/isa.h"
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "base/text_file.h"
+#include "base/cpu/isa.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
+#include "base/os/text_file.h"
 
 enum { BUILT_WITH_OPENMP = 2, TILE_ROWS = 128, TILE_COLUMNS = 256, TILE_DEPTH = 16384 };
 

@@ -2,7 +2,7 @@
 #ifndef PRN_OPS_VENDOR_BLAS_H
 #define PRN_OPS_VENDOR_BLAS_H
 
-#include "ops/loops/product.h"
+#include "ops/kernels/gemm/product.h"
 
 /* "0.3.21": of the library that is loaded; before anything needed it, of the header that Prony was built with. "" if
  * OpenBLAS is not built in or could not be loaded. Storage of the calling thread, until its next call. */

@@ -11,9 +11,9 @@
 
 #ifdef PRN_HAVE_DNNL
 
-#include "base/alloc.h"
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
 #include "ops/vendor/dnnl_tiled.h"
 
 #include <string.h>

@@ -3,14 +3,14 @@
  * first, in coordinates that run from -1 to 1 over the axis.
  *
  * Invariant: a tap's index lies within its axis or is -1, whatever the grid holds. */
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/simd.h"
+#include "base/threads/parallel.h"
+#include "base/cpu/simd.h"
 #include "ops/op.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
-#include "ops/loops/taps.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/window/taps.h"
 #include "ops/vision/grid_sample_simd.h"
 
 #include <string.h>

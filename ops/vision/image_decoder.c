@@ -1,8 +1,8 @@
 /* ImageDecoder: the bytes of an image file to [height, width, channels] of uint8, red first, blue first or grey. Bytes
  * that cannot be read give no pixels, as the specification wants; a format that this build does not know is refused by
  * name. */
-#include "base/stop.h"
-#include "base/parallel.h"
+#include "base/threads/stop.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
 
 #include <string.h>

@@ -5,9 +5,9 @@
  * which the heap has left by then, the boxes taken, last one first. The native kernel has in addition the sides of the
  * first boxes taken, field by field, for vectors of them. Invariant: a class is one task; equal scores are taken in the
  * order of the boxes, so the result does not depend on the thread count. */
-#include "base/parallel.h"
-#include "base/simd.h"
-#include "base/stop.h"
+#include "base/threads/parallel.h"
+#include "base/cpu/simd.h"
+#include "base/threads/stop.h"
 #include "ops/op.h"
 #include "ops/vision/nms_simd.h"
 

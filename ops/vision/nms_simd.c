@@ -1,9 +1,9 @@
 /* A vector of boxes at a time (compiled once per PRN_SIMD). Few overlap at all, and only of those is the ratio
  * computed. */
 #include "ops/vision/nms_simd.h"
-#include "base/simd.h"
-#include "base/stop.h"
-#include "ops/loops/vec_math.h"
+#include "base/cpu/simd.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/vector/vec_math.h"
 
 enum { LOOK_UP = 1 << 16 };
 

@@ -1,12 +1,12 @@
 /* Resize and Upsample: shapes, cost, the reference kernel over any number of axes and the descriptors. */
 #include "ops/vision/resize.h"
 
-#include "base/alloc.h"
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
-#include "ops/loops/widen.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/vector/widen.h"
 
 #include <string.h>
 

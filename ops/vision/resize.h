@@ -3,7 +3,7 @@
 #ifndef PRN_OPS_VISION_RESIZE_H
 #define PRN_OPS_VISION_RESIZE_H
 
-#include "ops/loops/taps.h"
+#include "ops/kernels/window/taps.h"
 
 typedef enum prn_resize_kind { PRN_RESIZE, PRN_UPSAMPLE } prn_resize_kind; /* a row's variant */
 

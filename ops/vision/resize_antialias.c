@@ -4,10 +4,10 @@
  *
  * The working space holds two buffers and one axis' weights. Invariant: weights depend on the node alone, and a row of
  * a pass is one sum in ascending order. */
-#include "base/stop.h"
-#include "base/parallel.h"
+#include "base/threads/stop.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 #include "ops/vision/resize.h"
 
 #include <string.h>

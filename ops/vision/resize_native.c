@@ -4,11 +4,11 @@
  * Padding lanes are zero because they are made of padding lanes. */
 #include "ops/vision/resize.h"
 
-#include "base/alloc.h"
-#include "base/parallel.h"
-#include "base/simd.h"
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
+#include "base/cpu/simd.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/copy/copy_nd.h"
 #include "ops/vision/resize_simd.h"
 
 #include <string.h>

@@ -3,12 +3,12 @@
  *
  * The working space holds one axis' taps (indices, then weights) and two buffers for what lies between passes.
  * Invariant: a row of a pass is one sum in the taps' order, and rows are dealt out by the problem alone. */
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
 #include "ops/vision/resize.h"
 
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/stop.h"
 
 #include <string.h>
 

@@ -5,12 +5,12 @@
  * Invariant: a region is checked before anything of it is read; one task makes whole regions. */
 #include "ops/vision/roi_align_simd.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/simd.h"
-#include "base/stop.h"
+#include "base/threads/parallel.h"
+#include "base/cpu/simd.h"
+#include "base/threads/stop.h"
 #include "ops/op.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * its last reader. */
 #include "profiler/accuracy/walk.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
 #include "engine/bind/names.h"
 

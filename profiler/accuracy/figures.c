@@ -11,7 +11,7 @@
 #include "profiler/accuracy/figures.h"
 
 #include "base/shape.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 

@@ -1,11 +1,11 @@
 #include "profiler/accuracy/reference.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "engine/bind/node.h"
 #include "engine/bind/site.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 

@@ -8,11 +8,11 @@
  * Scales are as the model stores them. */
 #include "profiler/accuracy/reference.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
-#include "base/stop.h"
-#include "ops/loops/number.h"
-#include "ops/loops/quantized.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/int8/quantized.h"
 
 #include <math.h>
 #include <string.h>

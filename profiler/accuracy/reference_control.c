@@ -2,11 +2,11 @@
  * as they stand. */
 #include "profiler/accuracy/reference.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
-#include "base/stack.h"
-#include "base/stop.h"
-#include "ops/loops/number.h"
+#include "base/memory/stack.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 

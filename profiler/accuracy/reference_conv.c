@@ -2,11 +2,11 @@
  * definition. */
 #include "profiler/accuracy/reference.h"
 
-#include "base/alloc.h"
-#include "base/parallel.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
 #include "base/shape.h"
-#include "base/stop.h"
-#include "ops/loops/conv_problem.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/window/conv_problem.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* prony_session_accuracy: a session's run beside its reference, as rows of a report. */
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/option_struct.h"
 #include "base/shape.h"
 #include "engine/bind/names.h"

@@ -1,6 +1,6 @@
 #include "profiler/accuracy/slices.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
 #include "profiler/accuracy/reference.h"
 

@@ -8,11 +8,11 @@
  * numbers, subgraphs), it goes on with what the run made there. */
 #include "profiler/accuracy/walk.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
+#include "base/memory/alloc.h"
+#include "base/os/clock.h"
 #include "base/shape.h"
-#include "base/stop.h"
-#include "ops/loops/number.h"
+#include "base/threads/stop.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 #include <string.h>

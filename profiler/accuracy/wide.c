@@ -1,11 +1,11 @@
 #include "profiler/accuracy/wide.h"
 
 #include "base/integers.h"
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/stop.h"
 #include "ops/layout.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* Where a machine's peaks are kept, and how: JSON, "prony.machine/1", one file per processor, instruction set and
  * version of Prony. Nothing in the file is trusted; a file that was made for another machine is damaged. */
 #define _GNU_SOURCE
-#include "base/file.h"
+#include "base/os/file.h"
 #include "profiler/measure/cache_path.h"
 #include "profiler/measure/machine_peaks.h"
-#include "profiler/report/keys.h"
+#include "profiler/json/keys.h"
 
 #include <errno.h>
 #include <limits.h>

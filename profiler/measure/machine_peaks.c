@@ -1,11 +1,11 @@
 /* prony_machine_measure: which loops run over how many bytes on how many threads, so that each level of the memory
  * hierarchy is seen and the whole takes a few seconds at most. */
 #include "profiler/measure/machine_peaks.h"
-#include "base/clock.h"
-#include "base/isa.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/cpu/isa.h"
+#include "base/cpu/machine.h"
 #include "base/option_struct.h"
-#include "base/peak.h"
+#include "base/cpu/peak.h"
 
 #include <math.h>
 #include <stdio.h>

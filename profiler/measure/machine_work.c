@@ -1,8 +1,8 @@
 /* What kinds of work make of a second, by the loops that operators use: vector functions over a row that stays in the
  * first-level cache, and a product of packed matrices of whole tiles. Each thread works on rows of its own. */
-#include "base/clock.h"
-#include "ops/loops/gemm_kernel.h"
-#include "ops/loops/vec.h"
+#include "base/os/clock.h"
+#include "ops/kernels/gemm/gemm_kernel.h"
+#include "ops/kernels/vector/vec.h"
 #include "profiler/measure/machine_peaks.h"
 #include "profiler/report/work.h"
 

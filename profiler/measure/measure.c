@@ -1,10 +1,10 @@
 /* prony_session_profile: warms up, runs until the median is known or the time is up, and builds the report. Everything
  * that is measured is stored in arrays reserved before the clock starts. */
 #include "profiler/measure/measure.h"
-#include "base/clock.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
 #include "base/option_struct.h"
-#include "profiler/judge/statistics/statistics.h"
+#include "profiler/statistics/statistics.h"
 #include "profiler/measure/report_build.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
 #ifndef PRN_PROFILER_MEASURE_MEASURE_H
 #define PRN_PROFILER_MEASURE_MEASURE_H
 
-#include "base/disturbance.h"
-#include "base/machine.h"
+#include "base/os/disturbance.h"
+#include "base/cpu/machine.h"
 #include "engine/run/nested.h"
 #include "engine/session/session.h"
 #include "profiler/measure/core_use.h"

@@ -1,7 +1,7 @@
 /* Hardware counters per operator: a few more runs behind the measured ones, so that no measured time has the counting
  * in it. */
-#include "base/clock.h"
-#include "base/counters.h"
+#include "base/os/clock.h"
+#include "base/cpu/counters.h"
 #include "profiler/measure/measure.h"
 
 #include <string.h>

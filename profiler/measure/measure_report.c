@@ -2,11 +2,11 @@
 #include "profiler/measure/measure.h"
 #include "profiler/measure/machine_peaks.h"
 #include "profiler/measure/report_build.h"
-#include "base/clock.h"
-#include "base/resident.h"
-#include "base/sha256.h"
+#include "base/os/clock.h"
+#include "base/os/resident.h"
+#include "base/hash/sha256.h"
 #include "profiler/report/reasons.h"
-#include "profiler/judge/statistics/statistics.h"
+#include "profiler/statistics/statistics.h"
 
 #include <stdlib.h>
 #include <math.h>

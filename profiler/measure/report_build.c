@@ -3,8 +3,8 @@
 #include "engine/plan/tune.h"
 #include "engine/session/precision.h"
 #include "profiler/measure/report_build.h"
-#include "base/clock.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
 
 #include <string.h>
 

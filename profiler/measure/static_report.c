@@ -1,7 +1,7 @@
 /* prony_inspect: a static bind at the given shapes; no weight is read and nothing runs. */
-#include "base/budget.h"
-#include "base/clock.h"
-#include "base/machine.h"
+#include "base/memory/budget.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
 #include "base/option_struct.h"
 #include "engine/session/free_dims.h"
 #include "profiler/measure/report_build.h"

@@ -2,7 +2,7 @@
 #ifndef PRN_PROFILER_MEASURE_TEAM_USE_H
 #define PRN_PROFILER_MEASURE_TEAM_USE_H
 
-#include "engine/run/trace.h"
+#include "engine/plan/trace.h"
 #include "profiler/report/report.h"
 
 /* Sums over runs, by operator and thread. */

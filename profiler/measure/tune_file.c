@@ -4,13 +4,13 @@
  * its way, whole. */
 #define _GNU_SOURCE
 #include "profiler/measure/tune_file.h"
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/isa.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/os/file.h"
+#include "base/cpu/isa.h"
+#include "base/cpu/machine.h"
 #include "engine/plan/tune.h"
 #include "profiler/measure/cache_path.h"
-#include "profiler/report/keys.h"
+#include "profiler/json/keys.h"
 #include "prn_build_info.h"
 
 #include <errno.h>

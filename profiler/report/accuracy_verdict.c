@@ -1,5 +1,5 @@
 /* Which layers lose most, and a sentence on them. */
-#include "profiler/forms/number_text.h"
+#include "profiler/text/number_text.h"
 #include "profiler/report/report.h"
 
 #include <math.h>

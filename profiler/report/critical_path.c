@@ -8,7 +8,7 @@
  * An operator may stand for layers on both sides of a view (a pool on codes for the QuantizeLinear behind a Flatten):
  * it waits for nothing that comes after it in the order of execution. */
 #include "profiler/report/report.h"
-#include "base/row_block.h"
+#include "base/memory/row_block.h"
 
 #include <string.h>
 

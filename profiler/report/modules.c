@@ -8,7 +8,7 @@
  */
 #include "profiler/report/report.h"
 
-#include "base/keyed_hash.h"
+#include "base/hash/keyed_hash.h"
 #include "base/shape.h"
 
 #include <string.h>

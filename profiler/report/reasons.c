@@ -2,7 +2,7 @@
 #include "base/integers.h"
 #include "profiler/report/reasons.h"
 
-#include "profiler/forms/number_text.h"
+#include "profiler/text/number_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "profiler/report/report.h"
 
 #include "base/shape.h"
-#include "profiler/judge/statistics/statistics.h"
+#include "profiler/statistics/statistics.h"
 #include "profiler/report/work.h"
 
 #include <string.h>

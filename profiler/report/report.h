@@ -4,12 +4,12 @@
 #ifndef PRN_PROFILER_REPORT_REPORT_H
 #define PRN_PROFILER_REPORT_REPORT_H
 
-#include "base/clock.h"
-#include "base/alloc.h"
-#include "base/disturbance.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/memory/alloc.h"
+#include "base/os/disturbance.h"
+#include "base/cpu/machine.h"
 #include "base/status.h"
-#include "profiler/judge/statistics/statistics.h"
+#include "profiler/statistics/statistics.h"
 #include "prony_analysis.h"
 
 typedef struct prn_report_model {

@@ -8,8 +8,8 @@
 #ifndef PRN_PROFILER_STUDY_H
 #define PRN_PROFILER_STUDY_H
 
-#include "profiler/judge/statistics/statistics.h"
-#include "profiler/report/json_write.h"
+#include "profiler/statistics/statistics.h"
+#include "profiler/json/json_write.h"
 #include "profiler/report/report.h"
 #include "prony_judge.h"
 

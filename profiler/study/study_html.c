@@ -1,8 +1,8 @@
 /* The study as one HTML page that needs no network and runs no script: the verdict, tables, the charts as drawings
  * (study_svg.c), and the JSON study inside it. */
-#include "profiler/forms/form_out.h"
-#include "profiler/forms/html_assets.h"
-#include "profiler/forms/number_text.h"
+#include "profiler/exporters/form_out.h"
+#include "profiler/exporters/html_assets.h"
+#include "profiler/text/number_text.h"
 #include "profiler/study/study.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef PRN_PROFILER_STUDY_KEYS_H
 #define PRN_PROFILER_STUDY_KEYS_H
 
-#include "profiler/report/keys.h"
+#include "profiler/json/keys.h"
 #include "profiler/study/study.h"
 
 /* Of a prony_study; all behind "schema". */

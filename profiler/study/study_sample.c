@@ -3,7 +3,7 @@
  */
 #include "profiler/study/study_keys.h"
 
-#include "base/machine_state.h"
+#include "base/os/machine_state.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* A study on the terminal: the verdict on its data first, then what was measured, what follows, and where the time is
  * lost. Reads the study only. */
-#include "profiler/forms/number_text.h"
-#include "profiler/forms/text_cell.h"
+#include "profiler/text/number_text.h"
+#include "profiler/exporters/text_cell.h"
 #include "profiler/study/study.h"
 
 #include <math.h>

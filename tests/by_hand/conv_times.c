@@ -8,9 +8,9 @@
  * them. Kernels take turns. Before each run the caches see other data, then the input again, as in a network, where a
  * layer's weights have not been read for a while. With -w they stay as a run leaves them, as in a network that fits
  * into them. */
-#include "base/clock.h"
-#include "base/parallel.h"
-#include "ops/loops/conv_problem.h"
+#include "base/os/clock.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/window/conv_problem.h"
 #include "tests/support/op_cases.h"
 
 #include <stdio.h>

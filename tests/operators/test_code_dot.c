@@ -1,9 +1,9 @@
-/* The loops of ops/loops/code_dot.h at every level that the processor has, against sums written out here: the same
+/* The loops of ops/kernels/int8/code_dot.h at every level that the processor has, against sums written out here: the same
  * bits, for every number of rows, for extremes of codes and weights, and for values on both sides of every bound. */
-#include "base/isa.h"
-#include "base/simd.h"
-#include "ops/loops/code_dot.h"
-#include "ops/loops/code_excess.h"
+#include "base/cpu/isa.h"
+#include "base/cpu/simd.h"
+#include "ops/kernels/int8/code_dot.h"
+#include "ops/kernels/int8/code_excess.h"
 
 #include <math.h>
 #include <setjmp.h>

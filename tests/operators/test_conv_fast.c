@@ -1,6 +1,6 @@
 /* Convolutions with --precision fast: within 1e-5 of the output's range of float64, for data that are made to be
  * difficult, and the same bits for every number of threads. */
-#include "ops/loops/split_product.h"
+#include "ops/kernels/gemm/split_product.h"
 #include "tests/support/model_run.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* Convolutions whose input holds what has no parts (ops/loops/split_product.h): infinities, NaN, the largest
+/* Convolutions whose input holds what has no parts (ops/kernels/gemm/split_product.h): infinities, NaN, the largest
  * numbers. */
-#include "ops/loops/split_product.h"
+#include "ops/kernels/gemm/split_product.h"
 #include "tests/support/model_run.h"
 
 #include <float.h>

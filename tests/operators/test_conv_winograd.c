@@ -1,8 +1,8 @@
 /* The Winograd convolution: what it takes, how it is cut, and that it keeps the contract of docs/accuracy.md. */
-#include "base/alloc.h"
-#include "base/isa.h"
+#include "base/memory/alloc.h"
+#include "base/cpu/isa.h"
 #include "ops/layout.h"
-#include "ops/nn/conv_winograd_cut.h"
+#include "ops/conv/conv_winograd_cut.h"
 #include "ops/op.h"
 #include "tests/support/op_cases.h"
 

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/isa.h"
-#include "ops/loops/gemm_kernel.h"
+#include "base/memory/alloc.h"
+#include "base/cpu/isa.h"
+#include "ops/kernels/gemm/gemm_kernel.h"
 
 static uint32_t random_state = 1;
 

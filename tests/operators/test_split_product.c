@@ -1,5 +1,5 @@
 /* Products of bfloat16 parts: the parts themselves, and how near the sums are to the exact ones. */
-#include "ops/loops/split_product.h"
+#include "ops/kernels/gemm/split_product.h"
 
 #include <float.h>
 #include <math.h>

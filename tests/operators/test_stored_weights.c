@@ -1,7 +1,7 @@
-/* Products whose constant operand is stored in fewer bits (ops/loops/stored_weights.h), against float64: within what
+/* Products whose constant operand is stored in fewer bits (ops/kernels/gemm/stored_weights.h), against float64: within what
  * rounding the weights once may change, whatever the shape, and the same bits for every number of threads. */
-#include "base/simd.h"
-#include "ops/loops/stored_weights.h"
+#include "base/cpu/simd.h"
+#include "ops/kernels/gemm/stored_weights.h"
 #include "prony_report.h"
 #include "tests/support/model_run.h"
 

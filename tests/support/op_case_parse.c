@@ -3,7 +3,7 @@
 #include "tests/support/op_cases.h"
 
 #include "base/attr.h"
-#include "ops/loops/narrow_types.h"
+#include "ops/kernels/lowbit/narrow_types.h"
 
 #include <ctype.h>
 #include <errno.h>

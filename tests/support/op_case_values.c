@@ -1,6 +1,6 @@
 #include "tests/support/op_case_values.h"
 
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 #include "tests/support/op_cases.h"
 
 #include <string.h>

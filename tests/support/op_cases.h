@@ -14,7 +14,7 @@
 #ifndef PRN_TESTS_SUPPORT_OP_CASES_H
 #define PRN_TESTS_SUPPORT_OP_CASES_H
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "ops/op.h"
 
 #define OP_CASE_MAX_VALUES 64

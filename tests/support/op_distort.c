@@ -3,7 +3,7 @@
 #include "tests/support/op_distort.h"
 
 #include "base/attr.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 #include <stdio.h>

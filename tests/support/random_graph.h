@@ -14,7 +14,7 @@
 #ifndef PRN_TESTS_SUPPORT_RANDOM_GRAPH_H
 #define PRN_TESTS_SUPPORT_RANDOM_GRAPH_H
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "tests/support/model_builder.h"
 
 #include <stdio.h>
