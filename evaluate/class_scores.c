@@ -133,7 +133,7 @@ prony_status prony_top_classes(prony_class_row *rows, size_t capacity, size_t *c
 
 prony_status prony_labels_load(prony_label_row **rows, size_t *count, const char *path, prony_error *error)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_text_lines text;
     if (!rows || !count || !path)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_labels_load: an argument is NULL");
@@ -150,6 +150,6 @@ prony_status prony_labels_load(prony_label_row **rows, size_t *count, const char
     } else {
         prony_rows_release(made);
     }
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     return status;
 }

@@ -1,6 +1,6 @@
 /* Scores of classes in an output. */
-#ifndef PRN_PROFILER_EVALUATE_CLASS_SCORES_H
-#define PRN_PROFILER_EVALUATE_CLASS_SCORES_H
+#ifndef PRN_EVALUATE_CLASS_SCORES_H
+#define PRN_EVALUATE_CLASS_SCORES_H
 
 #include "base/status.h"
 

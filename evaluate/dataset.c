@@ -16,7 +16,7 @@ void prony_dataset_release(prony_dataset *data)
     for (size_t i = 0; i < data->array_count; i++) prn_value_free(data->arrays[i].value);
     prn_value_free(data->labels);
     prn_free(data->arrays);
-    prn_pool_release(&data->pool);
+    prn_bump_release(&data->pool);
     prn_free(data);
 }
 
@@ -63,13 +63,13 @@ static bool ends_with(const char *path, const char *ending)
 
 static prony_status has_file(const char *folder, const char *name, bool *has, prony_error *error)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_folder list;
     *has = false;
     prony_status status = prn_folder_read(&list, &pool, folder, error);
     for (size_t i = 0; status == PRONY_OK && i < list.count; i++)
         if (!list.entries[i].folder && strcmp(list.entries[i].name, name) == 0) *has = true;
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     return status;
 }
 

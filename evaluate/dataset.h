@@ -1,6 +1,6 @@
 /* Labelled data as it lies: arrays, or files of one sample each. */
-#ifndef PRN_PROFILER_EVALUATE_DATASET_H
-#define PRN_PROFILER_EVALUATE_DATASET_H
+#ifndef PRN_EVALUATE_DATASET_H
+#define PRN_EVALUATE_DATASET_H
 
 #include "engine/bind/engine_model.h"
 #include "loaders/label_file.h"
@@ -14,7 +14,7 @@ typedef struct prn_dataset_array {
 } prn_dataset_array;
 
 struct prony_dataset {
-    prn_pool pool; /* names and paths */
+    prn_bump pool; /* names and paths */
     int64_t count;
     prony_value *labels;
     prn_dataset_array *arrays; /* NULL: files, which serve the model's only input */

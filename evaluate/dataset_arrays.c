@@ -15,7 +15,7 @@ typedef struct array_source {
     const char *folder;
     const char **names;
     size_t count;
-    prn_pool pool;
+    prn_bump pool;
 } array_source;
 
 static const char *const label_names[] = {"labels", "label", "y", "targets", "target", "y_test", "arr_1", NULL};
@@ -25,13 +25,13 @@ static prony_status list_folder(array_source *s, prony_error *error)
 {
     prn_folder list;
     PRN_TRY(prn_folder_read(&list, &s->pool, s->folder, error));
-    s->names = prn_pool_alloc(&s->pool, list.count + 1, sizeof *s->names);
+    s->names = prn_bump_alloc(&s->pool, list.count + 1, sizeof *s->names);
     if (!s->names) return prn_no_memory(error);
     for (size_t i = 0; i < list.count; i++) {
         const char *name = list.entries[i].name;
         size_t length = strlen(name);
         if (list.entries[i].folder || length <= 4 || strcmp(name + length - 4, ".npy") != 0) continue;
-        s->names[s->count] = prn_pool_strndup(&s->pool, name, length - 4);
+        s->names[s->count] = prn_bump_strndup(&s->pool, name, length - 4);
         if (!s->names[s->count++]) return prn_no_memory(error);
     }
     return PRONY_OK;
@@ -41,7 +41,7 @@ static prony_status list_archive(array_source *s, const char *path, prony_error 
 {
     PRN_TRY(prn_npz_open(&s->npz, path, error));
     s->count = prn_npz_count(s->npz);
-    s->names = prn_pool_alloc(&s->pool, s->count + 1, sizeof *s->names);
+    s->names = prn_bump_alloc(&s->pool, s->count + 1, sizeof *s->names);
     if (!s->names) return prn_no_memory(error);
     for (size_t i = 0; i < s->count; i++) s->names[i] = prn_npz_name(s->npz, i);
     return PRONY_OK;
@@ -50,7 +50,7 @@ static prony_status list_archive(array_source *s, const char *path, prony_error 
 static prony_status read_array(prony_value **out, array_source *s, size_t index, prony_error *error)
 {
     if (s->npz) return prn_npz_read(out, s->npz, index, error);
-    const char *path = prn_pool_printf(&s->pool, "%s/%s.npy", s->folder, s->names[index]);
+    const char *path = prn_bump_printf(&s->pool, "%s/%s.npy", s->folder, s->names[index]);
     return path ? prn_value_file_load(out, path, PRONY_TENSOR, error) : prn_no_memory(error);
 }
 
@@ -128,6 +128,6 @@ prony_status prn_dataset_read_arrays(prony_dataset *data, const char *path, cons
     prony_status status = folder ? list_folder(&source, error) : list_archive(&source, path, error);
     if (status == PRONY_OK) status = read_source(data, &source, model, error);
     prn_npz_close(source.npz);
-    prn_pool_release(&source.pool);
+    prn_bump_release(&source.pool);
     return status;
 }

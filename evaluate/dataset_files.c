@@ -52,7 +52,7 @@ static prony_status find_class(int64_t *out, const prony_dataset *data, const ch
 static prony_status reserve(prony_dataset *data, size_t count, int64_t **labels, prony_error *error)
 {
     if (count == 0) return prn_fail(error, PRONY_INVALID_ARGUMENT, "no samples: files are .npy, .png, .jpg or .jpeg");
-    data->files = prn_pool_alloc(&data->pool, count, sizeof *data->files);
+    data->files = prn_bump_alloc(&data->pool, count, sizeof *data->files);
     data->labels = prn_calloc(1, sizeof *data->labels);
     if (!data->files || !data->labels) return prn_no_memory(error);
     *data->labels = (prony_value){.dtype = PRONY_INT64, .shape = {1, {(int64_t)count}}};
@@ -94,10 +94,10 @@ static bool all_numbers(const prn_folder *list)
     return true;
 }
 
-static prony_status read_class(prony_dataset *data, prn_pool *pool, class_folder *c, const char *path, const char *name,
+static prony_status read_class(prony_dataset *data, prn_bump *pool, class_folder *c, const char *path, const char *name,
                                bool numbers, int64_t order, prony_error *error)
 {
-    c->path = prn_pool_printf(pool, "%s/%s", path, name);
+    c->path = prn_bump_printf(pool, "%s/%s", path, name);
     if (!c->path) return prn_no_memory(error);
     c->label = order;
     if (numbers || data->classes.count) PRN_TRY(find_class(&c->label, data, name, error));
@@ -109,10 +109,10 @@ static prony_status read_class(prony_dataset *data, prn_pool *pool, class_folder
     return PRONY_OK;
 }
 
-static prony_status read_classes(prony_dataset *data, prn_pool *pool, const char *path, const prn_folder *folders,
+static prony_status read_classes(prony_dataset *data, prn_bump *pool, const char *path, const prn_folder *folders,
                                  prony_error *error)
 {
-    class_folder *classes = prn_pool_alloc(pool, folders->count + 1, sizeof *classes);
+    class_folder *classes = prn_bump_alloc(pool, folders->count + 1, sizeof *classes);
     size_t count = 0, samples = 0, at = 0;
     int64_t *labels = NULL;
     bool numbers = all_numbers(folders);
@@ -127,7 +127,7 @@ static prony_status read_classes(prony_dataset *data, prn_pool *pool, const char
     PRN_TRY(reserve(data, samples, &labels, error));
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < classes[i].samples; k++, at++) {
-            data->files[at] = prn_pool_printf(&data->pool, "%s/%s", classes[i].path, classes[i].list.entries[k].name);
+            data->files[at] = prn_bump_printf(&data->pool, "%s/%s", classes[i].path, classes[i].list.entries[k].name);
             if (!data->files[at]) return prn_no_memory(error);
             labels[at] = classes[i].label;
         }
@@ -148,7 +148,7 @@ static prony_status match_order(prony_dataset *data, const char *folder, const p
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s' has %zu labels for %zu files", list_path, rows->count,
                         samples);
     for (size_t i = 0; i < rows->count; i++) {
-        data->files[i] = prn_pool_printf(&data->pool, "%s/%s", folder, list.entries[i].name);
+        data->files[i] = prn_bump_printf(&data->pool, "%s/%s", folder, list.entries[i].name);
         if (!data->files[i]) return prn_no_memory(error);
         PRN_TRY(find_class(&labels[i], data, rows->rows[i].label, error));
     }
@@ -163,7 +163,7 @@ static prony_status match_rows(prony_dataset *data, const char *folder, const pr
         if (!row->file)
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': line %zu names no file, as others do", list_path,
                             row->line);
-        data->files[i] = row->file[0] == '/' ? row->file : prn_pool_printf(&data->pool, "%s/%s", folder, row->file);
+        data->files[i] = row->file[0] == '/' ? row->file : prn_bump_printf(&data->pool, "%s/%s", folder, row->file);
         if (!data->files[i]) return prn_no_memory(error);
         prony_status status = find_class(&labels[i], data, row->label, error);
         if (status != PRONY_OK) {
@@ -190,7 +190,7 @@ static prony_status read_rows(prony_dataset *data, const char *folder, const cha
 prony_status prn_dataset_read_list(prony_dataset *data, const char *path, prony_error *error)
 {
     const char *slash = strrchr(path, '/');
-    const char *folder = slash ? prn_pool_strndup(&data->pool, path, (size_t)(slash - path) + (slash == path)) : ".";
+    const char *folder = slash ? prn_bump_strndup(&data->pool, path, (size_t)(slash - path) + (slash == path)) : ".";
     return folder ? read_rows(data, folder, path, error) : prn_no_memory(error);
 }
 
@@ -201,13 +201,13 @@ static prony_status read_files(prony_dataset *data, const char *path, prn_folder
     PRN_TRY(reserve(data, keep_samples(list), &labels, error));
     for (int64_t i = 0; i < data->count; i++) {
         labels[i] = 0;
-        data->files[i] = prn_pool_printf(&data->pool, "%s/%s", path, list->entries[i].name);
+        data->files[i] = prn_bump_printf(&data->pool, "%s/%s", path, list->entries[i].name);
         if (!data->files[i]) return prn_no_memory(error);
     }
     return PRONY_OK;
 }
 
-static prony_status read_folder(prony_dataset *data, prn_pool *pool, const char *path, prony_error *error)
+static prony_status read_folder(prony_dataset *data, prn_bump *pool, const char *path, prony_error *error)
 {
     static const char *const lists[] = {"labels.csv", "labels.txt"};
     prn_folder list;
@@ -215,7 +215,7 @@ static prony_status read_folder(prony_dataset *data, prn_pool *pool, const char 
     for (size_t k = 0; k < sizeof lists / sizeof lists[0]; k++) {
         for (size_t i = 0; i < list.count; i++) {
             if (list.entries[i].folder || strcmp(list.entries[i].name, lists[k]) != 0) continue;
-            const char *list_path = prn_pool_printf(pool, "%s/%s", path, lists[k]);
+            const char *list_path = prn_bump_printf(pool, "%s/%s", path, lists[k]);
             return list_path ? read_rows(data, path, list_path, error) : prn_no_memory(error);
         }
     }
@@ -228,8 +228,8 @@ static prony_status read_folder(prony_dataset *data, prn_pool *pool, const char 
 
 prony_status prn_dataset_read_folder(prony_dataset *data, const char *path, prony_error *error)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prony_status status = read_folder(data, &pool, path, error);
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     return status;
 }

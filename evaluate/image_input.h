@@ -1,6 +1,6 @@
 /* What image functions share with datasets. */
-#ifndef PRN_PROFILER_EVALUATE_IMAGE_INPUT_H
-#define PRN_PROFILER_EVALUATE_IMAGE_INPUT_H
+#ifndef PRN_EVALUATE_IMAGE_INPUT_H
+#define PRN_EVALUATE_IMAGE_INPUT_H
 
 #include "base/memory/alloc.h"
 #include "loaders/images/image.h"

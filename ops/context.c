@@ -1,7 +1,7 @@
 /* What every operator's function, built-in or custom, may call on its context. */
 #include "base/threads/parallel.h"
 #include "base/status.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 
 void prn_error_name_part(prony_error *error, const prony_node *node, const char *part)
 {
@@ -40,21 +40,21 @@ prony_status prony_fail(const prony_context *context, prony_status status, const
 bool prony_cancelled(const prony_context *context)
 {
     (void)context;
-    return prn_stopped();
+    return prn_cancelled();
 }
 
 typedef struct user_loop {
     void (*fn)(void *argument, int64_t begin, int64_t end);
     void *argument;
-    const prn_stop *stop;
+    const prn_cancel_token *stop;
 } user_loop;
 
 static void run_piece(void *argument, int64_t begin, int64_t end)
 {
     const user_loop *loop = argument;
-    const prn_stop *former = prn_stop_enter(loop->stop);
+    const prn_cancel_token *former = prn_cancel_token_enter(loop->stop);
     loop->fn(loop->argument, begin, end);
-    (void)prn_stop_enter(former);
+    (void)prn_cancel_token_enter(former);
 }
 
 /* No piece is left out: what the caller does with their results is not ours to know. */
@@ -62,8 +62,8 @@ void prony_parallel_for(const prony_context *context, int64_t count, int64_t gra
                         void (*fn)(void *argument, int64_t begin, int64_t end), void *argument)
 {
     if (!fn) return;
-    user_loop loop = {fn, argument, prn_stop_current()};
-    const prn_stop *former = prn_stop_enter(NULL);
+    user_loop loop = {fn, argument, prn_cancel_token_current()};
+    const prn_cancel_token *former = prn_cancel_token_enter(NULL);
     prn_parallel_range(context ? context->threads : 1, count, grain, run_piece, &loop);
-    (void)prn_stop_enter(former);
+    (void)prn_cancel_token_enter(former);
 }

@@ -101,13 +101,13 @@ static void settle(prony_calibration *c, const watching *w)
             to->high = fmax(to->high, from->high);
         }
     }
-    for (size_t k = 0; k < c->count; k++) prn_calibrated_settle(&c->rows[k]);
+    for (size_t k = 0; k < c->count; k++) prn_calibrated_resolve(&c->rows[k]);
 }
 
 static prony_status keep_names(prony_calibration *c, prony_error *error)
 {
     for (size_t k = 0; k < c->count; k++) {
-        c->rows[k].name = prn_pool_strndup(&c->pool, c->rows[k].name, strlen(c->rows[k].name));
+        c->rows[k].name = prn_bump_strndup(&c->pool, c->rows[k].name, strlen(c->rows[k].name));
         if (!c->rows[k].name) return prn_no_memory(error);
     }
     return PRONY_OK;
@@ -117,15 +117,15 @@ prony_status prn_calibrate_run(prony_calibration *c, const prn_quant_plan *plan,
                                const prn_watched *watched, size_t count, const prony_dataset *data,
                                const prony_calibrate_options *options, prony_error *error)
 {
-    prn_pool room = {0};
+    prn_bump room = {0};
     watching w = {.plan = plan, .watched = watched, .count = count, .options = options};
     c->method = options->method;
     c->samples = prony_dataset_count(data);
-    c->rows = prn_pool_alloc(&c->pool, count + 1, sizeof *c->rows);
-    w.seen = prn_pool_alloc(&room, count + 1, sizeof *w.seen);
+    c->rows = prn_bump_alloc(&c->pool, count + 1, sizeof *c->rows);
+    w.seen = prn_bump_alloc(&room, count + 1, sizeof *w.seen);
     prony_status status = c->rows && w.seen ? PRONY_OK : prn_no_memory(error);
     for (size_t k = 0; status == PRONY_OK && options->method != PRONY_CALIBRATE_MINMAX && k < count; k++) {
-        w.seen[k].bins = prn_pool_alloc(&room, PRN_OBSERVED_BINS, sizeof *w.seen[k].bins);
+        w.seen[k].bins = prn_bump_alloc(&room, PRN_OBSERVED_BINS, sizeof *w.seen[k].bins);
         if (!w.seen[k].bins) status = prn_no_memory(error);
     }
     if (status == PRONY_OK) status = watch_all(&w, probe, data, error);
@@ -134,6 +134,6 @@ prony_status prn_calibrate_run(prony_calibration *c, const prn_quant_plan *plan,
         settle(c, &w);
         status = keep_names(c, error);
     }
-    prn_pool_release(&room);
+    prn_bump_release(&room);
     return status;
 }

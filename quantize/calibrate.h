@@ -1,6 +1,6 @@
 /* Data through a model, and what is seen of it on the way. */
-#ifndef PRN_PROFILER_QUANTIZE_CALIBRATE_H
-#define PRN_PROFILER_QUANTIZE_CALIBRATE_H
+#ifndef PRN_QUANTIZE_CALIBRATE_H
+#define PRN_QUANTIZE_CALIBRATE_H
 
 #include "quantize/calibration.h"
 

@@ -35,7 +35,7 @@ bool prony_calibration_method_find(prony_calibration_method *out, const char *na
 void prony_calibration_release(prony_calibration *c)
 {
     if (!c) return;
-    prn_pool_release(&c->pool);
+    prn_bump_release(&c->pool);
     prn_free(c);
 }
 
@@ -67,7 +67,7 @@ const prn_calibrated *prn_calibration_find(const prony_calibration *c, const cha
     return c->count ? bsearch(&key, c->rows, c->count, sizeof *c->rows, by_name) : NULL;
 }
 
-void prn_calibrated_settle(prn_calibrated *row)
+void prn_calibrated_resolve(prn_calibrated *row)
 {
     const double span = row->high - row->low;
     row->scale = (double)(float)(span / 255);
@@ -179,7 +179,7 @@ prony_status prony_calibration_load(prony_calibration **out, const char *path, p
     PRN_TRY(prn_map_open(&map, path, error));
     prony_calibration *c = prn_calloc(1, sizeof *c);
     prony_status status = c ? PRONY_OK : prn_no_memory(error);
-    if (c) c->file = prn_pool_strndup(&c->pool, path, strlen(path));
+    if (c) c->file = prn_bump_strndup(&c->pool, path, strlen(path));
     if (status == PRONY_OK) status = c->file ? read_file(c, path, &map, error) : prn_no_memory(error);
     prn_map_close(&map);
     if (status == PRONY_OK)

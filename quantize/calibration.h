@@ -1,7 +1,7 @@
 /* What calibration found: for each value that is stored in 8 bits, the range that was seen and the scale and zero point
  * that follow from it; and the file that keeps it, "prony.calibration/1". */
-#ifndef PRN_PROFILER_QUANTIZE_CALIBRATION_H
-#define PRN_PROFILER_QUANTIZE_CALIBRATION_H
+#ifndef PRN_QUANTIZE_CALIBRATION_H
+#define PRN_QUANTIZE_CALIBRATION_H
 
 #include "base/memory/alloc.h"
 #include "prony_quantize.h"
@@ -15,7 +15,7 @@ typedef struct prn_calibrated {
 } prn_calibrated;
 
 struct prony_calibration {
-    prn_pool pool;
+    prn_bump pool;
     char sha256[65];  /* of the model's file */
     const char *file; /* it was read from; NULL: it was measured */
     prony_calibration_method method;
@@ -27,7 +27,7 @@ struct prony_calibration {
 /* NULL: no such value. */
 const prn_calibrated *prn_calibration_find(const prony_calibration *calibration, const char *name);
 /* The scale and zero point of codes 0 to 255 that cover the row's range. */
-void prn_calibrated_settle(prn_calibrated *row);
+void prn_calibrated_resolve(prn_calibrated *row);
 void prn_calibration_sort(prony_calibration *calibration);
 /* PRONY_INVALID_ARGUMENT, naming both, if it is of another model. */
 PRN_MUST_USE prony_status prn_calibration_check(const prony_calibration *calibration, const prony_model *model,

@@ -31,9 +31,9 @@ static prony_status list_values(prn_quant_plan *plan, prony_error *error)
     const prn_graph *g = plan->graph;
     size_t most = g->initializer_count + g->input_count + 1;
     for (size_t n = 0; n < g->node_count; n++) most += g->nodes[n].output_count;
-    plan->values = prn_pool_alloc(&plan->pool, most, sizeof *plan->values);
-    plan->names = prn_pool_alloc(&plan->pool, most, sizeof *plan->names);
-    plan->nodes = prn_pool_alloc(&plan->pool, g->node_count + 1, sizeof *plan->nodes);
+    plan->values = prn_bump_alloc(&plan->pool, most, sizeof *plan->values);
+    plan->names = prn_bump_alloc(&plan->pool, most, sizeof *plan->names);
+    plan->nodes = prn_bump_alloc(&plan->pool, g->node_count + 1, sizeof *plan->nodes);
     if (!plan->values || !plan->names || !plan->nodes) return prn_no_memory(error);
     for (size_t i = 0; i < g->initializer_count; i++)
         add_value(plan, g->initializers[i].name, &g->initializers[i].value, PRN_QUANT_NONE, i);
@@ -99,7 +99,7 @@ static prony_status note_uses(prn_quant_plan *plan, prony_error *error)
         prn_quant_value *v = prn_quant_value_of(plan, g->outputs[k].name);
         if (v) v->outside = true;
     }
-    prn_quant_use *all = prn_pool_alloc(&plan->pool, total + 1, sizeof *all);
+    prn_quant_use *all = prn_bump_alloc(&plan->pool, total + 1, sizeof *all);
     if (!all) return prn_no_memory(error);
     for (size_t v = 0; v < plan->value_count; v++) {
         plan->values[v].uses = all;
@@ -128,7 +128,7 @@ prony_status prn_quant_plan_make(prn_quant_plan *plan, const prony_model *model,
 
 void prn_quant_plan_release(prn_quant_plan *plan)
 {
-    prn_pool_release(&plan->pool);
+    prn_bump_release(&plan->pool);
     *plan = (prn_quant_plan){0};
 }
 
@@ -209,7 +209,7 @@ static bool is_product(const prn_quant_node *node)
     return node->kind == PRN_QUANT_GEMM || node->kind == PRN_QUANT_MATMUL;
 }
 
-void prn_quant_plan_settle(prn_quant_plan *plan)
+void prn_quant_plan_resolve(prn_quant_plan *plan)
 {
     for (size_t n = 0; n < plan->graph->node_count; n++)
         plan->nodes[n].quantized = plan->nodes[n].kind != PRN_QUANT_OTHER && !plan->nodes[n].kept &&

@@ -12,8 +12,8 @@
  *
  * Names are those of the main graph; nothing inside of subgraphs and functions is quantized. The plan borrows from the
  * model, whose file stays as it is. */
-#ifndef PRN_PROFILER_QUANTIZE_PLAN_H
-#define PRN_PROFILER_QUANTIZE_PLAN_H
+#ifndef PRN_QUANTIZE_QUANTIZE_PLAN_H
+#define PRN_QUANTIZE_QUANTIZE_PLAN_H
 
 #include "engine/bind/program.h"
 #include "loaders/onnx/reader.h"
@@ -70,7 +70,7 @@ typedef struct prn_quant_plan {
     bool dynamic; /* ranges are found in each run: products of matrices alone are quantized, and nothing is stored */
     const prony_model *model;
     const prn_graph *graph;
-    prn_pool pool;
+    prn_bump pool;
     prn_name_entry *names; /* of values; `item` is the value */
     prn_quant_value *values;
     size_t value_count;
@@ -82,7 +82,7 @@ PRN_MUST_USE prony_status prn_quant_plan_make(prn_quant_plan *plan, const prony_
                                               prony_error *error);
 void prn_quant_plan_release(prn_quant_plan *plan);
 /* Decides what is quantized and coded, by `kept` of the nodes. May be called again. */
-void prn_quant_plan_settle(prn_quant_plan *plan);
+void prn_quant_plan_resolve(prn_quant_plan *plan);
 
 /* PRN_QUANT_NONE: there is none of that name. */
 size_t prn_quant_value_find(const prn_quant_plan *plan, const char *name);

@@ -84,7 +84,7 @@ static bool all_finite(const prn_quant_weights *out, const prn_quant_node *q, co
 }
 
 prony_status prn_quant_weights_make(prn_quant_weights *out, const prn_quant_plan *plan, size_t n, float input_scale,
-                                    bool power_of_two, prn_pool *pool, prony_error *error)
+                                    bool power_of_two, prn_bump *pool, prony_error *error)
 {
     const prn_quant_node *q = &plan->nodes[n];
     const prn_model_node *node = &plan->graph->nodes[n];
@@ -95,11 +95,11 @@ prony_status prn_quant_weights_make(prn_quant_weights *out, const prn_quant_plan
         bias = prn_quant_bias_of(plan, &plan->graph->nodes[q->norm], q->channels);
     const size_t channels = (size_t)q->channels;
     *out = (prn_quant_weights){.shape = w->info.shape, .has_bias = bias || norm != PRN_QUANT_NONE};
-    out->codes = prn_pool_alloc(pool, (size_t)prony_shape_numel(&w->info.shape), 1);
-    out->scales = prn_pool_alloc(pool, channels, sizeof *out->scales);
-    out->bias = prn_pool_alloc(pool, channels, sizeof *out->bias);
-    out->bias_codes = prn_pool_alloc(pool, channels, sizeof *out->bias_codes);
-    out->bias_scales = prn_pool_alloc(pool, channels, sizeof *out->bias_scales);
+    out->codes = prn_bump_alloc(pool, (size_t)prony_shape_numel(&w->info.shape), 1);
+    out->scales = prn_bump_alloc(pool, channels, sizeof *out->scales);
+    out->bias = prn_bump_alloc(pool, channels, sizeof *out->bias);
+    out->bias_codes = prn_bump_alloc(pool, channels, sizeof *out->bias_codes);
+    out->bias_scales = prn_bump_alloc(pool, channels, sizeof *out->bias_scales);
     if (!out->codes || !out->scales || !out->bias || !out->bias_codes || !out->bias_scales) return prn_no_memory(error);
     for (int64_t c = 0; c < q->channels; c++) {
         double times, plus;

@@ -25,7 +25,7 @@ typedef struct writer {
     const prn_quant_plan *plan;
     const prony_calibration *calibration;
     bool power_of_two;
-    prn_pool pool;
+    prn_bump pool;
     prn_proto graph;
     const char **stored;                    /* per value: what quantized nodes read; NULL: not stored yet */
     const prn_calibrated **steps;           /* per value */
@@ -45,8 +45,8 @@ static bool is_taken(const writer *w, const char *name)
 /* A name that the model does not have: `base` and `ending`, and a number where need be. */
 static const char *new_name(writer *w, const char *base, const char *ending)
 {
-    const char *name = prn_pool_printf(&w->pool, "%s%s", base, ending);
-    for (int k = 2; name && is_taken(w, name); k++) name = prn_pool_printf(&w->pool, "%s%s_%d", base, ending, k);
+    const char *name = prn_bump_printf(&w->pool, "%s%s", base, ending);
+    for (int k = 2; name && is_taken(w, name); k++) name = prn_bump_printf(&w->pool, "%s%s_%d", base, ending, k);
     return name;
 }
 
@@ -67,7 +67,7 @@ static void put_node(writer *w, const char *op, const char *const *inputs, const
                      int64_t value)
 {
     prn_proto node = {0};
-    const char *name = prn_pool_printf(&w->pool, "%s_%s", output, op);
+    const char *name = prn_bump_printf(&w->pool, "%s_%s", output, op);
     for (; *inputs; inputs++) prn_proto_put_text(&node, PRN_NODE_INPUT, *inputs);
     prn_proto_put_text(&node, PRN_NODE_OUTPUT, output);
     if (name) prn_proto_put_text(&node, PRN_NODE_NAME, name);
@@ -176,8 +176,8 @@ static prony_status put_weights(writer *w, size_t n, const char **inputs, size_t
 {
     const prn_quant_node *q = &w->plan->nodes[n];
     const prn_model_node *node = &w->plan->graph->nodes[n];
-    const char *base = prn_pool_printf(&w->pool, "%s_of_%s", node->inputs[1], w->plan->values[q->result].name);
-    prn_pool room = {0};
+    const char *base = prn_bump_printf(&w->pool, "%s_of_%s", node->inputs[1], w->plan->values[q->result].name);
+    prn_bump room = {0};
     prn_quant_weights made;
     uint8_t zero;
     if (!base) return prn_no_memory(w->error);
@@ -202,7 +202,7 @@ static prony_status put_weights(writer *w, size_t n, const char **inputs, size_t
         inputs[2] = sums;
         *input_count = 3;
     }
-    prn_pool_release(&room);
+    prn_bump_release(&room);
     return status;
 }
 
@@ -233,7 +233,7 @@ static prony_status put_static(writer *w, size_t n)
     const prn_quant_node *q = &w->plan->nodes[n];
     const prn_model_node *node = &w->plan->graph->nodes[n];
     size_t count = node->input_count;
-    const char **inputs = prn_pool_alloc(&w->pool, count + MOST_INPUTS, sizeof *inputs);
+    const char **inputs = prn_bump_alloc(&w->pool, count + MOST_INPUTS, sizeof *inputs);
     if (!inputs) return prn_no_memory(w->error);
     for (size_t i = 0; i < count; i++) inputs[i] = node->inputs[i];
     for (size_t i = 0; i < prn_quant_operands(w->plan, n); i++) PRN_TRY(read_stored(w, node->inputs[i], &inputs[i]));
@@ -258,8 +258,8 @@ static prony_status put_dynamic(writer *w, size_t n)
     enum { DOMAIN_FIELD = 7 };
     const prn_quant_node *q = &w->plan->nodes[n];
     const prn_model_node *node = &w->plan->graph->nodes[n];
-    const char *base = prn_pool_printf(&w->pool, "%s_of_%s", node->inputs[1], node->outputs[0]);
-    prn_pool room = {0};
+    const char *base = prn_bump_printf(&w->pool, "%s_of_%s", node->inputs[1], node->outputs[0]);
+    prn_bump room = {0};
     prn_quant_weights made;
     if (!base) return prn_no_memory(w->error);
     const char *inputs[] = {node->inputs[0], new_name(w, base, "_codes"), new_name(w, base, "_scale"), "",
@@ -267,9 +267,9 @@ static prony_status put_dynamic(writer *w, size_t n)
     if (!inputs[1] || !inputs[2] || !inputs[4]) return prn_no_memory(w->error);
     prony_status status = prn_quant_weights_make(&made, w->plan, n, 0, w->power_of_two, &room, w->error);
     int8_t *codes = status == PRONY_OK ? made.codes : NULL;
-    float *bias = prn_pool_alloc(&room, (size_t)q->channels, sizeof *bias);
+    float *bias = prn_bump_alloc(&room, (size_t)q->channels, sizeof *bias);
     if (status == PRONY_OK && q->channel_axis == 0) {
-        codes = prn_pool_alloc(&room, (size_t)prony_shape_numel(&made.shape), 1);
+        codes = prn_bump_alloc(&room, (size_t)prony_shape_numel(&made.shape), 1);
         if (codes) turn(made.codes, codes, made.shape.dim[0], made.shape.dim[1]);
         made.shape = (prony_shape){2, {made.shape.dim[1], made.shape.dim[0]}};
     }
@@ -288,7 +288,7 @@ static prony_status put_dynamic(writer *w, size_t n)
         prn_proto_put_text(&out, DOMAIN_FIELD, contrib);
         prn_proto_put_message(&w->graph, PRN_GRAPH_NODE, &out);
     }
-    prn_pool_release(&room);
+    prn_bump_release(&room);
     return status;
 }
 
@@ -348,7 +348,7 @@ static prn_span text_field(prn_wire message, uint32_t number)
 static size_t named_by(writer *w, prn_wire message, uint32_t number)
 {
     const prn_span name = text_field(message, number);
-    const char *copy = prn_pool_strndup(&w->pool, name.size ? (const char *)name.data : "", name.size);
+    const char *copy = prn_bump_strndup(&w->pool, name.size ? (const char *)name.data : "", name.size);
     return copy ? prn_quant_value_find(w->plan, copy) : PRN_QUANT_NONE;
 }
 
@@ -405,9 +405,9 @@ static prony_status put_field(writer *w, prn_wire *wire, const prn_field *field)
 static prony_status put_graph(writer *w, prn_wire wire)
 {
     const prn_graph *g = w->plan->graph;
-    prn_span *spans = prn_pool_alloc(&w->pool, g->node_count + 1, sizeof *spans);
+    prn_span *spans = prn_bump_alloc(&w->pool, g->node_count + 1, sizeof *spans);
     size_t count = 0;
-    w->nodes = prn_pool_alloc(&w->pool, g->node_count + 1, sizeof *w->nodes);
+    w->nodes = prn_bump_alloc(&w->pool, g->node_count + 1, sizeof *w->nodes);
     if (!spans || !w->nodes) return prn_no_memory(w->error);
     prn_wire walk = wire;
     for (prn_field field; prn_wire_next(&walk, &field);)
@@ -482,11 +482,11 @@ static prony_status find_steps(writer *w)
 static prony_status begin(writer *w)
 {
     const size_t count = w->plan->value_count + 1;
-    w->stored = prn_pool_alloc(&w->pool, count, sizeof *w->stored);
-    w->steps = prn_pool_alloc(&w->pool, count, sizeof *w->steps);
-    w->scale_names = prn_pool_alloc(&w->pool, count, sizeof *w->scale_names);
-    w->zero_names = prn_pool_alloc(&w->pool, count, sizeof *w->zero_names);
-    w->needed = prn_pool_alloc(&w->pool, count, sizeof *w->needed);
+    w->stored = prn_bump_alloc(&w->pool, count, sizeof *w->stored);
+    w->steps = prn_bump_alloc(&w->pool, count, sizeof *w->steps);
+    w->scale_names = prn_bump_alloc(&w->pool, count, sizeof *w->scale_names);
+    w->zero_names = prn_bump_alloc(&w->pool, count, sizeof *w->zero_names);
+    w->needed = prn_bump_alloc(&w->pool, count, sizeof *w->needed);
     if (!w->stored || !w->steps || !w->scale_names || !w->zero_names || !w->needed) return prn_no_memory(w->error);
     mark_needed(w);
     const prn_model_file *file = w->plan->model->file;
@@ -506,7 +506,7 @@ prony_status prn_quant_write(uint8_t **out, size_t *size, const prn_quant_plan *
     prony_status status = begin(&w);
     if (status == PRONY_OK) status = put_model(&w, &model);
     prn_free(w.graph.data);
-    prn_pool_release(&w.pool);
+    prn_bump_release(&w.pool);
     if (status != PRONY_OK) {
         prn_free(model.data);
         return status;

@@ -1,6 +1,6 @@
 /* The quantized form of a planned model as an ONNX file. */
-#ifndef PRN_PROFILER_QUANTIZE_WRITE_H
-#define PRN_PROFILER_QUANTIZE_WRITE_H
+#ifndef PRN_QUANTIZE_QUANTIZE_WRITE_H
+#define PRN_QUANTIZE_QUANTIZE_WRITE_H
 
 #include "quantize/calibration.h"
 

@@ -61,7 +61,7 @@ static void explain(char why[160], int code)
 prony_status prn_counters_open(prn_counters **out, const prn_counter_event events[PRN_COUNTERS], char why[160],
                                prony_error *error)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_folder threads = {0};
     prn_counters *counters = prn_calloc(1, sizeof *counters);
     *out = NULL;
@@ -74,7 +74,7 @@ prony_status prn_counters_open(prn_counters **out, const prn_counter_event event
         else if (!open_thread(counters, events, (pid_t)atoi(threads.entries[i].name)))
             explain(why, errno);
     }
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     if (status == PRONY_OK && !*why)
         *out = counters;
     else

@@ -1,7 +1,7 @@
 /* Hardware counters of this process by perf_event_open, of user space, over all its threads. Not for more than one
  * reader at a time. */
-#ifndef PRN_BASE_COUNTERS_H
-#define PRN_BASE_COUNTERS_H
+#ifndef PRN_BASE_CPU_COUNTERS_H
+#define PRN_BASE_CPU_COUNTERS_H
 
 #include "base/status.h"
 

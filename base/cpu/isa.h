@@ -1,7 +1,7 @@
 /* What the running processor, and the kernel under it, can do, found once: a set of capabilities.
  * PRONY_MAX_ISA=scalar|avx2|avx512|amx in the environment caps it (tests of the fallbacks). Thread-safe. */
-#ifndef PRN_BASE_ISA_H
-#define PRN_BASE_ISA_H
+#ifndef PRN_BASE_CPU_ISA_H
+#define PRN_BASE_CPU_ISA_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* Facts about this machine and process, read from the kernel. Missing facts are empty strings, 0 or -1, never
  * guesses. */
-#ifndef PRN_BASE_MACHINE_H
-#define PRN_BASE_MACHINE_H
+#ifndef PRN_BASE_CPU_MACHINE_H
+#define PRN_BASE_CPU_MACHINE_H
 
 #include "base/os/cpu_mask.h"
 #include "base/status.h"

@@ -1,6 +1,6 @@
 /* What a thread does between two looks at a word that another one will change. */
-#ifndef PRN_BASE_PAUSE_H
-#define PRN_BASE_PAUSE_H
+#ifndef PRN_BASE_CPU_PAUSE_H
+#define PRN_BASE_CPU_PAUSE_H
 
 #include <stdatomic.h>
 

@@ -1,7 +1,7 @@
 /* What this machine can do at most: arithmetic and memory traffic of any number of threads, measured by loops that do
  * nothing else. */
-#ifndef PRN_BASE_PEAK_H
-#define PRN_BASE_PEAK_H
+#ifndef PRN_BASE_CPU_PEAK_H
+#define PRN_BASE_CPU_PEAK_H
 
 #include "base/status.h"
 

@@ -1,7 +1,7 @@
 /* What the files *_simd.c have in common, which are compiled once per variant of the instruction set
  * (cmake/PronyLibrary.cmake names it in PRN_SIMD), and how the table of the running processor is picked. */
-#ifndef PRN_BASE_SIMD_H
-#define PRN_BASE_SIMD_H
+#ifndef PRN_BASE_CPU_SIMD_H
+#define PRN_BASE_CPU_SIMD_H
 
 #include "base/cpu/isa.h"
 

@@ -1,7 +1,7 @@
 /* Which processors share a core or a NUMA node, and the order in which threads take them. Read from a folder laid out
  * as /sys/devices/system (cpu/cpuN/topology, node/nodeN); tests bring their own. */
-#ifndef PRN_BASE_TOPOLOGY_H
-#define PRN_BASE_TOPOLOGY_H
+#ifndef PRN_BASE_CPU_TOPOLOGY_H
+#define PRN_BASE_CPU_TOPOLOGY_H
 
 #include "base/os/cpu_mask.h"
 

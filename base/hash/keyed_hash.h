@@ -4,8 +4,8 @@
  * without a key puts all of them into one slot, which costs the square of their number; of a key that it does not know
  * it cannot. Hashes differ from process to process: they index tables, and nothing that is written or compared may
  * depend on them. */
-#ifndef PRN_BASE_KEYED_HASH_H
-#define PRN_BASE_KEYED_HASH_H
+#ifndef PRN_BASE_HASH_KEYED_HASH_H
+#define PRN_BASE_HASH_KEYED_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>

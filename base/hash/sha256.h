@@ -1,6 +1,6 @@
 /* SHA-256 (FIPS 180-4), for the hashes of model and outputs in reports. */
-#ifndef PRN_BASE_SHA256_H
-#define PRN_BASE_SHA256_H
+#ifndef PRN_BASE_HASH_SHA256_H
+#define PRN_BASE_HASH_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

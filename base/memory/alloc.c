@@ -228,20 +228,20 @@ bool prn_grow(void **array, size_t *capacity, size_t need, size_t element_size)
 }
 
 /* Blocks form a list, newest first. Objects larger than a block's usual size get a block of their own. */
-struct prn_pool_block {
-    struct prn_pool_block *next;
+struct prn_bump_block {
+    struct prn_bump_block *next;
     size_t used, capacity; /* of the bytes that follow this header */
 };
 
 enum {
-    POOL_HEADER_BYTES = (sizeof(struct prn_pool_block) + 15) / 16 * 16,
+    POOL_HEADER_BYTES = (sizeof(struct prn_bump_block) + 15) / 16 * 16,
     POOL_FIRST_BYTES = 4096 - POOL_HEADER_BYTES
 };
 #define POOL_LARGEST_BYTES ((size_t)1 << 20)
 
-static struct prn_pool_block *pool_block(size_t capacity, struct prn_pool_block *next)
+static struct prn_bump_block *pool_block(size_t capacity, struct prn_bump_block *next)
 {
-    struct prn_pool_block *block = prn_calloc(1, POOL_HEADER_BYTES + capacity);
+    struct prn_bump_block *block = prn_calloc(1, POOL_HEADER_BYTES + capacity);
     if (!block) return NULL;
     block->next = next;
     block->capacity = capacity;
@@ -249,7 +249,7 @@ static struct prn_pool_block *pool_block(size_t capacity, struct prn_pool_block 
 }
 
 /* NULL: there is no room. */
-static void *pool_take(struct prn_pool_block *block, size_t bytes, size_t alignment)
+static void *pool_take(struct prn_bump_block *block, size_t bytes, size_t alignment)
 {
     const size_t start = (block->used + alignment - 1) & ~(alignment - 1);
     if (start > block->capacity || bytes > block->capacity - start) return NULL;
@@ -257,44 +257,44 @@ static void *pool_take(struct prn_pool_block *block, size_t bytes, size_t alignm
     return (char *)block + POOL_HEADER_BYTES + start;
 }
 
-static void *pool_alloc(prn_pool *pool, size_t bytes, size_t alignment)
+static void *pool_alloc(prn_bump *pool, size_t bytes, size_t alignment)
 {
     if (bytes > PTRDIFF_MAX - 2 * POOL_HEADER_BYTES) return NULL;
-    struct prn_pool_block *top = pool->block;
+    struct prn_bump_block *top = pool->block;
     void *taken = top ? pool_take(top, bytes, alignment) : NULL;
     if (taken) return taken;
 
     size_t usual = POOL_FIRST_BYTES;
     if (top) usual = top->capacity < POOL_LARGEST_BYTES / 2 ? top->capacity * 2 : POOL_LARGEST_BYTES;
     if (top && bytes > usual / 4) { /* goes below the top block, whose rest stays in use */
-        struct prn_pool_block *own = pool_block(bytes, top->next);
+        struct prn_bump_block *own = pool_block(bytes, top->next);
         if (!own) return NULL;
         top->next = own;
         pool->bytes += bytes;
         return pool_take(own, bytes, alignment);
     }
-    struct prn_pool_block *fresh = pool_block(bytes > usual ? bytes : usual, top);
+    struct prn_bump_block *fresh = pool_block(bytes > usual ? bytes : usual, top);
     if (!fresh) return NULL;
     pool->block = fresh;
     pool->bytes += fresh->capacity;
     return pool_take(fresh, bytes, alignment);
 }
 
-void *prn_pool_alloc(prn_pool *pool, size_t count, size_t size)
+void *prn_bump_alloc(prn_bump *pool, size_t count, size_t size)
 {
     size_t bytes, alignment = size > 1 ? size & -size : 16; /* a type's size is a multiple of what it is aligned to */
     if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
     return pool_alloc(pool, bytes ? bytes : 1, alignment < 16 ? alignment : 16);
 }
 
-char *prn_pool_strndup(prn_pool *pool, const char *text, size_t size)
+char *prn_bump_strndup(prn_bump *pool, const char *text, size_t size)
 {
     char *copy = size < PTRDIFF_MAX ? pool_alloc(pool, size + 1, 1) : NULL;
     if (copy && size) memcpy(copy, text, size);
     return copy;
 }
 
-char *prn_pool_printf(prn_pool *pool, const char *format, ...)
+char *prn_bump_printf(prn_bump *pool, const char *format, ...)
 {
     va_list args, again;
     va_start(args, format);
@@ -307,12 +307,12 @@ char *prn_pool_printf(prn_pool *pool, const char *format, ...)
     return text;
 }
 
-void prn_pool_release(prn_pool *pool)
+void prn_bump_release(prn_bump *pool)
 {
-    for (struct prn_pool_block *block = pool->block; block;) {
-        struct prn_pool_block *next = block->next;
+    for (struct prn_bump_block *block = pool->block; block;) {
+        struct prn_bump_block *next = block->next;
         prn_free(block);
         block = next;
     }
-    *pool = (prn_pool){0};
+    *pool = (prn_bump){0};
 }

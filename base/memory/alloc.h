@@ -1,8 +1,8 @@
 /* The only way to the heap for Prony's own code. Thread-safe. Every function that allocates returns NULL on failure,
  * size overflow, or where the calling thread's budget (base/memory/budget.h) has no room, and can be told to fail at its n-th
  * call (tests). */
-#ifndef PRN_BASE_ALLOC_H
-#define PRN_BASE_ALLOC_H
+#ifndef PRN_BASE_MEMORY_ALLOC_H
+#define PRN_BASE_MEMORY_ALLOC_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,14 +40,14 @@ bool prn_alloc_refused(size_t bytes);
 uint64_t prn_heap_calls(void);
 
 /* Bump allocator for many small objects with one lifetime (names, nodes, dims). Not thread-safe. Zero-initialise it. */
-typedef struct prn_pool {
-    struct prn_pool_block *block;
+typedef struct prn_bump {
+    struct prn_bump_block *block;
     size_t bytes; /* of its blocks */
-} prn_pool;
+} prn_bump;
 /* Zeroed; aligned for objects of `size` bytes, bytes (size 1) to 16. */
-void *prn_pool_alloc(prn_pool *pool, size_t count, size_t size);
-char *prn_pool_strndup(prn_pool *pool, const char *text, size_t size);
-char *prn_pool_printf(prn_pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void prn_pool_release(prn_pool *pool);
+void *prn_bump_alloc(prn_bump *pool, size_t count, size_t size);
+char *prn_bump_strndup(prn_bump *pool, const char *text, size_t size);
+char *prn_bump_printf(prn_bump *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void prn_bump_release(prn_bump *pool);
 
 #endif

@@ -6,8 +6,8 @@
  * until it is released, by whichever thread. A request that would exceed one of them is refused like one that the
  * machine has no memory for; the refusal is remembered, so that prn_no_memory can say what was asked and which limit
  * stood against it. Thread-safe. A budget stays as long as one of its blocks does. */
-#ifndef PRN_BASE_BUDGET_H
-#define PRN_BASE_BUDGET_H
+#ifndef PRN_BASE_MEMORY_BUDGET_H
+#define PRN_BASE_MEMORY_BUDGET_H
 
 #include <stdbool.h>
 #include <stddef.h>

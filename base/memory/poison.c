@@ -14,14 +14,14 @@
 
 enum { PATTERN = 0xff };
 
-void prn_bytes_wake(void *bytes, size_t count)
+void prn_bytes_unpoison(void *bytes, size_t count)
 {
     ASAN_UNPOISON_MEMORY_REGION(bytes, count);
 }
 
-void prn_bytes_bury(void *bytes, size_t count)
+void prn_bytes_poison(void *bytes, size_t count)
 {
-    prn_bytes_wake(bytes, count);
+    prn_bytes_unpoison(bytes, count);
     if (count) memset(bytes, PATTERN, count);
     ASAN_POISON_MEMORY_REGION(bytes, count);
 }

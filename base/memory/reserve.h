@@ -2,8 +2,8 @@
  *
  * The system clears fresh memory, which takes longer than most of what is done with it; so what one range gives up may
  * be kept as a spare that the next one takes over. Not thread-safe: whoever shares a range or a spare has a lock. */
-#ifndef PRN_BASE_RESERVE_H
-#define PRN_BASE_RESERVE_H
+#ifndef PRN_BASE_MEMORY_RESERVE_H
+#define PRN_BASE_MEMORY_RESERVE_H
 
 #include <stdbool.h>
 #include <stddef.h>

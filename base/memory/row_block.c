@@ -5,7 +5,7 @@
 
 #define HEADER_BYTES 64
 
-_Static_assert(sizeof(prn_pool) <= HEADER_BYTES, "the pool fits before the rows");
+_Static_assert(sizeof(prn_bump) <= HEADER_BYTES, "the pool fits before the rows");
 
 void *prn_rows_create(size_t count, size_t size)
 {
@@ -15,19 +15,19 @@ void *prn_rows_create(size_t count, size_t size)
     return block ? block + HEADER_BYTES : NULL;
 }
 
-prn_pool *prn_rows_pool(void *rows)
+prn_bump *prn_rows_pool(void *rows)
 {
-    return (prn_pool *)(void *)((char *)rows - HEADER_BYTES);
+    return (prn_bump *)(void *)((char *)rows - HEADER_BYTES);
 }
 
 const char *prn_rows_text(void *rows, const char *text)
 {
-    return text ? prn_pool_strndup(prn_rows_pool(rows), text, strlen(text)) : "";
+    return text ? prn_bump_strndup(prn_rows_pool(rows), text, strlen(text)) : "";
 }
 
 void prony_rows_release(void *rows)
 {
     if (!rows) return;
-    prn_pool_release(prn_rows_pool(rows));
+    prn_bump_release(prn_rows_pool(rows));
     prn_free((char *)rows - HEADER_BYTES);
 }

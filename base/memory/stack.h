@@ -1,7 +1,7 @@
 /* How much stack the calling thread has left. What recurses as deep as a model file is nested asks before it goes
  * on. */
-#ifndef PRN_BASE_STACK_H
-#define PRN_BASE_STACK_H
+#ifndef PRN_BASE_MEMORY_STACK_H
+#define PRN_BASE_MEMORY_STACK_H
 
 #include "base/status.h"
 

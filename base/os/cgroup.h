@@ -1,6 +1,6 @@
 /* What control groups leave this process: CPU quota, cpuset, memory. */
-#ifndef PRN_BASE_CGROUP_H
-#define PRN_BASE_CGROUP_H
+#ifndef PRN_BASE_OS_CGROUP_H
+#define PRN_BASE_OS_CGROUP_H
 
 #include "base/os/cpu_mask.h"
 

@@ -1,6 +1,6 @@
 /* The one monotonic clock; and the calendar, which only documents read. */
-#ifndef PRN_BASE_CLOCK_H
-#define PRN_BASE_CLOCK_H
+#ifndef PRN_BASE_OS_CLOCK_H
+#define PRN_BASE_OS_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

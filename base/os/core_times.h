@@ -1,6 +1,6 @@
 /* How long each processor has been busy since the system started, as /proc/stat says, all processes together. */
-#ifndef PRN_BASE_CORE_TIMES_H
-#define PRN_BASE_CORE_TIMES_H
+#ifndef PRN_BASE_OS_CORE_TIMES_H
+#define PRN_BASE_OS_CORE_TIMES_H
 
 #include "base/os/cpu_mask.h"
 

@@ -1,6 +1,6 @@
 /* Sets of logical processors, as the kernel writes them ("0-3,8"). */
-#ifndef PRN_BASE_CPU_MASK_H
-#define PRN_BASE_CPU_MASK_H
+#ifndef PRN_BASE_OS_CPU_MASK_H
+#define PRN_BASE_OS_CPU_MASK_H
 
 #include <stdbool.h>
 

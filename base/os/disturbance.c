@@ -18,7 +18,7 @@
 
 static int64_t waited_ns(void)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_folder tasks;
     prony_error none = {0};
     int64_t sum = 0;
@@ -32,7 +32,7 @@ static int64_t waited_ns(void)
         sum += strtoll(end, NULL, 10);
         known = true;
     }
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     return known ? sum : -1;
 }
 

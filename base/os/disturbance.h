@@ -1,6 +1,6 @@
 /* What other processes took of the processors while something was measured, as the kernel's counters say. */
-#ifndef PRN_BASE_DISTURBANCE_H
-#define PRN_BASE_DISTURBANCE_H
+#ifndef PRN_BASE_OS_DISTURBANCE_H
+#define PRN_BASE_OS_DISTURBANCE_H
 
 #include "base/os/machine_state.h"
 

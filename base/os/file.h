@@ -1,6 +1,6 @@
 /* Read-only file maps and whole-file writes. */
-#ifndef PRN_BASE_FILE_H
-#define PRN_BASE_FILE_H
+#ifndef PRN_BASE_OS_FILE_H
+#define PRN_BASE_OS_FILE_H
 
 #include "base/status.h"
 

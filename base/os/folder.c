@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 typedef struct listing {
-    prn_pool *pool;
+    prn_bump *pool;
     prn_folder_entry *entries; /* of the heap, while they grow */
     size_t count, capacity;
     int fd;
@@ -44,7 +44,7 @@ static prony_status add(listing *l, const record *r, prony_error *error)
     }
     if (!folder && !file) return PRONY_OK;
     if (!PRN_GROW(l->entries, l->capacity, l->count + 1)) return prn_no_memory(error);
-    const char *name = prn_pool_strndup(l->pool, r->name, strlen(r->name));
+    const char *name = prn_bump_strndup(l->pool, r->name, strlen(r->name));
     if (!name) return prn_no_memory(error);
     l->entries[l->count++] = (prn_folder_entry){name, folder};
     return PRONY_OK;
@@ -70,7 +70,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const prn_folder_entry *)a)->name, ((const prn_folder_entry *)b)->name);
 }
 
-prony_status prn_folder_read(prn_folder *out, prn_pool *pool, const char *path, prony_error *error)
+prony_status prn_folder_read(prn_folder *out, prn_bump *pool, const char *path, prony_error *error)
 {
     listing l = {.pool = pool};
     *out = (prn_folder){0};
@@ -80,7 +80,7 @@ prony_status prn_folder_read(prn_folder *out, prn_pool *pool, const char *path, 
     close(l.fd);
     if (status == PRONY_OK) {
         if (l.count) qsort(l.entries, l.count, sizeof *l.entries, by_name);
-        out->entries = prn_pool_alloc(pool, l.count + 1, sizeof *out->entries);
+        out->entries = prn_bump_alloc(pool, l.count + 1, sizeof *out->entries);
         out->count = l.count;
         if (out->entries && l.count) memcpy(out->entries, l.entries, l.count * sizeof *l.entries);
         if (!out->entries) status = prn_no_memory(error);

@@ -1,6 +1,6 @@
 /* What a folder holds. */
-#ifndef PRN_BASE_FOLDER_H
-#define PRN_BASE_FOLDER_H
+#ifndef PRN_BASE_OS_FOLDER_H
+#define PRN_BASE_OS_FOLDER_H
 
 #include "base/memory/alloc.h"
 #include "base/status.h"
@@ -17,7 +17,7 @@ typedef struct prn_folder {
 
 /* Its folders and regular files in the order of their names' bytes, without those whose name begins with a dot. Entries
  * live in the pool. */
-PRN_MUST_USE prony_status prn_folder_read(prn_folder *out, prn_pool *pool, const char *path, prony_error *error);
+PRN_MUST_USE prony_status prn_folder_read(prn_folder *out, prn_bump *pool, const char *path, prony_error *error);
 /* Whether there is a folder of that name. */
 bool prn_is_folder(const char *path);
 

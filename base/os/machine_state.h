@@ -1,7 +1,7 @@
 /* What the machine is doing at a moment, read from the kernel. What cannot be read says so (prony_machine_state). No
  * heap use. */
-#ifndef PRN_BASE_MACHINE_STATE_H
-#define PRN_BASE_MACHINE_STATE_H
+#ifndef PRN_BASE_OS_MACHINE_STATE_H
+#define PRN_BASE_OS_MACHINE_STATE_H
 
 #include "base/os/cpu_mask.h"
 #include "base/status.h"

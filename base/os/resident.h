@@ -1,6 +1,6 @@
 /* What the resident memory of this process is made of. */
-#ifndef PRN_BASE_RESIDENT_H
-#define PRN_BASE_RESIDENT_H
+#ifndef PRN_BASE_OS_RESIDENT_H
+#define PRN_BASE_OS_RESIDENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

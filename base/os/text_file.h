@@ -1,6 +1,6 @@
 /* Small text files of /proc and /sys, read without the heap. */
-#ifndef PRN_BASE_TEXT_FILE_H
-#define PRN_BASE_TEXT_FILE_H
+#ifndef PRN_BASE_OS_TEXT_FILE_H
+#define PRN_BASE_OS_TEXT_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
-/* Intra-op threads: tasks go to the calling thread's team (team.c). OpenMP is only told to stay out of the way of the
+/* Intra-op threads: tasks go to the calling thread's team (thread_pool.c). OpenMP is only told to stay out of the way of the
  * libraries that are built on it. */
 #include "base/threads/parallel.h"
 #include "base/integers.h"
-#include "base/threads/stop.h"
-#include "base/threads/team.h"
+#include "base/threads/cancel.h"
+#include "base/threads/thread_pool.h"
 
 #include <stdatomic.h>
 
@@ -38,7 +38,7 @@ void prn_openmp_restore(int former)
 
 void prn_parallel_tasks(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument)
 {
-    prn_team_run(threads, tasks, fn, argument);
+    prn_thread_pool_run(threads, tasks, fn, argument);
 }
 
 enum { MOST_PIECES = 64, PIECE_MULTIPLE = 64, LOOK_UP = 1 << 16 };
@@ -52,7 +52,7 @@ typedef struct range {
 
 static void run_steps(const range *range, int64_t begin, int64_t end)
 {
-    while (begin < end && !prn_stopped()) {
+    while (begin < end && !prn_cancelled()) {
         int64_t to = end - begin < 2 * range->step ? end : begin + range->step;
         range->fn(range->argument, begin, to);
         begin = to;
@@ -100,7 +100,7 @@ static void items_task(void *argument, int64_t task)
     const items_work *work = argument;
     int64_t begin = task * work->per_task;
     int64_t end = begin + work->per_task < work->items ? begin + work->per_task : work->items;
-    while (begin < end && !prn_stopped()) {
+    while (begin < end && !prn_cancelled()) {
         int64_t to = end - begin < work->step ? end : begin + work->step;
         work->fn(work->argument, begin, to);
         begin = to;
@@ -143,7 +143,7 @@ static void run_slot(void *argument, int64_t index)
 int64_t prn_slot_next(prn_slot *slot)
 {
     slot_work *work = slot->work;
-    for (; slot->at < work->runs && !prn_stopped(); slot->at++) {
+    for (; slot->at < work->runs && !prn_cancelled(); slot->at++) {
         slot_run *run = &work->run[(slot->index + slot->at) % work->runs];
         const int64_t task = atomic_fetch_add_explicit(&run->next, 1, memory_order_relaxed);
         if (task < run->end) return task;
@@ -171,7 +171,7 @@ static void do_nothing(void *argument, int64_t task)
     (void)task;
 }
 
-void prn_team_warm(int threads)
+void prn_thread_pool_warm(int threads)
 {
     prn_parallel_tasks(threads, threads, do_nothing, 0);
 }

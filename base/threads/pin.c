@@ -1,6 +1,6 @@
 /* Pins that runs hold on a placement's processors: of the calling thread, and of its team. */
 #include "base/threads/placement.h"
-#include "base/threads/team.h"
+#include "base/threads/thread_pool.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ void prn_pin_begin(prn_pin *pin, prn_placement *placement)
         pin->entered = true;
         prn_placement_enter(placement);
     }
-    prn_team_place(NULL, placement);
+    prn_thread_pool_set_affinity(NULL, placement);
 }
 
 void prn_pin_end(const prn_pin *pin)
@@ -32,5 +32,5 @@ void prn_pin_end(const prn_pin *pin)
     if (!pin->entered) return;
     prn_placement_enter(pin->outer);
     if (pin->pinned) (void)prn_cpu_mask_set(&pin->former);
-    if (pin->outer) prn_team_place(NULL, pin->outer);
+    if (pin->outer) prn_thread_pool_set_affinity(NULL, pin->outer);
 }

@@ -6,8 +6,8 @@
  * came with; its workers, which nobody else sees, stay where they are until another placement, or none, is begun.
  *
  * Ownership: a placement belongs to one session and outlives the pins on it. It is used by one thread at a time. */
-#ifndef PRN_BASE_PLACEMENT_H
-#define PRN_BASE_PLACEMENT_H
+#ifndef PRN_BASE_THREADS_PLACEMENT_H
+#define PRN_BASE_THREADS_PLACEMENT_H
 
 #include "base/os/cpu_mask.h"
 #include "base/status.h"

@@ -1,6 +1,6 @@
 /* prony extract MODEL --from T --to T -o OUT.onnx: a part of the model as a file of its own. */
 #include "bench/session/inputs.h"
-#include "bench/session/part.h"
+#include "bench/session/submodel.h"
 
 static void print_ports(const prony_model *model, bool inputs)
 {

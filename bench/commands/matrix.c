@@ -4,7 +4,7 @@
 #include "bench/terminal/json_file.h"
 #include "bench/session/judge.h"
 #include "bench/commands/matrix.h"
-#include "bench/session/part.h"
+#include "bench/session/submodel.h"
 #include "prony_analysis.h"
 
 #include <math.h>

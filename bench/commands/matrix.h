@@ -1,6 +1,6 @@
 /* prony bench over several configurations. */
-#ifndef PRN_BENCH_MATRIX_H
-#define PRN_BENCH_MATRIX_H
+#ifndef PRN_BENCH_COMMANDS_MATRIX_H
+#define PRN_BENCH_COMMANDS_MATRIX_H
 
 #include "bench/command.h"
 

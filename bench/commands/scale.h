@@ -1,7 +1,7 @@
 /* prony scale: between scale.c (the command), scale_processes.c (its processes) and worker.c (what such a process does).
  */
-#ifndef PRN_BENCH_SCALE_H
-#define PRN_BENCH_SCALE_H
+#ifndef PRN_BENCH_COMMANDS_SCALE_H
+#define PRN_BENCH_COMMANDS_SCALE_H
 
 #include "bench/command.h"
 #include "prony_judge.h"

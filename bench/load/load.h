@@ -1,8 +1,8 @@
 /* prony bench --scenario: the load that a service meets, in the spirit of MLPerf's LoadGen. load.c chooses,
  * load_issue.c issues requests and collects their times, load_search.c looks for the largest rate, load_figures.c makes
  * figures of the times, load_write.c shows them. */
-#ifndef PRN_BENCH_LOAD_H
-#define PRN_BENCH_LOAD_H
+#ifndef PRN_BENCH_LOAD_LOAD_H
+#define PRN_BENCH_LOAD_LOAD_H
 
 #include "bench/command.h"
 #include "bench/load/rate_search.h"

@@ -1,7 +1,7 @@
 /* The largest rate of arrivals that keeps a latency bound: where to try, and what follows. Knows no clock and no
  * server; load_search.c has both, tests/unit/bench/test_rate_search.c simulates them. */
-#ifndef PRN_BENCH_RATE_SEARCH_H
-#define PRN_BENCH_RATE_SEARCH_H
+#ifndef PRN_BENCH_LOAD_RATE_SEARCH_H
+#define PRN_BENCH_LOAD_RATE_SEARCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Between the command line's parts: option_table.c has the tables, option_values.c reads values, options.c goes through
  * argv. */
-#ifndef PRN_BENCH_OPTION_TABLE_H
-#define PRN_BENCH_OPTION_TABLE_H
+#ifndef PRN_BENCH_OPTIONS_OPTION_TABLE_H
+#define PRN_BENCH_OPTIONS_OPTION_TABLE_H
 
 #include "bench/command.h"
 

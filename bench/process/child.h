@@ -1,6 +1,6 @@
 /* This program again, as a process of its own. */
-#ifndef PRN_BENCH_CHILD_H
-#define PRN_BENCH_CHILD_H
+#ifndef PRN_BENCH_PROCESS_CHILD_H
+#define PRN_BENCH_PROCESS_CHILD_H
 
 #include "bench/command.h"
 

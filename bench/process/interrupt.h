@@ -3,8 +3,8 @@
  * A thread of its own waits for them, so that nothing happens inside of a signal handler. The first one calls off what
  * the sessions do, and whoever waits for that goes on to write and ends; the second one ends the process as it would
  * have done without this. */
-#ifndef PRN_BENCH_INTERRUPT_H
-#define PRN_BENCH_INTERRUPT_H
+#ifndef PRN_BENCH_PROCESS_INTERRUPT_H
+#define PRN_BENCH_PROCESS_INTERRUPT_H
 
 #include "bench/command.h"
 

@@ -1,6 +1,6 @@
 /* Measuring in several fresh processes. */
-#ifndef PRN_BENCH_PROCESSES_H
-#define PRN_BENCH_PROCESSES_H
+#ifndef PRN_BENCH_PROCESS_PROCESSES_H
+#define PRN_BENCH_PROCESS_PROCESSES_H
 
 #include "bench/command.h"
 

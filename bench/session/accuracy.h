@@ -1,5 +1,5 @@
-#ifndef PRN_BENCH_ACCURACY_COMMAND_H
-#define PRN_BENCH_ACCURACY_COMMAND_H
+#ifndef PRN_BENCH_SESSION_ACCURACY_H
+#define PRN_BENCH_SESSION_ACCURACY_H
 
 #include "bench/session/judge.h"
 

@@ -1,7 +1,7 @@
 /* What subcommands share: the session of the one model argument, reports, outputs. */
 #include "bench/command.h"
 #include "bench/process/interrupt.h"
-#include "bench/session/part.h"
+#include "bench/session/submodel.h"
 
 #include <stdlib.h>
 #include <string.h>

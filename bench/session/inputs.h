@@ -1,6 +1,6 @@
 /* What stands behind -i, and the question that is asked where a model leaves its input shapes open. */
-#ifndef PRN_BENCH_INPUTS_H
-#define PRN_BENCH_INPUTS_H
+#ifndef PRN_BENCH_SESSION_INPUTS_H
+#define PRN_BENCH_SESSION_INPUTS_H
 
 #include "bench/command.h"
 

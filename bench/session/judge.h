@@ -1,6 +1,6 @@
 /* What the judging subcommands share: a target is a report, or a model that is measured first. */
-#ifndef PRN_BENCH_JUDGE_H
-#define PRN_BENCH_JUDGE_H
+#ifndef PRN_BENCH_SESSION_JUDGE_H
+#define PRN_BENCH_SESSION_JUDGE_H
 
 #include "bench/command.h"
 

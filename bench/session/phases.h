@@ -1,6 +1,6 @@
 /* What happens around a run: image files become inputs before it, the best classes are read after it. */
-#ifndef PRN_BENCH_PHASES_H
-#define PRN_BENCH_PHASES_H
+#ifndef PRN_BENCH_SESSION_PHASES_H
+#define PRN_BENCH_SESSION_PHASES_H
 
 #include "bench/command.h"
 

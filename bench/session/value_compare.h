@@ -1,7 +1,7 @@
 /* Comparison of a result with a reference, by ONNX's rule: |got - want| <= atol + rtol |want| with rtol 1e-3 and atol
  * 1e-7 (1e-2 for bfloat16, whose steps are 2^-7), NaN equals NaN; integers, bools and strings exactly. */
-#ifndef PRN_BENCH_VALUE_COMPARE_H
-#define PRN_BENCH_VALUE_COMPARE_H
+#ifndef PRN_BENCH_SESSION_VALUE_COMPARE_H
+#define PRN_BENCH_SESSION_VALUE_COMPARE_H
 
 #include "prony.h"
 

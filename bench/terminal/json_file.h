@@ -1,6 +1,6 @@
 /* Where --json goes in subcommands whose result is no report: stdout, or a file that appears whole or not at all. */
-#ifndef PRN_BENCH_JSON_FILE_H
-#define PRN_BENCH_JSON_FILE_H
+#ifndef PRN_BENCH_TERMINAL_JSON_FILE_H
+#define PRN_BENCH_TERMINAL_JSON_FILE_H
 
 #include "bench/command.h"
 

@@ -1,6 +1,6 @@
 /* ONNX Runtime through its C interface, from a library that is only known when it is there. */
-#ifndef PRN_BENCH_ORT_H
-#define PRN_BENCH_ORT_H
+#ifndef PRN_BENCH_VERSUS_ORT_H
+#define PRN_BENCH_VERSUS_ORT_H
 
 #include "bench/command.h"
 

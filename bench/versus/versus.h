@@ -1,7 +1,7 @@
 /* What `versus` is made of: versus.c measures in turns, versus_outputs.c hands inputs over and compares
  * outputs. */
-#ifndef PRN_BENCH_VERSUS_COMMAND_H
-#define PRN_BENCH_VERSUS_COMMAND_H
+#ifndef PRN_BENCH_VERSUS_VERSUS_H
+#define PRN_BENCH_VERSUS_VERSUS_H
 
 #include "bench/command.h"
 #include "prony_judge.h"

@@ -1,6 +1,6 @@
 #include "engine/bind/node.h"
 #include "base/memory/stack.h"
-#include "engine/bind/site.h"
+#include "engine/bind/node_environment.h"
 
 enum {
     FEW_INPUTS = 16,    /* compared with one another */
@@ -85,7 +85,7 @@ const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context 
 
 static prony_status hold_constants(const prn_kernel *kernel, const prony_context *context, bool prepared)
 {
-    const prn_site *site = context->host_data;
+    const prn_node_environment *site = context->host_data;
     return site->hold ? site->hold(context, kernel, prepared) : PRONY_OK;
 }
 
@@ -243,7 +243,7 @@ prony_status prn_node_run_once(const prn_node_def *node, prony_context *context,
     if (!kernel) return no_kernel(context);
     if (prn_node_makes_nothing(node, context)) return PRONY_OK;
     prn_packings once = {0};
-    prn_site *outer = context->host_data, site = {0};
+    prn_node_environment *outer = context->host_data, site = {0};
     if (outer) site = *outer;
     site.once = &once;
     context->host_data = &site;

@@ -8,7 +8,7 @@
 
 static prony_operator_info *rows; /* in the pool; NULL: out of memory, and the listing is empty */
 static size_t row_count;
-static prn_pool listing;
+static prn_bump listing;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 enum { TYPE_NAME_BYTES = 16 }; /* of the longest type's name, and a comma */
@@ -23,7 +23,7 @@ static const char *list_types(const prn_op *op)
     }
     const size_t size = PRONY_DTYPE_COUNT * TYPE_NAME_BYTES;
     size_t used = 0;
-    char *text = prn_pool_alloc(&listing, size, 1);
+    char *text = prn_bump_alloc(&listing, size, 1);
     if (!text) return NULL;
     *text = '\0';
     for (int t = 1; t < PRONY_DTYPE_COUNT; t++)
@@ -50,7 +50,7 @@ static bool fill_row(prony_operator_info *row, const prn_op *op)
 {
     size_t count = 0;
     while (op->kernels[count].name) count++;
-    const char **kernels = prn_pool_alloc(&listing, count + 1, sizeof *kernels);
+    const char **kernels = prn_bump_alloc(&listing, count + 1, sizeof *kernels);
     if (!kernels) return false;
     for (size_t k = 0; k < count; k++) kernels[k] = op->kernels[k].name;
     *row = (prony_operator_info){.domain = prn_op_domain(op),
@@ -67,11 +67,11 @@ static bool fill_row(prony_operator_info *row, const prn_op *op)
 static void make_listing(void)
 {
     const size_t count = prn_op_count();
-    prony_operator_info *made = prn_pool_alloc(&listing, count + 1, sizeof *made);
+    prony_operator_info *made = prn_bump_alloc(&listing, count + 1, sizeof *made);
     bool ok = made != NULL;
     for (size_t i = 0; i < count && ok; i++) ok = fill_row(&made[i], prn_op_at(i));
     if (!ok) {
-        prn_pool_release(&listing);
+        prn_bump_release(&listing);
         return;
     }
     made[count] = gradient_row();

@@ -124,7 +124,7 @@ void prn_arena_unlock(prn_arena *arena)
     if (arena->shared_out) pthread_mutex_unlock(&arena->turn);
 }
 
-void prn_arena_fill_dead(prn_arena *arena)
+void prn_arena_fill_unused(prn_arena *arena)
 {
     arena->fill_dead = true;
 }
@@ -235,7 +235,7 @@ static void cut(prn_arena *arena, block *b, uint64_t need)
 {
     if (b->bytes - need < sizeof(block) + ALIGNMENT) return;
     block *rest = (block *)((uint8_t *)b + need);
-    if (arena->fill_dead) prn_bytes_wake(rest, sizeof *rest);
+    if (arena->fill_dead) prn_bytes_unpoison(rest, sizeof *rest);
     *rest = (block){.bytes = b->bytes - need, .offset = b->offset + need, .before = b, .after = b->after};
     if (b->after) b->after->before = rest;
     b->after = rest;
@@ -285,7 +285,7 @@ prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, ui
     f->given_bytes += b->bytes;
     note_fragmentation(arena);
     record_event(arena, b, false, step);
-    if (arena->fill_dead) prn_bytes_wake(b + 1, (size_t)bytes);
+    if (arena->fill_dead) prn_bytes_unpoison(b + 1, (size_t)bytes);
     *out = b + 1;
     return PRONY_OK;
 }
@@ -303,7 +303,7 @@ static block *merge(block *left)
 static void give_block(prn_arena *arena, block *b, uint32_t step)
 {
     record_event(arena, b, true, step);
-    if (arena->fill_dead) prn_bytes_bury(b + 1, (size_t)(b->bytes - sizeof *b));
+    if (arena->fill_dead) prn_bytes_poison(b + 1, (size_t)(b->bytes - sizeof *b));
     b->live = 0;
     mark_start(arena, b, false);
     arena->live_count--;

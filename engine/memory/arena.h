@@ -9,8 +9,8 @@
  * coalesce. A block may have several holders (a tensor that stands in two sequences): it is free when the last one
  * gives it back. Live dynamic bytes return to zero after every run (prn_arena_run_end checks it). Not thread-safe: one
  * session; its workers take turns by prn_arena_lock. */
-#ifndef PRN_ENGINE_RUN_ARENA_H
-#define PRN_ENGINE_RUN_ARENA_H
+#ifndef PRN_ENGINE_MEMORY_ARENA_H
+#define PRN_ENGINE_MEMORY_ARENA_H
 
 #include "base/status.h"
 
@@ -45,9 +45,9 @@ void prn_arena_release(prn_arena *arena);
 PRN_MUST_USE prony_status prn_arena_share_out(prn_arena *arena, prony_error *error);
 void prn_arena_lock(prn_arena *arena);
 void prn_arena_unlock(prn_arena *arena);
-/* Tests: dead bytes of the dynamic region hold a pattern, see engine/plan/dead_bytes.h. Before the first
+/* Tests: dead bytes of the dynamic region hold a pattern, see engine/plan/buffer_poison.h. Before the first
  * prn_arena_take. */
-void prn_arena_fill_dead(prn_arena *arena);
+void prn_arena_fill_unused(prn_arena *arena);
 /* 64-byte aligned start of the planned region. */
 uint8_t *prn_arena_base(prn_arena *arena);
 PRN_MUST_USE prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, uint32_t step, void **out,

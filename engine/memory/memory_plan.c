@@ -12,7 +12,7 @@
 
 #include "base/memory/alloc.h"
 #include "base/shape.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +132,7 @@ static bool walk_conflicts(planner *p, uint32_t *fill)
 {
     size_t total = 0;
     for (uint32_t i = 0; i < p->count; i++) {
-        if (prn_stopped()) return false;
+        if (prn_cancelled()) return false;
         for (uint32_t j = i + 1; j < p->count && p->items[j].low <= p->items[i].high; j++) {
             if (!together(p, &p->items[i], &p->items[j])) continue;
             if (fill) {
@@ -168,7 +168,7 @@ static prony_status build_conflicts(planner *p, prony_error *error)
     memcpy(fill, p->edge_begin, p->count * sizeof *fill);
     bool complete = walk_conflicts(p, fill);
     prn_free(fill);
-    PRN_TRY(prn_stop_check(error));
+    PRN_TRY(prn_cancel_check(error));
     return complete ? PRONY_OK : prn_fail(error, PRONY_INTERNAL, "memory plan: conflict graph changed between passes");
 }
 
@@ -240,7 +240,7 @@ static uint64_t place_all(planner *p, fit how, uint64_t bound)
         size_t conflicts = gather_conflicts(p, i, k);
         uint64_t offset = choose_offset(p, conflicts, p->items[i].size, how);
         if (offset + p->items[i].size > planned) planned = offset + p->items[i].size;
-        if (planned > bound || prn_stopped()) return UINT64_MAX;
+        if (planned > bound || prn_cancelled()) return UINT64_MAX;
         if (p->visits > MOST_VISITS) return UINT64_MAX;
         p->offset[i] = offset;
         insert_by_offset(p, i, k);
@@ -397,7 +397,7 @@ static prony_status try_orders(planner *p, prony_error *error)
         }
     }
     prn_free(keys);
-    return prn_stop_check(error);
+    return prn_cancel_check(error);
 }
 
 static uint32_t next_random(uint64_t *state, uint32_t bound)
@@ -457,7 +457,7 @@ static void search(planner *p)
     uint64_t current = excess_of(p, p->best_offset, &random, &high);
     memcpy(p->order, p->best_order, p->count * sizeof *p->order);
     for (int round = 0; round < SEARCH_ROUNDS && p->best > p->lower_bound && p->visits < stop; round++) {
-        if ((uint64_t)round * n > SEARCH_STEPS || prn_stopped()) return;
+        if ((uint64_t)round * n > SEARCH_STEPS || prn_cancelled()) return;
         bool anywhere = round % 4 >= 2;
         uint32_t from = 0;
         if (round % 4 == 3) {
@@ -496,7 +496,7 @@ static prony_status external_fragmentation(planner *p, double *worst, prony_erro
     }
     for (uint32_t i = 0; i < p->count; i++) keys[i] = (keyed){UINT64_MAX - p->best_offset[i], p->items[i].size, i, i};
     qsort(keys, p->count, sizeof *keys, compare_keyed);
-    for (size_t k = 0; k < p->count && !prn_stopped(); k++) {
+    for (size_t k = 0; k < p->count && !prn_cancelled(); k++) {
         const item *it = &p->items[keys[k].item];
         uint64_t offset = p->best_offset[keys[k].item];
         for (uint64_t s = ((uint64_t)it->first + p->stride - 1) / p->stride * p->stride; s <= it->last;
@@ -515,7 +515,7 @@ static prony_status external_fragmentation(planner *p, double *worst, prony_erro
     prn_free(top);
     prn_free(largest);
     prn_free(keys);
-    return prn_stop_check(error);
+    return prn_cancel_check(error);
 }
 
 /* A set that can be live together in some order needs its sum; steps one after another are such an order. */
@@ -528,7 +528,7 @@ static prony_status raise_lower_bound(planner *p, prony_error *error)
         size[i] = p->items[i].size;
         buffer[i] = p->items[i].buffer;
     }
-    if (status == PRONY_OK) status = prn_heaviest_set(size, buffer, p->count, p->by, &heaviest, error);
+    if (status == PRONY_OK) status = prn_max_weight_antichain(size, buffer, p->count, p->by, &heaviest, error);
     if (heaviest > p->lower_bound) p->lower_bound = heaviest;
     prn_free(size);
     prn_free(buffer);
@@ -552,7 +552,7 @@ static prony_status place(planner *p, prony_error *error)
     p->stride = 1 + (uint32_t)(life_steps(p) / MOST_STEPS);
     PRN_TRY(try_orders(p, error));
     search(p);
-    return prn_stop_check(error);
+    return prn_cancel_check(error);
 }
 
 static prony_status finish(planner *p, prn_buffer *buffers, size_t count, prn_memory_plan_figures *figures,

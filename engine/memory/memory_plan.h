@@ -8,8 +8,8 @@
  *         |+--+--+----+ C|         gap         = 1 - lower bound / planned
  *         ||  A  |    +--+
  *         +-----------------> step */
-#ifndef PRN_ENGINE_PLAN_MEMORY_PLAN_H
-#define PRN_ENGINE_PLAN_MEMORY_PLAN_H
+#ifndef PRN_ENGINE_MEMORY_MEMORY_PLAN_H
+#define PRN_ENGINE_MEMORY_MEMORY_PLAN_H
 
 #include "base/status.h"
 
@@ -49,7 +49,8 @@ PRN_MUST_USE prony_status prn_memory_plan_by(prn_buffer *buffers, size_t count, 
                                              prony_error *error);
 #define PRN_MOST_EXACT 1024
 /* The heaviest set of which none is before another; 0 where that is not affordable. */
-PRN_MUST_USE prony_status prn_heaviest_set(const uint64_t *bytes, const uint32_t *buffer, size_t count,
-                                           const prn_buffer_order *order, uint64_t *heaviest, prony_error *error);
+PRN_MUST_USE prony_status prn_max_weight_antichain(const uint64_t *bytes, const uint32_t *buffer, size_t count,
+                                                   const prn_buffer_order *order, uint64_t *heaviest,
+                                                   prony_error *error);
 
 #endif

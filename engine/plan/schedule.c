@@ -3,7 +3,7 @@
 #include "engine/plan/step_graph.h"
 
 #include "base/os/clock.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 
 #include <stdatomic.h>
 
@@ -11,7 +11,7 @@
 
 struct prn_schedule {
     prn_plan *plan;
-    prn_crew *crew; /* NULL: the caller alone */
+    prn_executor *crew; /* NULL: the caller alone */
 
     /* The ready set: bit r of `ready` is the step of rank r; bit w of `summary` that word w may have some. */
     _Atomic uint64_t *ready, *summary;
@@ -111,7 +111,7 @@ static uint32_t end_step(prn_schedule *s, uint32_t step)
         if (held != NONE) ready_add(s, held < rank ? rank : held);
         held = held < rank ? held : rank;
     }
-    if (atomic_fetch_sub(&s->unfinished, 1) == 1 && s->crew) prn_crew_announce(s->crew);
+    if (atomic_fetch_sub(&s->unfinished, 1) == 1 && s->crew) prn_executor_announce(s->crew);
     return held;
 }
 
@@ -130,7 +130,7 @@ static void note_failure(prn_schedule *s, uint32_t step, int worker, prony_statu
     s->errors[worker] = s->said[worker];
     while (step < first && !atomic_compare_exchange_weak(&s->failed_at, &first, step)) {
     }
-    if (s->crew) prn_crew_announce(s->crew);
+    if (s->crew) prn_executor_announce(s->crew);
 }
 
 static prony_status run_stamped(prn_schedule *s, uint32_t step, int worker, prony_error *error)
@@ -139,17 +139,17 @@ static prony_status run_stamped(prn_schedule *s, uint32_t step, int worker, pron
     size_t event = atomic_fetch_add(&s->events, 1);
     if (trace->shares) {
         bool room = step < trace->share_steps;
-        prn_team_watch(room ? &trace->shares[step * (size_t)trace->members] : NULL, room ? trace->members : 0);
+        prn_thread_pool_watch(room ? &trace->shares[step * (size_t)trace->members] : NULL, room ? trace->members : 0);
     }
     int64_t start = prn_now_ns();
     prony_status status = prn_plan_step(s->plan, step, error);
     int64_t end = prn_now_ns();
-    if (trace->shares) prn_team_watch(NULL, 0);
+    if (trace->shares) prn_thread_pool_watch(NULL, 0);
     if (event < trace->capacity) trace->events[event] = (prn_event){start, end, step, (uint16_t)worker, 0};
     return status;
 }
 
-/* The work of a crew's member: see prn_crew_work. Who ends a step goes on with what that made ready, where nothing is
+/* The work of a crew's member: see prn_executor_work. Who ends a step goes on with what that made ready, where nothing is
  * more urgent: what a chain makes stays in one thread's caches, and nobody else can begin a step of it and fall asleep.
  */
 static bool take(void *argument, int worker)
@@ -160,8 +160,8 @@ static bool take(void *argument, int worker)
     if (rank == NONE) return false;
     uint32_t step = s->plan->graph->by_rank[rank];
     uint32_t failed_at = atomic_load(&s->failed_at);
-    if (step > failed_at || (failed_at != NONE && prn_stopped())) return true;
-    if (s->crew && ready_any(s)) prn_crew_announce(s->crew);
+    if (step > failed_at || (failed_at != NONE && prn_cancelled())) return true;
+    if (s->crew && ready_any(s)) prn_executor_announce(s->crew);
     prony_error *error = &s->said[worker];
     prony_status status = s->trace ? run_stamped(s, step, worker, error) : prn_plan_step(s->plan, step, error);
     if (status == PRONY_OK)
@@ -209,12 +209,12 @@ static prony_status first_failure(const prn_schedule *s, prony_error *error)
 
 prony_status prn_schedule_run(prn_schedule *s, prn_trace *trace, prony_error *error)
 {
-    const prn_crew_work work = {take, over, s};
+    const prn_executor_work work = {take, over, s};
     s->trace = trace;
     prn_schedule_begin(s);
     s->held[0] = ready_take(s, NONE); /* nobody else can begin a chain */
     if (s->crew)
-        prn_crew_run(s->crew, &work);
+        prn_executor_run(s->crew, &work);
     else
         while (take(s, 0)) {
         }
@@ -325,7 +325,7 @@ prony_status prn_schedule_create(prn_schedule **out, prn_plan *plan, prony_error
 void prn_schedule_release(prn_schedule *s)
 {
     if (!s) return;
-    prn_crew_release(s->crew);
+    prn_executor_release(s->crew);
     prn_free(s->ready);
     prn_free(s->summary);
     prn_free(s->left);
@@ -342,13 +342,13 @@ void prn_schedule_release(prn_schedule *s)
     prn_free_aligned(s);
 }
 
-prony_status prn_schedule_staff(prn_schedule *s, prn_team *team, prony_error *error)
+prony_status prn_schedule_staff(prn_schedule *s, prn_thread_pool *team, prony_error *error)
 {
-    prn_crew *crew = NULL;
+    prn_executor *crew = NULL;
     if (team) {
-        PRN_TRY(prn_crew_create(&crew, team, s->plan->workers, s->plan->threads, !s->plan->options.no_help, error));
+        PRN_TRY(prn_executor_create(&crew, team, s->plan->workers, s->plan->threads, !s->plan->options.no_help, error));
     }
-    prn_crew_release(s->crew);
+    prn_executor_release(s->crew);
     s->crew = crew;
     return PRONY_OK;
 }

@@ -7,8 +7,8 @@
  * A step that fails stops the steps behind it in the plan, and no others, so that what is reported is the first failure
  * in the plan's order: the one that one worker would have met. Owned by its plan; one run at a time.
  */
-#ifndef PRN_ENGINE_RUN_SCHEDULE_H
-#define PRN_ENGINE_RUN_SCHEDULE_H
+#ifndef PRN_ENGINE_PLAN_SCHEDULE_H
+#define PRN_ENGINE_PLAN_SCHEDULE_H
 
 #include "engine/plan/plan.h"
 
@@ -18,7 +18,7 @@ typedef struct prn_schedule prn_schedule;
 PRN_MUST_USE prony_status prn_schedule_create(prn_schedule **out, prn_plan *plan, prony_error *error);
 void prn_schedule_release(prn_schedule *schedule);
 /* Whose threads run it from now on; without a team the caller runs all steps. */
-PRN_MUST_USE prony_status prn_schedule_staff(prn_schedule *schedule, prn_team *team, prony_error *error);
+PRN_MUST_USE prony_status prn_schedule_staff(prn_schedule *schedule, prn_thread_pool *team, prony_error *error);
 /* As prn_plan_run, which calls it. */
 PRN_MUST_USE prony_status prn_schedule_run(prn_schedule *schedule, prn_trace *trace, prony_error *error);
 

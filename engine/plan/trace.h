@@ -1,9 +1,9 @@
 /* What the dispatcher writes while running: one preallocated event per executed operator. Owned by the session; several
  * workers write events of their own. */
-#ifndef PRN_ENGINE_RUN_TRACE_H
-#define PRN_ENGINE_RUN_TRACE_H
+#ifndef PRN_ENGINE_PLAN_TRACE_H
+#define PRN_ENGINE_PLAN_TRACE_H
 
-#include "base/threads/team.h"
+#include "base/threads/thread_pool.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,8 +19,9 @@ typedef struct prn_event {
 typedef struct prn_trace {
     prn_event *events;
     size_t capacity, count;
-    uint64_t dropped;       /* events that found no room */
-    prn_team_share *shares; /* [share_steps][members]: each thread's part of each operator; NULL: not asked for */
+    uint64_t dropped; /* events that found no room */
+    prn_thread_pool_share
+        *shares; /* [share_steps][members]: each thread's part of each operator; NULL: not asked for */
     size_t share_steps;
     int members;
     void (*watch)(void *user, uint32_t step, bool end); /* called before and after each operator, outside of its stamps;

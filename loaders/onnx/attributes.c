@@ -108,7 +108,7 @@ static prony_status numbers_read(prn_reader *reader, prn_wire wire, prn_attr *ou
 
 static prony_status string_read(prn_reader *reader, prn_span span, prony_string *out)
 {
-    out->data = prn_pool_strndup(reader->pool, (const char *)span.data, span.size);
+    out->data = prn_bump_strndup(reader->pool, (const char *)span.data, span.size);
     out->size = span.size;
     return out->data ? PRONY_OK : prn_no_memory(reader->error);
 }

@@ -111,7 +111,7 @@ static prony_status find_map(prn_reader *reader, const char *location, const prn
     if (!external) return prn_no_memory(reader->error);
     PRN_TRY((reader->copy ? prn_map_read : prn_map_open)(&external->map, real, reader->error));
     external->location = location;
-    external->path = prn_pool_strndup(reader->pool, real, strlen(real));
+    external->path = prn_bump_strndup(reader->pool, real, strlen(real));
     if (!external->path) {
         prn_map_close(&external->map);
         return prn_no_memory(reader->error);

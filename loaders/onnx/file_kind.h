@@ -1,6 +1,6 @@
 /* What a file is that is no ONNX model, told by its first bytes, for messages. */
-#ifndef PRN_LOADERS_FILE_KIND_H
-#define PRN_LOADERS_FILE_KIND_H
+#ifndef PRN_LOADERS_ONNX_FILE_KIND_H
+#define PRN_LOADERS_ONNX_FILE_KIND_H
 
 #include "base/status.h"
 

@@ -95,7 +95,7 @@ typedef struct prn_model_file {
     size_t function_count;
     prn_graph graph;
     /* private */
-    prn_pool pool;
+    prn_bump pool;
     prn_map map;
     bool copied;
     struct prn_external *external; /* maps of external data files */

@@ -8,10 +8,10 @@
  * scores instead, or Where(mask, fill, scores) with kept = 0.
  */
 #include "base/memory/alloc.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/attention/attend.h"
 #include "ops/kernels/attention/attend_tiles.h"
-#include "ops/kernels/gemm/split_product.h"
+#include "ops/kernels/gemm/bf16x3_product.h"
 
 #include <math.h>
 #include <string.h>
@@ -255,7 +255,7 @@ static bool tiles_usable(const prony_context *context)
 static bool tiles_worth(const prony_context *context)
 {
     prn_attend at;
-    return read_attend(context, &at) == PRONY_OK && prn_attend_tiles_worth(&at);
+    return read_attend(context, &at) == PRONY_OK && prn_attend_tiles_profitable(&at);
 }
 
 static prony_status tiles_prepare(const prony_context *context, prn_prepared *out)
@@ -277,8 +277,8 @@ static prony_status tiles_run(const prony_context *context)
 static void tiles_facts(const prony_context *context, prony_cost *facts)
 {
     (void)context;
-    prn_cost_fact(facts, "tile_rows", PRN_SPLIT_ROWS);
-    prn_cost_fact(facts, "tile_columns", PRN_SPLIT_COLUMNS);
+    prn_cost_fact(facts, "tile_rows", PRN_BF16X3_ROWS);
+    prn_cost_fact(facts, "tile_columns", PRN_BF16X3_COLUMNS);
     prn_cost_fact(facts, "bf16_products", 1);
 }
 
@@ -307,11 +307,11 @@ static void reference_row(const attention *at, int64_t b, int64_t h, int64_t s)
     const float *v = row_of(&at->v, b, h, 0);
     float *y = row_of(&at->y, b, h, s);
     double highest = -INFINITY, total = 0.0;
-    for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++) highest = fmax(highest, score(at, b, h, s, t));
-    for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++) total += exp(score(at, b, h, s, t) - highest);
-    for (int64_t e = 0; e < at->width && !prn_stopped(); e++) {
+    for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++) highest = fmax(highest, score(at, b, h, s, t));
+    for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++) total += exp(score(at, b, h, s, t) - highest);
+    for (int64_t e = 0; e < at->width && !prn_cancelled(); e++) {
         double sum = 0.0;
-        for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++)
+        for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++)
             sum += exp(score(at, b, h, s, t) - highest) / total * (double)v[t * at->v.stride[2] + e * at->v.stride[3]];
         y[e * at->y.stride[3]] = (float)sum;
     }
@@ -335,7 +335,7 @@ static prony_status run_reference(const prony_context *context)
     if (prn_input(context, MASK)) at.mask.data = context->inputs[MASK]->data;
     for (int64_t b = 0; b < at.batch; b++) {
         for (int64_t h = 0; h < at.heads; h++) {
-            for (int64_t s = 0; s < at.rows && !prn_stopped(); s++) reference_row(&at, b, h, s);
+            for (int64_t s = 0; s < at.rows && !prn_cancelled(); s++) reference_row(&at, b, h, s);
         }
     }
     return PRONY_OK;

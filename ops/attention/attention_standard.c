@@ -10,7 +10,7 @@
 #include "base/memory/alloc.h"
 #include "base/threads/parallel.h"
 #include "base/integers.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/attention/attend.h"
 #include "ops/op.h"
 #include "ops/kernels/vector/number.h"
@@ -289,7 +289,7 @@ static void keep_scores(const attention *at, int64_t row, const void *scores, in
 /* Whether a row is left in front of key t, of which `count` elements are read. */
 static inline bool is_left(int64_t t, int64_t count)
 {
-    return count > 4096 ? prn_stopped() : prn_stopped_at(t);
+    return count > 4096 ? prn_cancelled() : prn_cancelled_at(t);
 }
 
 /* One row in float with vector kernels, or in double. A query that may attend to no key has no weights: zeros, as its
@@ -303,10 +303,10 @@ static inline bool is_left(int64_t t, int64_t count)
         for (int64_t t = 0; t < at->keys && !is_left(t, at->depth); t++)                                               \
             scores[t] = (type)(at->scale * (double)DOT(query, k + t * at->depth, at->depth));                          \
         keep_scores(at, row, scores, SCORES_RAW);                                                                      \
-        for (int64_t t = 0; t < at->keys && at->softcap > 0.0 && !prn_stopped_at(t); t++)                              \
+        for (int64_t t = 0; t < at->keys && at->softcap > 0.0 && !prn_cancelled_at(t); t++)                            \
             scores[t] = (type)at->softcap * TANH(scores[t] / (type)at->softcap);                                       \
         keep_scores(at, row, scores, SCORES_CAPPED);                                                                   \
-        for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++) scores[t] += (type)bias_of(at, b, h, s, t);       \
+        for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++) scores[t] += (type)bias_of(at, b, h, s, t);     \
         keep_scores(at, row, scores, SCORES_MASKED);                                                                   \
         bool alone = true;                                                                                             \
         for (int64_t t = 0; t < at->keys && alone; t++) alone = scores[t] == -(type)INFINITY;                          \
@@ -321,16 +321,16 @@ static inline bool is_left(int64_t t, int64_t count)
 static double dot_f64(const double *a, const double *b, int64_t n)
 {
     double sum = 0.0;
-    for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) sum += a[i] * b[i];
+    for (int64_t i = 0; i < n && !prn_cancelled_at(i); i++) sum += a[i] * b[i];
     return sum;
 }
 
 static void softmax_f64(double *y, const double *x, int64_t n)
 {
     double highest = -INFINITY, total = 0.0;
-    for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) highest = fmax(highest, x[i]);
-    for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) total += y[i] = exp(x[i] - highest);
-    for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) y[i] /= total;
+    for (int64_t i = 0; i < n && !prn_cancelled_at(i); i++) highest = fmax(highest, x[i]);
+    for (int64_t i = 0; i < n && !prn_cancelled_at(i); i++) total += y[i] = exp(x[i] - highest);
+    for (int64_t i = 0; i < n && !prn_cancelled_at(i); i++) y[i] /= total;
 }
 
 static void add_scaled_f64(double *y, const double *x, double a, int64_t n)
@@ -350,7 +350,7 @@ static void make_rows(void *argument, int64_t task)
     const size_t size = prony_dtype_bytes(at->work, 1);
     char *scores = at->row_space + (size_t)(task * at->row_elements) * size;
     char *query = scores + (size_t)at->keys * size, *result = query + (size_t)at->depth * size;
-    for (int64_t row = task * at->per_task; row < (task + 1) * at->per_task && row < rows && !prn_stopped(); row++) {
+    for (int64_t row = task * at->per_task; row < (task + 1) * at->per_task && row < rows && !prn_cancelled(); row++) {
         const int64_t s = row % at->rows, h = row / at->rows % at->q_heads, b = row / at->rows / at->q_heads;
         const int64_t place = at->packed ? (b * at->rows + s) * at->q_heads + h : row;
         const int64_t first_key = (b * at->kv_heads + h / group) * at->keys;
@@ -392,7 +392,7 @@ static void add_mask(const attention *at, int64_t b, int64_t h, int64_t s, int64
         prn_vec()->vv[PRN_BINARY_ADD](scores, scores, row, seen);
         return;
     }
-    for (int64_t t = 0; t < seen && !prn_stopped_at(t); t++) scores[t] += (float)bias_of(at, b, h, s, t);
+    for (int64_t t = 0; t < seen && !prn_cancelled_at(t); t++) scores[t] += (float)bias_of(at, b, h, s, t);
 }
 
 /* A query that may attend to no key has no weights: zeros. */

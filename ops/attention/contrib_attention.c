@@ -10,7 +10,7 @@
 #include "ops/kernels/copy/copy_nd.h"
 #include "ops/kernels/vector/vec.h"
 #include "ops/kernels/vector/number.h"
-#include "ops/kernels/gemm/product.h"
+#include "ops/kernels/gemm/matmul.h"
 
 #include <float.h>
 
@@ -210,10 +210,10 @@ static prony_status infer(const prony_context *context)
 }
 
 /* The product of Attention; no data where there is none yet. */
-static prn_product projection(const prony_context *context, const prn_mha_node *n, float *to)
+static prn_matmul_desc projection(const prony_context *context, const prn_mha_node *n, float *to)
 {
     const prony_value *x = context->inputs[PRN_MHA_INPUT], *bias = prn_input(context, PRN_MHA_BIAS);
-    prn_product p = prn_product_make(PRONY_FLOAT32, n->batch * n->queries, n->projected, x->shape.dim[2]);
+    prn_matmul_desc p = prn_matmul_make(PRONY_FLOAT32, n->batch * n->queries, n->projected, x->shape.dim[2]);
     p.a = x->data;
     p.b = context->inputs[PRN_MHA_WEIGHTS]->data;
     p.c = to;
@@ -270,8 +270,8 @@ static prony_status fill_state(const prony_context *context, const prn_mha_node 
     core c;
     prn_prepared part = {0};
     if (n->projected && !made->reference) {
-        const prn_product p = projection(context, n, NULL);
-        PRN_TRY(prn_product_native_prepare(context, &p, &part));
+        const prn_matmul_desc p = projection(context, n, NULL);
+        PRN_TRY(prn_matmul_native_prepare(context, &p, &part));
         made->product = part.state;
         made->product_bytes = part.scratch_bytes;
     }
@@ -354,7 +354,7 @@ static prony_status run_projection(const prony_context *context, prn_mha_node *n
     const state *made = context->state;
     float *to = place(context, at->projected);
     if (!to) return PRONY_OK; /* no row to project */
-    const prn_product p = projection(context, n, to);
+    const prn_matmul_desc p = projection(context, n, to);
     prony_context inner = *context;
     inner.state = made->product;
     inner.scratch = place(context, at->product);
@@ -362,7 +362,7 @@ static prony_status run_projection(const prony_context *context, prn_mha_node *n
     n->q.data = to;
     n->k.data = to + n->heads * n->q.depth;
     n->v.data = n->k.data + n->heads * n->k.depth;
-    return made->reference ? prn_product_reference_run_at(&inner, &p) : prn_product_native_run_at(&inner, &p);
+    return made->reference ? prn_matmul_reference_run_at(&inner, &p) : prn_matmul_native_run_at(&inner, &p);
 }
 
 static prony_status run(const prony_context *context)

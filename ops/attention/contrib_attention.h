@@ -2,8 +2,8 @@
  * [B, L, N, D] or, where a past or a present takes part, [B, N, T, D] with T = past + L; a mask of which keys count,
  * and one that is added. Reading borrows everything and checks all shapes; data pointers are NULL where there is no
  * data. */
-#ifndef PRN_OPS_CONTRIB_CONTRIB_ATTENTION_H
-#define PRN_OPS_CONTRIB_CONTRIB_ATTENTION_H
+#ifndef PRN_OPS_ATTENTION_CONTRIB_ATTENTION_H
+#define PRN_OPS_ATTENTION_CONTRIB_ATTENTION_H
 
 #include "ops/op.h"
 

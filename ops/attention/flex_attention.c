@@ -5,8 +5,8 @@
  * The scores are one tensor [B, Hq, L, S] in scratch, so that a subgraph sees them whole. Invariant: rows are
  * independent and products have one order. */
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
-#include "ops/kernels/gemm/product.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/gemm/matmul.h"
 #include "ops/kernels/subgraph.h"
 
 #include <math.h>
@@ -202,23 +202,23 @@ static prony_status flex_prepare(const prony_context *context, prn_prepared *out
 }
 
 /* The heads of one batch as [Hk, Hq / Hk] items; `b_step` elements of the second factor belong to a head of K and V. */
-static void each_head(const flex *at, prn_product *product, int64_t b_step)
+static void each_head(const flex *at, prn_matmul_desc *product, int64_t b_step)
 {
     const int64_t *q = at->context->inputs[Q]->shape.dim, heads = at->context->inputs[K]->shape.dim[1];
     const int64_t group = heads > 0 ? q[1] / heads : 0, a_step = product->m * product->k;
     const int64_t c_step = product->m * product->n;
     product->a_row = product->k;
     product->a_col = 1;
-    prn_product_batch(product, q[0], q[1] * a_step, heads * b_step, q[1] * c_step);
-    prn_product_batch(product, heads, group * a_step, b_step, group * c_step);
-    prn_product_batch(product, group, a_step, 0, c_step);
+    prn_matmul_batch(product, q[0], q[1] * a_step, heads * b_step, q[1] * c_step);
+    prn_matmul_batch(product, heads, group * a_step, b_step, group * c_step);
+    prn_matmul_batch(product, group, a_step, 0, c_step);
 }
 
 static prony_status make_scores(const flex *at)
 {
     const int64_t *scores = at->scores.shape.dim, depth = at->context->inputs[Q]->shape.dim[3];
     const float given = ((const flex_params *)at->context->params)->scale;
-    prn_product product = prn_product_make(at->work, scores[2], scores[3], depth);
+    prn_matmul_desc product = prn_matmul_make(at->work, scores[2], scores[3], depth);
     product.alpha = !isnan(given) ? given : depth > 0 ? (float)(1.0 / sqrt((double)depth)) : 1.0f;
     product.a = at->in[Q];
     product.b = at->in[K];
@@ -226,21 +226,21 @@ static prony_status make_scores(const flex *at)
     product.b_row = 1;
     product.b_col = depth;
     each_head(at, &product, product.n * depth);
-    return prn_product_reference_run_at(at->context, &product);
+    return prn_matmul_reference_run_at(at->context, &product);
 }
 
 static prony_status weigh_values(const flex *at)
 {
     const int64_t *scores = at->scores.shape.dim;
     const prony_value *y = at->context->outputs[0];
-    prn_product product = prn_product_make(at->work, scores[2], y->shape.dim[3], scores[3]);
+    prn_matmul_desc product = prn_matmul_make(at->work, scores[2], y->shape.dim[3], scores[3]);
     product.a = at->scores.data;
     product.b = at->in[V];
     product.c = at->y;
     product.b_row = product.n;
     product.b_col = 1;
     each_head(at, &product, product.n * product.k);
-    PRN_TRY(prn_product_reference_run_at(at->context, &product));
+    PRN_TRY(prn_matmul_reference_run_at(at->context, &product));
     if (at->y != y->data) prn_convert(y->data, at->dtype, at->y, at->work, prony_shape_numel(&y->shape));
     return PRONY_OK;
 }
@@ -249,7 +249,7 @@ static void make_softmax(void *argument, int64_t begin, int64_t end)
 {
     const prony_value *scores = argument;
     const int64_t length = scores->shape.dim[3];
-    for (int64_t first = begin * length; first < end * length && !prn_stopped(); first += length) {
+    for (int64_t first = begin * length; first < end * length && !prn_cancelled(); first += length) {
         double highest = -(double)INFINITY, total = 0.0;
         for (int64_t i = 0; i < length; i++)
             highest = fmax(highest, prn_get_f64(scores->data, scores->dtype, first + i));

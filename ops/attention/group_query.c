@@ -9,7 +9,7 @@
 
 #include "base/integers.h"
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/attention/attend.h"
 #include "ops/op.h"
 #include "ops/kernels/vector/number.h"
@@ -77,7 +77,7 @@ static void turn(const gqa_job *job, void *row, int64_t position)
     const prony_value *cosines = g->context->inputs[PRN_GQA_COSINES], *sines = g->context->inputs[PRN_GQA_SINES];
     const prn_pairs pairs = prn_pairs_of(g->half, g->params->rotary_interleaved != 0);
     double cosine[PRN_BLOCK], sine[PRN_BLOCK]; /* floats lie in them too */
-    for (int64_t at = 0, n; at < g->half && !prn_stopped(); at += n) {
+    for (int64_t at = 0, n; at < g->half && !prn_cancelled(); at += n) {
         const int64_t angle = position * g->half + at;
         n = g->half - at < PRN_BLOCK ? g->half - at : PRN_BLOCK;
         prn_convert(cosine, job->work, prn_block_at(cosines->data, cosines->dtype, angle), cosines->dtype, n);
@@ -104,7 +104,7 @@ static void lay_queries(void *argument, int64_t begin, int64_t end)
     const gqa_job *job = argument;
     const prn_gqa *g = &job->g;
     const size_t bytes = prony_dtype_bytes(job->work, g->depth);
-    for (int64_t i = begin; i < end && !prn_stopped(); i++) {
+    for (int64_t i = begin; i < end && !prn_cancelled(); i++) {
         const int64_t h = i % g->heads, s = i / g->heads % g->rows, b = i / g->heads / g->rows;
         char *to = (char *)(uintptr_t)job->q + (size_t)i * bytes;
         load_row(job, &g->q, b, s, h, to);
@@ -129,7 +129,7 @@ static void lay_cache_rows(void *argument, int64_t begin, int64_t end)
     const prn_gqa *g = &job->g;
     const prony_dtype type = cache->fresh->value->dtype;
     const size_t bytes = prony_dtype_bytes(type, g->depth), work_bytes = prony_dtype_bytes(job->work, g->depth);
-    for (int64_t i = begin; i < end && !prn_stopped(); i++) {
+    for (int64_t i = begin; i < end && !prn_cancelled(); i++) {
         const int64_t t = i % g->present, item = i / g->present, b = item / g->key_heads, past = prn_gqa_past(g, b);
         char *present = cache->present ? (char *)cache->present->data + (size_t)i * bytes : NULL;
         char *work = cache->work ? cache->work + (size_t)i * work_bytes : present;
@@ -209,7 +209,7 @@ static void weigh_f64(const prn_gqa *g, int64_t b, int64_t h, int64_t s, double 
     int64_t first, end;
     double extra, top = -(double)INFINITY, sum = 0.0;
     prn_gqa_span(g, b, s, &first, &end);
-    for (int64_t t = first; t < end && !prn_stopped_at(t); t++) {
+    for (int64_t t = first; t < end && !prn_cancelled_at(t); t++) {
         scores[t] *= g->scale;
         if (cap > 0.0) scores[t] = cap * tanh(scores[t] / cap);
         scores[t] += bias_of(g, b, h, s, t);
@@ -217,10 +217,10 @@ static void weigh_f64(const prn_gqa *g, int64_t b, int64_t h, int64_t s, double 
     }
     const bool sink = has_sink(g, h, &extra);
     if (sink && extra > top) top = extra;
-    for (int64_t t = 0; t < g->total && !prn_stopped_at(t); t++)
+    for (int64_t t = 0; t < g->total && !prn_cancelled_at(t); t++)
         sum += scores[t] = t >= first && t < end ? exp(scores[t] - top) : 0.0;
     if (sink) sum += exp(extra - top);
-    for (int64_t t = first; t < end && !prn_stopped_at(t); t++) scores[t] /= sum;
+    for (int64_t t = first; t < end && !prn_cancelled_at(t); t++) scores[t] /= sum;
 }
 
 /* ---- row by row */
@@ -231,11 +231,11 @@ static void row_f32(const gqa_job *job, const float *q, const float *k, const fl
     const prn_gqa *g = &job->g;
     float *sums = scores + g->total;
     const prony_value *out = g->context->outputs[Y];
-    for (int64_t t = 0; t < g->total && !prn_stopped(); t++)
+    for (int64_t t = 0; t < g->total && !prn_cancelled(); t++)
         scores[t] = (float)prn_vec()->dot(q, k + t * g->depth, g->depth);
     weigh_f32(g, at[0], at[1], at[2], scores);
     memset(sums, 0, (size_t)g->depth * sizeof *sums);
-    for (int64_t t = 0; t < g->total && !prn_stopped(); t++) {
+    for (int64_t t = 0; t < g->total && !prn_cancelled(); t++) {
         if (scores[t] != 0.0f) prn_vec()->add_scaled(sums, v + t * g->depth, scores[t], g->depth);
     }
     prn_convert(y, out->dtype, sums, PRONY_FLOAT32, g->depth);
@@ -247,13 +247,13 @@ static void row_f64(const gqa_job *job, const double *q, const double *k, const 
     const prn_gqa *g = &job->g;
     double *sums = scores + g->total;
     const prony_value *out = g->context->outputs[Y];
-    for (int64_t t = 0; t < g->total && !prn_stopped(); t++) {
+    for (int64_t t = 0; t < g->total && !prn_cancelled(); t++) {
         scores[t] = 0.0;
         for (int64_t d = 0; d < g->depth; d++) scores[t] += q[d] * k[t * g->depth + d];
     }
     weigh_f64(g, at[0], at[1], at[2], scores);
     for (int64_t d = 0; d < g->depth; d++) sums[d] = 0.0;
-    for (int64_t t = 0; t < g->total && !prn_stopped(); t++) {
+    for (int64_t t = 0; t < g->total && !prn_cancelled(); t++) {
         for (int64_t d = 0; d < g->depth; d++) sums[d] += scores[t] * v[t * g->depth + d];
     }
     prn_convert(y, out->dtype, sums, PRONY_FLOAT64, g->depth);
@@ -267,7 +267,7 @@ static void run_rows(void *argument, int64_t task)
     const size_t head_bytes = prony_dtype_bytes(job->work, g->present * g->depth);
     const prony_value *out = g->context->outputs[Y];
     void *space = job->row_space + task * job->row_bytes;
-    for (int64_t i = begin; i < count && i < begin + job->per_task && !prn_stopped(); i++) {
+    for (int64_t i = begin; i < count && i < begin + job->per_task && !prn_cancelled(); i++) {
         const int64_t at[3] = {i / g->heads / g->rows, i % g->heads, i / g->heads % g->rows}; /* sequence, head, row */
         const int64_t item = at[0] * g->key_heads + at[1] / (g->heads / g->key_heads);
         const char *q =
@@ -417,7 +417,7 @@ static prony_status run_as(const prony_context *context, prony_dtype work)
     job.k = lay_cache(&job, &g->k, PRN_GQA_PAST_KEY, PRESENT_KEY, space.k_laid ? scratch + space.k : NULL);
     job.v = lay_cache(&job, &g->v, PRN_GQA_PAST_VALUE, PRESENT_VALUE, space.v_laid ? scratch + space.v : NULL);
     job.row_space = scratch ? scratch + space.own : NULL;
-    if (prn_stopped()) return PRONY_OK;
+    if (prn_cancelled()) return PRONY_OK;
     if (job.blocks) {
         const prn_attend core = attend_of(&job, g->total);
         prn_attend_run(context->threads, &core, (float *)(void *)job.row_space);

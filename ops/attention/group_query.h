@@ -1,8 +1,8 @@
 /* com.microsoft GroupQueryAttention as it was read: queries [B, S, H D], keys and values [B, S, Hk D] or all three side
  * by side in one tensor, past ones [B, Hk, P, D], present ones [B, Hk, T, D]. Nothing is owned; data are borrowed from
  * the context. */
-#ifndef PRN_OPS_CONTRIB_GROUP_QUERY_H
-#define PRN_OPS_CONTRIB_GROUP_QUERY_H
+#ifndef PRN_OPS_ATTENTION_GROUP_QUERY_H
+#define PRN_OPS_ATTENTION_GROUP_QUERY_H
 
 #include "ops/op.h"
 

@@ -5,7 +5,7 @@
  * one item. Invariant: the steps of a sequence run in order. */
 #include "base/memory/alloc.h"
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/op.h"
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
@@ -202,7 +202,7 @@ static void run_head(void *argument, int64_t task)
                       *query = context->inputs[QUERY];
     prony_value *y = prn_output(context, OUTPUT), *present = prn_output(context, PRESENT_STATE);
     for (int64_t i = 0; i < cells; i++) state[i] = past ? entry(past, task * cells + i) : 0.0;
-    for (int64_t step = b * at->steps; step < (b + 1) * at->steps && !prn_stopped(); step++) {
+    for (int64_t step = b * at->steps; step < (b + 1) * at->steps && !prn_cancelled(); step++) {
         if (at->gated) decay_state(at, state, step, head);
         written_value(at, state, value, step, head);
         for (int64_t d = 0; d < at->depth; d++) {

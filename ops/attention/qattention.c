@@ -10,9 +10,9 @@
 #include "base/memory/alloc.h"
 #include "base/attr.h"
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/delegate.h"
-#include "ops/kernels/int8/int_product.h"
+#include "ops/kernels/int8/int_gemm.h"
 
 #include <float.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static const prn_param attributes[] = {PRN_INT_REQUIRED(qattention_params, num_h
                                        {0}};
 
 typedef struct qattention {
-    prn_int_product product;
+    prn_int_gemm product;
     prn_quant_lines weight_scale;
     float input_scale;
     const float *bias;
@@ -116,7 +116,7 @@ static prony_status describe(const prony_context *context, qattention *out)
     PRN_TRY(prn_check_type(context, BIAS, PRN_TYPE_F32));
     PRN_TRY(prn_check_rank(context, INPUT, 3, 3));
     PRN_TRY(prn_check_rank(context, WEIGHT, 2, 2));
-    PRN_TRY(prn_int_product_matmul(context, x, weight, &out->product, &y));
+    PRN_TRY(prn_int_gemm_matmul(context, x, weight, &out->product, &y));
     const int64_t width = weight->shape.dim[1];
     if (width % 3 != 0 || width / 3 % out->heads != 0)
         return refuse(context, WEIGHT, "whose columns are no Q, K and V of that many heads");
@@ -134,7 +134,7 @@ static prony_status describe(const prony_context *context, qattention *out)
     PRN_TRY(read_mask(context, out));
     out->bias = context->inputs[BIAS]->data;
     if (context->inputs[INPUT_SCALE]->data) out->input_scale = prn_quant_get(context->inputs[INPUT_SCALE], 0);
-    prn_product_fold(&out->product.shape);
+    prn_matmul_fold(&out->product.shape);
     out->product.store = store_projection;
     out->product.argument = out;
     return PRONY_OK;
@@ -220,7 +220,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     prn_delegate to;
     PRN_TRY(describe(context, &at));
     prony_cost projection = {0};
-    PRN_TRY(prn_int_product_cost(context, &at.product.shape, true, &projection));
+    PRN_TRY(prn_int_gemm_cost(context, &at.product.shape, true, &projection));
     open_inner(context, &at, &in);
     PRN_TRY(prn_delegate_open(&to, &in.context, "prony", "Attention", 1));
     PRN_TRY(to.op->cost(&in.context, out));
@@ -244,7 +244,7 @@ static float *place(const qattention *at, int64_t part, int64_t b, int64_t s, in
 static void store_projection(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums)
 {
     const qattention *at = argument;
-    const prn_product *shape = &at->product.shape;
+    const prn_matmul_desc *shape = &at->product.shape;
     const int64_t hidden = at->heads * at->depth, line = item * shape->m + row;
     for (int64_t j = 0; j < n; j++) {
         const int64_t c = column + j, h = c % hidden / at->depth;
@@ -286,7 +286,7 @@ static void make_mask(const prony_context *context, const qattention *at)
     const prony_value *mask = prn_input(context, MASK);
     float *to = at->mask;
     for (int64_t b = 0; at->masked && b < at->batch; b++) {
-        for (int64_t s = 0; s < at->rows && !prn_stopped(); s++) {
+        for (int64_t s = 0; s < at->rows && !prn_cancelled(); s++) {
             for (int64_t t = 0; t < at->keys; t++) {
                 const bool later = params->unidirectional && t > at->past + s;
                 const bool shut = mask && !is_open(mask, at, b, s, t);
@@ -368,9 +368,9 @@ static prony_status run(const prony_context *context)
     make_mask(context, &at);
     at.product.b_panels = state->panels;
     if (state->reference) {
-        prn_int_product_reference(&at.product);
+        prn_int_gemm_reference(&at.product);
     } else {
-        prn_int_product_run(context->threads, &at.product);
+        prn_int_gemm_run(context->threads, &at.product);
     }
     if (!prn_output(context, 0)) return PRONY_OK;
     open_inner(context, &at, &in);
@@ -382,7 +382,7 @@ static void facts(const prony_context *context, prony_cost *out)
 {
     const qattention_state *state = context->state;
     qattention at;
-    if (describe(context, &at) == PRONY_OK) prn_int_product_facts(&at.product.shape, state->panels != NULL, out);
+    if (describe(context, &at) == PRONY_OK) prn_int_gemm_facts(&at.product.shape, state->panels != NULL, out);
 }
 
 static prony_status prepare_native(const prony_context *context, prn_prepared *out)

@@ -6,7 +6,7 @@
 #include "base/threads/parallel.h"
 #include "ops/op.h"
 #include "ops/kernels/vector/number.h"
-#include "ops/kernels/gemm/product.h"
+#include "ops/kernels/gemm/matmul.h"
 #include "ops/kernels/vector/vec.h"
 
 /* ---- activations */
@@ -296,7 +296,7 @@ static void leading_strides(const operand *o, const prony_shape *batch, int64_t 
         stride[d] = d < missing || o->shape.dim[d - missing] == 1 ? 0 : o->stride[d - missing];
 }
 
-static prony_status describe(const prony_context *context, prn_product *out, prony_shape *y)
+static prony_status describe(const prony_context *context, prn_matmul_desc *out, prony_shape *y)
 {
     const fused_matmul_params *p = context->params;
     const prony_value *left = context->inputs[0], *right = context->inputs[1];
@@ -313,8 +313,8 @@ static prony_status describe(const prony_context *context, prn_product *out, pro
     *y = batch;
     if (left->shape.rank > 1) y->dim[y->rank++] = a.shape.dim[ar - 2];
     if (right->shape.rank > 1) y->dim[y->rank++] = b.shape.dim[br - 1];
-    if (!prn_product_countable(y)) return prony_fail(context, PRONY_OUT_OF_RANGE, "the product is too large");
-    *out = prn_product_make(left->dtype, a.shape.dim[ar - 2], b.shape.dim[br - 1], a.shape.dim[ar - 1]);
+    if (!prn_matmul_countable(y)) return prony_fail(context, PRONY_OUT_OF_RANGE, "the product is too large");
+    *out = prn_matmul_make(left->dtype, a.shape.dim[ar - 2], b.shape.dim[br - 1], a.shape.dim[ar - 1]);
     out->a_row = a.stride[ar - 2];
     out->a_col = a.stride[ar - 1];
     out->b_row = b.stride[br - 2];
@@ -325,8 +325,8 @@ static prony_status describe(const prony_context *context, prn_product *out, pro
     leading_strides(&b, &batch, b_step);
     prn_shape_strides(&batch, c_step);
     for (int d = 0; d < batch.rank; d++)
-        prn_product_batch(out, batch.dim[d], a_step[d], b_step[d], c_step[d] * out->m * out->n);
-    prn_product_fold(out);
+        prn_matmul_batch(out, batch.dim[d], a_step[d], b_step[d], c_step[d] * out->m * out->n);
+    prn_matmul_fold(out);
     return PRONY_OK;
 }
 
@@ -334,7 +334,7 @@ static prony_status describe(const prony_context *context, prn_product *out, pro
 
 static prony_status infer_matmul(const prony_context *context)
 {
-    prn_product product;
+    prn_matmul_desc product;
     prony_shape y;
     PRN_TRY(prn_check_type(context, 0, MATMUL_TYPES));
     PRN_TRY(prn_check_type(context, 1, PRN_TYPE(context->inputs[0]->dtype)));
@@ -346,7 +346,7 @@ static prony_status infer_matmul(const prony_context *context)
 
 static prony_status cost_matmul(const prony_context *context, prony_cost *cost)
 {
-    prn_product p;
+    prn_matmul_desc p;
     prony_shape y;
     PRN_TRY(describe(context, &p, &y));
     const uint64_t n = (uint64_t)prony_shape_numel(&y);
@@ -363,19 +363,19 @@ static prony_status cost_matmul(const prony_context *context, prony_cost *cost)
 
 static prony_status prepare_matmul(const prony_context *context, prn_prepared *out)
 {
-    prn_product product;
+    prn_matmul_desc product;
     prony_shape y;
     PRN_TRY(describe(context, &product, &y));
-    prn_product_place(context, &product);
-    return prn_product_native_prepare(context, &product, out);
+    prn_matmul_bind_data(context, &product);
+    return prn_matmul_native_prepare(context, &product, out);
 }
 
 static prony_status prepare_reference_matmul(const prony_context *context, prn_prepared *out)
 {
-    prn_product product;
+    prn_matmul_desc product;
     prony_shape y;
     PRN_TRY(describe(context, &product, &y));
-    return prn_product_reference_prepare(context, &product, out);
+    return prn_matmul_reference_prepare(context, &product, out);
 }
 
 /* ---- rows */
@@ -436,9 +436,9 @@ static const prn_kernel gemm_kernels[] = {
     {0}};
 static const prn_kernel matmul_kernels[] = {
     {.name = "fusedmatmul_f32_native", .backend = "native", .types = PRN_TYPE_F32,
-     .prepare = prepare_matmul, .run = prn_product_native_run, .release = prn_free},
+     .prepare = prepare_matmul, .run = prn_matmul_native_run, .release = prn_free},
     {.name = "fusedmatmul_ref", .backend = "reference", .types = MATMUL_TYPES,
-     .prepare = prepare_reference_matmul, .run = prn_product_reference_run, .release = prn_free},
+     .prepare = prepare_reference_matmul, .run = prn_matmul_reference_run, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_contrib_fused[] = {

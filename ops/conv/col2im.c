@@ -2,7 +2,7 @@
  * and MaxUnpool, which writes maxima to the places they were found at.
  *
  * Invariant: each element of Col2Im's result is one sum, over the taps in their order. */
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "base/threads/parallel.h"
 #include "ops/kernels/copy/copy_nd.h"
 #include "ops/kernels/vector/number.h"
@@ -249,8 +249,8 @@ static prony_status run_unpool(const prony_context *context)
     const size_t width = prn_copy_width(maxima->dtype);
     const int64_t count = prony_shape_numel(&maxima->shape), places = prony_shape_numel(&full);
     prn_shape_strides(&out->shape, stride);
-    if (prony_shape_numel(&out->shape) > 0) prn_stop_clear(out->data, prn_value_bytes(out));
-    for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) {
+    if (prony_shape_numel(&out->shape) > 0) prn_cancellable_clear(out->data, prn_value_bytes(out));
+    for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++) {
         int64_t index = ((const int64_t *)indices->data)[i], at = 0;
         if (index < 0 || index >= places) {
             return prony_fail(context, PRONY_OUT_OF_RANGE, "index %lld at position %lld is outside of %lld elements",

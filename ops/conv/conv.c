@@ -6,17 +6,17 @@
 
 #include "base/memory/alloc.h"
 #include "base/shape.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/vector/widen.h"
-#include "ops/conv/conv_split.h"
+#include "ops/conv/conv_bf16x3.h"
 #include "ops/conv/conv_depthwise.h"
 #include "ops/conv/conv_direct.h"
-#include "ops/conv/conv_flat.h"
+#include "ops/conv/conv_row_direct.h"
 #include "ops/conv/conv_f64.h"
 #include "ops/conv/conv_native.h"
 #include "ops/conv/conv_winograd.h"
-#include "ops/conv/conv_stem.h"
+#include "ops/conv/conv_first_layer.h"
 #include "ops/vendor/dnnl.h"
 
 /* ---- shapes and cost */
@@ -57,13 +57,14 @@ enum { LONG_ROW = 1 << 16 }; /* taps between two looks at whether to go on */
         const bool long_rows = (last[2] - first[2]) * (last[1] - first[1]) > LONG_ROW;                                 \
         work sum = conv->bias ? load(((const storage *)conv->bias->data)[k]) : 0;                                      \
         for (int64_t c = 0; c < conv->group_in; c++, x += conv->in_spatial, weights += conv->kernel_volume) {          \
-            if (prn_stopped_at(c)) return;                                                                             \
+            if (prn_cancelled_at(c)) return;                                                                           \
             for (int64_t i = first[0]; i < last[0]; i++) {                                                             \
-                for (int64_t j = first[1]; j < last[1] && !(long_rows && prn_stopped()); j++) {                        \
+                for (int64_t j = first[1]; j < last[1] && !(long_rows && prn_cancelled()); j++) {                      \
                     int64_t row =                                                                                      \
                         (start[0] + i * window->dilation[0]) * window->in[1] + start[1] + j * window->dilation[1];     \
                     const storage *taps = weights + (i * window->kernel[1] + j) * window->kernel[2];                   \
-                    for (int64_t from = first[2]; from < last[2] && !(long_rows && prn_stopped()); from += LONG_ROW) { \
+                    for (int64_t from = first[2]; from < last[2] && !(long_rows && prn_cancelled());                   \
+                         from += LONG_ROW) {                                                                           \
                         const int64_t to = last[2] - from < LONG_ROW ? last[2] : from + LONG_ROW;                      \
                         const storage *line = x + row * window->in[2] + start[2] + from * gap, *tap = taps + from;     \
                         for (int64_t t = 0; t < to - from; t++) sum += load(line[t * gap]) * load(tap[t]);             \
@@ -81,7 +82,7 @@ void prn_conv_reference(const prony_context *context, const prn_conv *conv, prn_
     const bool long_sums = conv->group_in > 256 || conv->kernel_volume > 256;
     for (int64_t plane = 0; plane < conv->batch * conv->out_channels; plane++) {
         for (int64_t p = 0; p < conv->out_spatial; p++) {
-            if (long_sums ? prn_stopped() : prn_stopped_at(p)) return;
+            if (long_sums ? prn_cancelled() : prn_cancelled_at(p)) return;
             const int64_t at[PRN_WINDOW_AXES] = {p / (out[1] * out[2]), p / out[2] % out[1], p % out[2]};
             sum(conv, plane / conv->out_channels, plane % conv->out_channels, at, plane * conv->out_spatial + p);
         }
@@ -105,7 +106,7 @@ static prony_status run_reference(const prony_context *context)
 
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 
-static const prn_kernel widened = {.usable = prn_conv_native_usable,
+static const prn_kernel widened = {.usable = prn_conv_native_supported,
                                    .prepare = prn_conv_native_prepare,
                                    .run = prn_conv_native_run,
                                    .release = prn_free,
@@ -114,9 +115,10 @@ PRN_WIDENED(half, &widened)
 
 /* The same kernel, by as many parts as the session's precision wants. */
 #define CONV_SPLIT                                                                                                     \
-    .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_split_usable, .layouts = prn_conv_split_layouts,    \
-    .facts = prn_conv_split_facts, .prepare = prn_conv_split_prepare, .run = prn_conv_split_run,                       \
-    .release = prn_conv_split_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2
+    .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_bf16x3_supported,                                   \
+    .layouts = prn_conv_bf16x3_layouts, .facts = prn_conv_bf16x3_facts, .prepare = prn_conv_bf16x3_prepare,            \
+    .run = prn_conv_bf16x3_run, .release = prn_conv_bf16x3_release, .inplace = ~UINT32_C(7), .post_ops = true,         \
+    .own_layout = true, .packs = 2
 
 #define CONV_DIRECT                                                                                                    \
     .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts,    \
@@ -125,37 +127,37 @@ PRN_WIDENED(half, &widened)
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), .worth = prn_conv_split_worth, CONV_SPLIT},
-    {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), .worth = prn_conv_split_worth, CONV_SPLIT},
-    {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), .worth = prn_conv_split_worth_f32, CONV_SPLIT},
-    {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_winograd_usable,
-     .worth = prn_conv_winograd_worth, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
+    {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), .worth = prn_conv_bf16x3_profitable, CONV_SPLIT},
+    {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), .worth = prn_conv_bf16x3_profitable, CONV_SPLIT},
+    {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), .worth = prn_conv_bf16x3_profitable_f32, CONV_SPLIT},
+    {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_winograd_supported,
+     .worth = prn_conv_winograd_profitable, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
      .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .release = prn_conv_winograd_release, .inplace = ~UINT32_C(7), .post_ops = true,
      .own_layout = true, .packs = 2},
-    {.name = "conv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_flat_usable,
-     .worth = prn_conv_flat_worth, .facts = prn_conv_flat_facts, .prepare = prn_conv_flat_prepare, .run = prn_conv_flat_run,
-     .release = prn_conv_flat_release, .post_ops = true, .packs = 2},
-    {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_stem_usable,
-     .worth = prn_conv_stem_worth, .layouts = prn_conv_stem_layouts, .facts = prn_conv_stem_facts, .prepare = prn_conv_stem_prepare,
-     .run = prn_conv_stem_run, .release = prn_conv_stem_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2},
-    {.name = "conv_f32_direct", .usable = prn_conv_direct_usable, .worth = prn_conv_direct_worth, CONV_DIRECT},
-    {.name = "conv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_depthwise_usable,
-     .worth = prn_conv_depthwise_worth, .layouts = prn_conv_depthwise_layouts, .facts = prn_conv_depthwise_facts,
+    {.name = "conv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_row_direct_supported,
+     .worth = prn_conv_row_direct_profitable, .facts = prn_conv_row_direct_facts, .prepare = prn_conv_row_direct_prepare, .run = prn_conv_row_direct_run,
+     .release = prn_conv_row_direct_release, .post_ops = true, .packs = 2},
+    {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_first_layer_supported,
+     .worth = prn_conv_first_layer_profitable, .layouts = prn_conv_first_layer_layouts, .facts = prn_conv_first_layer_facts, .prepare = prn_conv_first_layer_prepare,
+     .run = prn_conv_first_layer_run, .release = prn_conv_first_layer_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2},
+    {.name = "conv_f32_direct", .usable = prn_conv_direct_supported, .worth = prn_conv_direct_profitable, CONV_DIRECT},
+    {.name = "conv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_depthwise_supported,
+     .worth = prn_conv_depthwise_profitable, .layouts = prn_conv_depthwise_layouts, .facts = prn_conv_depthwise_facts,
      .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .release = prn_conv_depthwise_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true,
      .own_layout = true, .packs = 2},
 #ifdef PRN_HAVE_DNNL
-    {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_dnnl_conv_usable,
+    {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_dnnl_conv_supported,
      .layouts = prn_dnnl_conv_layouts, .prepare = prn_dnnl_conv_prepare, .run = prn_dnnl_conv_run,
      .release = prn_dnnl_conv_release,
      .inplace = ~UINT32_C(7), /* the residual may be overwritten; operands of the sum itself may not */
      .post_ops = true, .own_layout = true, .packs = 2},
 #endif
-    {.name = "conv_f32_direct_groups", .usable = prn_conv_direct_groups_usable, CONV_DIRECT},
-    {.name = "conv_f32_direct_variable", .usable = prn_conv_direct_variable_usable, .worth = prn_conv_direct_variable_worth, CONV_DIRECT},
-    {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_usable,
+    {.name = "conv_f32_direct_groups", .usable = prn_conv_direct_groups_supported, CONV_DIRECT},
+    {.name = "conv_f32_direct_variable", .usable = prn_conv_direct_variable_supported, .worth = prn_conv_direct_variable_profitable, CONV_DIRECT},
+    {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_supported,
      .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "conv_half_native"),
-    {.name = "conv_f64_native", .backend = "native", .types = PRN_TYPE(PRONY_FLOAT64), .usable = prn_conv_f64_usable,
+    {.name = "conv_f64_native", .backend = "native", .types = PRN_TYPE(PRONY_FLOAT64), .usable = prn_conv_f64_supported,
      .prepare = prn_conv_keep, .run = prn_conv_f64_run, .release = prn_free, .post_ops = true},
     {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prn_conv_keep, .run = run_reference,
      .release = prn_free, .post_ops = true},

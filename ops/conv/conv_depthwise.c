@@ -12,7 +12,7 @@
 #include "base/cpu/isa.h"
 #include "base/threads/parallel.h"
 #include "base/cpu/simd.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/conv/conv_depthwise_simd.h"
 #include "ops/conv/conv_direct_plan.h"
 
@@ -22,21 +22,21 @@ enum { TASK_WORK = 200000 /* multiply-adds, of all lanes */ };
 
 PRN_SIMD_PICK(prn_depthwise_simd, prn_depthwise_simd_, const prn_depthwise_simd *prn_depthwise_rows)
 
-bool prn_conv_depthwise_usable(const prony_context *context)
+bool prn_conv_depthwise_supported(const prony_context *context)
 {
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (conv.bias && !conv.bias->data) return false;
     if (conv.groups < 2 || conv.group_in != 1 || conv.group_out != 1 || conv.batch < 1) return false;
-    return prn_direct_can_end(context, conv.out_channels);
+    return prn_direct_can_fuse(context, conv.out_channels);
 }
 
-bool prn_conv_depthwise_worth(const prony_context *context)
+bool prn_conv_depthwise_profitable(const prony_context *context)
 {
 #ifdef PRN_HAVE_DNNL
     if (!context->inputs[1]->data) return true; /* weights that are made in the run: conv_f32_dnnl packs constants */
     return context->precision == PRONY_PRECISION_FP32_STRICT || prn_depthwise_rows()->lanes == 16 ||
-           prn_direct_ends_in_maps(context);
+           prn_direct_epilogue_has_maps(context);
 #else
     (void)context;
     return true;
@@ -52,7 +52,7 @@ void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, pr
 /* The state. What lies behind conv.x and conv.y is found anew in every run. */
 typedef struct depthwise_plan {
     prn_conv conv;
-    prn_direct_end end;
+    prn_direct_epilogue end;
     const float *packed;          /* NULL: the weights are made in the run, and packed into its scratch */
     int64_t blocks, rows, pieces; /* of a task; tasks of a block */
     int64_t first, last;          /* outputs of a row whose windows have no column in the padding */
@@ -71,7 +71,7 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     (void)context;
     const depthwise_plan *plan = argument;
     const int64_t floats = prn_depthwise_rows()->lanes * plan->conv.kernel_volume;
-    for (int64_t block = 0; block < plan->blocks && !prn_stopped(); block++)
+    for (int64_t block = 0; block < plan->blocks && !prn_cancelled(); block++)
         pack_block(&plan->conv, plan->conv.weights->data, block, (float *)packed + block * floats);
     return PRONY_OK;
 }
@@ -112,7 +112,7 @@ prony_status prn_conv_depthwise_prepare(const prony_context *context, prn_prepar
     depthwise_plan *plan = prn_calloc(1, sizeof *plan);
     if (!plan) return prn_no_memory(context->error);
     plan->conv = conv;
-    plan->end = prn_direct_find_end(context->post_ops, plan->conv.out_channels);
+    plan->end = prn_direct_find_epilogue(context->post_ops, plan->conv.out_channels);
     plan->blocks = prn_ceil_div(conv.out_channels, prn_depthwise_rows()->lanes);
     const double row_work = (double)conv.window.out[2] * (double)conv.kernel_volume * PRN_DIRECT_UNIT;
     plan->rows = row_work > 0 && row_work < TASK_WORK ? (int64_t)(TASK_WORK / row_work) : 1;
@@ -207,7 +207,7 @@ static void run_task(void *argument, int64_t task)
                              .clamped = plan->end.clamped,
                              .low = plan->end.low,
                              .high = plan->end.high};
-    for (int64_t y = begin; y < end && !prn_stopped(); y++) {
+    for (int64_t y = begin; y < end && !prn_cancelled(); y++) {
         const int64_t at = (plane * conv->out_spatial + y * width) * lanes;
         row.top = (in_plane ? y : y % height) * window->stride[1] - window->pad_begin[1];
         row.y = job->y + at;
@@ -217,7 +217,8 @@ static void run_task(void *argument, int64_t task)
         else
             run_planes(job, &row, y / height);
     }
-    prn_direct_finish(job->context, &plan->end, job->y, plane, 1, conv->out_spatial, begin * width, end * width);
+    prn_direct_apply_epilogue(job->context, &plan->end, job->y, plane, 1, conv->out_spatial, begin * width,
+                              end * width);
 }
 
 static void pack_blocks(void *argument, int64_t begin, int64_t end)

@@ -42,7 +42,7 @@ static bool takes_problem(const prony_context *context, const prn_conv *conv)
     if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1) return false;
     if (!prn_direct_takes_groups(conv)) return false;
     if (conv->kernel_volume > PRN_DIRECT_MOST_TAPS || conv->in_spatial > INT32_MAX / lanes) return false;
-    return prn_direct_can_end(context, conv->out_channels);
+    return prn_direct_can_fuse(context, conv->out_channels);
 }
 
 static bool is_usable(const prony_context *context, bool groups)
@@ -53,30 +53,30 @@ static bool is_usable(const prony_context *context, bool groups)
     return groups == (conv.groups > 1) && takes_problem(context, &conv);
 }
 
-bool prn_conv_direct_usable(const prony_context *context)
+bool prn_conv_direct_supported(const prony_context *context)
 {
     return is_usable(context, false);
 }
 
-bool prn_conv_direct_groups_usable(const prony_context *context)
+bool prn_conv_direct_groups_supported(const prony_context *context)
 {
     return is_usable(context, true);
 }
 
-bool prn_conv_direct_variable_usable(const prony_context *context)
+bool prn_conv_direct_variable_supported(const prony_context *context)
 {
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     return !conv.weights->data && takes_problem(context, &conv);
 }
 
-bool prn_conv_direct_variable_worth(const prony_context *context)
+bool prn_conv_direct_variable_profitable(const prony_context *context)
 {
     prn_conv conv;
     return prn_conv_read(context, &conv) == PRONY_OK && conv.group_in >= LEAST_CHANNELS;
 }
 
-bool prn_conv_direct_worth(const prony_context *context)
+bool prn_conv_direct_profitable(const prony_context *context)
 {
     prn_conv conv;
     if (context->precision == PRONY_PRECISION_FP32_STRICT)
@@ -89,7 +89,7 @@ bool prn_conv_direct_worth(const prony_context *context)
     if (conv.in_channels % prn_direct_tiles()->lanes || conv.out_channels % prn_direct_tiles()->lanes) return false;
     if (conv.kernel_volume == 1) {
         if (conv.in_spatial != conv.out_spatial) return false;
-        if (prn_direct_ends_in_maps(context)) return true;
+        if (prn_direct_epilogue_has_maps(context)) return true;
         return conv.in_channels >= LONG_CHANNELS &&
                (conv.out_channels <= NARROW_CHANNELS || conv.out_spatial <= SMALL_IMAGE);
     }

@@ -1,7 +1,7 @@
 /* What a plan step of conv_f32_direct, convtranspose_f32_direct or conv_f32_stem knows of its problem; shared by their
  * files alone. */
-#ifndef PRN_OPS_NN_CONV_DIRECT_PLAN_H
-#define PRN_OPS_NN_CONV_DIRECT_PLAN_H
+#ifndef PRN_OPS_CONV_CONV_DIRECT_PLAN_H
+#define PRN_OPS_CONV_CONV_DIRECT_PLAN_H
 
 #include "ops/kernels/window/conv_problem.h"
 #include "ops/conv/conv_direct_simd.h"
@@ -13,7 +13,7 @@ enum {
 };
 
 /* How the sums end. */
-typedef struct prn_direct_end {
+typedef struct prn_direct_epilogue {
     size_t added; /* which input they are added to; 0: none */
     bool clamped; /* what they become between `low` and `high` */
     float low, high;
@@ -21,10 +21,10 @@ typedef struct prn_direct_end {
     int64_t blocks;     /* of output channels */
     int64_t kept_lanes; /* of the last of them, where post-operations leave something in the others, which are cleared;
                            0: nothing is to be */
-} prn_direct_end;
+} prn_direct_epilogue;
 
-/* Whether there is anything to do for prn_direct_finish. */
-static inline bool prn_direct_has_rest(const prn_direct_end *end)
+/* Whether there is anything to do for prn_direct_apply_epilogue. */
+static inline bool prn_direct_has_rest(const prn_direct_epilogue *end)
 {
     return end->rest.count > 0 || end->kept_lanes > 0;
 }
@@ -59,7 +59,7 @@ typedef struct prn_direct_plan {
     bool groups_inside;                /* successive tasks share a piece, not a group */
     bool in_a_row;                     /* one tap, no steps, no padding: positions follow each other in the input too */
     bool spread;                       /* they do not follow each other in the output */
-    prn_direct_end end;
+    prn_direct_epilogue end;
     int64_t first_inside[PRN_WINDOW_AXES], last_inside[PRN_WINDOW_AXES]; /* where in the input a window can begin and
                                                                             meet no padding */
     int16_t fresh[PRN_DIRECT_MOST_FRESH]; /* taps that read what no window of an earlier row or column has read */
@@ -127,17 +127,17 @@ void prn_direct_facts(int64_t out_channels, int64_t positions, int64_t depth, pr
 /* The tiles of the running processor. */
 const prn_direct_simd *prn_direct_tiles(void);
 /* Whether tiles of so many output channels can end with the context's post-operations; what they are then. */
-bool prn_direct_can_end(const prony_context *context, int64_t out_channels);
+bool prn_direct_can_fuse(const prony_context *context, int64_t out_channels);
 /* Whether there are post-operations that tiles leave to the loops of vec.h, where they take less than in oneDNN's
  * kernels with AVX2. */
-bool prn_direct_ends_in_maps(const prony_context *context);
-prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops, int64_t out_channels);
+bool prn_direct_epilogue_has_maps(const prony_context *context);
+prn_direct_epilogue prn_direct_find_epilogue(const prn_post_ops *post_ops, int64_t out_channels);
 /* `width` lanes of the bias (NULL: none, zeros) of a set of `channels` from channel `first` on. */
 void prn_direct_copy_bias(const prony_value *from, int64_t channels, int64_t set, int64_t first, int64_t width,
                           float *bias);
 /* What the tiles leave to do with the output positions [begin, end) of some blocks of an image. */
-void prn_direct_finish(const prony_context *context, const prn_direct_end *end, float *y, int64_t first_plane,
-                       int64_t planes, int64_t spatial, int64_t from, int64_t to);
+void prn_direct_apply_epilogue(const prony_context *context, const prn_direct_epilogue *end, float *y,
+                               int64_t first_plane, int64_t planes, int64_t spatial, int64_t from, int64_t to);
 
 /* The output blocks are dealt to as few groups as there can be, evenly: the first block of group `group`. */
 int64_t prn_direct_first_block(int64_t blocks, int64_t group);

@@ -1,7 +1,7 @@
 /* conv_f32_direct's run: tasks, passes, tiles (conv_direct.c has the drawing). */
 #include "base/integers.h"
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_direct_plan.h"
 
@@ -204,7 +204,7 @@ static void run_passes(const job *job, const prn_direct_plan *plan, const piece 
                             .y_block = conv->out_spatial * lanes,
                             .low = plan->end.low,
                             .high = plan->end.high};
-    for (int64_t from = 0; from < plan->in_blocks && !prn_stopped(); from += tile.in_blocks) {
+    for (int64_t from = 0; from < plan->in_blocks && !prn_cancelled(); from += tile.in_blocks) {
         int64_t left = plan->in_blocks - from;
         tile.in_blocks = left < plan->per_pass ? left : plan->per_pass;
         left -= tile.in_blocks;
@@ -243,8 +243,8 @@ static void run_task(void *argument, int64_t task)
     if (!plan->in_a_row) find_reads(plan, &piece, &reads);
     run_passes(job, plan, &piece, plan->in_a_row ? NULL : &reads);
     if (!plan->spread)
-        prn_direct_finish(job->context, &plan->end, job->y, piece.image * plan->blocks + piece.first_block,
-                          piece.blocks, plan->conv.out_spatial, piece.begin, piece.end);
+        prn_direct_apply_epilogue(job->context, &plan->end, job->y, piece.image * plan->blocks + piece.first_block,
+                                  piece.blocks, plan->conv.out_spatial, piece.begin, piece.end);
 }
 
 /* Of parts that lie among each other. */
@@ -252,7 +252,8 @@ static void finish_plane(void *argument, int64_t plane)
 {
     const job *job = argument;
     const prn_direct_plan *plan = job->state->plans[0];
-    prn_direct_finish(job->context, &plan->end, job->y, plane, 1, plan->conv.out_spatial, 0, plan->conv.out_spatial);
+    prn_direct_apply_epilogue(job->context, &plan->end, job->y, plane, 1, plan->conv.out_spatial, 0,
+                              plan->conv.out_spatial);
 }
 
 prony_status prn_conv_direct_run(const prony_context *context)

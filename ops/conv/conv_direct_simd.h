@@ -1,6 +1,6 @@
 /* The register tiles of the blocked direct convolution, compiled once per instruction set. */
-#ifndef PRN_OPS_NN_CONV_DIRECT_SIMD_H
-#define PRN_OPS_NN_CONV_DIRECT_SIMD_H
+#ifndef PRN_OPS_CONV_CONV_DIRECT_SIMD_H
+#define PRN_OPS_CONV_CONV_DIRECT_SIMD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #include "base/integers.h"
 #include "base/threads/parallel.h"
 #include "base/cpu/simd.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/window/conv_problem.h"
 #include "ops/conv/conv_gather.h"
 
@@ -72,10 +72,10 @@ static void product_task(void *argument, int64_t task)
     double *y =
         (double *)conv->y->data + (n * conv->out_channels + group * conv->group_out) * conv->out_spatial + begin;
     double panel[PIECE * COLUMNS] __attribute__((aligned(64)));
-    for (int64_t from = 0; from < job->depth && !prn_stopped(); from += PIECE) {
+    for (int64_t from = 0; from < job->depth && !prn_cancelled(); from += PIECE) {
         const int64_t depths = job->depth - from < PIECE ? job->depth - from : PIECE;
         fill_panel(job, x, from, depths, begin, count, panel);
-        for (int64_t block = first; block < last && !prn_stopped(); block++) {
+        for (int64_t block = first; block < last && !prn_cancelled(); block++) {
             const int64_t channel = block * rows, left = conv->group_out - channel;
             multiply_block(job, group * conv->group_out + channel, left < rows ? left : rows, from, depths, panel,
                            y + channel * conv->out_spatial, count);
@@ -83,7 +83,7 @@ static void product_task(void *argument, int64_t task)
     }
 }
 
-bool prn_conv_f64_usable(const prony_context *context)
+bool prn_conv_f64_supported(const prony_context *context)
 {
     prn_conv conv;
     if (prn_conv_read(context, &conv) != PRONY_OK || (context->post_ops && context->post_ops->count > 0)) return false;

@@ -1,10 +1,10 @@
 /* The convolution of float64, all operands plain. */
-#ifndef PRN_OPS_NN_CONV_F64_H
-#define PRN_OPS_NN_CONV_F64_H
+#ifndef PRN_OPS_CONV_CONV_F64_H
+#define PRN_OPS_CONV_CONV_F64_H
 
 #include "ops/op.h"
 
-bool prn_conv_f64_usable(const prony_context *context);
+bool prn_conv_f64_supported(const prony_context *context);
 prony_status prn_conv_f64_run(const prony_context *context);
 
 /* Its inner loop, compiled once per instruction set. */

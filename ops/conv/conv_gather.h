@@ -1,6 +1,6 @@
 /* The elements that successive output positions of a convolution meet at one tap of one channel. */
-#ifndef PRN_OPS_NN_CONV_GATHER_H
-#define PRN_OPS_NN_CONV_GATHER_H
+#ifndef PRN_OPS_CONV_CONV_GATHER_H
+#define PRN_OPS_CONV_CONV_GATHER_H
 
 #include "ops/kernels/window/window.h"
 

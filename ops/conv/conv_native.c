@@ -15,7 +15,7 @@
 
 #include "base/cpu/simd.h"
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/window/conv_problem.h"
 #include "ops/conv/conv_gather.h"
 #include "ops/conv/conv_simd.h"
@@ -45,8 +45,8 @@ static void pack(const prn_conv *conv, float *packed)
     const int64_t rows = simd()->rows, depth = depth_of(conv);
     for (int64_t g = 0; g < conv->groups; g++) {
         const float *data = (const float *)conv->weights->data + g * conv->group_out * depth;
-        for (int64_t block = 0; block < conv->group_out && !prn_stopped(); block += rows) {
-            for (int64_t d = 0; d < depth && !prn_stopped_at(d); d++) {
+        for (int64_t block = 0; block < conv->group_out && !prn_cancelled(); block += rows) {
+            for (int64_t d = 0; d < depth && !prn_cancelled_at(d); d++) {
                 for (int64_t r = block; r < block + rows; r++)
                     *packed++ = r < conv->group_out ? data[r * depth + d] : 0.0f;
             }
@@ -164,10 +164,10 @@ static void product_task(void *argument, int64_t task)
     int64_t offset = (n * conv->out_channels + group * conv->group_out) * conv->out_spatial + begin;
     float *y = job->y + offset;
     float panel[PIECE * TILE] __attribute__((aligned(64)));
-    for (int64_t from = 0; from < job->depth && !prn_stopped(); from += PIECE) {
+    for (int64_t from = 0; from < job->depth && !prn_cancelled(); from += PIECE) {
         int64_t depths = job->depth - from < PIECE ? job->depth - from : PIECE;
         fill_panel(job, x, from, depths, begin, count, panel);
-        for (int64_t block = first; block < last && !prn_stopped(); block++)
+        for (int64_t block = first; block < last && !prn_cancelled(); block++)
             multiply_block(job, group, block, from, depths, panel, y + block * rows * conv->out_spatial, count);
     }
     int64_t end = last * rows < conv->group_out ? last * rows : conv->group_out;
@@ -211,7 +211,7 @@ static bool is_depthwise(const prn_conv *conv)
 /* y[i] += w x[i step], of rows of any length. */
 static void add_tap(const prn_conv_simd *simd, float *y, const float *x, int64_t step, float w, int64_t count)
 {
-    for (int64_t i = 0; i < count && (i == 0 || !prn_stopped()); i += LOOK_UP)
+    for (int64_t i = 0; i < count && (i == 0 || !prn_cancelled()); i += LOOK_UP)
         simd->add_scaled(y + i, x + i * step, step, w, count - i < LOOK_UP ? count - i : LOOK_UP);
 }
 
@@ -226,11 +226,11 @@ static void depthwise_task(void *argument, int64_t plane)
     const float *x = job->x + (n * conv->in_channels + k / conv->group_out) * conv->in_spatial;
     float *y = job->y + plane * conv->out_spatial;
     float start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
-    for (int64_t from = 0; from < conv->out_spatial && (from == 0 || !prn_stopped()); from += LOOK_UP) {
+    for (int64_t from = 0; from < conv->out_spatial && (from == 0 || !prn_cancelled()); from += LOOK_UP) {
         const int64_t to = conv->out_spatial - from < LOOK_UP ? conv->out_spatial : from + LOOK_UP;
         for (int64_t i = from; i < to; i++) y[i] = start;
     }
-    for (int64_t row = 0; row < window->out[0] * window->out[1] && !prn_stopped(); row++) {
+    for (int64_t row = 0; row < window->out[0] * window->out[1] && !prn_cancelled(); row++) {
         for (int64_t t = 0; t < window->kernel[0] * window->kernel[1]; t++) {
             int64_t source = prn_window_row(window, row, t / window->kernel[1], t % window->kernel[1]);
             for (int64_t kx = 0; source >= 0 && kx < window->kernel[2]; kx++) {
@@ -246,7 +246,7 @@ static void depthwise_task(void *argument, int64_t plane)
 
 /* ---- kernel */
 
-bool prn_conv_native_usable(const prony_context *context)
+bool prn_conv_native_supported(const prony_context *context)
 {
     prn_conv conv;
     if (prn_conv_read(context, &conv) != PRONY_OK) return false;

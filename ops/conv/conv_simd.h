@@ -1,6 +1,6 @@
 /* The inner loops of the native convolution, compiled once per instruction set. */
-#ifndef PRN_OPS_NN_CONV_SIMD_H
-#define PRN_OPS_NN_CONV_SIMD_H
+#ifndef PRN_OPS_CONV_CONV_SIMD_H
+#define PRN_OPS_CONV_CONV_SIMD_H
 
 #include <stdint.h>
 

@@ -13,10 +13,10 @@
 #include "base/memory/alloc.h"
 #include "base/threads/parallel.h"
 #include "base/shape.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/vector/post_ops_vec.h"
-#include "ops/kernels/gemm/split_product.h"
+#include "ops/kernels/gemm/bf16x3_product.h"
 #include "ops/kernels/vector/widen.h"
 #include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_transpose_depthwise.h"
@@ -90,7 +90,7 @@ static void multiply(const prony_context *context, const prn_conv *conv, const f
                            .c_row = conv->in_spatial,
                            .alpha = 1.0f,
                            .beta = 1.0f,
-                           .parts = prn_split_parts(context->precision)};
+                           .parts = prn_bf16x3_parts(context->precision)};
     const prn_gemm_batch groups = {.items = conv->groups, .offsets = group_offsets, .argument = conv};
     prn_gemm_run(context->threads, &gemm, &groups, NULL);
 }
@@ -148,12 +148,12 @@ static void lay_taps(void *argument, int64_t k)
     const float *products = job->products + k * conv->kernel_volume * conv->in_spatial;
     const float start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
     float *y = job->y + k * conv->out_spatial;
-    for (int64_t row = 0; row < rows && !prn_stopped_at(row); row++) {
+    for (int64_t row = 0; row < rows && !prn_cancelled_at(row); row++) {
         const int64_t z = row / window->out[1], at = row % window->out[1];
         const int64_t tap = (z % kernel[0] * kernel[1] + at % kernel[1]) * taps;
         const float *from =
             products + tap * conv->in_spatial + (z / kernel[0] * window->in[1] + at / kernel[1]) * width;
-        for (int64_t x = 0, n; x < width && (x == 0 || !prn_stopped()); x += n) {
+        for (int64_t x = 0, n; x < width && (x == 0 || !prn_cancelled()); x += n) {
             n = prn_least(width - x, LOOK_UP);
             lay_row(y + (row * width + x) * taps, from + x, conv->in_spatial, taps, n, start);
         }
@@ -187,7 +187,7 @@ static void sum_places(const job *job, const float *products, int64_t row, int64
 {
     const prn_conv *conv = job->conv;
     const prn_window *window = &conv->window;
-    for (int64_t t = 0; t < window->kernel[0] * window->kernel[1] && !prn_stopped(); t++) {
+    for (int64_t t = 0; t < window->kernel[0] * window->kernel[1] && !prn_cancelled(); t++) {
         const int64_t kz = t / window->kernel[1], ky = t % window->kernel[1];
         const int64_t z = row / window->out[1] + window->pad_begin[0] - kz * window->dilation[0];
         const int64_t y = row % window->out[1] + window->pad_begin[1] - ky * window->dilation[1];
@@ -213,7 +213,7 @@ static void add_taps(void *argument, int64_t task)
     const int64_t begin = rows * (task % job->row_tasks) / job->row_tasks,
                   end = rows * (task % job->row_tasks + 1) / job->row_tasks;
     float sums[SUMS];
-    for (int64_t row = begin; row < end && !prn_stopped_at(row); row++) {
+    for (int64_t row = begin; row < end && !prn_cancelled_at(row); row++) {
         float *y = job->y + k * conv->out_spatial + row * width;
         for (int64_t remainder = 0; remainder < prn_least(stride, width); remainder++) {
             for (int64_t first = remainder, count; first < width; first += count * stride) {
@@ -244,7 +244,7 @@ static prony_status run_native(const prony_context *context)
                .products = products,
                .output = context->outputs[0]->data,
                .row_tasks = apart ? 1 : row_tasks(&conv)};
-    for (int64_t n = 0; n < conv.batch && !prn_stopped(); n++) {
+    for (int64_t n = 0; n < conv.batch && !prn_cancelled(); n++) {
         const float *x = (const float *)conv.x->data + n * conv.in_channels * conv.in_spatial;
         job.y = (float *)context->outputs[0]->data + n * conv.out_channels * conv.out_spatial;
         multiply(context, &conv, x, products);
@@ -287,7 +287,7 @@ static int64_t tap(const prn_window *window, int axis, int64_t at, int64_t input
         const inputs_met zs = meets(window, 0, at[0]), ys = meets(window, 1, at[1]), xs = meets(window, 2, at[2]);     \
         for (int64_t z = zs.last; z >= zs.first; z--) {                                                                \
             const int64_t kz = tap(window, 0, at[0], z);                                                               \
-            for (int64_t y = ys.last; kz >= 0 && y >= ys.first && !prn_stopped(); y--) {                               \
+            for (int64_t y = ys.last; kz >= 0 && y >= ys.first && !prn_cancelled(); y--) {                             \
                 const int64_t ky = tap(window, 1, at[1], y);                                                           \
                 for (int64_t x = xs.last; ky >= 0 && x >= xs.first; x--) {                                             \
                     const int64_t kx = tap(window, 2, at[2], x);                                                       \
@@ -338,11 +338,11 @@ PRN_WIDENED(half, &widened)
 // clang-format off
 static const prn_kernel kernels[] = {
     {.name = "convtranspose_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
-     .usable = prn_conv_transpose_direct_usable, .worth = prn_conv_transpose_direct_worth, .layouts = prn_conv_transpose_direct_layouts,
+     .usable = prn_conv_transpose_direct_supported, .worth = prn_conv_transpose_direct_profitable, .layouts = prn_conv_transpose_direct_layouts,
      .facts = prn_conv_transpose_direct_facts, .prepare = prn_conv_transpose_direct_prepare, .run = prn_conv_direct_run,
      .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2},
     {.name = "convtranspose_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
-     .usable = prn_conv_transpose_depthwise_usable, .layouts = prn_conv_transpose_depthwise_layouts,
+     .usable = prn_conv_transpose_depthwise_supported, .layouts = prn_conv_transpose_depthwise_layouts,
      .facts = prn_conv_transpose_depthwise_facts, .prepare = prn_conv_transpose_depthwise_prepare, .run = prn_conv_transpose_depthwise_run,
      .release = prn_conv_transpose_depthwise_release, .post_ops = true, .own_layout = true, .packs = 2},
     {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,

@@ -15,7 +15,7 @@
 #include "base/integers.h"
 #include "base/cpu/isa.h"
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/conv/conv_depthwise_simd.h"
 #include "ops/conv/conv_direct_plan.h"
 
@@ -37,14 +37,14 @@ typedef struct remainder {
 
 typedef struct transpose_plan {
     prn_conv conv;
-    prn_direct_end end;
+    prn_direct_epilogue end;
     const float *packed;
     int64_t blocks, rows, pieces; /* of a task; tasks of a block */
     remainder axis[2][MOST_STRIDE];
     int64_t weights[MOST_STRIDE][MOST_STRIDE]; /* where those of two remainders begin, in vectors */
 } transpose_plan;
 
-bool prn_conv_transpose_depthwise_usable(const prony_context *context)
+bool prn_conv_transpose_depthwise_supported(const prony_context *context)
 {
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
@@ -56,9 +56,9 @@ bool prn_conv_transpose_depthwise_usable(const prony_context *context)
     for (int axis = 1; axis < PRN_WINDOW_AXES; axis++)
         if (window->stride[axis] > MOST_STRIDE || window->dilation[axis] != 1) return false;
     if (prn_ceil_div(window->out[2], window->stride[2]) > MOST_COLUMNS ||
-        prn_direct_find_end(context->post_ops, 1).added)
+        prn_direct_find_epilogue(context->post_ops, 1).added)
         return false;
-    return prn_direct_can_end(context, conv.out_channels);
+    return prn_direct_can_fuse(context, conv.out_channels);
 }
 
 void prn_conv_transpose_depthwise_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -92,7 +92,7 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     const int64_t lanes = prn_depthwise_rows()->lanes, width = window->kernel[2];
     const float *weights = conv->weights->data;
     float *to = packed;
-    for (int64_t first = 0; first < plan->blocks * lanes && !prn_stopped(); first += lanes) {
+    for (int64_t first = 0; first < plan->blocks * lanes && !prn_cancelled(); first += lanes) {
         for (int64_t phase = 0; phase < window->stride[1] * window->stride[2]; phase++) {
             const remainder *y = &plan->axis[0][phase / window->stride[2]],
                             *x = &plan->axis[1][phase % window->stride[2]];
@@ -132,7 +132,7 @@ prony_status prn_conv_transpose_depthwise_prepare(const prony_context *context, 
     prony_status status = prn_conv_transpose_read(context, &plan->conv);
     const prn_window *window = &plan->conv.window;
     if (status == PRONY_OK) {
-        plan->end = prn_direct_find_end(context->post_ops, plan->conv.out_channels);
+        plan->end = prn_direct_find_epilogue(context->post_ops, plan->conv.out_channels);
         plan->blocks = prn_ceil_div(plan->conv.out_channels, prn_depthwise_rows()->lanes);
         const double row_work =
             (double)window->in[2] * (double)plan->conv.kernel_volume / (double)window->stride[1] * PRN_DIRECT_UNIT;
@@ -230,10 +230,11 @@ static void run_task(void *argument, int64_t task)
                   width = conv->window.out[2];
     float bias[PRN_DIRECT_UNIT];
     prn_direct_copy_bias(conv->bias, conv->out_channels, 0, block * lanes, lanes, bias);
-    for (int64_t y = begin; y < end && !prn_stopped(); y++)
+    for (int64_t y = begin; y < end && !prn_cancelled(); y++)
         run_row(plan, job->x + plane * conv->in_spatial * lanes, plan->packed + block * conv->kernel_volume * lanes,
                 bias, y, job->y + (plane * conv->out_spatial + y * width) * lanes);
-    prn_direct_finish(job->context, &plan->end, job->y, plane, 1, conv->out_spatial, begin * width, end * width);
+    prn_direct_apply_epilogue(job->context, &plan->end, job->y, plane, 1, conv->out_spatial, begin * width,
+                              end * width);
 }
 
 prony_status prn_conv_transpose_depthwise_run(const prony_context *context)

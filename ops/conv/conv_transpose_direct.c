@@ -48,7 +48,7 @@ static int64_t part_count(const prn_window *window)
     return count;
 }
 
-bool prn_conv_transpose_direct_usable(const prony_context *context)
+bool prn_conv_transpose_direct_supported(const prony_context *context)
 {
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
@@ -59,11 +59,11 @@ bool prn_conv_transpose_direct_usable(const prony_context *context)
     if (conv.kernel_volume > PRN_DIRECT_MOST_TAPS || conv.in_spatial < 1 || conv.in_spatial > most ||
         conv.out_spatial > most)
         return false;
-    return parts >= 1 && parts <= MOST_PARTS && prn_direct_can_end(context, conv.out_channels);
+    return parts >= 1 && parts <= MOST_PARTS && prn_direct_can_fuse(context, conv.out_channels);
 }
 
 /* Tiles compute whole blocks of channels: where few of a block are there, products of the taps there are cost less. */
-bool prn_conv_transpose_direct_worth(const prony_context *context)
+bool prn_conv_transpose_direct_profitable(const prony_context *context)
 {
     prn_conv conv;
     if (prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;

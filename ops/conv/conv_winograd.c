@@ -20,12 +20,12 @@
 #include "base/integers.h"
 #include "base/threads/parallel.h"
 #include "base/cpu/simd.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/window/conv_problem.h"
 #include "ops/kernels/vector/post_ops_vec.h"
 #include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_direct_plan.h"
-#include "ops/conv/conv_winograd_cut.h"
+#include "ops/conv/conv_winograd_tiling.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,19 +50,19 @@ static bool adds(const prn_post_ops *post_ops)
 }
 
 /* A weight that convolutions of other extents read as well is kept once, as the direct kernel has it. */
-static bool find_cut(const prony_context *context, const prn_conv *conv, prn_winograd_cut *cut)
+static bool find_cut(const prony_context *context, const prn_conv *conv, prn_winograd_tiling *cut)
 {
-    const prn_host *host = context->host;
-    const bool direct = host && prn_conv_direct_usable(context);
+    const prn_services *host = context->host;
+    const bool direct = host && prn_conv_direct_supported(context);
     const bool shared = direct && host->serves_other_extents && host->serves_other_extents(context, 1);
     const uint64_t weights = direct && host->weight_bytes ? host->weight_bytes(context) : 0;
     const prn_winograd_filters filters = shared    ? PRN_WINOGRAD_IN_RUN
                                          : weights ? PRN_WINOGRAD_EITHER
                                                    : PRN_WINOGRAD_KEPT;
-    return prn_winograd_cut_best(conv, simd(), filters, (double)(weights / sizeof(float)), cut);
+    return prn_winograd_tiling_best(conv, simd(), filters, (double)(weights / sizeof(float)), cut);
 }
 
-bool prn_conv_winograd_usable(const prony_context *context)
+bool prn_conv_winograd_supported(const prony_context *context)
 {
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
@@ -80,14 +80,14 @@ bool prn_conv_winograd_usable(const prony_context *context)
         if (window->dilation[axis] > window->out[axis] || (window->dilation[axis] > 1 && adds(context->post_ops)))
             return false;
     }
-    prn_winograd_cut cut;
+    prn_winograd_tiling cut;
     return find_cut(context, &conv, &cut);
 }
 
-bool prn_conv_winograd_worth(const prony_context *context)
+bool prn_conv_winograd_profitable(const prony_context *context)
 {
     prn_conv conv;
-    prn_winograd_cut cut;
+    prn_winograd_tiling cut;
     return prn_conv_read(context, &conv) == PRONY_OK && find_cut(context, &conv, &cut) &&
            cut.cycles * (cut.u_point ? 1.0 : worth_memory) < prn_winograd_direct_cycles(&conv, simd());
 }
@@ -111,7 +111,7 @@ typedef struct slot {
 typedef struct winograd_plan {
     const prn_winograd_simd *simd;
     prn_conv conv;
-    prn_winograd_cut cut;
+    prn_winograd_tiling cut;
     slot slot;
     const float *packed; /* transformed filters; NULL: they are transformed in each run, from */
     const float *taps;   /* the direct kernel's form of the weights */
@@ -125,7 +125,7 @@ static void build_block(const winograd_plan *plan, int64_t block, float *to, int
     const int64_t outputs = prn_least(conv->out_channels - block * lanes, lanes);
     const float *weights = (const float *)conv->weights->data + block * lanes * row;
     float filled[MOST_LANES * TAPS] = {0};
-    for (int64_t c = 0; c < inputs && !prn_stopped_at(c); c++, to += width) {
+    for (int64_t c = 0; c < inputs && !prn_cancelled_at(c); c++, to += width) {
         const bool whole = c < conv->in_channels && outputs == lanes;
         for (int64_t k = 0; k < outputs && !whole; k++) {
             if (c < conv->in_channels)
@@ -142,18 +142,18 @@ static prony_status build_weights(const prony_context *context, void *argument, 
 {
     (void)context;
     const winograd_plan *plan = argument;
-    const prn_winograd_cut *cut = &plan->cut;
+    const prn_winograd_tiling *cut = &plan->cut;
     const int64_t lanes = plan->simd->lanes, inputs = cut->in_blocks * lanes;
     for (int64_t g = 0; g < cut->groups; g++) {
         const int64_t begin = prn_winograd_first_block(cut, g), end = prn_winograd_first_block(cut, g + 1);
         const int64_t width = (end - begin) * lanes;
         float *to = (float *)packed + begin * lanes * inputs * cut->points;
-        for (int64_t b = begin; b < end && !prn_stopped(); b++, to += lanes) build_block(plan, b, to, width);
+        for (int64_t b = begin; b < end && !prn_cancelled(); b++, to += lanes) build_block(plan, b, to, width);
     }
     return PRONY_OK;
 }
 
-static slot make_slot(const prony_context *context, const prn_conv *conv, const prn_winograd_cut *cut)
+static slot make_slot(const prony_context *context, const prn_conv *conv, const prn_winograd_tiling *cut)
 {
     slot slot = {.m = cut->points * cut->v_point};
     slot.filters = slot.m + cut->points * cut->m_point;
@@ -193,7 +193,7 @@ static prony_status pack(const prony_context *context, winograd_plan *plan)
     char tag[96];
     const void *packed;
     const prn_conv *conv = &plan->conv;
-    const prn_winograd_cut *cut = &plan->cut;
+    const prn_winograd_tiling *cut = &plan->cut;
     snprintf(tag, sizeof tag, "conv winograd %lld lanes: %lld x %lld, tiles of %lld x %lld",
              (long long)plan->simd->lanes, (long long)conv->out_channels, (long long)conv->in_channels,
              (long long)cut->rows, (long long)cut->columns);
@@ -206,7 +206,7 @@ static prony_status pack(const prony_context *context, winograd_plan *plan)
 prony_status prn_conv_winograd_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_conv conv;
-    prn_winograd_cut cut;
+    prn_winograd_tiling cut;
     PRN_TRY(prn_conv_read(context, &conv));
     if (!find_cut(context, &conv, &cut))
         return prony_fail(context, PRONY_INTERNAL, "no tiles for %lld input channels", (long long)conv.in_channels);
@@ -234,7 +234,7 @@ void prn_conv_winograd_release(void *state)
 typedef struct job {
     const prn_winograd_simd *simd;
     const prn_conv *conv;
-    const prn_winograd_cut *cut;
+    const prn_winograd_tiling *cut;
     slot slot;
     prony_context rest; /* for the post-operations that are not part of the inverse transform */
     prn_post_ops rest_ops;
@@ -279,7 +279,7 @@ static void forward_edge(const job *job, const row_of_tiles *row, const float *p
 
 static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t number, const float *plane, float *v)
 {
-    const prn_winograd_cut *cut = job->cut;
+    const prn_winograd_tiling *cut = job->cut;
     const row_of_tiles row = row_at(job, number % cut->tile_rows, job->conv->window.in[2]);
     const prn_winograd_place *place = &row.place;
     const int64_t lanes = job->simd->lanes, top = place->top - place->pad[0];
@@ -315,7 +315,7 @@ static void forward(const job *job, const prn_winograd_batch *batch, float *v)
 {
     const int64_t lanes = job->simd->lanes, plane = job->conv->in_spatial * lanes;
     const float *x = job->x;
-    for (int64_t c = 0; c < job->cut->in_blocks && !prn_stopped(); c++, x += plane) {
+    for (int64_t c = 0; c < job->cut->in_blocks && !prn_cancelled(); c++, x += plane) {
         for (int64_t row = batch->row; row < batch->row_end; row++) {
             forward_row(job, batch, row, x + image_at(job, row, job->cut->in_blocks, job->conv->in_spatial), v);
             v += (batch->column_end - batch->column) * lanes;
@@ -408,7 +408,7 @@ static void inverse_edge(const job *job, const prn_winograd_inverse *inverse, in
 /* `tiles` tiles of a row, of which there are `rows` and `columns` outputs. */
 static void inverse_tiles(const job *job, prn_winograd_inverse inverse, int64_t tiles, int64_t rows, int64_t columns)
 {
-    const prn_winograd_cut *cut = job->cut;
+    const prn_winograd_tiling *cut = job->cut;
     const int64_t lanes = job->simd->lanes;
     inverse.count = rows < cut->rows ? 0 : columns / cut->columns;
     if (inverse.count) job->simd->inverse[cut->kind](&inverse);
@@ -432,7 +432,7 @@ static void spread_columns(int64_t columns, int64_t lanes, const float *from, fl
 static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t number, int64_t block, const float *m,
                         const float *bias, float *space)
 {
-    const prn_winograd_cut *cut = job->cut;
+    const prn_winograd_tiling *cut = job->cut;
     const row_of_tiles row = row_at(job, number % cut->tile_rows, job->conv->window.out[2]);
     const prn_winograd_place *place = &row.place;
     const int64_t lanes = job->simd->lanes, tiles = batch->column_end - batch->column,
@@ -460,7 +460,7 @@ static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t
     if (apart && !spread) copy_rows(rows, columns * lanes, to, to_row, y, row.row);
 }
 
-static bool in_one_image(const prn_winograd_cut *cut, const prn_winograd_batch *batch)
+static bool in_one_image(const prn_winograd_tiling *cut, const prn_winograd_batch *batch)
 {
     return batch->row / cut->tile_rows == (batch->row_end - 1) / cut->tile_rows;
 }
@@ -468,7 +468,7 @@ static bool in_one_image(const prn_winograd_cut *cut, const prn_winograd_batch *
 /* The input that a batch reads, as far as it lies in one piece for each block. */
 static ahead input_ahead(const job *job, int64_t index)
 {
-    const prn_winograd_cut *cut = job->cut;
+    const prn_winograd_tiling *cut = job->cut;
     const prn_window *window = &job->conv->window;
     const int64_t lanes = job->simd->lanes;
     if (cut->batches_across > 1 || cut->tasks_of_batch > 1 || cut->phases > 1 || index >= cut->tasks)
@@ -489,7 +489,7 @@ static ahead input_ahead(const job *job, int64_t index)
 /* The output of some blocks of a batch. */
 static ahead output_ahead(const job *job, const prn_winograd_batch *batch, int64_t begin, int64_t blocks)
 {
-    const prn_winograd_cut *cut = job->cut;
+    const prn_winograd_tiling *cut = job->cut;
     const prn_window *window = &job->conv->window;
     const int64_t lanes = job->simd->lanes, plane = job->conv->out_spatial * lanes, row = window->out[2] * lanes;
     const int64_t first = batch->row % cut->tile_rows, top = first * cut->rows;
@@ -512,7 +512,7 @@ typedef struct task {
 
 static void multiply_group(const job *job, task *task, int64_t group, float *space)
 {
-    const prn_winograd_cut *cut = job->cut;
+    const prn_winograd_tiling *cut = job->cut;
     const int64_t lanes = job->simd->lanes, channels = cut->in_blocks * lanes, half = cut->points / 2;
     const int64_t begin = prn_winograd_first_block(cut, group),
                   blocks = prn_winograd_first_block(cut, group + 1) - begin;
@@ -522,7 +522,7 @@ static void multiply_group(const job *job, task *task, int64_t group, float *spa
     ahead output = output_ahead(job, &task->batch, begin, blocks);
     spread(&output, half * inputs);
     spread(&task->input, (task->group_end - group) * (cut->points - half) * inputs);
-    for (int64_t p = 0; p < cut->points && !prn_stopped(); p++, weights += per_point) {
+    for (int64_t p = 0; p < cut->points && !prn_cancelled(); p++, weights += per_point) {
         multiply(job, task->batch.tiles, space + p * cut->v_point, weights, blocks,
                  space + job->slot.m + p * cut->m_point,
                  task->filters ? NULL
@@ -535,7 +535,7 @@ static void multiply_group(const job *job, task *task, int64_t group, float *spa
  * weights: [group][unit of input channels][tap][input channel][output channels of the group]. */
 static void multiply_taps(const job *job, const task *task, int64_t group, float *space)
 {
-    const prn_winograd_cut *cut = job->cut;
+    const prn_winograd_tiling *cut = job->cut;
     const int64_t lanes = job->simd->lanes, units = prn_ceil_div(cut->in_blocks * lanes, PRN_DIRECT_UNIT);
     const int64_t begin = prn_winograd_first_block(cut, group),
                   blocks = prn_winograd_first_block(cut, group + 1) - begin;
@@ -543,7 +543,7 @@ static void multiply_taps(const job *job, const task *task, int64_t group, float
     const int64_t parts = prn_ceil_div(tiles, job->simd->tiles[blocks]);
     const float *taps = job->taps + begin * lanes * units * PRN_DIRECT_UNIT * TAPS;
     float *u = space + job->slot.filters;
-    for (int64_t unit = 0, count; unit < units && !prn_stopped(); unit += count, taps += count * per_unit) {
+    for (int64_t unit = 0, count; unit < units && !prn_cancelled(); unit += count, taps += count * per_unit) {
         count = prn_least(units - unit, PRN_WINOGRAD_FILTER_UNITS);
         const int64_t from = unit * PRN_DIRECT_UNIT / lanes,
                       in_blocks = prn_least(cut->in_blocks - from, count * PRN_DIRECT_UNIT / lanes);
@@ -576,7 +576,7 @@ static void multiply_taps(const job *job, const task *task, int64_t group, float
 static void run_group(const job *job, task *task, int64_t group, float *space)
 {
     const prn_conv *conv = job->conv;
-    const prn_winograd_cut *cut = job->cut;
+    const prn_winograd_tiling *cut = job->cut;
     const prn_winograd_batch *batch = &task->batch;
     const int64_t lanes = job->simd->lanes, end = prn_winograd_first_block(cut, group + 1);
     const float *m = space + job->slot.m;
@@ -598,7 +598,7 @@ static void run_group(const job *job, task *task, int64_t group, float *space)
 static void run_slot(void *argument, prn_slot *slot)
 {
     const job *job = argument;
-    const prn_winograd_cut *cut = job->cut;
+    const prn_winograd_tiling *cut = job->cut;
     float *space = job->scratch + slot->index * job->slot.total;
     int64_t held = -1;
     for (int64_t number; (number = prn_slot_next(slot)) >= 0;) {
@@ -608,7 +608,7 @@ static void run_slot(void *argument, prn_slot *slot)
         task.group_end = (part + 1) * cut->groups / cut->tasks_of_batch;
         if (batch != held) forward(job, &task.batch, space);
         held = batch;
-        for (int64_t g = part * cut->groups / cut->tasks_of_batch; g < task.group_end && !prn_stopped(); g++)
+        for (int64_t g = part * cut->groups / cut->tasks_of_batch; g < task.group_end && !prn_cancelled(); g++)
             run_group(job, &task, g, space);
     }
 }
@@ -634,7 +634,7 @@ static void split_post_ops(const prony_context *context, job *job)
 void prn_conv_winograd_facts(const prony_context *context, prony_cost *facts)
 {
     prn_conv conv;
-    prn_winograd_cut cut;
+    prn_winograd_tiling cut;
     if (prn_conv_read(context, &conv) != PRONY_OK || !find_cut(context, &conv, &cut)) return;
     const int64_t widest = prn_ceil_div(cut.blocks, cut.groups);
     prn_cost_fact(facts, "product_rows", cut.tile_rows * cut.tile_columns);

@@ -1,6 +1,6 @@
 /* The vector loops of the Winograd convolution, compiled once per instruction set. Distances are in floats. */
-#ifndef PRN_OPS_NN_CONV_WINOGRAD_SIMD_H
-#define PRN_OPS_NN_CONV_WINOGRAD_SIMD_H
+#ifndef PRN_OPS_CONV_CONV_WINOGRAD_SIMD_H
+#define PRN_OPS_CONV_CONV_WINOGRAD_SIMD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
  * on the shapes alone. */
 #include "base/threads/parallel.h"
 #include "base/integers.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/window/taps.h"
 #include "ops/kernels/window/window.h"
@@ -187,7 +187,7 @@ static void make_points(void *argument, int64_t task)
     double *column = job->columns + task * job->channels * job->volume;
     int64_t end = (task + 1) * job->per_task;
     if (end > job->positions) end = job->positions;
-    for (int64_t position = task * job->per_task; position < end && !prn_stopped(); position++) {
+    for (int64_t position = task * job->per_task; position < end && !prn_cancelled(); position++) {
         const int64_t image = position / job->points, point = position % job->points;
         fill_column(job, image, point, column);
         for (int64_t m = 0; m < job->maps; m++) {

@@ -1,7 +1,7 @@
 /* What operators with subgraphs, sequences and optionals share: types that may be open, and outputs made from values
  * that are somebody else's. */
-#ifndef PRN_OPS_LOOPS_SUBGRAPH_H
-#define PRN_OPS_LOOPS_SUBGRAPH_H
+#ifndef PRN_OPS_KERNELS_SUBGRAPH_H
+#define PRN_OPS_KERNELS_SUBGRAPH_H
 
 #include "ops/op.h"
 

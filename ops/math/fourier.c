@@ -1,7 +1,7 @@
 /* Transforms of a power of two by radix 2; any other length as a convolution with a chirp (Bluestein), which takes two
  * transforms of at least twice the length. */
 #include "ops/math/fourier.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static prn_complex multiply(prn_complex a, prn_complex b)
 
 static void reverse_bits(prn_complex *x, int64_t size)
 {
-    for (int64_t i = 1, j = 0; i < size && !prn_stopped_at(i); i++) {
+    for (int64_t i = 1, j = 0; i < size && !prn_cancelled_at(i); i++) {
         int64_t bit = size >> 1;
         for (; j & bit; bit >>= 1) j ^= bit;
         j ^= bit;
@@ -53,13 +53,13 @@ static void reverse_bits(prn_complex *x, int64_t size)
 /* `size` is a power of two, roots those of `size`; direction 1 is forward, -1 inverse. */
 static void radix_two(prn_complex *x, int64_t size, const prn_complex *roots, double direction)
 {
-    if (prn_stopped()) return; /* even a few steps all over fresh memory take long */
+    if (prn_cancelled()) return; /* even a few steps all over fresh memory take long */
     reverse_bits(x, size);
     for (int64_t half = 1; half < size; half *= 2) {
         const int64_t step = size / (2 * half);
         for (int64_t start = 0; start < size; start += 2 * half) {
             for (int64_t k = 0; k < half; k++) {
-                if ((start + k) % LOOK_UP == 0 && prn_stopped()) return;
+                if ((start + k) % LOOK_UP == 0 && prn_cancelled()) return;
                 const prn_complex root = {roots[k * step].re, direction * roots[k * step].im};
                 prn_complex *low = &x[start + k], *high = low + half;
                 const prn_complex turned = multiply(*high, root);
@@ -79,7 +79,7 @@ static prn_complex root_of(double part)
 static void make_chirp(prn_complex *chirp, int64_t length)
 {
     int64_t square = 0;
-    for (int64_t k = 0; k < length && !prn_stopped_at(k); k++) {
+    for (int64_t k = 0; k < length && !prn_cancelled_at(k); k++) {
         chirp[k] = root_of((double)square / (double)(2 * length));
         square = (square + 2 * k + 1) % (2 * length);
     }
@@ -88,8 +88,8 @@ static void make_chirp(prn_complex *chirp, int64_t length)
 static void make_image(prn_complex *image, const prn_fourier *plan)
 {
     const double scale = 1.0 / (double)plan->size;
-    for (int64_t k = 0; k < plan->size && !prn_stopped_at(k); k++) image[k] = (prn_complex){0.0, 0.0};
-    for (int64_t k = 0; k < plan->length && !prn_stopped_at(k); k++) {
+    for (int64_t k = 0; k < plan->size && !prn_cancelled_at(k); k++) image[k] = (prn_complex){0.0, 0.0};
+    for (int64_t k = 0; k < plan->length && !prn_cancelled_at(k); k++) {
         const prn_complex value = {plan->chirp[k].re * scale, -plan->chirp[k].im * scale};
         image[k] = value;
         if (k > 0) image[plan->size - k] = value;
@@ -100,7 +100,7 @@ static void make_image(prn_complex *image, const prn_fourier *plan)
 prn_fourier prn_fourier_make(int64_t length, prn_complex *tables)
 {
     prn_fourier plan = {.length = length, .size = power_for(length), .roots = tables};
-    for (int64_t k = 0; k < plan.size / 2 && !prn_stopped_at(k); k++)
+    for (int64_t k = 0; k < plan.size / 2 && !prn_cancelled_at(k); k++)
         tables[k] = root_of((double)k / (double)plan.size);
     if (is_power(length)) return plan;
     prn_complex *chirp = tables + plan.size / 2, *image = chirp + length;
@@ -120,13 +120,13 @@ void prn_fourier_run(const prn_fourier *plan, bool inverse, prn_complex *x, prn_
         radix_two(x, size, plan->roots, sign);
         return;
     }
-    for (int64_t k = 0; k < length && !prn_stopped_at(k); k++)
+    for (int64_t k = 0; k < length && !prn_cancelled_at(k); k++)
         work[k] = multiply((prn_complex){x[k].re, sign * x[k].im}, plan->chirp[k]);
-    for (int64_t k = length; k < size && !prn_stopped_at(k); k++) work[k] = (prn_complex){0.0, 0.0};
+    for (int64_t k = length; k < size && !prn_cancelled_at(k); k++) work[k] = (prn_complex){0.0, 0.0};
     radix_two(work, size, plan->roots, 1.0);
-    for (int64_t k = 0; k < size && !prn_stopped_at(k); k++) work[k] = multiply(work[k], plan->image[k]);
+    for (int64_t k = 0; k < size && !prn_cancelled_at(k); k++) work[k] = multiply(work[k], plan->image[k]);
     radix_two(work, size, plan->roots, -1.0);
-    for (int64_t k = 0; k < length && !prn_stopped_at(k); k++) {
+    for (int64_t k = 0; k < length && !prn_cancelled_at(k); k++) {
         x[k] = multiply(work[k], plan->chirp[k]);
         x[k].im *= sign;
     }

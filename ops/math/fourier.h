@@ -5,8 +5,8 @@
  * A plan holds tables only, in memory of the caller's; it is read-only afterwards and may be shared by threads, each
  * with working space of its own. A result depends on the input and the length alone.
  */
-#ifndef PRN_OPS_SIGNAL_FOURIER_H
-#define PRN_OPS_SIGNAL_FOURIER_H
+#ifndef PRN_OPS_MATH_FOURIER_H
+#define PRN_OPS_MATH_FOURIER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 
 #include "base/integers.h"
 #include "base/memory/alloc.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/copy/broadcast.h"
 #include "base/threads/parallel.h"
 #include "ops/kernels/copy/copy_nd.h"
@@ -179,7 +179,7 @@ static double reduce_f64(const prn_reduction *job, prn_reduce_kind kind, int64_t
     prn_cursor cursor;
     prn_cursor_start(&cursor, &job->chain, output);
     double sum = start_of(kind);
-    for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
+    for (int64_t i = 0; i < job->count && !prn_cancelled_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
         sum = step_f64(kind, sum, read_f64(job, &reader, cursor.offset), top);
     }
     return prn_reduce_finish(kind, sum, (double)job->count, top);
@@ -195,7 +195,7 @@ static int64_t reduce_i64(const prn_reduction *job, int64_t output)
     prn_cursor cursor;
     prn_cursor_start(&cursor, &job->chain, output);
     uint64_t sum = job->kind == PRN_REDUCE_PROD;
-    for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
+    for (int64_t i = 0; i < job->count && !prn_cancelled_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
         const int64_t x = read_i64(job, &reader, cursor.offset), best = (int64_t)sum;
         const bool less = is_unsigned ? (uint64_t)x < sum : x < best;
         if (job->kind == PRN_REDUCE_MAX || job->kind == PRN_REDUCE_MIN) {

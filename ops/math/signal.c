@@ -7,10 +7,10 @@
  *
  * Invariant: lines are independent, so any number of threads gives the same result. */
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
-#include "ops/kernels/gemm/product.h"
+#include "ops/kernels/gemm/matmul.h"
 #include "ops/math/fourier.h"
 
 typedef struct signal_params {
@@ -54,7 +54,7 @@ static prony_status check_length(const prony_context *context, int64_t length)
 static prony_status check_sizes(const prony_context *context, const prony_shape *y)
 {
     char text[PRN_SHAPE_TEXT_BYTES];
-    if (prn_product_countable(&context->inputs[0]->shape) && prn_product_countable(y)) return PRONY_OK;
+    if (prn_matmul_countable(&context->inputs[0]->shape) && prn_matmul_countable(y)) return PRONY_OK;
     return prony_fail(context, PRONY_LIMIT, "the output %s is too large", prn_shape_text(y, text));
 }
 
@@ -161,15 +161,15 @@ static void load_line(const line_job *job, int64_t line, prn_complex *to)
     const int64_t first = line / t->inner * t->outer_step + within;
     int64_t wanted = t->samples < t->length ? t->samples : t->length;
     if (t->to_real && wanted > t->length / 2 + 1) wanted = t->length / 2 + 1;
-    for (int64_t n = 0; n < wanted && !prn_stopped_at(n); n++) {
+    for (int64_t n = 0; n < wanted && !prn_cancelled_at(n); n++) {
         const int64_t at = first + n * t->sample_step;
         const double factor = t->window ? prn_get_f64(t->window->data, t->window->dtype, n) : 1.0;
         to[n].re = factor * prn_get_f64(t->x->data, t->x->dtype, at);
         to[n].im = t->parts == 2 ? factor * prn_get_f64(t->x->data, t->x->dtype, at + 1) : 0.0;
     }
-    for (int64_t n = wanted; n < t->length && !prn_stopped_at(n); n++) to[n] = (prn_complex){0.0, 0.0};
+    for (int64_t n = wanted; n < t->length && !prn_cancelled_at(n); n++) to[n] = (prn_complex){0.0, 0.0};
     /* Half a spectrum stands for the whole of a real signal's. */
-    for (int64_t n = t->length / 2 + 1; t->to_real && n < t->length && !prn_stopped_at(n); n++)
+    for (int64_t n = t->length / 2 + 1; t->to_real && n < t->length && !prn_cancelled_at(n); n++)
         to[n] = (prn_complex){to[t->length - n].re, -to[t->length - n].im};
 }
 
@@ -179,7 +179,7 @@ static void store_line(const line_job *job, int64_t line, const prn_complex *fro
     const int64_t within = line % t->inner * (job->frame_step ? t->bins * 2 : t->y_parts);
     const int64_t first = line / t->inner * t->y_outer_step + within;
     const double scale = t->inverse ? (double)t->length : 1.0;
-    for (int64_t k = 0; k < t->bins && !prn_stopped_at(k); k++) {
+    for (int64_t k = 0; k < t->bins && !prn_cancelled_at(k); k++) {
         const int64_t at = first + k * t->y_bin_step;
         prn_put_f64(t->y->data, t->y->dtype, at, from[k].re / scale);
         if (t->y_parts == 2) prn_put_f64(t->y->data, t->y->dtype, at + 1, from[k].im / scale);
@@ -190,9 +190,9 @@ static void store_line(const line_job *job, int64_t line, const prn_complex *fro
 static void sum_directly(const transform *t, const prn_complex *roots, const prn_complex *x, prn_complex *y)
 {
     const double sign = t->inverse ? -1.0 : 1.0;
-    for (int64_t k = 0; k < t->bins && !prn_stopped(); k++) {
+    for (int64_t k = 0; k < t->bins && !prn_cancelled(); k++) {
         prn_complex sum = {0.0, 0.0};
-        for (int64_t n = 0, turn = 0; n < t->length && !prn_stopped_at(n); n++, turn = (turn + k) % t->length) {
+        for (int64_t n = 0, turn = 0; n < t->length && !prn_cancelled_at(n); n++, turn = (turn + k) % t->length) {
             sum.re += x[n].re * roots[turn].re - sign * x[n].im * roots[turn].im;
             sum.im += sign * x[n].re * roots[turn].im + x[n].im * roots[turn].re;
         }
@@ -204,7 +204,7 @@ static void run_lines(void *argument, int64_t task)
 {
     const line_job *job = argument;
     prn_complex *x = job->lines + task * job->task_count, *work = x + job->t.length;
-    for (int64_t line = task; line < job->t.lines && !prn_stopped(); line += job->tasks) {
+    for (int64_t line = task; line < job->t.lines && !prn_cancelled(); line += job->tasks) {
         load_line(job, line, x);
         if (job->direct) {
             sum_directly(&job->t, job->tables, x, work);
@@ -246,7 +246,7 @@ static prony_status run(const prony_context *context, bool direct)
     if (job.t.lines == 0) return PRONY_OK;
     lay_out(&job, context->scratch);
     if (direct) {
-        for (int64_t k = 0; k < job.t.length && !prn_stopped_at(k); k++) {
+        for (int64_t k = 0; k < job.t.length && !prn_cancelled_at(k); k++) {
             const double angle = 2.0 * M_PI * (double)k / (double)job.t.length;
             job.tables[k] = (prn_complex){cos(angle), -sin(angle)};
         }

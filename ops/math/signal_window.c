@@ -1,6 +1,6 @@
 /* Tables that signal processing multiplies with: Hann, Hamming and Blackman windows, and the mel filter bank. All
  * follow from a few numbers, usually constants; they are made in double, one element after the other. */
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
 
@@ -65,7 +65,7 @@ static prony_status window_run(const prony_context *context)
     const prony_value *y = context->outputs[0];
     const int64_t size = y->shape.dim[0];
     const int64_t period = ((const table_params *)context->params)->periodic ? size : size - 1;
-    for (int64_t i = 0; i < size && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < size && !prn_cancelled_at(i); i++) {
         const double angle = period ? 2.0 * M_PI * (double)i / (double)period : M_PI;
         prn_put_f64(y->data, y->dtype, i, w->a0 - w->a1 * cos(angle) + w->a2 * cos(2.0 * angle));
     }
@@ -129,8 +129,8 @@ static prony_status mel_run(const prony_context *context)
     PRN_TRY(read_count(context, 2, &bank.rate, &known));
     bank.rows = y->shape.dim[0];
     bank.step = (mel_of(prn_get_f64(high->data, high->dtype, 0)) - bank.low) / (double)(bank.bands + 2);
-    prn_stop_clear(y->data, prn_value_bytes(y));
-    for (int64_t band = 0; band < bank.bands && !prn_stopped(); band++) {
+    prn_cancellable_clear(y->data, prn_value_bytes(y));
+    for (int64_t band = 0; band < bank.bands && !prn_cancelled(); band++) {
         const int64_t left = mel_bin(&bank, band), centre = mel_bin(&bank, band + 1), right = mel_bin(&bank, band + 2);
         if (left < 0 || centre < left || centre >= bank.rows || right < centre) {
             return prony_fail(context, PRONY_OUT_OF_RANGE, "mel band %lld lies outside of a spectrum of %lld bins",

@@ -39,7 +39,7 @@ typedef struct prn_tree_weight {
 
 /* Invariant once read: every index is in range, no walk meets a node twice. */
 typedef struct prn_tree_ensemble {
-    prn_pool pool;
+    prn_bump pool;
     prn_tree_node *nodes;
     prn_tree_weight *weights;
     double *members;

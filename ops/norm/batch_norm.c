@@ -1,7 +1,7 @@
 /* BatchNormalization: y = x a + b with a = scale / sqrt(var + epsilon) and b = bias - mean a, per channel.
  * a and b are worked out anew for each run, in scratch; padding lanes get a = b = 0 and so stay zero. When training,
  * mean and variance are the batch's own, and the running ones follow them; only the reference does that. */
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "base/integers.h"
 #include "ops/kernels/copy/broadcast.h"
 #include "base/threads/parallel.h"
@@ -76,7 +76,7 @@ static void scale_run(const prony_context *context, int64_t run, double a, doubl
 {
     const prony_value *x = context->inputs[0], *y = prn_output(context, 0);
     const int64_t length = run_length(context);
-    for (int64_t i = run * length; y && i < (run + 1) * length && !prn_stopped_at(i); i++)
+    for (int64_t i = run * length; y && i < (run + 1) * length && !prn_cancelled_at(i); i++)
         prn_put_f64(y->data, y->dtype, i, prn_get_f64(x->data, x->dtype, i) * a + b);
 }
 
@@ -99,12 +99,12 @@ static void measure(const prony_context *context, int64_t channel, int64_t runs,
     const double elements = (double)(runs / count * length);
     double sum = 0.0, squares = 0.0;
     for (int64_t run = channel; run < runs; run += count) {
-        for (int64_t i = run * length; i < (run + 1) * length && !prn_stopped_at(i); i++)
+        for (int64_t i = run * length; i < (run + 1) * length && !prn_cancelled_at(i); i++)
             sum += prn_get_f64(x->data, x->dtype, i);
     }
     *mean = sum / elements;
     for (int64_t run = channel; run < runs; run += count) {
-        for (int64_t i = run * length; i < (run + 1) * length && !prn_stopped_at(i); i++) {
+        for (int64_t i = run * length; i < (run + 1) * length && !prn_cancelled_at(i); i++) {
             const double deviation = prn_get_f64(x->data, x->dtype, i) - *mean;
             squares += deviation * deviation;
         }
@@ -178,7 +178,7 @@ typedef struct native_job {
 static void scale_shift_rows(const native_job *job, float *y, const float *x, int64_t group)
 {
     const int64_t run = LOOK_UP / job->width + 1;
-    for (int64_t row = 0; row < job->length && (row == 0 || !prn_stopped()); row += run) {
+    for (int64_t row = 0; row < job->length && (row == 0 || !prn_cancelled()); row += run) {
         const int64_t rows = job->length - row < run ? job->length - row : run, at = row * job->width;
         job->vec->scale_shift_rows(y + at, x + at, job->a + group, job->b + group, rows, job->width);
     }
@@ -275,10 +275,10 @@ static void measure_f32(const prony_context *context, int64_t channel, int64_t r
     const int64_t count = statistics(context), length = run_length(context);
     const double elements = (double)(runs / count * length);
     double sum = 0.0, squares = 0.0;
-    for (int64_t run = channel; run < runs && !prn_stopped(); run += count)
+    for (int64_t run = channel; run < runs && !prn_cancelled(); run += count)
         sum += sum_powers(x + run * length, length, 0.0, 1);
     *mean = sum / elements;
-    for (int64_t run = channel; run < runs && !prn_stopped(); run += count)
+    for (int64_t run = channel; run < runs && !prn_cancelled(); run += count)
         squares += sum_powers(x + run * length, length, *mean, 2);
     *variance = squares / elements;
 }
@@ -290,7 +290,7 @@ static void scale_run_f32(const prony_context *context, int64_t run, double a, d
     if (!out) return;
     const float *from = (const float *)x->data + run * length;
     float *to = (float *)out->data + run * length;
-    for (int64_t i = 0; i < length && !prn_stopped_at(i); i++) to[i] = (float)((double)from[i] * a + b);
+    for (int64_t i = 0; i < length && !prn_cancelled_at(i); i++) to[i] = (float)((double)from[i] * a + b);
 }
 
 static prony_status run_training(const prony_context *context)

@@ -3,7 +3,7 @@
  * `ratio`, the others scaled up. A seeded node draws in order what the reference implementation draws (mersenne.h), any
  * other by index (random.h). The rewrites take the operator out where it drops nothing. */
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/copy/broadcast.h"
 #include "ops/kernels/copy/copy_nd.h"
 #include "ops/kernels/random/mersenne.h"
@@ -84,7 +84,7 @@ typedef struct drop_job {
 static void drop_range(void *argument, int64_t begin, int64_t end)
 {
     const drop_job *job = argument;
-    for (int64_t i = begin; i < end && !prn_stopped_at(i); i++) {
+    for (int64_t i = begin; i < end && !prn_cancelled_at(i); i++) {
         const double drawn =
             job->stream ? prn_mersenne_uniform(job->stream) : prn_random_uniform(job->key, (uint64_t)i, 53);
         const bool kept = drawn >= job->ratio;

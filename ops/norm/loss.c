@@ -7,7 +7,7 @@
  *   scratch: loss of every position | weight of every position
  *
  * Invariant: positions are worked out independently and reduced in order by one thread. */
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "base/threads/parallel.h"
 #include "ops/op.h"
 #include "ops/kernels/vector/number.h"
@@ -64,7 +64,7 @@ static bool is_ignored(const loss_job *job, int64_t target)
 
 static prony_status check_targets(const prony_context *context, const loss_job *job)
 {
-    for (int64_t i = 0; i < job->positions && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < job->positions && !prn_cancelled_at(i); i++) {
         const int64_t target = prn_get_i64(job->target->data, job->target->dtype, i);
         if (is_ignored(job, target) || (target >= 0 && target < job->classes)) continue;
         return prony_fail(context, PRONY_OUT_OF_RANGE, "target %lld is none of %lld classes", (long long)target,
@@ -77,9 +77,9 @@ static prony_status check_targets(const prony_context *context, const loss_job *
 static double log_sum(const loss_job *job, int64_t first)
 {
     double most = -INFINITY, sum = 0.0;
-    for (int64_t c = 0; c < job->classes && !prn_stopped_at(c); c++)
+    for (int64_t c = 0; c < job->classes && !prn_cancelled_at(c); c++)
         most = fmax(most, prn_get_f64(job->x->data, job->x->dtype, first + c * job->inner));
-    for (int64_t c = 0; c < job->classes && !prn_stopped_at(c); c++)
+    for (int64_t c = 0; c < job->classes && !prn_cancelled_at(c); c++)
         sum += exp(prn_get_f64(job->x->data, job->x->dtype, first + c * job->inner) - most);
     return most + log(sum);
 }
@@ -92,7 +92,7 @@ static void run_positions(void *argument, int64_t begin, int64_t end)
         const int64_t first = position / job->inner * job->classes * job->inner + position % job->inner;
         const int64_t target = prn_get_i64(job->target->data, job->target->dtype, position);
         const double shift = job->softmax ? log_sum(job, first) : 0.0;
-        for (int64_t c = 0; c < job->classes && job->log_prob && !prn_stopped_at(c); c++) {
+        for (int64_t c = 0; c < job->classes && job->log_prob && !prn_cancelled_at(c); c++) {
             const int64_t at = first + c * job->inner;
             prn_put_f64(job->log_prob->data, dtype, at, prn_get_f64(job->x->data, dtype, at) - shift);
         }
@@ -120,7 +120,7 @@ static prony_status run(const prony_context *context)
     prn_parallel_items(context->threads, job.positions, 8 * (int64_t)prn_value_bytes(job.x), run_positions, &job);
     const prony_value *y = prn_output(context, 0);
     if (!y) return PRONY_OK;
-    for (int64_t i = 0; i < job.positions && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < job.positions && !prn_cancelled_at(i); i++) {
         loss += job.loss[i];
         share += job.share[i];
     }

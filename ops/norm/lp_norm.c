@@ -1,6 +1,6 @@
 /* Normalisation along one axis without a mean: LpNormalization, and RMSNormalization over trailing axes.
  * The reference sees [outer, length, inner] and works in double. Invariant: a row is one task. */
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/vector/affine.h"
 #include "base/threads/parallel.h"
 #include "ops/op.h"
@@ -50,13 +50,13 @@ static void reference_row(const lp_job *job, int64_t first)
 {
     const prony_dtype dtype = job->x->dtype;
     double sum = 0.0;
-    for (int64_t i = 0; i < job->length && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < job->length && !prn_cancelled_at(i); i++) {
         const double x = prn_get_f64(job->x->data, dtype, first + i * job->inner);
         sum += job->p == 1 ? fabs(x) : x * x;
     }
     if (job->p == 0) sum = sqrt(sum / (double)job->length + (double)job->epsilon);
     if (job->p == 2) sum = sqrt(sum);
-    for (int64_t i = 0; i < job->length && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < job->length && !prn_cancelled_at(i); i++) {
         const int64_t at = first + i * job->inner;
         double value = sum == 0.0 ? 0.0 : prn_get_f64(job->x->data, dtype, at) / sum;
         if (job->scale) value *= prn_affine_get(&job->wide_scale, at);

@@ -1,6 +1,6 @@
 /* LRN: y = x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta.
  * Invariant: the sum of each element runs over its own window, in channel order. */
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "base/threads/parallel.h"
 #include "ops/op.h"
 #include "ops/kernels/vector/elementwise.h"
@@ -40,7 +40,7 @@ static void reference_planes(void *argument, int64_t begin, int64_t end)
         int64_t first, last;
         window(context, c, &first, &last);
         for (int64_t i = 0; i < pixels; i++) {
-            if (last - first > STRIP ? prn_stopped() : prn_stopped_at(i)) return;
+            if (last - first > STRIP ? prn_cancelled() : prn_cancelled_at(i)) return;
             double sum = 0.0;
             for (int64_t k = first; k < last; k++) {
                 const double value = prn_get_f64(x->data, x->dtype, (sample + k) * pixels + i);
@@ -66,7 +66,7 @@ static void native_planes(void *argument, int64_t begin, int64_t end)
         const int64_t c = plane % channels, sample = plane - c;
         int64_t first, last;
         window(context, c, &first, &last);
-        for (int64_t i = 0; i < pixels && !prn_stopped(); i += STRIP) {
+        for (int64_t i = 0; i < pixels && !prn_cancelled(); i += STRIP) {
             const int64_t n = pixels - i < STRIP ? pixels - i : STRIP;
             vec->map[PRN_MAP_SQUARE](sum, x + (sample + first) * pixels + i, n, 0.0f, 0.0f);
             for (int64_t k = first + 1; k < last; k++) {

@@ -1,7 +1,7 @@
 /* MeanVarianceNormalization: y = (x - mean) / (standard deviation + 1e-9), both taken over a set of axes, [0, 2, 3]
  * unless the node says otherwise; before opset 9, the channels with them or not, and the division or not.
  * Invariant: the elements that share a mean are one task's. */
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/vector/chain.h"
 #include "base/threads/parallel.h"
 #include "ops/op.h"
@@ -58,15 +58,15 @@ static void normalise_group(const mvn_job *job, int64_t group)
     double sum = 0.0, squares = 0.0;
     prn_cursor cursor;
     prn_cursor_start(&cursor, &job->chain, group);
-    for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
+    for (int64_t i = 0; i < job->count && !prn_cancelled_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
         sum += prn_get_f64(job->x->data, dtype, cursor.offset);
     }
-    for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
+    for (int64_t i = 0; i < job->count && !prn_cancelled_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
         const double deviation = prn_get_f64(job->x->data, dtype, cursor.offset) - sum / count;
         squares += deviation * deviation;
     }
     const double divisor = job->divided ? sqrt(squares / count) + 1e-9 : 1.0;
-    for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
+    for (int64_t i = 0; i < job->count && !prn_cancelled_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
         const double x = prn_get_f64(job->x->data, dtype, cursor.offset);
         prn_put_f64(job->y->data, dtype, cursor.offset, (x - sum / count) / divisor);
     }
@@ -82,16 +82,16 @@ static void normalise_rows(const mvn_job *job, int64_t group)
     double sum = 0.0, squares = 0.0;
     prn_cursor cursor;
     prn_cursor_start(&cursor, &outer, group);
-    for (int64_t r = 0; r < rows && !prn_stopped(); r++, prn_cursor_next(&cursor, &outer)) {
+    for (int64_t r = 0; r < rows && !prn_cancelled(); r++, prn_cursor_next(&cursor, &outer)) {
         sum += vec->sum((const float *)job->x->data + cursor.offset * row, row);
     }
-    for (int64_t r = 0; r < rows && !prn_stopped(); r++, prn_cursor_next(&cursor, &outer)) {
+    for (int64_t r = 0; r < rows && !prn_cancelled(); r++, prn_cursor_next(&cursor, &outer)) {
         double mean, variance;
         vec->mean_variance(&mean, &variance, (const float *)job->x->data + cursor.offset * row, row);
         squares += (variance + (mean - sum / count) * (mean - sum / count)) * (double)row;
     }
     const double divisor = job->divided ? sqrt(squares / count) + 1e-9 : 1.0;
-    for (int64_t r = 0; r < rows && !prn_stopped(); r++, prn_cursor_next(&cursor, &outer)) {
+    for (int64_t r = 0; r < rows && !prn_cancelled(); r++, prn_cursor_next(&cursor, &outer)) {
         float *y = (float *)job->y->data + cursor.offset * row;
         vec->vs[PRN_BINARY_SUB](y, (const float *)job->x->data + cursor.offset * row, (float)(sum / count), row);
         vec->vs[PRN_BINARY_DIV](y, y, (float)divisor, row);

@@ -2,7 +2,7 @@
  * All three take the mean and variance of `length` consecutive elements, `rows` times, and differ in which scale and
  * bias an element meets: number (element / run) mod period of the vectors. Invariant: a row is normalised by one task,
  * so sums have one order. */
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/vector/affine.h"
 #include "base/threads/parallel.h"
 #include "ops/op.h"
@@ -47,15 +47,15 @@ static void reference_row(const row_norm *norm, int64_t row)
     const int64_t first = row * norm->length;
     const prony_dtype dtype = norm->x->dtype;
     double sum = 0.0, squares = 0.0;
-    for (int64_t i = 0; i < norm->length && !prn_stopped_at(i); i++)
+    for (int64_t i = 0; i < norm->length && !prn_cancelled_at(i); i++)
         sum += prn_get_f64(norm->x->data, dtype, first + i);
     const double mean = sum / (double)norm->length;
-    for (int64_t i = 0; i < norm->length && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < norm->length && !prn_cancelled_at(i); i++) {
         const double deviation = prn_get_f64(norm->x->data, dtype, first + i) - mean;
         squares += deviation * deviation;
     }
     const double inverse = 1.0 / sqrt(squares / (double)norm->length + (double)norm->epsilon);
-    for (int64_t i = 0; i < norm->length && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < norm->length && !prn_cancelled_at(i); i++) {
         const int64_t at = (first + i) / norm->run % norm->period;
         double value = (prn_get_f64(norm->x->data, dtype, first + i) - mean) * inverse;
         if (norm->spread) {
@@ -92,7 +92,7 @@ static const float *floats(const prony_value *value)
 static void affine_runs(const row_norm *norm, float *y, int64_t first)
 {
     const float *scale = floats(norm->scale), *bias = floats(norm->bias);
-    for (int64_t i = 0, run = 0; i < norm->length && !prn_stopped_at(run); i += norm->run, run++) {
+    for (int64_t i = 0, run = 0; i < norm->length && !prn_cancelled_at(run); i += norm->run, run++) {
         const int64_t at = (first + i) / norm->run % norm->period;
         const int64_t count = norm->length - i < norm->run ? norm->length - i : norm->run;
         prn_long_map(PRN_MAP_AFFINE, y + i, y + i, count, scale ? scale[at] : 1.0f, bias ? bias[at] : 0.0f);

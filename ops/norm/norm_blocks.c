@@ -10,7 +10,7 @@
 #include "base/integers.h"
 #include "base/threads/parallel.h"
 #include "base/cpu/simd.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/copy/broadcast.h"
 #include "ops/kernels/vector/post_ops_vec.h"
 #include "ops/norm/norm_blocks_simd.h"
@@ -118,7 +118,7 @@ static void normalise_block(void *argument, int64_t index)
     const job *job = argument;
     prn_norm_block block = block_at(job, index);
     const int64_t lanes = job->lanes;
-    for (int64_t p = 0; p < job->pixels && !prn_stopped(); p += FINISHED) {
+    for (int64_t p = 0; p < job->pixels && !prn_cancelled(); p += FINISHED) {
         block.pixels = prn_least(FINISHED, job->pixels - p);
         loops()->normalise(&block);
         prn_post_ops_apply_vec(job->context, block.y, block.y - job->y, block.pixels * lanes);
@@ -179,7 +179,7 @@ static void run_unit(job *job, int64_t unit, each_block_fn each)
 
 static void one_by_one(job *job, block_fn fn, int64_t first, int64_t end)
 {
-    for (int64_t block = first; block < end && !prn_stopped(); block++) fn(job, block);
+    for (int64_t block = first; block < end && !prn_cancelled(); block++) fn(job, block);
 }
 
 static void unit_task(void *argument, int64_t unit)
@@ -231,6 +231,6 @@ void prn_norm_blocks_run(const prony_context *context, int64_t groups, float eps
         prn_parallel_tasks(images * whole * job.pixels < TASK_FLOATS ? 1 : context->threads, job.units, unit_task,
                            &job);
     else
-        for (int64_t unit = 0; unit < job.units && !prn_stopped(); unit++) run_unit(&job, unit, side_by_side);
+        for (int64_t unit = 0; unit < job.units && !prn_cancelled(); unit++) run_unit(&job, unit, side_by_side);
     if (!prn_post_ops_keep_zero(context->post_ops)) prn_clear_padding(context->outputs[0]);
 }

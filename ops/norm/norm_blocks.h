@@ -1,6 +1,6 @@
 /* InstanceNormalization and GroupNormalization of tensors whose channels lie in blocks. */
-#ifndef PRN_OPS_NN_NORM_BLOCKS_H
-#define PRN_OPS_NN_NORM_BLOCKS_H
+#ifndef PRN_OPS_NORM_NORM_BLOCKS_H
+#define PRN_OPS_NORM_NORM_BLOCKS_H
 
 #include "ops/op.h"
 

@@ -4,7 +4,7 @@
  * pixels: in one order whatever the lanes of a block or a vector. */
 #include "ops/norm/norm_blocks_simd.h"
 #include "base/cpu/simd.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/vector/vec_math.h"
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@ VEC_INLINE void sum_lanes(const prn_norm_block *block, double *to, const bool sq
         const vf center = squares ? v_load(block->center + l) : (vf){0};
         const float *x = block->x + l;
         for (int j = 0; j < VEC_LANES; j++) to[l + j] = 0.0;
-        for (int64_t begin = 0; begin < pixels && !prn_stopped(); begin += RUN) {
+        for (int64_t begin = 0; begin < pixels && !prn_cancelled(); begin += RUN) {
             const int64_t end = pixels - begin < RUN ? pixels : begin + RUN;
             vf sum[CHAINS] = {{0}};
             int64_t p = begin;

@@ -1,6 +1,6 @@
 /* The inner loops of normalisation on blocks of channels, compiled once per instruction set. No state, thread-safe. */
-#ifndef PRN_OPS_NN_NORM_BLOCKS_SIMD_H
-#define PRN_OPS_NN_NORM_BLOCKS_SIMD_H
+#ifndef PRN_OPS_NORM_NORM_BLOCKS_SIMD_H
+#define PRN_OPS_NORM_NORM_BLOCKS_SIMD_H
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
  * The tensor is seen as [outer, length, inner], normalised along `length`: below opset 13 everything from `axis` on is
  * one row (inner 1), from 13 on it is the one axis. Invariant: a row, or a fixed strip of columns, is one task, so
  * sums have one order. */
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "base/integers.h"
 #include "base/threads/parallel.h"
 #include "ops/op.h"
@@ -62,17 +62,17 @@ static void reference_row(const softmax_job *job, int64_t first)
     const prony_dtype dtype = job->x->dtype;
     int64_t best = 0;
     double top = prn_get_f64(job->x->data, dtype, first), sum = 0.0;
-    for (int64_t i = 1; i < job->length && !prn_stopped_at(i); i++) {
+    for (int64_t i = 1; i < job->length && !prn_cancelled_at(i); i++) {
         const double x = prn_get_f64(job->x->data, dtype, first + i * job->inner);
         if (x > top || (x != x && top == top)) {
             top = x;
             best = i;
         }
     }
-    for (int64_t i = 0; i < job->length && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < job->length && !prn_cancelled_at(i); i++) {
         sum += exp(prn_get_f64(job->x->data, dtype, first + i * job->inner) - top);
     }
-    for (int64_t i = 0; i < job->length && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < job->length && !prn_cancelled_at(i); i++) {
         const int64_t at = first + i * job->inner;
         const double shifted = prn_get_f64(job->x->data, dtype, at) - top;
         const double soft = job->kind == SOFTMAX ? exp(shifted) / sum : shifted - log(sum);
@@ -121,22 +121,22 @@ static void native_strip(const softmax_job *job, const float *x, float *y, int64
     const prn_vec_table *vec = job->vec;
     float top[STRIP], sum[STRIP], part[STRIP];
     vec->map[PRN_MAP_COPY](top, x, n, 0.0f, 0.0f);
-    for (int64_t i = 1; i < job->length && !prn_stopped_at(i); i++)
+    for (int64_t i = 1; i < job->length && !prn_cancelled_at(i); i++)
         vec->vv[PRN_BINARY_MAX](top, x + i * job->inner, top, n);
     for (int64_t i = 0; i < n; i++) sum[i] = 0.0f;
-    for (int64_t i = 0; i < job->length && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < job->length && !prn_cancelled_at(i); i++) {
         float *to = job->kind == SOFTMAX ? y + i * job->inner : part;
         vec->vv[PRN_BINARY_SUB](to, x + i * job->inner, top, n);
         vec->map[PRN_MAP_EXP](to, to, n, 0.0f, 0.0f);
         vec->vv[PRN_BINARY_ADD](sum, sum, to, n);
     }
     if (job->kind == SOFTMAX) {
-        for (int64_t i = 0; i < job->length && !prn_stopped_at(i); i++)
+        for (int64_t i = 0; i < job->length && !prn_cancelled_at(i); i++)
             vec->vv[PRN_BINARY_DIV](y + i * job->inner, y + i * job->inner, sum, n);
         return;
     }
     vec->map[PRN_MAP_LOG](sum, sum, n, 0.0f, 0.0f);
-    for (int64_t i = 0; i < job->length && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < job->length && !prn_cancelled_at(i); i++) {
         vec->vv[PRN_BINARY_SUB](y + i * job->inner, x + i * job->inner, top, n);
         vec->vv[PRN_BINARY_SUB](y + i * job->inner, y + i * job->inner, sum, n);
     }

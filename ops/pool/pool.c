@@ -9,7 +9,7 @@
 #include "base/memory/alloc.h"
 #include "base/cpu/simd.h"
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/copy/broadcast.h"
 #include "ops/op.h"
 #include "ops/kernels/vector/number.h"
@@ -110,7 +110,7 @@ static bool all_windows_meet_input(const prn_window *window)
 {
     for (int a = 0; a < PRN_WINDOW_AXES; a++) {
         for (int64_t o = 0; o < window->out[a]; o++) {
-            if (prn_window_taps(window, a, o, false) == 0 || prn_stopped_at(o)) return false;
+            if (prn_window_taps(window, a, o, false) == 0 || prn_cancelled_at(o)) return false;
         }
     }
     return true;
@@ -162,7 +162,7 @@ static void pool_rows(const job *job, int64_t index, int64_t count)
     find_reach(window, at, &reach);
     const int64_t first_z = reach.start[0] + reach.first[0] * window->dilation[0];
     const int64_t first_row = reach.start[1] + reach.first[1] * window->dilation[1];
-    const prn_pool_row rows = {.x = plane + (first_z * window->in[1] + first_row) * width,
+    const prn_bump_row rows = {.x = plane + (first_z * window->in[1] + first_row) * width,
                                .depth = reach.last[0] - reach.first[0],
                                .depth_step = window->dilation[0] * window->in[1] * width,
                                .height = reach.last[1] - reach.first[1],
@@ -219,7 +219,7 @@ static void pool_planes(const job *job, int64_t begin, int64_t end)
     plane.column_counts = column_counts;
     for (int64_t i = 0; i < width && job->average; i++)
         column_counts[i] = (float)prn_window_taps(window, 2, i, job->padding);
-    for (int64_t row = begin; row < end && !prn_stopped(); row += plane.rows) {
+    for (int64_t row = begin; row < end && !prn_cancelled(); row += plane.rows) {
         plane.first = row % height;
         plane.rows = prn_least(ROWS, prn_least(height - plane.first, end - row));
         for (int64_t r = 0; r < plane.rows && job->average; r++)
@@ -239,7 +239,7 @@ static void pool_task(void *argument, int64_t task)
         pool_planes(job, begin, end);
         return;
     }
-    for (int64_t row = begin, count; row < end && !prn_stopped(); row += count) {
+    for (int64_t row = begin, count; row < end && !prn_cancelled(); row += count) {
         count = job->inside ? prn_least(plane - row % plane, end - row) : 1;
         pool_rows(job, row, count);
     }
@@ -334,7 +334,7 @@ typedef struct plain_job {
 /* Whether a large window is left in front of its row `row`. */
 static bool is_left(int64_t row, const reach *reach)
 {
-    return reach->last[2] - reach->first[2] > 256 ? (row & 63) == 63 && prn_stopped() : prn_stopped_at(row);
+    return reach->last[2] - reach->first[2] > 256 ? (row & 63) == 63 && prn_cancelled() : prn_cancelled_at(row);
 }
 
 /* Position in a plane of the largest element of the window; -1 if the window lies in the padding. */
@@ -345,7 +345,7 @@ static bool is_left(int64_t row, const reach *reach)
         int64_t best = -1, rows = 0;                                                                                   \
         for (int64_t i = reach->first[0]; i < reach->last[0]; i++) {                                                   \
             for (int64_t j = reach->first[1]; j < reach->last[1] && !is_left(rows++, reach); j++) {                    \
-                for (int64_t t = reach->first[2]; t < reach->last[2] && !prn_stopped_at(t); t++) {                     \
+                for (int64_t t = reach->first[2]; t < reach->last[2] && !prn_cancelled_at(t); t++) {                   \
                     int64_t z = reach->start[0] + i * window->dilation[0];                                             \
                     int64_t row = reach->start[1] + j * window->dilation[1];                                           \
                     int64_t p = (z * window->in[1] + row) * window->in[2] + reach->start[2] + t * window->dilation[2]; \
@@ -421,7 +421,7 @@ static double window_sum(const plain_job *job, int64_t plane, const reach *reach
             int64_t row =
                 (reach->start[0] + a * window->dilation[0]) * window->in[1] + reach->start[1] + b * window->dilation[1];
             int64_t first = plane + row * window->in[2] + reach->start[2];
-            for (int64_t c = reach->first[2]; c < reach->last[2] && !prn_stopped_at(c); c++) {
+            for (int64_t c = reach->first[2]; c < reach->last[2] && !prn_cancelled_at(c); c++) {
                 double x = prn_get_f64(job->x->data, job->x->dtype, first + c * window->dilation[2]);
                 sum += job->p == 0 ? x : prn_pool_power(x, job->p);
             }

@@ -1,6 +1,6 @@
 /* What the pooling operators and their global forms share: their kinds, and the p-norm. */
-#ifndef PRN_OPS_NN_POOL_H
-#define PRN_OPS_NN_POOL_H
+#ifndef PRN_OPS_POOL_POOL_H
+#define PRN_OPS_POOL_POOL_H
 
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/window/window.h"
@@ -42,7 +42,7 @@ static inline prony_status prn_pool_cost_lp(const prony_context *context, prony_
     return prn_cost_elementwise(context, cost, outputs, 2 * volume - (p == 1), special);
 }
 
-/* MaxPool of 8-bit codes, channels last (pool_codes.c), for windows that fit; each meets the input somewhere. */
+/* MaxPool of 8-bit codes, channels last (pool_int8.c), for windows that fit; each meets the input somewhere. */
 bool prn_pool_codes_fit(const prn_window *window);
 void prn_pool_codes_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
 void prn_pool_codes_run(const prony_context *context, const prn_window *window);

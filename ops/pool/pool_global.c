@@ -10,7 +10,7 @@
 
 #include "base/threads/parallel.h"
 #include "base/cpu/simd.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/copy/broadcast.h"
 #include "ops/op.h"
 #include "ops/kernels/vector/number.h"
@@ -115,7 +115,7 @@ static void pool_image(const job *job, int64_t image)
     const float *x = job->x + image * job->spatial * job->lanes;
     float *y = job->y + image * job->lanes;
     for (int64_t l = 0; l < job->lanes; l++) y[l] = x[l];
-    for (int64_t p = 1; p < job->spatial && !(job->lanes < 256 ? prn_stopped_at(p) : prn_stopped()); p++) {
+    for (int64_t p = 1; p < job->spatial && !(job->lanes < 256 ? prn_cancelled_at(p) : prn_cancelled()); p++) {
         for (int64_t l = 0; l < job->lanes; l++) y[l] = combine(y[l], x[p * job->lanes + l], job->average);
     }
     for (int64_t l = 0; l < job->lanes && job->average; l++) y[l] /= (float)job->spatial;
@@ -127,9 +127,9 @@ static void pool_task(void *argument, int64_t task)
     const int64_t end = prn_least((task + 1) * job->planes_per_task, job->planes);
     int64_t plane = task * job->planes_per_task;
     if (job->lanes == 1 || job->lanes == 8 || job->lanes == 16) {
-        for (; plane < end && !prn_stopped(); plane += 2) pool_runs(job, plane, prn_least(end - plane, 2));
+        for (; plane < end && !prn_cancelled(); plane += 2) pool_runs(job, plane, prn_least(end - plane, 2));
     } else {
-        for (; plane < end && !prn_stopped(); plane++) pool_image(job, plane);
+        for (; plane < end && !prn_cancelled(); plane++) pool_image(job, plane);
     }
 }
 
@@ -168,7 +168,7 @@ static void pool_planes(void *argument, int64_t begin, int64_t end)
     const plain_job *job = argument;
     for (int64_t plane = begin; plane < end; plane++) {
         double result = job->kind == PRN_POOL_MAX ? -(double)INFINITY : 0.0;
-        for (int64_t i = plane * job->spatial; i < (plane + 1) * job->spatial && !prn_stopped_at(i); i++) {
+        for (int64_t i = plane * job->spatial; i < (plane + 1) * job->spatial && !prn_cancelled_at(i); i++) {
             const double x = prn_get_f64(job->x->data, job->x->dtype, i);
             if (job->kind == PRN_POOL_MAX)
                 result = x > result || x != x ? x : result;

@@ -7,7 +7,7 @@
 #include "base/integers.h"
 #include "base/cpu/simd.h"
 
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/vector/vec_math.h"
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@ VEC_INLINE vf combined(vf a, vf b, bool average)
 }
 
 /* Taps [first, last) of the window that begins at `start` lie in the input. */
-static inline void clip_taps(const prn_pool_row *row, int64_t start, int64_t *first, int64_t *last)
+static inline void clip_taps(const prn_bump_row *row, int64_t start, int64_t *first, int64_t *last)
 {
     *first = start < 0 ? (row->dilation - 1 - start) / row->dilation : 0;
     *last = row->taps;
@@ -34,15 +34,15 @@ static inline void clip_taps(const prn_pool_row *row, int64_t start, int64_t *fi
 }
 
 /* What one vector of a window's lanes comes to, of which `lanes` are there. */
-VEC_INLINE vf window_vector(const float *window, const prn_pool_row *row, int64_t depth, int64_t height, int64_t taps,
+VEC_INLINE vf window_vector(const float *window, const prn_bump_row *row, int64_t depth, int64_t height, int64_t taps,
                             int64_t lanes, bool average, float empty)
 {
     const bool large = height * taps > LOOK_UP;
     vf result = v_splat(empty);
     for (int64_t z = 0; z < depth; z++) {
-        for (int64_t j = 0; j < height && !(large && prn_stopped()); j++) {
+        for (int64_t j = 0; j < height && !(large && prn_cancelled()); j++) {
             const float *x = window + z * row->depth_step + j * row->height_step;
-            for (int64_t from = 0; from < taps && !(from && prn_stopped()); from += LOOK_UP) {
+            for (int64_t from = 0; from < taps && !(from && prn_cancelled()); from += LOOK_UP) {
                 const int64_t to = taps - from < LOOK_UP ? taps : from + LOOK_UP;
                 for (int64_t t = from; t < to; t++, x += row->dilation * row->lanes)
                     result = combined(result, lanes >= VEC_LANES ? v_load(x) : v_load_part(x, lanes, 0.0f), average);
@@ -52,7 +52,7 @@ VEC_INLINE vf window_vector(const float *window, const prn_pool_row *row, int64_
     return result;
 }
 
-VEC_INLINE void one_window(float *y, const float *window, const prn_pool_row *row, int64_t taps, bool average,
+VEC_INLINE void one_window(float *y, const float *window, const prn_bump_row *row, int64_t taps, bool average,
                            float empty)
 {
     int64_t l = 0;
@@ -66,7 +66,7 @@ VEC_INLINE void one_window(float *y, const float *window, const prn_pool_row *ro
 
 /* Outputs [begin, end) of a row, none of whose windows meets padding on its left or right, `size` taps wide and
  * `height` high (constants after inlining, as `lanes` is where it is that of a vector). */
-VEC_INLINE void windows_inside(float *y, const prn_pool_row *row, int64_t begin, int64_t end, const int64_t size,
+VEC_INLINE void windows_inside(float *y, const prn_bump_row *row, int64_t begin, int64_t end, const int64_t size,
                                const int64_t height, const int64_t lanes, bool average, float empty)
 {
     const int64_t step = row->stride * lanes, below = row->height_step;
@@ -86,7 +86,7 @@ VEC_INLINE void windows_inside(float *y, const prn_pool_row *row, int64_t begin,
 }
 
 /* At an image's upper and lower edge windows are less high than wide. */
-VEC_INLINE void some_inside(float *y, const prn_pool_row *row, int64_t begin, int64_t end, const int64_t size,
+VEC_INLINE void some_inside(float *y, const prn_bump_row *row, int64_t begin, int64_t end, const int64_t size,
                             bool average, float empty)
 {
     if (row->height == 1)
@@ -101,7 +101,7 @@ VEC_INLINE void some_inside(float *y, const prn_pool_row *row, int64_t begin, in
         windows_inside(y, row, begin, end, size, 3, row->lanes, average, empty);
 }
 
-VEC_INLINE void some_with_lanes(float *y, const prn_pool_row *row, int64_t begin, int64_t end, bool average,
+VEC_INLINE void some_with_lanes(float *y, const prn_bump_row *row, int64_t begin, int64_t end, bool average,
                                 float empty)
 {
     int64_t first = begin, last = begin; /* those inside */
@@ -130,22 +130,22 @@ VEC_INLINE void some_with_lanes(float *y, const prn_pool_row *row, int64_t begin
     }
 }
 
-VEC_INLINE void with_lanes(float *y, const prn_pool_row *row, bool average, float empty)
+VEC_INLINE void with_lanes(float *y, const prn_bump_row *row, bool average, float empty)
 {
     const int64_t vectors = row->depth * row->height * row->taps * (row->lanes / VEC_LANES + 1);
     const int64_t run = vectors > 0 ? LOOK_UP / vectors + 1 : row->out;
-    for (int64_t i = 0; i < row->out && !(i && prn_stopped()); i += run)
+    for (int64_t i = 0; i < row->out && !(i && prn_cancelled()); i += run)
         some_with_lanes(y, row, i, row->out - i < run ? row->out : i + run, average, empty);
 }
 
 /* What fill_line does between `left` and `right`, for so many rows that it looks whether to go on. */
 static __attribute__((noinline)) void fill_from_many(float *line, int64_t left, int64_t right, int64_t begin,
-                                                     const prn_pool_row *row, bool average, float empty)
+                                                     const prn_bump_row *row, bool average, float empty)
 {
-    for (int64_t k = left; k < right && !prn_stopped(); k += VEC_LANES) {
+    for (int64_t k = left; k < right && !prn_cancelled(); k += VEC_LANES) {
         vf result = v_splat(empty);
         for (int64_t z = 0; z < row->depth; z++) {
-            for (int64_t j = 0; j < row->height && !prn_stopped_at(j); j++) {
+            for (int64_t j = 0; j < row->height && !prn_cancelled_at(j); j++) {
                 const float *x = row->x + z * row->depth_step + j * row->height_step + begin + k;
                 result = combined(result, v_load_part(x, right - k, 0.0f), average);
             }
@@ -155,7 +155,7 @@ static __attribute__((noinline)) void fill_from_many(float *line, int64_t left, 
 }
 
 /* line[k] = the rows' elements at column `begin` + k combined, `empty` outside of the input */
-VEC_INLINE void fill_line(float *line, int64_t begin, int64_t n, const prn_pool_row *row, bool average, float empty)
+VEC_INLINE void fill_line(float *line, int64_t begin, int64_t n, const prn_bump_row *row, bool average, float empty)
 {
     int64_t left = begin < 0 ? -begin : 0, right = begin + n > row->in ? row->in - begin : n;
     if (left > n) left = n;
@@ -205,7 +205,7 @@ VEC_INLINE vf v_load_steps(const float *p, int64_t stride)
     return x;
 }
 
-VEC_INLINE void take_taps(float *y, int64_t n, const float *line, const prn_pool_row *row, int64_t stride, bool average)
+VEC_INLINE void take_taps(float *y, int64_t n, const float *line, const prn_bump_row *row, int64_t stride, bool average)
 {
     for (int64_t i = 0; i < n; i += VEC_LANES) {
         vf result = v_load_steps(line + i * stride, stride);
@@ -242,9 +242,9 @@ VEC_INLINE void columns(const float *x, int64_t left, int64_t step, const int64_
 
 /* A row without padding, of windows of 2 x 2 or 3 x 3 in steps of two, from where its elements lie. Rows first, as with
  * a line. */
-VEC_INLINE void inside(float *y, const prn_pool_row *row, const int64_t size, bool average, float empty)
+VEC_INLINE void inside(float *y, const prn_bump_row *row, const int64_t size, bool average, float empty)
 {
-    for (int64_t i = 0; i < row->out && !prn_stopped_at(i / VEC_LANES); i += VEC_LANES) {
+    for (int64_t i = 0; i < row->out && !prn_cancelled_at(i / VEC_LANES); i += VEC_LANES) {
         vf low, high;
         columns(row->x + 2 * i, row->in - 2 * i, row->height_step, size, average, empty, &low, &high);
         vf result = combined(v_evens(low, high), v_odds(low, high), average);
@@ -256,13 +256,13 @@ VEC_INLINE void inside(float *y, const prn_pool_row *row, const int64_t size, bo
     }
 }
 
-VEC_INLINE bool is_inside(const prn_pool_row *row, int64_t size)
+VEC_INLINE bool is_inside(const prn_bump_row *row, int64_t size)
 {
     return row->depth == 1 && row->height == size && row->taps == size && row->stride == 2 && row->dilation == 1 &&
            row->pad == 0 && (row->out - 1) * 2 + size <= row->in;
 }
 
-VEC_INLINE void without_lanes(float *y, const prn_pool_row *row, bool average, float empty)
+VEC_INLINE void without_lanes(float *y, const prn_bump_row *row, bool average, float empty)
 {
     if (is_inside(row, 2)) {
         inside(y, row, 2, average, empty);
@@ -276,7 +276,7 @@ VEC_INLINE void without_lanes(float *y, const prn_pool_row *row, bool average, f
     const int64_t reach = (row->taps - 1) * row->dilation + 1;
     int64_t piece = (LINE - reach - VEC_LANES * row->stride) / row->stride;
     piece -= piece % VEC_LANES;
-    for (int64_t i = 0; i < row->out && (i == 0 || !prn_stopped()); i += piece) {
+    for (int64_t i = 0; i < row->out && (i == 0 || !prn_cancelled()); i += piece) {
         const int64_t n = row->out - i < piece ? row->out - i : piece;
         const int64_t width = (n - 1) * row->stride + reach;
         const int64_t whole = prn_ceil_div(n, VEC_LANES) * VEC_LANES * row->stride + reach + VEC_LANES;
@@ -291,12 +291,13 @@ VEC_INLINE void without_lanes(float *y, const prn_pool_row *row, bool average, f
     }
 }
 
-VEC_INLINE void each_row(float *y, const prn_pool_row *rows, bool average, float empty)
+VEC_INLINE void each_row(float *y, const prn_bump_row *rows, bool average, float empty)
 {
-    prn_pool_row row = *rows;
+    prn_bump_row row = *rows;
     const bool plain =
         row.lanes == 1 && row.stride * VEC_LANES <= LONGEST_REACH && (row.taps - 1) * row.dilation < LONGEST_REACH;
-    for (int64_t r = 0; r < rows->rows && !(r && prn_stopped()); r++, y += row.out * row.lanes, row.x += row.row_step) {
+    for (int64_t r = 0; r < rows->rows && !(r && prn_cancelled());
+         r++, y += row.out * row.lanes, row.x += row.row_step) {
         if (plain)
             without_lanes(y, &row, average, empty);
         else
@@ -305,7 +306,7 @@ VEC_INLINE void each_row(float *y, const prn_pool_row *rows, bool average, float
 }
 
 #define DEFINE_POOL(name, average, empty)                                                                              \
-    static void name(float *y, const prn_pool_row *rows)                                                               \
+    static void name(float *y, const prn_bump_row *rows)                                                               \
     {                                                                                                                  \
         each_row(y, rows, average, empty);                                                                             \
     }
@@ -353,7 +354,7 @@ VEC_INLINE void pool_plane(const prn_pool_plane *plane, const int64_t stride, co
     for (int64_t k = 0; k < pad; k++) line[k] = empty;
     for (int64_t k = pad + columns; k < whole; k++) line[k] = empty;
     float *y = plane->y;
-    for (int64_t r = 0; r < plane->rows && !prn_stopped_at(r); r++, y += plane->out) {
+    for (int64_t r = 0; r < plane->rows && !prn_cancelled_at(r); r++, y += plane->out) {
         const int64_t top = (plane->first + r) * plane->stride[0] - plane->pad[0],
                       apart = plane->dilation[0] * plane->width;
         int64_t begin, end;
@@ -396,7 +397,7 @@ VEC_INLINE void combine_runs(const prn_pool_runs *runs, const bool average, cons
     for (int p = 0; p < planes; p++) PRN_UNROLL
     for (int v = 0; v < vectors; v++) result[p][v] = v_load(runs->partial[p] + v * VEC_LANES);
     int64_t i = 0;
-    for (; i + sums <= count && !prn_stopped_at(i / sums); i += sums) {
+    for (; i + sums <= count && !prn_cancelled_at(i / sums); i += sums) {
         PRN_UNROLL
         for (int p = 0; p < planes; p++) PRN_UNROLL
         for (int v = 0; v < vectors; v++)

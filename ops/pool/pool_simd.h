@@ -1,7 +1,7 @@
 /* The inner loops of MaxPool, AveragePool and their global forms, compiled once per instruction set. No state,
  * thread-safe. */
-#ifndef PRN_OPS_NN_POOL_SIMD_H
-#define PRN_OPS_NN_POOL_SIMD_H
+#ifndef PRN_OPS_POOL_POOL_SIMD_H
+#define PRN_OPS_POOL_POOL_SIMD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,12 +10,12 @@
  * as many elements apart as the steps say, the first at x, and `row_step` further on for each row of outputs. Along the
  * row a window has `taps` taps `dilation` apart; window i begins at i stride - pad. All extents are at least 1 and
  * every window meets the input. */
-typedef struct prn_pool_row {
+typedef struct prn_bump_row {
     const float *x;
     int64_t depth, depth_step, height, height_step;
     int64_t rows, row_step;
     int64_t in, out, lanes, taps, stride, dilation, pad;
-} prn_pool_row;
+} prn_bump_row;
 
 /* Some rows of outputs of a plane whose elements lie next to each other. A window's first axis is that of rows; every
  * window meets the input. */
@@ -49,8 +49,8 @@ typedef struct prn_pool_runs {
 } prn_pool_runs;
 
 typedef struct prn_pool_simd {
-    void (*max)(float *y, const prn_pool_row *row); /* NaN never exceeds anything */
-    void (*sum)(float *y, const prn_pool_row *row);
+    void (*max)(float *y, const prn_bump_row *row); /* NaN never exceeds anything */
+    void (*sum)(float *y, const prn_bump_row *row);
     void (*max_plane)(const prn_pool_plane *plane);
     void (*average_plane)(const prn_pool_plane *plane);
     void (*max_runs)(const prn_pool_runs *runs);

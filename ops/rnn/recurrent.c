@@ -1,8 +1,8 @@
 /* What RNN, GRU and LSTM share besides the loops: activation functions, sizes and strides of a node, inference and
  * cost. Invariant: once a node is described, every shape agrees with every other. */
 #include "ops/rnn/recurrent.h"
-#include "ops/kernels/gemm/product.h"
-#include "ops/kernels/gemm/split_product.h"
+#include "ops/kernels/gemm/matmul.h"
+#include "ops/kernels/gemm/bf16x3_product.h"
 #include "ops/kernels/vector/vec.h"
 
 #include <strings.h>
@@ -208,8 +208,8 @@ static prony_status read_sizes(const prony_context *context, prn_recurrent *node
     }
     const prony_shape y = y_shape(node);
     /* Room for every stride, and for twice a bias. */
-    if (!prn_product_countable(&node->x->shape) || !prn_product_countable(&node->w->shape) ||
-        !prn_product_countable(&y) || node->hidden > INT32_MAX) {
+    if (!prn_matmul_countable(&node->x->shape) || !prn_matmul_countable(&node->w->shape) || !prn_matmul_countable(&y) ||
+        node->hidden > INT32_MAX) {
         return prony_fail(context, PRONY_LIMIT, "a sequence of %s is too large", prn_shape_text(&y, text));
     }
     node->columns = node->cell->gates * node->hidden;
@@ -237,7 +237,7 @@ prony_status prn_recurrent_describe(const prony_context *context, prn_recurrent 
 {
     const prn_recurrent_params *params = context->params;
     *out = (prn_recurrent){.cell = prn_variant(context),
-                           .parts = context->precision == PRONY_PRECISION_FP32_STRICT ? PRN_SPLIT_NEVER : 0,
+                           .parts = context->precision == PRONY_PRECISION_FP32_STRICT ? PRN_BF16X3_NEVER : 0,
                            .directions = strcmp(params->direction, "bidirectional") == 0 ? 2 : 1};
     prn_recurrent_operands(context, out);
     out->reverse[0] = strcmp(params->direction, "reverse") == 0;

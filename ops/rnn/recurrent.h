@@ -5,8 +5,8 @@
  * recurrent.c describes and counts a node, recurrent_native.c runs float32, recurrent_reference.c every float type in
  * double. A step past a sequence's length leaves the state as it is and puts zeros out. Nothing here owns memory but
  * the native kernel's state. */
-#ifndef PRN_OPS_NN_RECURRENT_H
-#define PRN_OPS_NN_RECURRENT_H
+#ifndef PRN_OPS_RNN_RECURRENT_H
+#define PRN_OPS_RNN_RECURRENT_H
 
 #include "ops/kernels/vector/number.h"
 #include "ops/rnn/recurrent_simd.h"
@@ -139,7 +139,7 @@ double prn_gate_unclipped_f64(prn_gate gate, double x);
 void prn_recurrent_product_f64(double *out, const double *r, const double *h, const double *rb, int64_t rows,
                                int64_t hidden);
 
-bool prn_recurrent_native_usable(const prony_context *context);
+bool prn_recurrent_native_supported(const prony_context *context);
 prony_status prn_recurrent_native_prepare(const prony_context *context, prn_prepared *out);
 prony_status prn_recurrent_native_run(const prony_context *context);
 prony_status prn_recurrent_reference_prepare(const prony_context *context, prn_prepared *out);

@@ -7,7 +7,7 @@
 #include "base/integers.h"
 #include "base/threads/parallel.h"
 #include "base/cpu/simd.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/rnn/recurrent_native.h"
 
 #include <stdio.h>
@@ -219,7 +219,7 @@ prony_status prn_recurrent_native_prepare(const prony_context *context, prn_prep
     return prn_prepared_keep(context, &job, sizeof job, out);
 }
 
-bool prn_recurrent_native_usable(const prony_context *context)
+bool prn_recurrent_native_supported(const prony_context *context)
 {
     prn_recurrent node;
     if (prn_recurrent_describe(context, &node) != PRONY_OK) return false;
@@ -353,7 +353,7 @@ prony_status prn_recurrent_native_run(const prony_context *context)
     sum_biases(&job);
     const int64_t tasks = node->directions * job.groups;
     const bool heavy = job.group * node->hidden * node->columns >= HEAVY_STEP_MACS && tasks < context->threads;
-    for (job.first = 0; job.first < node->steps && !prn_stopped(); job.first += job.block) {
+    for (job.first = 0; job.first < node->steps && !prn_cancelled(); job.first += job.block) {
         project(&job, context->threads, prn_least(job.block, node->steps - job.first));
         if (tasks == 1 || heavy) {
             for (int64_t task = 0; task < tasks; task++) prn_recurrent_walk(&job, task);

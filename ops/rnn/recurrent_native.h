@@ -1,7 +1,7 @@
 /* What the float32 recurrence is made of: recurrent_native.c prepares and runs it, recurrent_walk.c goes through
  * time. */
-#ifndef PRN_OPS_NN_RECURRENT_NATIVE_H
-#define PRN_OPS_NN_RECURRENT_NATIVE_H
+#ifndef PRN_OPS_RNN_RECURRENT_NATIVE_H
+#define PRN_OPS_RNN_RECURRENT_NATIVE_H
 
 #include "ops/kernels/gemm/gemm_kernel.h"
 #include "ops/kernels/vector/vec.h"

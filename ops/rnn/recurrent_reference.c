@@ -2,7 +2,7 @@
  * Scratch holds the weights and each item's vectors in double. Invariant: an item is one task, so any number of threads
  * gives the same result. */
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/rnn/recurrent.h"
 
 /* Where things lie in scratch, in doubles. */
@@ -97,7 +97,7 @@ static void run_item(void *argument, int64_t task)
     const int64_t length = node->lengths ? ((const int32_t *)node->lengths->data)[b] : node->steps;
     load_state(node->h0, state, h, hidden);
     load_state(node->c0, state, c, hidden);
-    for (int64_t step = 0; step < node->steps && !prn_stopped(); step++) {
+    for (int64_t step = 0; step < node->steps && !prn_cancelled(); step++) {
         const int64_t t = node->reverse[d] ? node->steps - 1 - step : step;
         if (t < length) {
             load_row(node->x, t * node->x_step + b * node->x_row, x, node->input);

@@ -1,7 +1,7 @@
 /* One time step of a recurrent layer with the usual functions, compiled once per instruction set: the product of the
  * last state with R and what the cell makes of it, a block of units at a time, so that no gate is stored in between. */
-#ifndef PRN_OPS_NN_RECURRENT_SIMD_H
-#define PRN_OPS_NN_RECURRENT_SIMD_H
+#ifndef PRN_OPS_RNN_RECURRENT_SIMD_H
+#define PRN_OPS_RNN_RECURRENT_SIMD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
  * after the other. */
 #include "base/integers.h"
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/rnn/recurrent_native.h"
 
 /* Of a fused step: what is worth another thread, and is done between two looks at whether to go on. */
@@ -54,7 +54,7 @@ static void pack_block(void *argument, int64_t block)
     const pack_job *job = argument;
     float *to = job->packed + block * job->hidden * job->gates * job->lanes;
     for (int64_t g = 0; g < job->gates; g++) {
-        for (int64_t lane = 0; lane < job->lanes && !prn_stopped(); lane++) {
+        for (int64_t lane = 0; lane < job->lanes && !prn_cancelled(); lane++) {
             const int64_t unit = block * job->lanes + lane;
             const float *from = unit < job->hidden ? job->r + (g * job->hidden + unit) * job->hidden : NULL;
             for (int64_t k = 0; k < job->hidden; k++)
@@ -217,7 +217,7 @@ void prn_recurrent_walk(void *argument, int64_t task)
     const int64_t start = prn_recurrent_block_start(job, count, d);
     const int64_t b0 = task % job->groups * job->group, after = b0 + job->group;
     const int64_t b1 = after < node->batch ? after : node->batch;
-    for (int64_t step = 0; step < count && b0 < b1 && !prn_stopped(); step++) {
+    for (int64_t step = 0; step < count && b0 < b1 && !prn_cancelled(); step++) {
         const int64_t at = node->reverse[d] ? count - 1 - step : step;
         if (job->weights.fused) {
             fused_step(job, d, b0, b1, start + at, at, ((job->first + step) & 1) != 0);

@@ -2,7 +2,7 @@
  * Invariant: updates that can meet are applied by one task in their order, so that repeated indices always end the same
  * way. */
 #include "base/memory/alloc.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "base/integers.h"
 #include "base/threads/parallel.h"
 #include "ops/kernels/copy/copy_nd.h"
@@ -133,7 +133,7 @@ static inline void apply_entries(const scatter_job *job, const int64_t *places, 
 static void scatter_entries(const scatter_job *job, int64_t first, int64_t n)
 {
     int64_t places[PRN_INDEX_BLOCK];
-    for (int64_t end = first + n, count; first < end && !prn_stopped(); first += count) {
+    for (int64_t end = first + n, count; first < end && !prn_cancelled(); first += count) {
         count = end - first < PRN_INDEX_BLOCK ? end - first : PRN_INDEX_BLOCK;
         prn_index_element_places(&job->elements, first, count, places);
         const char *from = (const char *)job->updates->data + first * job->width;
@@ -235,7 +235,7 @@ static void scatter_pieces(void *argument, int64_t begin, int64_t end)
     int64_t places[PRN_INDEX_BLOCK];
     const int64_t at = begin * job->piece, block = job->tuples.block;
     const int64_t bytes = end * job->piece < block ? (end - begin) * job->piece : block - at;
-    for (int64_t first = 0, n; first < job->tuples.count && !prn_stopped(); first += n) {
+    for (int64_t first = 0, n; first < job->tuples.count && !prn_cancelled(); first += n) {
         n = job->tuples.count - first < PRN_INDEX_BLOCK ? job->tuples.count - first : PRN_INDEX_BLOCK;
         prn_index_tuple_places(&job->tuples, first, n, places);
         if (bytes == block) {

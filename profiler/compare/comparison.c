@@ -32,7 +32,7 @@ const char *prn_verdict_mark(prony_verdict verdict)
                                              : prony_verdict_name(verdict);
 }
 
-const char *prony_evidence_name(prony_evidence evidence)
+const char *prony_basis_name(prony_basis evidence)
 {
     static const char *const names[] = {"single", "exact", "runs", "interval", "means"};
     return (size_t)evidence < sizeof names / sizeof names[0] ? names[evidence] : "single";
@@ -102,7 +102,7 @@ static prony_status judge_samples(prn_comparing *c, const prn_metric_builtin *by
         row->ratio_ci95[1] = row->ratio * means / interval[0];
     }
     row->evidence = by->evidence;
-    if (by->evidence == PRONY_EVIDENCE_RUNS) PRN_TRY(rank_test(c, row, by->rate, &row->p));
+    if (by->evidence == PRONY_BASIS_RUNS) PRN_TRY(rank_test(c, row, by->rate, &row->p));
     bool chance = row->p >= PRN_COMPARE_ALPHA;
     if (chance) {
         prn_interval_widen(row->ratio_ci95, row->ratio, 1 - PRN_COMPARE_ALPHA, c->deviation);
@@ -132,9 +132,9 @@ static prony_status compare_metric(prn_comparing *c, size_t index, prony_compare
     row->ratio_ci95[0] = row->ratio_ci95[1] = row->p = NAN;
     if (prn_metric_samples(by))
         return c->sampled && row->first.value > 0 && row->second.value > 0 ? judge_samples(c, by, row) : PRONY_OK;
-    if ((by && by->evidence == PRONY_EVIDENCE_NONE) || !comparable(c, metric->key)) return PRONY_OK;
+    if ((by && by->evidence == PRONY_BASIS_NONE) || !comparable(c, metric->key)) return PRONY_OK;
     double change = exact_change(row);
-    row->evidence = PRONY_EVIDENCE_EXACT;
+    row->evidence = PRONY_BASIS_EXACT;
     row->verdict = prn_verdict_of(metric->direction, change, change, c->noise);
     return PRONY_OK;
 }
@@ -144,7 +144,7 @@ static prony_status compare_metrics(prn_comparing *c)
     prony_comparison *out = c->out;
     size_t count = prony_metrics_count(c->metrics);
     prony_metric_value *first = prn_calloc(count + 1, sizeof *first), *second = prn_calloc(count + 1, sizeof *second);
-    out->metrics = prn_pool_alloc(&out->pool, count + 1, sizeof *out->metrics);
+    out->metrics = prn_bump_alloc(&out->pool, count + 1, sizeof *out->metrics);
     prony_status status = first && second && out->metrics ? PRONY_OK : prn_no_memory(c->error);
     if (status == PRONY_OK) status = prony_metrics_compute_all(c->metrics, c->report[0], first, c->error);
     if (status == PRONY_OK) status = prony_metrics_compute_all(c->metrics, c->report[1], second, c->error);
@@ -171,13 +171,13 @@ static bool is_busy(const prony_report *r)
 static prony_status fill_side(prn_comparing *c, int side, const char *name)
 {
     const prony_report *r = c->report[side];
-    prn_pool *pool = &c->out->pool;
+    prn_bump *pool = &c->out->pool;
     const char *model = prn_text_or_empty(r->model.name), *hash = r->model.sha256;
     name = name ? name : prn_report_title(r);
     prn_compare_side *s = &c->out->side[side];
-    *s = (prn_compare_side){.name = prn_pool_strndup(pool, name, strlen(name)),
-                            .model = prn_pool_strndup(pool, model, strlen(model)),
-                            .sha256 = hash ? prn_pool_strndup(pool, hash, strlen(hash)) : NULL,
+    *s = (prn_compare_side){.name = prn_bump_strndup(pool, name, strlen(name)),
+                            .model = prn_bump_strndup(pool, model, strlen(model)),
+                            .sha256 = hash ? prn_bump_strndup(pool, hash, strlen(hash)) : NULL,
                             .batch = r->config.batch,
                             .threads = r->config.intra_op_threads,
                             .runs = r->measured ? r->latency.count : 0};
@@ -244,7 +244,7 @@ void prony_comparison_release(prony_comparison *comparison)
     if (!comparison) return;
     prony_metrics_release(comparison->own_metrics);
     prn_free(comparison->notes);
-    prn_pool_release(&comparison->pool);
+    prn_bump_release(&comparison->pool);
     prn_free(comparison);
 }
 

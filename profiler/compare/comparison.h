@@ -1,6 +1,6 @@
 /* A comparison in memory; between comparison*.c, which judge, and comparison_write.c. */
-#ifndef PRN_PROFILER_JUDGE_COMPARISON_H
-#define PRN_PROFILER_JUDGE_COMPARISON_H
+#ifndef PRN_PROFILER_COMPARE_COMPARISON_H
+#define PRN_PROFILER_COMPARE_COMPARISON_H
 
 #include "profiler/statistics/statistics.h"
 #include "profiler/report/report.h"
@@ -19,7 +19,7 @@ typedef struct prn_compare_side {
 } prn_compare_side;
 
 struct prony_comparison {
-    prn_pool pool;
+    prn_bump pool;
     prony_metrics *own_metrics; /* where the caller gave none */
     double noise;
     prn_compare_side side[2];

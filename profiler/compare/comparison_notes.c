@@ -23,7 +23,7 @@ static void note(note_list *list, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     prony_comparison *out = list->out;
-    char *copy = prn_pool_strndup(&out->pool, text, strlen(text));
+    char *copy = prn_bump_strndup(&out->pool, text, strlen(text));
     if (!copy || !PRN_GROW(out->notes, list->capacity, out->note_count + 1)) {
         list->failed = true;
         return;

@@ -84,7 +84,7 @@ static prony_status nested_parts(prn_comparing *c, const prony_report *r, part *
 {
     for (uint32_t i = 0; i < r->nested_layer_count; i++) {
         const prony_nested_row *n = &r->nested_layers[i];
-        const char *name = prn_pool_printf(&c->out->pool, "%s > %s", n->path, n->name);
+        const char *name = prn_bump_printf(&c->out->pool, "%s > %s", n->path, n->name);
         if (!name) return prn_no_memory(c->error);
         parts[i] = (part){.name = name,
                           .op = n->op,
@@ -101,9 +101,9 @@ static prony_status nested_parts(prn_comparing *c, const prony_report *r, part *
 
 static prony_status fill_part(prn_comparing *c, prony_compare_part *row, const part *a, const part *b)
 {
-    prn_pool *pool = &c->out->pool;
-    *row = (prony_compare_part){.name = prn_pool_strndup(pool, a->name, strlen(a->name)),
-                                .op = prn_pool_strndup(pool, a->op, strlen(a->op)),
+    prn_bump *pool = &c->out->pool;
+    *row = (prony_compare_part){.name = prn_bump_strndup(pool, a->name, strlen(a->name)),
+                                .op = prn_bump_strndup(pool, a->op, strlen(a->op)),
                                 .first_ns = a->mean,
                                 .second_ns = b->mean,
                                 .difference_ns = b->mean - a->mean,
@@ -143,7 +143,7 @@ static prony_status join_parts(prn_comparing *c, part *first, size_t n, part *se
 {
     size_t pairs = 0, a = 0, b = 0;
     part *partner = prn_calloc(n + 1, sizeof *partner);
-    *rows = prn_pool_alloc(&c->out->pool, n + 1, sizeof **rows);
+    *rows = prn_bump_alloc(&c->out->pool, n + 1, sizeof **rows);
     prony_status status = partner && *rows ? PRONY_OK : prn_no_memory(c->error);
     while (status == PRONY_OK && a < n && b < m) {
         int order = strcmp(first[a].name, second[b].name);
@@ -168,12 +168,12 @@ static prony_status join_parts(prn_comparing *c, part *first, size_t n, part *se
 static prony_status keep_unmatched(prn_comparing *c, int side, part *parts, size_t count)
 {
     prn_compare_side *s = &c->out->side[side];
-    const char **only = prn_pool_alloc(&c->out->pool, count + 1, sizeof *only);
+    const char **only = prn_bump_alloc(&c->out->pool, count + 1, sizeof *only);
     if (!only) return prn_no_memory(c->error);
     qsort(parts, count, sizeof *parts, compare_orders);
     for (size_t i = 0; i < count; i++) {
         if (parts[i].matched) continue;
-        only[s->only_count] = prn_pool_strndup(&c->out->pool, parts[i].name, strlen(parts[i].name));
+        only[s->only_count] = prn_bump_strndup(&c->out->pool, parts[i].name, strlen(parts[i].name));
         if (!only[s->only_count++]) return prn_no_memory(c->error);
     }
     s->only = only;

@@ -57,10 +57,9 @@ static void difference_text(const prony_metric *metric, double difference, char 
     snprintf(text, size, "%s%.60s", difference > 0 ? "+" : difference < 0 ? "-" : "", number);
 }
 
-static void verdict_cell(prn_cell *cell, prony_verdict verdict, prony_evidence evidence)
+static void verdict_cell(prn_cell *cell, prony_verdict verdict, prony_basis evidence)
 {
-    cell->string =
-        verdict == PRONY_VERDICT_NONE && evidence == PRONY_EVIDENCE_NONE ? "once" : prn_verdict_mark(verdict);
+    cell->string = verdict == PRONY_VERDICT_NONE && evidence == PRONY_BASIS_NONE ? "once" : prn_verdict_mark(verdict);
     cell->style = verdict_style(verdict);
 }
 
@@ -154,7 +153,7 @@ static void part_cell(const void *user, size_t index, int column, prn_cell *cell
         cell->string = p_text(cell->own, sizeof cell->own, row->p);
         return;
     default:
-        verdict_cell(cell, row->verdict, PRONY_EVIDENCE_MEANS);
+        verdict_cell(cell, row->verdict, PRONY_BASIS_MEANS);
     }
 }
 
@@ -334,7 +333,7 @@ static void json_metric(prn_json *json, const prony_compare_metric *row)
     prn_json_double(json, "ratio", row->ratio);
     json_interval(json, row->ratio_ci95);
     prn_json_double(json, "p", row->p);
-    prn_json_string(json, "evidence", prony_evidence_name(row->evidence));
+    prn_json_string(json, "evidence", prony_basis_name(row->evidence));
     prn_json_string(json, "verdict", prony_verdict_name(row->verdict));
     prn_json_close(json, '}');
 }

@@ -18,8 +18,8 @@ prony_status prony_versus_create(prony_versus **out, const prony_report *profile
     prony_versus *versus = prn_calloc(1, sizeof *versus);
     if (!versus) return prn_no_memory(error);
     versus->profile = profile;
-    versus->peer = prn_pool_printf(&versus->pool, "%s", peer);
-    versus->library = prn_pool_printf(&versus->pool, "%s", library);
+    versus->peer = prn_bump_printf(&versus->pool, "%s", peer);
+    versus->library = prn_bump_printf(&versus->pool, "%s", library);
     if (versus->peer && versus->library) {
         *out = versus;
         return PRONY_OK;
@@ -34,7 +34,7 @@ void prony_versus_release(prony_versus *versus)
     prn_free(versus->blocks);
     prn_free(versus->outputs);
     prn_free(versus->results);
-    prn_pool_release(&versus->pool);
+    prn_bump_release(&versus->pool);
     prn_free(versus);
 }
 
@@ -74,8 +74,8 @@ prony_status prony_versus_add_output(prony_versus *versus, const char *name, boo
     if (!versus || !name)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_versus_add_output: an argument is NULL");
     if (!PRN_GROW(versus->outputs, versus->output_capacity, versus->output_count + 1)) return prn_no_memory(error);
-    prn_versus_output row = {prn_pool_printf(&versus->pool, "%s", name),
-                             prn_pool_printf(&versus->pool, "%s", reason ? reason : ""), agrees, difference};
+    prn_versus_output row = {prn_bump_printf(&versus->pool, "%s", name),
+                             prn_bump_printf(&versus->pool, "%s", reason ? reason : ""), agrees, difference};
     if (!row.name || !row.reason) return prn_no_memory(error);
     versus->outputs[versus->output_count++] = row;
     return PRONY_OK;

@@ -1,7 +1,7 @@
 /* This engine beside another one, in memory; between versus.c, which judges, versus_nodes.c, which joins the profiles,
  * and versus_write.c. */
-#ifndef PRN_PROFILER_JUDGE_VERSUS_H
-#define PRN_PROFILER_JUDGE_VERSUS_H
+#ifndef PRN_PROFILER_COMPARE_VERSUS_H
+#define PRN_PROFILER_COMPARE_VERSUS_H
 
 #include "base/memory/alloc.h"
 #include "profiler/statistics/statistics.h"
@@ -20,7 +20,7 @@ typedef struct prn_versus_output {
 } prn_versus_output;
 
 struct prony_versus {
-    prn_pool pool;
+    prn_bump pool;
     const prony_report *profile;
     const char *peer, *library;
     prn_versus_block *blocks;

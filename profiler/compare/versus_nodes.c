@@ -30,7 +30,7 @@ typedef struct known_name {
 
 typedef struct joining {
     prony_versus *versus;
-    prn_pool pool;
+    prn_bump pool;
     event *events;
     size_t event_count, event_capacity;
     size_t runs;
@@ -56,7 +56,7 @@ static prony_status add_event(joining *j, prn_json_reader *reader, const prn_jso
     const prn_json_value *arguments = prn_json_get_object(reader, object, "args", false);
     if (arguments) prn_json_get_string(reader, arguments, "op_name", false, &op);
     if (!prn_json_get_double(reader, object, "dur", true, &micros)) return reader->status;
-    const char *own = prn_pool_strndup(&j->pool, name, length - suffix);
+    const char *own = prn_bump_strndup(&j->pool, name, length - suffix);
     if (!own || !PRN_GROW(j->events, j->event_capacity, j->event_count + 1)) return prn_no_memory(j->error);
     j->events[j->event_count] = (event){own, op, j->event_count, micros * 1e3};
     j->event_count++;
@@ -251,7 +251,7 @@ static prony_status add_time(joining *j, const event *node, double ns)
         row = own;
         while (row < j->row_count && strcmp(j->rows[row].name, node->op) != 0) row++;
         if (row == j->row_count) {
-            const char *op = prn_pool_printf(&j->versus->pool, "%s", node->op);
+            const char *op = prn_bump_printf(&j->versus->pool, "%s", node->op);
             if (!op) return prn_no_memory(j->error);
             j->rows[j->row_count++] = (prony_versus_operator){op, "", -1, -1, 0};
         }
@@ -283,7 +283,7 @@ static prony_status join(joining *j)
     size_t nodes = 0;
     for (size_t e = 0; e < j->event_count; e++)
         nodes += e == 0 || strcmp(j->events[e].name, j->events[e - 1].name) != 0;
-    j->rows = prn_pool_alloc(&j->versus->pool, r->operator_count + nodes + 1, sizeof *j->rows);
+    j->rows = prn_bump_alloc(&j->versus->pool, r->operator_count + nodes + 1, sizeof *j->rows);
     double *sums = prn_calloc(j->runs + 1, sizeof *sums);
     prony_status status = j->rows && sums ? PRONY_OK : prn_no_memory(j->error);
     for (size_t o = 0; o < r->operator_count && status == PRONY_OK; o++) {
@@ -317,6 +317,6 @@ prony_status prony_versus_add_peer_profile(prony_versus *versus, const char *nam
     }
     prn_free(j.events);
     prn_free(j.names);
-    prn_pool_release(&j.pool);
+    prn_bump_release(&j.pool);
     return status;
 }

@@ -1,7 +1,7 @@
 /* Files compiled into the library for HTML reports (profiler/exporters/html/), each from its first byte up to, not
  * including, its _end symbol. The chart library is empty in a build without one (CMake: PRONY_CHARTS). */
-#ifndef PRN_PROFILER_FORMS_HTML_ASSETS_H
-#define PRN_PROFILER_FORMS_HTML_ASSETS_H
+#ifndef PRN_PROFILER_EXPORTERS_HTML_ASSETS_H
+#define PRN_PROFILER_EXPORTERS_HTML_ASSETS_H
 
 #include <stdint.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/memory/alloc.h"
 #include "profiler/text/number_text.h"
-#include "profiler/exporters/heat.h"
+#include "profiler/exporters/color_map.h"
 #include "profiler/report/type_summary.h"
 #include "profiler/report/work.h"
 
@@ -103,7 +103,7 @@ static void put_layer(prn_out *out, const prony_report *r, const prony_layer_row
         snprintf(time, sizeof time, "%s%s", l->time_attributed ? "~" : "",
                  prn_number_time(text, l->time.mean_ns, digits, " "));
     cell(out, true, l->removed ? "removed" : l->measured ? time : "");
-    cell(out, true, prn_number_percent(text, prn_layer_heat(r, l)));
+    cell(out, true, prn_number_percent(text, prn_color_map_layer(r, l)));
     cell(out, true, prn_number_si(text, (double)l->cost.flops, 3, " "));
     cell(out, true, prn_number_si(text, (double)l->cost.parameters, 3, " "));
     cell(out, true, prn_number_bytes(text, (double)(l->cost.bytes_read + l->cost.bytes_written), 3, " "));

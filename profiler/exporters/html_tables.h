@@ -1,8 +1,8 @@
 /* The part of an HTML report that needs no script. */
-#ifndef PRN_PROFILER_FORMS_HTML_TABLES_H
-#define PRN_PROFILER_FORMS_HTML_TABLES_H
+#ifndef PRN_PROFILER_EXPORTERS_HTML_TABLES_H
+#define PRN_PROFILER_EXPORTERS_HTML_TABLES_H
 
-#include "profiler/exporters/form_out.h"
+#include "profiler/exporters/export_out.h"
 #include "profiler/report/report.h"
 
 /* Figures, types and layers as plain tables, within <noscript>: a browser with scripts does not show them. */

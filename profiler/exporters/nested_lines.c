@@ -54,7 +54,7 @@ static double whole_of(const prn_selection *s, bool layer)
 static bool add_line(prn_lines *lines, prn_line_kind kind, uint32_t row, unsigned indent, const char *text)
 {
     if (!PRN_GROW(lines->items, lines->capacity, lines->count + 1)) return false;
-    const char *label = text ? prn_pool_printf(&lines->pool, "%*s%s", (int)indent, "", text) : NULL;
+    const char *label = text ? prn_bump_printf(&lines->pool, "%*s%s", (int)indent, "", text) : NULL;
     lines->items[lines->count++] = (prn_line){kind, row, label};
     return !text || label;
 }
@@ -98,7 +98,7 @@ static prony_status add_named(prn_lines *lines, const prn_selection *s, bool lay
     for (size_t i = 0; i < lines->nested_count; i++) {
         const prony_nested_row *row = &lines->nested[i];
         if (prn_select_passes(s, layer, row->owner) || !prn_select_nested_passes(s, layer, row)) continue;
-        const char *text = prn_pool_printf(&lines->pool, "%s > %s", row->path, row->name);
+        const char *text = prn_bump_printf(&lines->pool, "%s > %s", row->path, row->name);
         lines->any_nested = true;
         if (!text || !add_line(lines, PRN_LINE_NESTED, row->index, 2, text)) return prn_no_memory(error);
     }
@@ -122,5 +122,5 @@ prony_status prn_lines_make(prn_lines *lines, const prn_selection *s, bool layer
 void prn_lines_free(prn_lines *lines)
 {
     prn_free(lines->items);
-    prn_pool_release(&lines->pool);
+    prn_bump_release(&lines->pool);
 }

@@ -1,7 +1,7 @@
 /* The lines of a table whose rows may have subgraphs: each row, and behind it what runs inside of it, under a line per
  * subgraph. For the text and LaTeX tables; the sums of a table are those of its rows alone. */
-#ifndef PRN_PROFILER_FORMS_NESTED_LINES_H
-#define PRN_PROFILER_FORMS_NESTED_LINES_H
+#ifndef PRN_PROFILER_EXPORTERS_NESTED_LINES_H
+#define PRN_PROFILER_EXPORTERS_NESTED_LINES_H
 
 #include "profiler/report/report_select.h"
 
@@ -14,7 +14,7 @@ typedef struct prn_line {
 } prn_line;
 
 typedef struct prn_lines {
-    prn_pool pool;
+    prn_bump pool;
     const prony_nested_row *nested; /* of the level */
     size_t nested_count;
     prn_line *items;

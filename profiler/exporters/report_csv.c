@@ -2,7 +2,7 @@
  * order, whatever the tables on the terminal show; but opened in spreadsheets, so no name is a formula (put_text).
  * Columns that nothing measured are left out; an empty field says that this row has no such value. Columns are keys of
  * the JSON report: "name", or "name=path" where the key is called otherwise or lies deeper. Reads the report only. */
-#include "profiler/exporters/form_out.h"
+#include "profiler/exporters/export_out.h"
 #include "profiler/report/report_keys.h"
 #include "profiler/report/work.h"
 

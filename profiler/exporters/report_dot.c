@@ -2,11 +2,11 @@
  * measured), an edge wherever a layer reads what another one makes. What was evaluated at bind time is dashed; the
  * tooltip names layer, operator and kernel. What runs in a layer's subgraphs stands in a frame per subgraph, to which a
  * dotted edge leads from that layer. Reads the report only. */
-#include "profiler/exporters/form_out.h"
+#include "profiler/exporters/export_out.h"
 #include "profiler/exporters/nested_lines.h"
 #include "profiler/text/number_text.h"
 #include "profiler/text/utf8.h"
-#include "profiler/exporters/heat.h"
+#include "profiler/exporters/color_map.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -45,7 +45,7 @@ static void put_vertex(prn_out *out, const prony_report *r, const prony_layer_ro
 {
     prn_number_text number, percent;
     prn_color color;
-    double heat = prn_layer_heat(r, l);
+    double heat = prn_color_map_layer(r, l);
     double level = most > 0 ? sqrt(heat / most) : 0;
     prn_out_format(out, "  n%" PRIu32 " [label=\"", l->index);
     put_quoted(out, l->op);
@@ -62,7 +62,7 @@ static void put_vertex(prn_out *out, const prony_report *r, const prony_layer_ro
         prn_out_format(out, "\\noperator %" PRIu32 ": ", l->operator_index);
         put_quoted(out, r->operators[l->operator_index].kernel);
     }
-    prn_out_format(out, "\", fillcolor=\"%s\", fontcolor=\"%s\"%s];\n", prn_heat_color(color, level),
+    prn_out_format(out, "\", fillcolor=\"%s\", fontcolor=\"%s\"%s];\n", prn_color_map_color(color, level),
                    level > 0.6 ? "white" : "black", l->folded ? ", style=\"filled,rounded,dashed\"" : "");
 }
 
@@ -91,8 +91,9 @@ static void put_nested_vertex(prn_out *out, const prony_report *r, const prony_n
     put_quoted(out, n->name);
     if (n->executed) prn_out_format(out, "\\nexecuted %" PRIu64 " times", n->executions);
     if (*n->kernel) prn_out_text(out, "\\n"), put_quoted(out, n->kernel);
-    prn_out_format(out, "\", fillcolor=\"%s\", fontcolor=\"%s\"%s];\n", prn_heat_color(color, level < 1 ? level : 1),
-                   level > 0.6 ? "white" : "black", idle ? ", style=\"filled,rounded,dashed\"" : "");
+    prn_out_format(out, "\", fillcolor=\"%s\", fontcolor=\"%s\"%s];\n",
+                   prn_color_map_color(color, level < 1 ? level : 1), level > 0.6 ? "white" : "black",
+                   idle ? ", style=\"filled,rounded,dashed\"" : "");
 }
 
 /* The subgraph that row `i` is the first one of, with those inside of its rows; returns the row behind them. Graphviz
@@ -161,7 +162,7 @@ prony_status prn_report_write_dot(const prony_report *r, const prony_write_optio
     prn_out_text(
         &out, "  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=10, color=\"#777777\"];\n"
               "  edge [color=\"#777777\", arrowsize=0.6];\n");
-    double most = prn_heat_most(r);
+    double most = prn_color_map_max(r);
     for (size_t i = 0; i < r->layer_count; i++) put_vertex(&out, r, &r->layers[i], most);
     for (size_t i = 0; i < r->layer_count; i++) {
         const prony_layer_row *l = &r->layers[i];

@@ -2,7 +2,7 @@
  * mean time in nanoseconds; where nothing was measured, its FLOPs. What ran for no layer stands below "(no layer)", so
  * that the counts sum to the time inside operators. What ran in a layer's subgraphs stands below that layer, and the
  * layer's own count is what is left of its. Reads the report only. */
-#include "profiler/exporters/form_out.h"
+#include "profiler/exporters/export_out.h"
 #include "profiler/exporters/nested_lines.h"
 
 #include <inttypes.h>

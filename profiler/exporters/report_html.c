@@ -5,7 +5,7 @@
  * Names from a model cannot end the data's element: '<' is written as \u003c, which JSON knows, wherever it stands
  * (outside of strings JSON has none). White space outside of strings is left out.
  */
-#include "profiler/exporters/form_out.h"
+#include "profiler/exporters/export_out.h"
 #include "profiler/exporters/html_assets.h"
 #include "profiler/exporters/html_tables.h"
 #include "profiler/report/report.h"

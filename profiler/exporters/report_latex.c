@@ -2,7 +2,7 @@
  * booktabs and longtable: it opens a document of its own only where none is open. Follows `levels`, `top`, `sort` and
  * `filter`. Plain ASCII: what else a model's names hold becomes '?'. Reads the report only.
  */
-#include "profiler/exporters/form_out.h"
+#include "profiler/exporters/export_out.h"
 #include "profiler/exporters/nested_lines.h"
 #include "profiler/text/number_text.h"
 #include "profiler/report/report_select.h"

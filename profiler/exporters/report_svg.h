@@ -1,7 +1,7 @@
 /* The charts behind prn_report_write_svg, one file per kind. Each draws a whole picture; what a chart needs is checked
  * before by its `lacks`. */
-#ifndef PRN_PROFILER_FORMS_REPORT_SVG_H
-#define PRN_PROFILER_FORMS_REPORT_SVG_H
+#ifndef PRN_PROFILER_EXPORTERS_REPORT_SVG_H
+#define PRN_PROFILER_EXPORTERS_REPORT_SVG_H
 
 #include "profiler/exporters/svg.h"
 #include "profiler/report/report.h"

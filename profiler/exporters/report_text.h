@@ -1,7 +1,7 @@
 /* Parts of the terminal report, between report_text.c (options, model summary) and report_text_layers.c,
  * report_text_tables.c (the tables). */
-#ifndef PRN_PROFILER_FORMS_REPORT_TEXT_H
-#define PRN_PROFILER_FORMS_REPORT_TEXT_H
+#ifndef PRN_PROFILER_EXPORTERS_REPORT_TEXT_H
+#define PRN_PROFILER_EXPORTERS_REPORT_TEXT_H
 
 #include "profiler/text/text_out.h"
 #include "profiler/report/report_select.h"

@@ -1,7 +1,7 @@
 /* What the terminal's tables of layers and operators share: the rows that are shown, what runs inside of them, and
  * their sum. */
-#ifndef PRN_PROFILER_FORMS_REPORT_TEXT_VIEW_H
-#define PRN_PROFILER_FORMS_REPORT_TEXT_VIEW_H
+#ifndef PRN_PROFILER_EXPORTERS_REPORT_TEXT_VIEW_H
+#define PRN_PROFILER_EXPORTERS_REPORT_TEXT_VIEW_H
 
 #include "profiler/exporters/nested_lines.h"
 #include "profiler/exporters/report_text.h"

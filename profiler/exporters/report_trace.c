@@ -5,7 +5,7 @@
  * flow leads from each layer to its operator. What ran in an operator's subgraphs stands inside of it: where it was
  * measured if it ran once, else with the time of all its executions behind what stands before it (and "accumulated").
  * Reads the report only. */
-#include "base/threads/team.h"
+#include "base/threads/thread_pool.h"
 #include "profiler/exporters/nested_lines.h"
 #include "profiler/json/json_write.h"
 
@@ -66,28 +66,28 @@ static int team_size(const prony_report *r)
     return threads;
 }
 
-static void name_team(prn_json *j, int worker, int threads, prn_pool *pool)
+static void name_team(prn_json *j, int worker, int threads, prn_bump *pool)
 {
     for (int t = 0; t < threads; t++) {
         const char *name =
-            prn_pool_printf(pool, t ? "worker %d: thread %d" : "worker %d: thread %d (its own)", worker, t);
+            prn_bump_printf(pool, t ? "worker %d: thread %d" : "worker %d: thread %d (its own)", worker, t);
         if (!name && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
         name_track(j, "thread_name", name ? name : "", team_track(worker, t), TEAM_ORDER + t);
     }
 }
 
-static void name_tracks(prn_json *j, const prony_report *r, int threads, prn_pool *pool)
+static void name_tracks(prn_json *j, const prony_report *r, int threads, prn_bump *pool)
 {
     int workers = 0;
     for (size_t i = 0; i < r->operator_count; i++)
         if (r->operators[i].traced && r->operators[i].worker >= workers) workers = r->operators[i].worker + 1;
-    const char *process = prn_pool_printf(pool, "prony: %s", r->model.name);
+    const char *process = prn_bump_printf(pool, "prony: %s", r->model.name);
     if (!process && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
     name_track(j, "process_name", process ? process : "", RUN_TRACK, -1);
     name_track(j, "thread_name", "run", RUN_TRACK, 0);
     for (int w = 0; w < workers; w++) {
-        const char *operators = prn_pool_printf(pool, "worker %d: operators", w);
-        const char *layers = prn_pool_printf(pool, "worker %d: layers (attributed)", w);
+        const char *operators = prn_bump_printf(pool, "worker %d: operators", w);
+        const char *layers = prn_bump_printf(pool, "worker %d: layers (attributed)", w);
         if ((!operators || !layers) && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
         name_track(j, "thread_name", operators ? operators : "", WORKER_TRACK + w, 1 + 2 * w);
         name_track(j, "thread_name", layers ? layers : "", LAYER_TRACK + w, 2 + 2 * w);
@@ -300,7 +300,7 @@ prony_status prn_report_write_trace(const prony_report *r, const prony_write_opt
                         "the report holds no timestamps of a run, so there is nothing to trace: profile the model");
     prn_json *j = prn_alloc(sizeof *j);
     if (!j) return prn_no_memory(error);
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_json_begin(j, write, user, error);
     prn_json_open(j, NULL, '{', false);
     prn_json_string(j, "displayTimeUnit", "ns");
@@ -314,7 +314,7 @@ prony_status prn_report_write_trace(const prony_report *r, const prony_write_opt
     prn_json_close(j, ']');
     prn_json_close(j, '}');
     prony_status status = prn_json_end(j);
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     prn_free(j);
     return status;
 }

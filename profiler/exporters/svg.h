@@ -1,10 +1,10 @@
 /* Drawing primitives of the standalone SVG charts, in pixels from the upper left corner. Text is escaped here. The
  * charts are for paper and pages alike: a white ground, one font, colours that keep apart for the colour-blind.
  */
-#ifndef PRN_PROFILER_FORMS_SVG_H
-#define PRN_PROFILER_FORMS_SVG_H
+#ifndef PRN_PROFILER_EXPORTERS_SVG_H
+#define PRN_PROFILER_EXPORTERS_SVG_H
 
-#include "profiler/exporters/form_out.h"
+#include "profiler/exporters/export_out.h"
 #include "profiler/text/number_text.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* Charts made of bars: the layers that take longest, the operator types with time beside FLOPs, the histogram of
  * latencies. */
 #include "profiler/exporters/report_svg.h"
-#include "profiler/exporters/heat.h"
+#include "profiler/exporters/color_map.h"
 #include "profiler/report/type_summary.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static void draw_layer_bars(prn_out *out, const prony_report *r, const prn_hot_l
         prn_color color;
         prn_svg_text_fit(out, 312, y + 13, PRN_ANCHOR_END, 11, PRN_SVG_INK, l->name, 300);
         prn_svg_rect(out, axis.from, y + 2, prn_axis_at(&axis, hot[i].heat) - axis.from, BAR_HEIGHT - 4,
-                     prn_heat_color(color, 0.35 + 0.65 * hot[i].heat / axis.high), l->name);
+                     prn_color_map_color(color, 0.35 + 0.65 * hot[i].heat / axis.high), l->name);
         prn_svg_text(out, prn_axis_at(&axis, hot[i].heat) + 6, y + 13, PRN_ANCHOR_START, 11, PRN_SVG_GREY, label);
     }
 }

@@ -4,7 +4,7 @@
  */
 #include "profiler/exporters/nested_lines.h"
 #include "profiler/exporters/report_svg.h"
-#include "profiler/exporters/heat.h"
+#include "profiler/exporters/color_map.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -130,7 +130,7 @@ static void draw_box(prn_out *out, const layout *g, const vertex *v, double shif
     prn_number_text number, percent;
     prn_color color;
     char tip[400], line[100];
-    double heat = prn_layer_heat(r, l), level = most > 0 ? sqrt(heat / most) : 0;
+    double heat = prn_color_map_layer(r, l), level = most > 0 ? sqrt(heat / most) : 0;
     double left = v->x + shift - BOX_WIDTH / 2.0, top = top_of(v->depth);
     const char *ink = level > 0.6 ? "#ffffff" : PRN_SVG_INK;
     prn_number_percent(percent, heat);
@@ -142,7 +142,7 @@ static void draw_box(prn_out *out, const layout *g, const vertex *v, double shif
     size_t first, inside = prn_nested_of(r->nested_layers, r->nested_layer_count, l->index, &first);
     int used = snprintf(tip, sizeof tip, "%.300s (layer %u)", l->name, l->index);
     if (inside) snprintf(tip + used, sizeof tip - (size_t)used, ", %zu nodes in subgraphs", inside);
-    prn_svg_rect(out, left, top, BOX_WIDTH, BOX_HEIGHT, prn_heat_color(color, level), tip);
+    prn_svg_rect(out, left, top, BOX_WIDTH, BOX_HEIGHT, prn_color_map_color(color, level), tip);
     prn_svg_text_fit(out, left + BOX_WIDTH / 2.0, top + 16, PRN_ANCHOR_MIDDLE, 11, ink, l->op, BOX_WIDTH - 8);
     if (heat > 0) prn_svg_text(out, left + BOX_WIDTH / 2.0, top + 32, PRN_ANCHOR_MIDDLE, 10, ink, line);
 }
@@ -150,7 +150,7 @@ static void draw_box(prn_out *out, const layout *g, const vertex *v, double shif
 static void draw(prn_out *out, const layout *g)
 {
     const prony_report *r = g->report;
-    double shift = MARGIN - g->left, width = g->right - g->left + 2 * MARGIN + 40, most = prn_heat_most(r);
+    double shift = MARGIN - g->left, width = g->right - g->left + 2 * MARGIN + 40, most = prn_color_map_max(r);
     char note[200];
     snprintf(note, sizeof note, "%.80s: %zu layers, coloured by share of the %s; ~ estimated", prn_report_title(r),
              g->count, prn_report_stamped(r) ? "time" : "FLOPs");

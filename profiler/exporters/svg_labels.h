@@ -1,7 +1,7 @@
 /* Places for the labels of a chart: none overlaps another or leaves the chart, and of the free places each label gets
  * the one nearest to what it names that hides least. First come, first served: the most important one goes first. */
-#ifndef PRN_PROFILER_FORMS_SVG_LABELS_H
-#define PRN_PROFILER_FORMS_SVG_LABELS_H
+#ifndef PRN_PROFILER_EXPORTERS_SVG_LABELS_H
+#define PRN_PROFILER_EXPORTERS_SVG_LABELS_H
 
 #include "profiler/exporters/svg.h"
 

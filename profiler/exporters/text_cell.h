@@ -1,6 +1,6 @@
 /* What stands in one cell of a table: numbers in three digits with their unit, "-" for none. */
-#ifndef PRN_PROFILER_FORMS_TEXT_CELL_H
-#define PRN_PROFILER_FORMS_TEXT_CELL_H
+#ifndef PRN_PROFILER_EXPORTERS_TEXT_CELL_H
+#define PRN_PROFILER_EXPORTERS_TEXT_CELL_H
 
 #include "profiler/text/text_out.h"
 

@@ -247,7 +247,7 @@ bool prn_json_element_string(prn_json_reader *reader, const prn_json_value *elem
         bad_type(reader, key, element, "a string");
         return false;
     }
-    const char *copy = prn_pool_strndup(reader->pool, element->valuestring, strlen(element->valuestring));
+    const char *copy = prn_bump_strndup(reader->pool, element->valuestring, strlen(element->valuestring));
     if (!copy) {
         reader->status = prn_no_memory(reader->error);
         return false;
@@ -343,7 +343,7 @@ bool prn_json_element_is_object(prn_json_reader *reader, const prn_json_value *e
 void *prn_json_room(prn_json_reader *reader, size_t count, size_t size)
 {
     if (reader->status != PRONY_OK) return NULL;
-    void *room = prn_pool_alloc(reader->pool, count + 1, size);
+    void *room = prn_bump_alloc(reader->pool, count + 1, size);
     if (!room) reader->status = prn_no_memory(reader->error);
     return room;
 }

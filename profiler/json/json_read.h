@@ -3,8 +3,8 @@
  * Errors stick: after the first, calls return false or zero and change nothing. Objects and arrays are borrowed from
  * the document and end with prn_json_document_release. Not thread-safe.
  */
-#ifndef PRN_PROFILER_REPORT_JSON_READ_H
-#define PRN_PROFILER_REPORT_JSON_READ_H
+#ifndef PRN_PROFILER_JSON_JSON_READ_H
+#define PRN_PROFILER_JSON_JSON_READ_H
 
 #include "base/memory/alloc.h"
 #include "base/status.h"
@@ -12,7 +12,7 @@
 typedef struct cJSON prn_json_value;
 
 typedef struct prn_json_reader {
-    prn_pool *pool; /* strings are copied there */
+    prn_bump *pool; /* strings are copied there */
     const char *file;
     char where[200]; /* of the object being read, such as "layers[3]"; "" at the top */
     prony_error *error;

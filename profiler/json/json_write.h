@@ -3,8 +3,8 @@
  * Errors stick: after the first, calls do nothing and prn_json_end returns it. Members of an object take a key,
  * elements of an array NULL. Output is UTF-8 with two spaces per level; containers opened as `flat` stay on one line.
  */
-#ifndef PRN_PROFILER_REPORT_JSON_WRITE_H
-#define PRN_PROFILER_REPORT_JSON_WRITE_H
+#ifndef PRN_PROFILER_JSON_JSON_WRITE_H
+#define PRN_PROFILER_JSON_JSON_WRITE_H
 
 #include "base/status.h"
 

@@ -9,8 +9,8 @@
  *
  * The order of the rows is that of the document. PRN_AT takes the key's type from the field's. What is more than a
  * value in a struct has functions of its own in its row. */
-#ifndef PRN_PROFILER_REPORT_KEYS_H
-#define PRN_PROFILER_REPORT_KEYS_H
+#ifndef PRN_PROFILER_JSON_KEYS_H
+#define PRN_PROFILER_JSON_KEYS_H
 
 #include "profiler/json/json_read.h"
 #include "profiler/json/json_write.h"
@@ -65,16 +65,16 @@ enum {
     PRN_OLD = 32 | PRN_LENIENT, /* older documents have none, and the schema does not require it */
     PRN_EMPTY = 64,             /* text that is not there reads as ""; else as NULL */
     PRN_TRUE = 128,             /* a boolean that is not there reads as true */
-    PRN_FLAT = 256,             /* on one line */
-    PRN_FLAT_ROWS = 512,        /* each row on one line */
+    PRN_ROW_DIRECT = 256,       /* on one line */
+    PRN_ROW_DIRECT_ROWS = 512,  /* each row on one line */
     PRN_COUNTED = 65536,        /* a list whose count was read before it */
     PRN_ROOT = 131072,          /* the list's count is a field of the root */
     PRN_NULLS = 1024,           /* elements may be null: PRONY_NO_INDEX, NaN */
     PRN_SHARE = 2048,           /* 0 to 1 */
     PRN_LEAST_0 = 4096,         /* the schema says so */
     PRN_LEAST_1 = 8192,
-    PRN_HASH = 16384,     /* 64 hexadecimal digits */
-    PRN_MADE_ANEW = 32768 /* written only: whoever reads makes it from the rest */
+    PRN_HASH = 16384,   /* 64 hexadecimal digits */
+    PRN_DERIVED = 32768 /* written only: whoever reads makes it from the rest */
 };
 
 /* Where functions of rows look. */

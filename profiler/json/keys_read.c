@@ -103,7 +103,7 @@ static size_t read_numbers(prn_json_reader *j, const prn_json_value *map, const 
         int64_t value = 0;
         if (count == most) prn_json_bad(j, k->name, "more than %zu of them", most);
         if (!prn_json_element_i64(j, e, name, &value)) break;
-        name = prn_pool_strndup(j->pool, name, strlen(name));
+        name = prn_bump_strndup(j->pool, name, strlen(name));
         if (!name) j->status = prn_no_memory(j->error);
         memcpy(row, &name, sizeof name);
         memcpy(row + sizeof name, &value, sizeof value);
@@ -267,7 +267,7 @@ void prn_key_read(prn_json_reader *j, const prn_json_value *object, const prn_ke
         k->read(j, object, k, at);
         return;
     }
-    if (!k->size || (k->how & PRN_MADE_ANEW)) return;
+    if (!k->size || (k->how & PRN_DERIVED)) return;
     const prn_json_value *map;
     prn_at inner = *at;
     inner.row = field;

@@ -163,7 +163,7 @@ static void write_element(prn_json *j, const prn_key *k, const prn_at *at, size_
     default: {
         prn_at row = *at;
         row.row = list + i * k->size;
-        prn_json_open(j, NULL, '{', k->how & PRN_FLAT_ROWS);
+        prn_json_open(j, NULL, '{', k->how & PRN_ROW_DIRECT_ROWS);
         prn_keys_write(j, k->keys, &row);
         prn_json_close(j, '}');
     }
@@ -178,7 +178,7 @@ static void write_list(prn_json *j, const prn_key *k, const prn_at *at)
     if (!pair) memcpy(&list, field, sizeof list);
     size_t count = pair ? 2 : list ? prn_key_count(k, at) : 0;
     bool object = k->type == PRN_KEY_NUMBERS;
-    prn_json_open(j, k->name, object ? '{' : '[', pair || object || k->how & PRN_FLAT);
+    prn_json_open(j, k->name, object ? '{' : '[', pair || object || k->how & PRN_ROW_DIRECT);
     for (size_t i = 0; i < count; i++) {
         if (k->type == PRN_KEY_TWO_I64)
             prn_json_int(j, NULL, ((const int64_t *)field)[i]);
@@ -217,7 +217,7 @@ static void write_field(prn_json *j, const prn_key *k, const prn_at *at)
         prn_json_double(j, k->name, *(const double *)field);
         break;
     case PRN_KEY_OBJECT:
-        prn_json_open(j, k->name, '{', k->how & PRN_FLAT);
+        prn_json_open(j, k->name, '{', k->how & PRN_ROW_DIRECT);
         prn_keys_write(j, k->keys, &inner);
         prn_json_close(j, '}');
         break;

@@ -9,7 +9,7 @@
 #include "profiler/report/report.h"
 
 struct prony_machine {
-    prn_pool pool;
+    prn_bump pool;
     prony_machine_info info;
     prony_peak_compute *compute;
     size_t compute_count;

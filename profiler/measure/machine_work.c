@@ -130,7 +130,7 @@ prony_status prn_machine_add_work(prony_machine *machine, int threads, int64_t t
                                   prony_error *error)
 {
     static const prn_peak_kind kind = PRN_PEAK_F32; /* any loop without a buffer */
-    if (!machine->work) machine->work = prn_pool_alloc(&machine->pool, 2 * PRN_WORK_COUNT, sizeof *machine->work);
+    if (!machine->work) machine->work = prn_bump_alloc(&machine->pool, 2 * PRN_WORK_COUNT, sizeof *machine->work);
     if (!machine->work) return prn_no_memory(error);
     for (int k = 0; k < PRN_WORK_COUNT; k++) {
         const prn_peak_loops own = {.compute_f32 = loops[k]};

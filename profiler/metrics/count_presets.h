@@ -1,6 +1,6 @@
 /* Counting presets: what other tools count for an operator, as pure functions of operator type and facts. */
-#ifndef PRN_PROFILER_COUNTS_COUNT_PRESETS_H
-#define PRN_PROFILER_COUNTS_COUNT_PRESETS_H
+#ifndef PRN_PROFILER_METRICS_COUNT_PRESETS_H
+#define PRN_PROFILER_METRICS_COUNT_PRESETS_H
 
 #include "profiler/report/report.h"
 

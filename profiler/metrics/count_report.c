@@ -97,7 +97,7 @@ static prony_status fill_uncounted(prony_report *report, const char *const *ops,
         }
     }
     qsort(rows, types, sizeof *rows, by_time);
-    const char **names = prn_pool_alloc(&report->pool, types + 1, sizeof *names);
+    const char **names = prn_bump_alloc(&report->pool, types + 1, sizeof *names);
     if (!names) return prn_no_memory(error);
     for (size_t i = 0; i < types; i++) names[i] = rows[i].op;
     report->uncounted = names;
@@ -209,7 +209,7 @@ prony_status prony_report_set_count(prony_report *report, const char *preset, pr
         take_away(report);
         return status;
     }
-    const char *copy = prn_pool_strndup(&report->pool, preset, strlen(preset));
+    const char *copy = prn_bump_strndup(&report->pool, preset, strlen(preset));
     if (!copy) {
         take_away(report);
         return prn_no_memory(error);

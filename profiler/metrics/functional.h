@@ -1,6 +1,6 @@
 /* Reports behind the one-call functions, between functional.c (figures) and functional_rows.c (rows). */
-#ifndef PRN_API_FUNCTIONAL_H
-#define PRN_API_FUNCTIONAL_H
+#ifndef PRN_PROFILER_METRICS_FUNCTIONAL_H
+#define PRN_PROFILER_METRICS_FUNCTIONAL_H
 
 #include "profiler/report/report.h"
 

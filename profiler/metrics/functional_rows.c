@@ -38,7 +38,7 @@ static prony_status add_type(prony_params_row *rows, prony_params_row *row, pron
     for (const char *at = row->types; *name && (at = strstr(at, name)); at += length)
         if ((at == row->types || at[-1] == ',') && (at[length] == ',' || !at[length])) return PRONY_OK;
     if (!*name) return PRONY_OK;
-    const char *types = prn_pool_printf(prn_rows_pool(rows), "%s%s%s", row->types, *row->types ? "," : "", name);
+    const char *types = prn_bump_printf(prn_rows_pool(rows), "%s%s%s", row->types, *row->types ? "," : "", name);
     if (!types) return prn_no_memory(error);
     row->types = types;
     return PRONY_OK;
@@ -170,7 +170,7 @@ static prony_status take_samples(prony_timing_row *rows, prony_timing_row *row, 
     size_t runs = (size_t)r->latency.count;
     bool root = row->layer == PRONY_NO_INDEX;
     if (!root && prn_report_layer_samples(r, row->layer, NULL, 0) == 0) return PRONY_OK;
-    int64_t *samples = prn_pool_alloc(prn_rows_pool(rows), runs, sizeof *samples);
+    int64_t *samples = prn_bump_alloc(prn_rows_pool(rows), runs, sizeof *samples);
     if (!samples) return prn_no_memory(error);
     if (root)
         memcpy(samples, r->samples_ns, runs * sizeof *samples);

@@ -21,7 +21,7 @@ typedef struct metric_entry {
 } metric_entry;
 
 struct prony_metrics {
-    prn_pool pool;
+    prn_bump pool;
     metric_entry **entries; /* addresses are stable: values point at them */
     size_t count, capacity;
     metric_group *groups;
@@ -30,7 +30,7 @@ struct prony_metrics {
 
 static metric_entry *add_entry(prony_metrics *metrics)
 {
-    metric_entry *entry = prn_pool_alloc(&metrics->pool, 1, sizeof *entry);
+    metric_entry *entry = prn_bump_alloc(&metrics->pool, 1, sizeof *entry);
     if (!entry || !PRN_GROW(metrics->entries, metrics->capacity, metrics->count + 1)) return NULL;
     metrics->entries[metrics->count++] = entry;
     return entry;
@@ -58,7 +58,7 @@ prony_status prony_metrics_create(prony_metrics **out, prony_error *error)
 void prony_metrics_release(prony_metrics *metrics)
 {
     if (!metrics) return;
-    prn_pool_release(&metrics->pool);
+    prn_bump_release(&metrics->pool);
     prn_free(metrics->entries);
     prn_free(metrics->groups);
     prn_free(metrics);
@@ -94,7 +94,7 @@ static prony_status check_definition(const prony_metrics *metrics, const prony_m
 
 static const char *copy(prony_metrics *metrics, const char *text)
 {
-    return prn_pool_strndup(&metrics->pool, text ? text : "", text ? strlen(text) : 0);
+    return prn_bump_strndup(&metrics->pool, text ? text : "", text ? strlen(text) : 0);
 }
 
 static bool copy_definition(prony_metrics *metrics, prony_metric *to, const prony_metric *from)
@@ -114,8 +114,8 @@ prony_status prony_metrics_add(prony_metrics *metrics, const prony_metric *defin
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "prony_metrics_add: an argument is NULL, or there are no metrics");
     for (size_t i = 0; i < count; i++) PRN_TRY(check_definition(metrics, definitions, i, error));
-    prony_metric *copies = prn_pool_alloc(&metrics->pool, count, sizeof *copies);
-    metric_entry *fresh = prn_pool_alloc(&metrics->pool, count, sizeof *fresh);
+    prony_metric *copies = prn_bump_alloc(&metrics->pool, count, sizeof *copies);
+    metric_entry *fresh = prn_bump_alloc(&metrics->pool, count, sizeof *fresh);
     if (!copies || !fresh || !PRN_GROW(metrics->groups, metrics->group_capacity, metrics->group_count + 1) ||
         !PRN_GROW(metrics->entries, metrics->capacity, metrics->count + count))
         return prn_no_memory(error);

@@ -1,7 +1,7 @@
 /* The registry of metrics: built-in definitions, between metrics.c (the registry), metrics_builtin.c and metric_text.c.
  */
-#ifndef PRN_PROFILER_COUNTS_METRICS_H
-#define PRN_PROFILER_COUNTS_METRICS_H
+#ifndef PRN_PROFILER_METRICS_METRICS_H
+#define PRN_PROFILER_METRICS_METRICS_H
 
 #include "profiler/statistics/statistics.h"
 #include "profiler/report/report.h"
@@ -11,7 +11,7 @@
 typedef struct prn_metric_builtin {
     prony_metric metric;
     double (*read)(const prony_report *report);
-    prony_evidence evidence; /* PRONY_EVIDENCE_NONE: measured once */
+    prony_basis evidence;    /* PRONY_BASIS_NONE: measured once */
     prn_statistic statistic; /* of the latencies, where runs or an interval are the evidence */
     bool rate;               /* goes with 1 / statistic */
 } prn_metric_builtin;
@@ -19,7 +19,7 @@ typedef struct prn_metric_builtin {
 /* Whether it goes with the latencies: `statistic` and `rate` say how. `metric` may be NULL. */
 static inline bool prn_metric_samples(const prn_metric_builtin *metric)
 {
-    return metric && (metric->evidence == PRONY_EVIDENCE_RUNS || metric->evidence == PRONY_EVIDENCE_INTERVAL);
+    return metric && (metric->evidence == PRONY_BASIS_RUNS || metric->evidence == PRONY_BASIS_INTERVAL);
 }
 
 extern const prn_metric_builtin prn_metric_builtins[];

@@ -331,12 +331,12 @@ PROCESS(write_calls, write_calls)
 #define MORE PRONY_LARGER_IS_BETTER
 #define EITHER PRONY_NO_DIRECTION
 /* What a difference of two reports is judged by. */
-#define ONCE PRONY_EVIDENCE_NONE, PRN_STATISTIC_MEAN, false
-#define EXACT PRONY_EVIDENCE_EXACT, PRN_STATISTIC_MEAN, false
-#define MEDIAN PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEDIAN, false
-#define MEAN PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, false
-#define PER_TIME PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true
-#define QUANTILE(which) PRONY_EVIDENCE_INTERVAL, PRN_STATISTIC_##which, false
+#define ONCE PRONY_BASIS_NONE, PRN_STATISTIC_MEAN, false
+#define EXACT PRONY_BASIS_EXACT, PRN_STATISTIC_MEAN, false
+#define MEDIAN PRONY_BASIS_RUNS, PRN_STATISTIC_MEDIAN, false
+#define MEAN PRONY_BASIS_RUNS, PRN_STATISTIC_MEAN, false
+#define PER_TIME PRONY_BASIS_RUNS, PRN_STATISTIC_MEAN, true
+#define QUANTILE(which) PRONY_BASIS_INTERVAL, PRN_STATISTIC_##which, false
 #define METRIC(key, evidence, name, description, unit, scale, direction)                                               \
     {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, key, evidence}
 

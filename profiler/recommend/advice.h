@@ -1,6 +1,6 @@
 /* Advice in the making: the list that every topic adds its rows to. */
-#ifndef PRN_PROFILER_JUDGE_ADVICE_H
-#define PRN_PROFILER_JUDGE_ADVICE_H
+#ifndef PRN_PROFILER_RECOMMEND_ADVICE_H
+#define PRN_PROFILER_RECOMMEND_ADVICE_H
 
 #include "profiler/report/report.h"
 #include "prony_judge.h"

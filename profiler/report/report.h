@@ -131,7 +131,7 @@ typedef struct prn_report_cost {
 #define PRN_NESTED_DEPTH 64
 
 struct prony_report {
-    prn_pool pool;
+    prn_bump pool;
     prony_model *source; /* reference that api holds, so that a hash nobody asked for yet can be made; NULL: read
                             back */
     char created[PRN_UTC_CHARS]; /* when it was made, in UTC; empty: unknown (read back from an older document) */

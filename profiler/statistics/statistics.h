@@ -5,8 +5,8 @@
  * circular blocks as long as the series remembers (prn_series_memory); of several processes, processes whole. Intervals
  * are percentiles of the resamples, taken further out where few independent pieces are drawn (T. C. Hesterberg, 2015),
  * because the percentiles of few are too narrow. */
-#ifndef PRN_PROFILER_JUDGE_STATISTICS_STATISTICS_H
-#define PRN_PROFILER_JUDGE_STATISTICS_STATISTICS_H
+#ifndef PRN_PROFILER_STATISTICS_STATISTICS_H
+#define PRN_PROFILER_STATISTICS_STATISTICS_H
 
 #include "base/status.h"
 #include "prony_report.h"

@@ -20,7 +20,7 @@ static prony_status hash_of(prony_report *report, const prony_model *model, pron
 {
     char text[65];
     prn_model_hash(model->file, text);
-    report->model.sha256 = prn_pool_strndup(&report->pool, text, strlen(text));
+    report->model.sha256 = prn_bump_strndup(&report->pool, text, strlen(text));
     return report->model.sha256 ? PRONY_OK : prn_no_memory(error);
 }
 

@@ -1,7 +1,7 @@
 /* Numbers for people: SI and binary prefixes, times, shares. Pure; independent of the locale. Each function writes into
  * `text` and returns it. `space` is what stands between number and unit ("" in tables, " " in prose). */
-#ifndef PRN_PROFILER_FORMS_NUMBER_TEXT_H
-#define PRN_PROFILER_FORMS_NUMBER_TEXT_H
+#ifndef PRN_PROFILER_TEXT_NUMBER_TEXT_H
+#define PRN_PROFILER_TEXT_NUMBER_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Lines of plain text of a bounded width, with or without ANSI styles. Errors stick, as in json_write.h. ASCII, and
  * UTF-8 letters whose width is the same everywhere; anything else becomes '?', so names from a model can neither send
  * control codes to a terminal nor move columns. */
-#ifndef PRN_PROFILER_FORMS_TEXT_OUT_H
-#define PRN_PROFILER_FORMS_TEXT_OUT_H
+#ifndef PRN_PROFILER_TEXT_TEXT_OUT_H
+#define PRN_PROFILER_TEXT_TEXT_OUT_H
 
 #include "base/status.h"
 

@@ -1,6 +1,6 @@
 /* UTF-8, as far as writers need it. Pure. */
-#ifndef PRN_PROFILER_FORMS_UTF8_H
-#define PRN_PROFILER_FORMS_UTF8_H
+#ifndef PRN_PROFILER_TEXT_UTF8_H
+#define PRN_PROFILER_TEXT_UTF8_H
 
 #include <stddef.h>
 

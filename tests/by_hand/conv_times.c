@@ -52,7 +52,7 @@ static prony_status host_packed(const prony_context *context, const void *source
     return build(context, argument, packed[packed_count - 1]);
 }
 
-static const prn_host host = {.packed = host_packed};
+static const prn_services host = {.packed = host_packed};
 
 static void fail(const char *what)
 {
@@ -110,7 +110,7 @@ static void run(tried *t, prony_context *context)
     context->scratch_bytes = t->prepared.scratch_bytes;
     if (!warm_runs) read_all(other, OTHER_BYTES);
     read_all(t->in[0].data, prn_layout_bytes(&t->in[0]));
-    prn_team_warm(context->threads);
+    prn_thread_pool_warm(context->threads);
     for (int i = 0; i < warm_runs || i == 0; i++) {
         int64_t from = prn_now_ns();
         if (t->kernel->run(context) != PRONY_OK) fail("a kernel failed");

@@ -54,7 +54,7 @@ struct rg_graph {
 };
 
 typedef struct random_graph {
-    prn_pool pool; /* of everything below, and of what reducing makes */
+    prn_bump pool; /* of everything below, and of what reducing makes */
     uint64_t seed;
     rg_value *values;
     size_t value_count, value_capacity;

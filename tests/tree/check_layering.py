@@ -3,7 +3,7 @@
 prony.h <- base <- {loaders, ops} <- engine <- profiler <- api <- {bench, python, tests}. Within ops/, families never include one
 another, only the contract (ops/ itself) and what they share (ops/kernels/); kernels know no family and the contract neither;
 vendor libraries are called from ops/vendor/ alone. Files do not include one another in circles, nor do folders. Besides: each outside library has its one user, the heap is reached
-through base/memory/alloc.c alone, the library neither prints nor ends the process, and source files of a layer have names of their own."""
+through base/memory/alloc.c alone, the library neither prints nor ends the process, and source files of the library have names of their own (an archive names its members by them)."""
 import collections
 import pathlib
 import re
@@ -44,7 +44,7 @@ HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|strdup|s
 SPEAK = re.compile(r"(?<![\w.>])(abort|exit|_exit|printf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b")
 # Files (a .c and its .h are one) that include one another, and may: a budget's last block frees the budget; the caller of a team
 # and its desk are one thing; the loops of a table and what picks it; a report estimates shares, which are read off its rows.
-PAIRS = {("base/memory/alloc", "base/memory/budget"), ("base/threads/desk", "base/threads/team"), ("ops/kernels/vector/number", "ops/kernels/vector/number_simd"),
+PAIRS = {("base/memory/alloc", "base/memory/budget"), ("base/threads/job_slot", "base/threads/thread_pool"), ("ops/kernels/vector/number", "ops/kernels/vector/number_simd"),
          ("profiler/report/report", "profiler/report/work")}
 # A Gradient node becomes nodes, which are bound as they are made.
 MUTUAL_ROOMS = {("engine/bind", "engine/gradient")}
@@ -142,7 +142,7 @@ def main():
             for _, quoted in INCLUDE.findall(path.read_text(encoding="utf-8")):
                 if (root / quoted).is_file() and pathlib.Path(quoted).with_suffix("").as_posix() != path.relative_to(root).with_suffix("").as_posix():
                     module.add(pathlib.Path(quoted).with_suffix("").as_posix())
-            other = seen.setdefault((folder, path.name), path)
+            other = seen.setdefault((folder if folder in ("bench", "python") else "library", path.name), path)
             if other != path:
                 problems.append(f"{path.relative_to(root)}: {other.relative_to(root)} has the same name")
     problems += [f"{' and '.join(circle)} include one another" for circle in sorted(circles(includes))]

@@ -20,13 +20,13 @@ MUTUAL = [
     {"loaders/onnx/attributes", "loaders/onnx/graph"},
     {"engine/bind/bind", "engine/bind/bind_constants", "engine/bind/bind_costs", "engine/bind/bind_gradient",
      "engine/bind/bind_inline"},
-    {"engine/plan/constants", "engine/plan/planner", "engine/plan/settle"},
+    {"engine/plan/constants", "engine/plan/planner", "engine/plan/assign_layouts"},
     {"engine/plan/buffer_order", "engine/plan/buffers", "engine/plan/step_graph", "engine/plan/workers"},
-    {"ops/kernels/gemm/stored_weights", "ops/kernels/gemm/stored_weights_simd"},
+    {"ops/kernels/gemm/lowbit_weights", "ops/kernels/gemm/lowbit_weights_simd"},
     {"ops/rnn/recurrent_native", "ops/rnn/recurrent_walk"},
-    {"ops/quantized/code_conv", "ops/quantized/int_conv"},
-    {"ops/quantized/code_matmul", "ops/quantized/int_matmul"},
-    {"profiler/accuracy/reference", "profiler/accuracy/reference_codes", "profiler/accuracy/reference_control",
+    {"ops/quantized/qint8_conv", "ops/quantized/int_conv"},
+    {"ops/quantized/qint8_matmul", "ops/quantized/int_matmul"},
+    {"profiler/accuracy/reference", "profiler/accuracy/reference_quantized", "profiler/accuracy/reference_control",
      "profiler/accuracy/reference_conv"},
 ]
 

@@ -5,8 +5,8 @@
  * of float32 with any strides; H / Hk heads of Q share one of K and V. Rows are taken in blocks whose scores stay in
  * the second-level cache and never leave the stack; where there are many rows, K and V are packed first. Results do not
  * depend on the number of threads: blocks depend on shapes alone. The caller owns everything. */
-#ifndef PRN_OPS_LOOPS_ATTEND_H
-#define PRN_OPS_LOOPS_ATTEND_H
+#ifndef PRN_OPS_KERNELS_ATTENTION_ATTEND_H
+#define PRN_OPS_KERNELS_ATTENTION_ATTEND_H
 
 #include "ops/kernels/gemm/gemm_kernel.h"
 

@@ -8,17 +8,17 @@
 
 #include "base/integers.h"
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
-#include "ops/kernels/gemm/split_product.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/gemm/bf16x3_product.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 enum {
     PARTS = 1,
-    COLUMNS = PRN_SPLIT_COLUMNS,
-    STEP = PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, /* elements of a step of a panel */
-    SCORE_FLOATS = 8192,                        /* of a block, where it has more rows than the fewest */
+    COLUMNS = PRN_BF16X3_COLUMNS,
+    STEP = PRN_BF16X3_DEPTH * PRN_BF16X3_COLUMNS, /* elements of a step of a panel */
+    SCORE_FLOATS = 8192,                          /* of a block, where it has more rows than the fewest */
     LEAST_BLOCK_ROWS = 32,
     MOST_BLOCK_ROWS = 128,
     LEAST_ROWS = 16,
@@ -46,14 +46,14 @@ typedef struct tiles_job {
 
 static int64_t whole_tiles(int64_t rows)
 {
-    return prn_ceil_div(rows, PRN_SPLIT_ROWS) * PRN_SPLIT_ROWS;
+    return prn_ceil_div(rows, PRN_BF16X3_ROWS) * PRN_BF16X3_ROWS;
 }
 
 static layout lay_out(const prn_attend *at)
 {
-    layout l = {.k_steps = prn_ceil_div(at->depth, PRN_SPLIT_DEPTH),
+    layout l = {.k_steps = prn_ceil_div(at->depth, PRN_BF16X3_DEPTH),
                 .k_panels = prn_ceil_div(at->keys, COLUMNS),
-                .v_steps = prn_ceil_div(at->keys, PRN_SPLIT_DEPTH),
+                .v_steps = prn_ceil_div(at->keys, PRN_BF16X3_DEPTH),
                 .v_panels = prn_ceil_div(at->width, COLUMNS)};
     l.k_elements = l.k_panels * l.k_steps * STEP;
     l.v_elements = l.v_panels * l.v_steps * STEP;
@@ -65,9 +65,9 @@ static layout lay_out(const prn_attend *at)
     const int64_t k_floats = prn_gemm_packed_count(at->depth, at->keys),
                   v_floats = prn_gemm_packed_count(at->keys, at->width);
     l.pack_bytes = (size_t)(k_floats > v_floats ? k_floats : v_floats) * sizeof(float);
-    l.q_bytes = (size_t)(l.k_steps * l.rows * PRN_SPLIT_DEPTH) * sizeof(uint16_t);
+    l.q_bytes = (size_t)(l.k_steps * l.rows * PRN_BF16X3_DEPTH) * sizeof(uint16_t);
     l.score_bytes = (size_t)(l.rows * l.score_row) * sizeof(float);
-    l.weight_bytes = (size_t)(l.v_steps * l.rows * PRN_SPLIT_DEPTH) * sizeof(uint16_t);
+    l.weight_bytes = (size_t)(l.v_steps * l.rows * PRN_BF16X3_DEPTH) * sizeof(uint16_t);
     l.sums_bytes = (size_t)(l.rows * COLUMNS) * sizeof(float);
     const size_t of_block = l.q_bytes + l.score_bytes + l.weight_bytes + l.sums_bytes;
     l.slot_bytes = ((of_block > l.pack_bytes ? of_block : l.pack_bytes) + 63) / 64 * 64;
@@ -97,11 +97,11 @@ static prn_gemm right_of(const prn_attend_view *view, int64_t batch, int64_t hea
 /* false: something in it has no such form. */
 static bool pack_panels(const prn_gemm *gemm, float *floats, uint16_t *to)
 {
-    const int64_t steps = prn_ceil_div(gemm->k, PRN_SPLIT_DEPTH);
+    const int64_t steps = prn_ceil_div(gemm->k, PRN_BF16X3_DEPTH);
     bool parts = true;
     prn_gemm_pack(1, gemm, floats);
-    for (int64_t j = 0; j < gemm->n && !prn_stopped(); j += COLUMNS, to += steps * STEP)
-        parts = prn_split_panel(floats + j * gemm->k, gemm->k, PARTS, to) && parts;
+    for (int64_t j = 0; j < gemm->n && !prn_cancelled(); j += COLUMNS, to += steps * STEP)
+        parts = prn_bf16x3_panel(floats + j * gemm->k, gemm->k, PARTS, to) && parts;
     return parts;
 }
 
@@ -120,12 +120,12 @@ static void pack_head(const tiles_job *job, int64_t item, char *slot)
 static bool round_rows(const float *from, int64_t from_row, int64_t depth, int64_t rows, int64_t all, uint16_t *to)
 {
     bool parts = true;
-    for (int64_t k = 0; k < depth; k += PRN_SPLIT_DEPTH, to += all * PRN_SPLIT_DEPTH) {
+    for (int64_t k = 0; k < depth; k += PRN_BF16X3_DEPTH, to += all * PRN_BF16X3_DEPTH) {
         const int64_t first = prn_least(depth - k, 16), second = prn_least(depth - k - first, 16);
-        parts = prn_split_rows(from + k, (int)first, second ? from + k + 16 : NULL, (int)second, from_row, rows, PARTS,
-                               to, 0) &&
+        parts = prn_bf16x3_rows(from + k, (int)first, second ? from + k + 16 : NULL, (int)second, from_row, rows, PARTS,
+                                to, 0) &&
                 parts;
-        memset(to + rows * PRN_SPLIT_DEPTH, 0, (size_t)((whole_tiles(rows) - rows) * PRN_SPLIT_DEPTH) * sizeof *to);
+        memset(to + rows * PRN_BF16X3_DEPTH, 0, (size_t)((whole_tiles(rows) - rows) * PRN_BF16X3_DEPTH) * sizeof *to);
     }
     return parts;
 }
@@ -134,14 +134,14 @@ static bool round_rows(const float *from, int64_t from_row, int64_t depth, int64
 static void multiply_panel(const uint16_t *a, int64_t all, int64_t rows, const uint16_t *panel, int64_t steps,
                            bool wide, float *c, int64_t c_row)
 {
-    prn_split_tiles tiles = {
+    prn_bf16x3_tiles tiles = {
         .parts = PARTS, .rows = whole_tiles(rows), .wide = wide, .c = c, .c_row = c_row, .sums_row = c_row};
     for (int64_t s = 0; s < steps; s += tiles.steps) {
-        tiles.steps = (int)prn_least(steps - s, PRN_SPLIT_SOME_STEPS);
+        tiles.steps = (int)prn_least(steps - s, PRN_BF16X3_SOME_STEPS);
         tiles.b = panel + s * STEP;
         tiles.sums = s > 0 ? c : NULL;
-        for (int i = 0; i < tiles.steps; i++) tiles.a[i] = a + (s + i) * all * PRN_SPLIT_DEPTH;
-        prn_split_multiply(&tiles);
+        for (int i = 0; i < tiles.steps; i++) tiles.a[i] = a + (s + i) * all * PRN_BF16X3_DEPTH;
+        prn_bf16x3_multiply(&tiles);
     }
 }
 
@@ -181,9 +181,9 @@ static void run_block(const tiles_job *job, int64_t task, char *slot)
     const prn_attend *at = job->at;
     const int64_t item = task / job->layout.blocks, first = task % job->layout.blocks * job->layout.rows;
     const block b = {item / at->heads, item % at->heads, first, prn_least(at->rows - first, job->layout.rows)};
-    prn_split_begin();
+    prn_bf16x3_begin();
     const bool done = attend_on_tiles(job, &b, slot);
-    prn_split_end();
+    prn_bf16x3_end();
     if (!done) prn_attend_rows(at, b.batch, b.head, b.first, b.rows, (float *)(void *)slot, job->layout.score_row);
 }
 
@@ -193,7 +193,7 @@ static void pack_slot(void *argument, int64_t slot)
     tiles_job *job = argument;
     int64_t item;
     while ((item = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < key_items(job->at) &&
-           !prn_stopped())
+           !prn_cancelled())
         pack_head(job, item, job->slots + slot * (int64_t)job->layout.slot_bytes);
 }
 
@@ -202,17 +202,17 @@ static void run_slot(void *argument, int64_t slot)
     tiles_job *job = argument;
     const int64_t tasks = job->at->batch * job->at->heads * job->layout.blocks;
     int64_t task;
-    while ((task = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < tasks && !prn_stopped())
+    while ((task = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < tasks && !prn_cancelled())
         run_block(job, task, job->slots + slot * (int64_t)job->layout.slot_bytes);
 }
 
 bool prn_attend_tiles_fit(const prn_attend *at)
 {
-    return prn_split_there(PARTS) && prn_gemm_isa()->panel_columns == COLUMNS && prn_attend_fits(at) &&
+    return prn_bf16x3_there(PARTS) && prn_gemm_isa()->panel_columns == COLUMNS && prn_attend_fits(at) &&
            at->width <= MOST_WIDTH && at->depth <= MOST_WIDTH && at->q.stride[3] == 1 && !at->weigh;
 }
 
-bool prn_attend_tiles_worth(const prn_attend *at)
+bool prn_attend_tiles_profitable(const prn_attend *at)
 {
     return at->rows >= LEAST_ROWS && at->keys >= LEAST_KEYS && at->depth >= LEAST_DEPTH && at->width >= LEAST_DEPTH;
 }

@@ -1,7 +1,7 @@
 /* Walking the elements of a broadcast result in memory order, whatever the layout, with the operands' offsets beside
  * it. The walk of a range depends on the shapes alone. */
-#ifndef PRN_OPS_LOOPS_BROADCAST_H
-#define PRN_OPS_LOOPS_BROADCAST_H
+#ifndef PRN_OPS_KERNELS_COPY_BROADCAST_H
+#define PRN_OPS_KERNELS_COPY_BROADCAST_H
 
 #include "ops/op.h"
 

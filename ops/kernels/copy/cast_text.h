@@ -1,6 +1,6 @@
 /* Numbers as text and back, for Cast. The text does not depend on the program's locale. */
-#ifndef PRN_OPS_LOOPS_CAST_TEXT_H
-#define PRN_OPS_LOOPS_CAST_TEXT_H
+#ifndef PRN_OPS_KERNELS_COPY_CAST_TEXT_H
+#define PRN_OPS_KERNELS_COPY_CAST_TEXT_H
 
 #include "ops/kernels/lowbit/narrow_types.h"
 #include "prony_operator.h"

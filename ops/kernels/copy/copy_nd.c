@@ -7,7 +7,7 @@
 #include "ops/kernels/lowbit/narrow_types.h"
 
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 
 #include <string.h>
 
@@ -314,7 +314,7 @@ static void copy_items(void *argument, int64_t begin, int64_t end)
         }
         plane part = work->plane;
         part.rows = part.rows - row < work->rows_per_item ? part.rows - row : work->rows_per_item;
-        for (int64_t at = 0; at < work->plane.count && (at == 0 || !prn_stopped()); at += LOOK_UP_ELEMENTS) {
+        for (int64_t at = 0; at < work->plane.count && (at == 0 || !prn_cancelled()); at += LOOK_UP_ELEMENTS) {
             part.count = work->plane.count - at < LOOK_UP_ELEMENTS ? work->plane.count - at : LOOK_UP_ELEMENTS;
             work->copy_plane(&part, work->width, work->from + (from + at * part.from) * (int64_t)work->width,
                              work->to + (to + at * part.to) * (int64_t)work->width);
@@ -363,7 +363,7 @@ static void copy_elements(size_t width, unsigned bits, const prn_copy *copy, con
     if (is_empty(copy)) return;
     for (int i = 0; i < copy->rank; i++) total *= copy->dim[i];
     for (int64_t element = 0; element < total; element++) {
-        if (element % LOOK_UP_ELEMENTS == 0 && prn_stopped()) return;
+        if (element % LOOK_UP_ELEMENTS == 0 && prn_cancelled()) return;
         int64_t rest = element, f = 0, t = 0;
         for (int axis = copy->rank - 1; axis >= 0; axis--) {
             int64_t index = rest % copy->dim[axis];
@@ -374,7 +374,7 @@ static void copy_elements(size_t width, unsigned bits, const prn_copy *copy, con
         if (width > 0) {
             memcpy((char *)to + t * (int64_t)width, (const char *)from + f * (int64_t)width, width);
         } else {
-            prn_code_put(to, bits, t, prn_code_get(from, bits, f));
+            prn_qint8_put(to, bits, t, prn_qint8_get(from, bits, f));
         }
     }
 }

@@ -1,7 +1,7 @@
 /* The one loop of data movement: an N-dimensional copy between two strided views. The
  * outcome does not depend on the thread count. */
-#ifndef PRN_OPS_LOOPS_COPY_ND_H
-#define PRN_OPS_LOOPS_COPY_ND_H
+#ifndef PRN_OPS_KERNELS_COPY_COPY_ND_H
+#define PRN_OPS_KERNELS_COPY_COPY_ND_H
 
 #include "ops/op.h"
 

@@ -3,7 +3,7 @@
 #include "ops/kernels/copy/indexing.h"
 
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/kernels/copy/copy_nd.h"
 
 #include <stdatomic.h>
@@ -57,7 +57,7 @@ prony_status prn_index_check_range(const prony_context *context, const int64_t *
     range_job job = {.indices = context->inputs[1], .dim = dim, .period = period};
     const int64_t count = prony_shape_numel(&job.indices->shape);
     prn_parallel_range(context->threads, count / period, 32768, check_periods, &job);
-    if (prn_stopped()) return prony_fail(context, PRONY_CANCELLED, "cancelled"); /* not every index was looked at */
+    if (prn_cancelled()) return prony_fail(context, PRONY_CANCELLED, "cancelled"); /* not every index was looked at */
     for (int64_t i = 0; i < count && job.outside; i++) {
         const int64_t index = prn_index_read(job.indices, i), extent = dim[i % period];
         if (index < -extent || index >= extent) {
@@ -276,7 +276,7 @@ bool prn_index_is_grid(const prony_shape *shape, prn_index_find find, const void
     const int64_t count = prony_shape_numel(shape);
     find_steps(shape, find, argument, base, step);
     int64_t wanted = *base;
-    for (int64_t first = 0, n; first < count && !prn_stopped(); first += n) {
+    for (int64_t first = 0, n; first < count && !prn_cancelled(); first += n) {
         n = count - first < PRN_INDEX_BLOCK ? count - first : PRN_INDEX_BLOCK;
         find(argument, first, n, places);
         for (int64_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* Index tensors, as the gathering and scattering operators share them. Negative indices count from the end. */
-#ifndef PRN_OPS_LOOPS_INDEXING_H
-#define PRN_OPS_LOOPS_INDEXING_H
+#ifndef PRN_OPS_KERNELS_COPY_INDEXING_H
+#define PRN_OPS_KERNELS_COPY_INDEXING_H
 
 #include "ops/op.h"
 

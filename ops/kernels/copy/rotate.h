@@ -1,7 +1,7 @@
 /* Turning pairs of elements of a row by angles, as rotary position embeddings do: pair k is (x[k], x[k + half]), or
  * interleaved (x[2 k], x[2 k + 1]). */
-#ifndef PRN_OPS_LOOPS_ROTATE_H
-#define PRN_OPS_LOOPS_ROTATE_H
+#ifndef PRN_OPS_KERNELS_COPY_ROTATE_H
+#define PRN_OPS_KERNELS_COPY_ROTATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * order, so the result is the same for any number of threads. Nothing here allocates; the caller owns every pointer,
  * packed weights included. Operands other than C are read with any strides; C is row-major.
  */
-#ifndef PRN_OPS_LOOPS_GEMM_KERNEL_H
-#define PRN_OPS_LOOPS_GEMM_KERNEL_H
+#ifndef PRN_OPS_KERNELS_GEMM_GEMM_KERNEL_H
+#define PRN_OPS_KERNELS_GEMM_GEMM_KERNEL_H
 
 #include "ops/op.h"
 
@@ -17,7 +17,7 @@ typedef struct prn_gemm {
     const float *b; /* not read if `packed` is given */
     int64_t b_row, b_col;
     const float *packed;             /* B as prn_gemm_pack lays it out, or NULL */
-    const struct prn_stored *stored; /* B in fewer bits (stored_weights.h), with panels; or NULL. b and packed are not
+    const struct prn_lowbit *stored; /* B in fewer bits (lowbit_weights.h), with panels; or NULL. b and packed are not
                                         read then */
     const uint16_t *a_halves;        /* A as prn_gemm_halves_convert makes it, where B is stored as parts; or NULL */
     float *c;
@@ -25,8 +25,8 @@ typedef struct prn_gemm {
     float alpha, beta;
     const float *bias; /* added as beta * bias[i * bias_row + j * bias_col]; NULL: none */
     int64_t bias_row, bias_col;
-    int parts;   /* of bfloat16, where it is computed by such (split_product.h); 0: as many as make float32;
-                  PRN_SPLIT_NEVER: it is not */
+    int parts;   /* of bfloat16, where it is computed by such (bf16x3_product.h); 0: as many as make float32;
+                  PRN_BF16X3_NEVER: it is not */
     char *space; /* of prn_gemm_space_bytes or more, or less, or NULL */
     size_t space_bytes;
     const prony_context *post; /* its post_ops are applied, indexed by C's place in output 0; NULL: none */

@@ -4,16 +4,16 @@
  * that of columns is made for the threads there are, as no column's sum depends on it. Each task owns its rows and
  * columns of C: it computes them, then scales, adds the bias and applies the post-operations while they are in the
  * cache. */
-#include "ops/kernels/gemm/gemm_split.h"
+#include "ops/kernels/gemm/gemm_bf16x3.h"
 #include "base/integers.h"
 
 #include "base/cpu/simd.h"
 #include "base/threads/parallel.h"
-#include "base/threads/stop.h"
-#include "base/threads/team.h"
+#include "base/threads/cancel.h"
+#include "base/threads/thread_pool.h"
 #include "ops/kernels/vector/post_ops_vec.h"
-#include "ops/kernels/gemm/split_product.h"
-#include "ops/kernels/gemm/stored_weights.h"
+#include "ops/kernels/gemm/bf16x3_product.h"
+#include "ops/kernels/gemm/lowbit_weights.h"
 #include "ops/kernels/vector/vec.h"
 
 #include <stdatomic.h>
@@ -81,7 +81,7 @@ static prony_status build_packed(const prony_context *context, void *argument, v
     const bool piecewise = context->host->passed && gemm->b_row == 1 && gemm->b_col >= gemm->k &&
                            gemm->k * gemm->n >= PRN_PIECEWISE_FLOATS;
     const int64_t columns = piecewise ? prn_ceil_div(PIECE, gemm->k * unit) * unit : gemm->n;
-    for (int64_t j = 0; j < gemm->n && !prn_stopped(); j += columns) {
+    for (int64_t j = 0; j < gemm->n && !prn_cancelled(); j += columns) {
         prn_gemm piece = *gemm;
         piece.b += j * gemm->b_col;
         piece.n = prn_least(columns, gemm->n - j);
@@ -194,17 +194,17 @@ static int64_t split_blocks(const gemm_job *job, int64_t wanted, int64_t least, 
 static void cut(gemm_job *job, int threads)
 {
     const prn_gemm *gemm = &job->gemm;
-    const int64_t m = gemm->m, n = gemm->n, tile_rows = gemm->a_halves ? 2 * PRN_SPLIT_ROWS : job->isa->tile_rows;
+    const int64_t m = gemm->m, n = gemm->n, tile_rows = gemm->a_halves ? 2 * PRN_BF16X3_ROWS : job->isa->tile_rows;
     const double macs = (double)m * (double)n * (double)(gemm->k > 0 ? gemm->k : 1);
     const int64_t block_rows = gemm->packed && gemm->k < SHALLOW ? BLOCK_ROWS / 2 : BLOCK_ROWS;
     job->row_blocks = m <= block_rows + block_rows / 8 ? 1 : prn_ceil_div(m, block_rows);
     job->rows = prn_ceil_div(prn_ceil_div(m, job->row_blocks), tile_rows) * tile_rows;
     job->row_blocks = prn_ceil_div(m, job->rows);
-    const bool split = gemm->a_halves || prn_gemm_split_worth(gemm);
+    const bool split = gemm->a_halves || prn_gemm_bf16x3_profitable(gemm);
     const double wanted = macs * (double)job->items / (split ? SPLIT_TASK_MACS : TASK_MACS);
     const int64_t most = threads < 2 ? 1 : split ? threads : TASKS_EACH * (int64_t)threads;
     const int64_t tasks = wanted < 1.0 ? 1 : wanted < (double)most ? (int64_t)wanted : most;
-    const int64_t panel = gemm->stored ? PRN_STORED_COLUMNS : job->isa->panel_columns, panels = prn_ceil_div(n, panel);
+    const int64_t panel = gemm->stored ? PRN_LOWBIT_COLUMNS : job->isa->panel_columns, panels = prn_ceil_div(n, panel);
     int64_t blocks = prn_ceil_div(tasks, job->items * job->row_blocks);
     const int64_t least = prn_ceil_div(n, split ? 2 * BLOCK_COLUMNS : BLOCK_COLUMNS);
     if (split)
@@ -223,7 +223,7 @@ static void cut(gemm_job *job, int threads)
 static int take_piece(gemm_job *job)
 {
     uint_least64_t taken = atomic_load_explicit(&job->taken, memory_order_relaxed);
-    const int own = job->pieces > 1 ? prn_team_number() % job->pieces : 0;
+    const int own = job->pieces > 1 ? prn_thread_pool_number() % job->pieces : 0;
     for (int n = 0; n < job->pieces; n++) {
         const int i = (own + n) % job->pieces;
         const uint_least64_t bit = UINT64_C(1) << i;
@@ -239,7 +239,7 @@ static bool run_split(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t i
 {
     const int piece = take_piece(job);
     char *space = piece < 0 ? NULL : gemm->space + (size_t)piece * job->piece_bytes;
-    const bool done = prn_gemm_split_block(gemm, i0, i1, j0, j1, space);
+    const bool done = prn_gemm_bf16x3_block(gemm, i0, i1, j0, j1, space);
     if (piece >= 0) atomic_fetch_and_explicit(&job->taken, ~(UINT64_C(1) << piece), memory_order_release);
     return done;
 }
@@ -248,8 +248,8 @@ static bool run_split(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t i
  * block. */
 static void run_panels(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
-    for (int64_t j = j0; j < j1 && !prn_stopped(); j += PRN_SPLIT_COLUMNS) {
-        const int64_t end = prn_least(j + PRN_SPLIT_COLUMNS, j1);
+    for (int64_t j = j0; j < j1 && !prn_cancelled(); j += PRN_BF16X3_COLUMNS) {
+        const int64_t end = prn_least(j + PRN_BF16X3_COLUMNS, j1);
         const bool by_parts = run_split(job, gemm, i0, i1, j, end);
         if (!by_parts) job->isa->block(gemm, i0, i1, j, end);
         finish(gemm, by_parts || !prn_gemm_bias_in_tiles(gemm), i0, i1, j, end);
@@ -272,9 +272,9 @@ static void run_block(gemm_job *job, int64_t item, int64_t i0, int64_t j0)
         job->isa->dots(&gemm, j0, j1);
     } else if (gemm.a_halves) {
         prn_gemm_halves_block(&gemm, i0, i1, j0, j1);
-    } else if (gemm.stored && gemm.m <= PRN_STORED_ROWS && gemm.a_col == 1) {
-        prn_stored_block(&gemm, i0, i1, j0, j1);
-    } else if (!prn_gemm_split_takes(&gemm, i1 - i0)) {
+    } else if (gemm.stored && gemm.m <= PRN_LOWBIT_ROWS && gemm.a_col == 1) {
+        prn_lowbit_block(&gemm, i0, i1, j0, j1);
+    } else if (!prn_gemm_bf16x3_takes(&gemm, i1 - i0)) {
         job->isa->block(&gemm, i0, i1, j0, j1);
         left = !prn_gemm_bias_in_tiles(&gemm);
     } else if (!run_split(job, &gemm, i0, i1, j0, j1)) {
@@ -325,8 +325,8 @@ static void swapped_offsets(const void *argument, int64_t item, int64_t *a, int6
 static void give_space(gemm_job *job)
 {
     const prn_gemm *gemm = &job->gemm;
-    if (!gemm->space || gemm->a_halves || !prn_gemm_split_worth(gemm)) return;
-    job->piece_bytes = prn_gemm_split_space(job->rows, job->columns);
+    if (!gemm->space || gemm->a_halves || !prn_gemm_bf16x3_profitable(gemm)) return;
+    job->piece_bytes = prn_gemm_bf16x3_space(job->rows, job->columns);
     job->pieces = (int)prn_least((int64_t)(gemm->space_bytes / job->piece_bytes), MOST_PIECES);
 }
 
@@ -354,7 +354,7 @@ static bool rows_collide(const prn_gemm *gemm)
 {
     return gemm->packed && gemm->a_col == 1 && gemm->a_row != 0 && gemm->a_row % SET_FLOATS == 0 &&
            prn_gemm_isa()->tile_rows > SET_LINES && gemm->m > prn_gemm_isa()->tile_rows &&
-           gemm->n >= APART_LEAST_COLUMNS && !gemm->a_halves && !prn_gemm_split_worth(gemm);
+           gemm->n >= APART_LEAST_COLUMNS && !gemm->a_halves && !prn_gemm_bf16x3_profitable(gemm);
 }
 
 /* Of the pieces that A's rows are copied in: all of like heights, so that none has so few that they are summed
@@ -395,7 +395,7 @@ static void run_apart(int threads, const prn_gemm *gemm)
 {
     prn_gemm from = *gemm;
     const int64_t rows = apart_rows(gemm);
-    for (int64_t i = 0; i < gemm->m && !prn_stopped(); i += rows) {
+    for (int64_t i = 0; i < gemm->m && !prn_cancelled(); i += rows) {
         prn_gemm piece = *gemm;
         from.a = gemm->a + i * gemm->a_row;
         piece.m = prn_least(rows, gemm->m - i);
@@ -413,12 +413,12 @@ size_t prn_gemm_space_bytes(int threads, const prn_gemm *gemm, int64_t items)
 {
     gemm_job job = {.gemm = *gemm, .isa = prn_gemm_isa(), .items = items};
     if (items <= 0 || gemm->n <= 0 || gemm->a_halves) return 0;
-    if (!prn_gemm_split_worth(gemm)) return items == 1 ? apart_bytes(gemm) : 0;
+    if (!prn_gemm_bf16x3_profitable(gemm)) return items == 1 ? apart_bytes(gemm) : 0;
     cut(&job, threads);
     if (job.rows < SPACE_LEAST_ROWS) return 0;
     const int64_t tasks = job.row_blocks * job.column_blocks * items;
     return (size_t)prn_least(prn_least(tasks, threads > 1 ? threads : 1), MOST_PIECES) *
-           prn_gemm_split_space(job.rows, job.columns);
+           prn_gemm_bf16x3_space(job.rows, job.columns);
 }
 
 void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost *facts)
@@ -432,16 +432,17 @@ void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost
     prn_cost_fact(facts, "product_depth", turned.k);
     if (is_dots(&turned)) return;
     turned.packed = packed ? turned.b : turned.packed; /* of the question only whether there is one matters */
-    const bool halves = prn_gemm_halves_worth(&turned), split = halves || (packed && prn_gemm_split_worth(&turned));
-    prn_cost_fact(facts, "tile_rows", split ? PRN_SPLIT_ROWS : isa->tile_rows);
-    prn_cost_fact(facts, "tile_columns", split ? PRN_SPLIT_COLUMNS : isa->panel_columns);
-    if (split) prn_cost_fact(facts, "bf16_products", prn_split_products(gemm->parts ? gemm->parts : PRN_SPLIT_PARTS));
+    const bool halves = prn_gemm_halves_profitable(&turned),
+               split = halves || (packed && prn_gemm_bf16x3_profitable(&turned));
+    prn_cost_fact(facts, "tile_rows", split ? PRN_BF16X3_ROWS : isa->tile_rows);
+    prn_cost_fact(facts, "tile_columns", split ? PRN_BF16X3_COLUMNS : isa->panel_columns);
+    if (split) prn_cost_fact(facts, "bf16_products", prn_bf16x3_products(gemm->parts ? gemm->parts : PRN_BF16X3_PARTS));
     if (!packed && !gemm->packed) prn_cost_fact(facts, "packs_in_run", 1);
 }
 
 size_t prn_gemm_scratch_bytes(const prn_gemm *gemm)
 {
-    if (prn_gemm_halves_worth(gemm)) return prn_gemm_halves_bytes(gemm);
+    if (prn_gemm_halves_profitable(gemm)) return prn_gemm_halves_bytes(gemm);
     if (gemm->packed || gemm->stored || gemm->m < PACK_ROWS || gemm->n <= prn_gemm_isa()->panel_columns) return 0;
     return prony_dtype_bytes(PRONY_FLOAT32, prn_gemm_packed_count(gemm->k, gemm->n));
 }
@@ -458,7 +459,7 @@ void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch
             run_items(threads, gemm, batch);
         return;
     }
-    for (int64_t item = 0; item < items && !prn_stopped(); item++) {
+    for (int64_t item = 0; item < items && !prn_cancelled(); item++) {
         prn_gemm one = *gemm;
         int64_t a = 0, b = 0, c = 0;
         if (batch && batch->offsets) batch->offsets(batch->argument, item, &a, &b, &c);

@@ -7,8 +7,8 @@
 #include "ops/kernels/gemm/gemm_kernel.h"
 #include "base/integers.h"
 #include "base/cpu/simd.h"
-#include "base/threads/stop.h"
-#include "ops/kernels/gemm/stored_weights.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/gemm/lowbit_weights.h"
 #include "ops/kernels/vector/vec_math.h"
 
 #define LANES (PRN_SIMD_BYTES / 4)
@@ -252,7 +252,7 @@ static void pack(const prn_gemm *gemm, int64_t first_panel, int64_t last_panel, 
     for (int64_t p = first_panel; p < last_panel; p += PACK_GROUP) {
         const int64_t last = last_panel - p < PACK_GROUP ? last_panel : p + PACK_GROUP;
         const int64_t j1 = last * PANEL < gemm->n ? last * PANEL : gemm->n;
-        for (int64_t k0 = 0, k; k0 < gemm->k && !prn_stopped(); k0 += k) {
+        for (int64_t k0 = 0, k; k0 < gemm->k && !prn_cancelled(); k0 += k) {
             k = gemm->k - k0 < LOOK_UP_ROWS ? gemm->k - k0 : LOOK_UP_ROWS;
             pack_panels(gemm, p * PANEL, j1, k0, k, packed + p * apart + k0 * PANEL, apart);
         }
@@ -318,7 +318,7 @@ static void panel_block(const prn_gemm *gemm, const block_at *at, const float *n
     if (gemm->packed) {
         t.b = gemm->packed + at->j * gemm->k + at->k0 * PANEL;
     } else if (gemm->stored) {
-        prn_stored_isa()->unpack(gemm->stored, at->j, at->k0, t.k, buffer);
+        prn_lowbit_isa()->unpack(gemm->stored, at->j, at->k0, t.k, buffer);
         t.b = buffer;
     } else if (at->i1 - at->i0 <= TILE_ROWS && gemm->b_col == 1 && at->width % LANES == 0) {
         t.b = gemm->b + at->k0 * gemm->b_row + at->j; /* read once: copying it first would not pay */
@@ -356,9 +356,9 @@ static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int6
             at.width = j1 - at.j < PANEL ? j1 - at.j : PANEL;
             panel_block(gemm, &at, next_panel(gemm, &at, j0, j1, along_k));
             inner += along_k ? BLOCK_K : PANEL;
-        } while (inner < inner_end && !prn_stopped());
+        } while (inner < inner_end && !prn_cancelled());
         outer += outer_step;
-    } while (outer < outer_end && !prn_stopped());
+    } while (outer < outer_end && !prn_cancelled());
 }
 
 /* Sums of dot products lie in as many lanes for every width of vectors. Of a B in the caches as many neighbouring
@@ -398,7 +398,7 @@ static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *ge
     const int64_t k = gemm->k, whole = k - k % DOT_LANES;
     for (int64_t i = 0; i < width; i++) b[i] = gemm->b + (j + (i < count ? i * apart : 0)) * gemm->b_col;
     vec sums[DOT_COLUMNS][DOT_VECS] = {0};
-    for (int64_t from = 0; from < whole && (from == 0 || !prn_stopped()); from += LOOK_UP) {
+    for (int64_t from = 0; from < whole && (from == 0 || !prn_cancelled()); from += LOOK_UP) {
         const int64_t to = whole - from < LOOK_UP ? whole : from + LOOK_UP;
         for (int64_t i = from; i < to; i += DOT_LANES) {
             PRN_UNROLL
@@ -422,7 +422,7 @@ static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
         return;
     }
     const int64_t apart = prn_ceil_div(j1 - j0, DOT_STREAMS);
-    for (int64_t j = j0; j < j0 + apart && !prn_stopped(); j++)
+    for (int64_t j = j0; j < j0 + apart && !prn_cancelled(); j++)
         dot_columns(gemm, j, j + apart < j1 ? DOT_STREAMS : 1, apart, DOT_STREAMS, false);
 }
 

@@ -5,7 +5,7 @@
  * array begins. */
 #include "ops/kernels/int8/quant_simd.h"
 #include "ops/kernels/vector/vec_math.h"
-#include "ops/kernels/int8/word_pairs.h"
+#include "ops/kernels/int8/int16_pairs.h"
 
 enum { ROWS = PAIR_LANES == 16 ? 12 : 6, COLUMNS = 2 * PAIR_LANES };
 

@@ -1,8 +1,8 @@
 /* The inner loops of quantized operators, compiled once per instruction set. Integer sums wrap around, so they are the
  * same in any order. No state, thread-safe.
  */
-#ifndef PRN_OPS_LOOPS_QUANT_SIMD_H
-#define PRN_OPS_LOOPS_QUANT_SIMD_H
+#ifndef PRN_OPS_KERNELS_INT8_QUANT_SIMD_H
+#define PRN_OPS_KERNELS_INT8_QUANT_SIMD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  *
  * Zero points have the scale's count, or are left out (0). Nothing here owns memory.
  */
-#ifndef PRN_OPS_LOOPS_QUANTIZED_H
-#define PRN_OPS_LOOPS_QUANTIZED_H
+#ifndef PRN_OPS_KERNELS_INT8_QUANTIZED_H
+#define PRN_OPS_KERNELS_INT8_QUANTIZED_H
 
 #include "ops/kernels/lowbit/narrow_types.h"
 #include "ops/kernels/int8/quant_simd.h"

@@ -17,13 +17,13 @@ PRN_NARROW_FLOATS(DEFINE_FORMAT)
     static void load_##name(float *to, const uint8_t *from, int64_t first, int64_t n)                                  \
     {                                                                                                                  \
         for (int64_t i = 0; i < n; i++)                                                                                \
-            to[i] = prn_narrow_decode(&format_##name, prn_code_get(from, bits, first + i));                            \
+            to[i] = prn_narrow_decode(&format_##name, prn_qint8_get(from, bits, first + i));                           \
     }                                                                                                                  \
     static void store_##name(uint8_t *to, const float *from, int64_t first, int64_t n, const prn_cast_rule *rule)      \
     {                                                                                                                  \
         const bool saturate = rule->saturate;                                                                          \
         for (int64_t i = 0; i < n; i++)                                                                                \
-            prn_code_put(to, bits, first + i, prn_narrow_encode(&format_##name, from[i], saturate));                   \
+            prn_qint8_put(to, bits, first + i, prn_narrow_encode(&format_##name, from[i], saturate));                  \
     }
 PRN_NARROW_FLOATS(DEFINE_FLOAT_LOOPS)
 
@@ -54,12 +54,12 @@ static void store_e8m0(uint8_t *to, const float *from, int64_t first, int64_t n,
 static void load_integers(int8_t *to, const uint8_t *from, unsigned bits, bool is_signed, int64_t first, int64_t n)
 {
     const int flip = is_signed ? 1 << (bits - 1) : 0;
-    for (int64_t i = 0; i < n; i++) to[i] = (int8_t)((prn_code_get(from, bits, first + i) ^ flip) - flip);
+    for (int64_t i = 0; i < n; i++) to[i] = (int8_t)((prn_qint8_get(from, bits, first + i) ^ flip) - flip);
 }
 
 static void store_integers(uint8_t *to, const int64_t *from, unsigned bits, int64_t first, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) prn_code_put(to, bits, first + i, (uint8_t)from[i]);
+    for (int64_t i = 0; i < n; i++) prn_qint8_put(to, bits, first + i, (uint8_t)from[i]);
 }
 
 /* ---- the table */

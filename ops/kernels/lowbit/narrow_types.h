@@ -4,8 +4,8 @@
  * A format has one sign bit (none for E8M0), then exponent and mantissa. FN has no infinity and one NaN per sign; FNUZ
  * has neither infinity nor -0, its NaN is the code that -0 would have.
  */
-#ifndef PRN_OPS_LOOPS_NARROW_TYPES_H
-#define PRN_OPS_LOOPS_NARROW_TYPES_H
+#ifndef PRN_OPS_KERNELS_LOWBIT_NARROW_TYPES_H
+#define PRN_OPS_KERNELS_LOWBIT_NARROW_TYPES_H
 
 #include "ops/kernels/vector/number.h"
 
@@ -84,7 +84,7 @@ static inline uint8_t prn_narrow_encode(const prn_float_format *format, float x,
 }
 
 /* Element i of an array of `bits`-wide codes, the first of them in the low bits of a byte. */
-static inline uint8_t prn_code_get(const uint8_t *data, unsigned bits, int64_t i)
+static inline uint8_t prn_qint8_get(const uint8_t *data, unsigned bits, int64_t i)
 {
     if (bits == 8) return data[i];
     const unsigned per_byte = 8 / bits, at = (unsigned)(i % per_byte) * bits;
@@ -92,7 +92,7 @@ static inline uint8_t prn_code_get(const uint8_t *data, unsigned bits, int64_t i
 }
 
 /* In ascending order: the first of a byte clears those behind it. */
-static inline void prn_code_put(uint8_t *data, unsigned bits, int64_t i, uint8_t code)
+static inline void prn_qint8_put(uint8_t *data, unsigned bits, int64_t i, uint8_t code)
 {
     if (bits == 8) {
         data[i] = code;

@@ -2,8 +2,8 @@
  * implementation draws by way of NumPy's RandomState. A stream belongs to its caller and is read in order by one
  * thread.
  */
-#ifndef PRN_OPS_LOOPS_MERSENNE_H
-#define PRN_OPS_LOOPS_MERSENNE_H
+#ifndef PRN_OPS_KERNELS_RANDOM_MERSENNE_H
+#define PRN_OPS_KERNELS_RANDOM_MERSENNE_H
 
 #include <stdint.h>
 

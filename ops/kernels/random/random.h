@@ -2,8 +2,8 @@
  * piece of a tensor can be drawn by itself, by any thread, and every run draws the same. A node without a seed takes
  * its key from its name: two nodes differ, and a model repeats itself.
  */
-#ifndef PRN_OPS_LOOPS_RANDOM_H
-#define PRN_OPS_LOOPS_RANDOM_H
+#ifndef PRN_OPS_KERNELS_RANDOM_RANDOM_H
+#define PRN_OPS_KERNELS_RANDOM_RANDOM_H
 
 #include "ops/op.h"
 

@@ -1,7 +1,7 @@
 /* Scale and bias of a normalisation over the last axes of X: they broadcast to X, and mostly are just the vectors of
  * one row. */
-#ifndef PRN_OPS_LOOPS_AFFINE_H
-#define PRN_OPS_LOOPS_AFFINE_H
+#ifndef PRN_OPS_KERNELS_VECTOR_AFFINE_H
+#define PRN_OPS_KERNELS_VECTOR_AFFINE_H
 
 #include "ops/kernels/vector/number.h"
 #include "ops/op.h"

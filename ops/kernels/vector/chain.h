@@ -1,7 +1,7 @@
 /* A plain tensor as a chain of kept and reduced axes, and the walk over the elements behind one output element.
  */
-#ifndef PRN_OPS_LOOPS_CHAIN_H
-#define PRN_OPS_LOOPS_CHAIN_H
+#ifndef PRN_OPS_KERNELS_VECTOR_CHAIN_H
+#define PRN_OPS_KERNELS_VECTOR_CHAIN_H
 
 #include "prony.h"
 

@@ -2,8 +2,8 @@
  * compiled once per instruction set. Integer results wrap; division and remainder by zero give 0; shifts by the width
  * of the type or more give 0; no operand value is undefined behaviour. No state, thread-safe.
  */
-#ifndef PRN_OPS_LOOPS_ELEMENT_ROWS_H
-#define PRN_OPS_LOOPS_ELEMENT_ROWS_H
+#ifndef PRN_OPS_KERNELS_VECTOR_ELEMENT_ROWS_H
+#define PRN_OPS_KERNELS_VECTOR_ELEMENT_ROWS_H
 
 #include "prony.h"
 

@@ -1,6 +1,6 @@
 /* What the elementwise families share: cost of a map, and running a vector map. */
-#ifndef PRN_OPS_LOOPS_ELEMENTWISE_H
-#define PRN_OPS_LOOPS_ELEMENTWISE_H
+#ifndef PRN_OPS_KERNELS_VECTOR_ELEMENTWISE_H
+#define PRN_OPS_KERNELS_VECTOR_ELEMENTWISE_H
 
 #include "ops/kernels/vector/vec.h"
 #include "ops/op.h"

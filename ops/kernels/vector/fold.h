@@ -2,8 +2,8 @@
  * cumulative sums, compiled once per instruction set. Elements of other types come here in blocks (number.h). Integers
  * wrap; NaN stays in extremes. A fold of one row has one order per length. No state, thread-safe.
  */
-#ifndef PRN_OPS_LOOPS_FOLD_H
-#define PRN_OPS_LOOPS_FOLD_H
+#ifndef PRN_OPS_KERNELS_VECTOR_FOLD_H
+#define PRN_OPS_KERNELS_VECTOR_FOLD_H
 
 #include "prony.h"
 

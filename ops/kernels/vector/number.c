@@ -3,7 +3,7 @@
 #include "ops/kernels/vector/number_simd.h"
 
 #include "base/cpu/simd.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/op.h"
 
 enum { CHUNK = 256, LOOK_UP = 1 << 20 };
@@ -34,7 +34,7 @@ void prn_convert(void *to, prony_dtype to_type, const void *from, prony_dtype fr
 {
     const size_t to_size = prony_dtype_bytes(to_type, 1), from_size = prony_dtype_bytes(from_type, 1);
     for (; n > LOOK_UP && to != from; n -= LOOK_UP) {
-        if (prn_stopped()) return;
+        if (prn_cancelled()) return;
         prn_convert(to, to_type, from, from_type, LOOK_UP);
         to = (char *)to + LOOK_UP * to_size;
         from = (const char *)from + LOOK_UP * from_size;

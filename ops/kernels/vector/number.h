@@ -1,8 +1,8 @@
 /* The number types that operators compute with: how each is stored, what it is computed in, and conversion among them.
  * No bit pattern is undefined behaviour.
  */
-#ifndef PRN_OPS_LOOPS_NUMBER_H
-#define PRN_OPS_LOOPS_NUMBER_H
+#ifndef PRN_OPS_KERNELS_VECTOR_NUMBER_H
+#define PRN_OPS_KERNELS_VECTOR_NUMBER_H
 
 #include "prony.h"
 

@@ -1,6 +1,6 @@
 /* Post-operations by the vector table: what native kernels finish a run of float32 results with. */
-#ifndef PRN_OPS_LOOPS_POST_OPS_VEC_H
-#define PRN_OPS_LOOPS_POST_OPS_VEC_H
+#ifndef PRN_OPS_KERNELS_VECTOR_POST_OPS_VEC_H
+#define PRN_OPS_KERNELS_VECTOR_POST_OPS_VEC_H
 
 #include "ops/op.h"
 

@@ -2,7 +2,7 @@
 #include "ops/kernels/vector/vec.h"
 
 #include "base/cpu/simd.h"
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 
 PRN_SIMD_PICK(prn_vec_table, prn_vec_, const prn_vec_table *prn_vec)
 
@@ -12,7 +12,7 @@ enum { LOOK_UP = 1 << 18 };
 static int64_t run_length(int64_t i, int64_t n)
 {
     if (n <= LOOK_UP) return n - i;
-    if (prn_stopped()) return 0;
+    if (prn_cancelled()) return 0;
     return n - i < LOOK_UP ? n - i : LOOK_UP;
 }
 

@@ -2,11 +2,11 @@
  *
  * Every function takes any alignment and any n >= 0. An element's result depends on its operands alone, never on its
  * position, so that a row may be cut anywhere; sums and dot products have one order per length. Reductions and what
- * follows from them look at whether to go on (base/threads/stop.h) in long rows; maps and binary operators do not: their
+ * follows from them look at whether to go on (base/threads/cancel.h) in long rows; maps and binary operators do not: their
  * callers cut. `y` may be the same array as an operand, but may not overlap one otherwise. NaN goes through every map
  * and through max and min. No state, thread-safe. */
-#ifndef PRN_OPS_LOOPS_VEC_H
-#define PRN_OPS_LOOPS_VEC_H
+#ifndef PRN_OPS_KERNELS_VECTOR_VEC_H
+#define PRN_OPS_KERNELS_VECTOR_VEC_H
 
 #include <stddef.h>
 #include <stdbool.h>

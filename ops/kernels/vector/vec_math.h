@@ -4,8 +4,8 @@
  * Everything is written with the compilers' vector extensions; masks are vectors of 0 and -1. Polynomial coefficients
  * are near-minimax fits (Chebyshev) of the functions named beside them. No function raises; NaN operands give NaN.
  */
-#ifndef PRN_OPS_LOOPS_VEC_MATH_H
-#define PRN_OPS_LOOPS_VEC_MATH_H
+#ifndef PRN_OPS_KERNELS_VECTOR_VEC_MATH_H
+#define PRN_OPS_KERNELS_VECTOR_VEC_MATH_H
 
 #include <float.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Elements from many places, and pairs of neighbours, which one load brings. For sources that are compiled once per
  * instruction set. By single loads: on a Zen 4 the processor's own gathers take 1.4 to 2 times as long. */
-#ifndef PRN_OPS_LOOPS_VEC_PLACES_H
-#define PRN_OPS_LOOPS_VEC_PLACES_H
+#ifndef PRN_OPS_KERNELS_VECTOR_VEC_PLACES_H
+#define PRN_OPS_KERNELS_VECTOR_VEC_PLACES_H
 
 #include "ops/kernels/vector/vec_math.h"
 

@@ -1,7 +1,7 @@
 /* The loops of ops/kernels/vector/vec.h, compiled once per instruction set with PRN_SIMD naming the table.
  * Invariant: a row's last, partial vector passes the same instructions as the full ones, so an element's result does
  * not depend on where it stands. */
-#include "base/threads/stop.h"
+#include "base/threads/cancel.h"
 #include "base/cpu/simd.h"
 #include "ops/kernels/vector/vec.h"
 #include "ops/kernels/vector/vec_math.h"
@@ -202,7 +202,7 @@ enum { BLOCK = 4096, LOOK_UP = 1 << 18 };
 /* Whether a long row is left at element `at`, a multiple of BLOCK. */
 VEC_INLINE bool is_left(int64_t at)
 {
-    return (at & (LOOK_UP - 1)) == LOOK_UP - BLOCK && prn_stopped();
+    return (at & (LOOK_UP - 1)) == LOOK_UP - BLOCK && prn_cancelled();
 }
 
 /* The end of the run of elements from `begin` on behind which the next look is due; `begin` itself if the work is
@@ -210,7 +210,7 @@ VEC_INLINE bool is_left(int64_t at)
 VEC_INLINE int64_t run_end(int64_t begin, int64_t n)
 {
     if (n - begin <= LOOK_UP) return n;
-    return prn_stopped() ? begin : begin + LOOK_UP;
+    return prn_cancelled() ? begin : begin + LOOK_UP;
 }
 
 /* Loops over [0, n) in runs of elements [begin, end). */
@@ -313,17 +313,17 @@ ROW_EXTREME(row_min, INFINITY, v_min)
 
 static void sum_rows(float *y, const float *x, int64_t n, int64_t rows, double divisor)
 {
-    for (int64_t r = 0; r < rows && !prn_stopped_at(r); r++) y[r] = (float)(row_sum(x + r * n, n) / divisor);
+    for (int64_t r = 0; r < rows && !prn_cancelled_at(r); r++) y[r] = (float)(row_sum(x + r * n, n) / divisor);
 }
 
 static void max_rows(float *y, const float *x, int64_t n, int64_t rows)
 {
-    for (int64_t r = 0; r < rows && !prn_stopped_at(r); r++) y[r] = row_max(x + r * n, n);
+    for (int64_t r = 0; r < rows && !prn_cancelled_at(r); r++) y[r] = row_max(x + r * n, n);
 }
 
 static void min_rows(float *y, const float *x, int64_t n, int64_t rows)
 {
-    for (int64_t r = 0; r < rows && !prn_stopped_at(r); r++) y[r] = row_min(x + r * n, n);
+    for (int64_t r = 0; r < rows && !prn_cancelled_at(r); r++) y[r] = row_min(x + r * n, n);
 }
 
 static void mean_variance(double *mean, double *variance, const float *x, int64_t n)

@@ -3,8 +3,8 @@
  *
  * Polynomial coefficients are near-minimax fits (Chebyshev) of the functions named beside them.
  */
-#ifndef PRN_OPS_LOOPS_VEC_WIDE_H
-#define PRN_OPS_LOOPS_VEC_WIDE_H
+#ifndef PRN_OPS_KERNELS_VECTOR_VEC_WIDE_H
+#define PRN_OPS_KERNELS_VECTOR_VEC_WIDE_H
 
 #include "ops/kernels/vector/vec_math.h"
 

@@ -71,7 +71,7 @@ static bool widen_node(const prony_context *context, uint32_t packed, widened *w
     return true;
 }
 
-bool prn_widen_usable(const prony_context *context, const prn_kernel *inner)
+bool prn_widen_supported(const prony_context *context, const prn_kernel *inner)
 {
     widened wide;
     if (!widen_node(context, 0, &wide, NULL)) return false;
@@ -101,7 +101,7 @@ static void convert(const prony_context *context, const prony_value *to, const p
 /* ---- preparing: the host that the kernel sees packs from float32 forms of the constants */
 
 typedef struct wide_host {
-    prn_host host; /* first: what the kernel's context points at */
+    prn_services host; /* first: what the kernel's context points at */
     const prony_context *context;
     const widened *wide;
     char *bytes[MOST_VALUES]; /* room for the float32 forms of constant inputs, filled when packed; NULL: not
@@ -131,7 +131,7 @@ static prony_status pack_widened(const prony_context *context, const void *sourc
                                  void *argument, const void **out)
 {
     wide_host *wide = (wide_host *)(uintptr_t)context->host;
-    const prn_host *host = wide->context->host;
+    const prn_services *host = wide->context->host;
     for (size_t i = 0; i < wide->context->input_count; i++) {
         const prony_value *own = wide->context->inputs[i];
         const uintptr_t distance = (uintptr_t)source - (uintptr_t)wide->bytes[i];

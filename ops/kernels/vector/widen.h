@@ -5,15 +5,15 @@
  *   static const prn_kernel native = {…};              the float32 kernel, plain layouts
  *   PRN_WIDENED(half, &native)                         defines half_usable, half_prepare, half_run
  *   … PRN_WIDENED_ROW(half, "matmul_half_native") …    a row of the kernel list */
-#ifndef PRN_OPS_LOOPS_WIDEN_H
-#define PRN_OPS_LOOPS_WIDEN_H
+#ifndef PRN_OPS_KERNELS_VECTOR_WIDEN_H
+#define PRN_OPS_KERNELS_VECTOR_WIDEN_H
 
 #include "ops/op.h"
 
 #define PRN_TYPES_HALF (PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16))
 
 /* Whether `inner` can run the node widened; asked without the constants' data. */
-bool prn_widen_usable(const prony_context *context, const prn_kernel *inner);
+bool prn_widen_supported(const prony_context *context, const prn_kernel *inner);
 /* `inner` may read constants in its own prepare only where it packs them. */
 prony_status prn_widen_prepare(const prony_context *context, const prn_kernel *inner, prn_prepared *out);
 prony_status prn_widen_run(const prony_context *context, const prn_kernel *inner);
@@ -22,7 +22,7 @@ void prn_widen_release(void *state, const prn_kernel *inner);
 #define PRN_WIDENED(symbol, inner)                                                                                     \
     static bool symbol##_usable(const prony_context *context)                                                          \
     {                                                                                                                  \
-        return prn_widen_usable(context, inner);                                                                       \
+        return prn_widen_supported(context, inner);                                                                    \
     }                                                                                                                  \
     static prony_status symbol##_prepare(const prony_context *context, prn_prepared *out)                              \
     {                                                                                                                  \

@@ -1,6 +1,6 @@
 /* A convolution's problem, as all its kernels see it. */
-#ifndef PRN_OPS_LOOPS_CONV_PROBLEM_H
-#define PRN_OPS_LOOPS_CONV_PROBLEM_H
+#ifndef PRN_OPS_KERNELS_WINDOW_CONV_PROBLEM_H
+#define PRN_OPS_KERNELS_WINDOW_CONV_PROBLEM_H
 
 #include "ops/kernels/window/window.h"
 

@@ -1,7 +1,7 @@
 /* Interpolation at a point between the elements of a tensor: along each axis a few taps with their weights, which are
  * multiplied over the axes. */
-#ifndef PRN_OPS_LOOPS_TAPS_H
-#define PRN_OPS_LOOPS_TAPS_H
+#ifndef PRN_OPS_KERNELS_WINDOW_TAPS_H
+#define PRN_OPS_KERNELS_WINDOW_TAPS_H
 
 #include "ops/op.h"
 

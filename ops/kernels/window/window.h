@@ -3,8 +3,8 @@
  * A window has up to three spatial axes, kept as D, H, W with the model's axes at the end: a missing leading axis has
  * extent 1, kernel 1, stride 1, dilation 1 and no padding, so that every loop can be written for three axes.
  */
-#ifndef PRN_OPS_LOOPS_WINDOW_H
-#define PRN_OPS_LOOPS_WINDOW_H
+#ifndef PRN_OPS_KERNELS_WINDOW_WINDOW_H
+#define PRN_OPS_KERNELS_WINDOW_WINDOW_H
 
 #include "base/integers.h"
 #include "ops/op.h"

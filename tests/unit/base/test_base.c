@@ -86,12 +86,12 @@ static void grown_arrays_keep_their_elements(void **state)
 static void pool_objects_are_zeroed_aligned_and_apart(void **state)
 {
     (void)state;
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     unsigned char *object[300];
     size_t size[300];
     for (size_t i = 0; i < 300; i++) {
         size[i] = i % 50 == 49 ? 100000 + i : i;
-        object[i] = prn_pool_alloc(&pool, size[i], 1);
+        object[i] = prn_bump_alloc(&pool, size[i], 1);
         assert_non_null(object[i]);
         assert_int_equal((uintptr_t)object[i] % 16, 0);
         for (size_t b = 0; b < size[i]; b++) assert_int_equal(object[i][b], 0);
@@ -103,22 +103,22 @@ static void pool_objects_are_zeroed_aligned_and_apart(void **state)
     static const size_t sizes[] = {2, 4, 8, 12, 16, 24, 40, 48, 136};
     for (size_t i = 0; i < 9; i++) {
         size_t alignment = sizes[i] & -sizes[i];
-        assert_string_equal(prn_pool_printf(&pool, "%s-%d", "name", 7), "name-7");
-        assert_string_equal(prn_pool_strndup(&pool, "abcdef", 3), "abc");
-        void *objects = prn_pool_alloc(&pool, i + 1, sizes[i]);
+        assert_string_equal(prn_bump_printf(&pool, "%s-%d", "name", 7), "name-7");
+        assert_string_equal(prn_bump_strndup(&pool, "abcdef", 3), "abc");
+        void *objects = prn_bump_alloc(&pool, i + 1, sizes[i]);
         assert_int_equal((uintptr_t)objects % (alignment < 16 ? alignment : 16), 0);
         memset(objects, 1, (i + 1) * sizes[i]);
     }
-    assert_non_null(prn_pool_alloc(&pool, 0, 8));
-    assert_null(prn_pool_alloc(&pool, SIZE_MAX / 2, 3));
-    assert_null(prn_pool_alloc(&pool, SIZE_MAX, 1));
-    prn_pool_release(&pool);
+    assert_non_null(prn_bump_alloc(&pool, 0, 8));
+    assert_null(prn_bump_alloc(&pool, SIZE_MAX / 2, 3));
+    assert_null(prn_bump_alloc(&pool, SIZE_MAX, 1));
+    prn_bump_release(&pool);
     assert_null(pool.block);
 
     prn_alloc_fail_at(1);
-    assert_null(prn_pool_printf(&pool, "%d", 1));
+    assert_null(prn_bump_printf(&pool, "%d", 1));
     prn_alloc_fail_at(0);
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
 }
 
 /* ---- files */

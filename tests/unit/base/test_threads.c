@@ -2,7 +2,7 @@
  * several threads at once. Runs under ThreadSanitizer as well. */
 #include "base/os/clock.h"
 #include "base/threads/parallel.h"
-#include "base/threads/team.h"
+#include "base/threads/thread_pool.h"
 #include "prony.h"
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ static void pair_up(void *argument, int64_t task)
     prn_parallel_tasks(2, 5, no_work, NULL); /* part of the task */
 }
 
-static void check_share(const prn_team_share *share, const pair *m, int64_t tasks)
+static void check_share(const prn_thread_pool_share *share, const pair *m, int64_t tasks)
 {
     assert_int_equal(share->tasks, tasks);
     assert_true(share->start_ns >= m->around_ns[0] && share->end_ns <= m->around_ns[1]);
@@ -56,8 +56,8 @@ static void a_watched_team_tells_who_did_what(void **state)
 {
     (void)state;
     pair m = {.around_ns = {prn_now_ns()}};
-    prn_team_share shares[4] = {{0}}, none = {0};
-    prn_team_watch(shares, 3);
+    prn_thread_pool_share shares[4] = {{0}}, none = {0};
+    prn_thread_pool_watch(shares, 3);
     for (int i = 0; i < 10; i++) prn_parallel_tasks(2, 2, pair_up, &m);
     m.around_ns[1] = prn_now_ns();
     check_share(&shares[0], &m, 10);
@@ -66,13 +66,13 @@ static void a_watched_team_tells_who_did_what(void **state)
     prn_parallel_tasks(1, 7, no_work, NULL); /* alone: the caller's */
     m.around_ns[1] = prn_now_ns();
     check_share(&shares[0], &m, 17);
-    prn_team_watch(NULL, 0);
+    prn_thread_pool_watch(NULL, 0);
     prn_parallel_tasks(2, 2, pair_up, &m);
     prn_parallel_tasks(1, 7, no_work, NULL);
     assert_int_equal(shares[0].tasks + shares[1].tasks, 27);
-    prn_team_watch(shares, 1); /* no room for the other one */
+    prn_thread_pool_watch(shares, 1); /* no room for the other one */
     prn_parallel_tasks(2, 2, pair_up, &m);
-    prn_team_watch(NULL, 0);
+    prn_thread_pool_watch(NULL, 0);
     assert_int_equal(shares[0].tasks, 18);
     assert_int_equal(shares[1].tasks, 10);
 }
@@ -266,10 +266,10 @@ static void short_jobs_in_a_row_lose_nothing(void **state)
     int expected = 0;
     for (int round = 0; round < 3000; round++) {
         int tasks = 2 + round % 7;
-        prn_team_run(1 + round % 4, tasks, add_one, &sum);
+        prn_thread_pool_run(1 + round % 4, tasks, add_one, &sum);
         expected += tasks;
         assert_int_equal(atomic_load(&sum), expected);
-        if (round % 500 == 499) prn_team_dismiss();
+        if (round % 500 == 499) prn_thread_pool_shut_down();
     }
 }
 
@@ -286,7 +286,7 @@ static void team_sizes_are_restored(void **state)
     prn_openmp_restore(inner);
     prn_openmp_restore(former);
     assert_int_equal(prn_openmp_limit(former), former);
-    prn_team_warm(4);
+    prn_thread_pool_warm(4);
 }
 
 typedef struct meeting {

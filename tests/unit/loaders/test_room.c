@@ -33,7 +33,7 @@ static void many_fields(void **unused)
                 fprintf(to, f == FIELDS - 1 ? "\"class, %d\"\n" : "value %d,", line * 1000 + f);
         }
     fclose(to);
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_label_list list;
     prony_error error = {0};
     const prony_status status = prn_label_list_read(&list, &pool, path, &error);
@@ -43,7 +43,7 @@ static void many_fields(void **unused)
     assert_string_equal(list.rows[0].label, "class, 1099");
     assert_string_equal(list.rows[1].label, "class, 2099");
     assert_string_equal(list.rows[1].file, "value 2050");
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
 }
 
 static prony_status infer_many(const prony_context *context)

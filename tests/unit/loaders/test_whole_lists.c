@@ -132,13 +132,13 @@ static void columns_of_labels_are_found_wherever_they_are(void **state)
     }
     assert_int_equal(fclose(file), 0);
     prony_error error = {0};
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_label_list list;
     if (prn_label_list_read(&list, &pool, path, &error) != PRONY_OK) fail_msg("%s", error.message);
     assert_int_equal(list.count, 1);
     assert_string_equal(list.rows[0].label, "cat");
     assert_string_equal(list.rows[0].file, "a.png");
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     remove(path);
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/memory/alloc.h"
 #include "ops/kernels/vector/number.h"
-#include "profiler/accuracy/figures.h"
+#include "profiler/accuracy/error_metrics.h"
 #include "prony_report.h"
 
 #include <math.h>

@@ -44,7 +44,7 @@ static void test_impact(void **state)
                      PRONY_INVALID_ARGUMENT);
     assert_int_equal(prony_report_impact(&rows, &count, &r, PRONY_LEVEL_MODEL, "time", NULL, 0, &error),
                      PRONY_INVALID_ARGUMENT);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_types(void **state)
@@ -60,7 +60,7 @@ static void test_types(void **state)
     assert_int_equal(rows[0].count, 3);
     assert_true(fabs(rows[3].cumulative - 1) < 1e-9);
     prony_rows_release(rows);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* Every layer of the sample reads the one before it, but for the second convolution, which reads the pool. */
@@ -96,10 +96,10 @@ static void test_critical_path(void **state)
     assert_int_equal(prony_report_critical_path(&chain, &count, &time_ns, &r, &error), PRONY_INVALID_ARGUMENT);
     for (size_t l = 0; l < r.layer_count; l++) r.layers[l].sources = NULL;
     assert_int_equal(prony_report_critical_path(&chain, &count, &time_ns, &r, &error), PRONY_UNSUPPORTED);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
     sample_report(&r, false);
     assert_int_equal(prony_report_critical_path(&chain, &count, &time_ns, &r, &error), PRONY_UNSUPPORTED);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_bound(void **state)
@@ -132,7 +132,7 @@ static void test_bound(void **state)
     assert_int_equal(prony_report_bound(&r, 0, &share), PRONY_BOUND_UNKNOWN);
     assert_true(share < 0);
     assert_int_equal(prony_report_bound(&r, 99, NULL), PRONY_BOUND_UNKNOWN);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* 30 KiB lie in the L1 of one of two threads, 60 KiB in that of both; an L3 is shared. */
@@ -156,7 +156,7 @@ static void test_bound_by_cache(void **state)
         o->cost = (prony_cost){.bytes_read = 40000000};
         assert_true(fabs(prn_operator_roof_ns(&r, o, NULL) - 4000000) < 1e-6);
     }
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* A kernel that takes fewer operations than the model asks for is held against those: never above its peak for that. */
@@ -186,7 +186,7 @@ static void test_executed_flops(void **state)
     assert_int_equal(prony_report_bound(&r, 0, &share), PRONY_BOUND_COMPUTE);
     assert_true(fabs(share - 0.5) < 1e-9);
     assert_true(before - prn_report_executed_flops(&r) == 600);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* ---- latencies ---- */
@@ -226,7 +226,7 @@ static void test_histogram(void **state)
     assert_int_equal(prony_report_histogram(&bins, &count, &r, 3, NULL), PRONY_OK);
     assert_int_equal(bins[0].count + bins[1].count + bins[2].count, 3);
     prony_rows_release(bins);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* For people: bins end at the 99th percentile, or before what lies far out; the rest is one row. */
@@ -274,7 +274,7 @@ static void test_latency_bins(void **state)
     for (size_t b = 0; b < count; b++) sum += bins[b].count;
     assert_int_equal(sum, 3);
     prony_rows_release(bins);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_outliers(void **state)
@@ -305,7 +305,7 @@ static void test_outliers(void **state)
     assert_int_equal(prony_report_outliers(&rows, &count, &r, NULL), PRONY_OK);
     assert_int_equal(count, 0);
     prony_rows_release(rows);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static prony_steady_state steady(const prony_report *r)
@@ -335,7 +335,7 @@ static void test_steady_state(void **state)
     set_samples(&r, samples, 60);
     s = steady(&r); /* 0.6 %: a trend, but none that matters */
     assert_true(s.known && s.steady);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_layer_samples(void **state)
@@ -356,7 +356,7 @@ static void test_layer_samples(void **state)
     assert_int_equal(few[1], -1);
     assert_int_equal(prony_report_layer_samples(&r, 9, NULL, 0), 0); /* a view */
     assert_int_equal(prony_report_layer_samples(&r, 1000, NULL, 0), 0);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* ---- the terminal ---- */
@@ -392,7 +392,7 @@ static void test_text(void **state)
     assert_non_null(strstr(s.text, "\"steady\": true,\n"));
     assert_non_null(strstr(s.text, "\"outliers\": [11],\n"));
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* ---- the module table ---- */
@@ -453,7 +453,7 @@ static void test_module_table(void **state)
         assert_int_equal(below, modules[m].flops);
         assert_int_equal(layers, modules[m].layers);
     }
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 int main(void)

@@ -43,7 +43,7 @@ static void scale_times(prony_report *r, double factor)
 /* As if the runs were those of `processes` processes. */
 static void cut_into(prony_report *r, size_t processes)
 {
-    uint64_t *runs = prn_pool_alloc(&r->pool, processes, sizeof *runs), left = r->latency.count;
+    uint64_t *runs = prn_bump_alloc(&r->pool, processes, sizeof *runs), left = r->latency.count;
     assert_non_null(runs);
     for (size_t p = 0; p < processes; left -= runs[p++]) runs[p] = left / (processes - p);
     r->process_runs = runs;
@@ -72,7 +72,7 @@ static void test_equal_and_slower(void **state)
     assert_int_equal(count, 0);
     assert_int_equal(prony_comparison_regressions(c), 0);
     assert_int_equal(row_of(c, "latency")->verdict, PRONY_VERDICT_SAME);
-    assert_int_equal(row_of(c, "load_time")->evidence, PRONY_EVIDENCE_NONE);
+    assert_int_equal(row_of(c, "load_time")->evidence, PRONY_BASIS_NONE);
     prony_comparison_release(c);
 
     scale_times(&b, 1.25);
@@ -91,8 +91,8 @@ static void test_equal_and_slower(void **state)
     assert_int_equal(count, 4);
     for (size_t i = 0; i < count; i++) assert_int_equal(types[i].verdict, PRONY_VERDICT_WORSE);
     prony_comparison_release(c);
-    prn_pool_release(&a.pool);
-    prn_pool_release(&b.pool);
+    prn_bump_release(&a.pool);
+    prn_bump_release(&b.pool);
 }
 
 /* What two processes may differ by is no verdict, unless they were measured in turns or the reports know it
@@ -131,8 +131,8 @@ static void test_processes(void **state)
         assert_int_equal(has_note(c, "measure both with --processes 10"), rows[i].latency == PRONY_VERDICT_UNSURE);
         if (rows[i].latency == PRONY_VERDICT_UNSURE) assert_int_equal(prony_comparison_regressions(c), 0);
         prony_comparison_release(c);
-        prn_pool_release(&r[0].pool);
-        prn_pool_release(&r[1].pool);
+        prn_bump_release(&r[0].pool);
+        prn_bump_release(&r[1].pool);
     }
 }
 
@@ -182,8 +182,8 @@ static void test_join(void **state)
     assert_int_equal(into.disturbance.verdict, PRN_LOAD_BUSY); /* for 2 of 7 parts of the time */
     assert_true(into.disturbance.others > 0.1 && into.disturbance.others < 0.5);
     assert_int_equal(prony_report_join(&into, both, 2, &error), PRONY_INVALID_ARGUMENT); /* only once */
-    prn_pool_release(&into.pool);
-    for (int i = 0; i < 2; i++) prn_pool_release(&others[i].pool);
+    prn_bump_release(&into.pool);
+    for (int i = 0; i < 2; i++) prn_bump_release(&others[i].pool);
 }
 
 static prony_status own_metrics(double *values, const prony_report *report, void *user, prony_error *error)
@@ -212,9 +212,9 @@ static void test_own_metrics(void **state)
     options.metrics = metrics;
     prony_comparison *c = compare(&a, &b, &options);
     assert_int_equal(row_of(c, "worst")->verdict, PRONY_VERDICT_WORSE);
-    assert_int_equal(row_of(c, "worst")->evidence, PRONY_EVIDENCE_EXACT);
+    assert_int_equal(row_of(c, "worst")->evidence, PRONY_BASIS_EXACT);
     assert_int_equal(row_of(c, "latency")->verdict, PRONY_VERDICT_SAME);
-    assert_int_equal(row_of(c, "latency")->evidence, PRONY_EVIDENCE_EXACT);
+    assert_int_equal(row_of(c, "latency")->evidence, PRONY_BASIS_EXACT);
     prony_comparison_release(c);
     options.noise = 0.3;
     c = compare(&a, &b, &options);
@@ -224,8 +224,8 @@ static void test_own_metrics(void **state)
     c = NULL;
     assert_int_equal(prony_compare(&c, &a, &b, &options, NULL), PRONY_INVALID_ARGUMENT);
     prony_metrics_release(metrics);
-    prn_pool_release(&a.pool);
-    prn_pool_release(&b.pool);
+    prn_bump_release(&a.pool);
+    prn_bump_release(&b.pool);
 }
 
 static prony_threshold threshold(const prony_metrics *metrics, const char *text)
@@ -256,7 +256,7 @@ static void test_thresholds(void **state)
     assert_true(rows[1].margin < -0.15 && rows[1].margin > -0.16); /* 4.617 MiB of 4 */
     assert_true(isnan(rows[3].margin));
     prony_metrics_release(metrics);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* Times that were measured on a quiet machine and on a busy one do not tell the models apart. */
@@ -303,8 +303,8 @@ static void test_loads(void **state)
     assert_int_equal(prony_compare(&c, &a, &b, NULL, NULL), PRONY_OK);
     assert_int_equal(row_of(c, "latency")->verdict, PRONY_VERDICT_WORSE);
     prony_comparison_release(c);
-    prn_pool_release(&a.pool);
-    prn_pool_release(&b.pool);
+    prn_bump_release(&a.pool);
+    prn_bump_release(&b.pool);
 }
 
 /* A limit that the fastest run meets is not missed for certain where others had part of the machine. */
@@ -335,7 +335,7 @@ static void test_checks_on_a_busy_machine(void **state)
             fail_msg("%s: outcome %d; min %lld", rows[i].threshold, (int)row.outcome, (long long)r.latency.min_ns);
     }
     prony_metrics_release(metrics);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static const prony_advice *advice_on(const prony_advice *rows, size_t count, const char *topic)
@@ -395,7 +395,7 @@ static void test_measured_advice(void **state)
     assert_false(advice_on(rows, count, "batch")->applies);
     assert_false(advice_on(rows, count, "threads")->applies);
     prony_rows_release(rows);
-    for (size_t i = 0; i < 4; i++) prn_pool_release(&all[i]->pool);
+    for (size_t i = 0; i < 4; i++) prn_bump_release(&all[i]->pool);
 }
 
 static void set_precision(prony_report *r, const char *precision, prony_accuracy_output *output, double loss,
@@ -467,7 +467,7 @@ static void test_precisions_that_were_measured(void **state)
     assert_non_null(strstr(advice_of(rows, count, "bf16")->reason, "its error was not measured"));
     assert_non_null(strstr(advice_of(rows, count, "fp16")->reason, "nowhere better than fast"));
     prony_rows_release(rows);
-    for (size_t i = 0; i < COUNT; i++) prn_pool_release(&reports[i].pool);
+    for (size_t i = 0; i < COUNT; i++) prn_bump_release(&reports[i].pool);
 }
 
 /* Every allocation may fail: a status, nothing lost, nothing half done. */
@@ -505,8 +505,8 @@ static void test_memory_runs_out(void **state)
         assert_true(failed || status == PRONY_OK);
         prony_rows_release(rows);
     }
-    prn_pool_release(&a.pool);
-    prn_pool_release(&b.pool);
+    prn_bump_release(&a.pool);
+    prn_bump_release(&b.pool);
 }
 
 static void test_streams_that_fail(void **state)
@@ -528,8 +528,8 @@ static void test_streams_that_fail(void **state)
     }
     assert_int_equal(prony_comparison_write(c, PRONY_FORMAT_CSV, NULL, sink_write, NULL, NULL), PRONY_INVALID_ARGUMENT);
     prony_comparison_release(c);
-    prn_pool_release(&a.pool);
-    prn_pool_release(&b.pool);
+    prn_bump_release(&a.pool);
+    prn_bump_release(&b.pool);
 }
 
 int main(void)

@@ -176,7 +176,7 @@ static prony_report *simulate_stored(size_t k, double median_ns, uint64_t *rando
         simulate_times(samples + p * runs, runs, median_ns * (1 + stored[k].scatter * prn_random_normal(random)),
                        &noise, random);
     prony_report *r = report_of(samples, processes * runs);
-    uint64_t *process_runs = prn_pool_alloc(&r->pool, processes, sizeof *process_runs);
+    uint64_t *process_runs = prn_bump_alloc(&r->pool, processes, sizeof *process_runs);
     assert_non_null(process_runs);
     for (size_t p = 0; p < processes; p++) process_runs[p] = runs;
     if (processes > 1) r->process_runs = process_runs;

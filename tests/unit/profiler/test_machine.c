@@ -51,8 +51,8 @@ static prony_machine *made_up(void)
     prony_machine *m = NULL;
     prony_error error = {0};
     if (prn_machine_create(&m, &error) != PRONY_OK) fail_msg("%s", error.message);
-    m->compute = prn_pool_alloc(&m->pool, 3, sizeof *m->compute);
-    m->bandwidth = prn_pool_alloc(&m->pool, 5, sizeof *m->bandwidth);
+    m->compute = prn_bump_alloc(&m->pool, 3, sizeof *m->compute);
+    m->bandwidth = prn_bump_alloc(&m->pool, 5, sizeof *m->bandwidth);
     assert_true(m->compute && m->bandwidth);
     memcpy(m->compute, compute_rows, sizeof compute_rows);
     memcpy(m->bandwidth, memory_rows, sizeof memory_rows);

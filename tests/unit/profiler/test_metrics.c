@@ -84,7 +84,7 @@ static void test_built_in(void **state)
     r.has_roof = false;
     assert_false(compute(m, &r, "efficiency").known);
     prony_metrics_release(m);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* Outputs beside the reference count before another runtime's; what has no numbers is not known. */
@@ -99,7 +99,7 @@ static void test_errors(void **state)
                                        {"c", "other.npy", {.known = true, .max_rel = 0.5}},
                                        {"d", NULL, {.known = false, .max_rel = 9}}};
     prony_accuracy_row rows[] = {{.own = {.known = true, .max_rel = 1e-3}}, {.own = {.known = true, .max_rel = 0.02}}};
-    prony_accuracy_row *all = prn_pool_alloc(&r.pool, r.operator_count, sizeof *all);
+    prony_accuracy_row *all = prn_bump_alloc(&r.pool, r.operator_count, sizeof *all);
     assert_true(all && r.operator_count >= 2);
     memcpy(all, rows, sizeof rows);
     r.has_accuracy = true;
@@ -114,7 +114,7 @@ static void test_errors(void **state)
     outputs[1].error.nonfinite = 0;
     assert_true(compute(m, &r, "output_error").value == 0.5);
     prony_metrics_release(m);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_not_measured(void **state)
@@ -131,7 +131,7 @@ static void test_not_measured(void **state)
         if (compute(m, &r, absent[i]).known) fail_msg("%s is known of a static report", absent[i]);
     assert_true(compute(m, &r, "macs").known && compute(m, &r, "activation_memory").known);
     prony_metrics_release(m);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* ---- the user's own ---- */
@@ -210,7 +210,7 @@ static void test_own(void **state)
     assert_string_equal(error.message, "there is no metric \"nothing\"");
     free(values);
     prony_metrics_release(m);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_print(void **state)
@@ -240,7 +240,7 @@ static void test_print(void **state)
     prn_free(s.text);
     prn_free(d.text);
     prony_metrics_release(m);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* ---- units ---- */
@@ -339,7 +339,7 @@ static void test_no_memory(void **state)
         }
         prony_metrics_release(m);
     }
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* Why an operator falls short: threads, tiles, detours, traffic, on figures that are given; and what kernels state. */
 #include "ops/kernels/gemm/gemm_kernel.h"
-#include "ops/kernels/int8/int_product.h"
+#include "ops/kernels/int8/int_gemm.h"
 #include "profiler/report/reasons.h"
 
 #include <setjmp.h>
@@ -82,7 +82,7 @@ static void expect(prony_operator_row row, const char *reason, const char *text)
     for (size_t i = 0; i < row.reason_count; i++) {
         if (strcmp(row.reasons[i].reason, reason) != 0) continue;
         if (!strstr(row.reasons[i].text, text)) fail_msg("%s: \"%s\", not \"%s\"", reason, row.reasons[i].text, text);
-        prn_pool_release(&r.pool);
+        prn_bump_release(&r.pool);
         return;
     }
     fail_msg("no reason \"%s\" among %zu", reason, row.reason_count);
@@ -148,7 +148,7 @@ static void reasons_of_codes(void **state)
     judge(&r, &row, 1);
     assert_true(prn_operator_multiplies_bytes(&row));
     assert_int_equal(prony_report_bound(&r, 0, NULL), PRONY_BOUND_UNKNOWN);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
     row = half_way();
     assert_false(prn_operator_multiplies_bytes(&row));
     static const char *const words[] = {"no operator on codes", "not quantized", "neither quantized nor constant",
@@ -218,7 +218,7 @@ static void what_a_kernel_reaches(void **state)
     assert_false(prn_kernel_best_text(&r, &rows[1], text, sizeof text)); /* it is the one */
     assert_int_equal(rows[2].kernel_best_operator, 2);
     assert_true(rows[3].kernel_best == 0);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static int64_t fact_of(const prony_cost *facts, const char *key)
@@ -252,9 +252,9 @@ static void facts_of_products(void **state)
 static void facts_of_integer_products(void **state)
 {
     (void)state;
-    prn_product shape = prn_product_make(PRONY_INT8, 12, 100, 64);
+    prn_matmul_desc shape = prn_matmul_make(PRONY_INT8, 12, 100, 64);
     prony_cost facts = {.fact_count = 0};
-    prn_int_product_facts(&shape, true, &facts);
+    prn_int_gemm_facts(&shape, true, &facts);
     assert_int_equal(fact_of(&facts, "product_rows"), 12);
     assert_int_equal(fact_of(&facts, "product_columns"), 100);
     assert_int_equal(fact_of(&facts, "product_depth"), 64);
@@ -262,11 +262,11 @@ static void facts_of_integer_products(void **state)
     assert_int_equal(fact_of(&facts, "byte_products"), 1);
     assert_int_equal(fact_of(&facts, "packs_in_run"), -1);
     facts.fact_count = 0;
-    prn_int_product_facts(&shape, false, &facts);
+    prn_int_gemm_facts(&shape, false, &facts);
     assert_int_equal(fact_of(&facts, "packs_in_run"), 1);
     facts.fact_count = 0;
     shape.k = 0;
-    prn_int_product_facts(&shape, false, &facts);
+    prn_int_gemm_facts(&shape, false, &facts);
     assert_int_equal(facts.fact_count, 0);
 }
 

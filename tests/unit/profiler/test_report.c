@@ -30,7 +30,7 @@ static void test_times(void **state)
     }
     assert_true(operator_share > 0.999999 && operator_share < 1.000001);
     assert_true(layer_share > 0.999999 && layer_share < 1.000001);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* Two layers of cost 1 and 3 share 100 ns; three layers without cost share evenly. */
@@ -56,7 +56,7 @@ static void test_attribution_by_hand(void **state)
     const uint32_t wild[] = {7};
     operators[1] = (prony_operator_row){.name = "wild", .layers = wild, .layer_count = 1};
     assert_int_equal(prn_report_fill_times(&r, durations, latency, 3, NULL), PRONY_INTERNAL);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_totals(void **state)
@@ -77,7 +77,7 @@ static void test_totals(void **state)
     prony_error error = {0};
     assert_int_equal(prn_report_fill_totals(&r, &error), PRONY_LIMIT);
     assert_non_null(strstr(error.message, "overflow"));
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* A removed layer is an operator's like any other, and that operator counts it. */
@@ -128,7 +128,7 @@ static void test_modules(void **state)
     assert_string_equal(module_of(&r, "stem/bn1")->type, "bn");
     assert_int_equal(block->time_ns, r.layers[4].time.mean_ns + r.layers[5].time.mean_ns + r.layers[6].time.mean_ns);
     for (size_t i = 1; i < r.module_count; i++) assert_true(r.modules[i].parent < i);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_odd_names(void **state)
@@ -153,7 +153,7 @@ static void test_odd_names(void **state)
     assert_true(strlen(layers[5].module) < 100);
     assert_string_equal(layers[6].module, "");
     assert_int_equal(r.modules[0].time_ns, -1);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_many_modules(void **state)
@@ -171,7 +171,7 @@ static void test_many_modules(void **state)
     assert_int_equal(r.module_count, 1 + 2 * COUNT);
     assert_int_equal(r.modules[0].flops, COUNT);
     assert_int_equal(module_of(&r, "block2999")->flops, 1);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_allocation_failures(void **state)
@@ -189,7 +189,7 @@ static void test_allocation_failures(void **state)
         bool failed = prn_alloc_failed();
         prn_alloc_fail_at(0);
         assert_int_equal(status, failed ? PRONY_OUT_OF_MEMORY : PRONY_OK);
-        prn_pool_release(&r.pool);
+        prn_bump_release(&r.pool);
         if (!failed) {
             assert_true(n > 6);
             break;

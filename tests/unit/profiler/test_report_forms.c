@@ -87,7 +87,7 @@ static void test_what_is_said(void **state)
            (const char *const[]){"prony.report/1", "resnet-sample", "Content-Security-Policy", NULL});
     assert_int_equal(strstr(s.text, "Chart.js v") != NULL, prony_html_has_charts());
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_roofs(void **state)
@@ -112,7 +112,7 @@ static void test_roofs(void **state)
     expect(&r, PRONY_FORMAT_JSON, NULL, &s,
            (const char *const[]){"\"roof\"", "\"by hand\"", "\"bytes_per_second\": 20000000000", NULL});
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_refusals(void **state)
@@ -142,7 +142,7 @@ static void test_refusals(void **state)
     for (size_t f = 0; f < sizeof possible / sizeof possible[0]; f++)
         assert_int_equal(write_form(&r, &possible[f], &s, &error), PRONY_OK);
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_charts_are_named(void **state)
@@ -165,7 +165,7 @@ static void test_a_sink_that_refuses(void **state)
         assert_int_equal(write_form(&r, &forms[f], &s, &error), PRONY_IO_ERROR);
         prn_free(s.text);
     }
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_a_heap_that_fails(void **state)
@@ -194,7 +194,7 @@ static void test_a_heap_that_fails(void **state)
                          forms[f].chart ? forms[f].chart : "", (int)n, (int)status);
         }
     }
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_hostile_and_huge(void **state)
@@ -235,7 +235,7 @@ static void test_hostile_and_huge(void **state)
             fail_msg("%s", forms[f].chart);
     }
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* Every level of CSV with `name` wherever a model names something, at the start of a line and of a cell. */
@@ -283,7 +283,7 @@ static void test_names_are_no_formulas(void **state)
     assert_non_null(strstr(s.text, ",7,"));
     assert_null(strchr(s.text, '\''));
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* A program that uses the library may have a locale of its own; what is written has none. */
@@ -303,7 +303,7 @@ static void test_a_decimal_comma(void **state)
     }
     prn_free(plain.text);
     prn_free(comma.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 int main(void)

@@ -224,7 +224,7 @@ static void test_schema_and_documentation(void **state)
     cJSON_Delete(json);
     cJSON_Delete(images);
     cJSON_Delete(schema);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static double sum_over(const cJSON *rows, const char *key)
@@ -260,7 +260,7 @@ static void test_sums(void **state)
     assert_null(cJSON_GetObjectItem(memory, "timeline"));
     assert_null(cJSON_GetObjectItem(memory, "events"));
     cJSON_Delete(json);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_absent_and_null(void **state)
@@ -286,7 +286,7 @@ static void test_absent_and_null(void **state)
     assert_null(cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "layers"), 9), "time_ns"));
     assert_null(cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "modules"), 0), "time_ns"));
     cJSON_Delete(json);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
     sample_report(&r, false);
     r.config.batch = -1;
     json = write_and_parse(&r, true);
@@ -302,7 +302,7 @@ static void test_absent_and_null(void **state)
     assert_null(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "model"), "sha256"));
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "unsupported_operators")), 1);
     cJSON_Delete(json);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_strings(void **state)
@@ -328,7 +328,7 @@ static void test_strings(void **state)
                             rows[i].read_back);
         cJSON_Delete(json);
     }
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static prony_status write_number(sink *s, bool integer, double real, uint64_t whole, prony_error *error)
@@ -404,7 +404,7 @@ static void test_refusals(void **state)
         free(own.text);
     }
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 int main(void)

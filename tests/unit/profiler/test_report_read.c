@@ -75,7 +75,7 @@ static void test_round_trip(void **state)
         for (size_t l = 0; l < r.layer_count; l++) r.layers[l].measured = false;
         for (size_t o = 0; o < r.operator_count; o++) r.operators[o].measured = false;
         check_round_trip(&r, measured);
-        prn_pool_release(&r.pool);
+        prn_bump_release(&r.pool);
     }
 }
 
@@ -124,7 +124,7 @@ static void test_contents(void **state)
     assert_true(b->conserved && b->warmup_detected && b->measured && b->evaluation_count == 2);
     prony_report_release(b);
     prn_free(text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* The text with the first `from` replaced. */
@@ -187,7 +187,7 @@ static void test_damage(void **state)
         free(damaged);
     }
     prn_free(text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_truncation(void **state)
@@ -211,7 +211,7 @@ static void test_truncation(void **state)
         assert_int_equal(prony_report_load_memory(&out, "x", others[i], strlen(others[i]), NULL), PRONY_IO_ERROR);
     assert_null(out);
     prn_free(text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* A report that was believed has to bear everything that is done with reports. */
@@ -276,7 +276,7 @@ static void test_mutations(void **state)
     assert_true(believed > 100);
     free(changed);
     prn_free(text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_no_memory(void **state)
@@ -301,7 +301,7 @@ static void test_no_memory(void **state)
     assert_true(n > 3);
     prony_report_release(out);
     prn_free(text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* A real model's report, live and static, by way of a file. */

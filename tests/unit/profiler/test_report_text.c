@@ -69,7 +69,7 @@ static void test_width(void **state)
                 assert_int_equal(strchr(text, '\x1b') != NULL, color);
             }
         }
-        prn_pool_release(&r.pool);
+        prn_bump_release(&r.pool);
     }
     prn_free(s.text);
 }
@@ -82,7 +82,7 @@ static void test_default_is_80(void **state)
     sample_report(&r, true);
     assert_true(longest_line(write_text(&r, NULL, &s), false) <= 80);
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_large_figures_and_long_names(void **state)
@@ -116,7 +116,7 @@ static void test_large_figures_and_long_names(void **state)
         assert_true(longest_line(write_text(&r, &options, &s), false) <= (size_t)widths[w]);
     }
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_what_is_said(void **state)
@@ -155,7 +155,7 @@ static void test_what_is_said(void **state)
     assert_non_null(strstr(write_all(&r, &s), "The other 4.4 % were spent in operators that belong to no layer"));
     r.conserved = false;
     assert_non_null(strstr(write_all(&r, &s), "counts differ between layers and operators"));
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
     sample_report(&r, false);
     text = write_all(&r, &s);
     assert_non_null(strstr(text, "com.microsoft::FusedMatMul-1 (2 nodes)"));
@@ -164,7 +164,7 @@ static void test_what_is_said(void **state)
     for (size_t i = 0; i < sizeof not_there / sizeof not_there[0]; i++)
         if (strstr(text, not_there[i])) fail_msg("a static report says \"%s\"", not_there[i]);
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* Stamps were off: latency without a time for any row. */
@@ -184,7 +184,7 @@ static void test_roof_exceeded(void **state)
     assert_non_null(strstr(text, "roofs at"));
     assert_null(strstr(text, "above the roof"));
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_latency_alone(void **state)
@@ -204,7 +204,7 @@ static void test_latency_alone(void **state)
         if (strstr(strstr(text, "Layers"), not_there[i]) || strstr(text, "overhead"))
             fail_msg("a report without stamps says \"%s\"", not_there[i]);
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* What a first look needs, and nothing else; what is hidden is counted. */
@@ -244,7 +244,7 @@ static void test_first_screen(void **state)
     assert_non_null(strstr(s.text, "of 33 layers take"));
     prn_free(r.layers);
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_levels(void **state)
@@ -261,7 +261,7 @@ static void test_levels(void **state)
         for (unsigned t = 0; t < 3; t++) assert_int_equal(strstr(text, titles[t]) != NULL, levels >> t & 1);
     }
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 /* The operators' names, in the order in which their table shows them, as one letter each. */
@@ -303,7 +303,7 @@ static void test_sorting(void **state)
         if (strcmp(order, rows[i].order) != 0) fail_msg("sorted by %s: %s", rows[i].sort, order);
     }
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_filter_and_top(void **state)
@@ -340,7 +340,7 @@ static void test_filter_and_top(void **state)
     assert_non_null(strstr(s.text, "fc.weight"));
     assert_null(strstr(s.text, "stem"));
     prn_free(s.text);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_wrong_options(void **state)
@@ -372,7 +372,7 @@ static void test_wrong_options(void **state)
     options.top = -5;
     assert_int_equal(prn_report_write_text(&r, &options, sink_write, &s, &error), PRONY_INVALID_ARGUMENT);
     assert_int_equal(s.size, 0);
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_failures(void **state)
@@ -398,7 +398,7 @@ static void test_failures(void **state)
             break;
         }
     }
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void test_numbers(void **state)

@@ -141,7 +141,7 @@ static void times_of_layers(void **state)
     assert_string_equal(prn_time_kind(&layers[1]), "removed");
     assert_string_equal(prn_time_kind(&layers[2]), "estimated");
     assert_string_equal(prn_time_kind(&layers[5]), "measured"); /* it ran */
-    prn_pool_release(&r.pool);
+    prn_bump_release(&r.pool);
 }
 
 static void digits_of_estimates(void **state)

@@ -59,7 +59,7 @@ static prony_status set_output(const prony_context *context, size_t index, prony
     return PRONY_OK;
 }
 
-static const prn_host host = {
+static const prn_services host = {
     .subgraph_infer = infer, .subgraph_cost = cost, .subgraph_run = run, .value_keep = keep, .output_set = set_output};
 
 typedef struct fixture {

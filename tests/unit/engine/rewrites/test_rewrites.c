@@ -621,23 +621,23 @@ static void trim_what_is_folded(void **state)
     prn_program *before, *after;
     assert_int_equal(rc_bind(&l, &before), PRONY_OK);
     assert_int_equal(rc_bind(&l, &after), PRONY_OK);
-    uint64_t bound = prn_shared_bytes(l.model.shared);
+    uint64_t bound = prn_weight_cache_bytes(l.model.shared);
     assert_int_equal(prn_program_rewrite(after, &l.error), PRONY_OK);
     uint64_t weights = 4 * (4 * 4 * 3 * 3 + 4);
-    assert_int_equal(prn_shared_bytes(l.model.shared), bound + 2 * weights);
+    assert_int_equal(prn_weight_cache_bytes(l.model.shared), bound + 2 * weights);
     for (uint64_t n = 1;; n++) {
         prn_alloc_fail_at(n);
         bool done = prn_program_trim(after, NULL), failed = prn_alloc_failed();
         prn_alloc_fail_at(0);
         assert_int_equal(done, !failed);
         if (done) break;
-        assert_int_equal(prn_shared_bytes(l.model.shared), bound + 2 * weights);
+        assert_int_equal(prn_weight_cache_bytes(l.model.shared), bound + 2 * weights);
     }
-    assert_int_equal(prn_shared_bytes(l.model.shared), bound + weights);
+    assert_int_equal(prn_weight_cache_bytes(l.model.shared), bound + weights);
     rc_check_runs(before, after);
     prn_program_release(before);
     prn_program_release(after);
-    assert_int_equal(prn_shared_bytes(l.model.shared), 0);
+    assert_int_equal(prn_weight_cache_bytes(l.model.shared), 0);
     rc_unload(&l);
     mb_free(m);
 }

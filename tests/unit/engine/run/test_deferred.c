@@ -6,7 +6,7 @@
 #include "base/memory/reserve.h"
 #include "base/os/resident.h"
 #include "base/shape.h"
-#include "engine/bind/shared.h"
+#include "engine/bind/weight_cache.h"
 #include "engine/session/session.h"
 #include "tests/support/model_run.h"
 #include "tests/support/weights_model.h"
@@ -32,12 +32,12 @@ static void fill_source(void)
     for (size_t i = 0; i < sizeof source; i++) source[i] = (uint8_t)((state = state * 1664525u + 1013904223u) >> 24);
 }
 
-static void check_made(const prn_recipe *recipe)
+static void check_made(const prn_lazy_constant *recipe)
 {
     for (int threads = 1; threads <= 4; threads++) {
-        memset(made, 0xA5, prn_recipe_bytes(recipe));
-        assert_true(prn_recipe_make(recipe, threads, made));
-        assert_memory_equal(made, wanted, prn_recipe_bytes(recipe));
+        memset(made, 0xA5, prn_lazy_constant_bytes(recipe));
+        assert_true(prn_lazy_constant_make(recipe, threads, made));
+        assert_memory_equal(made, wanted, prn_lazy_constant_bytes(recipe));
     }
 }
 
@@ -46,7 +46,8 @@ static void copies_from_any_address(void **state)
     (void)state;
     fill_source();
     for (size_t shift = 0; shift < 4; shift++) {
-        const prn_recipe recipe = {.kind = PRN_RECIPE_COPY, .width = 4, .count = MOST / 4, .source = source + shift};
+        const prn_lazy_constant recipe = {
+            .kind = PRN_LAZY_COPY, .width = 4, .count = MOST / 4, .source = source + shift};
         memcpy(wanted, source + shift, MOST);
         check_made(&recipe);
     }
@@ -61,12 +62,12 @@ static void transposes_every_width(void **state)
     for (size_t width = 1; width <= 8; width *= 2) {
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
             const int64_t rows = sizes[s][0], columns = sizes[s][1];
-            const prn_recipe recipe = {.kind = PRN_RECIPE_TRANSPOSE,
-                                       .width = width,
-                                       .count = rows * columns,
-                                       .source = source + s % 3,
-                                       .rows = rows,
-                                       .columns = columns};
+            const prn_lazy_constant recipe = {.kind = PRN_LAZY_TRANSPOSE,
+                                              .width = width,
+                                              .count = rows * columns,
+                                              .source = source + s % 3,
+                                              .rows = rows,
+                                              .columns = columns};
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t c = 0; c < columns; c++)
                     memcpy(wanted + (size_t)(c * rows + r) * width, source + s % 3 + (size_t)(r * columns + c) * width,
@@ -77,7 +78,7 @@ static void transposes_every_width(void **state)
 }
 
 /* Channels that lie in rows, in runs, and in several groups. */
-static const prn_recipe scalings[] = {
+static const prn_lazy_constant scalings[] = {
     {.count = 40 * 24, .inner = 24, .modulus = 40, .block = 40 * 24, .channels = 40},
     {.count = 30 * 50, .inner = 1, .modulus = 50, .block = 30 * 50, .channels = 50},
     {.count = 6 * 4 * 9, .inner = 9, .modulus = 4, .block = 3 * 4 * 9, .channels = 8},
@@ -92,8 +93,8 @@ static void scales_each_channel(void **state)
     char *odd = (char *)plain + 1; /* an address that floats do not have */
     for (size_t c = 0; c < 256; c++) scale[c] = 0.1 + (double)c / 7;
     for (size_t s = 0; s < sizeof scalings / sizeof *scalings; s++) {
-        prn_recipe recipe = scalings[s];
-        recipe.kind = PRN_RECIPE_SCALE;
+        prn_lazy_constant recipe = scalings[s];
+        recipe.kind = PRN_LAZY_SCALE;
         recipe.width = sizeof(float);
         recipe.source = odd;
         recipe.scale = scale;
@@ -105,15 +106,15 @@ static void scales_each_channel(void **state)
             memcpy(wanted + (size_t)e * sizeof value, &result, sizeof result);
         }
         check_made(&recipe);
-        assert_true(prn_recipe_finite(&recipe));
+        assert_true(prn_lazy_constant_finite(&recipe));
         static const float bad[] = {INFINITY, -INFINITY, NAN, 3.4e38f};
         for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
             float kept;
             char *last = odd + (size_t)(recipe.count - 1) * sizeof kept;
             memcpy(&kept, last, sizeof kept);
             memcpy(last, &bad[b], sizeof kept);
-            assert_false(prn_recipe_finite(&recipe));
-            for (int threads = 1; threads <= 3; threads++) assert_false(prn_recipe_make(&recipe, threads, made));
+            assert_false(prn_lazy_constant_finite(&recipe));
+            for (int threads = 1; threads <= 3; threads++) assert_false(prn_lazy_constant_make(&recipe, threads, made));
             memcpy(last, &kept, sizeof kept);
         }
     }
@@ -123,25 +124,25 @@ static void tells_recipes_apart(void **state)
 {
     (void)state;
     double ones[] = {1, 1}, twos[] = {1, 2};
-    const prn_recipe a = {.kind = PRN_RECIPE_SCALE,
-                          .width = 4,
-                          .count = 4,
-                          .source = source,
-                          .inner = 2,
-                          .modulus = 2,
-                          .block = 4,
-                          .channels = 2,
-                          .scale = ones};
-    prn_recipe b = a;
-    assert_true(prn_recipe_same(&a, &b));
+    const prn_lazy_constant a = {.kind = PRN_LAZY_SCALE,
+                                 .width = 4,
+                                 .count = 4,
+                                 .source = source,
+                                 .inner = 2,
+                                 .modulus = 2,
+                                 .block = 4,
+                                 .channels = 2,
+                                 .scale = ones};
+    prn_lazy_constant b = a;
+    assert_true(prn_lazy_constant_same(&a, &b));
     b.scale = twos;
-    assert_false(prn_recipe_same(&a, &b));
+    assert_false(prn_lazy_constant_same(&a, &b));
     b = a;
     b.source = source + 1;
-    assert_false(prn_recipe_same(&a, &b));
+    assert_false(prn_lazy_constant_same(&a, &b));
     b = a;
     b.inner = 1;
-    assert_false(prn_recipe_same(&a, &b));
+    assert_false(prn_lazy_constant_same(&a, &b));
 }
 
 /* ---- entries ---- */
@@ -156,49 +157,49 @@ static void holds_and_lets_go(void **state)
 {
     (void)state;
     prony_error error = {0};
-    prn_shared *shared = NULL;
-    prn_shared_refs refs = {0}, other = {0};
-    prn_shared_entry *turned = NULL, *again = NULL, *back = NULL;
-    const prn_recipe turn = {
-        .kind = PRN_RECIPE_TRANSPOSE, .width = 4, .count = 100 * 80, .source = source, .rows = 100, .columns = 80};
+    prn_weight_cache *shared = NULL;
+    prn_weight_cache_refs refs = {0}, other = {0};
+    prn_weight_cache_entry *turned = NULL, *again = NULL, *back = NULL;
+    const prn_lazy_constant turn = {
+        .kind = PRN_LAZY_TRANSPOSE, .width = 4, .count = 100 * 80, .source = source, .rows = 100, .columns = 80};
     fill_source();
-    assert_int_equal(prn_shared_create(&shared, &error), PRONY_OK);
-    assert_int_equal(prn_shared_defer(shared, &refs, &turn, NULL, &turned, &error), PRONY_OK);
-    assert_int_equal(prn_shared_defer(shared, &other, &turn, NULL, &again, &error), PRONY_OK);
+    assert_int_equal(prn_weight_cache_create(&shared, &error), PRONY_OK);
+    assert_int_equal(prn_weight_cache_defer(shared, &refs, &turn, NULL, &turned, &error), PRONY_OK);
+    assert_int_equal(prn_weight_cache_defer(shared, &other, &turn, NULL, &again, &error), PRONY_OK);
     assert_ptr_equal(turned, again);
-    assert_int_equal(prn_shared_bytes(shared), 0);
-    assert_false(is_there(prn_shared_data(turned)));
+    assert_int_equal(prn_weight_cache_bytes(shared), 0);
+    assert_false(is_there(prn_weight_cache_data(turned)));
 
     /* Transposed back, through what has no bytes of its own at that time. */
-    prn_recipe twice = {.kind = PRN_RECIPE_TRANSPOSE,
-                        .width = 4,
-                        .count = 100 * 80,
-                        .source = prn_shared_data(turned),
-                        .rows = 80,
-                        .columns = 100};
-    prn_shared_entry *from = prn_shared_source(turned, &twice);
+    prn_lazy_constant twice = {.kind = PRN_LAZY_TRANSPOSE,
+                               .width = 4,
+                               .count = 100 * 80,
+                               .source = prn_weight_cache_data(turned),
+                               .rows = 80,
+                               .columns = 100};
+    prn_weight_cache_entry *from = prn_weight_cache_source(turned, &twice);
     assert_ptr_equal(from, turned);
-    assert_int_equal(prn_shared_defer(shared, &refs, &twice, from, &back, &error), PRONY_OK);
-    prn_shared_drop(shared, &other);
-    assert_int_equal(prn_shared_hold(shared, &refs, back, 2, &error), PRONY_OK);
-    assert_memory_equal(prn_shared_data(back), source, 100 * 80 * 4);
-    assert_int_equal(prn_shared_bytes(shared), 100 * 80 * 4);
-    assert_true(is_there(prn_shared_data(back)));
-    assert_false(is_there(prn_shared_data(turned)));
+    assert_int_equal(prn_weight_cache_defer(shared, &refs, &twice, from, &back, &error), PRONY_OK);
+    prn_weight_cache_drop(shared, &other);
+    assert_int_equal(prn_weight_cache_pin(shared, &refs, back, 2, &error), PRONY_OK);
+    assert_memory_equal(prn_weight_cache_data(back), source, 100 * 80 * 4);
+    assert_int_equal(prn_weight_cache_bytes(shared), 100 * 80 * 4);
+    assert_true(is_there(prn_weight_cache_data(back)));
+    assert_false(is_there(prn_weight_cache_data(turned)));
 
     /* Held twice, let go twice. */
-    assert_int_equal(prn_shared_hold(shared, &other, back, 1, &error), PRONY_OK);
-    prn_shared_let_go(shared, &refs, 0);
-    assert_true(is_there(prn_shared_data(back)));
-    prn_shared_drop(shared, &other);
-    assert_false(is_there(prn_shared_data(back)));
-    assert_int_equal(prn_shared_bytes(shared), 0);
+    assert_int_equal(prn_weight_cache_pin(shared, &other, back, 1, &error), PRONY_OK);
+    prn_weight_cache_unpin(shared, &refs, 0);
+    assert_true(is_there(prn_weight_cache_data(back)));
+    prn_weight_cache_drop(shared, &other);
+    assert_false(is_there(prn_weight_cache_data(back)));
+    assert_int_equal(prn_weight_cache_bytes(shared), 0);
 
     /* And made anew. */
-    assert_int_equal(prn_shared_hold(shared, &refs, back, 1, &error), PRONY_OK);
-    assert_memory_equal(prn_shared_data(back), source, 100 * 80 * 4);
-    prn_shared_drop(shared, &refs);
-    prn_shared_release(shared);
+    assert_int_equal(prn_weight_cache_pin(shared, &refs, back, 1, &error), PRONY_OK);
+    assert_memory_equal(prn_weight_cache_data(back), source, 100 * 80 * 4);
+    prn_weight_cache_drop(shared, &refs);
+    prn_weight_cache_release(shared);
 }
 
 /* Whole pages alone, and nothing of an empty range. */
@@ -267,34 +268,34 @@ static void survives_faults(void **state)
 {
     (void)state;
     prony_error error = {0};
-    const prn_recipe turn = {
-        .kind = PRN_RECIPE_TRANSPOSE, .width = 4, .count = 100 * 80, .source = source, .rows = 100, .columns = 80};
+    const prn_lazy_constant turn = {
+        .kind = PRN_LAZY_TRANSPOSE, .width = 4, .count = 100 * 80, .source = source, .rows = 100, .columns = 80};
     uint64_t n = 0;
     for (bool failed = true; failed;) {
-        prn_shared *shared = NULL;
-        prn_shared_refs refs = {0};
-        prn_shared_entry *turned = NULL;
+        prn_weight_cache *shared = NULL;
+        prn_weight_cache_refs refs = {0};
+        prn_weight_cache_entry *turned = NULL;
         const void *packed = NULL;
         prn_alloc_fail_at(++n);
-        prony_status status = prn_shared_create(&shared, &error);
-        if (status == PRONY_OK) status = prn_shared_defer(shared, &refs, &turn, NULL, &turned, &error);
+        prony_status status = prn_weight_cache_create(&shared, &error);
+        if (status == PRONY_OK) status = prn_weight_cache_defer(shared, &refs, &turn, NULL, &turned, &error);
         if (status == PRONY_OK) {
-            const prn_shared_form form = {.source = prn_shared_data(turned),
-                                          .tag = "copy",
-                                          .bytes = 100 * 80 * 4,
-                                          .from = turned,
-                                          .threads = 1,
-                                          .build = build_copy,
-                                          .argument = prn_shared_data(turned)};
-            status = prn_shared_get(shared, &refs, &form, &packed, &error);
+            const prn_weight_cache_form form = {.source = prn_weight_cache_data(turned),
+                                                .tag = "copy",
+                                                .bytes = 100 * 80 * 4,
+                                                .from = turned,
+                                                .threads = 1,
+                                                .build = build_copy,
+                                                .argument = prn_weight_cache_data(turned)};
+            status = prn_weight_cache_get(shared, &refs, &form, &packed, &error);
         }
-        if (status == PRONY_OK) status = prn_shared_hold(shared, &refs, turned, 1, &error);
+        if (status == PRONY_OK) status = prn_weight_cache_pin(shared, &refs, turned, 1, &error);
         failed = prn_alloc_failed();
         prn_alloc_fail_at(0);
         assert_int_equal(status, failed ? PRONY_OUT_OF_MEMORY : PRONY_OK);
-        if (!failed) assert_memory_equal(packed, prn_shared_data(turned), 100 * 80 * 4);
-        prn_shared_drop(shared, &refs);
-        prn_shared_release(shared);
+        if (!failed) assert_memory_equal(packed, prn_weight_cache_data(turned), 100 * 80 * 4);
+        prn_weight_cache_drop(shared, &refs);
+        prn_weight_cache_release(shared);
     }
     assert_true(n > 8);
 }
@@ -411,7 +412,7 @@ static void gives_the_same_results(void **state)
             results_free(&c);
             prony_session_release(second);
             prony_session_release(third);
-            assert_int_equal(prn_shared_bytes(model->shared), 0);
+            assert_int_equal(prn_weight_cache_bytes(model->shared), 0);
             prony_model_release(model);
             mb_free(m);
             for (size_t b = 0; b < BATCHES; b++) results_free(&plain[b]);
@@ -427,10 +428,10 @@ static void keeps_one_copy(void **state)
     prony_model *model = load(m);
     prony_session *session = open_session(model, false, false);
     results r = run_batch(session, 1);
-    assert_in_range(prn_shared_bytes(model->shared), 1, weights_model_bytes() + weights_model_bytes() / 2);
+    assert_in_range(prn_weight_cache_bytes(model->shared), 1, weights_model_bytes() + weights_model_bytes() / 2);
     results_free(&r);
     prony_session_release(session);
-    assert_int_equal(prn_shared_bytes(model->shared), 0);
+    assert_int_equal(prn_weight_cache_bytes(model->shared), 0);
     prony_model_release(model);
     mb_free(m);
 }
@@ -464,13 +465,13 @@ static void keeps_what_cannot_be_scaled(void **state)
         const prony_value x = {.dtype = PRONY_FLOAT32, .shape = {.rank = 4, .dim = {1, 16, 4, 4}}, .data = image};
         assert_int_equal(prony_session_set_input(session, "x", &x, &error), PRONY_OK);
         if (prony_session_run(session, &error) != PRONY_OK) fail_msg("%s", error.message);
-        assert_true(prn_shared_looks_first(model->shared));
+        assert_true(prn_weight_cache_looks_first(model->shared));
         assert_int_equal(prony_session_output(session, 0, &out, &error), PRONY_OK);
         for (int i = 0; i < CHANNELS * 16; i++)
             assert_true(((const float *)out->data)[i] == 1.0f); /* 0 times anything, plus 1 */
         prony_session_release(session);
     }
-    assert_int_equal(prn_shared_bytes(model->shared), 0);
+    assert_int_equal(prn_weight_cache_bytes(model->shared), 0);
     prony_model_release(model);
     mb_free(m);
 }
@@ -537,7 +538,7 @@ static void keeps_one_copy_of_what_runs_pack(void **state)
             mr_set(&r, "chosen", PRONY_FLOAT32, "6", chosen[run]);
             check_product(mr_run(&r, 0), x, chosen[run], WIDTH, 7, 23, 11);
             check_product(mr_output(&r, 1), x, chosen[run], 1, 5, 17, 8);
-            assert_in_range(prn_shared_bytes(r.model->shared), 1,
+            assert_in_range(prn_weight_cache_bytes(r.model->shared), 1,
                             (DEPTH * WIDTH + 2 * 16 * DEPTH) * sizeof(float) * 5 / 4);
         }
         mr_survives_faults(&r);
@@ -632,7 +633,7 @@ static void keeps_one_form_for_all_extents(void **state)
     prony_error error = {0};
     assert_int_equal(prony_session_generate_inputs(session, 1, &error), PRONY_OK);
     if (prony_session_run(session, &error) != PRONY_OK) fail_msg("%s", error.message);
-    assert_in_range(prn_shared_bytes(model->shared), WEIGHTS, WEIGHTS * sizeof *weights + WEIGHTS);
+    assert_in_range(prn_weight_cache_bytes(model->shared), WEIGHTS, WEIGHTS * sizeof *weights + WEIGHTS);
     prony_session_release(session);
     prony_model_release(model);
     mb_free(m);

@@ -125,7 +125,7 @@ static void the_heaviest_set_is_found(void **state)
             if (sum > most) most = sum;
         }
         const prn_buffer_order order = {precedes, before, 1};
-        assert_int_equal(prn_heaviest_set(bytes, number, FEW, &order, &found, &error), PRONY_OK);
+        assert_int_equal(prn_max_weight_antichain(bytes, number, FEW, &order, &found, &error), PRONY_OK);
         assert_int_equal(found, most);
     }
 }

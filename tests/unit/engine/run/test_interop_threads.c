@@ -1,6 +1,6 @@
 /* Several workers: what a failing branch, a pool and sharing a model come to; how many threads there ever are, and how
  * many workers a plan takes. Random models are test_interop_random_threads.c's. Runs under ThreadSanitizer as well. */
-#include "base/threads/team.h"
+#include "base/threads/thread_pool.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
 #include "engine/plan/schedule.h"
@@ -112,7 +112,7 @@ static void no_more_threads_than_asked_for(void **state)
         assert_int_equal(prony_session_threads(r.session), of[i].threads);
         assert_in_range(most, 1, before - 1 + of[i].workers * of[i].threads);
         mr_close(&r);
-        prn_team_dismiss();
+        prn_thread_pool_shut_down();
     }
 }
 

@@ -135,7 +135,7 @@ static void null_is_harmless(void **state)
     assert_non_null(prony_dtype_name((prony_dtype)99));
     assert_non_null(prony_status_text((prony_status)99));
     assert_non_null(prony_verdict_name((prony_verdict)99));
-    assert_non_null(prony_evidence_name((prony_evidence)99));
+    assert_non_null(prony_basis_name((prony_basis)99));
     assert_non_null(prony_bound_name((prony_bound)99));
     assert_false(prony_node_int(NULL, "x", &i));
     assert_false(prony_node_float(NULL, "x", &f));

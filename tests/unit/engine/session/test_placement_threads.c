@@ -246,7 +246,7 @@ static void threads_are_pinned_while_it_lasts(void **state)
     assert_memory_equal(&s.masks[0], &before, sizeof before);
     assert_memory_equal(&s.masks[1], &before, sizeof before);
     prn_pin_end(&outer);
-    prn_team_dismiss();
+    prn_thread_pool_shut_down();
     prn_pin_begin(&outer, placement); /* the team comes after the pin */
     look_at_both(&s);
     assert_int_equal(prn_cpu_mask_count(&s.masks[0]) + prn_cpu_mask_count(&s.masks[1]), 2);
