@@ -108,7 +108,7 @@ typedef struct prn_pixels {
 
 /* Floats of a weight from which on a `build` says what it has read (prn_services.passed); smaller ones' memory serves the
  * next. */
-enum { PRN_PIECEWISE_FLOATS = 1 << 22 };
+enum { PRN_RELEASE_WHILE_PACKING_FLOATS = 1 << 22 };
 
 typedef struct prn_services {
     /* A packed form of constant data, built once per model and shared by every session: `source` (address of the
@@ -211,10 +211,10 @@ typedef struct prn_kernel {
     /* Whether it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must
      * not depend on the thread count: outputs are bit-identical for every number of threads. Nor on what a constant of
      * rank 2 or more contains: its bytes may not be there yet (engine/bind/lazy_constant.h). */
-    bool (*usable)(const prony_context *context);
+    bool (*supported)(const prony_context *context);
     /* Whether it is likely to be faster than the rows below it, of what it can run. NULL: always. Asked when a kernel
      * is chosen; tests run what is usable. The same rule for thread counts. */
-    bool (*worth)(const prony_context *context);
+    bool (*profitable)(const prony_context *context);
     /* Settles layouts: inputs[i]->layout is what the producer offers; writes what this kernel needs into in[i] and what
      * it makes into out[k]. Both arrays arrive zeroed (PRN_PLAIN). NULL: everything plain. */
     void (*layouts)(const prony_context *context, prn_layout *in, prn_layout *out);
@@ -234,16 +234,17 @@ typedef struct prn_kernel {
     /* What it says of its work on this node once it is prepared, by prn_cost_fact; profiler/report/reasons.h has the
      * keys and turns them into words. Layouts and shapes alone decide. NULL: nothing. */
     void (*facts)(const prony_context *context, prony_cost *facts);
-    uint32_t inplace;        /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
-    bool post_ops;           /* honours context->post_ops */
-    bool keeps_late_addends; /* what a post-operation behind the first adds is read after results were stored: its bytes
+    uint32_t inplace; /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
+    bool post_ops;    /* honours context->post_ops */
+    bool
+        post_add_after_store; /* what a post-operation behind the first adds is read after results were stored: its bytes
                                 are not taken over */
-    bool own_layout;         /* makes a layout of its own whatever it is offered: no kernel for steps that must stay
+    bool own_layout;          /* makes a layout of its own whatever it is offered: no kernel for steps that must stay
                             plain */
-    uint32_t packs;          /* bit i: of a constant input i, usable, worth, layouts and prepare look at nothing but the
+    uint32_t packs; /* bit i: of a constant input i, supported, profitable, layouts and prepare look at nothing but the
                             address, apart from the `build` handed to the host's `packed`. Its bytes are then there
                             while it is packed, and in runs only if it was not. */
-    uint32_t unaligned;      /* bit i: input i is read as bytes, wherever they lie */
+    uint32_t unaligned;            /* bit i: input i is read as bytes, wherever they lie */
     const prn_memory_space *place; /* where it reads its inputs and writes its outputs; [NULL] the host's memory. Only
                                      steps whose types and shapes are known before a run take one that is elsewhere */
     uint32_t host_inputs, host_outputs; /* of one that is elsewhere; bit i: that input (output) is on the host all the
@@ -254,7 +255,7 @@ typedef struct prn_kernel {
  * past its end are never taken over. */
 static inline bool prn_kernel_may_overwrite(const prn_kernel *kernel, const prn_post_ops *post_ops, size_t input)
 {
-    for (size_t i = 1; kernel->keeps_late_addends && post_ops && i < post_ops->count; i++)
+    for (size_t i = 1; kernel->post_add_after_store && post_ops && i < post_ops->count; i++)
         if (post_ops->op[i].kind == PRN_POST_ADD && post_ops->op[i].input == input) return false;
     return input < 32 && (kernel->inplace >> input & 1);
 }

@@ -1,15 +1,15 @@
-/* What thread_pool.c and executor.c share: desks, where one thread works and lets others in, and the gates that order the two.
+/* What thread_pool.c and executor.c share: slots, where one thread works and lets others in, and the latches that order the two.
  *
- * A gate is one word:
+ * A latch is one word:
  *
  *     31        open: others may enter
  *     30 … 16   how many of them at once
  *     15 …  0   how many are inside
  *
- * The owner writes what others need, opens the gate, works, closes the gate and waits until nobody is inside. Others
- * enter by adding one while it is open, so what the owner wrote (on its stack) outlives everyone inside. A gate that
- * opens is announced by the team's `news`: an idle thread reads the news, looks everywhere once, and waits for other
- * news than it has read, spinning shortly before it sleeps. Sleeping is by mutex and condition.
+ * The owner writes what others need, opens the latch, works, closes the latch and waits until nobody is inside. Others
+ * enter by adding one while it is open, so what the owner wrote (on its stack) outlives everyone inside. A latch that
+ * opens is announced by the team's `epoch`: an idle thread reads the epoch, looks everywhere once, and waits for other
+ * epoch than it has read, spinning shortly before it sleeps. Sleeping is by mutex and condition.
  */
 #ifndef PRN_BASE_THREADS_JOB_SLOT_H
 #define PRN_BASE_THREADS_JOB_SLOT_H
@@ -29,8 +29,8 @@ typedef struct prn_task_run {
 } prn_task_run;
 
 typedef struct prn_job_slot {
-    _Alignas(PRN_CACHE_LINE_BYTES) _Atomic uint32_t gate;
-    _Atomic bool taken;                        /* by a caller; of a team's own desks */
+    _Alignas(PRN_CACHE_LINE_BYTES) _Atomic uint32_t latch;
+    _Atomic bool taken;                        /* by a caller; of a team's own slots */
     _Atomic int64_t width;                     /* tasks of the job at hand; 0: none is left to claim */
     void (*enter)(void *argument, int thread); /* what those do who enter; the owner's to write while it is closed */
     void *argument;
@@ -40,10 +40,10 @@ typedef struct prn_job_slot {
 } prn_job_slot;
 
 struct prn_thread_pool {
-    _Atomic uint32_t news; /* counts gates that opened, and what else idle threads should look at */
+    _Atomic uint32_t epoch; /* counts latches that opened, and what else idle threads should look at */
     _Atomic int sleepers, owners_waiting;
     _Atomic bool quit;
-    _Atomic int holders;    /* who may still use it: callers, sessions, crews */
+    _Atomic int holders;    /* who may still use it: callers, sessions, executors */
     _Atomic int references; /* holders as one, and its threads: the memory's */
     _Atomic int spins;
     _Atomic int threads;
@@ -51,29 +51,29 @@ struct prn_thread_pool {
     size_t handle_capacity;
     uint64_t placed; /* id of the placement that the threads are in; 0: none */
     bool shared;
-    prn_job_slot *desks; /* of callers */
+    prn_job_slot *slots; /* of callers */
     int desk_count;
     pthread_mutex_t lock;
     pthread_cond_t work, idle;
 };
 
-/* ---- gates ---- */
+/* ---- latches ---- */
 
-bool prn_job_slot_enter(prn_job_slot *desk);
-void prn_job_slot_leave(prn_job_slot *desk);
-void prn_job_slot_open(prn_job_slot *desk, int most);
+bool prn_job_slot_enter(prn_job_slot *slot);
+void prn_job_slot_leave(prn_job_slot *slot);
+void prn_job_slot_open(prn_job_slot *slot, int most);
 /* Returns when nobody is inside. */
-void prn_job_slot_close(prn_job_slot *desk);
-static inline bool prn_job_slot_has_room(const prn_job_slot *desk)
+void prn_job_slot_close(prn_job_slot *slot);
+static inline bool prn_job_slot_has_room(const prn_job_slot *slot)
 {
-    uint32_t gate = atomic_load_explicit(&desk->gate, memory_order_acquire);
-    return gate >> 31 && (gate & 0xffff) < (gate >> 16 & 0x7fff);
+    uint32_t latch = atomic_load_explicit(&slot->latch, memory_order_acquire);
+    return latch >> 31 && (latch & 0xffff) < (latch >> 16 & 0x7fff);
 }
 
-/* ---- news ---- */
+/* ---- epoch ---- */
 
 void prn_thread_pool_announce(prn_thread_pool *team);
-/* Returns when the news are others than `seen`, or the team ends. */
+/* Returns when the epoch are others than `seen`, or the team ends. */
 void prn_thread_pool_await(prn_thread_pool *team, uint32_t seen);
 
 /* ---- the calling thread ---- */
@@ -82,7 +82,7 @@ void prn_thread_pool_await(prn_thread_pool *team, uint32_t seen);
 struct prn_job_slot *prn_thread_context_slot(void);
 prn_thread_context prn_thread_context_set(prn_thread_context place);
 void prn_thread_context_restore(prn_thread_context former);
-/* Takes part in the job of a desk that it has entered. Whether it found a task. */
-bool prn_job_slot_help(prn_job_slot *desk, int thread);
+/* Takes part in the job of a slot that it has entered. Whether it found a task. */
+bool prn_job_slot_help(prn_job_slot *slot, int thread);
 
 #endif

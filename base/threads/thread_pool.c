@@ -1,4 +1,4 @@
-/* Teams: threads that look for open desks, and jobs of tasks on a desk. A team is freed by whoever leaves it last; its
+/* Teams: threads that look for open slots, and jobs of tasks on a slot. A team is freed by whoever leaves it last; its
  * threads are detached. */
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "base/memory/alloc.h"
@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GATE_OPEN (UINT32_C(1) << 31)
-#define GATE_MOST(gate) ((gate) >> 16 & 0x7fff)
-#define GATE_INSIDE(gate) ((gate) & 0xffff)
+#define LATCH_OPEN (UINT32_C(1) << 31)
+#define LATCH_MOST(latch) ((latch) >> 16 & 0x7fff)
+#define LATCH_INSIDE(latch) ((latch) & 0xffff)
 
 /* Spins of about 30 to 60 ns each before sleeping. To be woken takes longer than a small operator, so where every
  * thread has a core to itself a thread waits about as long as one piece of a large operator lasts; where it has not,
@@ -48,57 +48,58 @@ static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static bool exit_key_made;
 
-/* ---- gates ---- */
+/* ---- latches ---- */
 
-bool prn_job_slot_enter(prn_job_slot *desk)
+bool prn_job_slot_enter(prn_job_slot *slot)
 {
-    uint32_t gate = atomic_load(&desk->gate);
-    while ((gate & GATE_OPEN) && GATE_INSIDE(gate) < GATE_MOST(gate))
-        if (atomic_compare_exchange_weak(&desk->gate, &gate, gate + 1)) return true;
+    uint32_t latch = atomic_load(&slot->latch);
+    while ((latch & LATCH_OPEN) && LATCH_INSIDE(latch) < LATCH_MOST(latch))
+        if (atomic_compare_exchange_weak(&slot->latch, &latch, latch + 1)) return true;
     return false;
 }
 
-void prn_job_slot_leave(prn_job_slot *desk)
+void prn_job_slot_leave(prn_job_slot *slot)
 {
-    prn_thread_pool *t = desk->team; /* the owner may be gone afterwards, with the desk of a crew; the team is not */
-    uint32_t before = atomic_fetch_sub(&desk->gate, 1);
-    if (GATE_INSIDE(before) != 1 || atomic_load(&t->owners_waiting) == 0) return;
+    prn_thread_pool *t =
+        slot->team; /* the owner may be gone afterwards, with the slot of a executor; the team is not */
+    uint32_t before = atomic_fetch_sub(&slot->latch, 1);
+    if (LATCH_INSIDE(before) != 1 || atomic_load(&t->owners_waiting) == 0) return;
     pthread_mutex_lock(&t->lock);
     pthread_cond_broadcast(&t->idle);
     pthread_mutex_unlock(&t->lock);
 }
 
-void prn_job_slot_open(prn_job_slot *desk, int most)
+void prn_job_slot_open(prn_job_slot *slot, int most)
 {
-    atomic_store_explicit(&desk->gate, GATE_OPEN | (uint32_t)most << 16, memory_order_release);
-    prn_thread_pool_announce(desk->team);
+    atomic_store_explicit(&slot->latch, LATCH_OPEN | (uint32_t)most << 16, memory_order_release);
+    prn_thread_pool_announce(slot->team);
 }
 
-static bool anyone_inside(prn_job_slot *desk)
+static bool anyone_inside(prn_job_slot *slot)
 {
-    return GATE_INSIDE(atomic_load(&desk->gate)) != 0;
+    return LATCH_INSIDE(atomic_load(&slot->latch)) != 0;
 }
 
-void prn_job_slot_close(prn_job_slot *desk)
+void prn_job_slot_close(prn_job_slot *slot)
 {
-    prn_thread_pool *t = desk->team;
-    atomic_fetch_and(&desk->gate, ~GATE_OPEN);
+    prn_thread_pool *t = slot->team;
+    atomic_fetch_and(&slot->latch, ~LATCH_OPEN);
     for (int i = 0, spins = atomic_load(&t->spins); i < spins; i++) {
-        if (!anyone_inside(desk)) return;
+        if (!anyone_inside(slot)) return;
         prn_pause();
     }
     pthread_mutex_lock(&t->lock);
     atomic_fetch_add(&t->owners_waiting, 1);
-    while (anyone_inside(desk)) pthread_cond_wait(&t->idle, &t->lock);
+    while (anyone_inside(slot)) pthread_cond_wait(&t->idle, &t->lock);
     atomic_fetch_sub(&t->owners_waiting, 1);
     pthread_mutex_unlock(&t->lock);
 }
 
-/* ---- news ---- */
+/* ---- epoch ---- */
 
 void prn_thread_pool_announce(prn_thread_pool *t)
 {
-    atomic_fetch_add(&t->news, 1);
+    atomic_fetch_add(&t->epoch, 1);
     if (atomic_load(&t->sleepers) == 0) return;
     pthread_mutex_lock(&t->lock);
     pthread_cond_broadcast(&t->work);
@@ -107,7 +108,7 @@ void prn_thread_pool_announce(prn_thread_pool *t)
 
 static bool nothing_new(prn_thread_pool *t, uint32_t seen)
 {
-    return atomic_load(&t->news) == seen && !atomic_load(&t->quit);
+    return atomic_load(&t->epoch) == seen && !atomic_load(&t->quit);
 }
 
 void prn_thread_pool_await(prn_thread_pool *t, uint32_t seen)
@@ -177,13 +178,13 @@ static void help_job(void *argument, int thread)
     (void)help(argument, thread);
 }
 
-bool prn_job_slot_help(prn_job_slot *desk, int thread)
+bool prn_job_slot_help(prn_job_slot *slot, int thread)
 {
     bool was_inside = inside_task;
     inside_task = true;
-    bool found = help(desk->argument, thread) > 0;
+    bool found = help(slot->argument, thread) > 0;
     inside_task = was_inside;
-    atomic_store_explicit(&desk->width, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->width, 0, memory_order_relaxed);
     return found;
 }
 
@@ -214,17 +215,17 @@ static void team_drop(prn_thread_pool *t)
     pthread_cond_destroy(&t->work);
     pthread_cond_destroy(&t->idle);
     pthread_mutex_destroy(&t->lock);
-    for (int d = 0; d < t->desk_count; d++) prn_free_aligned(t->desks[d].runs);
-    prn_free_aligned(t->desks);
+    for (int d = 0; d < t->desk_count; d++) prn_free_aligned(t->slots[d].runs);
+    prn_free_aligned(t->slots);
     prn_free(t->handles);
     prn_free(t);
 }
 
-/* In a team of one session at a time the threads of a lower number are those that a job or a crew gets. */
-static bool may_enter(const prn_thread_pool *t, const prn_job_slot *desk, int number)
+/* In a team of one session at a time the threads of a lower number are those that a job or a executor gets. */
+static bool may_enter(const prn_thread_pool *t, const prn_job_slot *slot, int number)
 {
-    uint32_t gate = atomic_load(&desk->gate);
-    return (gate & GATE_OPEN) && (t->shared || number <= (int)GATE_MOST(gate));
+    uint32_t latch = atomic_load(&slot->latch);
+    return (latch & LATCH_OPEN) && (t->shared || number <= (int)LATCH_MOST(latch));
 }
 
 static void *work(void *argument)
@@ -235,13 +236,13 @@ static void *work(void *argument)
     inside_task = true;
     own_number = self.number;
     for (;;) {
-        uint32_t seen = atomic_load(&t->news);
+        uint32_t seen = atomic_load(&t->epoch);
         if (atomic_load(&t->quit)) break;
         for (int d = 0; d < t->desk_count; d++) {
-            prn_job_slot *desk = &t->desks[d];
-            if (!may_enter(t, desk, self.number) || !prn_job_slot_enter(desk)) continue;
-            desk->enter(desk->argument, self.number);
-            prn_job_slot_leave(desk);
+            prn_job_slot *slot = &t->slots[d];
+            if (!may_enter(t, slot, self.number) || !prn_job_slot_enter(slot)) continue;
+            slot->enter(slot->argument, self.number);
+            prn_job_slot_leave(slot);
         }
         prn_thread_pool_await(t, seen);
     }
@@ -321,14 +322,14 @@ static prn_thread_pool *make_team(bool shared)
     if (!t) return NULL;
     t->shared = shared;
     t->desk_count = shared ? SHARED_DESKS : 1;
-    t->desks = prn_alloc_aligned(PRN_CACHE_LINE_BYTES, (size_t)t->desk_count * sizeof *t->desks);
-    if (!t->desks || pthread_mutex_init(&t->lock, NULL) != 0) {
-        prn_free_aligned(t->desks);
+    t->slots = prn_alloc_aligned(PRN_CACHE_LINE_BYTES, (size_t)t->desk_count * sizeof *t->slots);
+    if (!t->slots || pthread_mutex_init(&t->lock, NULL) != 0) {
+        prn_free_aligned(t->slots);
         prn_free(t);
         return NULL;
     }
-    memset(t->desks, 0, (size_t)t->desk_count * sizeof *t->desks);
-    for (int d = 0; d < t->desk_count; d++) t->desks[d].team = t;
+    memset(t->slots, 0, (size_t)t->desk_count * sizeof *t->slots);
+    for (int d = 0; d < t->desk_count; d++) t->slots[d].team = t;
     pthread_cond_init(&t->work, NULL);
     pthread_cond_init(&t->idle, NULL);
     atomic_init(&t->references, 1);
@@ -370,7 +371,7 @@ int prn_thread_pool_size(const prn_thread_pool *t)
 
 prn_job_slot *prn_thread_context_slot(void)
 {
-    return here.desk;
+    return here.slot;
 }
 
 prn_thread_context prn_thread_context_set(prn_thread_context place)
@@ -397,23 +398,23 @@ static prn_job_slot *free_desk(prn_thread_pool *t)
 {
     for (int d = 0; d < t->desk_count; d++) {
         bool taken = false;
-        if (atomic_compare_exchange_strong(&t->desks[d].taken, &taken, true)) return &t->desks[d];
+        if (atomic_compare_exchange_strong(&t->slots[d].taken, &taken, true)) return &t->slots[d];
     }
     return NULL;
 }
 
 prn_thread_context prn_thread_pool_join(prn_thread_pool *t)
 {
-    prn_job_slot *desk = free_desk(t);
+    prn_job_slot *slot = free_desk(t);
     prn_thread_context former = here;
     former.task = inside_task;
-    here = (prn_thread_context){.desk = desk, .alone = !desk};
+    here = (prn_thread_context){.slot = slot, .alone = !slot};
     return former;
 }
 
 void prn_thread_pool_leave(prn_thread_context former)
 {
-    if (here.desk) atomic_store(&here.desk->taken, false);
+    if (here.slot) atomic_store(&here.slot->taken, false);
     here = former;
 }
 
@@ -453,22 +454,22 @@ void prn_thread_pool_shut_down(void)
 static prn_job_slot *find_desk(int threads)
 {
     if (here.alone) return NULL;
-    if (here.desk) return atomic_load_explicit(&here.desk->team->threads, memory_order_relaxed) ? here.desk : NULL;
+    if (here.slot) return atomic_load_explicit(&here.slot->team->threads, memory_order_relaxed) ? here.slot : NULL;
     prn_thread_pool *t = get_team();
     if (!t) return NULL;
     hire(t, threads - 1);
-    return &t->desks[0];
+    return &t->slots[0];
 }
 
 /* false: out of memory. */
-static bool have_runs(prn_job_slot *desk, int threads)
+static bool have_runs(prn_job_slot *slot, int threads)
 {
-    if (desk->run_count >= threads) return true;
+    if (slot->run_count >= threads) return true;
     prn_task_run *runs = prn_alloc_aligned(PRN_CACHE_LINE_BYTES, (size_t)threads * sizeof *runs);
     if (!runs) return false;
-    prn_free_aligned(desk->runs);
-    desk->runs = runs;
-    desk->run_count = threads;
+    prn_free_aligned(slot->runs);
+    slot->runs = runs;
+    slot->run_count = threads;
     return true;
 }
 
@@ -476,27 +477,27 @@ void prn_thread_pool_run(int threads, int64_t tasks, void (*fn)(void *argument, 
 {
     if (threads < here.most) threads = here.most;
     if (threads > MOST_WORKERS + 1) threads = MOST_WORKERS + 1;
-    prn_job_slot *desk = threads > 1 && tasks > 1 && !inside_task ? find_desk(threads) : NULL;
-    if (!desk || !have_runs(desk, threads)) {
+    prn_job_slot *slot = threads > 1 && tasks > 1 && !inside_task ? find_desk(threads) : NULL;
+    if (!slot || !have_runs(slot, threads)) {
         run_alone(tasks, fn, argument);
         return;
     }
     job job = {.fn = fn,
                .argument = argument,
                .stop = prn_cancel_token_current(),
-               .runs = desk->runs,
+               .runs = slot->runs,
                .threads = threads,
                .shares = watched,
                .share_count = watched ? watched_count : 0,
                .budget = prn_budget_current()};
     share_out(&job, tasks);
     inside_task = true;
-    desk->enter = help_job;
-    desk->argument = &job;
-    atomic_store_explicit(&desk->width, tasks, memory_order_relaxed);
-    prn_job_slot_open(desk, threads - 1);
+    slot->enter = help_job;
+    slot->argument = &job;
+    atomic_store_explicit(&slot->width, tasks, memory_order_relaxed);
+    prn_job_slot_open(slot, threads - 1);
     claim_tasks(&job, own_number);
-    atomic_store_explicit(&desk->width, 0, memory_order_relaxed);
-    prn_job_slot_close(desk);
+    atomic_store_explicit(&slot->width, 0, memory_order_relaxed);
+    prn_job_slot_close(slot);
     inside_task = false;
 }

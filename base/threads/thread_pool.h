@@ -6,8 +6,8 @@
  * that wakes too late, is not waited for. On a shared machine this is what keeps a run from costing a scheduler slice
  * per operator.
  *
- * A crew is several threads of one team in one piece of work that consists of steps (an inter-op run): each sits at a
- * desk, takes steps that are ready, and whoever has none helps with the tasks of the others' steps. */
+ * A executor is several threads of one team in one piece of work that consists of steps (an inter-op run): each sits at a
+ * slot, takes steps that are ready, and whoever has none helps with the tasks of the others' steps. */
 #ifndef PRN_BASE_THREADS_THREAD_POOL_H
 #define PRN_BASE_THREADS_THREAD_POOL_H
 
@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-/* Runs fn(argument, task) for every task in [0, tasks) on at most `threads` threads, the caller among them; in a crew
+/* Runs fn(argument, task) for every task in [0, tasks) on at most `threads` threads, the caller among them; in a executor
  * that helps, on as many as it has. Where a worker cannot be had (no memory, no thread), the others do its share.
  * Called from inside a task it is a plain loop. Once the work that the caller does is called off (cancel.h), tasks that
  * nobody has begun are left out. */
@@ -42,7 +42,7 @@ void prn_thread_pool_watch(prn_thread_pool_share *shares, int count);
 /* Lets the calling thread's workers go; the next run makes new ones (which inherit the affinity mask of then). */
 void prn_thread_pool_shut_down(void);
 
-/* ---- teams that several callers share ---- */
+/* ---- thread pools that several callers share ---- */
 
 typedef struct prn_thread_pool prn_thread_pool;
 
@@ -61,7 +61,7 @@ int prn_thread_pool_size(const prn_thread_pool *team);
 
 /* Where the calling thread works until it takes another place. */
 typedef struct prn_thread_context {
-    struct prn_job_slot *desk; /* NULL: with its own team */
+    struct prn_job_slot *slot; /* NULL: with its own team */
     int most;                  /* threads in one job, whatever is asked for; 0: what is asked for */
     bool alone;                /* without any help */
     bool task;                 /* inside of a task */
@@ -71,7 +71,7 @@ typedef struct prn_thread_context {
 prn_thread_context prn_thread_pool_join(prn_thread_pool *team);
 void prn_thread_pool_leave(prn_thread_context former);
 
-/* ---- crews ---- */
+/* ---- executors ---- */
 
 typedef struct prn_executor prn_executor;
 
@@ -79,9 +79,9 @@ typedef struct prn_executor prn_executor;
  * at most `threads` of them in one step. Keeps a reference to the team. One run at a time. */
 PRN_MUST_USE prony_status prn_executor_create(prn_executor **out, prn_thread_pool *team, int workers, int threads,
                                               bool help, prony_error *error);
-void prn_executor_release(prn_executor *crew);
+void prn_executor_release(prn_executor *executor);
 
-/* What the crew runs. */
+/* What the executor runs. */
 typedef struct prn_executor_work {
     /* Takes one step that is ready, as worker 0 … workers - 1 (no two at once as the same), and runs it. false: none
      * is. */
@@ -92,8 +92,8 @@ typedef struct prn_executor_work {
 } prn_executor_work;
 
 /* The caller is worker 0. Returns when `over`, nobody is inside, and nothing can be taken. */
-void prn_executor_run(prn_executor *crew, const prn_executor_work *work);
+void prn_executor_run(prn_executor *executor, const prn_executor_work *work);
 /* There is more to take, or it is over: to be called by whoever made it so. */
-void prn_executor_announce(prn_executor *crew);
+void prn_executor_announce(prn_executor *executor);
 
 #endif

@@ -136,7 +136,7 @@ bool prn_node_makes_nothing(const prn_node_def *node, const prony_context *conte
 /* ---- a kernel that works on layouts of its own, between plain values */
 
 /* Whether the multiply-adds are worth reordering what is read and made. */
-static bool is_worth_reordering(const prn_node_def *node, const prony_context *context)
+static bool reordering_is_profitable(const prn_node_def *node, const prony_context *context)
 {
     prony_cost cost;
     int64_t elements = 0;
@@ -155,7 +155,7 @@ static const prn_kernel *kernel_once(const prn_node_def *node, const prony_conte
     if (!first || first == plain || first->place || !first->layouts ||
         context->input_count + context->output_count > FEW_VALUES)
         return plain;
-    return !plain || is_worth_reordering(node, context) ? first : plain;
+    return !plain || reordering_is_profitable(node, context) ? first : plain;
 }
 
 static prony_status reorder(const prony_context *context, const prony_value *from, prony_value *to)

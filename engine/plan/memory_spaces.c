@@ -119,7 +119,7 @@ static prony_status run_copy(const prony_context *context)
 }
 
 static const prn_kernel kernels[] = {
-    {.name = "copy_from_host", .backend = "native", .usable = leaves_host, .run = run_copy},
+    {.name = "copy_from_host", .backend = "native", .supported = leaves_host, .run = run_copy},
     {.name = "copy_to_host", .backend = "native", .run = run_copy},
     {0}};
 static const prn_op copy = {.name = "Copy",

@@ -84,9 +84,9 @@ static const prony_value *constant_of(const prn_rewriter *r, uint32_t value)
 {
     if (value == PRN_NO_VALUE) return NULL;
     const prn_value_def *def = r->program->values[value];
-    bool usable =
+    bool supported =
         def->constant && def->info.kind == PRONY_TENSOR && def->info.data && prn_shape_known(&def->info.shape);
-    return usable ? &def->info : NULL;
+    return supported ? &def->info : NULL;
 }
 
 bool prn_rewrite_constant(const prn_rewriter *r, uint32_t value, const float **data, const prony_shape **shape)

@@ -17,9 +17,9 @@ static const prony_value *known(const prn_rewriter *r, uint32_t value)
 {
     if (value == PRN_NO_VALUE) return NULL;
     const prn_value_def *def = r->program->values[value];
-    const bool usable =
+    const bool supported =
         def->constant && def->info.kind == PRONY_TENSOR && def->info.data && prn_shape_known(&def->info.shape);
-    return usable ? &def->info : NULL;
+    return supported ? &def->info : NULL;
 }
 
 /* A code times a larger one may be infinite. */

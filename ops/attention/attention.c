@@ -219,7 +219,7 @@ static prn_attend kept_attend(const prony_context *context)
     return at;
 }
 
-static bool native_usable(const prony_context *context)
+static bool native_supported(const prony_context *context)
 {
     prn_attend at;
     return read_attend(context, &at) == PRONY_OK && prn_attend_fits(&at);
@@ -245,14 +245,14 @@ static prony_status native_run(const prony_context *context)
 
 /* ---- native, on tiles of bfloat16 */
 
-static bool tiles_usable(const prony_context *context)
+static bool tiles_supported(const prony_context *context)
 {
     prn_attend at;
     return context->precision == PRONY_PRECISION_BF16 && read_attend(context, &at) == PRONY_OK &&
            prn_attend_tiles_fit(&at);
 }
 
-static bool tiles_worth(const prony_context *context)
+static bool tiles_profitable(const prony_context *context)
 {
     prn_attend at;
     return read_attend(context, &at) == PRONY_OK && prn_attend_tiles_profitable(&at);
@@ -350,9 +350,9 @@ static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "attention_bf16_dot", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = tiles_usable,
-     .worth = tiles_worth, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .facts = tiles_facts},
-    {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+    {.name = "attention_bf16_dot", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .supported = tiles_supported,
+     .profitable = tiles_profitable, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .facts = tiles_facts},
+    {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
      .prepare = native_prepare, .run = native_run, .release = prn_free},
     {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .prepare = prepare_reference,
      .run = run_reference, .release = prn_free},

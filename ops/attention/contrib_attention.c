@@ -217,9 +217,9 @@ static prn_matmul_desc projection(const prony_context *context, const prn_mha_no
     p.a = x->data;
     p.b = context->inputs[PRN_MHA_WEIGHTS]->data;
     p.c = to;
-    p.a_row = p.k;
-    p.b_row = p.n;
-    p.a_col = p.b_col = 1;
+    p.rs_a = p.k;
+    p.rs_b = p.n;
+    p.cs_a = p.cs_b = 1;
     p.bias = bias ? bias->data : NULL;
     p.bias_col = 1;
     return p;

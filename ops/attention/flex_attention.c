@@ -207,8 +207,8 @@ static void each_head(const flex *at, prn_matmul_desc *product, int64_t b_step)
     const int64_t *q = at->context->inputs[Q]->shape.dim, heads = at->context->inputs[K]->shape.dim[1];
     const int64_t group = heads > 0 ? q[1] / heads : 0, a_step = product->m * product->k;
     const int64_t c_step = product->m * product->n;
-    product->a_row = product->k;
-    product->a_col = 1;
+    product->rs_a = product->k;
+    product->cs_a = 1;
     prn_matmul_batch(product, q[0], q[1] * a_step, heads * b_step, q[1] * c_step);
     prn_matmul_batch(product, heads, group * a_step, b_step, group * c_step);
     prn_matmul_batch(product, group, a_step, 0, c_step);
@@ -223,8 +223,8 @@ static prony_status make_scores(const flex *at)
     product.a = at->in[Q];
     product.b = at->in[K];
     product.c = at->scores.data;
-    product.b_row = 1;
-    product.b_col = depth;
+    product.rs_b = 1;
+    product.cs_b = depth;
     each_head(at, &product, product.n * depth);
     return prn_matmul_reference_run_at(at->context, &product);
 }
@@ -237,8 +237,8 @@ static prony_status weigh_values(const flex *at)
     product.a = at->scores.data;
     product.b = at->in[V];
     product.c = at->y;
-    product.b_row = product.n;
-    product.b_col = 1;
+    product.rs_b = product.n;
+    product.cs_b = 1;
     each_head(at, &product, product.n * product.k);
     PRN_TRY(prn_matmul_reference_run_at(at->context, &product));
     if (at->y != y->data) prn_convert(y->data, at->dtype, at->y, at->work, prony_shape_numel(&y->shape));

@@ -232,7 +232,7 @@ static prony_status run_native(const prony_context *context)
     return run_rows(context, turn_rows_f32);
 }
 
-static bool half_usable(const prony_context *context)
+static bool half_supported(const prony_context *context)
 {
     rotary job;
     return read_node(context, &job) == PRONY_OK && job.size <= PRN_BLOCK;
@@ -262,7 +262,7 @@ static const prn_param contrib_params[] = {
 static const prn_kernel kernels[] = {
     {.name = "rotary_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = prepare, .run = run_native,
      .release = prn_free, .inplace = 1},
-    {.name = "rotary_half_native", .backend = "native", .types = PRN_TYPES_HALF, .usable = half_usable, .prepare = prepare,
+    {.name = "rotary_half_native", .backend = "native", .types = PRN_TYPES_HALF, .supported = half_supported, .prepare = prepare,
      .run = run_half, .release = prn_free, .inplace = 1},
     {.name = "rotary_reference", .backend = "reference", .prepare = prepare, .run = run, .release = prn_free, .inplace = 1},
     {0}};

@@ -120,11 +120,11 @@ static prn_gemm layer_of(const prn_moe *m, const moe_state *state, prn_lowbit *s
     prn_gemm gemm = {.m = rows,
                      .n = l->n,
                      .k = l->k,
-                     .a_row = l->k,
-                     .a_col = 1,
-                     .b_row = 1,
-                     .b_col = l->k,
-                     .c_row = l->n,
+                     .rs_a = l->k,
+                     .cs_a = 1,
+                     .rs_b = 1,
+                     .cs_b = l->k,
+                     .rs_c = l->n,
                      .alpha = 1.0f,
                      .beta = 1.0f,
                      .bias_col = 1};
@@ -339,7 +339,7 @@ static prony_status native_run(const prony_context *context)
 
 /* ---- kernels and rows */
 
-static bool coded_usable(const prony_context *context)
+static bool coded_supported(const prony_context *context)
 {
     prn_moe m;
     if (prn_moe_read(context, &m) != PRONY_OK || m.experts == 0 || m.width == 0 || m.inner == 0) return false;
@@ -351,7 +351,7 @@ static bool coded_usable(const prony_context *context)
     return true;
 }
 
-static bool native_usable(const prony_context *context)
+static bool native_supported(const prony_context *context)
 {
     prn_moe m;
     return prn_moe_read(context, &m) == PRONY_OK && m.experts > 0 && m.width > 0 && m.inner > 0;
@@ -389,12 +389,12 @@ static const prn_param qmoe_params[] = {PRN_INT(prn_moe_params, k, 1),
      .release = prn_free}
 // clang-format off
 static const prn_kernel moe_kernels[] = {
-    {.name = "moe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable, .prepare = native_prepare, .run = native_run,
+    {.name = "moe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported, .prepare = native_prepare, .run = native_run,
      .release = prn_free, .packs = 1 << 2 | 1 << 4 | 1 << 6},
     REFERENCE("moe_reference"),
     {0}};
 static const prn_kernel qmoe_kernels[] = {
-    {.name = "qmoe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = coded_usable, .prepare = native_prepare, .run = native_run,
+    {.name = "qmoe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = coded_supported, .prepare = native_prepare, .run = native_run,
      .release = prn_free, .packs = 1 << 2 | 1 << 5 | 1 << 8},
     REFERENCE("qmoe_reference"),
     {0}};

@@ -106,7 +106,7 @@ static prony_status run_reference(const prony_context *context)
 
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 
-static const prn_kernel widened = {.usable = prn_conv_native_supported,
+static const prn_kernel widened = {.supported = prn_conv_native_supported,
                                    .prepare = prn_conv_native_prepare,
                                    .run = prn_conv_native_run,
                                    .release = prn_free,
@@ -115,7 +115,7 @@ PRN_WIDENED(half, &widened)
 
 /* The same kernel, by as many parts as the session's precision wants. */
 #define CONV_SPLIT                                                                                                     \
-    .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_bf16x3_supported,                                   \
+    .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_bf16x3_supported,                                \
     .layouts = prn_conv_bf16x3_layouts, .facts = prn_conv_bf16x3_facts, .prepare = prn_conv_bf16x3_prepare,            \
     .run = prn_conv_bf16x3_run, .release = prn_conv_bf16x3_release, .inplace = ~UINT32_C(7), .post_ops = true,         \
     .own_layout = true, .packs = 2
@@ -123,41 +123,41 @@ PRN_WIDENED(half, &widened)
 #define CONV_DIRECT                                                                                                    \
     .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts,    \
     .prepare = prn_conv_direct_prepare, .run = prn_conv_direct_run, .release = prn_conv_direct_release,                \
-    .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2
+    .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true, .own_layout = true, .packs = 2
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), .worth = prn_conv_bf16x3_profitable, CONV_SPLIT},
-    {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), .worth = prn_conv_bf16x3_profitable, CONV_SPLIT},
-    {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), .worth = prn_conv_bf16x3_profitable_f32, CONV_SPLIT},
-    {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_winograd_supported,
-     .worth = prn_conv_winograd_profitable, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
+    {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), .profitable = prn_conv_bf16x3_profitable, CONV_SPLIT},
+    {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), .profitable = prn_conv_bf16x3_profitable, CONV_SPLIT},
+    {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), .profitable = prn_conv_bf16x3_profitable_f32, CONV_SPLIT},
+    {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = prn_conv_winograd_supported,
+     .profitable = prn_conv_winograd_profitable, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
      .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .release = prn_conv_winograd_release, .inplace = ~UINT32_C(7), .post_ops = true,
      .own_layout = true, .packs = 2},
-    {.name = "conv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_row_direct_supported,
-     .worth = prn_conv_row_direct_profitable, .facts = prn_conv_row_direct_facts, .prepare = prn_conv_row_direct_prepare, .run = prn_conv_row_direct_run,
+    {.name = "conv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = prn_conv_row_direct_supported,
+     .profitable = prn_conv_row_direct_profitable, .facts = prn_conv_row_direct_facts, .prepare = prn_conv_row_direct_prepare, .run = prn_conv_row_direct_run,
      .release = prn_conv_row_direct_release, .post_ops = true, .packs = 2},
-    {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_first_layer_supported,
-     .worth = prn_conv_first_layer_profitable, .layouts = prn_conv_first_layer_layouts, .facts = prn_conv_first_layer_facts, .prepare = prn_conv_first_layer_prepare,
-     .run = prn_conv_first_layer_run, .release = prn_conv_first_layer_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2},
-    {.name = "conv_f32_direct", .usable = prn_conv_direct_supported, .worth = prn_conv_direct_profitable, CONV_DIRECT},
-    {.name = "conv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_depthwise_supported,
-     .worth = prn_conv_depthwise_profitable, .layouts = prn_conv_depthwise_layouts, .facts = prn_conv_depthwise_facts,
-     .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .release = prn_conv_depthwise_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true,
+    {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_first_layer_supported,
+     .profitable = prn_conv_first_layer_profitable, .layouts = prn_conv_first_layer_layouts, .facts = prn_conv_first_layer_facts, .prepare = prn_conv_first_layer_prepare,
+     .run = prn_conv_first_layer_run, .release = prn_conv_first_layer_release, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true, .own_layout = true, .packs = 2},
+    {.name = "conv_f32_direct", .supported = prn_conv_direct_supported, .profitable = prn_conv_direct_profitable, CONV_DIRECT},
+    {.name = "conv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_depthwise_supported,
+     .profitable = prn_conv_depthwise_profitable, .layouts = prn_conv_depthwise_layouts, .facts = prn_conv_depthwise_facts,
+     .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .release = prn_conv_depthwise_release, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true,
      .own_layout = true, .packs = 2},
 #ifdef PRN_HAVE_DNNL
-    {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_dnnl_conv_supported,
+    {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = prn_dnnl_conv_supported,
      .layouts = prn_dnnl_conv_layouts, .prepare = prn_dnnl_conv_prepare, .run = prn_dnnl_conv_run,
      .release = prn_dnnl_conv_release,
      .inplace = ~UINT32_C(7), /* the residual may be overwritten; operands of the sum itself may not */
      .post_ops = true, .own_layout = true, .packs = 2},
 #endif
-    {.name = "conv_f32_direct_groups", .usable = prn_conv_direct_groups_supported, CONV_DIRECT},
-    {.name = "conv_f32_direct_variable", .usable = prn_conv_direct_variable_supported, .worth = prn_conv_direct_variable_profitable, CONV_DIRECT},
-    {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_supported,
+    {.name = "conv_f32_direct_groups", .supported = prn_conv_direct_groups_supported, CONV_DIRECT},
+    {.name = "conv_f32_direct_variable", .supported = prn_conv_direct_variable_supported, .profitable = prn_conv_direct_variable_profitable, CONV_DIRECT},
+    {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_native_supported,
      .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "conv_half_native"),
-    {.name = "conv_f64_native", .backend = "native", .types = PRN_TYPE(PRONY_FLOAT64), .usable = prn_conv_f64_supported,
+    {.name = "conv_f64_native", .backend = "native", .types = PRN_TYPE(PRONY_FLOAT64), .supported = prn_conv_f64_supported,
      .prepare = prn_conv_keep, .run = prn_conv_f64_run, .release = prn_free, .post_ops = true},
     {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prn_conv_keep, .run = run_reference,
      .release = prn_free, .post_ops = true},

@@ -247,7 +247,7 @@ bool prn_conv_bf16x3_profitable(const prony_context *context)
 }
 
 /* One tap: rows of tiles are whole images' positions in a line, so that few are empty. */
-static bool worth_pointwise(const prn_conv *conv)
+static bool profitable_pointwise(const prn_conv *conv)
 {
     if (conv->kernel_volume != 1 || conv->in_channels < POINTWISE_LEAST_IN || conv->out_channels < POINTWISE_LEAST_OUT)
         return false;
@@ -265,7 +265,7 @@ bool prn_conv_bf16x3_profitable_f32(const prony_context *context)
     prn_conv conv;
     prn_conv_bf16x3_plan s;
     if (!prn_conv_bf16x3_profitable(context) || prn_conv_read(context, &conv) != PRONY_OK) return false;
-    if (worth_pointwise(&conv)) return true;
+    if (profitable_pointwise(&conv)) return true;
     if (conv.in_channels % PRN_CONV_BF16X3_LANES || conv.out_channels % PRN_CONV_BF16X3_LANES) return false;
     if (conv.in_channels % PRN_BF16X3_DEPTH ||
         conv.out_spatial < (conv.kernel_volume > 1 ? F32_LEAST_OUTPUTS_OF_TAPS : F32_LEAST_OUTPUTS))

@@ -109,7 +109,7 @@ static bool multiply(const prn_conv_bf16x3_plan *s, strip *strip, int64_t column
                               .parts = (int)s->parts,
                               .rows = strip->rows,
                               .c = strip->sums,
-                              .c_row = PRN_BF16X3_COLUMNS,
+                              .rs_c = PRN_BF16X3_COLUMNS,
                               .sums_row = PRN_BF16X3_COLUMNS,
                               .wide = s->conv.out_channels - column * PRN_BF16X3_COLUMNS > PRN_CONV_BF16X3_LANES};
     int64_t block = 0, at = 0, steps = prn_least(s->steps, most);

@@ -45,7 +45,7 @@ static bool takes_problem(const prony_context *context, const prn_conv *conv)
     return prn_direct_can_fuse(context, conv->out_channels);
 }
 
-static bool is_usable(const prony_context *context, bool groups)
+static bool is_supported(const prony_context *context, bool groups)
 {
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
@@ -55,12 +55,12 @@ static bool is_usable(const prony_context *context, bool groups)
 
 bool prn_conv_direct_supported(const prony_context *context)
 {
-    return is_usable(context, false);
+    return is_supported(context, false);
 }
 
 bool prn_conv_direct_groups_supported(const prony_context *context)
 {
-    return is_usable(context, true);
+    return is_supported(context, true);
 }
 
 bool prn_conv_direct_variable_supported(const prony_context *context)

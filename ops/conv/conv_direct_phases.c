@@ -250,7 +250,7 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     const weights filter = {conv->weights->data, state->k_step, state->c_step};
     const bool runs = state->count == 1 && state->sets == 1 && state->k_step == conv->in_channels * state->c_step &&
                       state->c_step == conv->kernel_volume;
-    if (runs && context->host->passed && conv->out_channels * state->k_step >= PRN_PIECEWISE_FLOATS)
+    if (runs && context->host->passed && conv->out_channels * state->k_step >= PRN_RELEASE_WHILE_PACKING_FLOATS)
         (void)pack_filter(context, context->threads, &filter, state->plans[0], packed);
     else
         prn_direct_pack_here(context->threads, state, filter.data, packed);

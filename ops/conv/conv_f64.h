@@ -15,8 +15,8 @@ typedef struct prn_conv_f64_simd {
     /* c[r][j] = start[r] (c[r][j] itself where start is NULL) + sum over d < depth of a[r a_row + d] b[d][j], in order
      * of depth, for `count` rows, as many as a tile has at most, and all columns; rows of c are c_row apart. b is
      * [column block][depth][columns]. */
-    void (*tile)(const double *a, int64_t a_row, int64_t count, const double *b, int64_t depth, const double *start,
-                 double *c, int64_t c_row);
+    void (*tile)(const double *a, int64_t rs_a, int64_t count, const double *b, int64_t depth, const double *start,
+                 double *c, int64_t rs_c);
 } prn_conv_f64_simd;
 
 #endif

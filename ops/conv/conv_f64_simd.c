@@ -12,9 +12,9 @@ enum {
 
 typedef double vec __attribute__((vector_size(LANES * sizeof(double)), aligned(8), may_alias));
 
-static inline __attribute__((always_inline)) void tile_of(const double *a, int64_t a_row, const int rows,
+static inline __attribute__((always_inline)) void tile_of(const double *a, int64_t rs_a, const int rows,
                                                           const double *b, int64_t depth, const double *start,
-                                                          double *c, int64_t c_row)
+                                                          double *c, int64_t rs_c)
 {
     vec left[ROWS], right[ROWS];
     PRN_UNROLL
@@ -22,35 +22,34 @@ static inline __attribute__((always_inline)) void tile_of(const double *a, int64
         if (start) {
             left[r] = right[r] = (vec){0} + start[r];
         } else {
-            left[r] = *(const vec *)(c + r * c_row);
-            right[r] = *(const vec *)(c + r * c_row + LANES);
+            left[r] = *(const vec *)(c + r * rs_c);
+            right[r] = *(const vec *)(c + r * rs_c + LANES);
         }
     }
     for (int64_t d = 0; d < depth; d++, b += 2 * LANES) {
         const vec b0 = *(const vec *)b, b1 = *(const vec *)(b + LANES);
         PRN_UNROLL
         for (int r = 0; r < rows; r++) {
-            left[r] += a[r * a_row + d] * b0;
-            right[r] += a[r * a_row + d] * b1;
+            left[r] += a[r * rs_a + d] * b0;
+            right[r] += a[r * rs_a + d] * b1;
         }
     }
     PRN_UNROLL
     for (int r = 0; r < rows; r++) {
-        *(vec *)(c + r * c_row) = left[r];
-        *(vec *)(c + r * c_row + LANES) = right[r];
+        *(vec *)(c + r * rs_c) = left[r];
+        *(vec *)(c + r * rs_c + LANES) = right[r];
     }
 }
 
-static void tile(const double *a, int64_t a_row, int64_t count, const double *b, int64_t depth, const double *start,
-                 double *c, int64_t c_row)
+static void tile(const double *a, int64_t rs_a, int64_t count, const double *b, int64_t depth, const double *start,
+                 double *c, int64_t rs_c)
 {
     for (int64_t j = 0; j < COLUMNS; j += 2 * LANES) {
         if (count == ROWS) {
-            tile_of(a, a_row, ROWS, b + j * depth, depth, start, c + j, c_row);
+            tile_of(a, rs_a, ROWS, b + j * depth, depth, start, c + j, rs_c);
         } else {
             for (int64_t r = 0; r < count; r++)
-                tile_of(a + r * a_row, a_row, 1, b + j * depth, depth, start ? start + r : NULL, c + r * c_row + j,
-                        c_row);
+                tile_of(a + r * rs_a, rs_a, 1, b + j * depth, depth, start ? start + r : NULL, c + r * rs_c + j, rs_c);
         }
     }
 }

@@ -49,7 +49,7 @@ static size_t products_bytes(const prn_conv *conv)
     return prony_dtype_bytes(PRONY_FLOAT32, count);
 }
 
-static bool native_usable(const prony_context *context)
+static bool native_supported(const prony_context *context)
 {
     prn_conv conv;
     if (prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
@@ -81,13 +81,13 @@ static void multiply(const prony_context *context, const prn_conv *conv, const f
                            .n = conv->in_spatial,
                            .k = conv->group_in,
                            .a = conv->weights->data,
-                           .a_row = 1,
-                           .a_col = conv->group_out * conv->kernel_volume,
+                           .rs_a = 1,
+                           .cs_a = conv->group_out * conv->kernel_volume,
                            .b = x,
-                           .b_row = conv->in_spatial,
-                           .b_col = 1,
+                           .rs_b = conv->in_spatial,
+                           .cs_b = 1,
                            .c = products,
-                           .c_row = conv->in_spatial,
+                           .rs_c = conv->in_spatial,
                            .alpha = 1.0f,
                            .beta = 1.0f,
                            .parts = prn_bf16x3_parts(context->precision)};
@@ -332,20 +332,20 @@ static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
                                    {0}};
 
 static const prn_kernel widened = {
-    .usable = native_usable, .prepare = prepare_native, .run = run_native, .release = prn_free};
+    .supported = native_supported, .prepare = prepare_native, .run = run_native, .release = prn_free};
 PRN_WIDENED(half, &widened)
 
 // clang-format off
 static const prn_kernel kernels[] = {
     {.name = "convtranspose_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
-     .usable = prn_conv_transpose_direct_supported, .worth = prn_conv_transpose_direct_profitable, .layouts = prn_conv_transpose_direct_layouts,
+     .supported = prn_conv_transpose_direct_supported, .profitable = prn_conv_transpose_direct_profitable, .layouts = prn_conv_transpose_direct_layouts,
      .facts = prn_conv_transpose_direct_facts, .prepare = prn_conv_transpose_direct_prepare, .run = prn_conv_direct_run,
-     .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2},
+     .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true, .own_layout = true, .packs = 2},
     {.name = "convtranspose_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
-     .usable = prn_conv_transpose_depthwise_supported, .layouts = prn_conv_transpose_depthwise_layouts,
+     .supported = prn_conv_transpose_depthwise_supported, .layouts = prn_conv_transpose_depthwise_layouts,
      .facts = prn_conv_transpose_depthwise_facts, .prepare = prn_conv_transpose_depthwise_prepare, .run = prn_conv_transpose_depthwise_run,
      .release = prn_conv_transpose_depthwise_release, .post_ops = true, .own_layout = true, .packs = 2},
-    {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+    {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
      .prepare = prepare_native, .run = run_native, .release = prn_free, .post_ops = true},
     PRN_WIDENED_ROW(half, "convtranspose_half_native"),
     {.name = "convtranspose_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prepare_reference,

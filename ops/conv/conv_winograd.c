@@ -40,7 +40,7 @@ enum {
 };
 
 /* By how much it has to be faster than the direct kernel to be worth larger filters. */
-static const double worth_memory = 1.1;
+static const double memory_gain = 1.1;
 
 static bool adds(const prn_post_ops *post_ops)
 {
@@ -89,7 +89,7 @@ bool prn_conv_winograd_profitable(const prony_context *context)
     prn_conv conv;
     prn_winograd_tiling cut;
     return prn_conv_read(context, &conv) == PRONY_OK && find_cut(context, &conv, &cut) &&
-           cut.cycles * (cut.u_point ? 1.0 : worth_memory) < prn_winograd_direct_cycles(&conv, simd());
+           cut.cycles * (cut.u_point ? 1.0 : memory_gain) < prn_winograd_direct_cycles(&conv, simd());
 }
 
 void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn_layout *out)

@@ -29,10 +29,10 @@ static const double halves = 5.0 / 3.0;
 /* What a line takes where memory is quick: measured on Zen 5. */
 static const double per_quick_line = 9.0;
 /* By how much larger filters have to be faster than smaller ones. */
-static const double worth_memory = 1.08, worth_much_memory = 1.2;
+static const double memory_gain = 1.08, large_memory_gain = 1.2;
 /* What kept filters take of the cycles that the model gives them, as their memory is read ahead; and the part of a
  * layer's time that is worth a part of the model's weights in memory. (Measured on Zen 4, with either vectors.) */
-static const double read_ahead = 0.91, worth_of_memory = 2.5;
+static const double read_ahead = 0.91, memory_gain_weight = 2.5;
 
 const struct prn_winograd_tile prn_winograd_tiles[PRN_WINOGRAD_KINDS] = {
     [PRN_WINOGRAD_2X2] = {2, 2, 16, 64, 110, 60, 45, 32, 24},
@@ -148,10 +148,10 @@ static bool find_fastest(const prn_conv *conv, const prn_winograd_simd *simd, bo
         prn_winograd_tiling cut;
         if (conv->in_channels < prn_winograd_tiles[kind].least_channels) continue;
         prn_winograd_tiling_as(conv, simd, (prn_winograd_kind)kind, in_run, &cut);
-        const double worth = cut.u_point                                       ? 1.0
-                             : filter_floats(conv, simd, &cut) > LARGE_FILTERS ? worth_much_memory
-                                                                               : worth_memory;
-        if (found && cut.cycles * worth > out->cycles) continue;
+        const double threshold = cut.u_point                                       ? 1.0
+                                 : filter_floats(conv, simd, &cut) > LARGE_FILTERS ? large_memory_gain
+                                                                                   : memory_gain;
+        if (found && cut.cycles * threshold > out->cycles) continue;
         *out = cut;
         found = true;
     }
@@ -167,7 +167,7 @@ static double added_floats(const prn_conv *conv, const prn_winograd_simd *simd, 
 /* `share`: of what keeping adds in all weights. */
 static bool is_cheap_in_run(const prn_winograd_tiling *in_run, const prn_winograd_tiling *kept, double share)
 {
-    return in_run->u_point && in_run->cycles < kept->cycles * (read_ahead + worth_of_memory * share);
+    return in_run->u_point && in_run->cycles < kept->cycles * (read_ahead + memory_gain_weight * share);
 }
 
 bool prn_winograd_tiling_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_filters filters,

@@ -70,7 +70,7 @@ static bool describe(const prony_context *context, prn_matmul_desc *out)
     return true;
 }
 
-static bool native_usable(const prony_context *context)
+static bool native_supported(const prony_context *context)
 {
     prn_matmul_desc product;
     return describe(context, &product);
@@ -85,7 +85,7 @@ static prony_status native_prepare(const prony_context *context, prn_prepared *o
 
 /* ---- one operand, no sum: a copy */
 
-static bool copy_usable(const prony_context *context)
+static bool copy_supported(const prony_context *context)
 {
     space s;
     return prn_einsum_space_of(context, &s) == PRONY_OK && s.operands == 1 && s.axes == s.output_axes;
@@ -228,17 +228,17 @@ static const prn_param params[] = {
     {0}};
 
 static const prn_kernel native = {
-    .usable = native_usable, .prepare = native_prepare, .run = prn_matmul_native_run, .release = prn_free};
+    .supported = native_supported, .prepare = native_prepare, .run = prn_matmul_native_run, .release = prn_free};
 PRN_WIDENED(half, &native)
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+    {.name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
      .prepare = native_prepare, .run = prn_matmul_native_run, .release = prn_free},
-    {.name = "einsum_f32_pairs", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_einsum_pairs_supported,
+    {.name = "einsum_f32_pairs", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_einsum_pairs_supported,
      .facts = prn_einsum_pairs_facts, .prepare = prn_einsum_pairs_prepare, .run = prn_einsum_pairs_run, .release = prn_free},
     PRN_WIDENED_ROW(half, "einsum_half_native"),
-    {.name = "einsum_copy", .backend = "native", .types = PRN_MATMUL_TYPES, .usable = copy_usable,
+    {.name = "einsum_copy", .backend = "native", .types = PRN_MATMUL_TYPES, .supported = copy_supported,
      .prepare = prepare_copy, .run = run_copy, .release = prn_free},
     {.name = "einsum_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = prepare_reference,
      .run = run_reference, .release = prn_free},

@@ -262,7 +262,7 @@ void prn_einsum_pairs_facts(const prony_context *context, prony_cost *facts)
 
 static bool scales_rows(const prn_matmul_desc *p)
 {
-    return p->k == 1 && p->b_col == 1 && p->n >= SCALED_LEAST;
+    return p->k == 1 && p->cs_b == 1 && p->n >= SCALED_LEAST;
 }
 
 /* Without a sum: each row is B's, scaled by an element of A. */
@@ -273,8 +273,8 @@ static void scale_rows(void *argument, int64_t begin, int64_t end)
         int64_t a, b, c;
         prn_matmul_offsets(p, row / p->m, &a, &b, &c);
         const int64_t i = row % p->m;
-        prn_long_vs(PRN_BINARY_MUL, (float *)p->c + c + i * p->c_row, (const float *)p->b + b,
-                    ((const float *)p->a)[a + i * p->a_row], p->n);
+        prn_long_vs(PRN_BINARY_MUL, (float *)p->c + c + i * p->rs_c, (const float *)p->b + b,
+                    ((const float *)p->a)[a + i * p->rs_a], p->n);
     }
 }
 

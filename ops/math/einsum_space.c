@@ -237,12 +237,12 @@ static bool product_of(const space *s, int a, int b, prn_matmul_desc *out)
     }
     out->a_input = a;
     out->b_input = b;
-    out->a_row = rows.a;
-    out->a_col = inner.a;
-    out->b_row = inner.b;
-    out->b_col = columns.b;
-    out->c_row = rows.extent > 1 ? rows.c : columns.extent;
-    if (out->n == 1) out->b_col = 1;
+    out->rs_a = rows.a;
+    out->cs_a = inner.a;
+    out->rs_b = inner.b;
+    out->cs_b = columns.b;
+    out->rs_c = rows.extent > 1 ? rows.c : columns.extent;
+    if (out->n == 1) out->cs_b = 1;
     prn_matmul_fold(out);
     return true;
 }

@@ -73,10 +73,10 @@ static prony_status gemm_describe(const prony_context *context, prn_matmul_desc 
     const bool ta = params->transA != 0, tb = params->transB != 0;
     *out = prn_matmul_make(a->dtype, da[ta ? 1 : 0], db[tb ? 0 : 1], da[ta ? 0 : 1]);
     if (db[tb ? 1 : 0] != out->k) return refuse(context, "the inner dimensions differ");
-    out->a_row = ta ? 1 : out->k;
-    out->a_col = ta ? out->m : 1;
-    out->b_row = tb ? 1 : out->n;
-    out->b_col = tb ? out->k : 1;
+    out->rs_a = ta ? 1 : out->k;
+    out->cs_a = ta ? out->m : 1;
+    out->rs_b = tb ? 1 : out->n;
+    out->cs_b = tb ? out->k : 1;
     out->alpha = params->alpha;
     if (!c) return PRONY_OK;
     const prony_shape y = prn_shape_make(2, (const int64_t[]){out->m, out->n});
@@ -176,20 +176,20 @@ static prony_status reference_prepare(const prony_context *context, prn_prepared
 }
 
 /* Weights in fewer bits, on any processor. */
-static bool stored_usable(const prony_context *context)
+static bool stored_supported(const prony_context *context)
 {
     prn_matmul_desc product;
     return describe(context, &product) == PRONY_OK && prn_matmul_lowbit_supported(context, &product);
 }
 
 /* The same, multiplied as parts of bfloat16. */
-static bool halves_usable(const prony_context *context)
+static bool halves_supported(const prony_context *context)
 {
     prn_matmul_desc product;
     return describe(context, &product) == PRONY_OK && prn_matmul_halves_supported(context, &product);
 }
 
-static bool stored_worth(const prony_context *context)
+static bool stored_profitable(const prony_context *context)
 {
     prn_matmul_desc product;
     return describe(context, &product) == PRONY_OK && prn_matmul_lowbit_profitable(&product);
@@ -203,7 +203,7 @@ static prony_status stored_prepare(const prony_context *context, prn_prepared *o
 }
 
 #ifdef PRN_HAVE_OPENBLAS
-static bool blas_usable(const prony_context *context)
+static bool blas_supported(const prony_context *context)
 {
     prn_matmul_desc product;
     return !context->post_ops && describe(context, &product) == PRONY_OK && prn_matmul_blas_supported(&product);
@@ -219,8 +219,8 @@ PRN_WIDENED(half, &native)
      .precisions = PRN_PRECISION(precision),                                                                           \
      .backend = "native",                                                                                              \
      .types = PRN_TYPE_F32,                                                                                            \
-     .usable = asked,                                                                                                  \
-     .worth = stored_worth,                                                                                            \
+     .supported = asked,                                                                                               \
+     .profitable = stored_profitable,                                                                                  \
      .prepare = stored_prepare,                                                                                        \
      .run = prn_matmul_lowbit_run,                                                                                     \
      .facts = prn_matmul_lowbit_facts,                                                                                 \
@@ -230,17 +230,17 @@ PRN_WIDENED(half, &native)
 
 // clang-format off
 static const prn_kernel gemm_kernels[] = {
-    STORED("gemm_fast_amx", FAST, halves_usable),
-    STORED("gemm_bf16_dot", BF16, halves_usable),
-    STORED("gemm_bf16_native", BF16, stored_usable),
-    STORED("gemm_fp16_native", FP16, stored_usable),
-    STORED("gemm_int8_weights", INT8_WEIGHTS, stored_usable),
-    STORED("gemm_int4_weights", INT4_WEIGHTS, stored_usable),
+    STORED("gemm_fast_amx", FAST, halves_supported),
+    STORED("gemm_bf16_dot", BF16, halves_supported),
+    STORED("gemm_bf16_native", BF16, stored_supported),
+    STORED("gemm_fp16_native", FP16, stored_supported),
+    STORED("gemm_int8_weights", INT8_WEIGHTS, stored_supported),
+    STORED("gemm_int4_weights", INT4_WEIGHTS, stored_supported),
     {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
      .run = prn_matmul_native_run, .facts = prn_matmul_native_facts, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "gemm_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
-    {.name = "gemm_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
+    {.name = "gemm_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .supported = blas_supported,
      .prepare = reference_prepare, .run = prn_matmul_blas_run, .release = prn_free, .post_ops = true},
 #endif
     {.name = "gemm_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = reference_prepare,
@@ -248,17 +248,17 @@ static const prn_kernel gemm_kernels[] = {
     {0}};
 
 static const prn_kernel matmul_kernels[] = {
-    STORED("matmul_fast_amx", FAST, halves_usable),
-    STORED("matmul_bf16_dot", BF16, halves_usable),
-    STORED("matmul_bf16_native", BF16, stored_usable),
-    STORED("matmul_fp16_native", FP16, stored_usable),
-    STORED("matmul_int8_weights", INT8_WEIGHTS, stored_usable),
-    STORED("matmul_int4_weights", INT4_WEIGHTS, stored_usable),
+    STORED("matmul_fast_amx", FAST, halves_supported),
+    STORED("matmul_bf16_dot", BF16, halves_supported),
+    STORED("matmul_bf16_native", BF16, stored_supported),
+    STORED("matmul_fp16_native", FP16, stored_supported),
+    STORED("matmul_int8_weights", INT8_WEIGHTS, stored_supported),
+    STORED("matmul_int4_weights", INT4_WEIGHTS, stored_supported),
     {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
      .run = prn_matmul_native_run, .facts = prn_matmul_native_facts, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "matmul_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
-    {.name = "matmul_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
+    {.name = "matmul_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .supported = blas_supported,
      .prepare = reference_prepare, .run = prn_matmul_blas_run, .release = prn_free, .post_ops = true},
 #endif
     {.name = "matmul_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = reference_prepare,

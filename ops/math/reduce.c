@@ -263,7 +263,7 @@ static bool pixels_only(const prony_shape *shape, const axis_set *set)
     return true;
 }
 
-static bool usable_native(const prony_context *context)
+static bool supported_native(const prony_context *context)
 {
     axis_set set;
     if (axes_of(context, &set) != PRONY_OK || !set.known || set.noop) return false;
@@ -271,9 +271,9 @@ static bool usable_native(const prony_context *context)
 }
 
 /* How integers are cut off must not depend on the order of a sum of exponentials. */
-static bool usable_for_floats(const prony_context *context)
+static bool supported_for_floats(const prony_context *context)
 {
-    return prn_dtype_is_float(context->inputs[0]->dtype) && usable_native(context);
+    return prn_dtype_is_float(context->inputs[0]->dtype) && supported_native(context);
 }
 
 static void native_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -347,72 +347,72 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 // clang-format off
 static const prn_kernel reduce_sum_kernels[] = {
-    {.name = "reduce_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_sum_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_sum_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_sum_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_mean_kernels[] = {
-    {.name = "reduce_mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_mean_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_mean_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_mean_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_max_kernels[] = {
-    {.name = "reduce_max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_max_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_max_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_max_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_min_kernels[] = {
-    {.name = "reduce_min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_min_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_min_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_min_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_l1_kernels[] = {
-    {.name = "reduce_l1_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_l1_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_l1_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_l1_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_l1_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_l2_kernels[] = {
-    {.name = "reduce_l2_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_l2_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_l2_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_l2_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_l2_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_sum_square_kernels[] = {
-    {.name = "reduce_sum_square_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_sum_square_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_sum_square_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_sum_square_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_sum_square_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_prod_kernels[] = {
-    {.name = "reduce_prod_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_prod_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_prod_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_prod_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_prod_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_log_sum_kernels[] = {
-    {.name = "reduce_log_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_log_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_log_sum_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_log_sum_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_log_sum_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_log_sum_exp_kernels[] = {
-    {.name = "reduce_log_sum_exp_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_log_sum_exp_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_log_sum_exp_native", .backend = "native", .usable = usable_for_floats, .prepare = prepare, .run = run_native,
+    {.name = "reduce_log_sum_exp_native", .backend = "native", .supported = supported_for_floats, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_log_sum_exp_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};

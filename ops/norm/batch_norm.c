@@ -248,7 +248,7 @@ static prony_status run_native(const prony_context *context)
 
 enum { LEAST_RUN = 16 };
 
-static bool usable_training(const prony_context *context)
+static bool supported_training(const prony_context *context)
 {
     return is_training(context) && run_length(context) >= LEAST_RUN;
 }
@@ -299,7 +299,7 @@ static prony_status run_training(const prony_context *context)
     return PRONY_OK;
 }
 
-static bool usable_native(const prony_context *context)
+static bool supported_native(const prony_context *context)
 {
     return context->inputs[0]->shape.rank >= 2 && !per_element(context) && !is_training(context);
 }
@@ -342,9 +342,9 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "batch_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "batch_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = prn_same_layout, .prepare = prepare_native, .run = run_native, .inplace = 1},
-    {.name = "batch_norm_f32_training", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_training, .run = run_training, .inplace = 1},
+    {.name = "batch_norm_f32_training", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_training, .run = run_training, .inplace = 1},
     {.name = "batch_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
     {0}};
 

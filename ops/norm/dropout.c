@@ -131,7 +131,7 @@ static const prn_param attributes_12[] = {PRN_INT(dropout_params, seed, PRN_ABSE
 
 // clang-format off
 static const prn_kernel kernels_1[] = {
-    {.name = "dropout_view", .backend = "native", .usable = no_mask, .layouts = prn_same_layout, .run = keep_all,
+    {.name = "dropout_view", .backend = "native", .supported = no_mask, .layouts = prn_same_layout, .run = keep_all,
      .inplace = 1},
     {.name = "dropout_reference", .backend = "reference", .run = keep_all, .inplace = 1},
     {0}};

@@ -181,13 +181,16 @@ static const prn_param lp_attributes[] = {PRN_INT(lp_params, axis, -1), PRN_INT(
 static const prn_param rms_attributes[] = {
     PRN_INT(lp_params, axis, -1), PRN_INT(lp_params, stash_type, 1), PRN_FLOAT(lp_params, epsilon, 1e-5f), {0}};
 
-static const prn_kernel lp_kernels[] = {
-    {.name = "lp_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = has_rows, .run = run_native},
-    {.name = "lp_norm_reference", .backend = "reference", .run = run_reference},
-    {0}};
+static const prn_kernel lp_kernels[] = {{.name = "lp_norm_f32_native",
+                                         .backend = "native",
+                                         .types = PRN_TYPE_F32,
+                                         .supported = has_rows,
+                                         .run = run_native},
+                                        {.name = "lp_norm_reference", .backend = "reference", .run = run_reference},
+                                        {0}};
 // clang-format off
 static const prn_kernel rms_kernels[] = {
-    {.name = "rms_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .usable = scale_in_rows, .run = run_native,
+    {.name = "rms_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .supported = scale_in_rows, .run = run_native,
      .inplace = 1},
     {.name = "rms_norm_reference", .backend = "reference", .run = run_reference},
     {0}};

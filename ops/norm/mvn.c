@@ -153,7 +153,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 static const prn_kernel kernels[] = {{.name = "mvn_f32_native",
                                       .backend = "native",
                                       .types = PRN_TYPE_F32,
-                                      .usable = ends_reduced,
+                                      .supported = ends_reduced,
                                       .run = run_in_rows,
                                       .inplace = 1},
                                      {.name = "mvn_reference", .backend = "reference", .run = run, .inplace = 1},

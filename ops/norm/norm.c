@@ -220,7 +220,7 @@ static prony_status infer_layer_norm(const prony_context *context)
     return PRONY_OK;
 }
 
-static bool usable_layer_norm(const prony_context *context)
+static bool supported_layer_norm(const prony_context *context)
 {
     return stash_type(context) == PRONY_FLOAT32 && !layer_norm_of(context).spread;
 }
@@ -304,12 +304,13 @@ static const prn_param instance_norm_attributes[] = {PRN_FLOAT(norm_params, epsi
 static const prn_param group_norm_attributes[] = {
     PRN_INT_REQUIRED(norm_params, num_groups), PRN_FLOAT(norm_params, epsilon, 1e-5f), {0}};
 
-static const prn_kernel layer_norm_f32 = {.float_types = PRN_TYPE_F32, .usable = usable_layer_norm, .run = run_native};
+static const prn_kernel layer_norm_f32 = {
+    .float_types = PRN_TYPE_F32, .supported = supported_layer_norm, .run = run_native};
 PRN_WIDENED(layer_norm_half, &layer_norm_f32)
 
 // clang-format off
 static const prn_kernel layer_norm_kernels[] = {
-    {.name = "layer_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .usable = usable_layer_norm,
+    {.name = "layer_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .supported = supported_layer_norm,
      .run = run_native, .inplace = 1},
     PRN_WIDENED_PLAIN_ROW(layer_norm_half, "layer_norm_half_native"),
     {.name = "layer_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},

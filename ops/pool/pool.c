@@ -298,7 +298,7 @@ static prony_status run_native(const prony_context *context)
     return PRONY_OK;
 }
 
-static bool native_usable(const prony_context *context)
+static bool native_supported(const prony_context *context)
 {
     prn_window window;
     if (prn_output(context, 1) || prony_shape_numel(&context->inputs[0]->shape) <= 0) return false;
@@ -306,10 +306,10 @@ static bool native_usable(const prony_context *context)
 }
 
 /* Of 8-bit codes. */
-static bool codes_usable(const prony_context *context)
+static bool codes_supported(const prony_context *context)
 {
     prn_window window;
-    if (!native_usable(context) || read_window(context, &window) != PRONY_OK) return false;
+    if (!native_supported(context) || read_window(context, &window) != PRONY_OK) return false;
     return prn_pool_codes_fit(&window);
 }
 
@@ -476,28 +476,28 @@ static const prn_param lp_params[] = {PRN_WINDOW_PARAMS(pool_params),
                                       {0}};
 
 static const prn_kernel maxpool_f32 = {
-    .usable = native_usable, .prepare = prepare, .run = run_native, .release = prn_free};
+    .supported = native_supported, .prepare = prepare, .run = run_native, .release = prn_free};
 PRN_WIDENED(maxpool_half, &maxpool_f32)
 
 // clang-format off
 static const prn_kernel max_kernels[] = {
-    {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+    {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
      .layouts = prn_same_layout, .prepare = prepare, .run = run_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(maxpool_half, "maxpool_half_native"),
     {.name = "maxpool_int8_native", .backend = "native", .types = PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8),
-     .usable = codes_usable, .layouts = prn_pool_codes_layouts, .prepare = prepare, .run = run_codes, .release = prn_free, .own_layout = true},
+     .supported = codes_supported, .layouts = prn_pool_codes_layouts, .prepare = prepare, .run = run_codes, .release = prn_free, .own_layout = true},
     {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .prepare = prepare, .run = run_reference,
      .release = prn_free},
     {0}};
 // clang-format on
 
 static const prn_kernel averagepool_f32 = {
-    .usable = native_usable, .prepare = prepare, .run = run_native, .release = prn_free};
+    .supported = native_supported, .prepare = prepare, .run = run_native, .release = prn_free};
 PRN_WIDENED(averagepool_half, &averagepool_f32)
 
 // clang-format off
 static const prn_kernel average_kernels[] = {
-    {.name = "averagepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+    {.name = "averagepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
      .layouts = prn_same_layout, .prepare = prepare, .run = run_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(averagepool_half, "averagepool_half_native"),
     {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prepare, .run = run_reference,

@@ -149,7 +149,7 @@ static prony_status run_native(const prony_context *context)
     return PRONY_OK;
 }
 
-static bool native_usable(const prony_context *context)
+static bool native_supported(const prony_context *context)
 {
     return prony_shape_numel(&context->inputs[0]->shape) > 0;
 }
@@ -194,24 +194,24 @@ static prony_status run_reference(const prony_context *context)
 
 /* ---- descriptors */
 
-static const prn_kernel globalaveragepool_f32 = {.usable = native_usable, .run = run_native};
+static const prn_kernel globalaveragepool_f32 = {.supported = native_supported, .run = run_native};
 PRN_WIDENED(globalaveragepool_half, &globalaveragepool_f32)
 
 // clang-format off
 static const prn_kernel average_kernels[] = {
-    {.name = "globalaveragepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+    {.name = "globalaveragepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
      .layouts = prn_same_layout, .run = run_native},
     PRN_WIDENED_PLAIN_ROW(globalaveragepool_half, "globalaveragepool_half_native"),
     {.name = "globalaveragepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
 // clang-format on
 
-static const prn_kernel globalmaxpool_f32 = {.usable = native_usable, .run = run_native};
+static const prn_kernel globalmaxpool_f32 = {.supported = native_supported, .run = run_native};
 PRN_WIDENED(globalmaxpool_half, &globalmaxpool_f32)
 
 // clang-format off
 static const prn_kernel max_kernels[] = {
-    {.name = "globalmaxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+    {.name = "globalmaxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
      .layouts = prn_same_layout, .run = run_native},
     PRN_WIDENED_PLAIN_ROW(globalmaxpool_half, "globalmaxpool_half_native"),
     {.name = "globalmaxpool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},

@@ -332,8 +332,8 @@ static prn_int_gemm product_of(const int_conv *c)
                             .store = store_row,
                             .argument = c};
     product.shape.a = c->w.data;
-    product.shape.a_row = depth;
-    product.shape.a_col = 1;
+    product.shape.rs_a = depth;
+    product.shape.cs_a = 1;
     prn_matmul_batch(&product.shape, conv->batch, 0, 0, 0);
     prn_matmul_batch(&product.shape, conv->groups, conv->group_out * depth, 0, 0);
     return product;
@@ -438,14 +438,14 @@ static const prn_kernel conv_integer_kernels[] = {
     {0}};
 // clang-format off
 static const prn_kernel qlinear_conv_kernels[] = {
-    {.name = "qlinear_conv_int8_native", .backend = "native", .usable = prn_qint8_conv_supported,
+    {.name = "qlinear_conv_int8_native", .backend = "native", .supported = prn_qint8_conv_supported,
      .layouts = prn_qint8_conv_layouts, .prepare = prn_qint8_conv_prepare, .run = prn_qint8_conv_run,
      .release = prn_qint8_conv_release, .facts = prn_qint8_conv_facts, .own_layout = true},
     {.name = "qlinear_conv_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
     {.name = "qlinear_conv_reference", .backend = "reference", .run = run_reference},
     {0}};
 static const prn_kernel fused_conv_kernels[] = {
-    {.name = "qconv_int8_native", .backend = "native", .usable = prn_qint8_conv_supported, .layouts = prn_qint8_conv_layouts,
+    {.name = "qconv_int8_native", .backend = "native", .supported = prn_qint8_conv_supported, .layouts = prn_qint8_conv_layouts,
      .prepare = prn_qint8_conv_prepare, .run = prn_qint8_conv_run, .release = prn_qint8_conv_release,
      .facts = prn_qint8_conv_facts, .own_layout = true},
     {.name = "qconv_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},

@@ -80,7 +80,7 @@ static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
 
 static const prn_kernel kernels[] = {{.name = "qconvtranspose_int8_native",
                                       .backend = "native",
-                                      .usable = prn_qint8_conv_transpose_supported,
+                                      .supported = prn_qint8_conv_transpose_supported,
                                       .layouts = prn_qint8_conv_layouts,
                                       .prepare = prn_qint8_conv_transpose_prepare,
                                       .run = prn_qint8_conv_transpose_run,

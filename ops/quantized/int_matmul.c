@@ -75,12 +75,12 @@ static prony_status describe_gemm(const prony_context *context, const roles *at,
     PRN_TRY(prn_int_gemm_matmul(context, &left, &right, &out->product, &out->y_shape));
     prn_matmul_desc *shape = &out->product.shape;
     if (ta) {
-        shape->a_row = 1;
-        shape->a_col = shape->m;
+        shape->rs_a = 1;
+        shape->cs_a = shape->m;
     }
     if (tb) {
-        shape->b_row = 1;
-        shape->b_col = shape->k;
+        shape->rs_b = 1;
+        shape->cs_b = shape->k;
     }
     out->alpha = params->alpha;
     return PRONY_OK;
@@ -127,7 +127,7 @@ static prony_status read_added(const prony_context *context, const roles *at, ma
                               prn_value_text(out->c, text), (long long)shape->m, (long long)shape->n);
         }
         prn_shape_broadcast_strides(&out->c->shape, &out->y_shape, stride);
-        out->c_row = stride[out->y_shape.rank - 2];
+        out->rs_c = stride[out->y_shape.rank - 2];
         out->c_col = stride[out->y_shape.rank - 1];
     }
     return PRONY_OK;
@@ -209,7 +209,7 @@ prony_status prn_int_matmul_describe(const prony_context *context, matmul *out)
 
 static void add_c(const matmul *m, int64_t row, int64_t column, int64_t n, int32_t *sums)
 {
-    const int32_t *c = (const int32_t *)m->c->data + row * m->c_row + column * m->c_col;
+    const int32_t *c = (const int32_t *)m->c->data + row * m->rs_c + column * m->c_col;
     for (int64_t j = 0; j < n; j++) sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)c[j * m->c_col]);
 }
 
@@ -248,7 +248,7 @@ static int64_t output_index(const matmul *m, int64_t item, int64_t row, int64_t 
 {
     int64_t a, b, c;
     prn_matmul_offsets(&m->product.shape, item, &a, &b, &c);
-    return c + row * m->product.shape.c_row + column;
+    return c + row * m->product.shape.rs_c + column;
 }
 
 void prn_int_matmul_store_scaled(const matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums,
@@ -285,9 +285,8 @@ static void multiply_floats(const matmul *m)
         if (s->k > 256 ? prn_cancelled() : prn_cancelled_at(sum_at)) return;
         prn_matmul_offsets(s, item, &a, &b, &c);
         for (int64_t k = 0; k < s->k; k++) {
-            sum +=
-                (double)prn_dequantize_one(s->a, m->product.a_type, a + row * s->a_row + k * s->a_col, 0.0f, 1.0f) *
-                (double)prn_dequantize_one(s->b, m->product.b_type, b + k * s->b_row + column * s->b_col, 0.0f, 1.0f);
+            sum += (double)prn_dequantize_one(s->a, m->product.a_type, a + row * s->rs_a + k * s->cs_a, 0.0f, 1.0f) *
+                   (double)prn_dequantize_one(s->b, m->product.b_type, b + k * s->rs_b + column * s->cs_b, 0.0f, 1.0f);
         }
         prn_int_matmul_scale(m, item, row, column, 1, &scale);
         float value = (float)sum * scale;
@@ -328,7 +327,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     return prn_cost_elementwise(context, out, outputs, m.quantized ? 5 : m.bias ? 2 : 1, 0);
 }
 
-static bool usable(const prony_context *context)
+static bool supported(const prony_context *context)
 {
     const roles *at = prn_variant(context);
     return !is_float8(context->inputs[at->b]);
@@ -409,7 +408,7 @@ static prony_status run_reference(const prony_context *context)
 #define BYTES(op)                                                                                                      \
     {.name = op "_int8_native",                                                                                        \
      .backend = "native",                                                                                              \
-     .usable = prn_qint8_matmul_supported,                                                                             \
+     .supported = prn_qint8_matmul_supported,                                                                          \
      .prepare = prn_qint8_matmul_prepare,                                                                              \
      .run = prn_qint8_matmul_run,                                                                                      \
      .release = prn_qint8_matmul_release,                                                                              \
@@ -418,26 +417,26 @@ static prony_status run_reference(const prony_context *context)
 // clang-format off
 static const prn_kernel matmul_integer_kernels[] = {
     BYTES("matmul_integer"),
-    {.name = "matmul_integer_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+    {.name = "matmul_integer_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "matmul_integer_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 static const prn_kernel qlinear_matmul_kernels[] = {
     BYTES("qlinear_matmul"),
-    {.name = "qlinear_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+    {.name = "qlinear_matmul_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "qlinear_matmul_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 static const prn_kernel matmul_integer_to_float_kernels[] = {
     BYTES("matmul_integer_to_float"),
-    {.name = "matmul_integer_to_float_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+    {.name = "matmul_integer_to_float_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "matmul_integer_to_float_reference", .backend = "reference", .prepare = prepare_reference,
      .run = run_reference},
     {0}};
 static const prn_kernel dynamic_quantize_matmul_kernels[] = {
     BYTES("dynamic_quantize_matmul"),
-    {.name = "dynamic_quantize_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+    {.name = "dynamic_quantize_matmul_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "dynamic_quantize_matmul_reference", .backend = "reference", .prepare = prepare_reference,
      .run = run_reference},
@@ -445,7 +444,12 @@ static const prn_kernel dynamic_quantize_matmul_kernels[] = {
 // clang-format on
 static const prn_kernel qgemm_kernels[] = {
     BYTES("qgemm"),
-    {.name = "qgemm_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run, .facts = facts},
+    {.name = "qgemm_native",
+     .backend = "native",
+     .supported = supported,
+     .prepare = prepare,
+     .run = run,
+     .facts = facts},
     {.name = "qgemm_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 

@@ -18,7 +18,7 @@ typedef struct prn_int_matmul {
     float low, high;         /* bounds of the codes less the zero point; infinite: none but the type's */
     const prony_value *bias; /* [N], float; NULL: none */
     const prony_value *c;    /* int32; NULL: none */
-    int64_t c_row, c_col;    /* its strides */
+    int64_t rs_c, c_col;     /* its strides */
     prony_value *out;
     prony_value scale_value, zero_value; /* A's, where they are computed */
     float scale;

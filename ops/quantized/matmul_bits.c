@@ -176,7 +176,7 @@ static bits_problem kept_problem(const prony_context *context)
 
 /* ---- native: constants, in the order of their depths */
 
-static bool native_usable(const prony_context *context)
+static bool native_supported(const prony_context *context)
 {
     bits_problem b;
     if (describe(context, &b) != PRONY_OK || b.order || !b.b->data || !b.scales->data || (b.zero && !b.zero->data))
@@ -200,11 +200,11 @@ static prn_gemm gemm_of(const prony_context *context, const bits_problem *b)
                       .n = b->n,
                       .k = b->k,
                       .a = b->a->data,
-                      .a_row = b->k,
-                      .a_col = 1,
+                      .rs_a = b->k,
+                      .cs_a = 1,
                       .stored = &state->stored,
                       .c = context->outputs[0]->data,
-                      .c_row = b->n,
+                      .rs_c = b->n,
                       .alpha = 1.0f,
                       .beta = 1.0f,
                       .bias = b->bias ? b->bias->data : NULL,
@@ -243,11 +243,11 @@ static bool half_space_of(const bits_problem *b, half_space *out)
     return true;
 }
 
-static bool half_usable(const prony_context *context)
+static bool half_supported(const prony_context *context)
 {
     bits_problem b;
     half_space space;
-    return native_usable(context) && describe(context, &b) == PRONY_OK && half_space_of(&b, &space);
+    return native_supported(context) && describe(context, &b) == PRONY_OK && half_space_of(&b, &space);
 }
 
 static prony_status half_prepare(const prony_context *context, prn_prepared *out)
@@ -341,9 +341,9 @@ static prony_status reference_run(const prony_context *context)
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "matmulnbits_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable, .prepare = native_prepare,
+    {.name = "matmulnbits_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .release = prn_free, .packs = 2},
-    {.name = "matmulnbits_half_native", .backend = "native", .types = PRN_TYPES_HALF, .usable = half_usable, .prepare = half_prepare,
+    {.name = "matmulnbits_half_native", .backend = "native", .types = PRN_TYPES_HALF, .supported = half_supported, .prepare = half_prepare,
      .run = half_run, .facts = native_facts, .release = prn_free, .packs = 2},
     {.name = "matmulnbits_ref", .backend = "reference", .prepare = reference_prepare, .run = reference_run, .release = prn_free},
     {0}};

@@ -194,7 +194,7 @@ static prn_qint8_gemm product_of(const prn_int_conv *c)
                             .groups = conv->groups,
                             .columns = conv->group_out,
                             .depth = conv->group_in * conv->kernel_volume,
-                            .a_row = conv->in_channels,
+                            .rs_a = conv->in_channels,
                             .y_row = conv->out_channels};
 }
 

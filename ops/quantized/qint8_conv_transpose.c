@@ -199,7 +199,7 @@ static prony_status prepare_part(const prony_context *context, const prn_int_con
                                   .groups = conv->groups,
                                   .columns = conv->group_out * phases_of(p),
                                   .depth = conv->group_in * p->conv.kernel_volume,
-                                  .a_row = conv->in_channels};
+                                  .rs_a = conv->in_channels};
     const size_t panels = (size_t)prn_qint8_panels(conv->groups * p->product.columns);
     p->bias = prn_calloc(panels * PRN_QINT8_COLUMNS, sizeof *p->bias);
     p->scale = prn_calloc(panels * PRN_QINT8_COLUMNS, sizeof *p->scale);

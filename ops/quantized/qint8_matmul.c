@@ -45,7 +45,7 @@ bool prn_qint8_matmul_supported(const prony_context *context)
     const prn_matmul_desc *shape = &m.product.shape;
     const prony_value *zero = m.product.b_zero.value;
     if (!shape->b || prn_dtype_is_float(m.product.b_type) || (zero && !zero->data)) return false;
-    return shape->items == 1 && shape->a_col == 1 && shape->m > 0 && shape->n > 0 && shape->k > 0 && is_symmetric(&m);
+    return shape->items == 1 && shape->cs_a == 1 && shape->m > 0 && shape->n > 0 && shape->k > 0 && is_symmetric(&m);
 }
 
 static bool is_known(const prony_value *value)
@@ -59,7 +59,7 @@ static bool finishes(const prn_int_matmul *m)
     if (!m->quantized || !m->y_known || m->dynamic || m->bias) return false;
     if (m->out->dtype != PRONY_UINT8 && m->out->dtype != PRONY_INT8) return false;
     if (m->a_scale.step != 0 || m->product.a_zero.step != 0) return false;
-    if (m->c && (m->c_row != 0 || m->c_col != 1)) return false;
+    if (m->c && (m->rs_c != 0 || m->c_col != 1)) return false;
     return is_known(m->a_scale.value) && is_known(m->product.a_zero.value) && is_known(m->b_scale.value) &&
            is_known(m->c);
 }
@@ -87,8 +87,7 @@ static prony_status fill_finish(const prony_context *context, const prn_int_matm
 static prn_qint8_gemm bytes_product(const prn_int_matmul *m)
 {
     const prn_matmul_desc *shape = &m->product.shape;
-    return (prn_qint8_gemm){
-        .rows = shape->m, .groups = 1, .columns = shape->n, .depth = shape->k, .a_row = shape->a_row};
+    return (prn_qint8_gemm){.rows = shape->m, .groups = 1, .columns = shape->n, .depth = shape->k, .rs_a = shape->rs_a};
 }
 
 void prn_qint8_matmul_release(void *argument)
@@ -109,9 +108,9 @@ static prony_status fill_bytes(const prony_context *context, const prn_int_matmu
                                          .groups = 1,
                                          .columns = shape->n,
                                          .depth = shape->k,
-                                         .column_step = shape->b_col,
+                                         .column_step = shape->cs_b,
                                          .inner = shape->k,
-                                         .inner_step = shape->b_row};
+                                         .inner_step = shape->rs_b};
     state->sums = prn_calloc((size_t)shape->n, sizeof *state->sums);
     if (!state->sums) return prn_no_memory(context->error);
     PRN_TRY(prn_qint8_pack(context, &state->weights, &state->packed));
@@ -142,9 +141,9 @@ static void fetch_codes(const void *argument, int64_t group, int64_t row, int64_
 {
     const byte_job *job = argument;
     const prn_matmul_desc *shape = &job->m->product.shape;
-    const uint8_t *a = (const uint8_t *)shape->a + row * shape->a_row;
+    const uint8_t *a = (const uint8_t *)shape->a + row * shape->rs_a;
     (void)group;
-    prn_qint8_dot_table()->copy(to, to_row, a, shape->a_row, rows, shape->k, job->flip);
+    prn_qint8_dot_table()->copy(to, to_row, a, shape->rs_a, rows, shape->k, job->flip);
 }
 
 /* Takes the zero points of A's rows out of the sums. */
@@ -181,7 +180,7 @@ prony_status prn_qint8_matmul_run(const prony_context *context)
     product.store = state->bias ? NULL : store_block;
     product.finish = state->finish;
     product.y = m.out->data;
-    product.y_row = m.product.shape.c_row;
+    product.y_row = m.product.shape.rs_c;
     product.argument = &job;
     prn_qint8_gemm_run(context->threads, &product, (uint8_t *)context->scratch + state->codes_bytes,
                        context->scratch_bytes - state->codes_bytes);

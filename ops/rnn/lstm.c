@@ -110,7 +110,7 @@ static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "lstm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_supported,
+    {.name = "lstm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_recurrent_native_supported,
      .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_free,
      .packs = 1 << 1 | 1 << 2},
     {.name = "lstm_reference", .backend = "reference",

@@ -104,13 +104,13 @@ static prn_gemm projection_product(const prn_recurrent_job *job, int d)
     return (prn_gemm){.m = job->block,
                       .n = node->columns,
                       .k = node->input,
-                      .a_row = node->input,
-                      .a_col = 1,
+                      .rs_a = node->input,
+                      .cs_a = 1,
                       .b = w ? w + d * node->columns * node->input : NULL,
-                      .b_row = 1,
-                      .b_col = node->input,
+                      .rs_b = 1,
+                      .cs_b = node->input,
                       .packed = job->weights.w[d],
-                      .c_row = node->columns,
+                      .rs_c = node->columns,
                       .alpha = 1.0f,
                       .beta = 1.0f,
                       .parts = node->parts};
@@ -123,13 +123,13 @@ prn_gemm prn_recurrent_step_product(const prn_recurrent_job *job, int direction,
     return (prn_gemm){.m = job->group,
                       .n = job->part[part + 1] - job->part[part],
                       .k = node->hidden,
-                      .a_row = part == 0 ? job->h_row : node->hidden,
-                      .a_col = 1,
+                      .rs_a = part == 0 ? job->h_row : node->hidden,
+                      .cs_a = 1,
                       .b = r ? r + (direction * node->columns + job->part[part]) * node->hidden : NULL,
-                      .b_row = 1,
-                      .b_col = node->hidden,
+                      .rs_b = 1,
+                      .cs_b = node->hidden,
                       .packed = job->weights.r[direction][part],
-                      .c_row = node->columns,
+                      .rs_c = node->columns,
                       .alpha = 1.0f,
                       .beta = 1.0f,
                       .parts = node->parts};
@@ -277,7 +277,7 @@ static void start_state(const prn_recurrent *node, const prony_value *from, floa
 }
 
 typedef struct projection_offsets {
-    int64_t x_row, c_row;
+    int64_t x_row, rs_c;
 } projection_offsets;
 
 static void offsets_by_row(const void *argument, int64_t item, int64_t *a, int64_t *b, int64_t *c)
@@ -285,7 +285,7 @@ static void offsets_by_row(const void *argument, int64_t item, int64_t *a, int64
     const projection_offsets *offsets = argument;
     *a = item * offsets->x_row;
     *b = 0;
-    *c = item * offsets->c_row;
+    *c = item * offsets->rs_c;
 }
 
 static void project(const prn_recurrent_job *job, int threads, int64_t count)
@@ -313,7 +313,7 @@ static void project(const prn_recurrent_job *job, int threads, int64_t count)
 static void place_states(prn_recurrent_job *job)
 {
     const prn_recurrent *node = &job->node;
-    job->h_row = job->c_row = node->state_row;
+    job->h_row = job->rs_c = node->state_row;
     job->h_direction = job->c_direction = node->state_direction;
     if (job->weights.fused) {
         job->h_row = node->hidden;
@@ -324,7 +324,7 @@ static void place_states(prn_recurrent_job *job)
     }
     if (node->yc) job->c = node->yc->data;
     start_state(node, node->h0, job->h, job->h_direction, job->h_row);
-    if (node->cell->has_c) start_state(node, node->c0, job->c, job->c_direction, job->c_row);
+    if (node->cell->has_c) start_state(node, node->c0, job->c, job->c_direction, job->rs_c);
 }
 
 static void store_last(const prn_recurrent_job *job)

@@ -28,7 +28,7 @@ typedef struct prn_recurrent_job {
     float *bias, *projection, *gates, *temp, *c;
     float *h; /* fused: of even steps, `h_other` behind it of odd ones */
     int64_t h_other;
-    int64_t h_row, h_direction, c_row, c_direction;
+    int64_t h_row, h_direction, rs_c, c_direction;
     int threads; /* inside of a step */
     int64_t first;
 } prn_recurrent_job;

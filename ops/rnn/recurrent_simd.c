@@ -84,7 +84,7 @@ VEC_INLINE void put_state(const unit_block *at, vf h)
 
 VEC_INLINE void cell_lstm(const unit_block *at, const vf *sum)
 {
-    float *to = at->step->c + at->row * at->step->c_row + at->first;
+    float *to = at->step->c + at->row * at->step->rs_c + at->first;
     const vf input = inverse_sigmoid(sum[0] + projected(at, 0)), output = inverse_sigmoid(sum[1] + projected(at, 1));
     const vf kept = sigmoid(sum[2] + projected(at, 2));
     const vf c = kept * v_load_part(to, at->count, 0.0f) + gated(input, sum[3] + projected(at, 3));

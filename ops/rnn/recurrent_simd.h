@@ -29,7 +29,7 @@ typedef struct prn_recurrent_step {
     float *y;        /* written as well; NULL: not wanted */
     float *c;        /* LSTM: the cell state */
     float *z;        /* GRU without linear_before_reset */
-    int64_t in_row, x_row, h_row, out_row, y_row, c_row, z_row;
+    int64_t in_row, x_row, h_row, out_row, y_row, rs_c, z_row;
     bool backward; /* from the last block to the first */
 } prn_recurrent_step;
 

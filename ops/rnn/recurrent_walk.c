@@ -113,7 +113,7 @@ static void fused_run(const prn_recurrent_job *job, int d, int64_t b0, int64_t b
                                .h = last + row * hidden,
                                .h_row = hidden,
                                .y_row = node->y_row,
-                               .c_row = job->c_row,
+                               .rs_c = job->rs_c,
                                .z = job->gates + row * hidden,
                                .z_row = hidden,
                                .in_row = hidden,
@@ -122,7 +122,7 @@ static void fused_run(const prn_recurrent_job *job, int d, int64_t b0, int64_t b
     step.x = projected(job, d, b0, at, &step.x_row);
     if (node->b && job->step[0] == PRN_STEP_GRU_LINEAR)
         step.rb = values(node->b) + (d * 2 + 1) * node->columns + 2 * hidden;
-    if (node->cell->has_c) step.c = job->c + d * job->c_direction + b0 * job->c_row;
+    if (node->cell->has_c) step.c = job->c + d * job->c_direction + b0 * job->rs_c;
     for (int part = 0; part < (split ? 2 : 1); part++) {
         const bool final = !split || part == 1;
         step.r = job->weights.r[d][part];
@@ -182,7 +182,7 @@ static void plain_step(const prn_recurrent_job *job, int d, int64_t b0, int64_t 
                 .p = p,
                 .gates = job->gates + row * columns,
                 .h = job->h + d * job->h_direction + b * job->h_row,
-                .c = job->c + d * job->c_direction + b * job->c_row,
+                .c = job->c + d * job->c_direction + b * job->rs_c,
                 .temp = job->temp + row * hidden,
             });
         }

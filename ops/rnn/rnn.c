@@ -49,7 +49,7 @@ static const prn_param attributes[] = {PRN_RECURRENT_ROWS, {0}};
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "rnn_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_supported,
+    {.name = "rnn_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_recurrent_native_supported,
      .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_free,
      .packs = 1 << 1 | 1 << 2},
     {.name = "rnn_reference", .backend = "reference",

@@ -68,7 +68,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     return to.op->cost(&form.context, out);
 }
 
-static bool usable_native(const prony_context *context)
+static bool supported_native(const prony_context *context)
 {
     later_form form;
     prn_delegate to;
@@ -120,7 +120,7 @@ static const legacy_kind operands = OPERANDS, slopes = SLOPES;
 
 /* clang-format off */
 #define LEGACY_KERNELS(native_name, reference_name) (const prn_kernel[]) { \
-    {.name = native_name, .backend = "native", .usable = usable_native, .prepare = prepare_native, .run = run, \
+    {.name = native_name, .backend = "native", .supported = supported_native, .prepare = prepare_native, .run = run, \
      .release = release}, \
     {.name = reference_name, .backend = "reference", .prepare = prepare_reference, .run = run, .release = release}, \
     {0}}

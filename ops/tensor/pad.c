@@ -374,7 +374,7 @@ static prony_status pad_reference(const prony_context *context)
 
 // clang-format off
 static const prn_kernel pad_kernels[] = {
-    {.name = "pad_native", .backend = "native", .usable = pad_has_rows, .prepare = pad_prepare, .run = pad_native,
+    {.name = "pad_native", .backend = "native", .supported = pad_has_rows, .prepare = pad_prepare, .run = pad_native,
      .release = prn_free},
     {.name = "pad_reference", .backend = "reference", .prepare = pad_prepare, .run = pad_reference, .release = prn_free},
     {0}};

@@ -187,7 +187,7 @@ static prony_status nonzero_run_native(const prony_context *context)
     return PRONY_OK;
 }
 
-static bool nonzero_usable(const prony_context *context)
+static bool nonzero_supported(const prony_context *context)
 {
     return telling_bits(context->inputs[0]->dtype) != 0;
 }
@@ -212,7 +212,7 @@ static prony_status nonzero_run(const prony_context *context)
 
 // clang-format off
 static const prn_kernel nonzero_kernels[] = {
-    {.name = "nonzero_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .usable = nonzero_usable,
+    {.name = "nonzero_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .supported = nonzero_supported,
      .run = nonzero_run_native},
     {.name = "nonzero_reference", .backend = "reference", .types = PRN_TYPES_NUMBER_BOOL, .run = nonzero_run}, {0}};
 // clang-format on

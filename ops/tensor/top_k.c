@@ -542,9 +542,9 @@ static bool wants_indices(const prony_context *context)
 
 // clang-format off
 static const prn_kernel top_k_kernels[] = {
-    {.name = "top_k_32_native", .backend = "native", .types = MARKED_TYPES, .usable = marks_fit, .run = top_k_marked},
-    {.name = "top_k_lanes_native", .backend = "native", .types = PRN_TYPES_NUMBER, .usable = lanes_fit, .run = top_k_side_by_side},
-    {.name = "top_k_native", .backend = "native", .types = PRN_TYPES_NUMBER, .usable = wants_indices,
+    {.name = "top_k_32_native", .backend = "native", .types = MARKED_TYPES, .supported = marks_fit, .run = top_k_marked},
+    {.name = "top_k_lanes_native", .backend = "native", .types = PRN_TYPES_NUMBER, .supported = lanes_fit, .run = top_k_side_by_side},
+    {.name = "top_k_native", .backend = "native", .types = PRN_TYPES_NUMBER, .supported = wants_indices,
      .run = top_k_native},
     {.name = "top_k_reference", .backend = "reference", .types = PRN_TYPES_NUMBER, .run = top_k_reference},
     {0}};

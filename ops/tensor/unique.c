@@ -391,7 +391,7 @@ static prony_status prepare_rows(const prony_context *context, prn_prepared *out
     return prepare_with(context, lists + row, out);
 }
 
-static bool keys_usable(const prony_context *context)
+static bool keys_supported(const prony_context *context)
 {
     unique_job job;
     return read_job(context, &job) == PRONY_OK && job.outer == 1 && job.inner == 1;
@@ -463,7 +463,7 @@ static const prn_param params[] = {PRN_INT(unique_params, axis, PRN_ABSENT), PRN
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "unique_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .usable = keys_usable, .prepare = prepare_keys,
+    {.name = "unique_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .supported = keys_supported, .prepare = prepare_keys,
      .run = run_keys},
     {.name = "unique_slices_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .prepare = prepare_rows, .run = run_rows},
     {.name = "unique_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};

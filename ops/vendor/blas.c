@@ -122,13 +122,13 @@ static bool operand_of(operand *out, int64_t rows, int64_t columns, int64_t row,
 
 static bool operands_of(const prn_matmul_desc *p, operand *a, operand *b)
 {
-    return operand_of(a, p->m, p->k, p->a_row, p->a_col) && operand_of(b, p->k, p->n, p->b_row, p->b_col);
+    return operand_of(a, p->m, p->k, p->rs_a, p->cs_a) && operand_of(b, p->k, p->n, p->rs_b, p->cs_b);
 }
 
 bool prn_matmul_blas_supported(const prn_matmul_desc *p)
 {
     operand a, b;
-    return !is_capped() && p->k > 0 && p->m <= INT_MAX && p->n <= INT_MAX && p->c_row <= INT_MAX && p->k <= INT_MAX &&
+    return !is_capped() && p->k > 0 && p->m <= INT_MAX && p->n <= INT_MAX && p->rs_c <= INT_MAX && p->k <= INT_MAX &&
            operands_of(p, &a, &b) && is_there() && blas.get_parallel() == BUILT_WITH_OPENMP;
 }
 
@@ -141,7 +141,7 @@ typedef struct blas_job {
 static void finish(const prn_matmul_desc *p, double *c, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
 {
     const double *bias = p->bias, alpha = (double)p->alpha, beta = (double)p->beta;
-    for (int64_t i = 0; i < rows; i++, c += p->c_row) {
+    for (int64_t i = 0; i < rows; i++, c += p->rs_c) {
         for (int64_t j = 0; j < columns; j++) {
             const double added = bias ? bias[(i0 + i) * p->bias_row + (j0 + j) * p->bias_col] : 0.0;
             c[j] = alpha * c[j] + beta * added;
@@ -159,16 +159,16 @@ static void run_tile(void *argument, int64_t task)
     const int64_t columns = p->n - j0 < TILE_COLUMNS ? p->n - j0 : TILE_COLUMNS;
     int64_t a, b, c;
     prn_matmul_offsets(p, task / tiles, &a, &b, &c);
-    const double *x = (const double *)p->a + a + i0 * p->a_row, *y = (const double *)p->b + b + j0 * p->b_col;
-    double *z = (double *)p->c + c + i0 * p->c_row + j0;
+    const double *x = (const double *)p->a + a + i0 * p->rs_a, *y = (const double *)p->b + b + j0 * p->cs_b;
+    double *z = (double *)p->c + c + i0 * p->rs_c + j0;
     const int former = prn_openmp_limit(1);
     int64_t depth;
     for (int64_t k = 0; k < p->k && (k == 0 || !prn_cancelled()); k += depth) {
         depth = p->k - k < 2 * TILE_DEPTH ? p->k - k : TILE_DEPTH;
         blas.dgemm(CblasRowMajor, job->a.transposed ? CblasTrans : CblasNoTrans,
                    job->b.transposed ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)columns, (blasint)depth, 1.0,
-                   x + k * p->a_col, (blasint)job->a.lead, y + k * p->b_row, (blasint)job->b.lead, k ? 1.0 : 0.0, z,
-                   (blasint)p->c_row);
+                   x + k * p->cs_a, (blasint)job->a.lead, y + k * p->rs_b, (blasint)job->b.lead, k ? 1.0 : 0.0, z,
+                   (blasint)p->rs_c);
     }
     prn_openmp_restore(former);
     if (p->bias || p->alpha != 1.0f) finish(p, z, i0, rows, j0, columns);

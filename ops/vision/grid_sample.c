@@ -393,7 +393,7 @@ static const prn_kernel sample_kernels[] = {
     {.name = "grid_sample_f32_native",
      .backend = "native",
      .types = PRN_TYPE_F32,
-     .usable = is_flat,
+     .supported = is_flat,
      .run = run_sample_native},
     {.name = "grid_sample_reference", .backend = "reference", .run = run_sample_reference},
     {0}};

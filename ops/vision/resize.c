@@ -157,7 +157,7 @@ static prony_status resize_reference(const prony_context *context)
     return PRONY_OK;
 }
 
-static const prn_kernel linear_f32 = {.usable = prn_resize_linear_supported,
+static const prn_kernel linear_f32 = {.supported = prn_resize_linear_supported,
                                       .prepare = prn_resize_rows_prepare,
                                       .run = prn_resize_linear_native,
                                       .release = prn_free};
@@ -165,15 +165,15 @@ PRN_WIDENED(linear_half, &linear_f32)
 
 // clang-format off
 static const prn_kernel resize_kernels[] = {
-    {.name = "resize_nearest_native", .backend = "native", .usable = prn_resize_nearest_supported,
+    {.name = "resize_nearest_native", .backend = "native", .supported = prn_resize_nearest_supported,
      .layouts = prn_resize_layouts, .prepare = prn_resize_rows_prepare, .run = prn_resize_nearest_native, .release = prn_free},
-    {.name = "resize_linear_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_linear_supported,
+    {.name = "resize_linear_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_resize_linear_supported,
      .layouts = prn_resize_linear_layouts, .prepare = prn_resize_rows_prepare, .run = prn_resize_linear_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(linear_half, "resize_linear_half_native"),
     {.name = "resize_linear_int8_native", .backend = "native", .types = PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8),
-     .usable = prn_resize_linear_supported, .layouts = prn_resize_linear_layouts, .prepare = prn_resize_rows_prepare,
+     .supported = prn_resize_linear_supported, .layouts = prn_resize_linear_layouts, .prepare = prn_resize_rows_prepare,
      .run = prn_resize_linear_bytes, .release = prn_free},
-    {.name = "resize_passes_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_passes_supported,
+    {.name = "resize_passes_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_resize_passes_supported,
      .layouts = prn_resize_layouts, .prepare = prn_resize_passes_prepare, .run = prn_resize_passes_native,
      .release = prn_free},
     {.name = "resize_reference", .backend = "reference", .prepare = resize_prepare, .run = resize_reference,

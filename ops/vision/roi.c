@@ -455,7 +455,7 @@ static const prn_param pool_params[] = {
 
 // clang-format off
 static const prn_kernel align_kernels[] = {
-    {.name = "roi_align_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = averages, .run = run_align_native},
+    {.name = "roi_align_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = averages, .run = run_align_native},
     {.name = "roi_align_reference", .backend = "reference", .run = run_align_reference},
     {0}};
 // clang-format on

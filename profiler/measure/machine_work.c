@@ -99,13 +99,13 @@ static double run_product(int64_t rounds, double *done)
                      .n = columns < MOST_COLUMNS ? columns : MOST_COLUMNS,
                      .k = DEPTH,
                      .a = a,
-                     .a_row = DEPTH,
-                     .a_col = 1,
+                     .rs_a = DEPTH,
+                     .cs_a = 1,
                      .packed = packed,
                      .c = c,
                      .alpha = 1.0f,
                      .beta = 1.0f};
-    gemm.c_row = gemm.n;
+    gemm.rs_c = gemm.n;
     fill(a, MOST_ROWS * DEPTH);
     fill(packed, DEPTH * MOST_COLUMNS); /* any order of equal worth */
     rounds = passes(rounds, PRODUCT_ROUNDS);

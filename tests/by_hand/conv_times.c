@@ -75,7 +75,7 @@ static bool try_kernel(tried *t, const prn_kernel *kernel, prony_context *contex
     }
     context->inputs = inputs;
     context->outputs = outputs;
-    if (kernel->usable && !kernel->usable(context)) return false;
+    if (kernel->supported && !kernel->supported(context)) return false;
     prn_layout in[3] = {PRN_PLAIN}, made[1] = {PRN_PLAIN};
     if (kernel->layouts) kernel->layouts(context, in, made);
     t->in[0].layout = (uint8_t)in[0];
@@ -193,8 +193,8 @@ static void measure(const shape *s, int threads, int rounds)
         tried *t = &tries[i];
         context.inputs = (const prony_value *const[]){&t->in[0], &t->in[1], &t->in[2]};
         context.outputs = (prony_value *const[]){&t->out};
-        const bool worth = !t->kernel->worth || t->kernel->worth(&context);
-        printf("  %s%s %7.1f us %6.1f", t->kernel->name, worth ? "" : "(-)", t->best_ns / 1e3,
+        const bool profitable = !t->kernel->profitable || t->kernel->profitable(&context);
+        printf("  %s%s %7.1f us %6.1f", t->kernel->name, profitable ? "" : "(-)", t->best_ns / 1e3,
                (double)cost.macs / t->best_ns);
         if (t->kernel->release) t->kernel->release(t->prepared.state);
         prn_free_aligned(t->in[0].data);

@@ -52,7 +52,7 @@ static bool multiply(int64_t depth, int64_t rows, bool wide, int parts)
                               .parts = parts,
                               .rows = rows,
                               .c = c,
-                              .c_row = PRN_BF16X3_COLUMNS,
+                              .rs_c = PRN_BF16X3_COLUMNS,
                               .sums_row = PRN_BF16X3_COLUMNS,
                               .wide = wide};
     const int64_t most = PRN_BF16X3_STEPS * PRN_BF16X3_DEPTH;

@@ -100,7 +100,7 @@ static const prn_kernel *winograd(const problem *p)
 static void need_winograd(void)
 {
     problem *p = open_problem("pads=[1,1,1,1]", "f32[1,64,8,8] !f32[64,64,3,3]");
-    const bool there = winograd(p) && winograd(p)->usable(&p->context);
+    const bool there = winograd(p) && winograd(p)->supported(&p->context);
     close_problem(p);
     if (!there) skip();
 }
@@ -110,9 +110,9 @@ static void need_winograd(void)
 static bool takes(const char *attributes, const char *inputs)
 {
     problem *p = open_problem(attributes, inputs);
-    const bool usable = winograd(p)->usable(&p->context);
+    const bool supported = winograd(p)->supported(&p->context);
     close_problem(p);
-    return usable;
+    return supported;
 }
 
 static void it_takes_3x3_in_steps_of_one(void **state)
@@ -230,7 +230,7 @@ static void layers_of_networks_give_four_threads_work(void **state)
 
 /* Small images with large filters, which have to be read from memory, are left to the direct kernel, but where products
  * take longer beside that, or memory is quick. */
-static void what_reads_more_than_it_saves_is_not_worth_it(void **state)
+static void what_reads_more_than_it_saves_is_not_profitable_it(void **state)
 {
     (void)state;
     const prn_conv conv = conv_of(1, 512, 7, 7, 512);
@@ -576,7 +576,7 @@ int main(void)
                                        cmocka_unit_test(it_takes_3x3_in_steps_of_one),
                                        cmocka_unit_test(batches_fill_the_images),
                                        cmocka_unit_test(layers_of_networks_give_four_threads_work),
-                                       cmocka_unit_test(what_reads_more_than_it_saves_is_not_worth_it),
+                                       cmocka_unit_test(what_reads_more_than_it_saves_is_not_profitable_it),
                                        cmocka_unit_test(large_filters_are_kept_beside_many_weights_alone),
                                        cmocka_unit_test(executed_products_are_counted),
                                        cmocka_unit_test(errors_are_no_larger_than_the_plain_sums),

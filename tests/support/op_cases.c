@@ -358,7 +358,7 @@ static bool run_kernel(bench *b, const prn_kernel *kernel)
     size_t seen_count = 0;
     plan_inputs(b, PRN_PLAIN);
     if (!prn_kernel_takes_types(kernel, &b->context) || (b->post_ops.count && !kernel->post_ops)) return true;
-    if (kernel->usable && !kernel->usable(&b->context)) return true;
+    if (kernel->supported && !kernel->supported(&b->context)) return true;
     for (size_t offer = 0; offer < (kernel->layouts ? 4 : 1); offer++) {
         prn_layout *asked = seen[seen_count];
         memset(asked, 0, sizeof seen[0]);

@@ -49,8 +49,8 @@ static prn_gemm keys_of(const prn_attend *at, int64_t batch, int64_t head)
     return (prn_gemm){.n = at->keys,
                       .k = at->depth,
                       .b = at->k.data + first_of(&at->k, batch, head),
-                      .b_row = at->k.stride[3],
-                      .b_col = at->k.stride[2]};
+                      .rs_b = at->k.stride[3],
+                      .cs_b = at->k.stride[2]};
 }
 
 static prn_gemm values_of(const prn_attend *at, int64_t batch, int64_t head)
@@ -58,8 +58,8 @@ static prn_gemm values_of(const prn_attend *at, int64_t batch, int64_t head)
     return (prn_gemm){.n = at->width,
                       .k = at->keys,
                       .b = at->v.data + first_of(&at->v, batch, head),
-                      .b_row = at->v.stride[2],
-                      .b_col = at->v.stride[3]};
+                      .rs_b = at->v.stride[2],
+                      .cs_b = at->v.stride[3]};
 }
 
 static void pack_head(void *argument, int64_t item)
@@ -122,7 +122,7 @@ static void sum_again(const prn_attend *at, const prn_gemm *sums, int64_t r, flo
     prn_vec()->vs[PRN_BINARY_MUL](weights, weights, factor, at->keys);
     one.m = 1;
     one.a = weights;
-    one.c += r * sums->c_row;
+    one.c += r * sums->rs_c;
     prn_gemm_isa()->block(&one, 0, 1, 0, at->width);
 }
 
@@ -137,24 +137,24 @@ static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_ge
     prn_gemm products = *left, sums = *right;
     products.m = sums.m = rows;
     products.a = at->q.data + first_of(&at->q, batch, head) + first * at->q.stride[2];
-    products.a_row = at->q.stride[2];
-    products.a_col = at->q.stride[3];
-    if (rows == 1 && !products.packed && products.a_col == 1 && products.b_row == 1) {
+    products.rs_a = at->q.stride[2];
+    products.cs_a = at->q.stride[3];
+    if (rows == 1 && !products.packed && products.cs_a == 1 && products.rs_b == 1) {
         isa->dots(&products, 0, at->keys);
     } else {
         isa->block(&products, 0, rows, 0, columns);
     }
     float factors[MOST_ROWS];
-    weigh(at, products.c, products.c_row, batch, head, first, rows, factors);
+    weigh(at, products.c, products.rs_c, batch, head, first, rows, factors);
     sums.a = products.c;
-    sums.a_row = products.c_row;
-    sums.a_col = 1;
+    sums.rs_a = products.rs_c;
+    sums.cs_a = 1;
     sums.c = at->y + batch * at->y_stride[0] + head * at->y_stride[1] + first * at->y_stride[2];
-    sums.c_row = at->y_stride[2];
+    sums.rs_c = at->y_stride[2];
     isa->block(&sums, 0, rows, 0, at->width);
     for (int64_t r = 0; r < rows && !at->weigh; r++)
-        if (!vec->scale_finite(sums.c + r * sums.c_row, factors[r], at->width) && !isnan(factors[r]))
-            sum_again(at, &sums, r, products.c + r * products.c_row, factors[r]);
+        if (!vec->scale_finite(sums.c + r * sums.rs_c, factors[r], at->width) && !isnan(factors[r]))
+            sum_again(at, &sums, r, products.c + r * products.rs_c, factors[r]);
 }
 
 void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t first, int64_t rows, float *scores,
@@ -164,7 +164,7 @@ void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t 
     prn_gemm products = keys_of(at, batch, key_head);
     const prn_gemm sums = values_of(at, batch, key_head);
     products.c = scores;
-    products.c_row = score_row;
+    products.rs_c = score_row;
     attend_rows(at, &products, &sums, batch, head, first, rows, at->keys);
 }
 
@@ -181,7 +181,7 @@ static void attend_block(void *argument, int64_t task)
     prn_gemm products = keys_of(at, batch, key_head), sums = values_of(at, batch, key_head);
     products.packed = job->packed_k ? job->packed_k + key_item * job->k_floats : NULL;
     products.c = scores;
-    products.c_row = job->score_row;
+    products.rs_c = job->score_row;
     sums.packed = job->packed_v ? job->packed_v + key_item * job->v_floats : NULL;
     attend_rows(at, &products, &sums, batch, head, first, rows, job->score_row);
 }

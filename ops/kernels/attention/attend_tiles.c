@@ -90,8 +90,8 @@ static prn_gemm right_of(const prn_attend_view *view, int64_t batch, int64_t hea
     return (prn_gemm){.n = n,
                       .k = k,
                       .b = view->data + batch * view->stride[0] + head * view->stride[1],
-                      .b_row = view->stride[transposed ? 3 : 2],
-                      .b_col = view->stride[transposed ? 2 : 3]};
+                      .rs_b = view->stride[transposed ? 3 : 2],
+                      .cs_b = view->stride[transposed ? 2 : 3]};
 }
 
 /* false: something in it has no such form. */
@@ -132,10 +132,10 @@ static bool round_rows(const float *from, int64_t from_row, int64_t depth, int64
 
 /* C [rows][32 or 16] = A by one panel. */
 static void multiply_panel(const uint16_t *a, int64_t all, int64_t rows, const uint16_t *panel, int64_t steps,
-                           bool wide, float *c, int64_t c_row)
+                           bool wide, float *c, int64_t rs_c)
 {
     prn_bf16x3_tiles tiles = {
-        .parts = PARTS, .rows = whole_tiles(rows), .wide = wide, .c = c, .c_row = c_row, .sums_row = c_row};
+        .parts = PARTS, .rows = whole_tiles(rows), .wide = wide, .c = c, .rs_c = rs_c, .sums_row = rs_c};
     for (int64_t s = 0; s < steps; s += tiles.steps) {
         tiles.steps = (int)prn_least(steps - s, PRN_BF16X3_SOME_STEPS);
         tiles.b = panel + s * STEP;

@@ -103,7 +103,7 @@ typedef struct prn_bf16x3_tiles {
     int steps, parts;
     int64_t rows; /* whole tiles */
     float *c;
-    int64_t c_row;     /* elements */
+    int64_t rs_c;      /* elements */
     const float *sums; /* of what was before, such as c itself; NULL: zeros */
     int64_t sums_row;
     bool wide; /* 32 columns */

@@ -186,8 +186,8 @@ static inline __attribute__((always_inline)) void load_sums(const prn_bf16x3_til
 static inline __attribute__((always_inline)) void store_sums(const prn_bf16x3_tiles *t, int64_t row, const bool tall,
                                                              const bool wide)
 {
-    float *const c = t->c + row * t->c_row, *const below = c + PRN_BF16X3_ROWS * t->c_row;
-    const int64_t bytes = t->c_row * (int64_t)sizeof(float);
+    float *const c = t->c + row * t->rs_c, *const below = c + PRN_BF16X3_ROWS * t->rs_c;
+    const int64_t bytes = t->rs_c * (int64_t)sizeof(float);
     _tile_stored(0, c, bytes);
     if (wide) _tile_stored(1, c + 16, bytes);
     if (tall) _tile_stored(2, below, bytes);
@@ -446,7 +446,7 @@ static bool split_multiply(const prn_bf16x3_tiles *t)
                 add_step(t->a[s] + pair[0] * t->a_part + r * PRN_BF16X3_DEPTH,
                          t->b + (s * t->parts + pair[1]) * 2 * tile + j / 16 * tile, sums);
             }
-            memcpy(t->c + r * t->c_row + j, sums, sizeof sums);
+            memcpy(t->c + r * t->rs_c + j, sums, sizeof sums);
         }
     }
     const bool panel = !t->next || split_panel(t->next, t->next_depths, t->parts, t->next_b);

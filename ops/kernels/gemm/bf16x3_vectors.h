@@ -70,7 +70,7 @@ static inline __attribute__((always_inline)) void multiply_rows(const prn_bf16x3
                                                                 const int rows, const bool wide)
 {
     __m512 sums[TALL_ROWS][2];
-    float *const c = t->c + row * t->c_row;
+    float *const c = t->c + row * t->rs_c;
     PRN_UNROLL
     for (int r = 0; r < rows; r++) {
         const float *const before = t->sums ? t->sums + (row + r) * t->sums_row : NULL;
@@ -83,8 +83,8 @@ static inline __attribute__((always_inline)) void multiply_rows(const prn_bf16x3
     }
     PRN_UNROLL
     for (int r = 0; r < rows; r++) {
-        _mm512_storeu_ps(c + r * t->c_row, sums[r][0]);
-        if (wide) _mm512_storeu_ps(c + r * t->c_row + 16, sums[r][1]);
+        _mm512_storeu_ps(c + r * t->rs_c, sums[r][0]);
+        if (wide) _mm512_storeu_ps(c + r * t->rs_c + 16, sums[r][1]);
     }
 }
 

@@ -110,8 +110,8 @@ static int64_t a_part(const space *s)
 static prn_bf16x3_left rows_at(const block *b, int64_t k0, int64_t depth, uint16_t *to)
 {
     const int64_t steps = prn_ceil_div(depth, PRN_BF16X3_DEPTH);
-    return (prn_bf16x3_left){.from = b->gemm->a + b->i0 * b->gemm->a_row + k0,
-                             .from_row = b->gemm->a_row,
+    return (prn_bf16x3_left){.from = b->gemm->a + b->i0 * b->gemm->rs_a + k0,
+                             .from_row = b->gemm->rs_a,
                              .depths = depth,
                              .rows = b->rows,
                              .count = steps * b->rows,
@@ -141,18 +141,18 @@ bool prn_gemm_bf16x3_edge(const prn_gemm *gemm, const prn_bf16x3_tiles *tiles, f
     prn_bf16x3_tiles part = *tiles;
     bool parts = true;
     part.c = edge;
-    part.c_row = COLUMNS;
+    part.rs_c = COLUMNS;
     for (int64_t i = i0, rows; i < i1; i += rows, part.next = NULL, part.left = NULL, part.ahead = NULL) {
         rows = prn_least(i1 - i, PRN_BF16X3_EDGE_ROWS);
         part.rows = whole_tiles(rows);
-        float *c = gemm->c + i * gemm->c_row + j;
-        if (tiles->sums == gemm->c + i0 * gemm->c_row + j) { /* rows of C, which end where tiles do not */
-            for (int64_t r = 0; r < rows; r++) memcpy(edge + r * COLUMNS, c + r * gemm->c_row, bytes);
+        float *c = gemm->c + i * gemm->rs_c + j;
+        if (tiles->sums == gemm->c + i0 * gemm->rs_c + j) { /* rows of C, which end where tiles do not */
+            for (int64_t r = 0; r < rows; r++) memcpy(edge + r * COLUMNS, c + r * gemm->rs_c, bytes);
             part.sums = edge;
             part.sums_row = COLUMNS;
         }
         parts = prn_bf16x3_multiply(&part) && parts;
-        for (int64_t r = 0; r < rows; r++) memcpy(c + r * gemm->c_row, edge + r * COLUMNS, bytes);
+        for (int64_t r = 0; r < rows; r++) memcpy(c + r * gemm->rs_c, edge + r * COLUMNS, bytes);
         for (int s = 0; s < part.steps; s++) part.a[s] += rows * PRN_BF16X3_DEPTH;
         if (part.sums && part.sums != edge) part.sums += rows * part.sums_row;
     }
@@ -166,8 +166,8 @@ static bool multiply_panel(block *b, prn_bf16x3_tiles *tiles, int64_t j)
     const int64_t width = prn_least(b->j1 - j, COLUMNS),
                   whole = width == COLUMNS ? b->rows / PRN_BF16X3_ROWS * PRN_BF16X3_ROWS : 0;
     bool parts = true;
-    tiles->c = gemm->c + b->i0 * gemm->c_row + j;
-    tiles->c_row = gemm->c_row;
+    tiles->c = gemm->c + b->i0 * gemm->rs_c + j;
+    tiles->rs_c = gemm->rs_c;
     if (whole) {
         tiles->rows = whole;
         parts = prn_bf16x3_multiply(tiles);
@@ -204,15 +204,15 @@ static bool multiply_depths(block *b, int64_t k0, int which, int *half)
     for (int64_t panel = 0; panel < panels; panel++, *half = !*half) {
         const int64_t j = b->j0 + panel * COLUMNS;
         const bool last = panel + 1 == panels;
-        float *sums = b->space->sums ? b->space->sums + panel * b->space->rows * COLUMNS
-                                     : b->gemm->c + b->i0 * b->gemm->c_row + j;
+        float *sums =
+            b->space->sums ? b->space->sums + panel * b->space->rows * COLUMNS : b->gemm->c + b->i0 * b->gemm->rs_c + j;
         tiles.wide = b->j1 - j > 16;
         tiles.b = b->space->b[*half];
         tiles.next_b = b->space->b[!*half];
         tiles.next_depths = last ? ahead : depth;
         tiles.next = !last ? panel_at(b, k0, depth, j + COLUMNS) : ahead ? panel_at(b, k0 + depth, ahead, b->j0) : NULL;
         tiles.sums = k0 > 0 ? sums : NULL;
-        tiles.sums_row = b->space->sums ? COLUMNS : b->gemm->c_row;
+        tiles.sums_row = b->space->sums ? COLUMNS : b->gemm->rs_c;
         tiles.left = all.count ? &some : NULL;
         if (all.count) take_part(&some, &all, panel, panels);
         if (!b->space->sums || !ahead) {
@@ -220,7 +220,7 @@ static bool multiply_depths(block *b, int64_t k0, int which, int *half)
             continue;
         }
         tiles.c = sums;
-        tiles.c_row = COLUMNS;
+        tiles.rs_c = COLUMNS;
         tiles.rows = whole_tiles(b->rows);
         if (!prn_bf16x3_multiply(&tiles)) return false;
     }
@@ -308,7 +308,7 @@ static bool stack_has_room(void)
 bool prn_gemm_bf16x3_profitable(const prn_gemm *gemm)
 {
     return gemm->parts != PRN_BF16X3_NEVER && gemm->m >= LEAST_ROWS && gemm->k >= LEAST_DEPTH &&
-           gemm->n >= LEAST_COLUMNS && (gemm->packed || gemm->stored) && gemm->a_col == 1 &&
+           gemm->n >= LEAST_COLUMNS && (gemm->packed || gemm->stored) && gemm->cs_a == 1 &&
            prn_bf16x3_there(gemm->parts ? gemm->parts : PRN_BF16X3_PARTS);
 }
 

@@ -42,7 +42,7 @@ static int stored_parts(const prn_gemm *gemm)
 
 bool prn_gemm_halves_profitable(const prn_gemm *gemm)
 {
-    return gemm->m >= HALVES_LEAST_ROWS && gemm->stored && stored_parts(gemm) > 0 && gemm->a_col == 1 &&
+    return gemm->m >= HALVES_LEAST_ROWS && gemm->stored && stored_parts(gemm) > 0 && gemm->cs_a == 1 &&
            prn_bf16x3_there(stored_parts(gemm));
 }
 
@@ -72,10 +72,10 @@ static void convert_rows(void *argument, int64_t task)
     const int count = stored_parts(gemm);
     bool parts = true;
     for (int64_t k0 = 0; k0 < gemm->k && !prn_cancelled(); k0 += PRN_BF16X3_DEPTH) {
-        const float *left = gemm->a + i0 * gemm->a_row + k0;
+        const float *left = gemm->a + i0 * gemm->rs_a + k0;
         const int64_t first = prn_least(gemm->k - k0, 16), second = prn_least(gemm->k - k0 - first, 16);
         uint16_t *to = job->to + (k0 / PRN_BF16X3_DEPTH * all + i0) * PRN_BF16X3_DEPTH;
-        parts = prn_bf16x3_rows(left, (int)first, second ? left + 16 : NULL, (int)second, gemm->a_row, rows, count, to,
+        parts = prn_bf16x3_rows(left, (int)first, second ? left + 16 : NULL, (int)second, gemm->rs_a, rows, count, to,
                                 apart) &&
                 parts;
         for (int p = 0; p < count && whole_tiles(rows) > rows; p++)
@@ -116,14 +116,14 @@ static void look_ahead(const panel_job *job, const char *panel, int64_t s, prn_b
 static void multiply_panel(const panel_job *job, int64_t j, int64_t width)
 {
     const prn_gemm *gemm = job->gemm;
-    const int64_t all = whole_tiles(gemm->m), rows = job->i1 - job->i0, c_row = gemm->c_row;
+    const int64_t all = whole_tiles(gemm->m), rows = job->i1 - job->i0, rs_c = gemm->rs_c;
     const int64_t whole = width == COLUMNS ? rows / PRN_BF16X3_ROWS * PRN_BF16X3_ROWS : 0; /* go from and to C as they
                                                                                             are */
     const char *panel = gemm->stored->panels + j / COLUMNS * prn_lowbit_panel_bytes(gemm->stored);
     const size_t bytes = (size_t)width * sizeof(float);
-    float *c = gemm->c + job->i0 * c_row + j, *edge = job->sums + whole * COLUMNS;
+    float *c = gemm->c + job->i0 * rs_c + j, *edge = job->sums + whole * COLUMNS;
     prn_bf16x3_tiles tiles = {.a_part = part_elements(gemm), .parts = stored_parts(gemm), .wide = width > 16};
-    for (int64_t r = whole; r < rows && job->s0 > 0; r++) memcpy(job->sums + r * COLUMNS, c + r * c_row, bytes);
+    for (int64_t r = whole; r < rows && job->s0 > 0; r++) memcpy(job->sums + r * COLUMNS, c + r * rs_c, bytes);
     for (int64_t s = job->s0; s < job->s1 && !prn_cancelled(); s += job->chunk) {
         const bool last = s + job->chunk >= job->s1, more = s > 0;
         tiles.steps = (int)prn_least(job->s1 - s, job->chunk);
@@ -135,9 +135,9 @@ static void multiply_panel(const panel_job *job, int64_t j, int64_t width)
             const bool begins = s == job->s0;
             tiles.rows = whole;
             tiles.sums = !more ? NULL : begins ? c : job->sums;
-            tiles.sums_row = begins ? c_row : COLUMNS;
+            tiles.sums_row = begins ? rs_c : COLUMNS;
             tiles.c = last ? c : job->sums;
-            tiles.c_row = last ? c_row : COLUMNS;
+            tiles.rs_c = last ? rs_c : COLUMNS;
             prn_bf16x3_multiply(&tiles);
             tiles.ahead_bytes = 0;
         }
@@ -146,10 +146,10 @@ static void multiply_panel(const panel_job *job, int64_t j, int64_t width)
         tiles.rows = whole_tiles(rows - whole);
         tiles.sums = more ? edge : NULL;
         tiles.c = edge;
-        tiles.c_row = tiles.sums_row = COLUMNS;
+        tiles.rs_c = tiles.sums_row = COLUMNS;
         prn_bf16x3_multiply(&tiles);
     }
-    for (int64_t r = whole; r < rows; r++) memcpy(c + r * c_row, job->sums + r * COLUMNS, bytes);
+    for (int64_t r = whole; r < rows; r++) memcpy(c + r * rs_c, job->sums + r * COLUMNS, bytes);
 }
 
 void prn_gemm_halves_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)

@@ -13,15 +13,15 @@
 typedef struct prn_gemm {
     int64_t m, n, k;
     const float *a;
-    int64_t a_row, a_col;
+    int64_t rs_a, cs_a;
     const float *b; /* not read if `packed` is given */
-    int64_t b_row, b_col;
+    int64_t rs_b, cs_b;
     const float *packed;             /* B as prn_gemm_pack lays it out, or NULL */
     const struct prn_lowbit *stored; /* B in fewer bits (lowbit_weights.h), with panels; or NULL. b and packed are not
                                         read then */
     const uint16_t *a_halves;        /* A as prn_gemm_halves_convert makes it, where B is stored as parts; or NULL */
     float *c;
-    int64_t c_row;
+    int64_t rs_c;
     float alpha, beta;
     const float *bias; /* added as beta * bias[i * bias_row + j * bias_col]; NULL: none */
     int64_t bias_row, bias_col;

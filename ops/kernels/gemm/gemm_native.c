@@ -78,16 +78,16 @@ static prony_status build_packed(const prony_context *context, void *argument, v
 {
     const prn_gemm *gemm = argument;
     const int64_t unit = prn_gemm_isa()->panel_columns * PACK_PANELS;
-    const bool piecewise = context->host->passed && gemm->b_row == 1 && gemm->b_col >= gemm->k &&
-                           gemm->k * gemm->n >= PRN_PIECEWISE_FLOATS;
+    const bool piecewise = context->host->passed && gemm->rs_b == 1 && gemm->cs_b >= gemm->k &&
+                           gemm->k * gemm->n >= PRN_RELEASE_WHILE_PACKING_FLOATS;
     const int64_t columns = piecewise ? prn_ceil_div(PIECE, gemm->k * unit) * unit : gemm->n;
     for (int64_t j = 0; j < gemm->n && !prn_cancelled(); j += columns) {
         prn_gemm piece = *gemm;
-        piece.b += j * gemm->b_col;
+        piece.b += j * gemm->cs_b;
         piece.n = prn_least(columns, gemm->n - j);
         prn_gemm_pack(context->threads, &piece, (float *)packed + j * gemm->k);
         if (piecewise)
-            context->host->passed(context, piece.b, (size_t)((piece.n - 1) * gemm->b_col + gemm->k) * sizeof(float));
+            context->host->passed(context, piece.b, (size_t)((piece.n - 1) * gemm->cs_b + gemm->k) * sizeof(float));
     }
     return PRONY_OK;
 }
@@ -98,7 +98,7 @@ prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *
     prn_gemm copy = *gemm;
     const void *out = NULL;
     snprintf(tag, sizeof tag, "gemm %s %lldx%lld by %lld,%lld", prn_gemm_isa()->name, (long long)gemm->k,
-             (long long)gemm->n, (long long)gemm->b_row, (long long)gemm->b_col);
+             (long long)gemm->n, (long long)gemm->rs_b, (long long)gemm->cs_b);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, prn_gemm_packed_count(gemm->k, gemm->n));
     PRN_TRY(context->host->packed(context, gemm->b, tag, bytes, build_packed, &copy, &out));
     *packed = out;
@@ -108,13 +108,13 @@ prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *
 /* One row of C by a B with contiguous columns, nothing packed. */
 static bool is_dots(const prn_gemm *gemm)
 {
-    return gemm->m == 1 && gemm->a_col == 1 && gemm->b_row == 1 && gemm->b_col != 1 && !gemm->packed && !gemm->stored;
+    return gemm->m == 1 && gemm->cs_a == 1 && gemm->rs_b == 1 && gemm->cs_b != 1 && !gemm->packed && !gemm->stored;
 }
 
 /* One column of C is one row of its transpose. */
 static bool is_column(const prn_gemm *gemm)
 {
-    return gemm->n == 1 && gemm->m > 1 && gemm->c_row == 1 && gemm->b_row == 1 && gemm->a_col == 1 && !gemm->packed &&
+    return gemm->n == 1 && gemm->m > 1 && gemm->rs_c == 1 && gemm->rs_b == 1 && gemm->cs_a == 1 && !gemm->packed &&
            !gemm->stored;
 }
 
@@ -150,12 +150,12 @@ static void finish(const prn_gemm *gemm, bool bias, int64_t i0, int64_t i1, int6
 {
     const int64_t count = j1 - j0;
     for (int64_t i = i0; i < i1; i++) {
-        float *c = gemm->c + i * gemm->c_row + j0;
+        float *c = gemm->c + i * gemm->rs_c + j0;
         if (gemm->alpha != 1.0f) prn_vec()->map[PRN_MAP_AFFINE](c, c, count, gemm->alpha, 0.0f);
         if (gemm->bias && bias) add_bias(gemm, c, i, j0, count);
-        if (gemm->c_row != count) finish_run(gemm, c, count);
+        if (gemm->rs_c != count) finish_run(gemm, c, count);
     }
-    if (gemm->c_row == count) finish_run(gemm, gemm->c + i0 * count, (i1 - i0) * count);
+    if (gemm->rs_c == count) finish_run(gemm, gemm->c + i0 * count, (i1 - i0) * count);
 }
 
 /* ---- cutting ---- */
@@ -272,7 +272,7 @@ static void run_block(gemm_job *job, int64_t item, int64_t i0, int64_t j0)
         job->isa->dots(&gemm, j0, j1);
     } else if (gemm.a_halves) {
         prn_gemm_halves_block(&gemm, i0, i1, j0, j1);
-    } else if (gemm.stored && gemm.m <= PRN_LOWBIT_ROWS && gemm.a_col == 1) {
+    } else if (gemm.stored && gemm.m <= PRN_LOWBIT_ROWS && gemm.cs_a == 1) {
         prn_lowbit_block(&gemm, i0, i1, j0, j1);
     } else if (!prn_gemm_bf16x3_takes(&gemm, i1 - i0)) {
         job->isa->block(&gemm, i0, i1, j0, j1);
@@ -304,12 +304,12 @@ static void transpose_column(prn_gemm *gemm)
     row.m = 1;
     row.n = gemm->m;
     row.a = gemm->b;
-    row.a_row = 0;
-    row.a_col = 1;
+    row.rs_a = 0;
+    row.cs_a = 1;
     row.b = gemm->a;
-    row.b_row = 1;
-    row.b_col = gemm->a_row;
-    row.c_row = gemm->m;
+    row.rs_b = 1;
+    row.cs_b = gemm->rs_a;
+    row.rs_c = gemm->m;
     row.bias_row = gemm->bias_col;
     row.bias_col = gemm->bias_row;
     *gemm = row;
@@ -352,7 +352,7 @@ static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *b
  * few sets of the second: where rows lie whole pages apart, each line is fetched again for each element. */
 static bool rows_collide(const prn_gemm *gemm)
 {
-    return gemm->packed && gemm->a_col == 1 && gemm->a_row != 0 && gemm->a_row % SET_FLOATS == 0 &&
+    return gemm->packed && gemm->cs_a == 1 && gemm->rs_a != 0 && gemm->rs_a % SET_FLOATS == 0 &&
            prn_gemm_isa()->tile_rows > SET_LINES && gemm->m > prn_gemm_isa()->tile_rows &&
            gemm->n >= APART_LEAST_COLUMNS && !gemm->a_halves && !prn_gemm_bf16x3_profitable(gemm);
 }
@@ -386,7 +386,7 @@ static void apart_task(void *argument, int64_t task)
     const apart_job *job = argument;
     const int64_t end = prn_least((task + 1) * job->rows, job->to->m);
     for (int64_t i = task * job->rows; i < end; i++)
-        memcpy((float *)job->from->space + i * job->to->a_row, job->from->a + i * job->from->a_row,
+        memcpy((float *)job->from->space + i * job->to->rs_a, job->from->a + i * job->from->rs_a,
                (size_t)job->from->k * sizeof(float));
 }
 
@@ -397,11 +397,11 @@ static void run_apart(int threads, const prn_gemm *gemm)
     const int64_t rows = apart_rows(gemm);
     for (int64_t i = 0; i < gemm->m && !prn_cancelled(); i += rows) {
         prn_gemm piece = *gemm;
-        from.a = gemm->a + i * gemm->a_row;
+        from.a = gemm->a + i * gemm->rs_a;
         piece.m = prn_least(rows, gemm->m - i);
         piece.a = (const float *)gemm->space;
-        piece.a_row = apart_stride(gemm);
-        piece.c = gemm->c + i * gemm->c_row;
+        piece.rs_a = apart_stride(gemm);
+        piece.c = gemm->c + i * gemm->rs_c;
         if (gemm->bias) piece.bias = gemm->bias + i * gemm->bias_row;
         apart_job job = {&from, &piece, prn_ceil_div(COPY_FLOATS, gemm->k)};
         prn_parallel_tasks(threads, prn_ceil_div(piece.m, job.rows), apart_task, &job);

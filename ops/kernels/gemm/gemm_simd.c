@@ -46,11 +46,11 @@ static inline vec splat(float x)
 typedef struct tile_operands {
     int64_t k;
     const float *a;
-    int64_t a_row, a_col;
+    int64_t rs_a, cs_a;
     const float *b;
-    int64_t b_row;
+    int64_t rs_b;
     float *c;
-    int64_t c_row;
+    int64_t rs_c;
     bool add;           /* to what C holds already */
     const float *bias;  /* of the columns, added last; NULL: none */
     const float *ahead; /* what of B is brought into the second-level cache meanwhile, `ahead_step` floats at a time */
@@ -67,10 +67,10 @@ typedef void tile_fn(const tile_operands *t);
 
 /* C's rows as operands of one loop. Where the pointer came from is hidden: else the compiler keeps the addresses of all
  * rows from one loop to the next, in registers that it does not have. */
-#define C_ROWS(c, c_row)                                                                                               \
+#define C_ROWS(c, rs_c)                                                                                                \
     float *c = t->c;                                                                                                   \
-    int64_t c_row = t->c_row;                                                                                          \
-    __asm__("" : "+r"(c), "+r"(c_row))
+    int64_t rs_c = t->rs_c;                                                                                            \
+    __asm__("" : "+r"(c), "+r"(rs_c))
 
 /* rows, vecs and chains are constants after inlining. With few rows, k is dealt to several chains of sums to hide the
  * latency of the addition. */
@@ -79,15 +79,15 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
 {
     const int steps = chains > 2 ? chains : 2; /* of k in a round */
     const float *a = t->a, *b = t->b, *ahead = t->ahead;
-    const int64_t a_row = t->a_row, a_col = t->a_col, b_row = t->b_row, ahead_step = t->ahead_step;
+    const int64_t rs_a = t->rs_a, cs_a = t->cs_a, rs_b = t->rs_b, ahead_step = t->ahead_step;
     vec sum[4][TILE_ROWS][2];
     PRN_UNROLL
     for (int chain = 0; chain < chains; chain++) {
         EACH_SUM(r, v) sum[chain][r][v] = (vec){0};
     }
     if (t->add || t->k >= FETCHING_K) { /* C's lines come while the sums are formed, for stores to find them */
-        C_ROWS(c, c_row);
-        EACH_SUM(r, v) __builtin_prefetch(c + r * c_row + v * LANES, 1);
+        C_ROWS(c, rs_c);
+        EACH_SUM(r, v) __builtin_prefetch(c + r * rs_c + v * LANES, 1);
     }
     int64_t k = t->k;
     for (; k >= steps; k -= steps) {
@@ -100,30 +100,30 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
             for (int v = 0; v < vecs; v++) bv[v] = load(b + v * LANES);
             PRN_UNROLL
             for (int r = 0; r < rows; r++) {
-                const vec av = splat(a[r * a_row]);
+                const vec av = splat(a[r * rs_a]);
                 PRN_UNROLL
                 for (int v = 0; v < vecs; v++) sum[step % chains][r][v] += av * bv[v];
             }
-            a += a_col;
-            b += b_row;
+            a += cs_a;
+            b += rs_b;
         }
     }
     for (; k > 0; k--) {
-        EACH_SUM(r, v) sum[0][r][v] += splat(a[r * a_row]) * load(b + v * LANES);
-        a += a_col;
-        b += b_row;
+        EACH_SUM(r, v) sum[0][r][v] += splat(a[r * rs_a]) * load(b + v * LANES);
+        a += cs_a;
+        b += rs_b;
     }
     PRN_UNROLL
     for (int chain = 1; chain < chains; chain++) {
         EACH_SUM(r, v) sum[0][r][v] += sum[chain][r][v];
     }
     if (t->add) {
-        C_ROWS(c, c_row);
-        EACH_SUM(r, v) sum[0][r][v] += load(c + r * c_row + v * LANES);
+        C_ROWS(c, rs_c);
+        EACH_SUM(r, v) sum[0][r][v] += load(c + r * rs_c + v * LANES);
     }
     if (t->bias) EACH_SUM(r, v) sum[0][r][v] += load(t->bias + v * LANES);
-    C_ROWS(c, c_row);
-    EACH_SUM(r, v) store(c + r * c_row + v * LANES, sum[0][r][v]);
+    C_ROWS(c, rs_c);
+    EACH_SUM(r, v) store(c + r * rs_c + v * LANES, sum[0][r][v]);
 }
 
 /* How many chains follows from the rows of C alone, so that sums are the same for every width of vectors: enough sums
@@ -198,9 +198,9 @@ static inline void transpose_quad(const float *const *from, int64_t at, float *t
 }
 
 /* Rows of `count` contiguous floats to panels that lie `apart` floats from each other; zeros fill the last one. */
-static void pack_rows(const float *b, int64_t b_row, int64_t k, int64_t count, float *out, int64_t apart)
+static void pack_rows(const float *b, int64_t rs_b, int64_t k, int64_t count, float *out, int64_t apart)
 {
-    for (int64_t r = 0; r < k; r++, b += b_row, out += PANEL) {
+    for (int64_t r = 0; r < k; r++, b += rs_b, out += PANEL) {
         int64_t j = 0;
         float *to = out;
         for (; j + PANEL <= count; j += PANEL, to += apart) {
@@ -213,15 +213,15 @@ static void pack_rows(const float *b, int64_t b_row, int64_t k, int64_t count, f
 }
 
 /* B's columns are contiguous: transposes blocks of 4 x 4, then does what is left one by one. */
-static void pack_columns(const float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t count, float *out)
+static void pack_columns(const float *b, int64_t rs_b, int64_t cs_b, int64_t k, int64_t count, float *out)
 {
     int64_t j = 0;
     for (int64_t r = 0; r < k && count < PANEL; r++) {
         store(out + r * PANEL, (vec){0});
         store(out + r * PANEL + LANES, (vec){0});
     }
-    for (; b_row == 1 && j + 4 <= count; j += 4) {
-        const float *const column[4] = {b + j * b_col, b + (j + 1) * b_col, b + (j + 2) * b_col, b + (j + 3) * b_col};
+    for (; rs_b == 1 && j + 4 <= count; j += 4) {
+        const float *const column[4] = {b + j * cs_b, b + (j + 1) * cs_b, b + (j + 2) * cs_b, b + (j + 3) * cs_b};
         int64_t r = 0;
         for (; r + 4 <= k; r += 4) transpose_quad(column, r, out + r * PANEL + j, PANEL);
         for (; r < k; r++) {
@@ -229,20 +229,20 @@ static void pack_columns(const float *b, int64_t b_row, int64_t b_col, int64_t k
         }
     }
     for (; j < count; j++) {
-        for (int64_t r = 0; r < k; r++) out[r * PANEL + j] = b[r * b_row + j * b_col];
+        for (int64_t r = 0; r < k; r++) out[r * PANEL + j] = b[r * rs_b + j * cs_b];
     }
 }
 
 /* Rows [k0, k0 + k) of the columns [j, j1), j1 - j at most PACK_GROUP panels. */
 static void pack_panels(const prn_gemm *gemm, int64_t j, int64_t j1, int64_t k0, int64_t k, float *out, int64_t apart)
 {
-    const float *b = gemm->b + k0 * gemm->b_row + j * gemm->b_col;
-    if (gemm->b_col == 1) {
-        pack_rows(b, gemm->b_row, k, j1 - j, out, apart);
+    const float *b = gemm->b + k0 * gemm->rs_b + j * gemm->cs_b;
+    if (gemm->cs_b == 1) {
+        pack_rows(b, gemm->rs_b, k, j1 - j, out, apart);
         return;
     }
-    for (; j < j1; j += PANEL, b += PANEL * gemm->b_col, out += apart) {
-        pack_columns(b, gemm->b_row, gemm->b_col, k, j1 - j < PANEL ? j1 - j : PANEL, out);
+    for (; j < j1; j += PANEL, b += PANEL * gemm->cs_b, out += apart) {
+        pack_columns(b, gemm->rs_b, gemm->cs_b, k, j1 - j < PANEL ? j1 - j : PANEL, out);
     }
 }
 
@@ -266,7 +266,7 @@ typedef struct block_at {
 
 static void store_edge(const prn_gemm *gemm, const block_at *at, const tile_operands *t, int64_t rows, float *c)
 {
-    for (int64_t r = 0; r < rows; r++, c += gemm->c_row) {
+    for (int64_t r = 0; r < rows; r++, c += gemm->rs_c) {
         const float *edge = t->c + r * PANEL;
         for (int64_t v = 0; v < at->width; v += LANES) {
             vf sum = v_load(edge + v);
@@ -288,9 +288,9 @@ static void panel_rows(const prn_gemm *gemm, tile_operands *t, const block_at *a
     const float *const bias = t->bias;
     /* A round of a tile asks for one line at most. */
     const int64_t share = t->k * PANEL / count, step = 2 * PANEL / count + 1;
-    float *c = gemm->c + at->i0 * gemm->c_row + at->j;
-    t->a = gemm->a + at->i0 * gemm->a_row + at->k0 * gemm->a_col;
-    t->c_row = whole ? gemm->c_row : PANEL;
+    float *c = gemm->c + at->i0 * gemm->rs_c + at->j;
+    t->a = gemm->a + at->i0 * gemm->rs_a + at->k0 * gemm->cs_a;
+    t->rs_c = whole ? gemm->rs_c : PANEL;
     t->add = whole && at->k0 > 0;
     t->ahead = next ? next : t->b;
     t->ahead_step = !next ? 0 : step < LINE ? step : LINE;
@@ -301,8 +301,8 @@ static void panel_rows(const prn_gemm *gemm, tile_operands *t, const block_at *a
         of_height[height](t);
         t->bias = bias;
         if (!whole) store_edge(gemm, at, t, height, c);
-        c += height * gemm->c_row;
-        t->a += height * gemm->a_row;
+        c += height * gemm->rs_c;
+        t->a += height * gemm->rs_a;
         if (next) t->ahead += share;
     }
 }
@@ -312,17 +312,17 @@ static void panel_block(const prn_gemm *gemm, const block_at *at, const float *n
 {
     _Alignas(64) float buffer[BLOCK_K * PANEL];
     tile_operands t = {
-        .k = gemm->k - at->k0 < BLOCK_K ? gemm->k - at->k0 : BLOCK_K, .a_row = gemm->a_row, .a_col = gemm->a_col};
-    t.b_row = PANEL;
+        .k = gemm->k - at->k0 < BLOCK_K ? gemm->k - at->k0 : BLOCK_K, .rs_a = gemm->rs_a, .cs_a = gemm->cs_a};
+    t.rs_b = PANEL;
     if (prn_gemm_bias_in_tiles(gemm) && at->k0 + t.k == gemm->k) t.bias = gemm->bias + at->j;
     if (gemm->packed) {
         t.b = gemm->packed + at->j * gemm->k + at->k0 * PANEL;
     } else if (gemm->stored) {
         prn_lowbit_isa()->unpack(gemm->stored, at->j, at->k0, t.k, buffer);
         t.b = buffer;
-    } else if (at->i1 - at->i0 <= TILE_ROWS && gemm->b_col == 1 && at->width % LANES == 0) {
-        t.b = gemm->b + at->k0 * gemm->b_row + at->j; /* read once: copying it first would not pay */
-        t.b_row = gemm->b_row;
+    } else if (at->i1 - at->i0 <= TILE_ROWS && gemm->cs_b == 1 && at->width % LANES == 0) {
+        t.b = gemm->b + at->k0 * gemm->rs_b + at->j; /* read once: copying it first would not pay */
+        t.rs_b = gemm->rs_b;
     } else {
         pack_panels(gemm, at->j, at->j + at->width, at->k0, t.k, buffer, 0);
         t.b = buffer;
@@ -396,7 +396,7 @@ static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *ge
 {
     const float *a = gemm->a, *b[DOT_COLUMNS];
     const int64_t k = gemm->k, whole = k - k % DOT_LANES;
-    for (int64_t i = 0; i < width; i++) b[i] = gemm->b + (j + (i < count ? i * apart : 0)) * gemm->b_col;
+    for (int64_t i = 0; i < width; i++) b[i] = gemm->b + (j + (i < count ? i * apart : 0)) * gemm->cs_b;
     vec sums[DOT_COLUMNS][DOT_VECS] = {0};
     for (int64_t from = 0; from < whole && (from == 0 || !prn_cancelled()); from += LOOK_UP) {
         const int64_t to = whole - from < LOOK_UP ? whole : from + LOOK_UP;

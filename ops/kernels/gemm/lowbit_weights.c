@@ -130,15 +130,15 @@ typedef struct pack_job {
 /* Depths [k0, k0 + count) of 32 columns from j on. */
 static void gather(const prn_gemm *gemm, int64_t j, int64_t k0, int64_t count, float (*to)[COLUMNS])
 {
-    const float *b = gemm->b + k0 * gemm->b_row + j * gemm->b_col;
+    const float *b = gemm->b + k0 * gemm->rs_b + j * gemm->cs_b;
     const int64_t width = prn_least(gemm->n - j, COLUMNS);
     if (width < COLUMNS) memset(to, 0, (size_t)count * sizeof *to);
-    if (gemm->b_col == 1) {
-        for (int64_t d = 0; d < count; d++) memcpy(to[d], b + d * gemm->b_row, (size_t)width * sizeof *b);
+    if (gemm->cs_b == 1) {
+        for (int64_t d = 0; d < count; d++) memcpy(to[d], b + d * gemm->rs_b, (size_t)width * sizeof *b);
         return;
     }
     for (int64_t c = 0; c < width; c++) {
-        for (int64_t d = 0; d < count; d++) to[d][c] = b[c * gemm->b_col + d * gemm->b_row];
+        for (int64_t d = 0; d < count; d++) to[d][c] = b[c * gemm->cs_b + d * gemm->rs_b];
     }
 }
 
@@ -239,8 +239,8 @@ prony_status prn_lowbit_pack_shared(const prony_context *context, const prn_gemm
     pack_job job = {.gemm = gemm, .stored = stored};
     const void *out = NULL;
     snprintf(tag, sizeof tag, "stored %d in groups of %lld, %lldx%lld by %lld,%lld", (int)stored->kind,
-             (long long)stored->group, (long long)gemm->k, (long long)gemm->n, (long long)gemm->b_row,
-             (long long)gemm->b_col);
+             (long long)stored->group, (long long)gemm->k, (long long)gemm->n, (long long)gemm->rs_b,
+             (long long)gemm->cs_b);
     PRN_TRY(context->host->packed(context, gemm->b, tag, HEADER_BYTES + prn_lowbit_bytes(stored), build, &job, &out));
     stored->panels = *(const char *)out ? (const char *)out + HEADER_BYTES : NULL;
     return PRONY_OK;
@@ -254,8 +254,8 @@ void prn_lowbit_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, 
     float sums[PRN_LOWBIT_ROWS * COLUMNS];
     for (int64_t j = j0; j < j1 && !prn_cancelled(); j += COLUMNS) {
         const int64_t width = prn_least(j1 - j, COLUMNS);
-        isa->rows(gemm->stored, j / COLUMNS, gemm->a + i0 * gemm->a_row, gemm->a_row, i1 - i0, sums);
+        isa->rows(gemm->stored, j / COLUMNS, gemm->a + i0 * gemm->rs_a, gemm->rs_a, i1 - i0, sums);
         for (int64_t r = 0; r < i1 - i0; r++)
-            memcpy(gemm->c + (i0 + r) * gemm->c_row + j, sums + r * COLUMNS, (size_t)width * sizeof *sums);
+            memcpy(gemm->c + (i0 + r) * gemm->rs_c + j, sums + r * COLUMNS, (size_t)width * sizeof *sums);
     }
 }

@@ -65,7 +65,7 @@ void prn_lowbit_put_code(prn_lowbit_kind kind, char *codes, int64_t d, int64_t c
 /* What one instruction set offers. */
 typedef struct prn_lowbit_isa_table {
     /* c[r][0..31] = sums of row r of A, at a + r * a_row, by a panel; 1 to 8 rows. */
-    void (*rows)(const prn_lowbit *stored, int64_t panel, const float *a, int64_t a_row, int64_t rows, float *c);
+    void (*rows)(const prn_lowbit *stored, int64_t panel, const float *a, int64_t rs_a, int64_t rows, float *c);
     /* Weights of depths [k0, k0 + count) and as many columns from `column` on as a packed panel of this instruction set
      * has (prn_gemm_isa_table), rows of that many floats. k0 is a multiple of 32. */
     void (*unpack)(const prn_lowbit *stored, int64_t column, int64_t k0, int64_t count, float *to);

@@ -125,7 +125,7 @@ typedef struct summed {
         for (int v = 0; v < vecs; v++) w[v] = weights_at(kind, (from), (d), first_vec + v);                            \
         PRN_UNROLL                                                                                                     \
         for (int r = 0; r < rows; r++) {                                                                               \
-            const vec x = splat(a[r * a_row + (at)]);                                                                  \
+            const vec x = splat(a[r * rs_a + (at)]);                                                                   \
             if (sums_of_a) of_a[r] += x;                                                                               \
             PRN_UNROLL                                                                                                 \
             for (int v = 0; v < vecs; v++) sum[(chain)][r][v] += x * w[v];                                             \
@@ -137,7 +137,7 @@ typedef struct summed {
 static inline __attribute__((always_inline)) void sum_units(const prn_lowbit_kind kind, const int first_vec,
                                                             const int rows, const int vecs, const int chains,
                                                             const bool sums_of_a, const char *unit, int64_t units,
-                                                            const float *a, int64_t a_row, summed *out)
+                                                            const float *a, int64_t rs_a, summed *out)
 {
     const int depths = UNIT(kind);
     vec sum[4][MOST_SUMMED][MOST_VECS], of_a[MOST_SUMMED];
@@ -179,7 +179,7 @@ typedef struct part {
     const prn_lowbit *stored;
     const char *panel;
     const float *a;
-    int64_t a_row;
+    int64_t rs_a;
     float *c; /* [rows][32] */
 } part;
 
@@ -210,13 +210,13 @@ static inline __attribute__((always_inline)) void sum_part(const part *p, const 
         const char *codes = group + numbers;
         for (int64_t at = g0; at < end && !(piece == PIECE && prn_cancelled()); at += piece) {
             const int64_t count = end - at < piece ? end - at : piece, units = count / unit, rest = count % unit;
-            sum_units(kind, first_vec, rows, vecs, chains, offsets, codes, units, p->a + at, p->a_row, &sums);
+            sum_units(kind, first_vec, rows, vecs, chains, offsets, codes, units, p->a + at, p->rs_a, &sums);
             ADD_SUMS;
             codes += units * unit_bytes;
             if (rest == 0) continue;
             float tail[MOST_SUMMED][LONGEST_UNIT] = {{0}};
             for (int r = 0; r < rows; r++)
-                memcpy(tail[r], p->a + at + units * unit + r * p->a_row, (size_t)rest * sizeof **tail);
+                memcpy(tail[r], p->a + at + units * unit + r * p->rs_a, (size_t)rest * sizeof **tail);
             sum_units(kind, first_vec, rows, vecs, chains, offsets, codes, 1, tail[0], LONGEST_UNIT, &sums);
             ADD_SUMS;
         }
@@ -272,10 +272,10 @@ static part_fn *const parts[5][2][4] = {[PRN_LOWBIT_INT8] = {PART_NAMES(int8), P
                                         [PRN_LOWBIT_BF16] = {PART_NAMES(bf16), PART_NAMES(bf16)},
                                         [PRN_LOWBIT_FP16] = {PART_NAMES(fp16), PART_NAMES(fp16)}};
 
-static void rows_of(const prn_lowbit *stored, int64_t panel, const float *a, int64_t a_row, int64_t rows, float *c)
+static void rows_of(const prn_lowbit *stored, int64_t panel, const float *a, int64_t rs_a, int64_t rows, float *c)
 {
-    part p = {stored, stored->panels + panel * prn_lowbit_panel_bytes(stored), a, a_row, c};
-    for (int64_t height; rows > 0; rows -= height, p.a += height * a_row, p.c += height * PRN_LOWBIT_COLUMNS) {
+    part p = {stored, stored->panels + panel * prn_lowbit_panel_bytes(stored), a, rs_a, c};
+    for (int64_t height; rows > 0; rows -= height, p.a += height * rs_a, p.c += height * PRN_LOWBIT_COLUMNS) {
         const int at = rows >= MOST_SUMMED ? (MOST_SUMMED == 8 ? 3 : 2) : rows >= 4 ? 2 : rows >= 2 ? 1 : 0;
         height = (int64_t)1 << at;
         parts[stored->kind][stored->offsets][at](&p);

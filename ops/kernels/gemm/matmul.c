@@ -18,7 +18,7 @@ prn_matmul_desc prn_matmul_make(prony_dtype dtype, int64_t m, int64_t n, int64_t
                              .m = m,
                              .n = n,
                              .k = k,
-                             .c_row = n,
+                             .rs_c = n,
                              .items = 1,
                              .alpha = 1.0f,
                              .beta = 1.0f,
@@ -49,8 +49,8 @@ void prn_matmul_fold(prn_matmul_desc *product)
 {
     if (product->bias_row != 0) return;
     for (int d = product->batch_rank - 1; d >= 0; d--) {
-        if (product->b_step[d] != 0 || product->a_step[d] != product->m * product->a_row ||
-            product->c_step[d] != product->m * product->c_row) {
+        if (product->b_step[d] != 0 || product->a_step[d] != product->m * product->rs_a ||
+            product->c_step[d] != product->m * product->rs_c) {
             break;
         }
         product->m *= product->batch_dim[d];
@@ -111,9 +111,9 @@ prony_status prn_matmul_from_shapes(const prony_context *context, const prony_va
     *out = prn_matmul_make(a->dtype, m, n, k);
     out->a = a->data;
     out->b = b->data;
-    out->a_row = k;
-    out->b_row = n;
-    out->a_col = out->b_col = 1;
+    out->rs_a = k;
+    out->rs_b = n;
+    out->cs_a = out->cs_b = 1;
     int64_t a_step[PRONY_MAX_RANK], b_step[PRONY_MAX_RANK], c_step[PRONY_MAX_RANK];
     prn_shape_broadcast_strides(&a_batch, &batch, a_step);
     prn_shape_broadcast_strides(&b_batch, &batch, b_step);
@@ -149,13 +149,13 @@ static prn_gemm gemm_of(const prony_context *context, const prn_matmul_desc *pro
                       .n = product->n,
                       .k = product->k,
                       .a = product->a,
-                      .a_row = product->a_row,
-                      .a_col = product->a_col,
+                      .rs_a = product->rs_a,
+                      .cs_a = product->cs_a,
                       .b = product->b,
-                      .b_row = product->b_row,
-                      .b_col = product->b_col,
+                      .rs_b = product->rs_b,
+                      .cs_b = product->cs_b,
                       .c = product->c,
-                      .c_row = product->c_row,
+                      .rs_c = product->rs_c,
                       .alpha = product->alpha,
                       .beta = product->beta,
                       .bias = product->bias,
@@ -355,9 +355,9 @@ typedef struct reference_job {
     static void row_##name(const prn_matmul_desc *p, int64_t a, int64_t b, int64_t c, int64_t i)                       \
     {                                                                                                                  \
         /* Without depths there may be no elements to point at. */                                                     \
-        const storage *x = p->k > 0 ? (const storage *)p->a + a + i * p->a_row : NULL;                                 \
+        const storage *x = p->k > 0 ? (const storage *)p->a + a + i * p->rs_a : NULL;                                  \
         const storage *y = p->k > 0 ? (const storage *)p->b + b : NULL;                                                \
-        storage *to = (storage *)p->c + c + i * p->c_row;                                                              \
+        storage *to = (storage *)p->c + c + i * p->rs_c;                                                               \
         const bool scaled = p->alpha != 1.0f || p->beta != 1.0f;                                                       \
         for (int64_t j = 0; j < p->n; j++) {                                                                           \
             P sum = 0, added = 0;                                                                                      \
@@ -365,7 +365,7 @@ typedef struct reference_job {
             for (int64_t from = 0; from < p->k && (from == 0 || !prn_cancelled()); from += LONG_RUN) {                 \
                 const int64_t to = p->k - from < LONG_RUN ? p->k : from + LONG_RUN;                                    \
                 for (int64_t k = from; k < to; k++)                                                                    \
-                    sum += (P)load(x[k * p->a_col]) * (P)load(y[k * p->b_row + j * p->b_col]);                         \
+                    sum += (P)load(x[k * p->cs_a]) * (P)load(y[k * p->rs_b + j * p->cs_b]);                            \
             }                                                                                                          \
             if (p->bias) added = (P)load(((const storage *)p->bias)[i * p->bias_row + j * p->bias_col]);               \
             if (scaled) {                                                                                              \
@@ -396,7 +396,7 @@ static void reference_rows(void *argument, int64_t begin, int64_t end)
             break;
         }
         if (p->dtype == PRONY_FLOAT32)
-            prn_post_ops_apply_f32(job->context, (float *)p->c + c + i * p->c_row, c + i * p->c_row, p->n);
+            prn_post_ops_apply_f32(job->context, (float *)p->c + c + i * p->rs_c, c + i * p->rs_c, p->n);
     }
 }
 

@@ -16,7 +16,7 @@ typedef struct prn_matmul_desc {
     int64_t m, n, k;
     const void *a, *b; /* NULL where the data is not there yet */
     void *c;
-    int64_t a_row, a_col, b_row, b_col, c_row; /* strides in elements; C's columns are contiguous */
+    int64_t rs_a, cs_a, rs_b, cs_b, rs_c; /* strides in elements; C's columns are contiguous */
     int batch_rank;
     int64_t batch_dim[PRONY_MAX_RANK], a_step[PRONY_MAX_RANK], b_step[PRONY_MAX_RANK], c_step[PRONY_MAX_RANK];
     int64_t items; /* product of batch_dim */

@@ -26,7 +26,7 @@ static inline __m256i four_of(const uint8_t *p)
 }
 
 /* `rows` and `steps` are constants after inlining. */
-static inline __attribute__((always_inline)) void words_rows(const uint8_t *a, int64_t a_row, const int rows,
+static inline __attribute__((always_inline)) void words_rows(const uint8_t *a, int64_t rs_a, const int rows,
                                                              const int8_t *b, int64_t depth, int32_t *sums, bool add,
                                                              const int steps)
 {
@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void words_rows(const uint8_t *a, i
         for (int r = 0; r < rows; r++) {
             __m256i x[4];
             PRN_UNROLL
-            for (int s = 0; s < steps; s++) x[s] = four_of(a + r * a_row + k + 4 * s);
+            for (int s = 0; s < steps; s++) x[s] = four_of(a + r * rs_a + k + 4 * s);
             PRN_UNROLL
             for (int v = 0; v < VECTORS; v++) {
                 __m256i pairs = _mm256_maddubs_epi16(x[0], load_8(b + 32 * v));
@@ -61,28 +61,28 @@ static inline __attribute__((always_inline)) void words_rows(const uint8_t *a, i
 }
 
 /* As many rows at a time as leave registers for the codes. */
-static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add, int steps)
+static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
+                  int steps)
 {
     const int64_t most = steps == 4 ? 2 : 3;
-    for (int64_t n; rows > 0; rows -= n, a += n * a_row, sums += n * COLUMNS) {
+    for (int64_t n; rows > 0; rows -= n, a += n * rs_a, sums += n * COLUMNS) {
         n = rows < most ? rows : most;
         if (steps == 4 && n == 2)
-            words_rows(a, a_row, 2, b, depth, sums, add, 4);
+            words_rows(a, rs_a, 2, b, depth, sums, add, 4);
         else if (steps == 4)
-            words_rows(a, a_row, 1, b, depth, sums, add, 4);
+            words_rows(a, rs_a, 1, b, depth, sums, add, 4);
         else if (steps == 2 && n == 3)
-            words_rows(a, a_row, 3, b, depth, sums, add, 2);
+            words_rows(a, rs_a, 3, b, depth, sums, add, 2);
         else if (steps == 2 && n == 2)
-            words_rows(a, a_row, 2, b, depth, sums, add, 2);
+            words_rows(a, rs_a, 2, b, depth, sums, add, 2);
         else if (steps == 2)
-            words_rows(a, a_row, 1, b, depth, sums, add, 2);
+            words_rows(a, rs_a, 1, b, depth, sums, add, 2);
         else if (n == 3)
-            words_rows(a, a_row, 3, b, depth, sums, add, 1);
+            words_rows(a, rs_a, 3, b, depth, sums, add, 1);
         else if (n == 2)
-            words_rows(a, a_row, 2, b, depth, sums, add, 1);
+            words_rows(a, rs_a, 2, b, depth, sums, add, 1);
         else
-            words_rows(a, a_row, 1, b, depth, sums, add, 1);
+            words_rows(a, rs_a, 1, b, depth, sums, add, 1);
     }
 }
 
@@ -96,12 +96,12 @@ static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b
         to[2 * i + 1] = _mm256_unpackhi_epi##bits(from[i], from[i + 8]);                                               \
     }
 
-static void turn(const uint8_t *a, int64_t a_row, int64_t rows, int64_t depth, uint8_t *to)
+static void turn(const uint8_t *a, int64_t rs_a, int64_t rows, int64_t depth, uint8_t *to)
 {
     for (int64_t k = 0; k < depth; k += TURNED_DEPTH, to += TURNED_DEPTH * ROWS) {
         __m256i x[TURNED_ROWS], y[TURNED_ROWS];
         PRN_UNROLL
-        for (int r = 0; r < TURNED_ROWS; r++) x[r] = load_8(a + (r < rows ? r : 0) * a_row + k);
+        for (int r = 0; r < TURNED_ROWS; r++) x[r] = load_8(a + (r < rows ? r : 0) * rs_a + k);
         TURN_STAGE(y, x, 8)
         TURN_STAGE(x, y, 8)
         TURN_STAGE(y, x, 8)

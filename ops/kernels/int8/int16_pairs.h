@@ -64,29 +64,29 @@ static inline pair_vec splat_pair(const int16_t *p)
 
 /* c[r][j] (+)= sum over p < pairs of a[r][2 p] b[p][j][0] + a[r][2 p + 1] b[p][j][1], for r < rows and two vectors of
  * columns j. Rows are a_row, b_row and c_row elements apart. `rows` is a constant after inlining. */
-static inline __attribute__((always_inline)) void pair_tile(const int16_t *a, int64_t a_row, const int rows,
-                                                            const int16_t *b, int64_t b_row, int64_t pairs, int32_t *c,
-                                                            int64_t c_row, bool add)
+static inline __attribute__((always_inline)) void pair_tile(const int16_t *a, int64_t rs_a, const int rows,
+                                                            const int16_t *b, int64_t rs_b, int64_t pairs, int32_t *c,
+                                                            int64_t rs_c, bool add)
 {
     pair_vec left[PAIR_ROWS], right[PAIR_ROWS];
     PRN_UNROLL
     for (int r = 0; r < rows; r++) {
-        left[r] = add ? load_pairs(c + r * c_row) : (pair_vec){0};
-        right[r] = add ? load_pairs(c + r * c_row + PAIR_LANES) : (pair_vec){0};
+        left[r] = add ? load_pairs(c + r * rs_c) : (pair_vec){0};
+        right[r] = add ? load_pairs(c + r * rs_c + PAIR_LANES) : (pair_vec){0};
     }
-    for (int64_t p = 0; p < pairs; p++, a += 2, b += b_row) {
+    for (int64_t p = 0; p < pairs; p++, a += 2, b += rs_b) {
         const pair_vec b0 = load_pairs(b), b1 = load_pairs(b + 2 * PAIR_LANES);
         PRN_UNROLL
         for (int r = 0; r < rows; r++) {
-            const pair_vec pair = splat_pair(a + r * a_row);
+            const pair_vec pair = splat_pair(a + r * rs_a);
             left[r] += multiply_pairs(pair, b0);
             right[r] += multiply_pairs(pair, b1);
         }
     }
     PRN_UNROLL
     for (int r = 0; r < rows; r++) {
-        store_pairs(c + r * c_row, left[r]);
-        store_pairs(c + r * c_row + PAIR_LANES, right[r]);
+        store_pairs(c + r * rs_c, left[r]);
+        store_pairs(c + r * rs_c + PAIR_LANES, right[r]);
     }
 }
 

@@ -66,7 +66,7 @@ static inline __m512i four_of(const uint8_t *p)
 }
 
 /* `rows` is a constant after inlining. */
-static inline __attribute__((always_inline)) void rows_of(const uint8_t *a, int64_t a_row, const int rows,
+static inline __attribute__((always_inline)) void rows_of(const uint8_t *a, int64_t rs_a, const int rows,
                                                           const int8_t *b, int64_t depth, int32_t *sums, bool add)
 {
     enum { MOST = 12 };
@@ -80,7 +80,7 @@ static inline __attribute__((always_inline)) void rows_of(const uint8_t *a, int6
         const __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 64);
         PRN_UNROLL
         for (int r = 0; r < rows; r++) {
-            const __m512i x = four_of(a + r * a_row + k);
+            const __m512i x = four_of(a + r * rs_a + k);
             left[r] = _mm512_dpbusd_epi32(left[r], x, b0);
             right[r] = _mm512_dpbusd_epi32(right[r], x, b1);
         }
@@ -92,14 +92,14 @@ static inline __attribute__((always_inline)) void rows_of(const uint8_t *a, int6
     }
 }
 
-static void vector_block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
+static void vector_block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
                          bool add)
 {
-    for (; rows >= 12; rows -= 12, a += 12 * a_row, sums += 12 * COLUMNS) rows_of(a, a_row, 12, b, depth, sums, add);
-    for (; rows >= 8; rows -= 8, a += 8 * a_row, sums += 8 * COLUMNS) rows_of(a, a_row, 8, b, depth, sums, add);
-    for (; rows >= 4; rows -= 4, a += 4 * a_row, sums += 4 * COLUMNS) rows_of(a, a_row, 4, b, depth, sums, add);
-    for (; rows >= 2; rows -= 2, a += 2 * a_row, sums += 2 * COLUMNS) rows_of(a, a_row, 2, b, depth, sums, add);
-    if (rows > 0) rows_of(a, a_row, 1, b, depth, sums, add);
+    for (; rows >= 12; rows -= 12, a += 12 * rs_a, sums += 12 * COLUMNS) rows_of(a, rs_a, 12, b, depth, sums, add);
+    for (; rows >= 8; rows -= 8, a += 8 * rs_a, sums += 8 * COLUMNS) rows_of(a, rs_a, 8, b, depth, sums, add);
+    for (; rows >= 4; rows -= 4, a += 4 * rs_a, sums += 4 * COLUMNS) rows_of(a, rs_a, 4, b, depth, sums, add);
+    for (; rows >= 2; rows -= 2, a += 2 * rs_a, sums += 2 * COLUMNS) rows_of(a, rs_a, 2, b, depth, sums, add);
+    if (rows > 0) rows_of(a, rs_a, 1, b, depth, sums, add);
 }
 
 #endif
@@ -109,7 +109,7 @@ static void vector_block(const uint8_t *a, int64_t a_row, int64_t rows, const in
 /* Up to which vectors do less work than tiles of 16 rows. */
 enum { FEW_ROWS = 4 };
 
-static void tiles_16(const uint8_t *a, int64_t a_row, const int8_t *b, int64_t depth, int32_t *sums, bool add)
+static void tiles_16(const uint8_t *a, int64_t rs_a, const int8_t *b, int64_t depth, int32_t *sums, bool add)
 {
     if (add) {
         _tile_loadd(0, sums, 4 * COLUMNS);
@@ -119,7 +119,7 @@ static void tiles_16(const uint8_t *a, int64_t a_row, const int8_t *b, int64_t d
         _tile_zero(1);
     }
     for (int64_t k = 0; k < depth; k += 64, b += 64 * COLUMNS) {
-        _tile_loadd(4, a + k, (long)a_row);
+        _tile_loadd(4, a + k, (long)rs_a);
         _tile_loadd(6, b, 4 * COLUMNS);
         _tile_dpbusd(0, 4, 6);
         _tile_loadd(7, b + 64, 4 * COLUMNS);
@@ -129,7 +129,7 @@ static void tiles_16(const uint8_t *a, int64_t a_row, const int8_t *b, int64_t d
     _tile_stored(1, sums + 16, 4 * COLUMNS);
 }
 
-static void tiles_32(const uint8_t *a, int64_t a_row, const int8_t *b, int64_t depth, int32_t *sums, bool add)
+static void tiles_32(const uint8_t *a, int64_t rs_a, const int8_t *b, int64_t depth, int32_t *sums, bool add)
 {
     int32_t *lower = sums + 16 * COLUMNS;
     if (add) {
@@ -144,12 +144,12 @@ static void tiles_32(const uint8_t *a, int64_t a_row, const int8_t *b, int64_t d
         _tile_zero(3);
     }
     for (int64_t k = 0; k < depth; k += 64, b += 64 * COLUMNS) {
-        _tile_loadd(4, a + k, (long)a_row);
+        _tile_loadd(4, a + k, (long)rs_a);
         _tile_loadd(6, b, 4 * COLUMNS);
         _tile_dpbusd(0, 4, 6);
         _tile_loadd(7, b + 64, 4 * COLUMNS);
         _tile_dpbusd(1, 4, 7);
-        _tile_loadd(5, a + 16 * a_row + k, (long)a_row);
+        _tile_loadd(5, a + 16 * rs_a + k, (long)rs_a);
         _tile_dpbusd(2, 5, 6);
         _tile_dpbusd(3, 5, 7);
     }
@@ -159,26 +159,26 @@ static void tiles_32(const uint8_t *a, int64_t a_row, const int8_t *b, int64_t d
     _tile_stored(3, lower + 16, 4 * COLUMNS);
 }
 
-static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add, int steps)
+static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
+                  int steps)
 {
     (void)steps;
     if (rows <= FEW_ROWS) {
-        vector_block(a, a_row, rows, b, depth, sums, add);
+        vector_block(a, rs_a, rows, b, depth, sums, add);
     } else if (rows <= 16) {
-        tiles_16(a, a_row, b, depth, sums, add);
+        tiles_16(a, rs_a, b, depth, sums, add);
     } else {
-        tiles_32(a, a_row, b, depth, sums, add);
+        tiles_32(a, rs_a, b, depth, sums, add);
     }
 }
 
 #elif defined(__AVX512VNNI__)
 
-static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add, int steps)
+static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
+                  int steps)
 {
     (void)steps;
-    vector_block(a, a_row, rows, b, depth, sums, add);
+    vector_block(a, rs_a, rows, b, depth, sums, add);
 }
 
 #elif !defined(__AVX2__) || WIDE
@@ -194,10 +194,10 @@ static inline __attribute__((always_inline)) void tile(const int16_t *a, const i
     pair_tile(a, PIECE, rows, b, PAIR_ROW, pairs, sums, COLUMNS, add);
 }
 
-static void widen_rows(const uint8_t *a, int64_t a_row, int64_t rows, int64_t depth, int16_t *to)
+static void widen_rows(const uint8_t *a, int64_t rs_a, int64_t rows, int64_t depth, int16_t *to)
 {
     for (int64_t r = 0; r < rows; r++) {
-        const uint8_t *from = a + r * a_row;
+        const uint8_t *from = a + r * rs_a;
         for (int64_t k = 0; k < depth; k++) to[r * PIECE + k] = from[k];
     }
 }
@@ -218,15 +218,15 @@ static void widen_panel(const int8_t *b, int64_t depth, int16_t *to)
     }
 }
 
-static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add, int steps)
+static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
+                  int steps)
 {
     (void)steps;
     int16_t wide_a[ROWS * PIECE], wide_b[PIECE * COLUMNS];
     for (int64_t k = 0, n; k < depth; k += n) {
         n = depth - k < PIECE ? depth - k : PIECE;
         const bool more = add || k > 0;
-        widen_rows(a + k, a_row, rows, n, wide_a);
+        widen_rows(a + k, rs_a, rows, n, wide_a);
         widen_panel(b + k * COLUMNS, n, wide_b);
         for (int64_t j = 0; j < COLUMNS; j += 2 * PAIR_LANES) {
             int64_t r = 0;

@@ -66,10 +66,10 @@ typedef struct prn_qint8_dot {
     /* sums[r][j] (+)= sum over k < depth of a[r][k] b[k][j] for r < rows <= 32 and 32 columns; depth a multiple of 4.
      * Rows of `a` are a_row apart, those of sums 32. As many rows as the next multiple of 16, and of each as many
      * depths as the next multiple of 64, must be readable; b has 0 there. `steps`: of a split panel; else unused. */
-    void (*block)(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add, int steps);
+    void (*block)(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
+                  int steps);
     /* to[k][r] = a[r][k] for rows r < rows <= 16 of 32, depths up to a multiple of 32; rows behind the last are any. */
-    void (*turn)(const uint8_t *a, int64_t a_row, int64_t rows, int64_t depth, uint8_t *to);
+    void (*turn)(const uint8_t *a, int64_t rs_a, int64_t rows, int64_t depth, uint8_t *to);
     /* sums[r][j] += products of 32 rows' codes, turned, and a panel's list, groups [from, to). */
     void (*excess)(const uint8_t *turned, const prn_qint8_outliers *from, const prn_qint8_outliers *to, int32_t *sums);
     /* Codes of `columns` columns, from number `column` on, of `rows` rows of sums. `residual` NULL: there is none. */

@@ -62,7 +62,7 @@ static int64_t fetched_row(int64_t depth)
 /* Tiles read rows where they lie if every row begins a line and no depth is missing. */
 static bool lies_ready(const prn_qint8_gemm *p)
 {
-    return p->a && p->depth % PRN_QINT8_DEPTH == 0 && p->a_row % LINE == 0 && (uintptr_t)p->a % LINE == 0;
+    return p->a && p->depth % PRN_QINT8_DEPTH == 0 && p->rs_a % LINE == 0 && (uintptr_t)p->a % LINE == 0;
 }
 
 static job job_of(const prn_qint8_gemm *p)
@@ -108,11 +108,11 @@ static uint8_t *turned_in(const job *job, uint8_t *slot)
 }
 
 /* Rows [row, row + rows) of a block, `row` a multiple of 16. */
-static void turn_rows(const job *job, const uint8_t *a, int64_t a_row, int64_t row, int64_t rows, uint8_t *turned)
+static void turn_rows(const job *job, const uint8_t *a, int64_t rs_a, int64_t row, int64_t rows, uint8_t *turned)
 {
-    for (int64_t r = row; r < row + rows; r += TURNED, a += TURNED * a_row) {
+    for (int64_t r = row; r < row + rows; r += TURNED, a += TURNED * rs_a) {
         uint8_t *to = turned + r / PRN_QINT8_ROWS * PRN_QINT8_ROWS * job->depth + r % PRN_QINT8_ROWS;
-        prn_qint8_dot_table()->turn(a, a_row, prn_least(TURNED, row + rows - r), job->product->depth, to);
+        prn_qint8_dot_table()->turn(a, rs_a, prn_least(TURNED, row + rows - r), job->product->depth, to);
     }
 }
 
@@ -152,7 +152,7 @@ static bool has_excess(const panels *of)
 }
 
 /* Sums of up to 32 rows by a panel. */
-static void sum_up(const job *job, const panels *of, int64_t panel, const uint8_t *a, int64_t a_row, int64_t rows,
+static void sum_up(const job *job, const panels *of, int64_t panel, const uint8_t *a, int64_t rs_a, int64_t rows,
                    const uint8_t *turned, int32_t *sums)
 {
     const prn_qint8_dot *dot = prn_qint8_dot_table();
@@ -160,8 +160,7 @@ static void sum_up(const job *job, const panels *of, int64_t panel, const uint8_
     const int8_t *b = of->packed + panel * PRN_QINT8_COLUMNS * job->depth;
     const int steps = of->steps ? of->steps[panel] : 0;
     for (int64_t k = 0; k < depth && (k == 0 || !prn_cancelled()); k += DEPTH_PIECE)
-        dot->block(a + k, a_row, rows, b + k * PRN_QINT8_COLUMNS, prn_least(DEPTH_PIECE, depth - k), sums, k > 0,
-                   steps);
+        dot->block(a + k, rs_a, rows, b + k * PRN_QINT8_COLUMNS, prn_least(DEPTH_PIECE, depth - k), sums, k > 0, steps);
     if (!of->starts || !job->product->packed.excess) return;
     const prn_qint8_outliers *from = job->product->packed.excess + of->starts[panel];
     const prn_qint8_outliers *to = job->product->packed.excess + of->starts[panel + 1];
@@ -169,12 +168,12 @@ static void sum_up(const job *job, const panels *of, int64_t panel, const uint8_
     if (job->turns)
         prn_qint8_dot_table()->excess(turned, from, to, sums);
     else
-        prn_qint8_outliers_rows(a, a_row, rows, from, to, sums);
+        prn_qint8_outliers_rows(a, rs_a, rows, from, to, sums);
 }
 
 /* Rows of one block by panels. */
 static void multiply(const job *job, const panels *of, int64_t group, int64_t row, int64_t rows, const uint8_t *a,
-                     int64_t a_row, const uint8_t *turned)
+                     int64_t rs_a, const uint8_t *turned)
 {
     const prn_qint8_gemm *p = job->product;
     _Alignas(64) int32_t sums[PRN_QINT8_ROWS * PRN_QINT8_COLUMNS];
@@ -183,7 +182,7 @@ static void multiply(const job *job, const panels *of, int64_t group, int64_t ro
         const int64_t columns = prn_least(PRN_QINT8_COLUMNS, p->columns - in_group);
         for (int64_t r = 0; r < rows; r += PRN_QINT8_ROWS) {
             const int64_t height = prn_least(PRN_QINT8_ROWS, rows - r), at = (row + r) * p->y_row + column;
-            sum_up(job, of, panel, a + r * a_row, a_row, height, turned + r * job->depth, sums);
+            sum_up(job, of, panel, a + r * rs_a, rs_a, height, turned + r * job->depth, sums);
             if (p->store) {
                 p->store(p->argument, row + r, height, column, columns, sums);
             } else {
@@ -209,11 +208,11 @@ static void multiply_block(const job *job, const panels *of, int64_t group, int6
 {
     const prn_qint8_gemm *p = job->product;
     const bool in_place = lies_ready(p) && rows % 16 == 0;
-    const uint8_t *a = in_place ? p->a + row * p->a_row : slot;
-    const int64_t a_row = in_place ? p->a_row : job->row;
+    const uint8_t *a = in_place ? p->a + row * p->rs_a : slot;
+    const int64_t rs_a = in_place ? p->rs_a : job->row;
     if (!in_place) fetch_rows(job, group, row, rows, slot);
-    if (job->turns && has_excess(of)) turn_rows(job, a, a_row, 0, rows, turned_in(job, slot));
-    multiply(job, of, group, row, rows, a, a_row, turned_in(job, slot));
+    if (job->turns && has_excess(of)) turn_rows(job, a, rs_a, 0, rows, turned_in(job, slot));
+    multiply(job, of, group, row, rows, a, rs_a, turned_in(job, slot));
 }
 
 static void product_task(void *argument, int64_t task)

@@ -25,7 +25,7 @@ typedef struct prn_qint8_gemm {
     prn_qint8_packed packed;
     const uint8_t
         *a; /* rows of unsigned codes where they lie, a_row apart, of one group; NULL: they have to be fetched */
-    int64_t a_row;
+    int64_t rs_a;
     prn_qint8_rows_fn fetch;   /* needed in either case */
     prn_qint8_store_fn store;  /* NULL: `finish` makes codes at y, whose rows are y_row apart */
     const void *argument;      /* of both */

@@ -148,13 +148,13 @@ uint32_t prn_qint8_outliers_list(const int8_t *whole, const int8_t *rest, int64_
     return (uint32_t)(end - to);
 }
 
-void prn_qint8_outliers_rows(const uint8_t *a, int64_t a_row, int64_t rows, const prn_qint8_outliers *from,
+void prn_qint8_outliers_rows(const uint8_t *a, int64_t rs_a, int64_t rows, const prn_qint8_outliers *from,
                              const prn_qint8_outliers *to, int32_t *sums)
 {
     for (const prn_qint8_outliers *group = from; group < to; group++) {
         for (int64_t r = 0; r < rows; r++) {
             uint32_t sum = (uint32_t)sums[r * COLUMNS + group->column];
-            for (int e = 0; e < GROUP; e++) sum += (uint32_t)(a[r * a_row + group->depth[e]] * group->weight[e]);
+            for (int e = 0; e < GROUP; e++) sum += (uint32_t)(a[r * rs_a + group->depth[e]] * group->weight[e]);
             sums[r * COLUMNS + group->column] = (int32_t)sum;
         }
     }

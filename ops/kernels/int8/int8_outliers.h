@@ -19,7 +19,7 @@ int prn_qint8_outliers_split(int8_t *panel, int64_t depth, uint32_t *groups);
 /* The list of a panel: what `whole` has more than `rest`. Returns its groups, as counted before. */
 uint32_t prn_qint8_outliers_list(const int8_t *whole, const int8_t *rest, int64_t depth, prn_qint8_outliers *to);
 /* sums[r][j] += products of the list's groups [from, to), for few rows: row by row. Rows of sums are 32 apart. */
-void prn_qint8_outliers_rows(const uint8_t *a, int64_t a_row, int64_t rows, const prn_qint8_outliers *from,
+void prn_qint8_outliers_rows(const uint8_t *a, int64_t rs_a, int64_t rows, const prn_qint8_outliers *from,
                              const prn_qint8_outliers *to, int32_t *sums);
 
 #endif

@@ -81,8 +81,7 @@ static void widen_row(const prn_int_gemm *p, int64_t offset, int64_t row, int64_
                       int16_t *to)
 {
     const prn_matmul_desc *s = &p->shape;
-    widen(prn_quant_simd_table(), p->a_type, to, s->a, offset + row * s->a_row + depth * s->a_col, s->a_col, count,
-          zero);
+    widen(prn_quant_simd_table(), p->a_type, to, s->a, offset + row * s->rs_a + depth * s->cs_a, s->cs_a, count, zero);
     if (count % 2) to[count] = 0;
 }
 
@@ -130,7 +129,7 @@ prony_status prn_int_widen_rows(const prony_context *context, const prn_int_gemm
     *out = NULL;
     if (!s->a || !is_known(&product->a_zero) || rows == 0 || s->k == 0) return PRONY_OK;
     snprintf(tag, sizeof tag, "int rows %lldx%lld by %lld,%lld %s %llx", (long long)rows, (long long)s->k,
-             (long long)s->a_row, (long long)s->a_col, prony_dtype_name(product->a_type),
+             (long long)s->rs_a, (long long)s->cs_a, prony_dtype_name(product->a_type),
              (unsigned long long)digest(&product->a_zero, rows));
     const size_t bytes = prony_dtype_bytes(PRONY_INT16, rows * widened_elements(s->k));
     PRN_TRY(context->host->packed(context, s->a, tag, bytes, build_rows, &job, &packed));
@@ -152,10 +151,9 @@ static void widen_line(const prn_int_gemm *p, int64_t offset, int64_t matrix, in
                        int16_t *line)
 {
     const prn_matmul_desc *s = &p->shape;
-    const int64_t at = offset + depth * s->b_row + column * s->b_col;
+    const int64_t at = offset + depth * s->rs_b + column * s->cs_b;
     const bool one_zero = p->b_zero.step == 0;
-    widen(prn_quant_simd_table(), p->b_type, line, s->b, at, s->b_col, n,
-          one_zero ? zero_at(&p->b_zero, matrix, 0) : 0);
+    widen(prn_quant_simd_table(), p->b_type, line, s->b, at, s->cs_b, n, one_zero ? zero_at(&p->b_zero, matrix, 0) : 0);
     for (int64_t j = 0; !one_zero && j < n; j++) {
         line[j] = (int16_t)(line[j] - zero_at(&p->b_zero, matrix, column + j));
     }
@@ -223,7 +221,7 @@ prony_status prn_int_pack_panels(const prony_context *context, const prn_int_gem
     *out = NULL;
     if (!s->b || !same_b(s) || !is_known(&product->b_zero) || s->k == 0 || s->n == 0) return PRONY_OK;
     snprintf(tag, sizeof tag, "int panels %s %lldx%lld by %lld,%lld %s %llx", prn_quant_simd_table()->name,
-             (long long)s->k, (long long)s->n, (long long)s->b_row, (long long)s->b_col,
+             (long long)s->k, (long long)s->n, (long long)s->rs_b, (long long)s->cs_b,
              prony_dtype_name(product->b_type), (unsigned long long)digest(&product->b_zero, s->n));
     const size_t bytes = prony_dtype_bytes(PRONY_INT16, panel_elements(s->k, s->n));
     PRN_TRY(context->host->packed(context, s->b, tag, bytes, build_panels, &copy, &packed));
@@ -257,18 +255,18 @@ static void multiply_piece(const prn_int_gemm *p, int64_t item, const piece *at,
     for (int64_t r = 0; r < rows; r += simd->rows) {
         const int64_t height = prn_least(simd->rows, rows - r);
         const int16_t *a = lines;
-        int64_t a_row = 2 * at->pairs;
+        int64_t rs_a = 2 * at->pairs;
         if (p->a_rows) {
-            a_row = row_elements;
-            a = p->a_rows + (offset / s->a_row + row + r) * row_elements + at->depth;
+            rs_a = row_elements;
+            a = p->a_rows + (offset / s->rs_a + row + r) * row_elements + at->depth;
         } else {
             for (int64_t i = 0; i < height; i++) {
                 widen_row(p, offset, row + r + i, at->depth, at->count, zero_at(&p->a_zero, matrix, row + r + i),
-                          lines + i * a_row);
+                          lines + i * rs_a);
             }
         }
         for (int64_t j = 0; j < columns; j += simd->columns) {
-            simd->tile(a, a_row, height, at->panels + j / simd->columns * at->panel_step, at->pairs,
+            simd->tile(a, rs_a, height, at->panels + j / simd->columns * at->panel_step, at->pairs,
                        sums + r * COLUMNS + j, COLUMNS, at->depth > 0);
         }
     }
@@ -343,8 +341,8 @@ void prn_int_gemm_reference(const prn_int_gemm *p)
                 uint32_t sum = 0;
                 if ((j % LOOK_UP == 0 || s->k > LOOK_UP) && prn_cancelled()) return;
                 for (int64_t k = 0; k < s->k && !prn_cancelled_at(k); k++) {
-                    sum += (uint32_t)((code_at(s->a, p->a_type, a + i * s->a_row + k * s->a_col) - a_zero) *
-                                      (code_at(s->b, p->b_type, b + k * s->b_row + j * s->b_col) - b_zero));
+                    sum += (uint32_t)((code_at(s->a, p->a_type, a + i * s->rs_a + k * s->cs_a) - a_zero) *
+                                      (code_at(s->b, p->b_type, b + k * s->rs_b + j * s->cs_b) - b_zero));
                 }
                 int32_t wrapped = (int32_t)sum;
                 p->store(p->argument, item, i, j, 1, &wrapped);

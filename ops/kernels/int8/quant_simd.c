@@ -9,22 +9,22 @@
 
 enum { ROWS = PAIR_LANES == 16 ? 12 : 6, COLUMNS = 2 * PAIR_LANES };
 
-static inline __attribute__((always_inline)) void tile_of(const int16_t *a, int64_t a_row, const int rows,
-                                                          const int16_t *b, int64_t pairs, int32_t *c, int64_t c_row,
+static inline __attribute__((always_inline)) void tile_of(const int16_t *a, int64_t rs_a, const int rows,
+                                                          const int16_t *b, int64_t pairs, int32_t *c, int64_t rs_c,
                                                           bool add)
 {
-    pair_tile(a, a_row, rows, b, 2 * COLUMNS, pairs, c, c_row, add);
+    pair_tile(a, rs_a, rows, b, 2 * COLUMNS, pairs, c, rs_c, add);
 }
 
-static void tile(const int16_t *a, int64_t a_row, int64_t rows, const int16_t *b, int64_t pairs, int32_t *c,
-                 int64_t c_row, bool add)
+static void tile(const int16_t *a, int64_t rs_a, int64_t rows, const int16_t *b, int64_t pairs, int32_t *c,
+                 int64_t rs_c, bool add)
 {
-    for (; rows >= ROWS; rows -= ROWS, a += ROWS * a_row, c += ROWS * c_row) {
-        tile_of(a, a_row, ROWS, b, pairs, c, c_row, add);
+    for (; rows >= ROWS; rows -= ROWS, a += ROWS * rs_a, c += ROWS * rs_c) {
+        tile_of(a, rs_a, ROWS, b, pairs, c, rs_c, add);
     }
-    for (; rows >= 4; rows -= 4, a += 4 * a_row, c += 4 * c_row) tile_of(a, a_row, 4, b, pairs, c, c_row, add);
-    for (; rows >= 2; rows -= 2, a += 2 * a_row, c += 2 * c_row) tile_of(a, a_row, 2, b, pairs, c, c_row, add);
-    if (rows > 0) tile_of(a, a_row, 1, b, pairs, c, c_row, add);
+    for (; rows >= 4; rows -= 4, a += 4 * rs_a, c += 4 * rs_c) tile_of(a, rs_a, 4, b, pairs, c, rs_c, add);
+    for (; rows >= 2; rows -= 2, a += 2 * rs_a, c += 2 * rs_c) tile_of(a, rs_a, 2, b, pairs, c, rs_c, add);
+    if (rows > 0) tile_of(a, rs_a, 1, b, pairs, c, rs_c, add);
 }
 
 #define WIDEN(name, type)                                                                                              \

@@ -14,8 +14,8 @@ typedef struct prn_quant_simd {
     int64_t rows, columns; /* register tile; columns divides 64 */
     /* c[r][j] (+)= sum over p < pairs of a[r][2 p] b[p][j][0] + a[r][2 p + 1] b[p][j][1], for r < rows <= the tile's
      * and all of the tile's columns. Rows of a and c are a_row and c_row apart, those of b follow each other. */
-    void (*tile)(const int16_t *a, int64_t a_row, int64_t rows, const int16_t *b, int64_t pairs, int32_t *c,
-                 int64_t c_row, bool add);
+    void (*tile)(const int16_t *a, int64_t rs_a, int64_t rows, const int16_t *b, int64_t pairs, int32_t *c,
+                 int64_t rs_c, bool add);
     /* to[i] = from[i step] - zero */
     void (*widen_u8)(int16_t *to, const uint8_t *from, int64_t step, int64_t n, int32_t zero);
     void (*widen_i8)(int16_t *to, const int8_t *from, int64_t step, int64_t n, int32_t zero);

@@ -75,7 +75,7 @@ bool prn_widen_supported(const prony_context *context, const prn_kernel *inner)
 {
     widened wide;
     if (!widen_node(context, 0, &wide, NULL)) return false;
-    return prn_kernel_takes_types(inner, &wide.context) && (!inner->usable || inner->usable(&wide.context));
+    return prn_kernel_takes_types(inner, &wide.context) && (!inner->supported || inner->supported(&wide.context));
 }
 
 typedef struct conversion {

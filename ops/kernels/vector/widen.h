@@ -41,7 +41,7 @@ void prn_widen_release(void *state, const prn_kernel *inner);
     {.name = kernel_name,                                                                                              \
      .backend = "native",                                                                                              \
      .types = PRN_TYPES_HALF,                                                                                          \
-     .usable = symbol##_usable,                                                                                        \
+     .supported = symbol##_usable,                                                                                     \
      .prepare = symbol##_prepare,                                                                                      \
      .run = symbol##_run,                                                                                              \
      .release = symbol##_release}
@@ -49,7 +49,7 @@ void prn_widen_release(void *state, const prn_kernel *inner);
     {.name = kernel_name,                                                                                              \
      .backend = "native",                                                                                              \
      .types = PRN_TYPES_HALF,                                                                                          \
-     .usable = symbol##_usable,                                                                                        \
+     .supported = symbol##_usable,                                                                                     \
      .prepare = symbol##_prepare,                                                                                      \
      .run = symbol##_run,                                                                                              \
      .release = symbol##_release,                                                                                      \

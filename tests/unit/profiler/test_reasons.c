@@ -231,7 +231,7 @@ static int64_t fact_of(const prony_cost *facts, const char *key)
 static void facts_of_products(void **state)
 {
     (void)state;
-    prn_gemm gemm = {.m = 12, .n = 100, .k = 64, .a_row = 64, .a_col = 1, .b_row = 100, .b_col = 1, .c_row = 100};
+    prn_gemm gemm = {.m = 12, .n = 100, .k = 64, .rs_a = 64, .cs_a = 1, .rs_b = 100, .cs_b = 1, .rs_c = 100};
     prony_cost facts = {.fact_count = 0};
     prn_gemm_facts(&gemm, 1, true, &facts);
     assert_int_equal(fact_of(&facts, "product_rows"), 12);

@@ -201,7 +201,7 @@ static void test_choice(void **state)
     (void)state;
     static const prn_kernel kernels[] = {
         {.name = "halves", .backend = "native", .types = PRN_TYPE(PRONY_FLOAT16)},
-        {.name = "unusable", .backend = "native", .types = PRN_TYPE_F32, .usable = never},
+        {.name = "unusable", .backend = "native", .types = PRN_TYPE_F32, .supported = never},
         {.name = "own", .backend = "native", .types = PRN_TYPE_F32, .own_layout = true},
         {.name = "blocked", .backend = "dnnl", .types = PRN_TYPE_F32, .layouts = blocked},
         {.name = "plain", .backend = "native", .types = PRN_TYPE_F32, .post_ops = true},
