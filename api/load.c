@@ -16,7 +16,7 @@ static prony_status load(prony_model **out, prn_model_source *from, const prony_
         from->copy = own.copy;
     }
     PRN_TRY(prn_model_load(out, from, &own, error));
-    (*out)->host = &prn_engine_services;
+    (*out)->services = &prn_engine_services;
     (*out)->find_rates = prn_machine_find_rates;
     (*out)->tune_files = &prn_tune_cache;
     return PRONY_OK;

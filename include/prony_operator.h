@@ -63,8 +63,8 @@ typedef struct prony_context {
     size_t scratch_bytes;
     int threads;                         /* this call's intra-op thread budget, >= 1 */
     const struct prn_post_ops *post_ops; /* set by rewrites on operators that take them; otherwise NULL */
-    const struct prn_services *host;     /* what operators may ask of the engine */
-    void *host_data;
+    const struct prn_services *services; /* what operators may ask of the engine */
+    void *services_data;
     prony_error *error;
     prony_precision precision; /* what the session admits; more is always right */
     uint32_t constant_inputs;  /* bit i: input i is a constant of the graph, the same in every run */

@@ -1,6 +1,6 @@
 /* What an operator is: one descriptor row binds attributes, shape inference, cost and kernels.
  *
- * Operators know no graph, no file, no clock and no profiler. What they need from above they ask of the host table.
+ * Operators know no graph, no file, no clock and no profiler. What they need from above they ask of the engine services (prn_services).
  * Descriptors and kernels are const and shared by all threads; what a kernel keeps between runs is its prepared state,
  * which belongs to one plan step and is read-only while running.
  */
@@ -103,10 +103,10 @@ typedef struct prn_pixels {
     int channels;
 } prn_pixels;
 
-/* ---- host: what an operator may ask of the engine
+/* ---- engine services: what an operator may ask of the engine
  * ----------------------------------------------------------------- */
 
-/* Floats of a weight from which on a `build` says what it has read (prn_services.passed); smaller ones' memory serves the
+/* Floats of a weight from which on a `build` says what it has read (prn_services.release_range); smaller ones' memory serves the
  * next. */
 enum { PRN_RELEASE_WHILE_PACKING_FLOATS = 1 << 22 };
 
@@ -120,7 +120,7 @@ typedef struct prn_services {
                            void *argument, const void **out);
     /* For a `build` that was handed to `packed`: it reads these bytes of its source no more, and they may be gone.
      * NULL: nobody listens. */
-    void (*passed)(const prony_context *context, const void *from, size_t bytes);
+    void (*release_range)(const prony_context *context, const void *from, size_t bytes);
     /* Whether another node reads constant input `input` too, beside a first input of other extents: its kernel may want
      * another packed form. NULL: nobody does. */
     bool (*serves_other_extents)(const prony_context *context, size_t input);
@@ -227,10 +227,10 @@ typedef struct prn_kernel {
      * *offset_bytes on. The plan then lets the producer write there; run skips an input that already lies in its place,
      * and is not called at all when every input does. Asked for the inputs in order; *offset_bytes arrives as it was
      * left for the one before (0 for the first), also where that one does not lie so. NULL: never. */
-    bool (*placed)(const prony_context *context, size_t input, uint64_t *offset_bytes);
+    bool (*concat_alias)(const prony_context *context, size_t input, uint64_t *offset_bytes);
     /* Splitting operators (Split, Slice): whether output k is exactly the bytes of input 0 from *offset_bytes on. If so
-     * for every wanted output, they become views and nothing runs. Asked in order, as `placed` is. NULL: never. */
-    bool (*part)(const prony_context *context, size_t output, uint64_t *offset_bytes);
+     * for every wanted output, they become views and nothing runs. Asked in order, as `concat_alias` is. NULL: never. */
+    bool (*split_alias)(const prony_context *context, size_t output, uint64_t *offset_bytes);
     /* What it says of its work on this node once it is prepared, by prn_cost_fact; profiler/report/reasons.h has the
      * keys and turns them into words. Layouts and shapes alone decide. NULL: nothing. */
     void (*facts)(const prony_context *context, prony_cost *facts);

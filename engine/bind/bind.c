@@ -195,7 +195,7 @@ prony_status prn_bind_infer(prn_bind_pass *b, prn_node_def *node)
     if (node->dynamic && !(node->binding.op->flags & PRN_OP_OPEN)) return PRONY_OK;
     prn_node_environment site = {.program = b->program, .node = node};
     prony_context context = prn_node_context(b->program, node, b->error);
-    context.host_data = &site;
+    context.services_data = &site;
     context.user = node->binding.infer_user;
     const size_t held = b->program->refs.held_count;
     prony_status status = prn_bind_hold_for_user(b, node);

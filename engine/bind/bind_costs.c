@@ -83,7 +83,7 @@ prony_status prn_bind_cost(prn_bind_pass *b, prn_node_def *node, prony_cost *cos
     prn_program *p = b->program;
     prn_node_environment site = {.program = p, .node = node};
     prony_context context = prn_node_context(p, node, b->error);
-    context.host_data = &site;
+    context.services_data = &site;
     const size_t held = p->refs.held_count;
     prony_status status = prn_bind_hold_for_user(b, node);
     if (status == PRONY_OK) status = prn_node_cost(node, &context, cost);

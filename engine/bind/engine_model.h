@@ -39,7 +39,7 @@ struct prony_model {
     void (*find_rates)(prn_step_rates *rates);
     const struct prn_tune_files *tune_files; /* where what sessions measure of kernels is kept (engine/plan/tune.h);
                                                 NULL: nowhere */
-    const prn_services *host;                /* what its operators may ask of the engine */
+    const prn_services *services;            /* what its operators may ask of the engine */
     prn_model_quantized quantized;
 };
 

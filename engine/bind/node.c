@@ -19,7 +19,7 @@ prony_context prn_node_context(const prn_program *program, const prn_node_def *n
                            .outputs = node->output_values,
                            .threads = 1,
                            .post_ops = node->post_ops,
-                           .host = program->model->host,
+                           .services = program->model->services,
                            .error = error};
 }
 
@@ -85,7 +85,7 @@ const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context 
 
 static prony_status hold_constants(const prn_kernel *kernel, const prony_context *context, bool prepared)
 {
-    const prn_node_environment *site = context->host_data;
+    const prn_node_environment *site = context->services_data;
     return site->hold ? site->hold(context, kernel, prepared) : PRONY_OK;
 }
 
@@ -171,8 +171,8 @@ static prony_status reorder(const prony_context *context, const prony_value *fro
                        .outputs = &to,
                        .scratch = prn_no_bytes(),
                        .threads = context->threads,
-                       .host = context->host,
-                       .host_data = context->host_data,
+                       .services = context->services,
+                       .services_data = context->services_data,
                        .error = context->error};
     const prn_kernel *kernel = binding.op ? prn_op_kernel(binding.op, &c, false, NULL) : NULL;
     return kernel ? kernel->run(&c)
@@ -243,12 +243,12 @@ prony_status prn_node_run_once(const prn_node_def *node, prony_context *context,
     if (!kernel) return no_kernel(context);
     if (prn_node_makes_nothing(node, context)) return PRONY_OK;
     prn_packings once = {0};
-    prn_node_environment *outer = context->host_data, site = {0};
+    prn_node_environment *outer = context->services_data, site = {0};
     if (outer) site = *outer;
     site.once = &once;
-    context->host_data = &site;
+    context->services_data = &site;
     prony_status status = run_between_plain(kernel, context);
-    context->host_data = outer;
+    context->services_data = outer;
     for (size_t i = 0; i < once.count; i++) prn_free_aligned(once.blocks[i]);
     prn_free(once.blocks);
     return status;

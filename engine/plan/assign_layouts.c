@@ -212,7 +212,7 @@ static void ask_layouts(prn_plan *plan, prn_step *step, prn_layout *in)
 {
     const size_t in_count = step->context.input_count, count = in_count + step->context.output_count;
     /* Reordered parts are written to where they are joined. */
-    if (step->kernel->placed && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE &&
+    if (step->kernel->concat_alias && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE &&
         wanted_plain(plan, step->outputs[0]))
         return;
     if (enlarges(step) && only_given_out(plan, step->outputs[0])) {

@@ -93,14 +93,14 @@ static void make_parts(prn_plan *plan, prn_step *step)
     uint64_t offset = 0;
     if (step->inputs[0] == PRN_NO_VALUE || plan->values[step->inputs[0]]->dynamic) return;
     for (size_t k = 0; k < step->context.output_count; k++) {
-        bool lies = step->kernel->part(&step->context, k, &offset);
+        bool lies = step->kernel->split_alias(&step->context, k, &offset);
         if (step->outputs[k] == PRN_NO_VALUE) continue;
         /* A join may have placed it already; then Split copies it there instead of Concat. */
         if (plan->values[step->outputs[k]]->alias != PRN_NO_VALUE || !lies) return;
     }
     offset = 0;
     for (size_t k = 0; k < step->context.output_count; k++) {
-        (void)step->kernel->part(&step->context, k, &offset);
+        (void)step->kernel->split_alias(&step->context, k, &offset);
         if (step->outputs[k] == PRN_NO_VALUE) continue;
         prn_plan_value *value = plan->values[step->outputs[k]];
         value->alias = step->inputs[0];
@@ -116,7 +116,8 @@ static bool inputs_in_a_row(const prn_plan *plan, const prn_step *step, uint32_t
     for (size_t i = 0; i < step->context.input_count; i++) {
         uint64_t at;
         uint32_t r = prn_plan_root(plan, step->inputs[i], &at);
-        if (!step->kernel->placed(&step->context, i, &want) || at < want || !in_arena(plan->values[r])) return false;
+        if (!step->kernel->concat_alias(&step->context, i, &want) || at < want || !in_arena(plan->values[r]))
+            return false;
         if (i == 0) {
             *root = r;
             *base = at - want;
@@ -146,7 +147,7 @@ static void make_join(prn_plan *plan, prn_step *step, uint32_t *joined)
     uint64_t want = 0;
     for (size_t i = 0; i < step->context.input_count; i++) {
         uint32_t in = step->inputs[i];
-        bool lies = step->kernel->placed(&step->context, i, &want), twice = joined[in] == step->index + 1;
+        bool lies = step->kernel->concat_alias(&step->context, i, &want), twice = joined[in] == step->index + 1;
         joined[in] = step->index + 1;
         uint32_t r = prn_plan_root(plan, in, NULL);
         const prn_plan_value *source = plan->values[r];
@@ -171,9 +172,9 @@ static prony_status share_ranges(prn_plan *plan, prony_error *error)
         prn_step *step = plan->steps[s];
         step->index = (uint32_t)s;
         if (step->dynamic || !step->kernel || step->kernel->place) continue;
-        if (step->kernel->placed && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE)
+        if (step->kernel->concat_alias && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE)
             make_join(plan, step, joined);
-        else if (step->kernel->part)
+        else if (step->kernel->split_alias)
             make_parts(plan, step);
     }
     prn_free(joined);

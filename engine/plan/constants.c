@@ -19,7 +19,7 @@ static uint32_t may_pack(const prn_step *step)
 
 static prony_status hold_in_run(const prony_context *context, const prn_kernel *kernel, bool prepared)
 {
-    const prn_node_environment *site = context->host_data;
+    const prn_node_environment *site = context->services_data;
     prn_step *step = site->step;
     const uint32_t reads = prepared ? kernel->packs & ~site->packed : ~kernel->packs;
     for (uint32_t i = 0; i < 32 && step->unheld & reads; i++) {

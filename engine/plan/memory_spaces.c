@@ -94,7 +94,7 @@ prony_status prn_plan_fetch(const prn_plan *plan, uint32_t value, void *to, pron
 static const prn_plan_value *copied(const prony_context *context, const prn_memory_space **from,
                                     const prn_memory_space **to)
 {
-    const prn_node_environment *site = context->host_data;
+    const prn_node_environment *site = context->services_data;
     *from = place_of(site->plan, site->step->inputs[0]);
     *to = place_of(site->plan, site->step->outputs[0]);
     return site->plan->values[site->step->inputs[0]];

@@ -95,7 +95,7 @@ prn_step *prn_plan_add_step(prn_plan *plan, prn_node_def *node, const uint32_t *
     for (uint32_t i = 0; i < input_count && i < 32; i++)
         if (inputs[i] != PRN_NO_VALUE && plan->values[inputs[i]]->constant)
             step->context.constant_inputs |= UINT32_C(1) << i;
-    step->context.host_data = &step->site;
+    step->context.services_data = &step->site;
     return step;
 }
 

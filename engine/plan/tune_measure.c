@@ -141,7 +141,7 @@ static prony_status lay_out(bench *b, trial *t, const prn_kernel *kernel, prony_
     t->context = *from;
     t->context.inputs = t->inputs;
     t->context.outputs = t->outputs;
-    t->context.host_data = &t->site;
+    t->context.services_data = &t->site;
     t->context.error = &t->error;
     t->context.state = NULL;
     t->context.scratch = prn_no_bytes();
@@ -210,7 +210,7 @@ static prony_status time_reorder(bench *b, const prony_value *like, prn_layout f
     t.context.outputs = outputs;
     t.context.input_count = t.context.output_count = 1;
     t.site = (prn_node_environment){.program = b->plan->program, .once = &t.once};
-    t.context.host_data = &t.site;
+    t.context.services_data = &t.site;
     t.context.error = &t.error;
     t.context.state = NULL;
     t.context.scratch = prn_no_bytes();

@@ -13,7 +13,7 @@
 static prn_child *child_of(const prony_context *context, const struct prn_graph *graph,
                            const prn_node_environment **site)
 {
-    *site = context->host_data;
+    *site = context->services_data;
     if (!*site || !(*site)->node) return NULL;
     int c = prn_node_child((*site)->node, graph);
     return c < 0 ? NULL : &(*site)->node->children[c];
@@ -55,7 +55,7 @@ static void make_room(prn_arena *arena, size_t bytes)
 static prony_status build_shared(void *argument, void *data)
 {
     pack_call *call = argument;
-    const prn_node_environment *site = call->context->host_data;
+    const prn_node_environment *site = call->context->services_data;
     if (call->constant && site->plan) make_room(site->plan->arena, prn_value_bytes(call->constant));
     prony_status status = build_packed(argument, data);
     call->built = true;
@@ -96,7 +96,7 @@ static prony_status host_packed(const prony_context *context, const void *source
                                 prony_status (*build)(const prony_context *context, void *argument, void *packed),
                                 void *argument, const void **out)
 {
-    prn_node_environment *site = context->host_data;
+    prn_node_environment *site = context->services_data;
     const prn_plan_value *constant = site ? constant_at(site, source) : NULL;
     pack_call call = {
         .context = context, .constant = constant ? &constant->value : NULL, .build = build, .argument = argument};
@@ -119,7 +119,7 @@ static prony_status host_packed(const prony_context *context, const void *source
 
 static void host_passed(const prony_context *context, const void *from, size_t bytes)
 {
-    prn_node_environment *site = context->host_data;
+    prn_node_environment *site = context->services_data;
     const prn_plan_value *constant = site ? constant_at(site, from) : NULL;
     if (!constant || !site->program) return;
     if (prn_weight_cache_lazy(constant->shared))
@@ -133,7 +133,7 @@ enum { MOST_READERS = 256 };
 
 static bool serves_other_extents(const prony_context *context, size_t input)
 {
-    const prn_node_environment *site = context->host_data;
+    const prn_node_environment *site = context->services_data;
     if (!site || !site->program || !site->node || input >= site->node->input_count || !context->inputs[0]) return false;
     const uint32_t value = site->node->inputs[input];
     if (value == PRN_NO_VALUE) return false;
@@ -151,7 +151,7 @@ static bool serves_other_extents(const prony_context *context, size_t input)
 
 static uint64_t weight_bytes(const prony_context *context)
 {
-    const prn_node_environment *site = context->host_data;
+    const prn_node_environment *site = context->services_data;
     return site && site->program ? site->program->weight_bytes : 0;
 }
 
@@ -320,7 +320,7 @@ static prony_status subgraph_run(const prony_context *context, const struct prn_
 
 static int64_t trip_limit(const prony_context *context)
 {
-    const prn_node_environment *site = context->host_data;
+    const prn_node_environment *site = context->services_data;
     int64_t limit = site && site->plan ? site->plan->options.max_loop_trips : 0;
     return limit > 0 ? limit : INT64_C(1) << 31;
 }
@@ -329,7 +329,7 @@ static int64_t trip_limit(const prony_context *context)
 
 static const prn_node_environment *running_site(const prony_context *context)
 {
-    const prn_node_environment *site = context->host_data;
+    const prn_node_environment *site = context->services_data;
     return site && site->plan && site->step ? site : NULL;
 }
 
@@ -459,7 +459,7 @@ static void image_drop(prn_pixels *image)
 }
 
 const prn_services prn_engine_services = {.packed = host_packed,
-                                          .passed = host_passed,
+                                          .release_range = host_passed,
                                           .serves_other_extents = serves_other_extents,
                                           .weight_bytes = weight_bytes,
                                           .subgraph_infer = subgraph_infer,

@@ -1,4 +1,4 @@
-/* The engine's side of the host table: what operators may ask of it, in every phase.
+/* Engine services: what operators may ask of it, in every phase.
  *
  * context->host_data is a prn_node_environment. At bind time it names program and node; in a plan also the plan and step. A call
  * that a phase does not offer (running a subgraph while binding) is PRONY_INTERNAL. */

@@ -60,7 +60,7 @@ static prony_status infer_mod(const prony_context *context, const struct prn_gra
 {
     prony_value made = {0};
     if (!graph) return PRONY_OK;
-    PRN_TRY(context->host->subgraph_infer(context, graph, &scores, 1, &made, 1));
+    PRN_TRY(context->services->subgraph_infer(context, graph, &scores, 1, &made, 1));
     if (prn_type_open(scores) || prn_type_open(&made)) return PRONY_OK;
     if (made.kind == PRONY_TENSOR && made.dtype == scores->dtype) return PRONY_OK;
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "a subgraph makes %s of scores of %s",
@@ -131,7 +131,7 @@ static prony_status flex_cost(const prony_context *context, prony_cost *cost)
     for (size_t i = 0; i < 2; i++) {
         prony_cost mod = {0};
         if (!mods[i]) continue;
-        PRN_TRY(context->host->subgraph_cost(context, mods[i], NULL, 0, &mod));
+        PRN_TRY(context->services->subgraph_cost(context, mods[i], NULL, 0, &mod));
         if (!prn_cost_add(cost, &mod)) return prony_fail(context, PRONY_LIMIT, "the cost does not fit into 64 bits");
     }
     return PRONY_OK;
@@ -146,7 +146,7 @@ static prony_status book_own_work(const prony_context *context)
     PRN_TRY(own_cost(context, &cost));
     for (size_t i = Q; i <= V; i++) cost.bytes_read += prn_value_bytes(context->inputs[i]);
     cost.bytes_written = prn_value_bytes(context->outputs[0]);
-    return context->host->work_add(context, &cost);
+    return context->services->work_add(context, &cost);
 }
 
 /* ---- running */
@@ -270,7 +270,7 @@ static prony_status run_mod(const flex *at, const struct prn_graph *graph)
     char came[PRN_SHAPE_TEXT_BYTES], wanted[PRN_SHAPE_TEXT_BYTES];
     if (!graph) return PRONY_OK;
     if (in->dtype != at->work) prn_convert(in->data, in->dtype, at->scores.data, at->work, count);
-    PRN_TRY(at->context->host->subgraph_run(at->context, graph, &in, 1, &made, 1));
+    PRN_TRY(at->context->services->subgraph_run(at->context, graph, &in, 1, &made, 1));
     if (!prn_type_equal(&made, in))
         return prony_fail(at->context, PRONY_SHAPE_MISMATCH, "a subgraph makes %s of scores %s",
                           prn_value_text(&made, came), prn_value_text(in, wanted));
@@ -283,7 +283,7 @@ static prony_status flex_run(const prony_context *context)
     const flex_params *params = context->params;
     flex at;
     PRN_TRY(check_shapes(context));
-    if (!context->outputs[0]->data) PRN_TRY(context->host->output_alloc(context, 0));
+    if (!context->outputs[0]->data) PRN_TRY(context->services->output_alloc(context, 0));
     lay_out(context, &at, context->scratch);
     PRN_TRY(make_scores(&at));
     PRN_TRY(run_mod(&at, params->score_mod));

@@ -170,7 +170,7 @@ static prony_status pack_numbers(const prony_context *context, const prn_moe *m,
         return prony_fail(context, PRONY_LIMIT, "the packed weights do not fit in memory");
     snprintf(tag, sizeof tag, "experts %s %lld of %lldx%lld", prn_gemm_isa()->name, (long long)m->experts,
              (long long)gemm.k, (long long)gemm.n);
-    PRN_TRY(context->host->packed(context, gemm.b, tag, bytes, build, &call, &packed));
+    PRN_TRY(context->services->packed(context, gemm.b, tag, bytes, build, &call, &packed));
     state->packed[layer] = packed;
     state->step[layer] = call.step;
     return PRONY_OK;

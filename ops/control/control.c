@@ -28,7 +28,7 @@ static prony_status chosen(const prony_context *context, const struct prn_graph 
 static prony_status infer_branch(const prony_context *context, const struct prn_graph *branch, prony_value *outputs)
 {
     memset(outputs, 0, context->output_count * sizeof *outputs);
-    return context->host->subgraph_infer(context, branch, NULL, 0, outputs, context->output_count);
+    return context->services->subgraph_infer(context, branch, NULL, 0, outputs, context->output_count);
 }
 
 /* `yes` and `no` have room for every output. */
@@ -79,8 +79,8 @@ static prony_status if_cost(const prony_context *context, prony_cost *cost)
     const if_params *params = context->params;
     prony_cost yes = {0}, no = {0};
     uint64_t parameters;
-    PRN_TRY(context->host->subgraph_cost(context, params->then_branch, NULL, 0, &yes));
-    PRN_TRY(context->host->subgraph_cost(context, params->else_branch, NULL, 0, &no));
+    PRN_TRY(context->services->subgraph_cost(context, params->then_branch, NULL, 0, &yes));
+    PRN_TRY(context->services->subgraph_cost(context, params->else_branch, NULL, 0, &no));
     if (!prn_add_u64(&parameters, yes.parameters, no.parameters) ||
         !prn_add_u64(&parameters, parameters, cost->parameters)) {
         return prony_fail(context, PRONY_LIMIT, "the parameters do not fit into 64 bits");
@@ -113,7 +113,7 @@ static prony_status if_run(const prony_context *context)
     prony_value few[FEW_OUTPUTS], *results = context->output_count > FEW_OUTPUTS ? context->scratch : few;
     memset(results, 0, context->output_count * sizeof *results);
     PRN_TRY(chosen(context, &branch));
-    PRN_TRY(context->host->subgraph_run(context, branch, NULL, 0, results, context->output_count));
+    PRN_TRY(context->services->subgraph_run(context, branch, NULL, 0, results, context->output_count));
     for (size_t k = 0; k < context->output_count; k++) PRN_TRY(prn_output_copy(context, k, &results[k]));
     return PRONY_OK;
 }

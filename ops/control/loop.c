@@ -56,7 +56,7 @@ static PRN_OWN_FRAME prony_status counter_type(const prony_context *context, con
 {
     size_t count;
     prony_value declared = {.shape = prn_shape_unknown()};
-    PRN_TRY(context->host->subgraph_port(context, body->graph, false, i, &count, &declared));
+    PRN_TRY(context->services->subgraph_port(context, body->graph, false, i, &count, &declared));
     *type = (prony_value){.dtype = i == 0 ? PRONY_INT64 : PRONY_BOOL, .shape = prn_shape_scalar()};
     if (declared.shape.rank == 1) type->shape = (prony_shape){1, {1}};
     return PRONY_OK;
@@ -146,9 +146,9 @@ static prony_status stack_grow(const prony_context *context, stack *s, const pro
     if (most < wanted && most > s->rows) wanted = most;
     if (!prn_shape_insert(&larger.shape, 0, wanted))
         return prony_fail(context, PRONY_LIMIT, "a scan output has too many axes");
-    PRN_TRY(context->host->value_take(context, &larger));
+    PRN_TRY(context->services->value_take(context, &larger));
     if (s->rows) prn_cancellable_copy(larger.data, s->value.data, (size_t)s->rows * prn_value_bytes(slice));
-    context->host->value_drop(context, &s->value);
+    context->services->value_drop(context, &s->value);
     s->value = larger;
     return PRONY_OK;
 }
@@ -183,14 +183,14 @@ static PRN_OWN_FRAME prony_status stack_finish(const prony_context *context, con
     prony_value *out = prn_output(context, k);
     if (!out || s->planned) return PRONY_OK;
     if (s->rows == 0) {
-        PRN_TRY(context->host->subgraph_infer(context, body->graph, NULL, 0, types, body->output_count));
+        PRN_TRY(context->services->subgraph_infer(context, body->graph, NULL, 0, types, body->output_count));
         PRN_TRY(prn_trip_slice_type(context, body->graph, 1 + k, &types[1 + k], &s->value));
         if (!prn_shape_insert(&s->value.shape, 0, 0))
             return prony_fail(context, PRONY_LIMIT, "output %zu has too many axes", k);
-        PRN_TRY(context->host->value_take(context, &s->value));
+        PRN_TRY(context->services->value_take(context, &s->value));
     }
     s->value.shape.dim[0] = s->rows;
-    return context->host->output_set(context, k, &s->value);
+    return context->services->output_set(context, k, &s->value);
 }
 
 typedef struct loop_run {
@@ -245,7 +245,7 @@ static prony_status loop_run_body(const prony_context *context)
 {
     loop_run run = {0};
     PRN_TRY(start(context, &run));
-    int64_t limit = context->host->trip_limit(context);
+    int64_t limit = context->services->trip_limit(context);
     for (; run.iteration < run.most && run.on; run.iteration++) {
         if (run.iteration >= limit) {
             return prony_fail(context, PRONY_LIMIT, "goes on after %lld trips, the most that max_loop_trips allows",

@@ -26,10 +26,10 @@ static prony_status optional_run(const prony_context *context)
     const prony_value *in = prn_input(context, 0);
     prony_value value = prn_type_of(context->outputs[0]);
     if (in) {
-        PRN_TRY(context->host->items_take(context, &value, 1));
-        PRN_TRY(context->host->value_keep(context, in, &value.items[0]));
+        PRN_TRY(context->services->items_take(context, &value, 1));
+        PRN_TRY(context->services->value_keep(context, in, &value.items[0]));
     }
-    return context->host->output_set(context, 0, &value);
+    return context->services->output_set(context, 0, &value);
 }
 
 /* ---- OptionalHasElement ---- */

@@ -245,7 +245,7 @@ static prony_status take_slice(const prony_context *context, const scan_run *run
         slice->value.data = (void *)(uintptr_t)from;
         return PRONY_OK;
     }
-    PRN_TRY(context->host->value_take(context, &slice->value));
+    PRN_TRY(context->services->value_take(context, &slice->value));
     prn_copy copy = {0};
     prn_copy_axis(&copy, outer, trips * inner, inner);
     prn_copy_axis(&copy, inner, 1, 1);
@@ -269,7 +269,7 @@ static prony_status put_slice(const prony_context *context, const scan_run *run,
         out->kind = PRONY_TENSOR;
         out->dtype = type.dtype;
         out->shape = type.shape;
-        PRN_TRY(context->host->output_alloc(context, run->form.body.carried_count + k));
+        PRN_TRY(context->services->output_alloc(context, run->form.body.carried_count + k));
         prn_cancellable_clear(out->data, prn_value_bytes(out)); /* sequences that are shorter than the longest */
     }
     if (!prn_type_equal(out, &type)) {
@@ -309,7 +309,7 @@ static prony_status walk(const prony_context *context, scan_run *run, int64_t b,
             PRN_TRY(put_slice(context, run, k, b, t, &state->results[body->carried_count + k]));
         PRN_TRY(prn_trip_advance(context, body, state));
         for (size_t k = 0; k < run->form.scans_in; k++)
-            if (run->slices[k].own) context->host->value_drop(context, &run->slices[k].value);
+            if (run->slices[k].own) context->services->value_drop(context, &run->slices[k].value);
     }
     return PRONY_OK;
 }
@@ -327,14 +327,14 @@ static PRN_OWN_FRAME prony_status put_state(const prony_context *context, scan_r
             PRN_TRY(output_type(context, &run->form, k, value, run->trips, run->batch, &type));
             if (!out->data) {
                 *out = type;
-                PRN_TRY(context->host->output_alloc(context, k));
+                PRN_TRY(context->services->output_alloc(context, k));
             }
             if (!prn_type_equal(out, &type))
                 return prony_fail(context, PRONY_SHAPE_MISMATCH, "state %zu differs in shape between sequences", k);
             size_t bytes = prn_value_bytes(value);
             if (bytes) prn_cancellable_copy((char *)out->data + (size_t)b * bytes, value->data, bytes);
         }
-        if (run->state.owned) context->host->value_drop(context, value);
+        if (run->state.owned) context->services->value_drop(context, value);
     }
     return PRONY_OK;
 }
@@ -364,11 +364,12 @@ static PRN_OWN_FRAME prony_status finish_empty(const prony_context *context, con
     for (size_t k = run->form.batched ? 0 : body->carried_count; k < context->output_count; k++) {
         prony_value *out = prn_output(context, k), slice;
         if (!out || out->data) continue;
-        if (!inferred) PRN_TRY(context->host->subgraph_infer(context, body->graph, NULL, 0, types, body->output_count));
+        if (!inferred)
+            PRN_TRY(context->services->subgraph_infer(context, body->graph, NULL, 0, types, body->output_count));
         inferred = true;
         PRN_TRY(prn_trip_slice_type(context, body->graph, k, &types[k], &slice));
         PRN_TRY(output_type(context, &run->form, k, &slice, run->trips, run->batch, out));
-        PRN_TRY(context->host->output_alloc(context, k));
+        PRN_TRY(context->services->output_alloc(context, k));
         prn_cancellable_clear(out->data, prn_value_bytes(out));
     }
     return PRONY_OK;

@@ -79,7 +79,7 @@ static prony_status empty_infer(const prony_context *context)
 static prony_status empty_run(const prony_context *context)
 {
     prony_value value = {.kind = PRONY_SEQUENCE, .dtype = context->outputs[0]->dtype, .shape = prn_shape_unknown()};
-    return context->host->output_set(context, 0, &value);
+    return context->services->output_set(context, 0, &value);
 }
 
 static prony_status construct_infer(const prony_context *context)
@@ -96,12 +96,12 @@ static prony_status construct_infer(const prony_context *context)
 static prony_status construct_run(const prony_context *context)
 {
     prony_value value = {.kind = PRONY_SEQUENCE, .dtype = context->outputs[0]->dtype, .shape = prn_shape_unknown()};
-    PRN_TRY(context->host->items_take(context, &value, context->input_count));
+    PRN_TRY(context->services->items_take(context, &value, context->input_count));
     for (size_t i = 0; i < context->input_count; i++) {
         if (!context->inputs[i]) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", i);
-        PRN_TRY(context->host->value_keep(context, context->inputs[i], &value.items[i]));
+        PRN_TRY(context->services->value_keep(context, context->inputs[i], &value.items[i]));
     }
-    return context->host->output_set(context, 0, &value);
+    return context->services->output_set(context, 0, &value);
 }
 
 /* ---- SequenceInsert, SequenceErase, SequenceAt, SequenceLength ---- */
@@ -121,11 +121,11 @@ static prony_status copy_items(const prony_context *context, size_t place, size_
 {
     const prony_value *in = context->inputs[0];
     *out = (prony_value){.kind = PRONY_SEQUENCE, .dtype = context->outputs[0]->dtype, .shape = prn_shape_unknown()};
-    PRN_TRY(context->host->items_take(context, out, in->count + added - removed));
+    PRN_TRY(context->services->items_take(context, out, in->count + added - removed));
     for (size_t i = 0; i < in->count && !prn_cancelled_at((int64_t)i); i++) {
         if (i >= place && i < place + removed) continue;
         prony_value *to = &out->items[i < place ? i : i + added - removed];
-        PRN_TRY(context->host->value_keep(context, &in->items[i], to));
+        PRN_TRY(context->services->value_keep(context, &in->items[i], to));
     }
     return PRONY_OK;
 }
@@ -136,13 +136,13 @@ static prony_status insert_run(const prony_context *context)
     size_t place = 0;
     PRN_TRY(position_of(context, 2, context->inputs[0]->count, true, &place));
     if (place == context->inputs[0]->count) {
-        PRN_TRY(context->host->items_append(context, context->inputs[0], &value));
+        PRN_TRY(context->services->items_append(context, context->inputs[0], &value));
         value.dtype = context->outputs[0]->dtype;
     } else {
         PRN_TRY(copy_items(context, place, 1, 0, &value));
     }
-    PRN_TRY(context->host->value_keep(context, context->inputs[1], &value.items[place]));
-    return context->host->output_set(context, 0, &value);
+    PRN_TRY(context->services->value_keep(context, context->inputs[1], &value.items[place]));
+    return context->services->output_set(context, 0, &value);
 }
 
 static prony_status erase_infer(const prony_context *context)
@@ -157,10 +157,10 @@ static prony_status erase_run(const prony_context *context)
     prony_value value;
     size_t place = 0;
     PRN_TRY(position_of(context, 1, context->inputs[0]->count, false, &place));
-    if (place + 1 == context->inputs[0]->count && context->host->items_shorten(context, context->inputs[0], &value))
-        return context->host->output_set(context, 0, &value);
+    if (place + 1 == context->inputs[0]->count && context->services->items_shorten(context, context->inputs[0], &value))
+        return context->services->output_set(context, 0, &value);
     PRN_TRY(copy_items(context, place, 0, 1, &value));
-    return context->host->output_set(context, 0, &value);
+    return context->services->output_set(context, 0, &value);
 }
 
 static prony_status at_infer(const prony_context *context)
@@ -261,7 +261,7 @@ static prony_status split_run(const prony_context *context)
      * runtimes drop the axis there too. */
     bool drop = !params->keepdims && !p.list && p.size == 1;
     prony_value value = {.kind = PRONY_SEQUENCE, .dtype = in->dtype, .shape = prn_shape_unknown()};
-    PRN_TRY(context->host->items_take(context, &value, (size_t)p.count));
+    PRN_TRY(context->services->items_take(context, &value, (size_t)p.count));
     int64_t outer = prn_shape_count(&in->shape, 0, (int)axis);
     int64_t inner = prn_shape_count(&in->shape, (int)axis + 1, in->shape.rank);
     size_t width = prn_copy_width(in->dtype);
@@ -271,7 +271,7 @@ static prony_status split_run(const prony_context *context)
         *item = prn_type_of(in);
         item->shape.dim[axis] = extent;
         if (drop) prn_shape_remove(&item->shape, axis);
-        PRN_TRY(context->host->value_take(context, item));
+        PRN_TRY(context->services->value_take(context, item));
         prn_copy copy = {0};
         prn_copy_axis(&copy, outer, in->shape.dim[axis] * inner, extent * inner);
         prn_copy_axis(&copy, extent * inner, 1, 1);
@@ -279,7 +279,7 @@ static prony_status split_run(const prony_context *context)
         if (prn_value_bytes(item)) prn_copy_native(context->threads, width, &copy, from, item->data);
         begin += extent;
     }
-    return context->host->output_set(context, 0, &value);
+    return context->services->output_set(context, 0, &value);
 }
 
 /* ---- ConcatFromSequence ---- */
@@ -344,7 +344,7 @@ static prony_status concat_run(const prony_context *context)
     out->dtype = in->items[0].dtype;
     size_t width = prn_copy_width(out->dtype);
     if (!width) return prony_fail(context, PRONY_UNSUPPORTED, "items of %s", prony_dtype_name(out->dtype));
-    PRN_TRY(context->host->output_alloc(context, 0));
+    PRN_TRY(context->services->output_alloc(context, 0));
     int64_t outer = prn_shape_count(&out->shape, 0, (int)axis);
     int64_t inner = prn_shape_count(&out->shape, (int)axis + 1, out->shape.rank);
     for (size_t i = 0; i < in->count && !prn_cancelled_at((int64_t)i); i++) {

@@ -69,7 +69,7 @@ static prony_status map_item(const prony_context *context, const prn_trip_body *
     PRN_TRY(prn_trip_run(context, body, state));
     for (size_t k = 0; k < context->output_count; k++) {
         if (!context->outputs[k]) continue;
-        PRN_TRY(context->host->value_keep(context, &state->results[k], &made[k].items[item]));
+        PRN_TRY(context->services->value_keep(context, &state->results[k], &made[k].items[item]));
         made[k].dtype = state->results[k].dtype;
     }
     return PRONY_OK;
@@ -91,11 +91,11 @@ static prony_status map_run(const prony_context *context)
     for (size_t k = 0; k < context->output_count; k++) {
         if (!context->outputs[k]) continue;
         made[k] = prn_type_of(context->outputs[k]);
-        PRN_TRY(context->host->items_take(context, &made[k], count));
+        PRN_TRY(context->services->items_take(context, &made[k], count));
     }
     for (size_t item = 0; item < count; item++) PRN_TRY(map_item(context, &body, &state, item, made));
     for (size_t k = 0; k < context->output_count; k++)
-        if (context->outputs[k]) PRN_TRY(context->host->output_set(context, k, &made[k]));
+        if (context->outputs[k]) PRN_TRY(context->services->output_set(context, k, &made[k]));
     return PRONY_OK;
 }
 

@@ -389,7 +389,7 @@ static prony_status pack_weights(const prony_context *context, prn_conv_bf16x3_p
                                 : prony_dtype_bytes(PRONY_FLOAT32, elements);
     snprintf(tag, sizeof tag, "conv split %d: %lld x %lld x %lld", halves ? (int)s->parts : 0,
              (long long)conv->out_channels, (long long)conv->in_channels, (long long)conv->kernel_volume);
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, s, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, build_weights, s, &packed));
     if (!halves) {
         s->weights = packed;
         return PRONY_OK;

@@ -89,7 +89,7 @@ static prony_status pack(const prony_context *context, depthwise_plan *plan, prn
         out->scratch_bytes = bytes;
         return PRONY_OK;
     }
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
     plan->packed = packed;
     return PRONY_OK;
 }

@@ -228,8 +228,8 @@ static float *pack_filter(const prony_context *building, int threads, const weig
         const int64_t begin = prn_direct_first_block(plan->blocks, g) * plan->simd->lanes;
         const int64_t end =
             prn_least(prn_direct_first_block(plan->blocks, g + 1) * plan->simd->lanes, plan->conv.out_channels);
-        building->host->passed(building, weights->data + begin * weights->k_step,
-                               (size_t)((end - begin) * weights->k_step) * sizeof(float));
+        building->services->release_range(building, weights->data + begin * weights->k_step,
+                                          (size_t)((end - begin) * weights->k_step) * sizeof(float));
     }
     return packed;
 }
@@ -250,7 +250,8 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     const weights filter = {conv->weights->data, state->k_step, state->c_step};
     const bool runs = state->count == 1 && state->sets == 1 && state->k_step == conv->in_channels * state->c_step &&
                       state->c_step == conv->kernel_volume;
-    if (runs && context->host->passed && conv->out_channels * state->k_step >= PRN_RELEASE_WHILE_PACKING_FLOATS)
+    if (runs && context->services->release_range &&
+        conv->out_channels * state->k_step >= PRN_RELEASE_WHILE_PACKING_FLOATS)
         (void)pack_filter(context, context->threads, &filter, state->plans[0], packed);
     else
         prn_direct_pack_here(context->threads, state, filter.data, packed);
@@ -272,9 +273,9 @@ prony_status prn_direct_pack(const prony_context *context, prn_direct_state *sta
     snprintf(tag, sizeof tag, "%s %lld lanes: %lld x %lld x %lld x %lld", kind, (long long)state->plans[0]->simd->lanes,
              (long long)state->sets, (long long)conv->out_channels, (long long)conv->in_channels,
              (long long)conv->kernel_volume);
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag,
-                                  prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state)), build_weights,
-                                  state, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag,
+                                      prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state)), build_weights,
+                                      state, &packed));
     const float *of_part = packed;
     for (size_t i = 0; i < state->count; i++) {
         state->plans[i]->packed = of_part;

@@ -205,7 +205,8 @@ prony_status prn_conv_first_layer_prepare(const prony_context *context, prn_prep
     snprintf(tag, sizeof tag, "conv stem %lld lanes: %lld x %lld", (long long)plan->simd->lanes,
              (long long)conv.out_channels, (long long)taps);
     size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * plan->simd->lanes * taps);
-    prony_status status = context->host->packed(context, conv.weights->data, tag, bytes, build_weights, plan, &packed);
+    prony_status status =
+        context->services->packed(context, conv.weights->data, tag, bytes, build_weights, plan, &packed);
     if (status != PRONY_OK) {
         prn_free(plan);
         return status;

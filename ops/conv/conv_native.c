@@ -71,7 +71,7 @@ static prony_status pack_shared(const prony_context *context, prn_conv *conv, co
     char tag[128];
     snprintf(tag, sizeof tag, "conv native %lld rows: %lld x %lld x %lld", (long long)simd()->rows,
              (long long)conv->groups, (long long)conv->group_out, (long long)depth_of(conv));
-    return context->host->packed(context, conv->weights->data, tag, packed_bytes(conv), build_packed, conv, packed);
+    return context->services->packed(context, conv->weights->data, tag, packed_bytes(conv), build_packed, conv, packed);
 }
 
 /* The packed weights: those of the state, or packed now into the scratch. */

@@ -198,7 +198,7 @@ static prony_status pack(const prony_context *context, flat_plan *plan)
     snprintf(tag, sizeof tag, "conv flat: %lld x %lld in %lld blocks x %lld", (long long)conv->groups,
              (long long)conv->group_out, (long long)plan->blocks, (long long)plan->taps);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, conv->out_channels * plan->taps);
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
     plan->packed = packed;
     return PRONY_OK;
 }

@@ -120,7 +120,7 @@ static prony_status pack(const prony_context *context, transpose_plan *plan)
              (long long)(window->pad_begin[1] % window->stride[1]),
              (long long)(window->pad_begin[2] % window->stride[2]));
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * lanes * conv->kernel_volume);
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
     plan->packed = packed;
     return PRONY_OK;
 }

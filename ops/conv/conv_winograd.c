@@ -52,7 +52,7 @@ static bool adds(const prn_post_ops *post_ops)
 /* A weight that convolutions of other extents read as well is kept once, as the direct kernel has it. */
 static bool find_cut(const prony_context *context, const prn_conv *conv, prn_winograd_tiling *cut)
 {
-    const prn_services *host = context->host;
+    const prn_services *host = context->services;
     const bool direct = host && prn_conv_direct_supported(context);
     const bool shared = direct && host->serves_other_extents && host->serves_other_extents(context, 1);
     const uint64_t weights = direct && host->weight_bytes ? host->weight_bytes(context) : 0;
@@ -198,7 +198,7 @@ static prony_status pack(const prony_context *context, winograd_plan *plan)
              (long long)plan->simd->lanes, (long long)conv->out_channels, (long long)conv->in_channels,
              (long long)cut->rows, (long long)cut->columns);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, packed_floats(plan));
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
     plan->packed = packed;
     return PRONY_OK;
 }

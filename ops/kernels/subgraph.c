@@ -95,8 +95,8 @@ prony_status prn_output_copy(const prony_context *context, size_t k, const prony
     prony_value *out = prn_output(context, k), kept;
     if (!out) return PRONY_OK;
     if (!out->data) {
-        PRN_TRY(context->host->value_keep(context, from, &kept));
-        return context->host->output_set(context, k, &kept);
+        PRN_TRY(context->services->value_keep(context, from, &kept));
+        return context->services->output_set(context, k, &kept);
     }
     if (!prn_type_equal(out, from)) {
         char came[PRN_SHAPE_TEXT_BYTES], wanted[PRN_SHAPE_TEXT_BYTES];
@@ -113,8 +113,8 @@ prony_status prn_subgraph_count(const prony_context *context, const struct prn_g
                                 size_t *outputs)
 {
     prony_value none;
-    PRN_TRY(context->host->subgraph_port(context, graph, false, SIZE_MAX, inputs, &none));
-    return context->host->subgraph_port(context, graph, true, SIZE_MAX, outputs, &none);
+    PRN_TRY(context->services->subgraph_port(context, graph, false, SIZE_MAX, inputs, &none));
+    return context->services->subgraph_port(context, graph, true, SIZE_MAX, outputs, &none);
 }
 
 /* *changed: a type did. */
@@ -139,8 +139,8 @@ prony_status prn_trip_infer(const prony_context *context, const prn_trip_body *b
     prony_status status = PRONY_OK;
     for (bool again = true; again && status == PRONY_OK;) {
         again = false;
-        status = context->host->subgraph_infer(context, body->graph, pointers, body->input_count, outputs,
-                                               body->output_count);
+        status = context->services->subgraph_infer(context, body->graph, pointers, body->input_count, outputs,
+                                                   body->output_count);
         if (status == PRONY_OK) status = widen_carried(context, body, inputs, outputs, &again);
     }
     prn_free(pointers);
@@ -151,7 +151,7 @@ prony_status prn_trip_cost(const prony_context *context, const struct prn_graph 
 {
     prony_cost trip = {0};
     uint64_t parameters = cost->parameters;
-    PRN_TRY(context->host->subgraph_cost(context, graph, NULL, 0, &trip));
+    PRN_TRY(context->services->subgraph_cost(context, graph, NULL, 0, &trip));
     if (!prn_add_u64(&trip.parameters, trip.parameters, parameters))
         return prony_fail(context, PRONY_LIMIT, "the parameters do not fit into 64 bits");
     *cost = trip;
@@ -178,16 +178,16 @@ void prn_trip_state_init(prn_trip_state *state, const prn_trip_body *body, void 
 
 prony_status prn_trip_run(const prony_context *context, const prn_trip_body *body, prn_trip_state *state)
 {
-    return context->host->subgraph_run(context, body->graph, state->inputs, body->input_count, state->results,
-                                       body->output_count);
+    return context->services->subgraph_run(context, body->graph, state->inputs, body->input_count, state->results,
+                                           body->output_count);
 }
 
 prony_status prn_trip_advance(const prony_context *context, const prn_trip_body *body, prn_trip_state *state)
 {
     for (size_t k = 0; k < body->carried_count; k++)
-        PRN_TRY(context->host->value_keep(context, &state->results[body->first_out + k], &state->next[k]));
+        PRN_TRY(context->services->value_keep(context, &state->results[body->first_out + k], &state->next[k]));
     for (size_t k = 0; k < body->carried_count; k++) {
-        if (state->owned) context->host->value_drop(context, &state->carried[k]);
+        if (state->owned) context->services->value_drop(context, &state->carried[k]);
         state->carried[k] = state->next[k];
     }
     state->owned = true;
@@ -197,8 +197,8 @@ prony_status prn_trip_advance(const prony_context *context, const prn_trip_body 
 prony_status prn_trip_finish(const prony_context *context, prn_trip_state *state, size_t k)
 {
     if (!state->owned) return prn_output_copy(context, k, &state->carried[k]);
-    if (k < context->output_count) return context->host->output_set(context, k, &state->carried[k]);
-    context->host->value_drop(context, &state->carried[k]);
+    if (k < context->output_count) return context->services->output_set(context, k, &state->carried[k]);
+    context->services->value_drop(context, &state->carried[k]);
     return PRONY_OK;
 }
 
@@ -225,7 +225,7 @@ prony_status prn_trip_slice_type(const prony_context *context, const struct prn_
 {
     size_t count;
     prony_value declared = open_type;
-    PRN_TRY(context->host->subgraph_port(context, graph, true, output, &count, &declared));
+    PRN_TRY(context->services->subgraph_port(context, graph, true, output, &count, &declared));
     *slice = prn_type_of(inferred);
     if (slice->dtype == PRONY_UNDEFINED) slice->dtype = declared.dtype;
     if (slice->shape.rank < 0) slice->shape = declared.shape;

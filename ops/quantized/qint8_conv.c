@@ -137,10 +137,10 @@ static prony_status prepare_depthwise(const prony_context *context, prn_int_conv
     s->taps = padded_taps(conv);
     snprintf(tag, sizeof tag, "code taps %s %lldx%lld %s", prn_qint8_dot_table()->name, (long long)channels,
              (long long)volume, prony_dtype_name(c->w_type));
-    PRN_TRY(
-        context->host->packed(context, c->w.data, tag,
-                              (size_t)(blocks * PRN_QINT8_CHANNELS * s->taps * prn_qint8_dot_table()->depthwise_bytes),
-                              build_depthwise, c, &packed));
+    PRN_TRY(context->services->packed(
+        context, c->w.data, tag,
+        (size_t)(blocks * PRN_QINT8_CHANNELS * s->taps * prn_qint8_dot_table()->depthwise_bytes), build_depthwise, c,
+        &packed));
     s->depthwise = packed;
     int32_t *bias = prn_alloc((size_t)channels * 2 * sizeof *bias);
     if (!bias) return prn_no_memory(context->error);

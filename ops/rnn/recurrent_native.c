@@ -180,7 +180,7 @@ static prony_status pack_r_shared(const prony_context *context, prn_recurrent_jo
     const void *out = NULL;
     snprintf(tag, sizeof tag, "recurrent %s %lldx%lld", job->simd->name, (long long)product.k, (long long)product.n);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, (int64_t)packed_r_count(job, part));
-    PRN_TRY(context->host->packed(context, product.b, tag, bytes, build_packed, &argument, &out));
+    PRN_TRY(context->services->packed(context, product.b, tag, bytes, build_packed, &argument, &out));
     job->weights.r[d][part] = out;
     return PRONY_OK;
 }

@@ -106,7 +106,7 @@ static prony_status write_text(const prony_context *context, const prony_value *
     for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++)
         bytes += prn_number_to_text(text, in->data, in->dtype, i);
     if (prn_cancelled()) return PRONY_OK; /* the sum may not be whole */
-    if (bytes > 0) PRN_TRY(context->host->text_take(context, bytes, &room));
+    if (bytes > 0) PRN_TRY(context->services->text_take(context, bytes, &room));
     for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++) {
         const size_t size = prn_number_to_text(text, in->data, in->dtype, i);
         memcpy(room, text, size);

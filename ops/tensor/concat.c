@@ -227,7 +227,7 @@ static prony_status concat_reference(const prony_context *context)
     return concat_run(context, prn_copy_reference);
 }
 
-static bool concat_placed(const prony_context *context, size_t input, uint64_t *offset_bytes)
+static bool concat_alias(const prony_context *context, size_t input, uint64_t *offset_bytes)
 {
     const prony_shape *before = input > 0 ? &context->inputs[input - 1]->shape : NULL;
     return follows(context->outputs[0], before, &context->inputs[input]->shape, concat_axis(context),
@@ -239,7 +239,7 @@ static const prn_kernel concat_kernels[] = {
      .backend = "native",
      .layouts = concat_layouts,
      .run = concat_native,
-     .placed = concat_placed},
+     .concat_alias = concat_alias},
     {.name = "concat_reference", .backend = "reference", .run = concat_reference},
     {0}};
 
@@ -401,7 +401,7 @@ static prony_status split_reference(const prony_context *context)
     return split_run(context, prn_copy_reference);
 }
 
-static bool split_part(const prony_context *context, size_t output, uint64_t *offset_bytes)
+static bool split_split_alias(const prony_context *context, size_t output, uint64_t *offset_bytes)
 {
     const prony_value *in = context->inputs[0];
     const int axis = split_axis(context);
@@ -411,10 +411,13 @@ static bool split_part(const prony_context *context, size_t output, uint64_t *of
     return follows(in, output > 0 ? &before : NULL, &shape, axis, output + 1 == context->output_count, offset_bytes);
 }
 
-static const prn_kernel split_kernels[] = {
-    {.name = "split_native", .backend = "native", .layouts = split_layouts, .run = split_native, .part = split_part},
-    {.name = "split_reference", .backend = "reference", .run = split_reference},
-    {0}};
+static const prn_kernel split_kernels[] = {{.name = "split_native",
+                                            .backend = "native",
+                                            .layouts = split_layouts,
+                                            .run = split_native,
+                                            .split_alias = split_split_alias},
+                                           {.name = "split_reference", .backend = "reference", .run = split_reference},
+                                           {0}};
 
 // clang-format off
 const prn_op prn_ops_concat[] = {

@@ -226,7 +226,7 @@ static prony_status slice_run(const prony_context *context, prn_copy_fn execute)
 }
 
 /* One block of the input: every axis of the window has the stride of the result. */
-static bool slice_part(const prony_context *context, size_t output, uint64_t *offset_bytes)
+static bool slice_split_alias(const prony_context *context, size_t output, uint64_t *offset_bytes)
 {
     const prony_value *in = context->inputs[0];
     slice_plan plan;
@@ -265,7 +265,7 @@ static prony_status slice_cost(const prony_context *context, prony_cost *cost)
 // clang-format off
 static const prn_kernel slice_kernels[] = {
     {.name = "slice_native", .backend = "native", .layouts = slice_layouts, .prepare = slice_prepare, .run = slice_native, .release = prn_free,
-     .part = slice_part},
+     .split_alias = slice_split_alias},
     {.name = "slice_reference", .backend = "reference", .prepare = slice_prepare, .run = slice_reference, .release = prn_free},
     {0}};
 

@@ -112,7 +112,7 @@ static bool moves_nothing(const prony_context *context)
     return context->inputs[0]->layout != PRN_PLAIN || context->outputs[0]->layout != PRN_PLAIN;
 }
 
-static bool transpose_part(const prony_context *context, size_t output, uint64_t *offset_bytes)
+static bool transpose_split_alias(const prony_context *context, size_t output, uint64_t *offset_bytes)
 {
     (void)output;
     *offset_bytes = 0;
@@ -137,7 +137,7 @@ static prn_copy transpose_copy(const prony_context *context)
 // clang-format off
 static const prn_kernel transpose_kernels[] = {
     {.name = "transpose_native", .backend = "native", .layouts = transpose_layouts, .prepare = prepare, .run = run_native,
-     .release = prn_free, .part = transpose_part},
+     .release = prn_free, .split_alias = transpose_split_alias},
     {.name = "transpose_reference", .backend = "reference", .prepare = prepare, .run = run_reference, .release = prn_free},
     {0}};
 // clang-format on

@@ -340,7 +340,7 @@ static prony_status make_output(const prony_context *context, size_t index, cons
     prony_value *out = prn_output(context, index);
     if (!out || out->shape.rank >= 0) return PRONY_OK;
     out->shape = *shape;
-    return context->host->output_alloc(context, index);
+    return context->services->output_alloc(context, index);
 }
 
 static void write_values(const prony_context *context, const unique_job *job, const int64_t *first, int64_t runs)

@@ -120,9 +120,9 @@ static prony_status normalizer_run(const prony_context *context)
     if (!out->data) {
         out->shape = in->shape;
         out->shape.dim[in->shape.rank - 1] = kept ? kept : 1;
-        PRN_TRY(context->host->output_alloc(context, 0));
+        PRN_TRY(context->services->output_alloc(context, 0));
     }
-    if (bytes) PRN_TRY(context->host->text_take(context, bytes, &text));
+    if (bytes) PRN_TRY(context->services->text_take(context, bytes, &text));
     prony_string *to = out->data;
     if (kept == 0) *to = empty_string; /* nothing left is one empty string */
     for (int64_t i = 0; i < count && !prn_cancelled(); i++) {
@@ -171,7 +171,7 @@ static prony_status concat_run(const prony_context *context)
         bytes += x[a].size + y[b].size;
     }
     if (prn_cancelled()) return PRONY_OK; /* the sum may not be whole */
-    if (bytes) PRN_TRY(context->host->text_take(context, bytes, &text));
+    if (bytes) PRN_TRY(context->services->text_take(context, bytes, &text));
     for (int64_t i = 0; i < count && !prn_cancelled(); i++) {
         operands_of(out, x_stride, y_stride, i, &a, &b);
         to[i] = (prony_string){text ? text : "", x[a].size + y[b].size};
@@ -278,7 +278,7 @@ static prony_status split_run(const prony_context *context)
     if (!out->data) {
         out->shape = in->shape;
         (void)prn_shape_insert(&out->shape, out->shape.rank, most);
-        PRN_TRY(context->host->output_alloc(context, 0));
+        PRN_TRY(context->services->output_alloc(context, 0));
     }
     prony_string *to = out->data;
     for (int64_t i = 0; i < count && !prn_cancelled(); i++) {

@@ -172,14 +172,14 @@ static prony_status packed_operands(const prony_context *context, packing *packi
     int64_t channels = problem->groups * problem->group_out;
     packing->step = align(dnnl_memory_desc_get_size(packing->format[0]));
     weights_tag(packing, tag, sizeof tag);
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag,
-                                  (size_t)prn_dnnl_channel_pieces(problem) * packing->step, build_weights, packing,
-                                  weights));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag,
+                                      (size_t)prn_dnnl_channel_pieces(problem) * packing->step, build_weights, packing,
+                                      weights));
     *bias = conv->bias ? conv->bias->data : NULL;
     if (!conv->bias || channels == conv->out_channels) return PRONY_OK;
     snprintf(tag, sizeof tag, "bias padded to %lld", (long long)channels);
-    return context->host->packed(context, conv->bias->data, tag, (size_t)channels * sizeof(float), build_bias, packing,
-                                 bias);
+    return context->services->packed(context, conv->bias->data, tag, (size_t)channels * sizeof(float), build_bias,
+                                     packing, bias);
 }
 
 /* ---- state */

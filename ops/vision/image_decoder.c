@@ -72,15 +72,16 @@ static prony_status run(const prony_context *context)
 {
     const prony_value *bytes = context->inputs[0];
     decoder_job job = {.format = format_of(context)};
-    PRN_TRY(context->host->image_decode(context, bytes->data, (size_t)prony_shape_numel(&bytes->shape), &job.image));
+    PRN_TRY(
+        context->services->image_decode(context, bytes->data, (size_t)prony_shape_numel(&bytes->shape), &job.image));
     context->outputs[0]->shape =
         (prony_shape){3, {job.image.height, job.image.width, job.format == FORMAT_GREY ? 1 : 3}};
-    const prony_status status = context->host->output_alloc(context, 0);
+    const prony_status status = context->services->output_alloc(context, 0);
     job.y = context->outputs[0]->data;
     if (status == PRONY_OK && job.image.data)
         prn_parallel_items(context->threads, job.image.height, 8 * job.image.height * job.image.width, convert_rows,
                            &job);
-    context->host->image_drop(&job.image);
+    context->services->image_drop(&job.image);
     return status;
 }
 

@@ -225,7 +225,7 @@ static prony_status write_taken(const prony_context *context, const nms *job)
     for (int64_t task = 0; task < tasks; task++) rows += job->taken[task];
     if (out->shape.rank < 0) {
         out->shape = (prony_shape){2, {rows, 3}};
-        PRN_TRY(context->host->output_alloc(context, 0));
+        PRN_TRY(context->services->output_alloc(context, 0));
     }
     int64_t *to = out->data;
     for (int64_t task = 0; task < tasks; task++) {

@@ -22,8 +22,9 @@ static prony_status take_output(const prony_context *context, size_t index)
 
 void prn_reference_begin(prn_reference *r, prn_program *program, int threads)
 {
-    *r = (prn_reference){.program = program, .host = *program->model->host, .threads = threads > 0 ? threads : 1};
-    r->host.output_alloc = take_output;
+    *r = (prn_reference){
+        .program = program, .services = *program->model->services, .threads = threads > 0 ? threads : 1};
+    r->services.output_alloc = take_output;
 }
 
 static bool is_own_row(const prn_node_def *node)
@@ -63,7 +64,7 @@ prony_context prn_reference_context(const prn_reference *r, const prn_node_def *
     prony_context context = prn_node_context(r->program, node, error);
     context.inputs = inputs;
     context.outputs = outputs;
-    context.host = &r->host;
+    context.services = &r->services;
     context.threads = r->threads;
     return context;
 }
@@ -102,7 +103,7 @@ static prony_status run_on(const prn_reference *r, const prn_node_def *node, att
 {
     prony_context context = prn_reference_context(r, node, a->inputs, a->outputs, error);
     prn_node_environment site = {.program = r->program, .node = (prn_node_def *)node};
-    context.host_data = &site;
+    context.services_data = &site;
     context.user = node->binding.infer_user;
     PRN_TRY(node->binding.infer(&context));
     context.user = node->binding.run_user;

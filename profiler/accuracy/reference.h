@@ -6,8 +6,8 @@
 #include "profiler/accuracy/f64_tensor.h"
 
 typedef struct prn_reference {
-    prn_program *program; /* bound, not rewritten */
-    prn_services host;    /* the model's, but for bytes of outputs whose shape only a run knows */
+    prn_program *program;  /* bound, not rewritten */
+    prn_services services; /* the model's, but for bytes of outputs whose shape only a run knows */
     int threads;
 } prn_reference;
 

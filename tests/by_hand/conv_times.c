@@ -169,7 +169,7 @@ static void measure(const shape *s, int threads, int rounds)
                              .outputs = outputs,
                              .output_count = 1,
                              .threads = threads,
-                             .host = &host};
+                             .services = &host};
     if (op->infer(&context) != PRONY_OK) fail(error.message);
     prony_cost cost = {0};
     if (op->cost(&context, &cost) != PRONY_OK) fail(error.message);

@@ -34,7 +34,7 @@ static prony_status host_packed(const prony_context *context, const void *source
                                 prony_status (*build)(const prony_context *context, void *argument, void *packed),
                                 void *argument, const void **out)
 {
-    problem *p = context->host_data;
+    problem *p = context->services_data;
     (void)source, (void)tag;
     prn_free_aligned(p->packed);
     *out = p->packed = op_case_bytes(bytes);
@@ -43,7 +43,7 @@ static prony_status host_packed(const prony_context *context, const void *source
 
 static bool serves_other_extents(const prony_context *context, size_t input)
 {
-    const problem *p = context->host_data;
+    const problem *p = context->services_data;
     return p->in_run && input == 1;
 }
 
@@ -63,8 +63,8 @@ static problem *open_problem(const char *attributes, const char *inputs)
                                  .outputs = p->outputs,
                                  .input_count = p->node.input_count,
                                  .output_count = 1,
-                                 .host = &host,
-                                 .host_data = p,
+                                 .services = &host,
+                                 .services_data = p,
                                  .threads = 1,
                                  .error = &p->error};
     for (size_t i = 0; i < p->node.input_count; i++) {

@@ -32,7 +32,7 @@ prony_status graph_open(graph_model *m, const random_graph *g)
         m->inputs[i].data = must(malloc(prn_value_bytes(&m->inputs[i]) + 1));
         random_graph_fill(g, i, -1, m->inputs[i].data);
     }
-    m->model.host = &prn_engine_services;
+    m->model.services = &prn_engine_services;
     prony_status status = prn_model_parse(&m->model.file, "random", bytes, size, &m->error);
     return status == PRONY_OK ? prn_weight_cache_create(&m->model.shared, &m->error) : status;
 }

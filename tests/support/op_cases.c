@@ -61,7 +61,7 @@ static prony_status host_packed(const prony_context *context, const void *source
                                 prony_status (*build)(const prony_context *context, void *argument, void *packed),
                                 void *argument, const void **out)
 {
-    bench *b = context->host_data;
+    bench *b = context->services_data;
     (void)source;
     (void)tag;
     if (b->packed_count == MAX_BLOCKS) return prony_fail(context, PRONY_LIMIT, "too many packed forms");
@@ -261,16 +261,16 @@ static bool check_outputs(bench *b)
 static bool check_places(bench *b, const prn_kernel *kernel, const prony_value *outputs)
 {
     uint64_t at = 0;
-    for (size_t i = 0; kernel->placed && i < b->context.input_count; i++) {
-        if (!b->inputs[i] || !kernel->placed(&b->context, i, &at)) continue;
+    for (size_t i = 0; kernel->concat_alias && i < b->context.input_count; i++) {
+        if (!b->inputs[i] || !kernel->concat_alias(&b->context, i, &at)) continue;
         size_t bytes = prn_layout_bytes(&b->in[i]);
         if (at + bytes > prn_layout_bytes(&outputs[0]) || memcmp((char *)outputs[0].data + at, b->in[i].data, bytes)) {
             return complain(b, "input %zu is not the output's bytes from %llu on", i, (unsigned long long)at);
         }
     }
     at = 0;
-    for (size_t k = 0; kernel->part && k < b->context.output_count; k++) {
-        if (!kernel->part(&b->context, k, &at)) continue;
+    for (size_t k = 0; kernel->split_alias && k < b->context.output_count; k++) {
+        if (!kernel->split_alias(&b->context, k, &at)) continue;
         size_t bytes = prn_layout_bytes(&outputs[k]);
         if (at + bytes > prn_layout_bytes(&b->in[0]) || memcmp((char *)b->in[0].data + at, outputs[k].data, bytes)) {
             return complain(b, "output %zu is not the input's bytes from %llu on", k, (unsigned long long)at);
@@ -526,8 +526,8 @@ static bool set_up(bench *b, void *params)
                                  .inputs = b->inputs,
                                  .outputs = b->outputs,
                                  .threads = 1,
-                                 .host = &test_host,
-                                 .host_data = b,
+                                 .services = &test_host,
+                                 .services_data = b,
                                  .error = &b->error};
     snprintf(b->at, sizeof b->at, "set-up");
     if ((int)row->input_count < op->inputs.least || (op->inputs.most >= 0 && (int)row->input_count > op->inputs.most)) {

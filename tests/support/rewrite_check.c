@@ -105,7 +105,7 @@ void rc_load(rc_model *l, model_builder *m, prony_registry *registry)
     size_t size;
     const void *bytes = mb_finish(m, &size);
     *l = (rc_model){.model = {.registry = registry}};
-    l->model.host = &prn_engine_services;
+    l->model.services = &prn_engine_services;
     if (prn_model_parse(&l->model.file, "case.onnx", bytes, size, &l->error) != PRONY_OK)
         fail_msg("%s", l->error.message);
     if (prn_weight_cache_create(&l->model.shared, &l->error) != PRONY_OK) fail_msg("%s", l->error.message);

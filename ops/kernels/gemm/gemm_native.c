@@ -78,7 +78,7 @@ static prony_status build_packed(const prony_context *context, void *argument, v
 {
     const prn_gemm *gemm = argument;
     const int64_t unit = prn_gemm_isa()->panel_columns * PACK_PANELS;
-    const bool piecewise = context->host->passed && gemm->rs_b == 1 && gemm->cs_b >= gemm->k &&
+    const bool piecewise = context->services->release_range && gemm->rs_b == 1 && gemm->cs_b >= gemm->k &&
                            gemm->k * gemm->n >= PRN_RELEASE_WHILE_PACKING_FLOATS;
     const int64_t columns = piecewise ? prn_ceil_div(PIECE, gemm->k * unit) * unit : gemm->n;
     for (int64_t j = 0; j < gemm->n && !prn_cancelled(); j += columns) {
@@ -87,7 +87,8 @@ static prony_status build_packed(const prony_context *context, void *argument, v
         piece.n = prn_least(columns, gemm->n - j);
         prn_gemm_pack(context->threads, &piece, (float *)packed + j * gemm->k);
         if (piecewise)
-            context->host->passed(context, piece.b, (size_t)((piece.n - 1) * gemm->cs_b + gemm->k) * sizeof(float));
+            context->services->release_range(context, piece.b,
+                                             (size_t)((piece.n - 1) * gemm->cs_b + gemm->k) * sizeof(float));
     }
     return PRONY_OK;
 }
@@ -100,7 +101,7 @@ prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *
     snprintf(tag, sizeof tag, "gemm %s %lldx%lld by %lld,%lld", prn_gemm_isa()->name, (long long)gemm->k,
              (long long)gemm->n, (long long)gemm->rs_b, (long long)gemm->cs_b);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, prn_gemm_packed_count(gemm->k, gemm->n));
-    PRN_TRY(context->host->packed(context, gemm->b, tag, bytes, build_packed, &copy, &out));
+    PRN_TRY(context->services->packed(context, gemm->b, tag, bytes, build_packed, &copy, &out));
     *packed = out;
     return PRONY_OK;
 }

@@ -241,7 +241,8 @@ prony_status prn_lowbit_pack_shared(const prony_context *context, const prn_gemm
     snprintf(tag, sizeof tag, "stored %d in groups of %lld, %lldx%lld by %lld,%lld", (int)stored->kind,
              (long long)stored->group, (long long)gemm->k, (long long)gemm->n, (long long)gemm->rs_b,
              (long long)gemm->cs_b);
-    PRN_TRY(context->host->packed(context, gemm->b, tag, HEADER_BYTES + prn_lowbit_bytes(stored), build, &job, &out));
+    PRN_TRY(
+        context->services->packed(context, gemm->b, tag, HEADER_BYTES + prn_lowbit_bytes(stored), build, &job, &out));
     stored->panels = *(const char *)out ? (const char *)out + HEADER_BYTES : NULL;
     return PRONY_OK;
 }

@@ -123,14 +123,14 @@ prony_status prn_qint8_pack(const prony_context *context, const prn_qint8_weight
                  (long long)weights->groups, (long long)weights->depth, (long long)weights->columns,
                  (long long)weights->column_step, (long long)weights->inner, (long long)weights->inner_step,
                  (long long)weights->outer_step, weights->is_signed, weights->tables ? weights->tables : "");
-    PRN_TRY(context->host->packed(context, weights->codes, tag, bytes, build_panels, &copy, &out));
+    PRN_TRY(context->services->packed(context, weights->codes, tag, bytes, build_panels, &copy, &out));
     *packed = (prn_qint8_packed){.panels = out};
     const uint32_t groups = splits ? prn_qint8_starts(out, panels, depth)[panels] : 0;
     if (groups == 0) return PRONY_OK;
     pack_job job = {.weights = &copy, .panels = (int8_t *)(uintptr_t)out, .depth = depth};
     snprintf(tag + length, sizeof tag - (size_t)length, " excess");
-    PRN_TRY(
-        context->host->packed(context, weights->codes, tag, groups * sizeof *packed->excess, build_excess, &job, &out));
+    PRN_TRY(context->services->packed(context, weights->codes, tag, groups * sizeof *packed->excess, build_excess, &job,
+                                      &out));
     packed->excess = out;
     return PRONY_OK;
 }

@@ -132,7 +132,7 @@ prony_status prn_int_widen_rows(const prony_context *context, const prn_int_gemm
              (long long)s->rs_a, (long long)s->cs_a, prony_dtype_name(product->a_type),
              (unsigned long long)digest(&product->a_zero, rows));
     const size_t bytes = prony_dtype_bytes(PRONY_INT16, rows * widened_elements(s->k));
-    PRN_TRY(context->host->packed(context, s->a, tag, bytes, build_rows, &job, &packed));
+    PRN_TRY(context->services->packed(context, s->a, tag, bytes, build_rows, &job, &packed));
     *out = packed;
     return PRONY_OK;
 }
@@ -224,7 +224,7 @@ prony_status prn_int_pack_panels(const prony_context *context, const prn_int_gem
              (long long)s->k, (long long)s->n, (long long)s->rs_b, (long long)s->cs_b,
              prony_dtype_name(product->b_type), (unsigned long long)digest(&product->b_zero, s->n));
     const size_t bytes = prony_dtype_bytes(PRONY_INT16, panel_elements(s->k, s->n));
-    PRN_TRY(context->host->packed(context, s->b, tag, bytes, build_panels, &copy, &packed));
+    PRN_TRY(context->services->packed(context, s->b, tag, bytes, build_panels, &copy, &packed));
     *out = packed;
     return PRONY_OK;
 }

@@ -115,7 +115,7 @@ prony_status prn_nbit_pack_shared(const prony_context *context, const prn_nbit_w
     snprintf(tag, sizeof tag, "nbits %lld, %lld of %lldx%lld in blocks of %lld, scales %p, zero points %p",
              (long long)b->bits, (long long)items, (long long)b->n, (long long)b->k, (long long)b->block, b->scales,
              b->zeros);
-    PRN_TRY(context->host->packed(context, b->codes, tag, bytes, build, &job, &packed));
+    PRN_TRY(context->services->packed(context, b->codes, tag, bytes, build, &job, &packed));
     stored->panels = packed;
     return PRONY_OK;
 }

@@ -100,17 +100,17 @@ static void convert(const prony_context *context, const prony_value *to, const p
 
 /* ---- preparing: the host that the kernel sees packs from float32 forms of the constants */
 
-typedef struct wide_host {
-    prn_services host; /* first: what the kernel's context points at */
+typedef struct wide_services {
+    prn_services services; /* first: what the kernel's context points at */
     const prony_context *context;
     const widened *wide;
     char *bytes[MOST_VALUES]; /* room for the float32 forms of constant inputs, filled when packed; NULL: not
                                  constant */
     uint32_t packed;
-} wide_host;
+} wide_services;
 
 typedef struct wide_pack {
-    const wide_host *host;
+    const wide_services *services;
     size_t input;
     prony_status (*build)(const prony_context *context, void *argument, void *packed);
     void *argument;
@@ -120,7 +120,7 @@ typedef struct wide_pack {
 static prony_status build_widened(const prony_context *context, void *argument, void *packed)
 {
     const wide_pack *pack = argument;
-    const wide_host *host = pack->host;
+    const wide_services *host = pack->services;
     convert(host->context, &host->wide->inputs[pack->input], host->context->inputs[pack->input]);
     return pack->build(context, pack->argument, packed);
 }
@@ -130,8 +130,8 @@ static prony_status pack_widened(const prony_context *context, const void *sourc
                                  prony_status (*build)(const prony_context *context, void *argument, void *packed),
                                  void *argument, const void **out)
 {
-    wide_host *wide = (wide_host *)(uintptr_t)context->host;
-    const prn_services *host = wide->context->host;
+    wide_services *wide = (wide_services *)(uintptr_t)context->services;
+    const prn_services *host = wide->context->services;
     for (size_t i = 0; i < wide->context->input_count; i++) {
         const prony_value *own = wide->context->inputs[i];
         const uintptr_t distance = (uintptr_t)source - (uintptr_t)wide->bytes[i];
@@ -146,7 +146,7 @@ static prony_status pack_widened(const prony_context *context, const void *sourc
     return host->packed(context, source, tag, bytes, build, argument, out);
 }
 
-static prony_status place_constants(wide_host *host, widened *wide)
+static prony_status place_constants(wide_services *host, widened *wide)
 {
     const prony_context *context = host->context;
     for (size_t i = 0; i < context->input_count; i++) {
@@ -163,16 +163,16 @@ static prony_status place_constants(wide_host *host, widened *wide)
 prony_status prn_widen_prepare(const prony_context *context, const prn_kernel *inner, prn_prepared *out)
 {
     widened wide;
-    wide_host host = {.context = context, .wide = &wide};
+    wide_services host = {.context = context, .wide = &wide};
     prn_prepared own = {0};
     wide_state *state = prn_calloc(1, sizeof *state);
     if (!state) return prn_no_memory(context->error);
-    if (context->host) host.host = *context->host;
-    host.host.packed = pack_widened;
+    if (context->services) host.services = *context->services;
+    host.services.packed = pack_widened;
     prony_status status = PRONY_OK;
     if (!widen_node(context, 0, &wide, NULL))
         status = prony_fail(context, PRONY_LIMIT, "the inputs do not fit in memory");
-    wide.context.host = &host.host;
+    wide.context.services = &host.services;
     if (status == PRONY_OK && inner->prepare) status = place_constants(&host, &wide);
     if (status == PRONY_OK && inner->prepare) status = inner->prepare(&wide.context, &own);
     for (size_t i = 0; i < MOST_VALUES; i++) prn_free_aligned(host.bytes[i]);

@@ -91,7 +91,7 @@ static void make(fixture *f, int64_t extent)
                                  .inputs = f->inputs,
                                  .outputs = f->outputs,
                                  .threads = 1,
-                                 .host = &host,
+                                 .services = &host,
                                  .error = &f->error};
 }
 
