@@ -87,7 +87,7 @@ PRONY_API prony_status prony_fail(const prony_context *context, prony_status sta
 PRONY_API void prony_parallel_for(const prony_context *context, int64_t count, int64_t grain,
                                   void (*fn)(void *argument, int64_t begin, int64_t end), void *argument);
 
-/* Whether the work that the calling thread does for a session was called off (prony_session_cancel); for loops that
+/* Whether the work that the calling thread does for a session was cancelled (prony_session_cancel); for loops that
  * take long. What run makes does not count then, whatever it returns. True on every thread of prony_parallel_for, which
  * leaves no piece out by itself. */
 PRONY_API bool prony_cancelled(const prony_context *context);

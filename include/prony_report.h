@@ -54,16 +54,16 @@ typedef struct prony_layer_row {
     double operator_share;   /* of its operator's time, 0..1; worth about one digit where time_attributed */
 } prony_layer_row;
 
-/* What one thread of a team did of an operator, in the last run. */
+/* What one thread of a thread pool did of an operator, in the last run. */
 typedef struct prony_thread_share {
     int thread;               /* 0: the one that called */
     int64_t start_ns, end_ns; /* of its first and last task, from the run's entry */
-    int64_t busy_ns;          /* less than end_ns - start_ns where the operator calls its team several times */
+    int64_t busy_ns;          /* less than end_ns - start_ns where the operator calls its thread pool several times */
     int64_t tasks;            /* pieces of the work */
 } prony_thread_share;
 
-/* How well the threads were used, means of the runs in which they were traced. Work is what tasks of the team are; an
- * operator that gives its team none is all work of the thread that calls. */
+/* How well the threads were used, means of the runs in which they were traced. Work is what tasks of the thread pool
+ * are; an operator that gives its thread pool none is all work of the thread that calls. */
 typedef struct prony_parallel {
     double threads_used;   /* that had work; 0: not known, and the rest is not set */
     int64_t busy_ns;       /* at work, all threads together */
@@ -152,7 +152,7 @@ typedef struct prony_nested_row {
     bool traced;            /* the two below are set: the last run */
     int64_t trace_start_ns; /* when it began the last time, from the run's entry */
     int64_t trace_ns;       /* all executions together */
-    bool stopped;           /* where the run was that was called off */
+    bool stopped;           /* where the run was that was cancelled */
 } prony_nested_row;
 
 typedef struct prony_totals {

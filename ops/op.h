@@ -1,9 +1,8 @@
 /* What an operator is: one descriptor row binds attributes, shape inference, cost and kernels.
  *
- * Operators know no graph, no file, no clock and no profiler. What they need from above they ask of the engine services (prn_services).
- * Descriptors and kernels are const and shared by all threads; what a kernel keeps between runs is its prepared state,
- * which belongs to one plan step and is read-only while running.
- */
+ * Operators know no graph, no file, no clock and no profiler. What they need from above they ask of the engine services
+ * (prn_services). Descriptors and kernels are const and shared by all threads; what a kernel keeps between runs is its
+ * prepared state, which belongs to one plan step and is read-only while running. */
 #ifndef PRN_OPS_OP_H
 #define PRN_OPS_OP_H
 
@@ -106,8 +105,8 @@ typedef struct prn_pixels {
 /* ---- engine services: what an operator may ask of the engine
  * ----------------------------------------------------------------- */
 
-/* Floats of a weight from which on a `build` says what it has read (prn_services.release_range); smaller ones' memory serves the
- * next. */
+/* Floats of a weight from which on a `build` says what it has read (prn_services.release_range); smaller ones' memory
+ * serves the next. */
 enum { PRN_RELEASE_WHILE_PACKING_FLOATS = 1 << 22 };
 
 typedef struct prn_services {
@@ -229,17 +228,17 @@ typedef struct prn_kernel {
      * left for the one before (0 for the first), also where that one does not lie so. NULL: never. */
     bool (*concat_alias)(const prony_context *context, size_t input, uint64_t *offset_bytes);
     /* Splitting operators (Split, Slice): whether output k is exactly the bytes of input 0 from *offset_bytes on. If so
-     * for every wanted output, they become views and nothing runs. Asked in order, as `concat_alias` is. NULL: never. */
+     * for every wanted output, they become views and nothing runs. Asked in order, as `concat_alias` is. NULL:
+     * never. */
     bool (*split_alias)(const prony_context *context, size_t output, uint64_t *offset_bytes);
     /* What it says of its work on this node once it is prepared, by prn_cost_fact; profiler/report/reasons.h has the
      * keys and turns them into words. Layouts and shapes alone decide. NULL: nothing. */
     void (*facts)(const prony_context *context, prony_cost *facts);
-    uint32_t inplace; /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
-    bool post_ops;    /* honours context->post_ops */
-    bool
-        post_add_after_store; /* what a post-operation behind the first adds is read after results were stored: its bytes
-                                are not taken over */
-    bool own_layout;          /* makes a layout of its own whatever it is offered: no kernel for steps that must stay
+    uint32_t inplace;          /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
+    bool post_ops;             /* honours context->post_ops */
+    bool post_add_after_store; /* what a post-operation behind the first adds is read after results were stored: its
+                                 bytes are not taken over */
+    bool own_layout;           /* makes a layout of its own whatever it is offered: no kernel for steps that must stay
                             plain */
     uint32_t packs; /* bit i: of a constant input i, supported, profitable, layouts and prepare look at nothing but the
                             address, apart from the `build` handed to the host's `packed`. Its bytes are then there

@@ -161,7 +161,8 @@ static bool is_scalar(const prn_quant_plan *plan, const char *name)
     return !*name || (v && v->constant && prn_shape_known(&v->info.shape) && prony_shape_numel(&v->info.shape) == 1);
 }
 
-/* What rewriting computes by a table (engine/rewrites/quantized_map.c); Relu and Clip are taken along where they can be. */
+/* What rewriting computes by a table (engine/rewrites/quantized_map.c); Relu and Clip are taken along where they can
+ * be. */
 static bool is_elementwise(const prn_quant_plan *plan, const prn_model_node *node)
 {
     static const char *const names[] = {

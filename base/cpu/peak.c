@@ -1,7 +1,7 @@
-/* Peaks of this machine. Each measurement has threads of its own that meet before every trial: a team (base/threads/thread_pool.h)
- * lets its caller do the work of a worker that wakes late, which is right for operators and wrong here. They wait for
- * each other awake, for to be woken takes as long as a short trial. A thread owns its buffer and its interval; what the
- * threads share is written before they start or before they meet. */
+/* Peaks of this machine. Each measurement has threads of its own that meet before every trial: a thread pool
+ * (base/threads/thread_pool.h) lets its caller do the work of a worker that wakes late, which is right for operators
+ * and wrong here. They wait for each other awake, for to be woken takes as long as a short trial. A thread owns its
+ * buffer and its interval; what the threads share is written before they start or before they meet. */
 #include "base/cpu/peak.h"
 #include "base/memory/alloc.h"
 #include "base/os/clock.h"

@@ -1,6 +1,6 @@
 /* The only way to the heap for Prony's own code. Thread-safe. Every function that allocates returns NULL on failure,
- * size overflow, or where the calling thread's budget (base/memory/budget.h) has no room, and can be told to fail at its n-th
- * call (tests). */
+ * size overflow, or where the calling thread's budget (base/memory/budget.h) has no room, and can be told to fail at
+ * its n-th call (tests). */
 #ifndef PRN_BASE_MEMORY_ALLOC_H
 #define PRN_BASE_MEMORY_ALLOC_H
 

@@ -2,10 +2,10 @@
  *
  *   process  <-  model  <-  session
  *
- * Every block of base/memory/alloc.h is booked to the budget that the calling thread has entered, and to all those around it,
- * until it is released, by whichever thread. A request that would exceed one of them is refused like one that the
- * machine has no memory for; the refusal is remembered, so that prn_no_memory can say what was asked and which limit
- * stood against it. Thread-safe. A budget stays as long as one of its blocks does. */
+ * Every block of base/memory/alloc.h is booked to the budget that the calling thread has entered, and to all those
+ * around it, until it is released, by whichever thread. A request that would exceed one of them is refused like one
+ * that the machine has no memory for; the refusal is remembered, so that prn_no_memory can say what was asked and which
+ * limit stood against it. Thread-safe. A budget stays as long as one of its blocks does. */
 #ifndef PRN_BASE_MEMORY_BUDGET_H
 #define PRN_BASE_MEMORY_BUDGET_H
 

@@ -1,7 +1,7 @@
-/* Executors: several threads of a team at the steps of one run. The caller shows the executor at its slot in the team; whoever
- * enters there takes a free worker slot and runs steps that are ready, or helps with the tasks of those that others run, and
- * leaves when it finds neither. Every worker slot has a slot, where the step that is run there shows its tasks. Nobody waits
- * in a executor but its caller, and that for what others have begun. */
+/* Executors: several threads of a thread pool at the steps of one run. The caller shows the executor at its slot in the
+ * thread pool; whoever enters there takes a free worker slot and runs steps that are ready, or helps with the tasks of
+ * those that others run, and leaves when it finds neither. Every worker slot has a slot, where the step that is run
+ * there shows its tasks. Nobody waits in an executor but its caller, and that for what others have begun. */
 #include "base/memory/alloc.h"
 #include "base/memory/budget.h"
 #include "base/threads/job_slot.h"

@@ -1,4 +1,5 @@
-/* What thread_pool.c and executor.c share: slots, where one thread works and lets others in, and the latches that order the two.
+/* What thread_pool.c and executor.c share: slots, where one thread works and lets others in, and the latches that order
+ * the two.
  *
  * A latch is one word:
  *
@@ -8,9 +9,8 @@
  *
  * The owner writes what others need, opens the latch, works, closes the latch and waits until nobody is inside. Others
  * enter by adding one while it is open, so what the owner wrote (on its stack) outlives everyone inside. A latch that
- * opens is announced by the team's `epoch`: an idle thread reads the epoch, looks everywhere once, and waits for other
- * epoch than it has read, spinning shortly before it sleeps. Sleeping is by mutex and condition.
- */
+ * opens is announced by the thread pool's `epoch`: an idle thread reads the epoch, looks everywhere once, and waits for
+ * another epoch than it has read, spinning shortly before it sleeps. Sleeping is by mutex and condition. */
 #ifndef PRN_BASE_THREADS_JOB_SLOT_H
 #define PRN_BASE_THREADS_JOB_SLOT_H
 
@@ -30,7 +30,7 @@ typedef struct prn_task_run {
 
 typedef struct prn_job_slot {
     _Alignas(PRN_CACHE_LINE_BYTES) _Atomic uint32_t latch;
-    _Atomic bool taken;                        /* by a caller; of a team's own slots */
+    _Atomic bool taken;                        /* by a caller; of a thread pool's own slots */
     _Atomic int64_t width;                     /* tasks of the job at hand; 0: none is left to claim */
     void (*enter)(void *argument, int thread); /* what those do who enter; the owner's to write while it is closed */
     void *argument;
@@ -73,7 +73,7 @@ static inline bool prn_job_slot_has_room(const prn_job_slot *slot)
 /* ---- epoch ---- */
 
 void prn_thread_pool_announce(prn_thread_pool *team);
-/* Returns when the epoch are others than `seen`, or the team ends. */
+/* Returns when the epoch is another than `seen`, or the thread pool ends. */
 void prn_thread_pool_await(prn_thread_pool *team, uint32_t seen);
 
 /* ---- the calling thread ---- */

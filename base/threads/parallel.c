@@ -1,5 +1,5 @@
-/* Intra-op threads: tasks go to the calling thread's team (thread_pool.c). OpenMP is only told to stay out of the way of the
- * libraries that are built on it. */
+/* Intra-op threads: tasks go to the calling thread's thread pool (thread_pool.c). OpenMP is only told to stay out of
+ * the way of the libraries that are built on it. */
 #include "base/threads/parallel.h"
 #include "base/integers.h"
 #include "base/threads/cancel.h"

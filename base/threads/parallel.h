@@ -4,10 +4,11 @@
 
 #include <stdint.h>
 
-/* Calls fn(argument, task) for every task in [0, tasks), by at most `threads` threads of the calling thread's team.
- * Which thread takes which task is not defined; what a task does must depend on its number alone. One thread or one
- * task is a plain loop. fn must not fail; a status goes through `argument`. Tasks are left out once the work is called
- * off (cancel.h): what only they fill may not serve as an index or a size unless prn_cancelled() is asked first. */
+/* Calls fn(argument, task) for every task in [0, tasks), by at most `threads` threads of the calling thread's thread
+ * pool. Which thread takes which task is not defined; what a task does must depend on its number alone. One thread or
+ * one task is a plain loop. fn must not fail; a status goes through `argument`. Tasks are left out once the work is
+ * called off (cancel.h): what only they fill may not serve as an index or a size unless prn_cancelled() is asked
+ * first. */
 void prn_parallel_tasks(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument);
 
 /* Cuts [0, count) into pieces of a length that depends on count and grain alone (at most 64 pieces, each a multiple of
@@ -32,15 +33,15 @@ typedef struct prn_slot {
 void prn_parallel_slots(int threads, int64_t slots, int64_t tasks, void (*fn)(void *argument, prn_slot *slot),
                         void *argument);
 
-/* The next task; -1: there is none, or the work was called off. */
+/* The next task; -1: there is none, or the work was cancelled. */
 int64_t prn_slot_next(prn_slot *slot);
 
-/* Sets the calling thread's OpenMP team size, for libraries that fork by themselves (oneDNN and OpenBLAS are kept at
- * 1), and returns the former one, to be handed back to prn_openmp_restore. */
+/* Sets the calling thread's OpenMP thread pool size, for libraries that fork by themselves (oneDNN and OpenBLAS are
+ * kept at 1), and returns the former one, to be handed back to prn_openmp_restore. */
 int prn_openmp_limit(int threads);
 void prn_openmp_restore(int former);
 
-/* Creates the team and makes its members spin up, so that the first run pays nothing. */
+/* Creates the thread pool and makes its members spin up, so that the first run pays nothing. */
 void prn_thread_pool_warm(int threads);
 
 #endif

@@ -1,4 +1,4 @@
-/* Pins that runs hold on a placement's processors: of the calling thread, and of its team. */
+/* Pins that runs hold on a placement's processors: of the calling thread, and of its thread pool. */
 #include "base/threads/placement.h"
 #include "base/threads/thread_pool.h"
 

@@ -1,9 +1,10 @@
 /* Where the threads of a session run: an affinity list, in the order in which threads take its processors.
  *
- * A run pins the calling thread and its team for as long as it lasts. prn_pin_begin and prn_pin_end enclose it; an
- * inner pair with the same placement costs a comparison, so that whoever makes many runs pins once around all of them,
- * and a thread that has the mask already is not moved. After the outermost end the calling thread has the mask that it
- * came with; its workers, which nobody else sees, stay where they are until another placement, or none, is begun.
+ * A run pins the calling thread and its thread pool for as long as it lasts. prn_pin_begin and prn_pin_end enclose it;
+ * an inner pair with the same placement costs a comparison, so that whoever makes many runs pins once around all of
+ * them, and a thread that has the mask already is not moved. After the outermost end the calling thread has the mask
+ * that it came with; its workers, which nobody else sees, stay where they are until another placement, or none, is
+ * begun.
  *
  * Ownership: a placement belongs to one session and outlives the pins on it. It is used by one thread at a time. */
 #ifndef PRN_BASE_THREADS_PLACEMENT_H

@@ -1,5 +1,5 @@
-/* Teams: threads that look for open slots, and jobs of tasks on a slot. A team is freed by whoever leaves it last; its
- * threads are detached. */
+/* Thread pools: threads that look for open slots, and jobs of tasks on a slot. A thread pool is freed by whoever leaves
+ * it last; its threads are detached. */
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "base/memory/alloc.h"
 #include "base/memory/budget.h"
@@ -40,7 +40,7 @@ typedef struct worker {
 
 static _Thread_local prn_thread_context here;
 static _Thread_local prn_thread_pool *own_team;
-static _Thread_local int own_number; /* in its team; 0: no thread of a team */
+static _Thread_local int own_number; /* in its thread pool; 0: no thread of a thread pool */
 static _Thread_local bool inside_task;
 static _Thread_local prn_thread_pool_share *watched; /* the calling thread's; its workers have none */
 static _Thread_local int watched_count;
@@ -61,7 +61,7 @@ bool prn_job_slot_enter(prn_job_slot *slot)
 void prn_job_slot_leave(prn_job_slot *slot)
 {
     prn_thread_pool *t =
-        slot->team; /* the owner may be gone afterwards, with the slot of a executor; the team is not */
+        slot->team; /* the owner may be gone afterwards, with the slot of an executor; the thread pool is not */
     uint32_t before = atomic_fetch_sub(&slot->latch, 1);
     if (LATCH_INSIDE(before) != 1 || atomic_load(&t->owners_waiting) == 0) return;
     pthread_mutex_lock(&t->lock);
@@ -207,7 +207,7 @@ void prn_thread_pool_watch(prn_thread_pool_share *shares, int count)
     watched_count = watched ? count : 0;
 }
 
-/* ---- a team's threads ---- */
+/* ---- a thread pool's threads ---- */
 
 static void team_drop(prn_thread_pool *t)
 {
@@ -221,7 +221,7 @@ static void team_drop(prn_thread_pool *t)
     prn_free(t);
 }
 
-/* In a team of one session at a time the threads of a lower number are those that a job or a executor gets. */
+/* In a thread pool of one session at a time the threads of a lower number are those that a job or an executor gets. */
 static bool may_enter(const prn_thread_pool *t, const prn_job_slot *slot, int number)
 {
     uint32_t latch = atomic_load(&slot->latch);

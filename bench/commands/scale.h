@@ -1,5 +1,5 @@
-/* prony scale: between scale.c (the command), scale_processes.c (its processes) and worker.c (what such a process does).
- */
+/* prony scale: between scale.c (the command), scale_processes.c (its processes) and worker.c (what such a process
+ * does). */
 #ifndef PRN_BENCH_COMMANDS_SCALE_H
 #define PRN_BENCH_COMMANDS_SCALE_H
 

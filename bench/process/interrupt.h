@@ -11,7 +11,7 @@
 /* From now on, before any other thread is made. */
 void interrupt_begin(const options *o);
 
-/* As prony_session_create and prony_session_release, for sessions that are to be called off. */
+/* As prony_session_create and prony_session_release, for sessions that are to be cancelled. */
 prony_status session_create(prony_session **out, prony_model *model, const prony_session_options *options,
                             prony_error *error);
 void session_release(prony_session *session);
@@ -24,7 +24,7 @@ const char *interrupted(void);
 /* What to end with where the command would with `code`. */
 int interrupt_status(int code);
 
-/* Of a call that measured: EXIT_DONE also where it was called off with something in hand, after a message that says
+/* Of a call that measured: EXIT_DONE also where it was cancelled with something in hand, after a message that says
  * so. */
 int measured(const options *o, prony_status status, const prony_report *report, const prony_error *error);
 

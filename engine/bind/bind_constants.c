@@ -176,8 +176,8 @@ static bool is_matrix_transpose(const prn_node_def *node)
            node->input_values[0]->shape.rank == 2 && (!perm || perm->ints[0] == 1);
 }
 
-/* The constant that the node's first output is, without being read: the bytes of its input, or what a recipe makes of
- * them. */
+/* The constant that the node's first output is, without being read: the bytes of its input, or what a lazy constant
+ * makes of them. */
 static prony_status derive(prn_bind_pass *b, prn_node_def *node, bool *done)
 {
     prn_program *p = b->program;

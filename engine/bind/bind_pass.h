@@ -13,7 +13,7 @@ typedef struct prn_bind_pass {
     const uint32_t *given;  /* of a node that no file has: its inputs, by value. NULL: their names say which */
 } prn_bind_pass;
 
-/* PRONY_CANCELLED, said of `node`, once the work is called off. */
+/* PRONY_CANCELLED, said of `node`, once the work is cancelled. */
 PRN_MUST_USE prony_status prn_bind_cancelled(const prn_bind_pass *b, const prony_node *node);
 
 /* ---- the walk (bind.c) ---- */

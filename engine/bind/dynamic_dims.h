@@ -22,8 +22,8 @@ typedef struct prn_dynamic_dims prn_dynamic_dims;
 
 /* Of a program bound with `open` inputs, before it is rewritten: `second` are the inputs at other extents, each open
  * one other than before. *fits: false where the program cannot change its extents so; it is then good for nothing but
- * to be released, as after a failure. It is left without the data of constants that change, until prn_dynamic_dims_set. *out
- * is to be released, whatever comes of it, when the program has been; it borrows the program. */
+ * to be released, as after a failure. It is left without the data of constants that change, until prn_dynamic_dims_set.
+ * *out is to be released, whatever comes of it, when the program has been; it borrows the program. */
 PRN_MUST_USE prony_status prn_dynamic_dims_open(prn_dynamic_dims **out, prn_program *program, const prony_value *second,
                                                 bool *fits, prony_error *error);
 void prn_dynamic_dims_release(prn_dynamic_dims *extents);

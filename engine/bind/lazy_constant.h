@@ -35,7 +35,7 @@ bool prn_lazy_constant_profitable(const prony_value *value);
 size_t prn_lazy_constant_bytes(const prn_lazy_constant *recipe);
 bool prn_lazy_constant_same(const prn_lazy_constant *a, const prn_lazy_constant *b);
 uint64_t prn_lazy_constant_hash(const prn_lazy_constant *recipe);
-/* All of it; garbage once the work is called off. false: PRN_LAZY_SCALE, and something is not finite. */
+/* All of it; garbage once the work is cancelled. false: PRN_LAZY_SCALE, and something is not finite. */
 bool prn_lazy_constant_make(const prn_lazy_constant *recipe, int threads, void *to);
 /* What PRN_LAZY_SCALE would say, with nothing kept. */
 bool prn_lazy_constant_finite(const prn_lazy_constant *recipe);

@@ -240,7 +240,7 @@ PRN_MUST_USE bool prn_node_add_post_op(prn_program *program, prn_node_def *node,
  * outputs and layers stay. Error if the table has no such row or the attributes are not its. */
 PRN_MUST_USE prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
                                           int64_t opset, const prn_attr_list *attributes, prony_error *error);
-/* As prn_program_add_constant of what the recipe makes from all of `from` (NULL: bytes of the model's own). */
+/* As prn_program_add_constant of what the lazy constant makes from all of `from` (NULL: bytes of the model's own). */
 PRN_MUST_USE prony_status prn_program_add_deferred(prn_program *program, const char *name, const prony_value *info,
                                                    const prn_lazy_constant *recipe, prn_weight_cache_entry *from,
                                                    uint32_t *out, prony_error *error);

@@ -41,7 +41,7 @@ struct prn_weight_cache {
     prn_spare spare[2]; /* of small and of large deferred constants, while plans are made */
 };
 
-/* Of what may be large; garbage once the work is called off. */
+/* Of what may be large; garbage once the work is cancelled. */
 static uint64_t hash_content(const void *data, size_t size)
 {
     prn_keyed_hash hash;
@@ -99,7 +99,7 @@ prony_status prn_weight_cache_create(prn_weight_cache **out, prony_error *error)
 void prn_weight_cache_release(prn_weight_cache *shared)
 {
     if (!shared) return;
-    prn_shared_resolve(shared);
+    prn_weight_cache_resolve(shared);
     pthread_mutex_destroy(&shared->lock);
     prn_free(shared->bucket);
     prn_free(shared);
@@ -320,7 +320,7 @@ prony_status prn_weight_cache_intern(prn_weight_cache *shared, prn_weight_cache_
     return ok ? PRONY_OK : prn_no_memory(error);
 }
 
-/* Address and recipe, and nothing made yet. */
+/* Address and lazy constant, and nothing made yet. */
 static prn_weight_cache_entry *new_deferred(const prn_lazy_constant *recipe, prn_weight_cache_entry *from)
 {
     prn_weight_cache_entry *entry = prn_calloc(1, sizeof *entry);
@@ -405,7 +405,7 @@ prony_status prn_weight_cache_pin(prn_weight_cache *shared, prn_weight_cache_ref
     return status;
 }
 
-void prn_shared_resolve(prn_weight_cache *shared)
+void prn_weight_cache_resolve(prn_weight_cache *shared)
 {
     pthread_mutex_lock(&shared->lock);
     for (int k = 0; k < 2; k++) prn_spare_release(&shared->spare[k]);

@@ -1,11 +1,11 @@
-/* The heaviest set of buffers of which none is before another: by the theorem of Dilworth with weights it is the sum of
- * all less the most that can be handed on from buffers to later ones, each giving and taking no more than its bytes:
+/* The maximum-weight antichain of buffers of which none is before another: by the theorem of Dilworth with weights it
+ * is the sum of all less the most that can be handed on from buffers to later ones, each giving and taking no more than
+ * its bytes:
  *
  *             given[i]   i before j   taken[j]
  *     source ---------> i ---------> j ---------> sink          heaviest = sum - maximum flow
  *
- * The flow is found by shortest augmenting paths. Owns its arrays for the length of one call.
- */
+ * The flow is found by shortest augmenting paths. Owns its arrays for the length of one call. */
 #include "engine/memory/memory_plan.h"
 
 #include "base/memory/alloc.h"

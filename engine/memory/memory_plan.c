@@ -230,7 +230,7 @@ static void insert_by_offset(planner *p, uint32_t i, size_t placed)
 }
 
 /* Places all items in p->order. Gives up, with UINT64_MAX, as soon as more than `bound` bytes are needed, or once the
- * work is called off. */
+ * work is cancelled. */
 static uint64_t place_all(planner *p, fit how, uint64_t bound)
 {
     uint64_t planned = 0;

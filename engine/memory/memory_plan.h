@@ -48,7 +48,7 @@ PRN_MUST_USE prony_status prn_memory_plan_by(prn_buffer *buffers, size_t count, 
                                              const prn_buffer_order *order, prn_memory_plan_figures *figures,
                                              prony_error *error);
 #define PRN_MOST_EXACT 1024
-/* The heaviest set of which none is before another; 0 where that is not affordable. */
+/* The maximum-weight antichain of which none is before another; 0 where that is not affordable. */
 PRN_MUST_USE prony_status prn_max_weight_antichain(const uint64_t *bytes, const uint32_t *buffer, size_t count,
                                                    const prn_buffer_order *order, uint64_t *heaviest,
                                                    prony_error *error);

@@ -439,7 +439,8 @@ void prn_plan_point(prn_plan *plan, uint8_t *base)
         const prn_plan_value *owner = plan->values[root];
         if (owner->buffer != PRN_NO_BUFFER)
             value->value.data =
-                (owner->lent ? (uint8_t *)owner->lent : base + plan->buffers[owner->buffer].offset) + offset;
+                (owner->user_bytes ? (uint8_t *)owner->user_bytes : base + plan->buffers[owner->buffer].offset) +
+                offset;
         else if (root != v && owner->value.data)
             value->value.data = (uint8_t *)owner->value.data + offset;
     }

@@ -42,7 +42,8 @@ typedef struct prn_plan_value {
     bool constant, input, dynamic;
     uint8_t place;                  /* PRN_ON_HOST, or the number of one of the plan's places */
     prn_weight_cache_entry *shared; /* of constants: see prn_value_def */
-    void *lent;                     /* of a root: bytes outside of the arena that it is made in instead; NULL: none */
+    void *user_bytes;               /* of a root: bytes outside of the arena that it is made in instead; NULL:
+                                             none */
 } prn_plan_value;
 
 /* Type and shape of a value. */
@@ -149,7 +150,7 @@ typedef struct prn_plan {
     const struct prn_tune_verdict *verdict; /* of the outermost: what came of running it beside the default plan
                                                (engine/plan/tune.h); NULL: it was not */
     bool stamped;                           /* the run at hand is: what runs in subgraphs keeps the time of each step */
-    uint32_t stopped_at; /* step at which the last run failed or was called off; PRN_NO_STEP: nowhere */
+    uint32_t stopped_at; /* step at which the last run failed or was cancelled; PRN_NO_STEP: nowhere */
     /* Of a subgraph: value and step of the outermost plan that its memory is booked to; and how often it was begun in
      * this run of the step around it all. */
     uint32_t account, account_step;

@@ -1,5 +1,5 @@
-/* From program to steps, in one forward walk: kernels are chosen, layouts and places settled (engine/plan/assign_layouts.c),
- * and states prepared. */
+/* From program to steps, in one forward walk: kernels are chosen, layouts and places settled
+ * (engine/plan/assign_layouts.c), and states prepared. */
 #include "base/memory/alloc.h"
 #include "base/memory/stack.h"
 #include "base/threads/cancel.h"
@@ -18,7 +18,7 @@ typedef struct planner {
     prony_error *error;
 } planner;
 
-/* PRONY_CANCELLED, said of `node`, once the work is called off. */
+/* PRONY_CANCELLED, said of `node`, once the work is cancelled. */
 static prony_status stopped(prony_error *error, const prony_node *node)
 {
     prony_status status = prn_cancel_check(error);
@@ -437,7 +437,7 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
     if (status == PRONY_OK) status = build(&p);
     if (!outer) {
-        prn_shared_resolve(program->model->shared);
+        prn_weight_cache_resolve(program->model->shared);
         prn_model_forget_all(program->model->file);
     }
     if (status == PRONY_OK)

@@ -1,4 +1,4 @@
-/* The ready set, the counters of a run, and the work of a crew's members. */
+/* The ready set, the counters of a run, and the work of a executor's members. */
 #include "engine/plan/schedule.h"
 #include "engine/plan/step_graph.h"
 
@@ -11,7 +11,7 @@
 
 struct prn_schedule {
     prn_plan *plan;
-    prn_executor *crew; /* NULL: the caller alone */
+    prn_executor *executor; /* NULL: the caller alone */
 
     /* The ready set: bit r of `ready` is the step of rank r; bit w of `summary` that word w may have some. */
     _Atomic uint64_t *ready, *summary;
@@ -111,7 +111,7 @@ static uint32_t end_step(prn_schedule *s, uint32_t step)
         if (held != NONE) ready_add(s, held < rank ? rank : held);
         held = held < rank ? held : rank;
     }
-    if (atomic_fetch_sub(&s->unfinished, 1) == 1 && s->crew) prn_executor_announce(s->crew);
+    if (atomic_fetch_sub(&s->unfinished, 1) == 1 && s->executor) prn_executor_announce(s->executor);
     return held;
 }
 
@@ -130,7 +130,7 @@ static void note_failure(prn_schedule *s, uint32_t step, int worker, prony_statu
     s->errors[worker] = s->said[worker];
     while (step < first && !atomic_compare_exchange_weak(&s->failed_at, &first, step)) {
     }
-    if (s->crew) prn_executor_announce(s->crew);
+    if (s->executor) prn_executor_announce(s->executor);
 }
 
 static prony_status run_stamped(prn_schedule *s, uint32_t step, int worker, prony_error *error)
@@ -149,9 +149,9 @@ static prony_status run_stamped(prn_schedule *s, uint32_t step, int worker, pron
     return status;
 }
 
-/* The work of a crew's member: see prn_executor_work. Who ends a step goes on with what that made ready, where nothing is
- * more urgent: what a chain makes stays in one thread's caches, and nobody else can begin a step of it and fall asleep.
- */
+/* The work of a executor's member: see prn_executor_work. Who ends a step goes on with what that made ready, where
+ * nothing is more urgent: what a chain makes stays in one thread's caches, and nobody else can begin a step of it and
+ * fall asleep. */
 static bool take(void *argument, int worker)
 {
     prn_schedule *s = argument;
@@ -161,7 +161,7 @@ static bool take(void *argument, int worker)
     uint32_t step = s->plan->graph->by_rank[rank];
     uint32_t failed_at = atomic_load(&s->failed_at);
     if (step > failed_at || (failed_at != NONE && prn_cancelled())) return true;
-    if (s->crew && ready_any(s)) prn_executor_announce(s->crew);
+    if (s->executor && ready_any(s)) prn_executor_announce(s->executor);
     prony_error *error = &s->said[worker];
     prony_status status = s->trace ? run_stamped(s, step, worker, error) : prn_plan_step(s->plan, step, error);
     if (status == PRONY_OK)
@@ -213,8 +213,8 @@ prony_status prn_schedule_run(prn_schedule *s, prn_trace *trace, prony_error *er
     s->trace = trace;
     prn_schedule_begin(s);
     s->held[0] = ready_take(s, NONE); /* nobody else can begin a chain */
-    if (s->crew)
-        prn_executor_run(s->crew, &work);
+    if (s->executor)
+        prn_executor_run(s->executor, &work);
     else
         while (take(s, 0)) {
         }
@@ -325,7 +325,7 @@ prony_status prn_schedule_create(prn_schedule **out, prn_plan *plan, prony_error
 void prn_schedule_release(prn_schedule *s)
 {
     if (!s) return;
-    prn_executor_release(s->crew);
+    prn_executor_release(s->executor);
     prn_free(s->ready);
     prn_free(s->summary);
     prn_free(s->left);
@@ -344,11 +344,11 @@ void prn_schedule_release(prn_schedule *s)
 
 prony_status prn_schedule_staff(prn_schedule *s, prn_thread_pool *team, prony_error *error)
 {
-    prn_executor *crew = NULL;
+    prn_executor *executor = NULL;
     if (team) {
-        PRN_TRY(prn_executor_create(&crew, team, s->plan->workers, s->plan->threads, !s->plan->options.no_help, error));
+        PRN_TRY(prn_executor_create(&executor, team, s->plan->workers, s->plan->threads, !s->plan->options.no_help, error));
     }
-    prn_executor_release(s->crew);
-    s->crew = crew;
+    prn_executor_release(s->executor);
+    s->executor = executor;
     return PRONY_OK;
 }

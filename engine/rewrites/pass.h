@@ -132,7 +132,7 @@ PRN_MUST_USE prony_status prn_rewrite_add_constant(prn_rewriter *r, const char *
 /* A float32 vector of `count` elements that are all `element`. */
 PRN_MUST_USE prony_status prn_rewrite_add_vector(prn_rewriter *r, const char *name, int64_t count, float element,
                                                  uint32_t *out);
-/* A constant that the recipe makes of the bytes of constant `from`. */
+/* A constant that the lazy constant makes of the bytes of constant `from`. */
 PRN_MUST_USE prony_status prn_rewrite_add_deferred(prn_rewriter *r, const prony_value *info, prn_lazy_constant *recipe,
                                                    uint32_t from, uint32_t *out);
 /* A Reshape node's shape input. */

@@ -236,7 +236,7 @@ static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
     return step->children ? PRONY_OK : count_once(step, error);
 }
 
-/* Whatever the step made, and whatever it failed at once it was called off, does not count. */
+/* Whatever the step made, and whatever it failed at once it was cancelled, does not count. */
 static prony_status called_off(const prn_step *step, prony_status status, prony_error *error)
 {
     if (status == PRONY_CANCELLED && error && strcmp(error->message, "cancelled") != 0) return status; /* by name */
@@ -280,7 +280,7 @@ static uint32_t library_calls(uint64_t all_before, uint64_t own_before)
     return all > own ? (uint32_t)(all - own) : 0;
 }
 
-/* The team's threads write their parts of step `s` where it has room. */
+/* The thread pool's threads write their parts of step `s` where it has room. */
 static void watch_team(const prn_trace *trace, uint32_t s)
 {
     bool room = s < trace->share_steps;

@@ -1,5 +1,5 @@
-/* The host table. Subgraphs are bound when their node is first inferred, planned with the outer plan, and run inside
- * the outer step with buffers of their own in the outer arena. */
+/* The engine services. Subgraphs are bound when their node is first inferred, planned with the outer plan, and run
+ * inside the outer step with buffers of their own in the outer arena. */
 #include "base/memory/alloc.h"
 #include "base/memory/stack.h"
 #include "base/threads/cancel.h"
@@ -112,7 +112,7 @@ static prony_status host_packed(const prony_context *context, const void *source
                                         .argument = &call};
     prony_status status = prn_weight_cache_get(site->program->model->shared, refs, &form, out, context->error);
     if (call.built && site->once)
-        prn_shared_resolve(site->program->model->shared); /* a plan that is made packs more,
+        prn_weight_cache_resolve(site->program->model->shared); /* a plan that is made packs more,
                                                                                       and settles at its end */
     return status;
 }

@@ -20,14 +20,14 @@ typedef struct prn_session_input {
     prony_value value; /* data: the room, or what was lent, or (strings, sequences, optionals) its own */
     void *room;        /* for tensors of numbers, `capacity` bytes; NULL: none yet */
     size_t capacity;
-    const void *lent; /* bytes of the caller's; where they are not aligned, each run copies them to the room. NULL:
-                         none */
+    const void *user_bytes; /* bytes of the caller's; where they are not aligned, each run copies them to the room.
+                               NULL: none */
     bool set;
 } prn_session_input;
 
 /* Bytes of the caller's for an output. */
 typedef struct prn_session_output {
-    void *lent; /* NULL: none */
+    void *user_bytes; /* NULL: none */
     size_t bytes;
 } prn_session_output;
 
@@ -166,8 +166,8 @@ PRN_MUST_USE prony_status prn_open_plan(prony_session *session, prn_cached_plan 
 /* Threads for a plan of several workers: the pool's, or the session's own, which are made for the most that any of its
  * plans can ask for. */
 PRN_MUST_USE prony_status prn_plan_staff(prony_session *session, prn_plan *plan, prony_error *error);
-/* One run of a plan whose inputs are there; what the run before left is given up. Several workers go to their team by
- * themselves; one worker has a pool's help. */
+/* One run of a plan whose inputs are there; what the run before left is given up. Several workers go to their thread
+ * pool by themselves; one worker has a pool's help. */
 PRN_MUST_USE prony_status prn_session_run_plan(prony_session *session, prn_plan *plan, prn_trace *trace,
                                                prony_error *error);
 

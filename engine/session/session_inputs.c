@@ -11,10 +11,10 @@ void prn_session_inputs_moved(prony_session *session)
 
 void prn_session_input_drop(prn_session_input *input)
 {
-    if (input->value.data == input->room || input->value.data == input->lent) input->value.data = NULL;
+    if (input->value.data == input->room || input->value.data == input->user_bytes) input->value.data = NULL;
     prn_value_free_parts(&input->value);
     input->value = (prony_value){0};
-    input->lent = NULL;
+    input->user_bytes = NULL;
 }
 
 /* Bytes for a tensor of numbers; kept from one run to the next. */
@@ -37,7 +37,7 @@ static prony_status reserve(prony_session *session, prn_session_input *input, co
         prn_session_input_drop(input);
         prn_session_inputs_moved(session);
     }
-    input->lent = NULL;
+    input->user_bytes = NULL;
     input->value = (prony_value){.kind = PRONY_TENSOR, .dtype = like->dtype, .shape = like->shape, .data = input->room};
     return PRONY_OK;
 }

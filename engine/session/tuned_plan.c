@@ -96,7 +96,7 @@ static bool is_made_up(const prn_session_input *input)
 {
     const prony_value *value = &input->value;
     if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING) return false;
-    return input->lent || value->dtype == PRONY_FLOAT32 || value->dtype == PRONY_FLOAT16 ||
+    return input->user_bytes || value->dtype == PRONY_FLOAT32 || value->dtype == PRONY_FLOAT16 ||
            value->dtype == PRONY_BFLOAT16 || value->dtype == PRONY_FLOAT64;
 }
 

@@ -34,7 +34,7 @@ static prony_status bind_input(prony_session *session, const char *name, const p
         input->value = (prony_value){.dtype = value->dtype, .shape = value->shape, .data = value->data};
         input->set = true;
     }
-    input->lent = value->data;
+    input->user_bytes = value->data;
     return PRONY_OK;
 }
 
@@ -56,7 +56,7 @@ static prony_status bind_output(prony_session *session, size_t index, void *data
     if (!session->outputs) session->outputs = prn_calloc(count, sizeof *session->outputs);
     if (!session->outputs) return prn_no_memory(error);
     prn_session_output *output = &session->outputs[index];
-    if (output->lent != data || output->bytes != bytes) prn_session_inputs_moved(session);
+    if (output->user_bytes != data || output->bytes != bytes) prn_session_inputs_moved(session);
     *output = (prn_session_output){data, bytes};
     return PRONY_OK;
 }
@@ -98,7 +98,7 @@ static bool is_on_an_input(const prony_session *session, const void *data, size_
 {
     for (size_t i = 0; i < session->input_count + session->optional_count; i++) {
         const prn_session_input *input = &session->inputs[i];
-        if (input->lent && overlap(data, bytes, input->lent, prn_value_bytes(&input->value))) return true;
+        if (input->user_bytes && overlap(data, bytes, input->user_bytes, prn_value_bytes(&input->value))) return true;
     }
     return false;
 }
@@ -115,7 +115,7 @@ prony_status prn_user_buffer_check(const prony_session *session, prony_error *er
     const size_t count = session->outputs ? session->current->program->output_count : 0;
     for (size_t k = 1; k < count; k++) {
         for (size_t j = 0; j < k; j++) {
-            if (!overlap(session->outputs[j].lent, written_bytes(session, j), session->outputs[k].lent,
+            if (!overlap(session->outputs[j].user_bytes, written_bytes(session, j), session->outputs[k].user_bytes,
                          written_bytes(session, k)))
                 continue;
             const prony_port *outputs = session->model->file->graph.outputs;
@@ -143,14 +143,15 @@ void prn_user_buffer_point(prony_session *session, prn_cached_plan *cached)
 {
     const size_t count = session->outputs ? cached->program->output_count : 0;
     prn_plan *plan = cached->plan;
-    for (size_t k = 0; k < count; k++) plan->values[prn_plan_root(plan, plan->outputs[k], NULL)]->lent = NULL;
+    for (size_t k = 0; k < count; k++) plan->values[prn_plan_root(plan, plan->outputs[k], NULL)]->user_bytes = NULL;
     for (size_t k = 0; k < count; k++) {
         const prn_session_output *output = &session->outputs[k];
         const prn_plan_value *value = plan->values[plan->outputs[k]];
-        if (!output->lent || output->bytes < value->bytes || !aligned(output->lent, value->value.dtype)) continue;
-        if (is_on_an_input(session, output->lent, value->bytes)) continue; /* which steps may still read */
+        if (!output->user_bytes || output->bytes < value->bytes || !aligned(output->user_bytes, value->value.dtype))
+            continue;
+        if (is_on_an_input(session, output->user_bytes, value->bytes)) continue; /* which steps may still read */
         uint32_t root = own_root(plan, count, k);
-        if (root != PRN_NO_VALUE) plan->values[root]->lent = output->lent;
+        if (root != PRN_NO_VALUE) plan->values[root]->user_bytes = output->user_bytes;
     }
 }
 
@@ -158,8 +159,8 @@ void prn_user_buffer_read(prony_session *session)
 {
     for (size_t i = 0; i < session->input_count + session->optional_count; i++) {
         prn_session_input *input = &session->inputs[i];
-        if (input->lent && input->lent != input->value.data)
-            memcpy(input->value.data, input->lent, prn_value_bytes(&input->value));
+        if (input->user_bytes && input->user_bytes != input->value.data)
+            memcpy(input->value.data, input->user_bytes, prn_value_bytes(&input->value));
     }
 }
 
@@ -176,13 +177,13 @@ static prony_status copy_of(const prony_session *session, size_t k, lent_copy *c
     const prn_cached_plan *cached = session->current;
     const prn_session_output *output = &session->outputs[k];
     const prony_value *value = &cached->plan->values[cached->plan->outputs[k]]->value;
-    *needed = output->lent && value->data != output->lent;
+    *needed = output->user_bytes && value->data != output->user_bytes;
     if (!*needed) return PRONY_OK;
     const char *name = session->model->file->graph.outputs[k].name;
     if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING)
         return prn_fail(error, PRONY_UNSUPPORTED, "output '%s': only tensors of numbers can be written to bound bytes",
                         name);
-    *copy = (lent_copy){output->lent, value->data, prn_value_bytes(value)};
+    *copy = (lent_copy){output->user_bytes, value->data, prn_value_bytes(value)};
     if (copy->bytes > output->bytes)
         return prn_fail(error, PRONY_OUT_OF_RANGE, "output '%s' has %zu bytes; %zu are bound to it", name, copy->bytes,
                         output->bytes);
@@ -196,7 +197,8 @@ static prony_status check_views(const prony_session *session, const lent_copy *c
     for (size_t k = 0; count && k < cached->program->output_count; k++) {
         const prony_value *value = &cached->plan->values[cached->plan->outputs[k]]->value;
         const size_t bytes = value->kind == PRONY_TENSOR && value->dtype != PRONY_STRING ? prn_value_bytes(value) : 0;
-        if (session->outputs[k].lent && session->outputs[k].lent != value->data) continue; /* has its own copy */
+        if (session->outputs[k].user_bytes && session->outputs[k].user_bytes != value->data)
+            continue; /* has its own copy */
         for (size_t c = 0; c < count; c++)
             if (overlap(value->data, bytes, copies[c].to, copies[c].bytes))
                 return prn_fail(error, PRONY_INVALID_ARGUMENT,

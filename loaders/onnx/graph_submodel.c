@@ -1,6 +1,6 @@
-/* See graph_submodel.h. Nodes, weights and types are copied as the file has them, field by field, so that nothing of them
- * is lost; what is written anew are the graph around them, tensors whose data lay elsewhere, and the types of the cuts.
- */
+/* See graph_submodel.h. Nodes, weights and types are copied as the file has them, field by field, so that nothing of
+ * them is lost; what is written anew are the graph around them, tensors whose data lay elsewhere, and the types of the
+ * cuts. */
 #include "loaders/onnx/graph_submodel.h"
 #include "loaders/onnx/proto_write.h"
 #include "loaders/onnx/reader.h"

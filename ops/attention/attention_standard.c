@@ -2,11 +2,11 @@
  * cache of keys and values that goes before the new ones, and the scores as an output. prony::Attention, which rewrites
  * make, is in attention.c.
  *
- * Q is [B, S, Hq D] or [B, Hq, S, D], K and V likewise. Float32 goes to the shared core (ops/kernels/attention/attend.h), which
- * reads them where they are; only what joins a cache is laid out before, as [B, Hk, T, D or E]. Other types, and more
- * keys than the core takes, are done row by row in the work type, all of K and V laid out so: a task makes a stretch of
- * rows, with one row of scores of its own. Invariant: the stretches depend on the shapes alone, and a row is made in
- * one order. */
+ * Q is [B, S, Hq D] or [B, Hq, S, D], K and V likewise. Float32 goes to the shared core
+ * (ops/kernels/attention/attend.h), which reads them where they are; only what joins a cache is laid out before, as [B,
+ * Hk, T, D or E]. Other types, and more keys than the core takes, are done row by row in the work type, all of K and V
+ * laid out so: a task makes a stretch of rows, with one row of scores of its own. Invariant: the stretches depend on
+ * the shapes alone, and a row is made in one order. */
 #include "base/memory/alloc.h"
 #include "base/threads/parallel.h"
 #include "base/integers.h"

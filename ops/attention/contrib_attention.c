@@ -1,7 +1,7 @@
 /* com.microsoft Attention and MultiHeadAttention, as adapters onto prony::Attention.
  *
- * What lies in the form of ops/attention/contrib_attention.h already is taken as it is, the rest is laid out in scratch.
- * Attention projects its input by one product first. Invariant: a row of heads is laid out by one task. */
+ * What lies in the form of ops/attention/contrib_attention.h already is taken as it is, the rest is laid out in
+ * scratch. Attention projects its input by one product first. Invariant: a row of heads is laid out by one task. */
 #include "ops/attention/contrib_attention.h"
 
 #include "base/memory/alloc.h"

@@ -1,7 +1,8 @@
 /* com.microsoft MoE and QMoE: the tokens of one expert after the other go through its layers as matrix products.
  *
- * Constant weights are packed once: numbers for the product core, codes as stored weights (ops/kernels/gemm/lowbit_weights.h).
- * Invariant: what a token gets is added up in the order of the experts, whoever computes it. */
+ * Constant weights are packed once: numbers for the product core, codes as stored weights
+ * (ops/kernels/gemm/lowbit_weights.h). Invariant: what a token gets is added up in the order of the experts, whoever
+ * computes it. */
 #include "ops/contrib/moe.h"
 
 #include "base/memory/alloc.h"

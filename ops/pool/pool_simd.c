@@ -405,7 +405,7 @@ VEC_INLINE void combine_runs(const prn_pool_runs *runs, const bool average, cons
     }
     for (int p = 0; p < planes; p++) PRN_UNROLL
     for (int v = 0; v < vectors; v++) v_store(runs->partial[p] + v * VEC_LANES, result[p][v]);
-    for (int64_t j = 0; i + j < count && count - i < sums; j++) { /* none of it where the work is called off */
+    for (int64_t j = 0; i + j < count && count - i < sums; j++) { /* none of it where the work is cancelled */
         for (int p = 0; p < planes; p++) {
             float *to = &runs->partial[p][j];
             const float from = x[p * count + i + j];

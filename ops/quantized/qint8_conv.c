@@ -71,7 +71,7 @@ bool prn_qint8_conv_supported(const prony_context *context)
     if (!prn_qint8_conv_ready(context, &c)) return false;
     const prn_conv *conv = &c.conv;
     return is_depthwise(conv) ? conv->kernel_volume <= MOST_TAPS
-                              : conv->groups == 1 || conv->group_out >= PRN_CODE_LEAST_GROUP;
+                              : conv->groups == 1 || conv->group_out >= PRN_QINT8_LEAST_GROUP;
 }
 
 void prn_qint8_conv_layouts(const prony_context *context, prn_layout *in, prn_layout *out)

@@ -108,7 +108,7 @@ bool prn_qint8_conv_transpose_supported(const prony_context *context)
         if (c.conv.window.stride[a] > MOST_PHASES) return false;
         count *= parts_of_axis(&c.conv.window, a, parts);
     }
-    return count <= MOST_PARTS && (c.conv.groups == 1 || c.conv.group_out >= PRN_CODE_LEAST_GROUP);
+    return count <= MOST_PARTS && (c.conv.groups == 1 || c.conv.group_out >= PRN_QINT8_LEAST_GROUP);
 }
 
 /* ---- preparing */

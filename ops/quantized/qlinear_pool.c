@@ -137,7 +137,7 @@ static int32_t sum_codes(const pool *p, int64_t at, int64_t count)
     int32_t sums[WIDTH] = {0}, sum = 0;
     int64_t i = 0;
     for (; i + WIDTH <= count && !prn_cancelled_at(i / WIDTH); i += WIDTH) add_codes(p, sums, at + i, 1, WIDTH);
-    if (count - i > WIDTH) return 0; /* called off */
+    if (count - i > WIDTH) return 0; /* cancelled */
     add_codes(p, sums, at + i, 1, count - i);
     for (int k = 0; k < WIDTH; k++) sum += sums[k];
     return sum;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* A block of any length: a long one is left early once the work is called off. */
+/* A block of any length: a long one is left early once the work is cancelled. */
 static void copy_block(char *to, const char *from, size_t bytes)
 {
     if (bytes < (size_t)1 << 18)

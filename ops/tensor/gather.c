@@ -40,7 +40,7 @@ DEFINE_MOVE(uint16_t)
 DEFINE_MOVE(uint32_t)
 DEFINE_MOVE(uint64_t)
 
-enum { LONG_BLOCK = 1 << 18 }; /* bytes from which on a block is left early once the work is called off */
+enum { LONG_BLOCK = 1 << 18 }; /* bytes from which on a block is left early once the work is cancelled */
 
 /* Places count elements where a block is one element. */
 static void move_block(const block_work *work, char *to, const int64_t *places, int64_t n)

@@ -259,7 +259,7 @@ static void rank_marks(uint64_t *marks, int64_t count)
     memcpy(marks, sorted, (size_t)count * sizeof *marks);
 }
 
-/* The k smallest marks of a line in order; false: called off. */
+/* The k smallest marks of a line in order; false: cancelled. */
 static bool collect_marks(const line *l, uint64_t *heap, int64_t k)
 {
     for (int64_t i = 0; i < k; i++) heap[i] = mark_of(l, i);

@@ -179,7 +179,7 @@ static void move_by_digit(const keyed *from, keyed *to, int64_t count, int digit
     for (int64_t i = 0; i < count; i++) to[starts[from[i].key >> (8 * digit) & 255]++] = from[i];
 }
 
-/* Sorts `count` of them, into one of the two lists, which is returned; NULL: called off. */
+/* Sorts `count` of them, into one of the two lists, which is returned; NULL: cancelled. */
 static const keyed *sort_keyed(int64_t count, keyed *list, keyed *other)
 {
     int64_t counts[DIGITS][DIGIT_VALUES] = {{0}};
@@ -204,7 +204,7 @@ static const keyed *sort_keyed(int64_t count, keyed *list, keyed *other)
     return list;
 }
 
-/* The keys of `count` elements, sorted; NULL: called off. */
+/* The keys of `count` elements, sorted; NULL: cancelled. */
 static const keyed *sort_keys(const prony_value *in, int64_t count, keyed *list, keyed *other)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -250,7 +250,7 @@ static bool row_size(const unique_job *job, uint64_t *bytes)
     return true;
 }
 
-/* false: called off. */
+/* false: cancelled. */
 static bool fill_rows(const unique_job *job, unsigned char *rows)
 {
     const size_t width = row_key_width(job->in->dtype);
@@ -284,7 +284,7 @@ static void merge_sort(const unique_job *job, int64_t *order, int64_t *other, in
     if (from != order) memcpy(order, from, (size_t)count * sizeof *order);
 }
 
-/* The order of the rows, in job->order; false: called off. */
+/* The order of the rows, in job->order; false: cancelled. */
 static bool sort_rows(unique_job *job, keyed *list, keyed *other)
 {
     for (int64_t at = 0; at < job->count; at++) {
@@ -320,7 +320,7 @@ static int64_t number_runs(unique_job *job, bool sorted, int64_t *first, int64_t
         if (fresh) first[runs++] = job->order[at];
         number[job->order[at]] = runs - 1;
     }
-    if (sorted || prn_cancelled()) return runs; /* called off, not every position has its number */
+    if (sorted || prn_cancelled()) return runs; /* cancelled, not every position has its number */
     /* In the order of the first occurrences: `other` maps the sorted number to the new one. */
     int64_t next = 0;
     for (int64_t position = 0; position < job->count; position++) {

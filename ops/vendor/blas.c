@@ -4,8 +4,9 @@
  * ever where the system gives none. So it is left alone where address space is bounded below ample_bytes() (`ulimit
  * -v`, `ulimit -d`, a kernel that does not overcommit), and whoever has no product of float64 never meets it.
  *
- * Invariant: OpenBLAS never forks. Its OpenMP build runs serially where the calling thread's team size is one, which is
- * set around each call and restored. Tiles are cut by shape alone, so the team that works on them changes no result. */
+ * Invariant: OpenBLAS never forks. Its OpenMP build runs serially where the calling thread's thread pool size is one,
+ * which is set around each call and restored. Tiles are cut by shape alone, so the thread pool that works on them
+ * changes no result. */
 #include "ops/vendor/blas.h"
 
 #ifdef PRN_HAVE_OPENBLAS

@@ -10,8 +10,8 @@ const char *prn_blas_version(void);
 
 #ifdef PRN_HAVE_OPENBLAS
 /* Loads OpenBLAS if all else holds: whether address space is not bounded (see the file), this OpenBLAS is the build
- * that heeds OpenMP's team size, the instruction set is not capped below what the processor has (OpenBLAS would not
- * heed the cap), and A and B have a unit stride each. */
+ * that heeds OpenMP's thread pool size, the instruction set is not capped below what the processor has (OpenBLAS would
+ * not heed the cap), and A and B have a unit stride each. */
 bool prn_matmul_blas_supported(const prn_matmul_desc *product);
 /* Of what prn_matmul_reference_prepare prepared. */
 prony_status prn_matmul_blas_run(const prony_context *context);

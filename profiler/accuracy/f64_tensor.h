@@ -27,7 +27,8 @@ PRN_MUST_USE prony_status prn_f64_tensor_narrow(prony_value *out, bool *owned, c
 PRN_MUST_USE prony_status prn_f64_tensor_take(prn_f64_tensor *out, prony_value *made, prony_error *error);
 void prn_f64_tensor_drop(prn_f64_tensor *wide);
 
-/* float64 bytes that all tensors of the calling thread hold now, and the most that they held since `prn_f64_tensor_begin`. */
+/* float64 bytes that all tensors of the calling thread hold now, and the most that they held since
+ * `prn_f64_tensor_begin`. */
 void prn_f64_tensor_begin(void);
 uint64_t prn_f64_tensor_peak(void);
 

@@ -1,10 +1,10 @@
 /* The last run as Chrome trace events, which Perfetto and chrome://tracing open. Process 1 is the model: one track for
  * the run, one per worker with its operators, one per worker with the layers that each operator stands for (an
  * operator's time is shared among them as an estimate, and marked as attributed), where threads were traced one per
- * thread of a worker's team with its part of each operator as measured, and a counter with the arena's live bytes. A
- * flow leads from each layer to its operator. What ran in an operator's subgraphs stands inside of it: where it was
- * measured if it ran once, else with the time of all its executions behind what stands before it (and "accumulated").
- * Reads the report only. */
+ * thread of a worker's thread pool with its part of each operator as measured, and a counter with the arena's live
+ * bytes. A flow leads from each layer to its operator. What ran in an operator's subgraphs stands inside of it: where
+ * it was measured if it ran once, else with the time of all its executions behind what stands before it (and
+ * "accumulated"). Reads the report only. */
 #include "base/threads/thread_pool.h"
 #include "profiler/exporters/nested_lines.h"
 #include "profiler/json/json_write.h"
@@ -56,7 +56,7 @@ static void name_track(prn_json *j, const char *what, const char *name, int trac
     prn_json_close(j, '}');
 }
 
-/* The most threads of a team that took part in something; 0: threads were not traced. */
+/* The most threads of a thread pool that took part in something; 0: threads were not traced. */
 static int team_size(const prony_report *r)
 {
     int threads = 0;
@@ -182,7 +182,7 @@ static void put_nested(prn_json *j, const prony_report *r, const prony_operator_
     prn_free(slices);
 }
 
-/* What each thread did of the operator. The caller's own thread alone did what no team took part in. */
+/* What each thread did of the operator. The caller's own thread alone did what no thread pool took part in. */
 static void put_team(prn_json *j, const prony_operator_row *o)
 {
     const prony_thread_share alone = {0, o->trace_start_ns, o->trace_end_ns, o->trace_end_ns - o->trace_start_ns, 0};

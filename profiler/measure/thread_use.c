@@ -48,7 +48,7 @@ static void add_event(prn_thread_use *use, const prn_trace *trace, const prn_eve
         if (ns > most) most = ns;
         used++;
     }
-    if (!used) { /* no team: all of it is work of the thread that calls */
+    if (!used) { /* no thread pool: all of it is work of the thread that calls */
         used = 1;
         most = sum = time;
         busy[0] += sum;

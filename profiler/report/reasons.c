@@ -124,7 +124,7 @@ static void facts_of_threads(prn_thread_facts *t, const prony_report *r, const p
     }
     bool compute = true;
     double roof = prn_operator_roof_ns(r, row, &compute), time = (double)row->time.mean_ns;
-    /* The team's figures are of other runs than the times: take their proportions. */
+    /* The thread pool's figures are of other runs than the times: take their proportions. */
     double traced = (double)(p->busy_ns + p->wait_ns) / row->threads, scale = traced > 0 ? time / traced : 1;
     double busy = (double)p->busy_ns * scale;
     *t = (prn_thread_facts){.threads = row->threads,

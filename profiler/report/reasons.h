@@ -40,7 +40,7 @@ typedef struct prn_thread_facts {
  * "overhead of sharing". */
 const char *prn_thread_reason(const prn_thread_facts *facts);
 
-/* Fills every operator's reasons and what its kernel reaches at best here; needs times, teams and roof. */
+/* Fills every operator's reasons and what its kernel reaches at best here; needs times, thread pools and roof. */
 PRN_MUST_USE prony_status prn_report_fill_reasons(prony_report *report, prony_error *error);
 
 /* "tiles of 14 x 32: 23 % empty; …": the first `most` of an operator's reasons; false: there is none. */

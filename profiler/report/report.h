@@ -180,7 +180,7 @@ struct prony_report {
     size_t nested_layer_count;
     prony_nested_row *nested_operators;
     size_t nested_operator_count;
-    const char *stopped_at;  /* nodes and subgraphs that the run was in that was called off; NULL: none was */
+    const char *stopped_at;  /* nodes and subgraphs that the run was in that was cancelled; NULL: none was */
     prn_module_row *modules; /* parents before children */
     size_t module_count;
     prony_parameter_row *parameters;

@@ -2,10 +2,10 @@
  *
  *     cancel_times [-t THREADS] [-w] [TEXT]
  *
- * For every case whose name contains TEXT: a model of one large operator is run, and called off after 25, 60 and 250 ms
+ * For every case whose name contains TEXT: a model of one large operator is run, and cancelled after 25, 60 and 250 ms
  * by another thread. Printed is the most processor time of the whole process, in ms, between the request and the
- * answer, and how many of the runs were called off (the others had ended). Cases marked > exceed 100 ms. With -w
- * nothing is called off, and the time of the second of two whole runs is printed. */
+ * answer, and how many of the runs were cancelled (the others had ended). Cases marked > exceed 100 ms. With -w
+ * nothing is cancelled, and the time of the second of two whole runs is printed. */
 #include "tests/by_hand/cancel_cases.h"
 
 #include <pthread.h>

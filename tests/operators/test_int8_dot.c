@@ -1,5 +1,6 @@
-/* The loops of ops/kernels/int8/int8_dot.h at every level that the processor has, against sums written out here: the same
- * bits, for every number of rows, for extremes of codes and weights, and for values on both sides of every bound. */
+/* The loops of ops/kernels/int8/int8_dot.h at every level that the processor has, against sums written out here: the
+ * same bits, for every number of rows, for extremes of codes and weights, and for values on both sides of every
+ * bound. */
 #include "base/cpu/isa.h"
 #include "base/cpu/simd.h"
 #include "ops/kernels/int8/int8_dot.h"

@@ -1,5 +1,5 @@
-/* Products whose constant operand is stored in fewer bits (ops/kernels/gemm/lowbit_weights.h), against float64: within what
- * rounding the weights once may change, whatever the shape, and the same bits for every number of threads. */
+/* Products whose constant operand is stored in fewer bits (ops/kernels/gemm/lowbit_weights.h), against float64: within
+ * what rounding the weights once may change, whatever the shape, and the same bits for every number of threads. */
 #include "base/cpu/simd.h"
 #include "ops/kernels/gemm/lowbit_weights.h"
 #include "prony_report.h"

@@ -41,7 +41,7 @@ static void each_buffer(replay *r, uint32_t s, void (*visit)(replay *r, uint32_t
     visit(r, step->children_buffer);
 }
 
-static void bury(const prn_plan *plan, uint32_t buffer)
+static void poison(const prn_plan *plan, uint32_t buffer)
 {
     memset(plan->base + plan->buffers[buffer].offset, PATTERN, (size_t)plan->buffers[buffer].bytes);
 }
@@ -54,7 +54,7 @@ static void add_user(replay *r, uint32_t buffer)
 static void drop_user(replay *r, uint32_t buffer)
 {
     if (buffer == PRN_NO_BUFFER || r->users[buffer] == UINT32_MAX) return;
-    if (--r->users[buffer] == 0) bury(r->plan, buffer);
+    if (--r->users[buffer] == 0) poison(r->plan, buffer);
 }
 
 static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
@@ -78,8 +78,8 @@ static void begin(replay *r, uint32_t s)
         }
         if (!read) memset(out->value.data, PATTERN, out->bytes);
     }
-    if (step->scratch_buffer != PRN_NO_BUFFER) bury(plan, step->scratch_buffer);
-    if (step->children_buffer != PRN_NO_BUFFER) bury(plan, step->children_buffer);
+    if (step->scratch_buffer != PRN_NO_BUFFER) poison(plan, step->scratch_buffer);
+    if (step->children_buffer != PRN_NO_BUFFER) poison(plan, step->children_buffer);
     r->running[r->count++] = s;
 }
 

@@ -89,7 +89,7 @@ void rg_make_shape(rg_maker *k);
 extern const rg_recipe rg_plain_recipes[];   /* random_graph_ops.c; end with NULL */
 extern const rg_recipe rg_image_recipes[];   /* random_graph_images.c: what has layouts, and what rewrites look for */
 extern const rg_recipe rg_control_recipes[]; /* random_graph_control.c: bodies and shapes that only a run knows */
-/* Adds one randomly chosen recipe's nodes. */
+/* Adds one randomly chosen lazy constant's nodes. */
 void rg_make_one(rg_maker *k);
 
 #endif

@@ -1,4 +1,5 @@
-/* The maker of QDQ networks: parameters, what all recipes store through, and the frame around the recipes. */
+/* The maker of QDQ networks: parameters, what all lazy constants store through, and the frame around the lazy
+ * constants. */
 #include "tests/support/random_qdq.h"
 #include "tests/support/random_qdq_maker.h"
 

@@ -72,7 +72,7 @@ static inline bool qm_fits(const prony_shape *shape)
     return count >= 0 && count <= RG_MOST_ELEMENTS;
 }
 
-/* ---- recipes: each adds nodes if it finds operands ---- */
+/* ---- lazy constants: each adds nodes if it finds operands ---- */
 
 void qm_make_conv(qm_maker *q);
 void qm_make_qlinear_conv(qm_maker *q);

@@ -1,4 +1,4 @@
-/* The recipes of QDQ networks: what stands between a DequantizeLinear and a QuantizeLinear. */
+/* The lazy constants of QDQ networks: what stands between a DequantizeLinear and a QuantizeLinear. */
 #include "tests/support/random_qdq_maker.h"
 
 #include "base/shape.h"

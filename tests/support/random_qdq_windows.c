@@ -1,4 +1,4 @@
-/* The recipes of QDQ networks that slide windows: convolutions, with biases and residuals, and pools. */
+/* The lazy constants of QDQ networks that slide windows: convolutions, with biases and residuals, and pools. */
 #include "tests/support/random_qdq_maker.h"
 
 #include "base/shape.h"

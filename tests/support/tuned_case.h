@@ -17,7 +17,7 @@ extern float tc_x[TC_ELEMENTS], tc_w[TC_CHANNELS * TC_CHANNELS * 9];
 
 typedef struct tc_clock_state {
     int64_t now, default_ns, tuned_ns;
-    int calls, cancel_at; /* at this call the session is called off; 0: never */
+    int calls, cancel_at; /* at this call the session is cancelled; 0: never */
     prony_session *session;
 } tc_clock_state;
 extern tc_clock_state tc_clock;

@@ -1,6 +1,6 @@
-/* The functions of ops/kernels/gemm/bf16x3_product.h on vectors of 512 bits that multiply pairs of bfloat16 (AVX512_BF16): a
- * pair of depths of one row, in every lane, by the same depths of 16 columns. For ops/kernels/gemm/bf16x3_product_dot_simd.c
- * alone. */
+/* The functions of ops/kernels/gemm/bf16x3_product.h on vectors of 512 bits that multiply pairs of bfloat16
+ * (AVX512_BF16): a pair of depths of one row, in every lane, by the same depths of 16 columns. For
+ * ops/kernels/gemm/bf16x3_product_dot_simd.c alone. */
 #ifndef PRN_OPS_KERNELS_GEMM_BF16X3_VECTORS_H
 #define PRN_OPS_KERNELS_GEMM_BF16X3_VECTORS_H
 

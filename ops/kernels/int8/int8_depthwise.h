@@ -1,4 +1,5 @@
-/* Depthwise convolutions of codes, channels last, for one instruction set; for ops/kernels/int8/int8_dot_simd.c alone. */
+/* Depthwise convolutions of codes, channels last, for one instruction set; for ops/kernels/int8/int8_dot_simd.c
+ * alone. */
 #ifndef PRN_OPS_KERNELS_INT8_INT8_DEPTHWISE_H
 #define PRN_OPS_KERNELS_INT8_INT8_DEPTHWISE_H
 

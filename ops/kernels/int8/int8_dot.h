@@ -57,8 +57,8 @@ typedef struct prn_qint8_outliers {
 
 typedef struct prn_qint8_dot {
     const char *name;
-    /* Products of bytes are added in 16 bits first: panels are split as int8_outliers.h says, and `turn` and `excess` are
-     * there. */
+    /* Products of bytes are added in 16 bits first: panels are split as int8_outliers.h says, and `turn` and `excess`
+     * are there. */
     bool splits;
     /* Around all that a task does with `block`. */
     void (*begin)(void);

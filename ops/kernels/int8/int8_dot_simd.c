@@ -1,5 +1,5 @@
-/* The loops of ops/kernels/int8/int8_dot.h for one instruction set (PRN_SIMD names it): products, finishing and depthwise
- * convolutions stand in headers of their own.
+/* The loops of ops/kernels/int8/int8_dot.h for one instruction set (PRN_SIMD names it): products, finishing and
+ * depthwise convolutions stand in headers of their own.
  *
  * Sums are whole numbers and wrap around, so tiles, vectors and plain loops give the same bits. */
 #include "ops/kernels/int8/int8_depthwise.h"

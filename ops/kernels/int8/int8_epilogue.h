@@ -1,6 +1,6 @@
-/* From sums to codes (prn_qint8_epilogue), for one instruction set; for ops/kernels/int8/int8_dot_simd.c alone. Each float
- * operation is rounded on its own: where a product meets a sum, ROUNDED or APART keeps the compiler from joining them
- * into one operation on processors that have it. */
+/* From sums to codes (prn_qint8_epilogue), for one instruction set; for ops/kernels/int8/int8_dot_simd.c alone. Each
+ * float operation is rounded on its own: where a product meets a sum, ROUNDED or APART keeps the compiler from joining
+ * them into one operation on processors that have it. */
 #ifndef PRN_OPS_KERNELS_INT8_INT8_EPILOGUE_H
 #define PRN_OPS_KERNELS_INT8_INT8_EPILOGUE_H
 

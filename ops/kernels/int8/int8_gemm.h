@@ -1,13 +1,13 @@
 /* The product of rows of 8-bit codes and a constant matrix of 8-bit weights, from codes to codes: what quantized
  * convolutions and matrix products with constant weights reduce to.
  *
- *   sums[row][column] = sum over k of (code of A) (weight), then ops/kernels/int8/int8_dot.h's finish, or a store of the
+ *   sums[row][column] = sum over k of (code of A) (weight), then ops/kernels/int8/int8_dot.h's finish, or a store of
+ *   the
  * operator's
  *
  * A's codes are read as unsigned bytes and weights as signed ones: the other kind is shifted by 128 first, which like
  * zero points is made good in the bias (prn_qint8_bias). Nothing here owns memory; sums wrap around and are the same
- * bits for every instruction set and number of threads.
- */
+ * bits for every instruction set and number of threads. */
 #ifndef PRN_OPS_KERNELS_INT8_INT8_GEMM_H
 #define PRN_OPS_KERNELS_INT8_INT8_GEMM_H
 

@@ -13,8 +13,8 @@
 
 #include "ops/kernels/int8/int8_dot.h"
 
-/* Leaves in a panel of `depth` depths (a multiple of 64) what fits; *groups is how many prn_qint8_outliers the rest of it
- * takes. Returns the panel's steps: 1, 2 or 4. */
+/* Leaves in a panel of `depth` depths (a multiple of 64) what fits; *groups is how many prn_qint8_outliers the rest of
+ * it takes. Returns the panel's steps: 1, 2 or 4. */
 int prn_qint8_outliers_split(int8_t *panel, int64_t depth, uint32_t *groups);
 /* The list of a panel: what `whole` has more than `rest`. Returns its groups, as counted before. */
 uint32_t prn_qint8_outliers_list(const int8_t *whole, const int8_t *rest, int64_t depth, prn_qint8_outliers *to);

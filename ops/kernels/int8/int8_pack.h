@@ -1,6 +1,6 @@
 /* Packed weights of products of codes: panels of 32 columns, the sums of the columns' weights, and on processors that
- * split panels (int8_outliers.h) where each panel's list begins and its steps. Panels are those of all groups, and depth
- * is padded. */
+ * split panels (int8_outliers.h) where each panel's list begins and its steps. Panels are those of all groups, and
+ * depth is padded. */
 #ifndef PRN_OPS_KERNELS_INT8_INT8_PACK_H
 #define PRN_OPS_KERNELS_INT8_INT8_PACK_H
 

@@ -1,5 +1,5 @@
-/* The loops of ops/kernels/vector/fold.h for one instruction set (PRN_SIMD names it). A row is folded into LANES partial
- * results, element i into number i mod LANES, which are combined in order at its end. */
+/* The loops of ops/kernels/vector/fold.h for one instruction set (PRN_SIMD names it). A row is folded into LANES
+ * partial results, element i into number i mod LANES, which are combined in order at its end. */
 #include "ops/kernels/vector/fold.h"
 #include "base/integers.h"
 #include "base/cpu/simd.h"

@@ -1,6 +1,6 @@
 /* The conversion loops behind prn_convert, compiled once per instruction set: every number type is loaded into the type
- * that it is computed in (its work form) and stored from there. For ops/kernels/vector/number.c and ops/kernels/vector/number_simd.c
- * alone. No state, thread-safe. */
+ * that it is computed in (its work form) and stored from there. For ops/kernels/vector/number.c and
+ * ops/kernels/vector/number_simd.c alone. No state, thread-safe. */
 #ifndef PRN_OPS_KERNELS_VECTOR_NUMBER_SIMD_H
 #define PRN_OPS_KERNELS_VECTOR_NUMBER_SIMD_H
 

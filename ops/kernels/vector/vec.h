@@ -2,9 +2,9 @@
  *
  * Every function takes any alignment and any n >= 0. An element's result depends on its operands alone, never on its
  * position, so that a row may be cut anywhere; sums and dot products have one order per length. Reductions and what
- * follows from them look at whether to go on (base/threads/cancel.h) in long rows; maps and binary operators do not: their
- * callers cut. `y` may be the same array as an operand, but may not overlap one otherwise. NaN goes through every map
- * and through max and min. No state, thread-safe. */
+ * follows from them look at whether to go on (base/threads/cancel.h) in long rows; maps and binary operators do not:
+ * their callers cut. `y` may be the same array as an operand, but may not overlap one otherwise. NaN goes through every
+ * map and through max and min. No state, thread-safe. */
 #ifndef PRN_OPS_KERNELS_VECTOR_VEC_H
 #define PRN_OPS_KERNELS_VECTOR_VEC_H
 
@@ -144,7 +144,7 @@ typedef struct prn_vec_table {
 /* The table for this processor, within the cap on its instruction set. */
 const prn_vec_table *prn_vec(void);
 
-/* map, vv and vs for rows that may be of any length: they are left early once the work is called off. */
+/* map, vv and vs for rows that may be of any length: they are left early once the work is cancelled. */
 void prn_long_map(prn_map_id map, float *y, const float *x, int64_t n, float a, float b);
 void prn_long_vv(prn_binary_id op, float *y, const float *a, const float *b, int64_t n);
 void prn_long_vs(prn_binary_id op, float *y, const float *a, float b, int64_t n);

@@ -206,7 +206,7 @@ VEC_INLINE bool is_left(int64_t at)
 }
 
 /* The end of the run of elements from `begin` on behind which the next look is due; `begin` itself if the work is
- * called off. */
+ * cancelled. */
 VEC_INLINE int64_t run_end(int64_t begin, int64_t n)
 {
     if (n - begin <= LOOK_UP) return n;

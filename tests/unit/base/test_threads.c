@@ -257,8 +257,8 @@ static void add_one(void *argument, int64_t task)
     atomic_fetch_add((atomic_int *)argument, 1);
 }
 
-/* Many short jobs in a row, of changing width, with teams that come and go: what the gate between caller and workers
- * has to stand. */
+/* Many short jobs in a row, of changing width, with thread pools that come and go: what the gate between caller and
+ * workers has to stand. */
 static void short_jobs_in_a_row_lose_nothing(void **state)
 {
     (void)state;

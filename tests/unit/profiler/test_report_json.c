@@ -136,7 +136,7 @@ static void check_documented(const cJSON *json, const char *text)
     }
 }
 
-/* A subgraph of layer 4, which operator 2 stands for, in which a run was called off. */
+/* A subgraph of layer 4, which operator 2 stands for, in which a run was cancelled. */
 static void add_subgraph(prony_report *r)
 {
     static const uint32_t none[] = {PRONY_NO_INDEX, PRONY_NO_INDEX}, first[] = {0};

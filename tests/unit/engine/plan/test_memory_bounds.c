@@ -158,7 +158,7 @@ static void test_refusals(void **state)
         assert_non_null(strstr(r.error.message, "memory limit"));
         assert_true(prony_memory_in_use() - held < 20 * MIB);
         mr_close(&r);
-        assert_true(prony_memory_in_use() <= held + 65536); /* the thread's team stays */
+        assert_true(prony_memory_in_use() <= held + 65536); /* the thread's thread pool stays */
     }
 }
 

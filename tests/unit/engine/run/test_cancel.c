@@ -32,7 +32,7 @@ static void *cancel_soon(void *argument)
     return NULL;
 }
 
-/* Runs until called off; the message is in *error, and names `where`. On a busy machine the request may come before the
+/* Runs until cancelled; the message is in *error, and names `where`. On a busy machine the request may come before the
  * run is there: then it comes later the next time. */
 static void run_and_cancel(prony_session *session, const char *where, prony_error *error)
 {

@@ -1,5 +1,5 @@
-/* How far an operator goes on when it is called off: a page of its input cannot be read at first, and whoever does is
- * called off at that moment; what lies more than BOUND bytes behind still cannot be read, and who reads there has not
+/* How far an operator goes on when it is cancelled: a page of its input cannot be read at first, and whoever does is
+ * cancelled at that moment; what lies more than BOUND bytes behind still cannot be read, and who reads there has not
  * looked for too long. No clock is asked. */
 #include "tests/support/large_node.h"
 

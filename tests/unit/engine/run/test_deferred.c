@@ -1,5 +1,5 @@
-/* Large constants that are made when somebody reads them: what recipes make, when the bytes are there and how many
- * there are, models that read the same weights in many ways and at several shapes, and what happens when memory is
+/* Large constants that are made when somebody reads them: what lazy constants make, when the bytes are there and how
+ * many there are, models that read the same weights in many ways and at several shapes, and what happens when memory is
  * short meanwhile. */
 #include "base/memory/alloc.h"
 #include "base/memory/budget.h"

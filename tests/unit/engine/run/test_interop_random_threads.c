@@ -1,5 +1,6 @@
 /* Several workers against one, to the bit: random models in orders drawn from seeds, with their dead bytes filled, and
- * by real threads; and the heaviest set of steps that may run side by side. Runs under ThreadSanitizer as well.
+ * by real threads; and the maximum-weight antichain of steps that may run side by side. Runs under ThreadSanitizer as
+ * well.
  *
  *     test_interop_random_threads --seed 7 --count 100000    more models, from seed 7 on */
 #include "engine/plan/planner.h"
@@ -85,7 +86,7 @@ static void threads_give_the_same_bits(void **state)
     assert_true(refused * 10 <= seed_count);
 }
 
-/* ---- the heaviest set ---- */
+/* ---- the maximum-weight antichain ---- */
 
 enum { FEW = 12 };
 

@@ -1,4 +1,4 @@
-/* Reports of runs that were called off inside of a subgraph: the figures are the finished runs', and a mark says where
+/* Reports of runs that were cancelled inside of a subgraph: the figures are the finished runs', and a mark says where
  * the last was. */
 #include "tests/support/nested_forms.h"
 #include "tests/support/nested_model.h"

@@ -219,7 +219,7 @@ static void threads_are_pinned_while_it_lasts(void **state)
     snprintf(list, sizeof list, "%d", second);
     assert_int_equal(prn_placement_create(&one, list, &error), PRONY_OK);
     placement->threads = one->threads = 2;
-    look_at_both(&s); /* the team is there before it is placed */
+    look_at_both(&s); /* the thread pool is there before it is placed */
 
     prn_pin_begin(&outer, placement);
     look_at_both(&s);
@@ -247,7 +247,7 @@ static void threads_are_pinned_while_it_lasts(void **state)
     assert_memory_equal(&s.masks[1], &before, sizeof before);
     prn_pin_end(&outer);
     prn_thread_pool_shut_down();
-    prn_pin_begin(&outer, placement); /* the team comes after the pin */
+    prn_pin_begin(&outer, placement); /* the thread pool comes after the pin */
     look_at_both(&s);
     assert_int_equal(prn_cpu_mask_count(&s.masks[0]) + prn_cpu_mask_count(&s.masks[1]), 2);
     assert_false(is_only(&s.masks[0], first_cpu(&s.masks[1])));
