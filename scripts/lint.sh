@@ -15,6 +15,7 @@ c_sources() { git ls-files '*.c' '*.h' 2>/dev/null || find api base bench engine
 mapfile -t sources < <(c_sources)
 run clang-format-19 --dry-run --Werror "${sources[@]}"
 run /usr/bin/python3 tests/tree/check_layering.py .
+run /usr/bin/python3 tests/tree/check_words.py .
 run /usr/bin/python3 tests/tree/check_doc_paths.py .
 run shellcheck --severity=warning scripts/*.sh tests/tree/*.sh tests/fuzz/*.sh .ci/run
 if git rev-parse HEAD >/dev/null 2>&1; then run git diff --check HEAD; fi

@@ -7,7 +7,7 @@
 /* Calls fn(argument, task) for every task in [0, tasks), by at most `threads` threads of the calling thread's thread
  * pool. Which thread takes which task is not defined; what a task does must depend on its number alone. One thread or
  * one task is a plain loop. fn must not fail; a status goes through `argument`. Tasks are left out once the work is
- * called off (cancel.h): what only they fill may not serve as an index or a size unless prn_cancelled() is asked
+ * cancelled (cancel.h): what only they fill may not serve as an index or a size unless prn_cancelled() is asked
  * first. */
 void prn_parallel_tasks(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument);
 

@@ -346,7 +346,8 @@ prony_status prn_schedule_staff(prn_schedule *s, prn_thread_pool *team, prony_er
 {
     prn_executor *executor = NULL;
     if (team) {
-        PRN_TRY(prn_executor_create(&executor, team, s->plan->workers, s->plan->threads, !s->plan->options.no_help, error));
+        PRN_TRY(
+            prn_executor_create(&executor, team, s->plan->workers, s->plan->threads, !s->plan->options.no_help, error));
     }
     prn_executor_release(s->executor);
     s->executor = executor;

@@ -408,7 +408,7 @@ static void put_latency(prn_text *text, const prony_report *r, bool all)
     put_pairs(text, &list);
     if (r->stopped_at) {
         char line[600];
-        snprintf(line, sizeof line, "the run that was called off, which does not count, was in %.500s", r->stopped_at);
+        snprintf(line, sizeof line, "the run that was cancelled, which does not count, was in %.500s", r->stopped_at);
         prn_text_wrap(text, PRN_STYLE_WARN, 2, line);
     }
     if (t->p99_valid) return;

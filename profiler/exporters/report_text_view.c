@@ -62,7 +62,7 @@ void prn_view_nested_legend(prn_text *text, const prn_text_view *v, const char *
                 ? "indented: what runs inside of the row above, whose figures include it; runs: how often in one run"
                 : "indented: what runs inside of the row above, each executed once; of branches, the row has the "
                   "larger");
-    if (stopped) prn_text_wrap(text, PRN_STYLE_DIM, 0, "! the run that was called off was in it");
+    if (stopped) prn_text_wrap(text, PRN_STYLE_DIM, 0, "! the run that was cancelled was in it");
 }
 
 bool prn_view_executed(const prn_text_view *v)

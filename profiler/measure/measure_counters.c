@@ -93,7 +93,7 @@ prony_status prn_recording_count(prony_report *report, prn_recording *r, prony_e
     }
     if (status == PRONY_OK) fill_rows(report, &c);
     if (status == PRONY_CANCELLED) { /* the report of the measured runs stays */
-        report->counters_missing = "the counted runs were called off";
+        report->counters_missing = "the counted runs were cancelled";
         report->counter_runs = 0;
     }
     prn_free(c.sums);

@@ -150,7 +150,7 @@ static const prn_key latency_keys[] = {
      "Of the run after the samples that the operators' traces are of; absent: of the last sample, ns"},
     {"stop_reason", PRN_AT(R, stop_reason), PRN_IF_SET, "Why measuring ended."},
     {"stopped_at", PRN_AT(R, stopped_at), PRN_IF_SET,
-     "Nodes and subgraphs, parted by ' > ', that the run was in that was called off; absent: none was."},
+     "Nodes and subgraphs, parted by ' > ', that the run was in that was cancelled; absent: none was."},
     {"steady", PRN_MADE(BOOL), PRN_OR_NULL, "No significant trend of more than 1 %; null: it cannot be told.",
      .when = has_samples, .write = write_steady},
     {"drift", PRN_MADE(DOUBLE), PRN_ALWAYS, "Median of the last third of the runs against the first, over the median.",

@@ -298,7 +298,7 @@ static const prn_key nested_figure_keys[] = {
      "Per run, all executions together; null: executed by no operator.", .when = nested_timed},
     {"share", PRN_WITH(N, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.",
      .when = nested_timed},
-    {"stopped", PRN_AT(N, stopped), PRN_IF_SET, "The run that was called off was in it."},
+    {"stopped", PRN_AT(N, stopped), PRN_IF_SET, "The run that was cancelled was in it."},
     {0}};
 
 const prn_key prn_nested_layer_keys[] = {

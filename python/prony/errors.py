@@ -74,7 +74,7 @@ class InternalError(Error, RuntimeError):
 
 
 class Cancelled(Error, RuntimeError):
-    """The call was called off (Session.cancel)."""
+    """The call was cancelled (Session.cancel)."""
 
     status = 11
 

@@ -95,7 +95,7 @@ static PyObject *node_number(node_view *self, void *which)
 static PyMethodDef node_methods[] = {{"get", (PyCFunction)(void (*)(void))node_get, METH_VARARGS,
                                       "get(name, default=None)\n--\n\nAn attribute of the node, or the default."},
                                      {"cancelled", (PyCFunction)(void (*)(void))node_cancelled, METH_NOARGS,
-                                      "cancelled()\n--\n\nWhether the run was called off; what a long loop may ask."},
+                                      "cancelled()\n--\n\nWhether the run was cancelled; what a long loop may ask."},
                                      {NULL, NULL, 0, NULL}};
 static PyGetSetDef node_attributes[] = {
     {"name", (getter)(void (*)(void))node_text, NULL, "the node's name", (void *)(uintptr_t)"n"},

@@ -480,7 +480,7 @@ function details() {
     ['warm-up runs', c.warmup_runs],
     ['runs', c.runs],
     ['stopped', latency && latency.stop_reason],
-    ['called off in', latency && latency.stopped_at],
+    ['cancelled in', latency && latency.stopped_at],
     ['seed', c.seed],
     ['load', known(p.load) ? time(p.load) : null],
     ['bind', known(p.bind) ? time(p.bind) : null],

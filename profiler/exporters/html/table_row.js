@@ -29,7 +29,7 @@ function rowDetails(level, row) {
   if (row.nested) put('inside of', row.path);
   if (row.nested && known(row.executions))
     put('executed', plural(row.executions, 'time') + ' a run' + (row.executions > 1 ? '; figures are of all of them' : ''));
-  if (row.stopped) put('called off', 'the run that was called off was in it');
+  if (row.stopped) put('cancelled', 'the run that was cancelled was in it');
   if (row.time_ns && row.time_ns.mean !== undefined && row.executions !== 0)
     put(
       'time per run',
