@@ -16,9 +16,9 @@ export CMAKE_FLAGS
 # More of ctest's options for check and quick: make check SELECT="-R test_op"
 SELECT ?=
 
-PARTS := tsan trixie bookworm asan fuzz asan-avx2 asan-scalar again plain
+PARTS := tidy tsan trixie bookworm required asan fuzz asan-avx2 asan-scalar again plain
 
-.PHONY: demo build python check quick check-all $(addprefix check-,$(PARTS)) check-models dist install clean
+.PHONY: demo build python check quick check-all $(addprefix check-,$(PARTS)) check-models dist deb install clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 
@@ -66,8 +66,14 @@ dist:
 	git archive --format=tar.gz --prefix=prony-$(VERSION)/ -o $(BUILD)/prony-$(VERSION).tar.gz HEAD
 	@echo "$(BUILD)/prony-$(VERSION).tar.gz"
 
+# A Debian package of this release of Debian: build/prony_VERSION_ARCHITECTURE.deb.
+deb:
+	@scripts/install_packages.sh build package
+	@$(MAKE) build
+	cd $(BUILD) && cpack -G DEB
+
 install: build
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:
-	rm -rf build build-check build-dev build-asan build-tsan build-plain
+	rm -rf build build-check build-dev build-asan build-tsan build-plain build-tidy

@@ -1,4 +1,5 @@
-"""Makes a model of what one step of a language model's decoder does with weights: a row of activations through the matrix products of every layer.
+"""Makes a model of what one step of a language model's decoder does with weights: a row of activations through the
+matrix products of every layer.
 
     /usr/bin/python3 models/decoder_step.py --out FILE [--layers 12] [--width 768] [--rows 1] [--bits 0]
 
@@ -66,7 +67,10 @@ def main():
     x = "x"
     for i in range(options.layers):
         x = m.layer(x, f"layer{i}", options.width)
-    value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [options.rows, options.width])
+
+    def value(name):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, [options.rows, options.width])
+
     graph = helper.make_graph(m.nodes, "decoder_step", [value("x")], [value(x)], m.tensors)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), options.out)

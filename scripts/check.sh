@@ -23,8 +23,10 @@ parts="
        asan-avx2   18  3400  build,test           the same build; unit tests with instruction sets up to AVX2
        asan-scalar 18  3400  build,test           the same build; operator tests without vector instructions
        tsan         4   110  build,test           ThreadSanitizer, tests of threads
-       bookworm    20  5000  bare                 README's commands on a bare Debian 12, made by debootstrap (needs root)
-       trixie      20  5000  bare                 the same on Debian 13
+       tidy         5    60  build,test           clang-tidy 19: every source; its static analyzer: api, base and loaders, which read files
+       bookworm    22  6000  bare                 README's commands and the package on a bare Debian 12, made by debootstrap (needs root)
+       trixie      22  6000  bare                 the same on Debian 13
+       required     9  2500  bare                 the required packages alone on a bare Debian 13: build, unit tests
 "
 
 fail() {
@@ -113,8 +115,21 @@ part_tsan() {
     preset tsan prony_threads_tests && run_tests build-tsan -L threads
 }
 
-bare() { # SUITE; 3: this machine cannot, and has said why
-    scripts/check_bare.sh "$1" </dev/null || [ $? -eq 3 ]
+# Compile commands are gcc's, which has options that clang does not know and a header of OpenMP.
+part_tidy() {
+    command -v run-clang-tidy-19 >/dev/null || { echo "check.sh: run-clang-tidy-19 is not installed (Debian: clang-tidy-19): left out"; return; }
+    cmake -S . -B build-tidy -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DPRONY_PYTHON=OFF "${cmake_flags[@]}"
+    cmake --build build-tidy --target prony_build_info
+    mkdir -p build-tidy/openmp
+    sed 's/__malloc__ (omp_free)/__malloc__/' "$(gcc -print-file-name=include/omp.h)" >build-tidy/openmp/omp.h
+    local tidy=(run-clang-tidy-19 -p build-tidy -quiet -j "$jobs" -warnings-as-errors '*' "-extra-arg=-isystem$PWD/build-tidy/openmp"
+        -extra-arg=-Wno-unused-command-line-argument -extra-arg=-Wno-ignored-optimization-argument -extra-arg=-Wno-enum-float-conversion)
+    # The analyzer takes most of the time, so it reads only what reads files.
+    "${tidy[@]}" '-checks=-clang-analyzer-*' '/(bench|engine|ops|profiler)/.*\.c$' && "${tidy[@]}" '/(api|base|loaders)/.*\.c$'
+}
+
+bare() { # SUITE [MODE]; 3: this machine cannot, and has said why
+    scripts/check_bare.sh "$@" </dev/null || [ $? -eq 3 ]
 }
 
 part_bookworm() {
@@ -123,6 +138,10 @@ part_bookworm() {
 
 part_trixie() {
     bare trixie
+}
+
+part_required() {
+    bare trixie required
 }
 
 # ---- main ----

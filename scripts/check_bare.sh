@@ -1,10 +1,17 @@
 #!/bin/bash
-# README's commands on a Debian that has nothing but what README asks for: check_bare.sh SUITE [demo]
+# README's commands on a Debian that has nothing but what README asks for: check_bare.sh SUITE [MODE]
 #
-# SUITE is bookworm (Debian 12), trixie (13), forky or sid. Makes two such systems in a temporary folder, out of the sources that
-# this machine's apt uses (their suite replaced), with a clone of HEAD each. In one, a user who has neither root nor sudo types
-# README's commands, and root types the lines that the user is told to ask for; in the other root types them alone, and stops after
-# `make demo`. `demo`: the user stops there, too. Exit status 3: this machine cannot do it; one line says why.
+# SUITE is bookworm (Debian 12), trixie (13), forky or sid. The script makes such systems in a temporary folder, out of the sources that
+# this machine's apt uses (their suite replaced), with a clone of HEAD where one is needed. MODE chooses the checks:
+#
+#   all       demo, `make check` by the user, then package (the default)
+#   demo      in one system a user who has neither root nor sudo types `make demo`, and root types the lines that the user is told
+#             to ask for; in another one root types `make demo` alone
+#   package   the user's `make demo` and `make deb`; a third system installs the package with its dependencies alone, profiles a model,
+#             compiles README's program against the package, and removes the package
+#   required  a system with the required packages alone builds, runs the unit tests, and names every library that is left out
+#
+# Exit status 3: this machine cannot do it; one line says why.
 #
 # Everything mounted and everything started lives in namespaces of its own, and is gone with the process that made
 # them, however it ends; the folder is removed by the process outside.
@@ -24,8 +31,8 @@ say() {
 # ---- outside: what is needed, the folder, the namespaces ----
 
 outside() {
-    [[ $suite =~ ^[a-z]+$ && ${1-} =~ ^(demo)?$ ]] || {
-        echo "usage: check_bare.sh SUITE [demo], with SUITE bookworm, trixie, forky or sid" >&2
+    [[ $suite =~ ^[a-z]+$ && $1 =~ ^(all|demo|package|required)$ ]] || {
+        echo "usage: check_bare.sh SUITE [all|demo|package|required], with SUITE bookworm, trixie, forky or sid" >&2
         exit 2
     }
     [ "$(id -u)" -eq 0 ] || cannot "it needs root"
@@ -42,7 +49,7 @@ outside() {
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
     unshare --mount --propagation private --pid --fork --kill-child "$source/scripts/check_bare.sh" --inside "$suite" "$place" \
-        "${1-}" </dev/null &
+        "$1" </dev/null &
     child=$!
     wait "$child"
 }
@@ -194,16 +201,103 @@ refused_then_done() {
         exit 1
     }
     say "root: $line"
-    at / root env DEBIAN_FRONTEND=noninteractive sh -c "$line" >"$place/install.log" 2>&1 || {
-        tail -n 20 "$place/install.log" >&2
-        exit 1
-    }
+    as_root "$line"
     say "$person: make $*"
     at "$folder" "$person" make "$@"
 }
 
+# What the user's system built, in a system of its own: dependencies that the package names must be enough for the command and for
+# README's program (the compiler comes after the command has run).
+check_package() {
+    local built="$system$folder/build" line version installed package
+    version=$(at "$folder" "$person" build/prony version)
+    package=$(basename "$built"/prony_*.deb)
+    mount_copy installed
+    say "root: apt-get install ./$package, where no other package was installed"
+    cp "$built/$package" "$system/tmp/"
+    as_root "apt-get install -y --no-install-recommends /tmp/$package"
+    person=reader folder=/home/reader
+    at / root useradd --create-home --shell /bin/bash "$person"
+    say "$person: prony version, prony profile"
+    installed=$(at "$folder" "$person" prony version)
+    echo "$installed"
+    [ "$installed" = "$version" ] || {
+        printf 'The package says another version than the build folder:\n%s\n' "$version" >&2
+        exit 1
+    }
+    cp "$source/tests/data/lenet5.onnx" "$system$folder/model.onnx"
+    at "$folder" "$person" prony profile model.onnx --json profile.json
+    ! at / root ldd /usr/bin/prony | grep 'not found' || exit 1
+
+    say "$person: README's program"
+    as_root "apt-get install -y --no-install-recommends gcc libc6-dev pkg-config"
+    line=$(sed -n 's/^    \(cc program\.c .*\)/\1/p' "$source/README.md")
+    [ -n "$line" ] || { echo "README.md has no line that compiles program.c" >&2; exit 1; }
+    sed -n '/^```c$/,/^```$/{/^```/!p}' "$source/README.md" >"$system$folder/program.c"
+    at "$folder" "$person" sh -c "$line"
+    if [ "$(output_hash profile.json)" != "$(output_hash report.json)" ]; then
+        echo "The program and the command computed other outputs" >&2
+        exit 1
+    fi
+    say "root: apt-get purge prony"
+    as_root "apt-get purge -y prony"
+    ! find "$system"/usr "$system"/etc "$system"/var/lib/dpkg/info -iname '*prony*' | grep . || exit 1
+}
+
+# Outputs at fp32-strict have the same bits with this release's compiler, C library and oneDNN as with this machine's, wherever
+# `make check` has built the same commit here.
+compare_bits() { # BUILD FOLDER
+    local here=$source/build-check commit models=(tests/data/lenet5.onnx models/digits.onnx)
+    commit=$(git -C "$source" rev-parse HEAD)
+    if ! "$here/prony" version 2>/dev/null | grep -qx "commit *$commit" || [ ! -x "$here/tests/strict_bits" ]; then
+        echo "check-bare: left out: a comparison of fp32-strict outputs, since build-check has no build of $commit" >&2
+        return
+    fi
+    say "$person: fp32-strict outputs beside those of $(. /etc/os-release && echo "$PRETTY_NAME")"
+    (cd "$source" && "$here/tests/strict_bits" "${models[@]}") >"$system$folder/strict_bits.txt"
+    at "$folder" "$person" "$1/tests/strict_bits" --expect strict_bits.txt "${models[@]}"
+}
+
+output_hash() { # REPORT
+    grep -o '"output_sha256": *"[0-9a-f]*"' "$system$folder/$1"
+}
+
+# Required packages alone: README's list, then those of the tests.
+check_required() {
+    local libraries=(oneDNN OpenBLAS libpng libjpeg zlib Chart.js) library version
+    mount_copy required
+    prepare root
+    say "root: a build with the required packages alone"
+    as_root "apt-get install -y --no-install-recommends gcc libc6-dev make cmake pkg-config libcjson-dev"
+    at "$folder" root sh -c 'cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DPRONY_WERROR=ON && cmake --build build -j "$(nproc)"'
+    version=$(at "$folder" root build/prony version)
+    echo "$version"
+    for library in "${libraries[@]}"; do
+        grep -q "$library.* is missing" <<<"$version" || { echo "prony version does not say that $library is missing" >&2; exit 1; }
+    done
+    at "$folder" root build/prony profile
+    say "root: the unit tests, with the packages that they need"
+    as_root "apt-get install -y --no-install-recommends libcmocka-dev python3"
+    at "$folder" root sh -c 'cmake -S . -B build -DBUILD_TESTING=ON && cmake --build build -j "$(nproc)" &&
+        ctest --test-dir build --output-on-failure -j "$(nproc)" -L unit -LE "again|long"'
+    compare_bits build
+}
+
+as_root() { # COMMAND LINE of packages; its words only where it fails
+    at / root env DEBIAN_FRONTEND=noninteractive sh -c "$1" >"$place/install.log" 2>&1 || {
+        tail -n 20 "$place/install.log" >&2
+        exit 1
+    }
+}
+
+mount_copy() { # NAME: from here on, commands run in a copy of the system as it was made
+    system=$place/$1
+    cp -a "$place/base" "$system"
+    mount_system
+}
+
 inside() {
-    local person folder system
+    local person folder system mode=$2
     place=$1
     prerequisite=$(sed -n 's/^    sudo \(apt-get install [^#]*[^# ]\) *#.*/\1/p' "$source/README.md")
     if [ -z "$prerequisite" ] || ! grep -q '^    make demo ' "$source/README.md" ||
@@ -215,22 +309,34 @@ inside() {
     read_proxy
     mkdir "$place/archives" "$place/archives/partial"
 
-    system=$place/pristine
+    system=$place/base
     say "debootstrap $suite from $mirror"
     make_system
-    cp -a "$place/pristine" "$place/root"
 
-    person=someone system=$place/pristine
-    mount_system
+    if [ "$mode" = required ]; then
+        check_required
+        say "done"
+        return
+    fi
+    person=someone
+    mount_copy user
     prepare "$person"
     refused_then_done demo
-    [ "$2" = demo ] || refused_then_done check
-
-    person=root system=$place/root
-    mount_system
-    prepare root
-    say "root: make demo"
-    at "$folder" root make demo
+    if [ "$mode" = all ]; then
+        refused_then_done check
+        compare_bits build-check
+    fi
+    if [ "$mode" != demo ]; then
+        refused_then_done deb
+        check_package
+    fi
+    if [ "$mode" != package ]; then
+        person=root
+        mount_copy root
+        prepare root
+        say "root: make demo"
+        at "$folder" root make demo
+    fi
     say "done"
 }
 
@@ -241,7 +347,7 @@ main() {
         inside "$@"
     else
         suite=${1-}
-        outside "${2-}"
+        outside "${2:-all}"
     fi
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Checks of the sources alone, in seconds: includes, paths in documents, shell scripts, white space. What is not installed is left out
-# with a line. Exit status: 0 nothing was found.
+# Checks of the sources alone, in seconds: format and includes of C, Python's style and types, paths in documents, shell scripts, white
+# space. The script names each program that is not installed, and leaves it out. Exit status: 0 nothing was found.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 status=0
@@ -17,6 +17,15 @@ run clang-format-19 --dry-run --Werror "${sources[@]}"
 run /usr/bin/python3 tests/tree/check_layering.py .
 run /usr/bin/python3 tests/tree/check_words.py .
 run /usr/bin/python3 tests/tree/check_doc_paths.py .
-run shellcheck --severity=warning scripts/*.sh tests/tree/*.sh tests/fuzz/*.sh .ci/run
+list() { # ENDING: files of this name
+    git ls-files "*.$1" 2>/dev/null || find models python scripts tests -name "*.$1"
+}
+mapfile -t python_files < <(list py)
+run flake8 "${python_files[@]}"
+# The package itself has strict types, which python/tests/test_types.py checks in the build folder.
+mapfile -t untyped < <(printf '%s\n' "${python_files[@]}" | grep -v '^python/')
+run mypy --no-error-summary --cache-dir=/dev/null --ignore-missing-imports --namespace-packages --explicit-package-bases "${untyped[@]}"
+mapfile -t shell_files < <(list sh)
+run shellcheck --severity=warning "${shell_files[@]}" .ci/run
 if git rev-parse HEAD >/dev/null 2>&1; then run git diff --check HEAD; fi
 exit "$status"

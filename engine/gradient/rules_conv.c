@@ -57,7 +57,7 @@ static size_t window_attrs(const geometry *c, prn_attr *attrs, const int64_t *st
 {
     attrs[0] = prn_grad_attr_ints("strides", stride, (size_t)c->axes);
     attrs[1] = prn_grad_attr_ints("dilations", dilation, (size_t)c->axes);
-    attrs[2] = prn_grad_attr_ints("pads", c->pads, (size_t)(2 * c->axes));
+    attrs[2] = prn_grad_attr_ints("pads", c->pads, 2 * (size_t)c->axes);
     attrs[3] = prn_grad_attr_int("group", c->groups);
     return 4;
 }
@@ -91,7 +91,7 @@ static uint32_t turn_input(prn_gradient *g, const geometry *c, uint32_t x)
         split[3 + a] = joined[2 + a] = c->in[a];
         perm[3 + a] = 3 + a;
     }
-    const size_t rank = (size_t)(3 + c->axes);
+    const size_t rank = 3 + (size_t)c->axes;
     return reshape_to(g, prn_grad_transpose(g, reshape_to(g, x, split, rank), perm, rank), joined, rank - 1);
 }
 
@@ -99,7 +99,7 @@ static uint32_t swap_first(prn_gradient *g, const geometry *c, uint32_t value)
 {
     int64_t perm[2 + PRN_WINDOW_AXES] = {1, 0};
     for (int a = 0; a < c->axes; a++) perm[2 + a] = 2 + a;
-    return prn_grad_transpose(g, value, perm, (size_t)(2 + c->axes));
+    return prn_grad_transpose(g, value, perm, 2 + (size_t)c->axes);
 }
 
 /* The weights' gradient, [M, C / g, …]; x and dy are those of the convolution. */
@@ -117,7 +117,7 @@ static void give_bias(prn_gradient *g, const geometry *c)
     int64_t axes[1 + PRN_WINDOW_AXES] = {0};
     if (!prn_grad_wants(g, 2)) return;
     for (int a = 0; a < c->axes; a++) axes[1 + a] = 2 + a;
-    prn_grad_give(g, 2, prn_grad_reduce(g, "ReduceSum", DY, prn_grad_indices(g, axes, (size_t)(1 + c->axes)), false));
+    prn_grad_give(g, 2, prn_grad_reduce(g, "ReduceSum", DY, prn_grad_indices(g, axes, 1 + (size_t)c->axes), false));
 }
 
 PRN_GRADIENT_RULE(conv)

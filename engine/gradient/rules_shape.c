@@ -185,7 +185,7 @@ PRN_GRADIENT_RULE(slice)
         pads[axis] = start;
         pads[rank + axis] = extent - start - out.dim[axis];
     }
-    prn_grad_give(g, 0, prn_grad_2(g, "Pad", DY, prn_grad_indices(g, pads, (size_t)(2 * rank))));
+    prn_grad_give(g, 0, prn_grad_2(g, "Pad", DY, prn_grad_indices(g, pads, 2 * (size_t)rank)));
 }
 
 /* What was padded by constants is cut off again; what repeats the input comes back to it. */

@@ -17,6 +17,7 @@
 #include "base/threads/parallel.h"
 #include "base/threads/cancel.h"
 #include "ops/kernels/window/conv_problem.h"
+#include "ops/kernels/vector/post_ops_vec.h"
 #include "ops/conv/conv_gather.h"
 #include "ops/conv/conv_simd.h"
 
@@ -172,7 +173,7 @@ static void product_task(void *argument, int64_t task)
     }
     int64_t end = last * rows < conv->group_out ? last * rows : conv->group_out;
     for (int64_t k = first * rows; k < end; k++)
-        prn_post_ops_apply_f32(job->context, y + k * conv->out_spatial, offset + k * conv->out_spatial, count);
+        prn_post_ops_apply_vec(job->context, y + k * conv->out_spatial, offset + k * conv->out_spatial, count);
 }
 
 /* A 1x1 kernel that meets every input once sees the image as one row. */
@@ -241,7 +242,7 @@ static void depthwise_task(void *argument, int64_t plane)
             }
         }
     }
-    prn_post_ops_apply_f32(job->context, y, plane * conv->out_spatial, conv->out_spatial);
+    prn_post_ops_apply_vec(job->context, y, plane * conv->out_spatial, conv->out_spatial);
 }
 
 /* ---- kernel */

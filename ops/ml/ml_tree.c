@@ -163,8 +163,8 @@ static prony_status parse_mode(const prony_context *context, const prony_string 
 {
     static const char *const modes[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",    "BRANCH_GT",
                                         "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
-    for (uint8_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        *out = i;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        *out = (uint8_t)i;
         if (i != PRN_TREE_MEMBER && text->size == strlen(modes[i]) && memcmp(text->data, modes[i], text->size) == 0)
             return PRONY_OK;
     }

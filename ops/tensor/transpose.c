@@ -172,7 +172,7 @@ static prony_status depth_to_space_infer(const prony_context *context)
     prony_shape shape = context->inputs[0]->shape;
     if (shape.dim[1] % (block * block)) {
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "%lld channels are no multiple of blocksize^2 = %lld",
-                          (long long)shape.dim[1], (long long)(block * block));
+                          (long long)shape.dim[1], (long long)block * block);
     }
     shape.dim[1] /= block * block;
     if (__builtin_mul_overflow(shape.dim[2], block, &shape.dim[2]) ||

@@ -25,7 +25,8 @@ def import_ms():
 def c_program(folder):
     """Compiled with what prony.pc of the build says."""
     build = pathlib.Path(os.environ.get("PRONY_BUILD_DIR", pathlib.Path(__import__("prony").__file__).parents[2]))
-    private = next(line for line in (build / "prony.pc").read_text().splitlines() if line.startswith("Libs.private:")).split(":", 1)[1].split()
+    lines = (build / "prony.pc").read_text().splitlines()
+    private = next(line for line in lines if line.startswith("Libs.private:")).split(":", 1)[1].split()
     program = str(pathlib.Path(folder) / "call_cost")
     subprocess.run(["cc", "-O2", "-I", str(ROOT / "include"), str(pathlib.Path(__file__).with_suffix(".c")), "-o", program,
                     str(build / "libprony.a"), *private], check=True)

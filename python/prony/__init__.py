@@ -11,7 +11,8 @@
     outputs = session.run({"x": x})     # numpy arrays in and out, without copies
 
 Measuring: profile, inspect, bench, scale (threads), evaluate (accuracy), count_params, estimate_ops, trace_io_sizes, machine.
-Precision: quantize, profile(accuracy=True). Judging: compare, check, recommend. Reading back: load_report, load_study. Running: Model, Session, Registry (operators in Python).
+Precision: quantize, profile(accuracy=True). Judging: compare, check, recommend. Reading back: load_report, load_study.
+Running: Model, Session, Registry (operators in Python).
 Elsewhere: prony.onnxruntime (drop-in for ONNX Runtime's Python API), prony.backend (ONNX's backend API), prony.torch.profile
 (a PyTorch module). Errors are prony.Error and its classes. docs/python.md is the guide.
 """
@@ -54,7 +55,8 @@ _LATER = {
 
 __all__ = ["Advice", "Bench", "Busy", "Cancelled", "Check", "ClosedError", "Comparison", "Error", "FileError", "ForkError", "FreeDim",
            "InternalError", "InvalidArgument", "InvalidModel", "LimitExceeded", "Model", "NeedsDimension", "Node", "OutOfMemory",
-           "OutOfRange", "PackageMissing", "Port", "Quantized", "Registry", "Report", "Rows", "Session", "ShapeMismatch", "Study", "TensorInfo",
+           "OutOfRange", "PackageMissing", "Port", "Quantized", "Registry", "Report", "Rows", "Session", "ShapeMismatch",
+           "Study", "TensorInfo",
            "ThresholdMissed", "Unsupported", "VersionError", "__version__", "bench", "build", "builtin_operators", "check", "compare",
            "count_params", "count_presets", "errors", "estimate_ops", "evaluate", "inspect", "load_report", "load_study", "machine",
            "memory_in_use", "profile", "quantize", "recommend", "scale", "set_memory_limit", "trace_io_sizes"]

@@ -58,10 +58,12 @@ def report_card(report: "Report") -> str:
     """A heading, the figures that matter first, and the rows that take most."""
     disturbance = report.data.get("disturbance", {})
     busy = disturbance.get("verdict") == "busy"
-    warning = f"<p style='color:#a50'>{html.escape(str(disturbance.get('text') or 'The machine was busy with other work.'))}</p>" if busy else ""
+    text = str(disturbance.get("text") or "The machine was busy with other work.")
+    warning = f"<p style='color:#a50'>{html.escape(text)}</p>" if busy else ""
     level = "operators that take longest" if report.measured else "layers with most FLOPs"
     system = report.data.get("system", {})
-    where = " · ".join(str(part) for part in (system.get("cpu_model"), f"Prony {system.get('prony_version')}") if part) if report.measured else ""
+    known = (system.get("cpu_model"), f"Prony {system.get('prony_version')}")
+    where = " · ".join(str(part) for part in known if part) if report.measured else ""
     return (f'<div style="border:1px solid #ccc;border-radius:6px;padding:.8em 1em;max-width:60em">'
             f'<div style="font-size:130%;margin-bottom:.5em">{html.escape(report.name)}</div>{_facts(report)}{warning}'
             f'<table style="font-size:90%"><caption>{level}</caption><tbody>{_rows(report)}</tbody></table>'

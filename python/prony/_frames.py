@@ -48,8 +48,10 @@ class Rows(Sequence[Row]):
 
     @overload
     def __getitem__(self, index: int) -> Row: ...
+
     @overload
     def __getitem__(self, index: slice) -> Sequence[Row]: ...
+
     def __getitem__(self, index: "int | slice") -> "Row | Sequence[Row]":
         return self._rows[index]
 

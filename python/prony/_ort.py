@@ -44,7 +44,8 @@ class RuntimeException(Fail):
 def translated(error: errors.Error, loading: bool = False) -> Exception:
     """What ONNX Runtime would raise."""
     kinds: list[tuple[type[errors.Error], type[Fail]]] = [
-        (errors.FileError, NoSuchFile), (errors.InvalidModel, InvalidProtobuf if loading else InvalidGraph), (errors.Unsupported, NotImplemented),
+        (errors.FileError, NoSuchFile), (errors.InvalidModel, InvalidProtobuf if loading else InvalidGraph),
+        (errors.Unsupported, NotImplemented),
         (errors.InvalidArgument, InvalidArgument), (errors.ShapeMismatch, InvalidArgument), (errors.NeedsDimension, InvalidArgument),
         (errors.OutOfRange, RuntimeException)]
     kind = next((made for given, made in kinds if isinstance(error, given)), Fail)
@@ -117,7 +118,7 @@ class SessionOptions:
 
     def add_free_dimension_override_by_denotation(self, denotation: str, value: int) -> None:
         """Denotations are not read: refused rather than ignored."""
-        raise NotImplemented("free dimensions are overridden by name here")
+        raise NotImplemented("free dimensions are overridden by name here")  # noqa: F901: ONNX Runtime's exception
 
     def register_custom_ops(self, registry: _prony.Registry) -> None:
         """Operators in Python (prony.Registry), in place of a library."""
@@ -125,7 +126,8 @@ class SessionOptions:
 
     def register_custom_ops_library(self, path: str) -> None:
         """ONNX Runtime's libraries of operators cannot be loaded."""
-        raise NotImplemented(f"{path}: operator libraries of ONNX Runtime cannot be loaded; give a prony.Registry to register_custom_ops")
+        raise NotImplemented(  # noqa: F901
+            f"{path}: operator libraries of ONNX Runtime cannot be loaded; give a prony.Registry to register_custom_ops")
 
     def _session(self) -> dict[str, Any]:
         parallel = self.execution_mode == ExecutionMode.ORT_PARALLEL
@@ -263,7 +265,8 @@ class OrtValue:
 
     def element_type(self) -> int:
         """The number of ONNX's TensorProto.DataType."""
-        numbers = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "object": 8, "bool": 9, "float16": 10,
+        numbers = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "object": 8,
+                   "bool": 9, "float16": 10,
                    "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15}
         return numbers[np.asarray(self._value).dtype.name]
 

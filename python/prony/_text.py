@@ -64,7 +64,8 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Optional[Sequence[str]] = 
 def html_table(rows: Sequence[Mapping[str, Any]], columns: Optional[Sequence[str]] = None, title: str = "", most: int = 60) -> str:
     names = _columns(rows, columns)
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell(name, row.get(name)))}</td>" for name in names) + "</tr>" for row in rows[:most])
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell(name, row.get(name)))}</td>" for name in names) + "</tr>"
+                   for row in rows[:most])
     more = f"<p>… {len(rows) - most} more</p>" if len(rows) > most else ""
     caption = f"<caption>{html.escape(title)}</caption>" if title else ""
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"

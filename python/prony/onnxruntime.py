@@ -18,12 +18,14 @@ import numpy as np
 
 from . import _prony, errors
 from ._options import PathLike
-from ._ort import (ExecutionMode, ExecutionOrder, Fail, GraphOptimizationLevel, InvalidArgument, InvalidGraph, InvalidProtobuf, ModelMetadata,
-                   NodeArg, NoSuchFile, NotImplemented, OrtDevice, OrtValue, RunOptions, RuntimeException, SessionOptions, on_cpu, translated)
+from ._ort import (ExecutionMode, ExecutionOrder, Fail, GraphOptimizationLevel, InvalidArgument, InvalidGraph,
+                   InvalidProtobuf, ModelMetadata, NodeArg, NoSuchFile, NotImplemented, OrtDevice, OrtValue, RunOptions,
+                   RuntimeException, SessionOptions, on_cpu, translated)
 from .session import Model, Port, Session
 
-__all__ = ["ExecutionMode", "ExecutionOrder", "Fail", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "InvalidArgument", "InvalidGraph",
-           "InvalidProtobuf", "ModelMetadata", "NoSuchFile", "NodeArg", "NotImplemented", "OrtDevice", "OrtValue", "RunOptions", "RuntimeException",
+__all__ = ["ExecutionMode", "ExecutionOrder", "Fail", "GraphOptimizationLevel", "IOBinding", "InferenceSession",
+           "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelMetadata", "NoSuchFile", "NodeArg", "NotImplemented",
+           "OrtDevice", "OrtValue", "RunOptions", "RuntimeException",
            "SessionIOBinding", "SessionOptions", "__version__", "get_all_providers", "get_available_providers",
            "get_build_info", "get_device", "get_version_string", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"]
 
@@ -61,7 +63,8 @@ class IOBinding:
         if name not in self._wanted:
             self._wanted.append(name)
 
-    def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None, shape: Optional[Sequence[int]] = None,
+    def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
+                    shape: Optional[Sequence[int]] = None,
                     buffer_ptr: Optional[int] = None) -> None:
         """Asks for an output; with an address, it is made there."""
         on_cpu(device_type)
@@ -122,8 +125,8 @@ Source = Union[PathLike, bytes]
 class InferenceSession:
     """Runs a model, as onnxruntime.InferenceSession does.
 
-    providers: "CPUExecutionProvider" is what there is; others in the list are passed over with a warning, as ONNX Runtime does; unknown names
-    raise RuntimeError.
+    providers: "CPUExecutionProvider" is what there is; others in the list are passed over with a warning, as ONNX
+    Runtime does; unknown names raise RuntimeError.
     `session` is the prony.Session behind it, `profile()` its report.
     """
 
@@ -173,7 +176,8 @@ class InferenceSession:
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         return {name: {} for name in self._providers}
 
-    def set_providers(self, providers: Optional[Sequence[Any]] = None, provider_options: Optional[Sequence[Mapping[Any, Any]]] = None) -> None:
+    def set_providers(self, providers: Optional[Sequence[Any]] = None,
+                      provider_options: Optional[Sequence[Mapping[Any, Any]]] = None) -> None:
         self._providers = _choose(providers, provider_options)
 
     def get_session_options(self) -> SessionOptions:
@@ -216,7 +220,8 @@ class InferenceSession:
                 raise InvalidArgument(f"[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Invalid output name: {name}")
         return chosen
 
-    def _run(self, inputs: dict[str, Any], names: list[str], into: Optional[dict[str, Any]], options: Optional[RunOptions]) -> dict[str, Any]:
+    def _run(self, inputs: dict[str, Any], names: list[str], into: Optional[dict[str, Any]],
+             options: Optional[RunOptions]) -> dict[str, Any]:
         missing = [name for name in self._required if name not in inputs]
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(inputs)}).")
@@ -239,7 +244,8 @@ class InferenceSession:
                 if options.terminate:
                     self.session._uncancel()  # it may have come when the run had ended
 
-    def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any], run_options: Optional[RunOptions] = None) -> list[Any]:
+    def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
+            run_options: Optional[RunOptions] = None) -> list[Any]:
         """The outputs of these names, in their order; None or []: all of them."""
         names = self._named(output_names)
         feed = {name: value.numpy() if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
@@ -259,7 +265,8 @@ class InferenceSession:
         iobinding._made = self._run(dict(iobinding._inputs), list(iobinding._wanted), dict(iobinding._given) or None, run_options)
 
 
-_KNOWN = ("TensorrtExecutionProvider", "CUDAExecutionProvider", "ROCMExecutionProvider", "MIGraphXExecutionProvider", "OpenVINOExecutionProvider",
+_KNOWN = ("TensorrtExecutionProvider", "CUDAExecutionProvider", "ROCMExecutionProvider", "MIGraphXExecutionProvider",
+          "OpenVINOExecutionProvider",
           "DnnlExecutionProvider", "CoreMLExecutionProvider", "DmlExecutionProvider", "XnnpackExecutionProvider", "QNNExecutionProvider",
           "AzureExecutionProvider", "WebGpuExecutionProvider", _PROVIDER)
 
@@ -274,7 +281,8 @@ def _choose(providers: Optional[Sequence[Any]], options: Optional[Sequence[Mappi
         if name not in _KNOWN:
             raise RuntimeError(f"Unknown Provider Type: {name}; there are {list(_KNOWN)}")
         if name != _PROVIDER:
-            warnings.warn(f"Specified provider '{name}' is not in available provider names. Available providers: '{_PROVIDER}'", stacklevel=3)
+            warnings.warn(f"Specified provider '{name}' is not in available provider names. Available providers: '{_PROVIDER}'",
+                          stacklevel=3)
     return [_PROVIDER]
 
 

@@ -129,7 +129,8 @@ def _roofs(report: "Report") -> tuple[Optional[float], list[tuple[str, float]]]:
     ran = int(config.get("intra_op_threads") or 1) * int(config.get("inter_op_threads") or 1)
     counts = {r["threads"] for r in roof.get("compute", []) if r["threads"] <= max(ran, 1)}
     most = max(counts, default=0)
-    peak = max((r["flops_per_second"] for r in roof.get("compute", []) if r.get("precision") == "fp32" and r["threads"] == most), default=None)
+    peak = max((r["flops_per_second"] for r in roof.get("compute", [])
+                if r.get("precision") == "fp32" and r["threads"] == most), default=None)
     return peak, [(r["level"], r["bytes_per_second"]) for r in roof.get("memory", []) if r["threads"] == most]
 
 
@@ -181,7 +182,8 @@ def plot_report(report: "Report", kind: str, ax: Optional["Axes"], **options: An
 
 def plot_study(study: "Study", kind: str, ax: Optional["Axes"]) -> Any:
     """"speedup", "efficiency" or "latency" over the threads, with 95 % intervals, and the laws that were fitted."""
-    keys = {"speedup": ("speedup", "speedup_ci95"), "efficiency": ("efficiency", "efficiency_ci95"), "latency": ("median_ns", "median_ci95_ns")}
+    keys = {"speedup": ("speedup", "speedup_ci95"), "efficiency": ("efficiency", "efficiency_ci95"),
+            "latency": ("median_ns", "median_ci95_ns")}
     if kind not in keys:
         raise InvalidArgument(f"there is no plot {kind!r}; there are {', '.join(keys)}")
     key, interval = keys[kind]

@@ -9,7 +9,7 @@ from . import _prony
 from ._frames import Rows, Totalled
 from ._options import Threads, session_dict
 from .report import Report
-from .session import Model, ModelSource, Session, open_model
+from .session import ModelSource, Session, open_model
 
 if TYPE_CHECKING:
     import pandas

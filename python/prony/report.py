@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _prony
-from ._frames import Row, Rows, frame
+from ._frames import Row, Rows
 from ._options import PathLike
 from .errors import InvalidArgument
 
@@ -167,7 +167,8 @@ class Report(_prony.Report):
 
     def _type_rows(self) -> Rows:
         share = "time_share" if self.measured else "flops_share"
-        return Rows([_flat(row, {**_TYPE_NAMES, "share": share, "cumulative": "cumulative_" + share}, frozenset()) for row in self._types()],
+        names = {**_TYPE_NAMES, "share": share, "cumulative": "cumulative_" + share}
+        return Rows([_flat(row, names, frozenset()) for row in self._types()],
                     title="operator types")
 
     def _timeline_rows(self) -> Rows:
@@ -196,7 +197,8 @@ class Report(_prony.Report):
 
     @property
     def operators(self) -> "pandas.DataFrame":
-        """A row an executed kernel: time_mean_ns, flops_per_second, arithmetic_intensity_flop_per_byte, percent_of_roof, bound, reason, …"""
+        """A row an executed kernel: time_mean_ns, flops_per_second, arithmetic_intensity_flop_per_byte, percent_of_roof,
+        bound, reason, …"""
         return self._frame("operators")
 
     @property
@@ -268,7 +270,8 @@ class Report(_prony.Report):
         from ._text import amount, duration
 
         what = f"median {duration(self.latency_ns['median'])}" if self.measured else "static"
-        return f"<prony.Report of {self.name}: {what}, {amount(self.totals['macs'], 'MACs')}, {amount(self.totals['parameters'])} parameters>"
+        macs, parameters = amount(self.totals["macs"], "MACs"), amount(self.totals["parameters"])
+        return f"<prony.Report of {self.name}: {what}, {macs}, {parameters} parameters>"
 
     def _repr_html_(self) -> str:
         from ._card import report_card

@@ -100,7 +100,8 @@ class Session(_prony.Session):
     threads: inside of an operator; "auto": the cores there are. inter_op: workers that run operators side by side, or "auto".
     precision: "fp32". dims: extents of free dimensions by their symbol. shapes: whole input shapes by name. batch: first dimension of
     every input. max_dims: largest extents of free dimensions that change from run to run, as a cache that grows does: one plan serves
-    all extents up to them, and no run binds or plans. affinity: cores, such as "0-3,8". memory_limit: bytes; 0: no bound. operators: a prony.Registry.
+    all extents up to them, and no run binds or plans. affinity: cores, such as "0-3,8". memory_limit: bytes; 0: no
+    bound. operators: a prony.Registry.
 
     Contiguous numpy arrays (and whatever else has the buffer protocol, or DLPack) are read where they lie, and outputs are made in
     new arrays without a copy. A session may be called from several threads, which take turns; runs release the GIL. What a session
@@ -113,7 +114,8 @@ class Session(_prony.Session):
                 reuse: bool = True, profiled: bool = True, affinity: Optional[str] = None, memory_limit: int = 0, max_loop_trips: int = 0,
                 operators: Optional["Registry"] = None) -> "Session":
         options = dict(threads=threads, inter_op=inter_op, precision=precision, dims=dims, max_dims=max_dims, shapes=shapes,
-                       batch=batch, rewrites=rewrites, reuse=reuse, profiled=profiled, affinity=affinity, memory_limit=memory_limit, max_loop_trips=max_loop_trips,
+                       batch=batch, rewrites=rewrites, reuse=reuse, profiled=profiled, affinity=affinity,
+                       memory_limit=memory_limit, max_loop_trips=max_loop_trips,
                        memory=profiled, ask=True)
         return super().__new__(cls, open_model(model, operators), session_dict(options))
 

@@ -66,7 +66,8 @@ class Study(_prony.Study):
         return {key: c[key] for key in ("intra_op_threads", "inter_op_threads", "batch", "precision", "again")}
 
     def _results(self) -> list[Row]:
-        return [{**self._configuration(r["configuration"]), **{"median_ci95_ns" if key == "ci95" else key: value for key, value in r.items()}}
+        return [{**self._configuration(r["configuration"]),
+                 **{"median_ci95_ns" if key == "ci95" else key: value for key, value in r.items()}}
                 for r in self.data["results"]]
 
     def _blocks(self) -> list[Row]:
@@ -141,7 +142,8 @@ def load_study(path: PathLike) -> Study:
     return _prony.load_study(os.fspath(path))
 
 
-def scale(model: PathLike, *, threads: Sequence[Threads] = (), inter_op: Sequence[int] = (), batches: Sequence[int] = (), weak: bool = False,
+def scale(model: PathLike, *, threads: Sequence[Threads] = (), inter_op: Sequence[int] = (), batches: Sequence[int] = (),
+          weak: bool = False,
           processes: int = 0, seconds: float = 0.0, runs: int = 0, warmup: int = -1, budget: float = 0.0, seed: int = 0,
           progress: Optional[Callable[[Mapping[str, Any]], object]] = None, **options: Any) -> Study:
     """A thread-scaling study of a model file: each configuration in several fresh processes, in a random order.

@@ -86,7 +86,8 @@ class ModuleReport(Report):
         for row in self.rows("modules"):
             path = _module_path(str(row["path"]))
             if path in self._modules and path not in found:
-                found[path] = {**self._modules[path], **{key: value for key, value in row.items() if key not in ("path", "type", "children")}}
+                found[path] = {**self._modules[path],
+                               **{key: value for key, value in row.items() if key not in ("path", "type", "children")}}
         return Rows([found[path] for path in self._modules if path in found], title="modules")
 
     @property

@@ -18,7 +18,8 @@ def _weights():
 
 def step():
     """logits [B, T, 12] of tokens [B, T]: the sum of all embeddings so far"""
-    nodes = [ob.node("Gather", ["embed", "tokens"], ["e"]), ob.node("CumSum", ["e", "one"], ["s"]), ob.node("MatMul", ["s", "head"], ["logits"])]
+    nodes = [ob.node("Gather", ["embed", "tokens"], ["e"]), ob.node("CumSum", ["e", "one"], ["s"]),
+             ob.node("MatMul", ["s", "head"], ["logits"])]
     return ob.model(ob.graph(nodes, [ob.value("tokens", ob.INT64, ["B", "T"])], [ob.value("logits", ob.FLOAT, ["B", "T", 12])],
                              [*_weights(), ob.int64s("one", [], [1])]))
 

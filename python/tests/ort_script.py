@@ -5,7 +5,7 @@ import numpy as np
 import onnxruntime as ort
 
 sys.path.insert(0, sys.argv[1])
-import onnx_models
+import onnx_models  # noqa: E402: its folder is the argument
 
 mlp, step, cached, slow = onnx_models.mlp(), onnx_models.step(), onnx_models.cached_step(), onnx_models.slow()
 
@@ -47,7 +47,8 @@ binding.bind_output("y", "cpu", 0, np.float32, y.shape, y.ctypes.data)
 session.run_with_iobinding(binding)
 print("io_binding by address:", np.array_equal(y, scores))
 [value] = session.run_with_ort_values(["y"], {"x": ort.OrtValue.ortvalue_from_numpy(x)})
-print("ort values:", list(value.shape()), value.data_type(), value.element_type(), value.device_name(), np.array_equal(value.numpy(), scores))
+print("ort values:", list(value.shape()), value.data_type(), value.element_type(), value.device_name(),
+      np.array_equal(value.numpy(), scores))
 
 # run_options: another thread ends the run
 options, endless = ort.RunOptions(), ort.InferenceSession(slow)

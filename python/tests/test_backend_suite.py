@@ -35,7 +35,8 @@ LATER = {  # the same of cases, and faults in them, of releases after 1.12
     r"^test_image_decoder_decode_(bmp|jpeg2k|pnm|tiff|webp)_": "this build reads PNG and JPEG",
     r"^test_(cast|castlike)_.*FLOAT8|^test_(de)?quantizelinear_e[45]m": "eight-bit floats as onnx's own numpy types, which the suite "
                                                                        "compares by bytes; tests/peers/check_conformance.py has them",
-    r"^test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True": "in error itself: cells behind the padding are counted",
+    r"^test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True":
+        "in error itself: cells behind the padding are counted",
 }
 COMPARED_HERE = {  # the suite's own comparison cannot see that they are right; the tests at the end do
     r"^test_bernoulli": "drawn at random, and the suite compares the values",

@@ -43,7 +43,8 @@ RUN = textwrap.dedent("""
 
 def run_notebook(name, folder, **environment):
     pictures = pathlib.Path(os.environ.get("PRONY_PICTURES", folder))
-    ran = subprocess.run([sys.executable, "-c", RUN, str(EXAMPLES / name), str(pictures)], capture_output=True, text=True, timeout=500, cwd=folder,
+    ran = subprocess.run([sys.executable, "-c", RUN, str(EXAMPLES / name), str(pictures)], capture_output=True, text=True,
+                         timeout=500, cwd=folder,
                          env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(prony.__file__)), **environment})
     assert ran.returncode == 0, ran.stderr
     print(ran.stdout)

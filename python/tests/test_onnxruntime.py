@@ -75,7 +75,8 @@ def test_providers(mlp):
         ort.InferenceSession(mlp, providers=["CPUExecutionProvider"], provider_options=[{}, {}])
 
 
-@pytest.mark.parametrize("number,name", [(1, "float"), (11, "double"), (10, "float16"), (7, "int64"), (2, "uint8"), (9, "bool"), (8, "string"),
+@pytest.mark.parametrize("number,name", [(1, "float"), (11, "double"), (10, "float16"), (7, "int64"), (2, "uint8"),
+                                         (9, "bool"), (8, "string"),
                                          (16, "bfloat16")])
 def test_type_strings(number, name):
     session = ort.InferenceSession(one_node("Identity", [("x", number, [2, "N", None])], [("y", number, None)]))

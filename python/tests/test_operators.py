@@ -48,7 +48,8 @@ def test_runs_and_counts():
 
     @registry.operator("Twice", domain="mine", infer=same, cost=lambda node, x: {"flops": 3 * x.size, "special": 1})
     def twice(node, x):
-        seen.update(name=node.name, op=node.op_type, domain=node.domain, opset=node.opset, factor=node.get("factor"), other=node.get("no", 7),
+        seen.update(name=node.name, op=node.op_type, domain=node.domain, opset=node.opset, factor=node.get("factor"),
+                    other=node.get("no", 7),
                     axes=node.get("axes"), text=node.get("text"), writeable=x.flags.writeable, node=node)
         return x * np.float32(node.get("factor"))
 
@@ -110,7 +111,8 @@ def test_exceptions(where):
 
 @pytest.mark.parametrize("made,message", [
     (lambda x: x[:1], r"run gives output 0 as float32\(1,\), infer said float32\(2,\)"), (lambda x: x.astype(np.float64), "float64"),
-    (lambda x: None, "None"), (lambda x: [x, x], "run gives 2 outputs, the node has 1"), (lambda x: "text", "an array of objects; expected float32")])
+    (lambda x: None, "None"), (lambda x: [x, x], "run gives 2 outputs, the node has 1"),
+    (lambda x: "text", "an array of objects; expected float32")])
 def test_wrong_results(made, message):
     registry = prony.Registry()
     registry.add("Twice", lambda node, x: made(x), infer=same, cost=size, domain="mine")
@@ -166,7 +168,8 @@ def test_lives_as_long_as_its_model():
 def test_with_threads_and_workers():
     registry = prony.Registry()
     registry.add("Twice", lambda node, x: x * 2, infer=same, cost=size, domain="mine")
-    nodes = [ob.node("Twice", ["x"], [f"a{i}"], domain="mine", name=f"n{i}") for i in range(6)] + [ob.node("Sum", [f"a{i}" for i in range(6)], ["y"])]
+    nodes = [ob.node("Twice", ["x"], [f"a{i}"], domain="mine", name=f"n{i}") for i in range(6)]
+    nodes.append(ob.node("Sum", [f"a{i}" for i in range(6)], ["y"]))
     graph = ob.graph(nodes, [ob.value("x", ob.FLOAT, ["N"])], [ob.value("y", ob.FLOAT, ["N"])])
     session = prony.Session(ob.model(graph, domains=[("mine", 1)]), operators=registry, inter_op=2, threads=1)
     for _ in range(50):

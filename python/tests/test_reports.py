@@ -69,7 +69,8 @@ def test_frames(report):
         frame = getattr(report, level)
         assert isinstance(frame, pandas.DataFrame) and len(frame) == len(report.rows(level))
     assert report.layers["macs"].sum() == report.totals["macs"]
-    assert {"time_mean_ns", "flops_per_second", "arithmetic_intensity_flop_per_byte", "bound", "percent_of_roof"} <= set(report.operators.columns)
+    assert {"time_mean_ns", "flops_per_second", "arithmetic_intensity_flop_per_byte", "bound",
+            "percent_of_roof"} <= set(report.operators.columns)
 
 
 def test_without_pandas_and_matplotlib(digits, tmp_path):
@@ -292,9 +293,11 @@ def test_study_plots(root, kind, tmp_path):
 def test_machine(tmp_path):
     import os
 
-    code = "import prony, json; a = prony.machine(); b = prony.machine(measure=True, threads=1, seconds=0.2); c = prony.machine(); print(a, c == b, c['compute'][0]['precision'])"
+    code = ("import prony, json; a = prony.machine(); b = prony.machine(measure=True, threads=1, seconds=0.2); "
+            "c = prony.machine(); print(a, c == b, c['compute'][0]['precision'])")
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
-                         env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(prony.__file__)), "XDG_CACHE_HOME": str(tmp_path)})
+                         env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(prony.__file__)),
+                              "XDG_CACHE_HOME": str(tmp_path)})
     assert ran.stdout.split()[:2] == ["None", "True"], ran.stderr
 
 

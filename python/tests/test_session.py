@@ -121,7 +121,8 @@ def test_dlpack(mlp, x):
     assert session._addresses()["x"] == address(x)
 
 
-@pytest.mark.parametrize("number,dtype", [(1, "float32"), (2, "uint8"), (3, "int8"), (4, "uint16"), (5, "int16"), (6, "int32"), (7, "int64"), (9, "bool"),
+@pytest.mark.parametrize("number,dtype", [(1, "float32"), (2, "uint8"), (3, "int8"), (4, "uint16"), (5, "int16"),
+                                          (6, "int32"), (7, "int64"), (9, "bool"),
                                           (10, "float16"), (11, "float64"), (12, "uint32"), (13, "uint64"), (16, "uint16")])
 def test_every_type(number, dtype):
     session = prony.Session(one_node("Identity", [("x", number, [2, "N"])], [("y", number, [2, "N"])]))
@@ -170,7 +171,8 @@ BAD = [
     ("whole numbers", lambda x: x.astype(np.int32), prony.ShapeMismatch, "'x' is float32.* but int32"),
     ("another shape", lambda x: x[:, :4].copy(), prony.ShapeMismatch, r"'x' is float32\[\?, 8\], but float32\[3, 4\]"),
     ("another rank", lambda x: x[0], prony.ShapeMismatch, r"'x' is float32\[\?, 8\], but float32\[8\]"),
-    ("big-endian", lambda x: x.astype(">f4"), prony.InvalidArgument, "'x' is float32 of the other byte order .>f4.; expected native float32"),
+    ("big-endian", lambda x: x.astype(">f4"), prony.InvalidArgument,
+     "'x' is float32 of the other byte order .>f4.; expected native float32"),
     ("objects", lambda x: x.astype(object), prony.InvalidArgument, "'x' is an array of objects; expected float32"),
     ("text", lambda x: x.astype(str), prony.InvalidArgument, "'x' is an array of text; expected float32"),
     ("a record", lambda x: np.zeros(3, [("a", "f4")]), prony.InvalidArgument, "'x' is an array of .*; expected float32"),
@@ -250,7 +252,8 @@ def test_bad_models(tmp_path):
 
 
 def test_bad_options(mlp):
-    for options, kind, message in [({"precision": "fp8"}, prony.Unsupported, "fp8"), ({"threads": -1}, prony.InvalidArgument, "-1 intra-op"),
+    for options, kind, message in [({"precision": "fp8"}, prony.Unsupported, "fp8"),
+                                   ({"threads": -1}, prony.InvalidArgument, "-1 intra-op"),
                                    ({"threads": "many"}, ValueError, "many"),
                                    ({"dims": {"Z": 3}}, prony.InvalidArgument, "Z"), ({"dims": {5: 3}}, TypeError, "name"),
                                    ({"affinity": "x"}, prony.InvalidArgument, "x"), ({"memory_limit": -1}, prony.InvalidArgument, "-1"),
@@ -282,7 +285,8 @@ def test_another_version(tmp_path):
     source = os.path.dirname(prony.__file__)
     shutil.copytree(source, tmp_path / "prony", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "prony" / "_version.py").write_text('VERSION = "9.9.9"\n')
-    ran = subprocess.run([sys.executable, "-c", "import prony"], env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True,
+    ran = subprocess.run([sys.executable, "-c", "import prony"], env={**os.environ, "PYTHONPATH": str(tmp_path)},
+                         capture_output=True, text=True,
                          cwd=tmp_path)
     assert ran.returncode == 1
     assert "VersionError: the package is version 9.9.9, the library in" in ran.stderr
@@ -428,7 +432,8 @@ def test_cancel_from_another_thread(digits):
 
 
 def script(text, *arguments):
-    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(text), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(text), *arguments], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True,
                             env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(prony.__file__))})
 
 

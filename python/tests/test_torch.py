@@ -77,7 +77,8 @@ def test_tensors_are_not_copied():
         session.run({"x": x.clone().requires_grad_()})
 
 
-@pytest.mark.parametrize("given,expected", [("layer1/layer1.0/conv1", "layer1.0.conv1"), ("features/features.0/features.0.0", "features.0.0"),
-                                            ("a/b/c", "a.b.c"), ("", ""), ("layer2/layer2.0/downsample/downsample.0", "layer2.0.downsample.0")])
+@pytest.mark.parametrize("given,expected",
+                         [("layer1/layer1.0/conv1", "layer1.0.conv1"), ("features/features.0/features.0.0", "features.0.0"),
+                          ("a/b/c", "a.b.c"), ("", ""), ("layer2/layer2.0/downsample/downsample.0", "layer2.0.downsample.0")])
 def test_paths(given, expected):
     assert prony.torch._module_path(given) == expected

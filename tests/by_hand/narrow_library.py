@@ -3,8 +3,8 @@
 
     tests/by_hand/narrow_library.py LIBRARY COPY
 
-Every CPUID instruction of its code becomes UD2, which is as long and raises SIGILL; the copy runs under libnarrow_cpu.so alone. Needs objdump
-(binutils). Exit status: 0 written, 1 the library has none, 2 wrong usage.
+Every CPUID instruction of its code becomes UD2, which is as long and raises SIGILL; the copy runs under
+libnarrow_cpu.so alone. Needs objdump (binutils). Exit status: 0 written, 1 the library has none, 2 wrong usage.
 """
 import pathlib
 import subprocess

@@ -86,7 +86,8 @@ class Forms(unittest.TestCase):
 
     def test_csv_in_pandas(self):
         program = ("import json, pandas, sys\n"
-                   "print(json.dumps({f: {c: [str(t), int(frame[c].sum()) if str(t) == 'int64' else None] for c, t in frame.dtypes.items()}\n"
+                   "print(json.dumps({f: {c: [str(t), int(frame[c].sum()) if str(t) == 'int64' else None]\n"
+                   "                      for c, t in frame.dtypes.items()}\n"
                    "  for f in sys.argv[2:] for frame in [pandas.read_csv('%s/%s.csv' % (sys.argv[1], f))]}))")
         for python in (sys.executable, "/usr/bin/python3"):
             ran = subprocess.run([python, "-c", program, self.digits, "layers", "operators", "modules", "model"], stdout=subprocess.PIPE,
@@ -250,7 +251,7 @@ class Forms(unittest.TestCase):
         for folder, report in ((self.digits, self.report), (self.hostile, self.odd_report)):
             text = read(folder + "/graph.dot")
             edges = [(int(a), int(b)) for a, b in re.findall(r"^  n(\d+) -> n(\d+);$", text, re.M)]
-            wanted = [(s, l["index"]) for l in report["layers"] for s in l["sources"] if s is not None]
+            wanted = [(s, layer["index"]) for layer in report["layers"] for s in layer["sources"] if s is not None]
             self.assertEqual(sorted(edges), sorted(wanted))
             self.assertGreaterEqual(len(edges), 2)
             self.assertEqual(len(re.findall(r'^  n\d+ \[label="', text, re.M)), len(report["layers"]))
@@ -296,9 +297,9 @@ class Forms(unittest.TestCase):
                 root = ElementTree.fromstring(read("%s/%s.svg" % (folder, chart)))
                 self.assertEqual(root.tag, space + "svg")
                 tips = [t for e in root.iter() if e is not root for t in e.findall(space + "title")]
-                count = {"layers": sum(bool(l["time_ns"] and l["share"] > 0) for l in report["layers"]),
+                count = {"layers": sum(bool(layer["time_ns"] and layer["share"] > 0) for layer in report["layers"]),
                          "roofline": sum(bool(o["flops"] and o["time_ns"]["mean"]) for o in report["operators"]),
-                         "graph": sum(not l["folded"] for l in report["layers"]),
+                         "graph": sum(not layer["folded"] for layer in report["layers"]),
                          "memory": report["memory"]["allocations"],
                          "latency": 5, "types": 2, "modules": 2}[chart]
                 (self.assertGreaterEqual if chart in ("latency", "types", "modules") else self.assertEqual)(len(tips), count, chart)
@@ -307,7 +308,7 @@ class Forms(unittest.TestCase):
                         if key in element.attrib:
                             self.assertRegex(element.attrib[key], r"^-?\d+\.\d\d$")
         edges = ElementTree.fromstring(read(self.digits + "/graph.svg")).iter(space + "path")
-        self.assertEqual(len(list(edges)), sum(s is not None for l in self.report["layers"] for s in l["sources"]))
+        self.assertEqual(len(list(edges)), sum(s is not None for layer in self.report["layers"] for s in layer["sources"]))
 
     def test_svg_options(self):
         chart = self.path("one.svg")

@@ -68,7 +68,8 @@ class Page(unittest.TestCase):
                     ink, colors = self.browser.run("%s(%s)" % (self.INK, json.dumps(chart)))
                     self.assertGreater(ink, 2000, chart)
                     self.assertGreater(colors, 8, chart)
-                self.assertEqual(self.browser.run("drawn.size - drawn.has('cores')"), 6)  # a slow machine has time to look at its processors
+                # a slow machine has time to look at its processors
+                self.assertEqual(self.browser.run("drawn.size - drawn.has('cores')"), 6)
                 for bars in ("layers", "types"):
                     self.assertGreater(self.browser.run("document.querySelectorAll('#bars-%s .bar').length" % bars), 3)
                 self.clean()

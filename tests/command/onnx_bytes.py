@@ -29,11 +29,6 @@ def tensor(name, dtype, dims, raw):
     return b"".join(integer(1, d) for d in dims) + integer(2, dtype) + chunk(8, name) + chunk(9, raw)
 
 
-def external(name, dtype, dims, file):
-    entry = chunk(1, b"location") + chunk(2, file.encode())
-    return b"".join(integer(1, d) for d in dims) + integer(2, dtype) + chunk(8, name.encode()) + chunk(13, entry) + integer(14, 1)
-
-
 def floats(name, dims, values):
     return tensor(name, FLOAT, dims, struct.pack("<%df" % len(values), *values))
 

@@ -371,7 +371,8 @@ class Models(CommandTest):
             ran = subprocess.run([command_case.PRONY, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
             self.assertFalse(set(ran.stdout + ran.stderr) & {0x1b, 7, 127}, arguments)
         for arguments in (["inspect", good], ["profile", good, "-x", "1", "-r", "2"], ["verify", self.path("set")]):
-            out = subprocess.run([command_case.PRONY, *arguments, "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60).stdout
+            out = subprocess.run([command_case.PRONY, *arguments, "--json", "-"], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, timeout=60).stdout
             json.loads(out.decode("utf-8"))
 
     def test_dimensions_that_no_memory_holds(self):

@@ -9,7 +9,6 @@ import io
 import json
 import os
 import struct
-import unittest
 
 import chromium
 import command_case
@@ -216,7 +215,8 @@ class Page(command_case.CommandTest):
         self.browser.open(page)
 
     def lines(self):
-        return self.browser.run("[...document.querySelectorAll('#table tr.data')].map(row => row.cells[0].querySelector('bdi').textContent)")
+        return self.browser.run("[...document.querySelectorAll('#table tr.data')]"
+                                ".map(row => row.cells[0].querySelector('bdi').textContent)")
 
     def type(self, text):
         self.browser.run("$('search').value = %s; refresh()" % json.dumps(text))
@@ -224,10 +224,12 @@ class Page(command_case.CommandTest):
     def test_rows_open_and_close(self):
         run_js = self.browser.run
         for level in ("layers", "operators"):
-            run_js("openLevel('%s'); for (const row of %s.flatMap(row => [row, ...allInside(row)])) row.open = row.closed = false; refresh()" % (level, level))
+            run_js("openLevel('%s'); for (const row of %s.flatMap(row => [row, ...allInside(row)])) "
+                   "row.open = row.closed = false; refresh()" % (level, level))
             self.assertEqual(self.lines(), ["/dec/Outer"])
             run_js("document.querySelector('.toggle').click()")
-            self.assertEqual([name for name in self.lines() if name in ("/dec/Outer", "else_branch", "/dec/Neg", "then_branch", "/dec/Loop")],
+            shown = ("/dec/Outer", "else_branch", "/dec/Neg", "then_branch", "/dec/Loop")
+            self.assertEqual([name for name in self.lines() if name in shown],
                              ["/dec/Outer", "else_branch", "/dec/Neg", "then_branch", "/dec/Loop"]
                              if self.lines().index("else_branch") < self.lines().index("then_branch")
                              else ["/dec/Outer", "then_branch", "/dec/Loop", "else_branch", "/dec/Neg"])

@@ -262,7 +262,8 @@ class Reports(CommandTest):
             target = self.path("closed.json")
             arguments = [command_case.PRONY, "profile", self.digits, "-x", "1", "-r", "3", "--json", target]
             for more, status in ((["-q"], DONE), ([], FAILED)):
-                ran = subprocess.run(arguments + more, timeout=60, stderr=subprocess.DEVNULL, preexec_fn=lambda: [os.close(fd) for fd in closed])
+                ran = subprocess.run(arguments + more, timeout=60, stderr=subprocess.DEVNULL,
+                                     preexec_fn=lambda: [os.close(fd) for fd in closed])
                 self.assertEqual(ran.returncode, status, closed)
             self.assertEqual(json.loads(self.read(target))["schema"], "prony.report/1")
             os.unlink(target)

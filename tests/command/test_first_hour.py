@@ -53,6 +53,7 @@ class FreeDimensions(CommandTest):
 
     def test_a_leading_batch_is_one_and_line_one_says_so(self):
         model = self.image_model(dims=("batch", 3, 8, 8))
+
         def first(*arguments):
             """Line 1, or line 2 where the machine is busy and line 1 says so."""
             lines = self.succeed(*arguments).splitlines()
@@ -71,7 +72,10 @@ class FreeDimensions(CommandTest):
 
     def test_all_at_once_and_by_axis(self):
         model = self.image_model(dims=(None, 3, None, "w"))
-        shape = lambda *a: self.report("inspect", model, *a)["model"]["inputs"][0]["shape"]
+
+        def shape(*options):
+            return self.report("inspect", model, *options)["model"]["inputs"][0]["shape"]
+
         self.assertEqual(shape("--dim", "*=8"), [8, 3, 8, 8])
         self.assertEqual(shape("--dim", "x.2=9", "--dim", "x.3=5"), [1, 3, 9, 5])
         self.assertEqual(shape("--dim", "*=8", "--dim", "x.2=9", "--dim", "w=4", "-b", "2"), [2, 3, 9, 4])
@@ -96,7 +100,10 @@ class FreeDimensions(CommandTest):
     def test_metadata(self):
         graph = ob.graph([ob.node("GlobalAveragePool", ["x"], ["y"])], [ob.value("x", ob.FLOAT, ["batch", 3, "height", "width"])],
                          [ob.value("y", ob.FLOAT, None)])
-        entry = lambda key, value: ob.chunk(14, ob.chunk(1, key) + ob.chunk(2, value))
+
+        def entry(key, value):
+            return ob.chunk(14, ob.chunk(1, key) + ob.chunk(2, value))
+
         model = self.write("yolo.onnx", ob.model(graph) + entry("stride", "32") + entry("imgsz", "[480, 640]"))
         report = self.report("inspect", model)
         self.assertEqual(report["model"]["inputs"][0]["shape"], [1, 3, 480, 640])
@@ -172,7 +179,9 @@ class WrongFiles(CommandTest):
         self.assertNotIn("wire", text)
 
     def test_kinds(self):
-        archive = lambda *names: self.archive(names)
+        def archive(*names):
+            return self.archive(names)
+
         header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
         model = self.read(self.lenet)
         graph = ob.chunk(1, ob.chunk(1, "input") + ob.chunk(2, "Placeholder"))
@@ -240,7 +249,9 @@ class Words(CommandTest):
             self.refuse(USAGE, ["did you mean '%s'?" % right], "profile", "m", wrong)
 
     def test_names_of_other_tools(self):
-        config = lambda *a: self.report("profile", self.lenet, *a)["config"]
+        def config(*options):
+            return self.report("profile", self.lenet, *options)["config"]
+
         got = config("--threads", "1", "--iterations=7", "--warmup-runs", "2", "--batch-size", "3")
         self.assertEqual([got[key] for key in ("intra_op_threads", "runs", "warmup_runs", "batch")], [1, 7, 2, 3])
         self.assertEqual(config("--num-threads=2", "--num-runs", "3")["intra_op_threads"], 2)
@@ -300,7 +311,10 @@ class Manual(CommandTest):
 class Parts(CommandTest):
     def setUp(self):
         super().setUp()
-        branch = lambda name, op: ("graph", ob.graph([ob.node(op, ["b", "w"], [name])], outputs=[ob.value(name, ob.FLOAT, None)]))
+
+        def branch(name, op):
+            return "graph", ob.graph([ob.node(op, ["b", "w"], [name])], outputs=[ob.value(name, ob.FLOAT, None)])
+
         self.model = self.save("net.onnx", ob.graph(
             [ob.node("Add", ["x", "w"], ["a"]), ob.node("Mul", ["a", "a"], ["b"]), ob.node("ReduceSum", ["x"], ["s"], keepdims=0),
              ob.node("Greater", ["s", "zero"], ["c"]),

@@ -12,7 +12,6 @@ import shlex
 import shutil
 import statistics
 import sys
-import unittest
 
 import command_case
 import onnx_bytes as ob
@@ -394,8 +393,10 @@ class Judgement(command_case.CommandTest):
         self.assertEqual((row["basis"], row["metric"]), ("computed", "latency"))
         self.assertEqual(row["gain"], 1)  # all of the operators' time and what lies between: no more than everything
         self.assertIn("%d small operators" % operators, row["reason"])
+
         def between(report):
             report["coverage"]["time_share"] = 0.9
+
         row = self.recommend(self.made("b.json", [whole] * 20, change=between))[0]["overhead"]
         self.assertAlmostEqual(row["gain"], 0.1, places=6)
 

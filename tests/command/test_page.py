@@ -21,7 +21,8 @@ import onnx_bytes as ob
 PRONY, SOURCE = "", ""
 WIDTHS = (1400, 1000, 400)
 UNARY = ["Abs", "Acos", "Asin", "Atan", "Ceil", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "LeakyRelu",
-         "LogSoftmax", "Neg", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Tan",
+         "LogSoftmax", "Neg", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus",
+         "Softsign", "Sqrt", "Tan",
          "Tanh", "ThresholdedRelu"]
 
 
@@ -224,7 +225,8 @@ class Look(unittest.TestCase):
 
     def test_focus_is_seen(self):
         self.open("digits.html")
-        for selector in ("#theme", "#search", "#bars-types .bar-row", "#chart-graph", "#chart-timeline", "#table tr.data", "#table th button"):
+        for selector in ("#theme", "#search", "#bars-types .bar-row", "#chart-graph", "#chart-timeline", "#table tr.data",
+                         "#table th button"):
             self.js("document.querySelector('%s').focus({focusVisible: true})" % selector)
             self.assertEqual(self.js("document.activeElement === document.querySelector('%s')" % selector), True, selector)
             self.assertGreaterEqual(self.js("parseFloat(getComputedStyle(document.activeElement).outlineWidth)"), 2, selector)
@@ -265,7 +267,8 @@ class Look(unittest.TestCase):
         self.assertEqual(len(drawn), len(bins) + 1)
         self.assertEqual(drawn[-1][2], len(beyond))
         self.assertGreater(drawn[-1][0], high)
-        self.assertIn("%d runs" % len(beyond) if len(beyond) > 1 else "1 run ", self.js("document.querySelector('#panel-latency .sub').textContent"))
+        self.assertIn("%d runs" % len(beyond) if len(beyond) > 1 else "1 run ",
+                      self.js("document.querySelector('#panel-latency .sub').textContent"))
         made = self.js("(b => [b.bins, b.beyond])(latencyBins([...Array(99).keys()].map(i => 1000 + i).concat([90000])))")
         self.assertEqual((sum(made[0]), made[1]), (99, [90000]))
         self.assertLessEqual(max(made[0]) - min(made[0]), max(made[0]) // 3 + 1)  # even data, even bins
@@ -486,7 +489,8 @@ class Look(unittest.TestCase):
         run("profile", self.at("types.onnx"), "--no-rewrites", "-r", 120, "-w", 1, "-q", "--no-progress", "--json", self.at("svg.json"))
         for chart in ("types", "latency", "layers"):
             with open(self.at("svg.html"), "w", encoding="utf-8") as file:
-                file.write("<!doctype html><meta charset=utf-8><link rel=icon href='data:,'>" + run("inspect", self.at("svg.json"), "-q", "--svg", chart + "=-"))
+                picture = run("inspect", self.at("svg.json"), "-q", "--svg", chart + "=-")
+                file.write("<!doctype html><meta charset=utf-8><link rel=icon href='data:,'>" + picture)
             self.open("svg.html")
             boxes = self.js("[...document.querySelectorAll('svg text')].map(t => { const b = t.getBBox(); return [t.textContent, b.x, b.y, b.x + b.width, b.y + b.height]; })")
             width = self.js("document.querySelector('svg').viewBox.baseVal.width")

@@ -43,7 +43,6 @@ class Verify(CommandTest):
             self.assertEqual(code, FAILED)
             self.assertIn(word, err)
 
-
     def made(self, name, nodes, dtype, dims, want, functions=(), opset=21, domains=(), initializers=()):
         """One case without inputs; its verdict."""
         os.makedirs(self.path(name + "/test_data_set_0"))

@@ -119,8 +119,9 @@ OPERATORS = {
         x, np.asarray(pads).reshape(2, -1).T, constant_values=value),
     "Flatten": flatten, "Reshape": reshape, "Identity": lambda a, x: x, "Softmax": softmax, "Tanh": lambda a, x: np.tanh(x),
     "Sigmoid": lambda a, x: 1 / (1 + np.exp(-x)), "Transpose": lambda a, x: x.transpose(a.get("perm")),
-    "BatchNormalization": lambda a, x, s, b, m, v: (x - along(m, x.ndim, 1)) / np.sqrt(along(v, x.ndim, 1) + np.float64(np.float32(a.get("epsilon", 1e-5))))
-    * along(s, x.ndim, 1) + along(b, x.ndim, 1),
+    "BatchNormalization": lambda a, x, s, b, m, v: (
+        (x - along(m, x.ndim, 1)) / np.sqrt(along(v, x.ndim, 1) + np.float64(np.float32(a.get("epsilon", 1e-5))))
+        * along(s, x.ndim, 1) + along(b, x.ndim, 1)),
     "QuantizeLinear": quantize, "DequantizeLinear": dequantize,
 }
 

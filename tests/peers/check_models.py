@@ -373,11 +373,11 @@ def check(case, prony, work, threads, folder):
         check_peaks(files, case.peaks)
     if not case.free_scales:
         references = references[:1]  # as the model is written
-    error, limit = min((worst_step(runs[0], reference, case.peaks) for reference in references), key=lambda found: found[0])
+    worst, limit = min((worst_step(runs[0], reference, case.peaks) for reference in references), key=lambda found: found[0])
     plain_error = min(worst_step(plain, reference, case.peaks)[0] for reference in references)
     if case.free_scales:
         limit = max(limit, worst_step(*references, None)[0])
-    return error, plain_error, limit, all(other == bits[0] for other in bits)
+    return worst, plain_error, limit, all(other == bits[0] for other in bits)
 
 
 def selected_cases(patterns):
@@ -416,17 +416,17 @@ def main():
     for case in cases:
         with tempfile.TemporaryDirectory(prefix="prony-check-") as folder:
             try:
-                error, plain, limit, same = check(case, prony, work, args.threads, pathlib.Path(folder))
+                worst, plain, limit, same = check(case, prony, work, args.threads, pathlib.Path(folder))
             except CheckError as reason:
                 failures.append(f"{case.label}: {reason}")
                 print(f"{case.label:{width}}  {'-':>11}  {'-':>11}  {'-':>9}  {'-':>9}  FAIL", flush=True)
                 continue
-        good = max(error, plain) <= limit and same
+        good = max(worst, plain) <= limit and same
         if not good:
             failures.append(f"{case.label}: " + ("the error is over the limit" if same else
                                                  "the bits differ between thread counts"))
         bits = ("yes" if same else "no") if len(args.threads) > 1 else "-"
-        print(f"{case.label:{width}}  {error:11.2e}  {plain:11.2e}  {limit:9.2e}  {bits:>9}  {'pass' if good else 'FAIL'}",
+        print(f"{case.label:{width}}  {worst:11.2e}  {plain:11.2e}  {limit:9.2e}  {bits:>9}  {'pass' if good else 'FAIL'}",
               flush=True)
     print(f"\n{len(cases) - len(failures)} of {len(cases)} pass; threads {','.join(map(str, args.threads))}; "
           f"error over ONNX Runtime 1.30, limit {TOLERANCE:g} * max(1, max |b|)")

@@ -2,8 +2,9 @@
 
 prony.h <- base <- {loaders, ops} <- engine <- profiler <- api <- {bench, python, tests}. Within ops/, families never include one
 another, only the contract (ops/ itself) and what they share (ops/kernels/); kernels know no family and the contract neither;
-vendor libraries are called from ops/vendor/ alone. Files do not include one another in circles, nor do folders. Besides: each outside library has its one user, the heap is reached
-through base/memory/alloc.c alone, the library neither prints nor ends the process, and source files of the library have names of their own (an archive names its members by them)."""
+vendor libraries are called from ops/vendor/ alone. Files do not include one another in circles, nor do folders. Besides: each
+outside library has its one user, the heap is reached through base/memory/alloc.c alone, the library neither prints nor ends
+the process, and source files of the library have names of their own (an archive names its members by them)."""
 import collections
 import pathlib
 import re
@@ -134,14 +135,17 @@ def main():
     problems, seen, count, includes = [], {}, 0, {}
     for folder in ALLOWED:
         for path in sorted((root / folder).rglob("*.[ch]")):
-            if path.relative_to(root).parts[:2] == ("python", "build"): # what pip left
+            if path.relative_to(root).parts[:2] == ("python", "build"):  # what pip left
                 continue
             check_file(path, root, problems)
             count += 1
             module = includes.setdefault(path.relative_to(root).with_suffix("").as_posix(), set())
             for _, quoted in INCLUDE.findall(path.read_text(encoding="utf-8")):
-                if (root / quoted).is_file() and pathlib.Path(quoted).with_suffix("").as_posix() != path.relative_to(root).with_suffix("").as_posix():
-                    module.add(pathlib.Path(quoted).with_suffix("").as_posix())
+                if not (root / quoted).is_file():
+                    continue
+                target = pathlib.Path(quoted).with_suffix("").as_posix()
+                if target != path.relative_to(root).with_suffix("").as_posix():
+                    module.add(target)
             other = seen.setdefault((folder if folder in ("bench", "python") else "library", path.name), path)
             if other != path:
                 problems.append(f"{path.relative_to(root)}: {other.relative_to(root)} has the same name")

@@ -1,7 +1,8 @@
 """Checks what the compiled library says of its layers: check_links.py NM LIBRARY.a COMPILE_COMMANDS ROOT BUILD_TYPE
 
-No object takes a symbol from a layer above its own (prony.h <- base <- {loaders, ops} <- engine <- profiler <- evaluate <- quantize <- api), whatever
-headers it includes. Objects do not take symbols of one another in circles, but for MUTUAL. Every source of ops/ is compiled as kernels are, and every *_simd.c once per instruction set."""
+No object takes a symbol from a layer above its own (prony.h <- base <- {loaders, ops} <- engine <- profiler <- evaluate
+<- quantize <- api), whatever headers it includes. Objects do not take symbols of one another in circles, but for MUTUAL. Every
+source of ops/ is compiled as kernels are, and every *_simd.c once per instruction set."""
 import json
 import pathlib
 import re
@@ -11,7 +12,8 @@ import sys
 FLOORS = {"base": 0, "loaders": 1, "ops": 1, "engine": 2, "profiler": 3, "evaluate": 4, "quantize": 5, "api": 6}
 KERNEL_FLAGS = {"-fno-math-errno", "-fno-trapping-math"}
 VARIANTS = {"scalar": set(), "avx2": {"-mavx2", "-mfma"}, "avx512": {"-mavx512f", "-mavx512bw"}}
-DOT_VARIANTS = VARIANTS | {"vnni": {"-mavx512bw", "-mavx512vnni"}, "bf16": {"-mavx512vnni", "-mavx512bf16"}, "amx": {"-mavx512vnni", "-mamx-int8", "-mamx-bf16"}}  # of *_dot_simd.c
+DOT_VARIANTS = VARIANTS | {"vnni": {"-mavx512bw", "-mavx512vnni"}, "bf16": {"-mavx512vnni", "-mavx512bf16"},
+                           "amx": {"-mavx512vnni", "-mamx-int8", "-mamx-bf16"}}  # of *_dot_simd.c
 # Files that call one another, and may: nested graphs, bodies and calls are read, bound and run by what reads, binds and runs the outer
 # one; a budget's last block frees the budget; a plan's values and steps are made where it is settled; a row's kernel for codes
 # is a file beside the file of the row.

@@ -535,14 +535,16 @@ static void layer_norm(float *y, const float *x, const float *scale, const float
         mean_variance(&center, &variance, x, n);
     const float inverse = (float)(1.0 / sqrt(variance + (double)epsilon));
     const vf vm = v_splat((float)center), vk = v_splat(inverse);
+    /* One expression, in which every compiler multiplies and adds at once: in branches of their own, versions of gcc
+     * differ. -0 changes no sum, not even of -0. */
+    const vf one = v_splat(1.0f), nothing = v_splat(-0.0f);
     EACH_RUN(begin, end, n)
     {
         for (int64_t i = begin; i < end; i += VEC_LANES) {
             const int64_t left = end - i;
-            vf v = (v_load_part(x + i, left, 0.0f) - vm) * vk;
-            if (scale) v = v * v_load_part(scale + i, left, 0.0f);
-            if (shift) v = v + v_load_part(shift + i, left, 0.0f);
-            v_store_part(y + i, v, left);
+            const vf times = scale ? v_load_part(scale + i, left, 0.0f) : one;
+            const vf plus = shift ? v_load_part(shift + i, left, 0.0f) : nothing;
+            v_store_part(y + i, (v_load_part(x + i, left, 0.0f) - vm) * vk * times + plus, left);
         }
     }
     if (mean) *mean = (float)center;

@@ -181,9 +181,42 @@ static void not_finite(void **state)
     }
 }
 
+/* A grouped convolution with an activation, at fp32-strict: `y` gets 4 x 8 elements. */
+static void run_grouped(const char *activation, const float *x, const float *w, bool no_rewrites, float *y)
+{
+    model_builder *m = mb_begin(20);
+    mb_input(m, "x", PRONY_FLOAT32, "1,24,7");
+    mb_initializer(m, "w", PRONY_FLOAT32, "4,12,3", w);
+    mb_node(m, "Conv", "x w", "c", "group=2 pads=[2,1]");
+    mb_node(m, activation, "c", "y", "");
+    mb_output(m, "y", PRONY_FLOAT32, "1,4,8");
+    model_run r = {.options = {.no_rewrites = no_rewrites, .precision = "fp32-strict"}};
+    mr_open(&r, m);
+    mr_set(&r, "x", PRONY_FLOAT32, "1,24,7", x);
+    memcpy(y, mr_run(&r, 0)->data, 32 * sizeof *y);
+    mr_close(&r);
+}
+
+/* The C library's functions differ between its versions, so no kernel of fp32-strict may end with them. */
+static void strict_activations_are_those_of_operators(void **state)
+{
+    (void)state;
+    static const char *const activations[] = {"Relu",        "LeakyRelu", "Sigmoid", "Tanh",
+                                              "HardSigmoid", "HardSwish", "Gelu"};
+    float x[24 * 7], w[4 * 12 * 3], fused[32], written[32];
+    fill(x, 24 * 7, 1);
+    fill(w, 4 * 12 * 3, 2);
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
+        run_grouped(activations[i], x, w, false, fused);
+        run_grouped(activations[i], x, w, true, written);
+        if (memcmp(fused, written, sizeof fused) != 0) fail_msg("%s: other bits behind a convolution", activations[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_tap), cmocka_unit_test(nine_taps),
-                                       cmocka_unit_test(not_finite)};
+                                       cmocka_unit_test(not_finite),
+                                       cmocka_unit_test(strict_activations_are_those_of_operators)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
