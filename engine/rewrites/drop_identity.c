@@ -48,8 +48,9 @@ static bool drops_nothing(const prn_rewriter *r, const prn_node_def *node)
 
 static bool is_unbounded(const prn_node_def *node)
 {
-    return !prn_attr_find(node->info.attributes, "min") && !prn_attr_find(node->info.attributes, "max") &&
-           prn_node_input(node, 1) == PRN_NO_VALUE && prn_node_input(node, 2) == PRN_NO_VALUE;
+    if (node->info.opset < 11)
+        return !prn_attr_find(node->info.attributes, "min") && !prn_attr_find(node->info.attributes, "max");
+    return prn_node_input(node, 1) == PRN_NO_VALUE && prn_node_input(node, 2) == PRN_NO_VALUE;
 }
 
 /* The other operand of a constant that changes nothing; -1: there is none. A 0 to subtract is +0: -0 would turn -0 into
@@ -144,6 +145,23 @@ static prony_status drop_before_output(prn_rewriter *r, uint32_t n, uint32_t fro
     return PRONY_OK;
 }
 
+/* The plan has no step for a view, whatever the view absorbed. */
+static bool computes_in_a_step(const prn_node_def *node)
+{
+    return !node->dead && node->computes && !(node->binding.op && (node->binding.op->flags & PRN_OP_VIEW));
+}
+
+/* true: another node has arithmetic and runs. The nearest ones are asked first, so that a chain of neutral nodes takes
+ * no square of time. */
+static bool others_compute(const prn_program *p, uint32_t n)
+{
+    for (size_t i = n + 1; i < p->node_count; i++)
+        if (computes_in_a_step(p->nodes[i])) return true;
+    for (size_t i = n; i-- > 0;)
+        if (computes_in_a_step(p->nodes[i])) return true;
+    return false;
+}
+
 prony_status prn_rewrite_drop_identity(prn_rewriter *r, uint32_t n)
 {
     prn_program *p = r->program;
@@ -152,6 +170,8 @@ prony_status prn_rewrite_drop_identity(prn_rewriter *r, uint32_t n)
     if (input < 0 || node->inputs[input] == PRN_NO_VALUE) return PRONY_OK;
     uint32_t from = node->inputs[input], to = node->outputs[0];
     if (!same_type(&p->values[from]->info, &p->values[to]->info)) return PRONY_OK;
+    /* The only arithmetic stays: without it no operator could have the model's counts. */
+    if (node->computes && !others_compute(p, n)) return PRONY_OK;
     if (p->values[to]->output) return drop_before_output(r, n, from, to);
     prn_node_def *heir = heir_of(r, node, from, to);
     if (!heir) return become_identity(r, node, from);

@@ -198,8 +198,13 @@ void prn_rewrite_permutation(const prn_rewriter *r, const prn_node_def *node, in
 
 bool prn_rewrite_clip_bounds(const prn_rewriter *r, const prn_node_def *node, float *low, float *high)
 {
-    *low = (float)prn_node_float(node, "min", -(double)INFINITY);
-    *high = (float)prn_node_float(node, "max", (double)INFINITY);
+    *low = -INFINITY;
+    *high = INFINITY;
+    if (node->info.opset < 11) { /* as the operator reads it, whatever else the file holds */
+        *low = (float)prn_node_float(node, "min", -(double)INFINITY);
+        *high = (float)prn_node_float(node, "max", (double)INFINITY);
+        return true;
+    }
     float *bound[] = {low, high};
     for (uint32_t i = 1; i <= 2; i++) {
         double value;

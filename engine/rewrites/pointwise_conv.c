@@ -4,6 +4,8 @@
  * products that count. */
 #include "engine/rewrites/pass.h"
 
+#include "base/shape.h"
+
 enum { MOST_CHANNELS = 16 };
 
 /* Whether the axis behind the first goes to the end, or the last one comes to that place. */
@@ -53,6 +55,7 @@ prony_status prn_rewrite_pointwise_conv(prn_rewriter *r, uint32_t n)
         return PRONY_OK;
     const int rank = r->program->values[last->outputs[0]]->info.shape.rank;
     if (rank < 4 || rank > 5 || !moves_channels(r, last, rank, false)) return PRONY_OK;
+    if (prony_shape_numel(&r->program->values[last->outputs[0]]->info.shape) == 0) return PRONY_OK; /* no windows */
     prn_contraction product;
     prn_node_def *middle = prn_rewrite_inner(r, last->inputs[0], "MatMul");
     if (!middle || !prn_contraction_read(r, middle, &product) || product.weight_shape->rank != 2) return PRONY_OK;

@@ -44,6 +44,7 @@ static const known ml[] = {
 };
 
 static const char *only = "";
+static size_t all_runs;
 
 static void parse(op_case_node *node, const op_case *row)
 {
@@ -122,6 +123,7 @@ static void check(const known *rows, size_t count)
         for (int form = 0; form < OP_CASE_FORMS; form++, ran++) wrong += !is_reached(&rows[i], (op_case_form)form);
     }
     print_message("%zu runs, %zu wrong\n", ran, wrong);
+    all_runs += ran;
     assert_int_equal(wrong, 0);
 }
 
@@ -159,11 +161,18 @@ static void test_moe(void **state)
     check(moe, sizeof moe / sizeof *moe);
 }
 
+/* A name that no row has tests nothing. */
+static void test_something_ran(void **state)
+{
+    (void)state;
+    if (!all_runs) fail_msg("no row is of an operator '%s'", only);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_neural), cmocka_unit_test(test_group_query),
-                                       cmocka_unit_test(test_moe), cmocka_unit_test(test_ml),
-                                       cmocka_unit_test(test_image)};
+                                       cmocka_unit_test(test_moe),    cmocka_unit_test(test_ml),
+                                       cmocka_unit_test(test_image),  cmocka_unit_test(test_something_ran)};
     if (argc > 1) only = argv[1];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
 #include "engine/run/services.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -117,7 +118,7 @@ static prony_status bind_and_run(graph_model *m, const graph_way *way, prn_progr
     prony_status status = prn_program_bind(program, &m->model, &m->model.file->graph, NULL, NULL, &bind, &m->error);
     free(types);
     PRN_TRY(status);
-    if (!way->no_rewrites) PRN_TRY(prn_program_rewrite(*program, &m->error));
+    if (!way->no_rewrites) PRN_TRY(prn_program_rewrite_counted(*program, way->fired, &m->error));
     if (!prn_program_trim(*program, NULL)) abort();
     prn_plan_options options = {.precision = way->precision,
                                 .threads = way->threads,
@@ -170,6 +171,8 @@ double graph_element(const prony_value *value, size_t i)
         return (double)((const float *)value->data)[i];
     case PRONY_FLOAT64:
         return ((const double *)value->data)[i];
+    case PRONY_FLOAT16:
+        return (double)prn_f16_to_f32(((const uint16_t *)value->data)[i]);
     case PRONY_INT64:
         return (double)((const int64_t *)value->data)[i];
     case PRONY_INT32:

@@ -26,6 +26,7 @@ typedef struct graph_way {
     bool no_help; /* of several */
     prony_precision precision;
     uint64_t replay; /* several: in the order of this seed, see plan_replay.h; 0: by threads */
+    uint64_t *fired; /* counts of prn_program_rewrite_counted; NULL: not wanted */
 } graph_way;
 
 typedef struct graph_outputs {

@@ -2,6 +2,7 @@
 #include "tests/support/random_graph.h"
 
 #include "base/shape.h"
+#include "ops/kernels/vector/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,9 @@ static void put(void *data, prony_dtype dtype, int64_t i, double x)
     case PRONY_FLOAT64:
         ((double *)data)[i] = x;
         break;
+    case PRONY_FLOAT16:
+        ((uint16_t *)data)[i] = prn_f32_to_f16((float)x);
+        break;
     case PRONY_INT64:
         ((int64_t *)data)[i] = (int64_t)x;
         break;
@@ -105,6 +109,10 @@ static void put(void *data, prony_dtype dtype, int64_t i, double x)
     case PRONY_UINT8:
         ((uint8_t *)data)[i] = (uint8_t)x;
         break;
+    case PRONY_INT4:
+    case PRONY_UINT4: /* the first of two in the low bits; the bytes were 0 */
+        ((uint8_t *)data)[i / 2] |= (uint8_t)(((unsigned)(int)x & 15u) << (i % 2 * 4));
+        break;
     case PRONY_BOOL:
         ((uint8_t *)data)[i] = x >= 1;
         break;
@@ -116,7 +124,7 @@ static void put(void *data, prony_dtype dtype, int64_t i, double x)
 double random_graph_element(const random_graph *g, int id, int64_t i)
 {
     const rg_value *value = &g->values[id];
-    const bool whole = value->dtype != PRONY_FLOAT32 && value->dtype != PRONY_FLOAT64;
+    const bool whole = value->dtype != PRONY_FLOAT32 && value->dtype != PRONY_FLOAT64 && value->dtype != PRONY_FLOAT16;
     const double part = (double)(mix(g->seed * 1000003 + (uint64_t)id * 7919 + (uint64_t)i) >> 11) / 9007199254740992.0;
     if (value->ints) return (double)value->ints[i];
     if (value->reals) return value->reals[i];
@@ -230,12 +238,24 @@ static void print_type(const random_graph *g, int id, FILE *to)
     fprintf(to, "v%d %s", id, prn_value_text(&type, text));
 }
 
+/* Those that are listed, or their range. */
+static void print_elements(const random_graph *g, int id, FILE *to)
+{
+    const rg_value *value = &g->values[id];
+    const int64_t count = prony_shape_numel(&value->shape);
+    for (int64_t i = 0; value->ints && i < count; i++)
+        fprintf(to, "%s%lld", i ? "," : " = ", (long long)value->ints[i]);
+    for (int64_t i = 0; value->reals && i < count; i++) fprintf(to, "%s%.9g", i ? "," : " = ", value->reals[i]);
+    if (!value->ints && !value->reals) fprintf(to, " in %.9g..%.9g", value->low, value->high);
+    fprintf(to, "\n");
+}
+
 static void print_graph(const random_graph *g, const rg_graph *graph, int indent, FILE *to)
 {
     for (size_t i = 0; i < graph->input_count; i++) {
         fprintf(to, "%*sinput ", indent, "");
         print_type(g, graph->inputs[i], to);
-        fprintf(to, "\n");
+        print_elements(g, graph->inputs[i], to);
     }
     for (size_t n = 0; n < graph->node_count; n++) {
         const rg_node *node = &graph->nodes[n];
@@ -278,12 +298,7 @@ void random_graph_print(const random_graph *g, FILE *to)
         if (!value->constant || !mentions(&g->main, (int)v)) continue;
         fprintf(to, "  constant ");
         print_type(g, (int)v, to);
-        int64_t count = prony_shape_numel(&value->shape);
-        for (int64_t i = 0; value->ints && i < count; i++)
-            fprintf(to, "%s%lld", i ? "," : " = ", (long long)value->ints[i]);
-        for (int64_t i = 0; value->reals && i < count; i++) fprintf(to, "%s%.9g", i ? "," : " = ", value->reals[i]);
-        if (!value->ints && !value->reals) fprintf(to, " in %.9g..%.9g", value->low, value->high);
-        fprintf(to, "\n");
+        print_elements(g, (int)v, to);
     }
     print_graph(g, &g->main, 2, to);
 }

@@ -178,6 +178,10 @@ int qm_store(qm_maker *q, int value, const qm_parameters *like)
 int qm_weights(qm_maker *q, const prony_shape *shape, int axis, double *steps, int64_t *scales)
 {
     rg_maker *k = &q->k;
+    if (q->narrow && rg_chance(k, 40)) {
+        *scales = 0;
+        return qm_narrow_weights(q, shape);
+    }
     const bool along = rg_chance(k, 50) && shape->dim[axis] <= 64;
     if (qm_changed(q) && rg_chance(k, 40)) axis = (int)rg_below(k, shape->rank);
     qm_parameters p = {.type = rg_chance(k, 60) ? PRONY_INT8 : PRONY_UINT8, .axis = along ? axis : -1};
@@ -333,11 +337,11 @@ static void make_one(qm_maker *q)
     static const struct {
         void (*make)(qm_maker *q);
         int weight;
-    } recipes[] = {{qm_make_conv, 34},   {qm_make_conv_transpose, 7}, {qm_make_product, 12},
-                   {qm_make_binary, 18}, {qm_make_concat, 9},         {qm_make_pool, 9},
-                   {qm_make_move, 9},    {qm_make_functions, 9},      {qm_make_qlinear_conv, 5},
-                   {qm_make_split, 4}};
-    int64_t at = rg_below(&q->k, 116);
+    } recipes[] = {
+        {qm_make_conv, 34},        {qm_make_conv_transpose, 7}, {qm_make_product, 12}, {qm_make_binary, 18},
+        {qm_make_concat, 9},       {qm_make_pool, 9},           {qm_make_move, 9},     {qm_make_functions, 9},
+        {qm_make_qlinear_conv, 5}, {qm_make_split, 4},          {qm_make_half, 4}};
+    int64_t at = rg_below(&q->k, 120);
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         at -= recipes[i].weight;
         if (at >= 0) continue;
@@ -359,6 +363,7 @@ random_graph *random_qdq_make(uint64_t seed)
     q.change = QM_ONE_OF(&q, 0, 3, 3, 8, 15, 30);
     q.contrib = QM_ONE_OF(&q, 0, 0, 0, 0, 100, 50);
     q.wide_types = g->opset >= 21 && rg_chance(k, 40);
+    q.narrow = g->opset >= 21 && rg_chance(k, 50);
     add_inputs(&q);
     const int64_t size = q.change > 15 ? 6 : rg_chance(k, 15) ? 60 : 24;
     const size_t wanted = (q.change > 15 ? 3 : 8) + (size_t)rg_below(k, size);

@@ -22,6 +22,7 @@ typedef struct qm_maker {
     int change;      /* percent: that one thing is changed of what rewrites look for */
     int contrib;     /* percent of operators of com.microsoft */
     bool wide_types; /* int16 and uint16 */
+    bool narrow;     /* weights of 4 bits, of 16 bits, and with a scale for each block (opset 21) */
     qm_parameters all[QM_MOST_PARAMETERS];
     size_t count;
     int *parameters_of; /* per value: of `all`; -1: it is not dequantized */
@@ -84,5 +85,8 @@ void qm_make_concat(qm_maker *q);
 void qm_make_pool(qm_maker *q);
 void qm_make_move(qm_maker *q);
 void qm_make_functions(qm_maker *q);
+/* random_qdq_types.c */
+void qm_make_half(qm_maker *q);
+int qm_narrow_weights(qm_maker *q, const prony_shape *shape);
 
 #endif

@@ -425,6 +425,21 @@ static void heap_hooks_see_every_call(void **state)
     assert_int_equal(after - before, 7);
 }
 
+/* Tests of kernels skip themselves where prn_isa_has() says no, so the compiler's own answer is asked too. */
+static void isa_is_what_the_compiler_sees(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    if (getenv("PRONY_MAX_ISA")) skip();
+    __builtin_cpu_init();
+    assert_int_equal(prn_isa_has(PRN_HAS_AVX2),
+                     __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"));
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        assert_true(prn_isa_has(PRN_HAS_AVX512));
+#endif
+}
+
 static void isa_is_what_the_features_carry(void **state)
 {
     (void)state;
@@ -454,6 +469,7 @@ int main(void)
         cmocka_unit_test(machine_facts_agree_with_one_another),
         cmocka_unit_test(one_thread_uses_one_processor_at_most),
         cmocka_unit_test(heap_hooks_see_every_call),
+        cmocka_unit_test(isa_is_what_the_compiler_sees),
         cmocka_unit_test(isa_is_what_the_features_carry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

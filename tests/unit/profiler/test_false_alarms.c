@@ -126,7 +126,8 @@ static void test_compare(void **state)
     }
 }
 
-/* The limit is what another measurement of the same thing gave. */
+/* The limit is what another measurement of the same thing gave. A process's median is known to a few percent only, so a
+ * check sees no slow-down of 5 %; it has to see one of 25 %. */
 static void test_check(void **state)
 {
     (void)state;
@@ -138,7 +139,7 @@ static void test_check(void **state)
         for (int pair = 0; pair < PAIRS + PLANTED; pair++) {
             bool planted = pair >= PAIRS;
             simulate_times(a, kinds[k].runs, 1e6, &kinds[k].noise, &random);
-            simulate_times(b, kinds[k].runs, planted ? 1.05e6 : 1e6, &kinds[k].noise, &random);
+            simulate_times(b, kinds[k].runs, planted ? 1.25e6 : 1e6, &kinds[k].noise, &random);
             assert_int_equal(prn_stats_compute(&first, a, kinds[k].runs, false, NULL), PRONY_OK);
             bool missed = misses(report_of(b, kinds[k].runs), (double)first.median_ns);
             alarms += missed && !planted;
@@ -146,6 +147,7 @@ static void test_check(void **state)
         }
         printf("check, %s: %d false alarms of %d, %d slow-downs of %d\n", kinds[k].name, alarms, PAIRS, found, PLANTED);
         if (RATES_COUNT) assert_in_range(alarms, 0, PAIRS / 20);
+        if (RATES_COUNT) assert_true(found >= PLANTED - 1);
     }
 }
 

@@ -199,9 +199,44 @@ static void beside_views_and_joins(void **state)
     expect(&r, 3 * 32, 0);
 }
 
+/* Operators that change nothing and are all the arithmetic of a model: one of them runs. */
+static void neutral_operators_alone(void **state)
+{
+    static const float one[1] = {1.0f};
+    static const struct {
+        const char *op, *inputs;
+    } behind[] = {{"Identity", "b"}, {"Transpose", "b"}, {"Flatten", "b"}, {"Mul", "b one"}};
+    (void)state;
+    for (size_t k = 0; k < sizeof behind / sizeof *behind; k++) {
+        model_builder *m = mb_begin(17);
+        mb_input(m, "x", PRONY_FLOAT32, "1,8");
+        mb_initializer(m, "one", PRONY_FLOAT32, "", one);
+        mb_node(m, "Identity", "one", "a", "");
+        mb_node(m, "Mul", "x a", "b", "");
+        mb_node(m, behind[k].op, behind[k].inputs, "y", "");
+        mb_output(m, "y", PRONY_FLOAT32, k == 1 ? "8,1" : "1,8");
+        model_run r = {0};
+        mr_open(&r, m);
+        mr_set(&r, "x", PRONY_FLOAT32, "1,8", x);
+        expect(&r, k == 3 ? 16 : 8, 0);
+    }
+    model_builder *m = mb_begin(17); /* two outputs that are the input */
+    mb_input(m, "x", PRONY_FLOAT32, "1,8");
+    mb_initializer(m, "one", PRONY_FLOAT32, "", one);
+    mb_node(m, "Mul", "x one", "a", "");
+    mb_node(m, "Div", "x one", "b", "");
+    mb_output(m, "a", PRONY_FLOAT32, "1,8");
+    mb_output(m, "b", PRONY_FLOAT32, "1,8");
+    model_run r = {0};
+    mr_open(&r, m);
+    mr_set(&r, "x", PRONY_FLOAT32, "1,8", x);
+    expect(&r, 16, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(behind_an_if), cmocka_unit_test(behind_a_loop),
-                                       cmocka_unit_test(inside_a_body), cmocka_unit_test(beside_views_and_joins)};
+                                       cmocka_unit_test(inside_a_body), cmocka_unit_test(beside_views_and_joins),
+                                       cmocka_unit_test(neutral_operators_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

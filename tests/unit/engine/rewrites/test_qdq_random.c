@@ -8,6 +8,7 @@
  *
  * A network that fails is made smaller while it still fails, and printed. PRONY_MAX_ISA chooses the kernels. */
 #include "tests/support/qdq_check.h"
+#include "tests/support/qdq_ways.h"
 #include "tests/support/random_qdq.h"
 
 #include <inttypes.h>
@@ -93,6 +94,31 @@ static void networks(void **state)
         if (!t.forms[f]) fail_msg("no network has a %s", qdq_form_names[f]);
 }
 
+/* Each network in one more way, in turns: as a branch, as a Loop's body, with batches that change. */
+static void other_ways(void **state)
+{
+    (void)state;
+    qdq_ways_tally t = {0};
+    uint64_t wrong = 0, tried = 0;
+    const double start = now();
+    for (uint64_t seed = first_seed; seconds > 0 ? now() - start < seconds : seed - first_seed < seed_count; seed++) {
+        char text[1024] = "";
+        random_graph *g = random_qdq_make(seed);
+        const bool good = seed % 3 == 2 ? qdq_batches_agree(g, &t, text, sizeof text)
+                                        : qdq_body_agrees(g, seed % 3 == 1, &t, text, sizeof text);
+        if (!good) printf("seed %" PRIu64 ", way %d: %s\n", seed, (int)(seed % 3), text);
+        random_graph_free(g);
+        tried++;
+        wrong += !good;
+        if (wrong >= MOST_WRONG) break;
+    }
+    printf("%" PRIu64 " networks in other ways, %" PRIu64 " wrong; %" PRIu64 " bodies, %" PRIu64
+           " runs of a session with a fresh one beside, %" PRIu64 " sessions of one plan\n",
+           tried, wrong, t.bodies, t.batches, t.followed);
+    assert_int_equal(wrong, 0);
+    assert_true(tried < 60 || (t.bodies * 2 > tried && t.batches > 0 && t.followed > 0));
+}
+
 static int print_seed(uint64_t seed)
 {
     random_graph *g = random_qdq_make(seed);
@@ -125,6 +151,6 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--save") == 0 && i + 2 < argc)
             return save_seed(strtoull(argv[i + 1], NULL, 10), argv[i + 2]);
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(networks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(networks), cmocka_unit_test(other_ways)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

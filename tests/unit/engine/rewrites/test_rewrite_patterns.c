@@ -1,6 +1,7 @@
 /* Rewrites that recognise an operator written out in primitives, and those that share what is computed twice. Each
  * fires on every form it knows and on nothing that only looks like it. */
 #include "model_run.h"
+#include "engine/rewrites/rewrite.h"
 #include "rewrite_check.h"
 
 #include <math.h>
@@ -392,18 +393,38 @@ static void match_pointwise_conv(void **state)
     expect_pointwise("2,4,6", "4,5", true, "perm=[0,2,1]", "perm=[0,2,1]", "Transpose MatMul Transpose");
 }
 
+/* A convolution's window needs a place; a product of no rows does not. */
+static void no_windows(void **state)
+{
+    (void)state;
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "2,4,0,7");
+    rc_weights(m, "w", "4,5");
+    mb_node(m, "Transpose", "x", "t", "perm=[0,2,3,1]");
+    mb_node(m, "MatMul", "t w", "p", "");
+    mb_node(m, "Transpose", "p", "y", "perm=[0,3,1,2]");
+    rc_output(m, "y");
+    rc_model l;
+    rc_load(&l, m, NULL);
+    prn_program *p;
+    assert_int_equal(rc_bind(&l, &p), PRONY_OK);
+    assert_int_equal(prn_program_rewrite(p, &l.error), PRONY_OK);
+    char text[64];
+    rc_describe(p, text, sizeof text);
+    assert_string_equal(text, "Transpose MatMul Transpose");
+    prn_program_release(p);
+    rc_unload(&l);
+    mb_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(match_gated),
-        cmocka_unit_test(match_gelu),
-        cmocka_unit_test(match_layer_norm),
-        cmocka_unit_test(match_group_norm),
-        cmocka_unit_test(channels_last),
-        cmocka_unit_test(match_attention),
-        cmocka_unit_test(division_by_zero_stays),
-        cmocka_unit_test(merge_constant_sums),
-        cmocka_unit_test(share_subexpressions),
+        cmocka_unit_test(match_gated),          cmocka_unit_test(no_windows),
+        cmocka_unit_test(match_gelu),           cmocka_unit_test(match_layer_norm),
+        cmocka_unit_test(match_group_norm),     cmocka_unit_test(channels_last),
+        cmocka_unit_test(match_attention),      cmocka_unit_test(division_by_zero_stays),
+        cmocka_unit_test(merge_constant_sums),  cmocka_unit_test(share_subexpressions),
         cmocka_unit_test(match_pointwise_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -260,6 +260,32 @@ static void attach_numbers(void **state)
     }
 }
 
+/* Before opset 11 the bounds are attributes, and inputs of that name say nothing. */
+static void read_bounds_of_the_opset(void **state)
+{
+    (void)state;
+    for (int64_t opset = 6; opset <= 11; opset += 5) {
+        rc_seed(1);
+        model_builder *m = mb_begin(opset);
+        mb_input(m, "x", PRONY_FLOAT32, "2,4,5,5");
+        rc_weights(m, "w", "4,4,3,3");
+        rc_scalar(m, "low", -0.1f);
+        rc_scalar(m, "high", 0.1f);
+        conv(m, "x w", "c");
+        mb_node(m, "Clip", "c low high", "y", opset < 11 ? "min=-1.0" : "min=1.0");
+        rc_output(m, "y");
+        rc_expect(m, "Conv[clip]");
+
+        m = mb_begin(opset);
+        mb_input(m, "x", PRONY_FLOAT32, "2,4,5,5");
+        rc_scalar(m, "low", -0.1f);
+        mb_node(m, "Exp", "x", "e", "");
+        mb_node(m, "Clip", opset < 11 ? "e low" : "e", "y", opset < 11 ? "" : "max=0.5");
+        rc_output(m, "y");
+        rc_expect(m, "Exp");
+    }
+}
+
 static void keep_activations(void **state)
 {
     (void)state;
@@ -651,6 +677,7 @@ int main(void)
         cmocka_unit_test(keep_scale_and_shift),
         cmocka_unit_test(attach_numbers),
         cmocka_unit_test(attach_activations),
+        cmocka_unit_test(read_bounds_of_the_opset),
         cmocka_unit_test(keep_activations),
         cmocka_unit_test(attach_residuals),
         cmocka_unit_test(keep_residuals),
