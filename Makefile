@@ -36,10 +36,11 @@ build:
 python:
 	@scripts/install_packages.sh build python
 	cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DPRONY_PYTHON=ON -DPRONY_PYTHON_EXECUTABLE=$(PYTHON) $(CMAKE_FLAGS)
+	cmake --build $(BUILD) --target prony_python -j $(JOBS)
 	$(PYTHON) -m venv --system-site-packages $(VENV)
 	@printf '[build]\nbuild_base=%s\n[egg_info]\negg_base=%s\n' $(abspath $(BUILD))/wheel $(abspath $(BUILD)) >$(BUILD)/wheel.cfg
 	DIST_EXTRA_CONFIG=$(abspath $(BUILD))/wheel.cfg PRONY_BUILD_DIR=$(abspath $(BUILD)) CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
-	    $(VENV)/bin/python -m pip install -q --no-build-isolation --no-index --no-deps --force-reinstall ./python
+	    $(VENV)/bin/python -m pip install --no-build-isolation --no-index --no-deps --force-reinstall ./python
 	$(VENV)/bin/python -c "import prony; print('prony', prony.__version__, 'for', '$(VENV)/bin/python')"
 
 # Release build; unit, operator, command and tree tests. `quick`: those below two seconds.

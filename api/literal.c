@@ -1,5 +1,6 @@
-/* prony_value_parse: tensors written as text. Numbers are read independently of the locale; a list's numbers are kept
- * in one growing array until the shape is known. */
+/* prony_value_parse: tensors written as text; literal_text.c reads strings. Numbers are read independently of the
+ * locale; a list's numbers are kept in one growing array until the shape is known. */
+#include "api/literal_text.h"
 #include "base/shape.h"
 #include "engine/session/session.h"
 #include "loaders/onnx/owned_value.h"
@@ -24,6 +25,7 @@ typedef struct list {
     prony_shape shape;
     int leaf; /* depth of the numbers, from 1; 0: none was seen */
     bool no_memory;
+    prn_literal_texts *texts; /* which take the place of the numbers; NULL: numbers */
 } list;
 
 static const char *skip(const char *text)
@@ -58,6 +60,19 @@ static const char *read_one(const char *text, number *out)
 
 /* ---- lists ---- */
 
+/* A number or a string of the list. */
+static const char *read_item(const char *text, list *out)
+{
+    if (out->texts) {
+        text = prn_literal_text_read(out->texts, text);
+        out->no_memory = out->texts->no_memory;
+        out->count += text != NULL;
+        return text;
+    }
+    out->no_memory = !PRN_GROW(out->items, out->capacity, out->count + 1);
+    return out->no_memory ? NULL : read_one(text, &out->items[out->count++]);
+}
+
 /* One list with what is nested in it; every list of a depth has the length of the first one there. */
 static const char *read_list(const char *text, list *out, int depth)
 {
@@ -71,9 +86,8 @@ static const char *read_list(const char *text, list *out, int depth)
             text = read_list(text, out, depth + 1);
         } else {
             out->leaf = depth + 1;
-            out->no_memory = !PRN_GROW(out->items, out->capacity, out->count + 1);
-            if (out->shape.rank != depth + 1 || out->no_memory) return NULL;
-            text = read_one(text, &out->items[out->count++]);
+            if (out->shape.rank != depth + 1) return NULL;
+            text = read_item(text, out);
         }
         if (!text) return NULL;
         count++;
@@ -179,6 +193,10 @@ static prony_status need_shape(const prony_shape *shape, const char *text, prony
 
 static prony_status refuse(const char *text, prony_dtype dtype, prony_error *error)
 {
+    if (dtype == PRONY_STRING)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "'%.80s' is no value of string: \"x\" or [\"x\", \"y\"] is, its quotes behind the shell's",
+                        text);
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
                     "'%.80s' is no value of %s: a number, [1, 2, 3], zeros, ones or uniform:LOW:HIGH is", text,
                     prony_dtype_name(dtype));
@@ -186,7 +204,8 @@ static prony_status refuse(const char *text, prony_dtype dtype, prony_error *err
 
 static prony_status parse_list(prony_value *out, const char *text, const prony_shape *shape, prony_error *error)
 {
-    list l = {0};
+    prn_literal_texts texts = {0};
+    list l = {.texts = out->dtype == PRONY_STRING ? &texts : NULL};
     const char *rest = read_list(text, &l, 0);
     prony_status status = PRONY_OK;
     prony_shape own;
@@ -198,13 +217,31 @@ static prony_status parse_list(prony_value *out, const char *text, const prony_s
     else if (!fit_list(&own, shape, &l))
         status = prn_fail(error, PRONY_SHAPE_MISMATCH, "the list is %s, and %s is wanted",
                           prn_shape_text(&l.shape, got), prn_shape_text(shape, want));
-    if (status == PRONY_OK) status = prn_owned_tensor(out, out->dtype, &own, 0, error);
+    if (status == PRONY_OK)
+        status = l.texts ? prn_literal_text_tensor(out, &texts, &own, error)
+                         : prn_owned_tensor(out, out->dtype, &own, 0, error);
     size_t width = prony_dtype_bytes(out->dtype, 1);
-    for (size_t i = 0; status == PRONY_OK && i < l.count; i++)
+    for (size_t i = 0; status == PRONY_OK && !l.texts && i < l.count; i++)
         if (!store((uint8_t *)out->data + i * width, out->dtype, &l.items[i]))
             status = prn_fail(error, PRONY_INVALID_ARGUMENT, "element %zu of the list is no %s", i,
                               prony_dtype_name(out->dtype));
     prn_free(l.items);
+    prn_literal_text_free(&texts);
+    return status;
+}
+
+/* One string, which fills the input. */
+static prony_status fill_text(prony_value *out, const char *text, const prony_shape *shape, prony_error *error)
+{
+    prn_literal_texts texts = {0};
+    const char *rest = prn_literal_text_read(&texts, text);
+    prony_status status = need_shape(shape, text, error);
+    if (texts.no_memory)
+        status = prn_no_memory(error);
+    else if (!rest || *skip(rest))
+        status = refuse(text, PRONY_STRING, error);
+    if (status == PRONY_OK) status = prn_literal_text_tensor(out, &texts, shape, error);
+    prn_literal_text_free(&texts);
     return status;
 }
 
@@ -249,6 +286,8 @@ static prony_status parse(prony_value *out, const char *text, const prony_shape 
     number n = {0, 0, true};
     const char *rest = "";
     text = skip(text);
+    if (out->dtype == PRONY_STRING)
+        return *text == '[' ? parse_list(out, text, shape, error) : fill_text(out, text, shape, error);
     if (!can_store(out->dtype))
         return prn_fail(error, PRONY_UNSUPPORTED, "values of type %s are not read from text; give a file",
                         prony_dtype_name(out->dtype));
@@ -282,7 +321,8 @@ bool prony_value_is_literal(const char *text)
 {
     number n;
     text = skip(text);
-    if (*text == '[' || strcmp(text, "zeros") == 0 || strcmp(text, "ones") == 0 || strncmp(text, "uniform:", 8) == 0)
+    if (*text == '[' || *text == '"' || *text == '\'' || strcmp(text, "zeros") == 0 || strcmp(text, "ones") == 0 ||
+        strncmp(text, "uniform:", 8) == 0)
         return true;
     const char *rest = read_one(text, &n);
     return rest && !*skip(rest);

@@ -14,6 +14,11 @@ typedef struct named_file {
     const char *name, *file;
 } named_file;
 
+/* Cuts NAME=FILE anew at the last '=' where `fits` accepts both sides; where none fits it stays as it is. Names and
+ * files may hold '=' themselves, and which of them parts the two is known only once the model is loaded. */
+typedef bool cut_fits_fn(const void *context, const char *name, const char *file);
+void cut_name_where(named_file *pair, cut_fits_fn *fits, const void *context);
+
 /* A form of the report that was asked for, and where it goes; "-" is stdout. */
 typedef struct form_file {
     prony_format format;

@@ -93,6 +93,9 @@ static prony_status load_file(prony_value **out, const feed_input *in, const cha
 {
     PRN_TRY(prn_value_file_load(out, path, PRONY_TENSOR, error));
     prony_status status = prn_dataset_convert(*out, in->port, error);
+    if (status == PRONY_OK && (*out)->dtype == PRONY_STRING) /* a batch would point into the file's value */
+        status =
+            prn_fail(error, PRONY_UNSUPPORTED, "samples of text are read from one array (.npz), not from a file each");
     if (status != PRONY_OK) prn_value_free(*out);
     return with_file(status, path, error);
 }

@@ -83,8 +83,8 @@ PRONY_API int64_t prony_shape_numel(const prony_shape *shape);
 /* Bytes of `count` elements; SIZE_MAX on overflow. A string takes sizeof(prony_string). */
 PRONY_API size_t prony_dtype_bytes(prony_dtype dtype, int64_t count);
 
-/* Reads one tensor from FILE.npy, FILE.npz (which then holds one array) or FILE.pb (TensorProto). The caller owns
- * *out. */
+/* Reads one tensor from FILE.npy, FILE.npz (which then holds one array) or FILE.pb (TensorProto). Text in an .npy is <U
+ * or |S. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_load(prony_value **out, const char *path, prony_error *error);
 /* As above; a .pb file does not say what it holds: a TensorProto, SequenceProto or OptionalProto is told by `kind`. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_load_kind(prony_value **out, const char *path, prony_kind kind,
@@ -98,13 +98,16 @@ PRONY_API PRONY_MUST_USE prony_status prony_value_load_raw(prony_value **out, co
 /* A tensor written as text, for an input of this type and shape: a number or true or false, which fills it; [1, 2, 3]
  * or nested lists, of the input's own number of elements or, where dimensions are free (-1), of a rank up to the
  * input's, with leading dimensions of 1 as in broadcasting; zeros; ones; uniform:LOW:HIGH, drawn from `seed` (of
- * integers: both ends included). A number that the type cannot hold is PRONY_INVALID_ARGUMENT; a free dimension that
- * the text leaves open is PRONY_NEEDS_DIMENSION. The caller owns *out. */
+ * integers: both ends included). Of strings: "x" or 'x', or lists of them, with the escapes of JSON. A number that the
+ * type cannot hold is PRONY_INVALID_ARGUMENT; a free dimension that the text leaves open is PRONY_NEEDS_DIMENSION. The
+ * caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_parse(prony_value **out, const char *text, prony_dtype dtype,
                                                         const prony_shape *shape, uint64_t seed, prony_error *error);
 /* Whether a text is one that prony_value_parse may read. */
 PRONY_API bool prony_value_is_literal(const char *text);
-/* Writes a tensor as .npy (format 1.0), to a temporary name first, then renamed. */
+/* Writes a tensor as .npy (format 1.0), to a temporary name first, then renamed. Text is <U; an element that ends with
+ * NUL is PRONY_UNSUPPORTED. Types that NumPy lacks are widened without loss: bfloat16, 8-bit and 4-bit floats to
+ * float32, integers of 4 and 2 bits to int8 or uint8. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_save_npy(const prony_value *value, const char *path,
                                                            prony_error *error);
 PRONY_API void prony_value_release(prony_value *value);

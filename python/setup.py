@@ -75,7 +75,14 @@ class NoSources(sdist):
 
 commands = {"build_ext": BuildExtension, "build_py": BuildFiles, "sdist": NoSources}
 if ABI3:
-    from wheel.bdist_wheel import bdist_wheel
+    try:
+        from setuptools.command.bdist_wheel import bdist_wheel  # of setuptools from 70.1 on
+    except ImportError:
+        try:
+            from wheel.bdist_wheel import bdist_wheel
+        except ImportError:
+            sys.exit("the package 'wheel' is missing in this environment: pip install wheel, or Debian's python3-wheel and a virtual environment "
+                     "that sees it (python3 -m venv --system-site-packages); pip without --no-build-isolation fetches it by itself")
 
     class Wheel(bdist_wheel):
         def finalize_options(self):

@@ -14,9 +14,9 @@ read -ra select <<<"${SELECT-}" # more of ctest's options
 # Minutes on two cores from a clean clone with the packages installed, and MB of disk.
 #      part     minutes  MB  package groups       what it runs
 parts="
-       check       10   950  build,test,python    Release build; unit, operator, command and tree tests
-       quick        1   950  build,test,python    Release build; tests of the tree and unit tests below two seconds
-       again        6   950  build,test,python    tests that run once more: deferred constants, single instruction sets, AVX-512 emulated
+       check       10   950  build,test,python,python-test    Release build; unit, operator, command and tree tests
+       quick        1   950  build,test,python,python-test    Release build; tests of the tree and unit tests below two seconds
+       again        6   950  build,test,python,python-test    tests that run once more: deferred constants, single instruction sets, AVX-512 emulated
        plain        7   800  build,test           no vector instructions, no optional library
        asan        22  3400  build,test           AddressSanitizer and UndefinedBehaviorSanitizer, unit tests
        fuzz        10  3400  build,test           the same build; fuzz targets

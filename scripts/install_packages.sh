@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages of the named groups that are missing: install_packages.sh [--missing] GROUP...
-# Groups: build, test, python, package, models, bare. Says what it installs; does nothing when all are there. Without root or sudo it prints
+# Groups: build, test, python, python-test, package, models, bare. Says what it installs; does nothing when all are there. Without root or sudo it prints
 # the line to run and fails. `--missing` only prints the names of the missing ones, a line each.
 set -euo pipefail
 
@@ -22,9 +22,10 @@ clang_runtime() {
 build=(gcc libc6-dev cmake pkg-config libcjson-dev ?libdnnl-dev ?libopenblas-openmp-dev '?libjs-chart.js|node-chart.js' ?libpng-dev
     ?libjpeg-dev ?zlib1g-dev)
 test=(libcmocka-dev ?clang-format-19 ?clang-tidy-19 ?flake8 ?mypy ?shellcheck ?chromium ?python3-pandas ?libonnx-testdata python3 g++ binutils
-    clang llvm libomp-dev ?CLANG_RUNTIME ?python3-onnx ?python3-pytest)
-# Its build, and of what is optional: frames and plots. ONNX's backend suite and the walkthroughs are the tests'.
-python=(python3 python3-dev python3-venv python3-pip python3-setuptools python3-wheel python3-numpy ?python3-pandas ?python3-matplotlib)
+    clang llvm libomp-dev ?CLANG_RUNTIME)
+# The package's build. Its tests, which also cover frames, plots, ONNX's backend suite and the walkthroughs.
+python=(python3 python3-dev python3-venv python3-pip python3-setuptools python3-wheel python3-numpy)
+python_test=(?python3-pandas ?python3-matplotlib ?python3-onnx ?python3-pytest ?mypy)
 package=(dpkg-dev file) # cpack reads dependencies with them
 bare=(debootstrap)
 models=(python3-numpy python3-onnx python3-torch python3-torchvision nodejs npm)
@@ -40,11 +41,12 @@ for group in "$@"; do
     build) packages+=("${build[@]}") ;;
     test) packages+=("${test[@]}") ;;
     python) packages+=("${python[@]}") ;;
+    python-test) packages+=("${python_test[@]}") ;;
     package) packages+=("${package[@]}") ;;
     models) packages+=("${models[@]}") ;;
     bare) packages+=("${bare[@]}") ;;
     *)
-        echo "install_packages.sh: no group '$group'; there are build, test, python, package, models and bare" >&2
+        echo "install_packages.sh: no group '$group'; there are build, test, python, python-test, package, models and bare" >&2
         exit 2
         ;;
     esac

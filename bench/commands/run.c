@@ -32,17 +32,31 @@ static void print_float_summary(const prony_value *value)
     if (odd) printf("  not finite %lld", (long long)odd);
 }
 
+static void print_type(const prony_value *value)
+{
+    char text[256];
+    if (value->kind == PRONY_OPTIONAL && !value->count) {
+        printf("optional, empty");
+    } else if (value->kind == PRONY_OPTIONAL) {
+        print_type(&value->items[0]);
+    } else if (value->kind == PRONY_SEQUENCE) {
+        printf("sequence of %zu %s", value->count, prony_dtype_name(value->dtype));
+    } else {
+        shape_text(&value->shape, text, sizeof text);
+        printf("%s%s", prony_dtype_name(value->dtype), text);
+    }
+}
+
 static int print_outputs(const options *o, const prony_model *model, const prony_session *session)
 {
     prony_error error = {0};
     for (size_t k = 0; k < prony_model_output_count(model); k++) {
         const prony_value *value;
-        char text[256];
         if (prony_session_output(session, k, &value, &error) != PRONY_OK) return report_error(o, &error);
-        shape_text(&value->shape, text, sizeof text);
         printf("output %zu  ", k);
         put_text(stdout, prony_model_output(model, k)->name);
-        printf("  %s%s", prony_dtype_name(value->dtype), text);
+        printf("  ");
+        print_type(value);
         if (value->dtype == PRONY_FLOAT32 && value->data) print_float_summary(value);
         putchar('\n');
     }

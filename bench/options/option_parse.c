@@ -47,6 +47,30 @@ char *cut_name(char *text)
     return equals + 1;
 }
 
+void cut_name_where(named_file *pair, cut_fits_fn *fits, const void *context)
+{
+    char *text = (char *)(uintptr_t)pair->name, *chosen = NULL;
+    if (!text) return;
+    char *former = text + strlen(text);
+    *former = '=';
+    for (char *at = strchr(text, '='); at; at = strchr(at + 1, '=')) {
+        *at = 0;
+        if (at != text && at[1] && fits(context, text, at + 1)) chosen = at;
+        *at = '=';
+    }
+    if (!chosen) chosen = former;
+    *chosen = 0;
+    pair->file = chosen + 1;
+}
+
+char *cut_name_last(char *text)
+{
+    char *equals = strrchr(text, '=');
+    if (!equals || equals == text || !equals[1]) return NULL;
+    *equals = 0;
+    return equals + 1;
+}
+
 bool parse_shape(char *text, prony_shape *out)
 {
     *out = (prony_shape){0};

@@ -186,8 +186,8 @@ static const struct {
                   "                         largest extent: one plan serves all up to that\n"},
     {OPT_SHAPE, "      --shape NAME=1x3x224x224   a whole input shape\n"},
     {'i', "  -i, --input NAME=FILE  .npy, .npz, .pb, .png, .jpg or raw; or a value: 16000,\n"
-          "                         [1,2,3], zeros, ones, uniform:-1:1; otherwise\n"
-          "                         inputs are generated or have their default\n"},
+          "                         [1,2,3], [\"x\",\"y\"], zeros, ones, uniform:-1:1;\n"
+          "                         otherwise inputs are generated or have their default\n"},
     {OPT_DATA_FOLDER, "      --data-folder DIR  where external data lies (default: beside the model)\n"},
     {OPT_PREPROCESS, "      --preprocess LIST  of images: resize=N|HxW|fit|none, crop=N|HxW,\n"
                      "                         normalize=0..1|-1..1|0..255|imagenet, mean=R:G:B,\n"
@@ -249,7 +249,9 @@ static const struct {
     {OPT_DOT, "      --dot F            the graph coloured by time, for Graphviz; F.svg: drawn\n"},
     {OPT_SVG, "      --svg CHART=F      layers, types, roofline, memory, latency, modules,\n"
               "                         graph or accuracy\n"},
-    {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy; profile: every form as well\n"},
+    {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy: text as <U, narrow floats as\n"
+                     "                         float32, a sequence as output_K_0.npy and so on;\n"
+                     "                         profile: every form as well\n"},
     {OPT_MEMORY, "      --memory           the arena's events and timeline as well\n"},
     {OPT_MEMORY_LIMIT, "      --memory-limit N   such as 2GiB, or none; otherwise PRONY_MEMORY_LIMIT, or\n"
                        "                         what is available here less 1/16, at least 64 MiB\n"},

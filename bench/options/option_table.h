@@ -123,6 +123,8 @@ bool parse_int(const char *text, int64_t min, int64_t max, int64_t *out);
 bool parse_duration(const char *text, double *seconds);
 /* NAME=REST; cuts the text in place. NULL: it is not of that form. */
 char *cut_name(char *text);
+/* As cut_name, at the last '=': names may hold others, REST none. */
+char *cut_name_last(char *text);
 /* "1x3x224x224" or "scalar"; cuts it in place. */
 bool parse_shape(char *text, prony_shape *out);
 

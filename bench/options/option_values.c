@@ -170,7 +170,7 @@ static int add_dim(options *o, prony_dim **dims, size_t *count, const char *name
 
 static int parse_pair(options *o, int option, char *argument)
 {
-    char *value = cut_name(argument);
+    char *value = option == 'i' ? cut_name(argument) : cut_name_last(argument);
     if (!value) return usage(o, "'%s' is not NAME=VALUE", argument);
     if (option == 'i') {
         named_file *list = realloc(o->inputs, (o->input_count + 1) * sizeof *list);

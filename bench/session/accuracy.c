@@ -52,11 +52,20 @@ static int add_archive(const options *o, const prony_model *model, loaded *l, co
     return code != EXIT_DONE || found ? code : report_error(o, &first);
 }
 
+static bool names_output(const void *model, const char *name, const char *file)
+{
+    (void)file;
+    for (size_t k = 0; k < prony_model_output_count(model); k++)
+        if (strcmp(prony_model_output(model, k)->name, name) == 0) return true;
+    return false;
+}
+
 static int load(const options *o, const prony_model *model, loaded *l)
 {
     int code = EXIT_DONE;
     for (size_t i = 0; i < o->against_count && code == EXIT_DONE; i++) {
-        const named_file *from = &o->against[i];
+        named_file *from = &o->against[i];
+        cut_name_where(from, names_output, model);
         prony_error error = {0};
         prony_value *value = NULL;
         if (is_npz(from->file) && !from->name) {

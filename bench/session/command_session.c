@@ -66,22 +66,46 @@ int write_report(const options *o, prony_report *report)
     return status == PRONY_OK ? write_forms(o, report) : report_error(o, &error);
 }
 
-int save_outputs(const options *o, const prony_model *model, const prony_session *session)
+/* PATH.npy; the elements of a sequence as PATH_0.npy, PATH_1.npy and so on; an empty optional has no file. A value that
+ * cannot be saved does not keep the others from it. */
+static int save_value(const options *o, const char *name, const prony_value *value, const char *path)
 {
     prony_error error = {0};
+    int status = EXIT_DONE;
+    if (value->kind == PRONY_OPTIONAL) return value->count ? save_value(o, name, &value->items[0], path) : EXIT_DONE;
+    size_t size = strlen(path) + 32;
+    char *file = malloc(size);
+    if (!file) return fail(o, "out of memory");
+    if (value->kind == PRONY_SEQUENCE) {
+        for (size_t i = 0; i < value->count; i++) {
+            snprintf(file, size, "%s_%zu", path, i);
+            if (save_value(o, name, &value->items[i], file) != EXIT_DONE) status = EXIT_FAILED;
+        }
+    } else {
+        snprintf(file, size, "%s.npy", path);
+        if (prony_value_save_npy(value, file, &error) != PRONY_OK)
+            status = fail(o, "output '%s': %s", name, error.message);
+    }
+    free(file);
+    return status;
+}
+
+int save_outputs(const options *o, const prony_model *model, const prony_session *session)
+{
     if (!o->output_dir) return EXIT_DONE;
-    int made = make_output_dir(o);
-    if (made != EXIT_DONE) return made;
+    int status = make_output_dir(o);
+    if (status != EXIT_DONE) return status;
     size_t size = strlen(o->output_dir) + 64;
     char *path = malloc(size);
     if (!path) return fail(o, "out of memory");
-    int status = EXIT_DONE;
-    for (size_t k = 0; k < prony_model_output_count(model) && status == EXIT_DONE; k++) {
+    for (size_t k = 0; k < prony_model_output_count(model); k++) {
+        prony_error error = {0};
         const prony_value *value;
-        snprintf(path, size, "%s/output_%zu.npy", o->output_dir, k);
-        if (prony_session_output(session, k, &value, &error) != PRONY_OK ||
-            prony_value_save_npy(value, path, &error) != PRONY_OK)
+        snprintf(path, size, "%s/output_%zu", o->output_dir, k);
+        if (prony_session_output(session, k, &value, &error) != PRONY_OK)
             status = report_error(o, &error);
+        else if (save_value(o, prony_model_output(model, k)->name, value, path) != EXIT_DONE)
+            status = EXIT_FAILED;
     }
     free(path);
     return status;

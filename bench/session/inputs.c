@@ -16,6 +16,12 @@ static const prony_port *find_port(const prony_model *model, const char *name)
     return NULL;
 }
 
+static bool names_input(const void *model, const char *name, const char *file)
+{
+    (void)file;
+    return find_port(model, name) != NULL;
+}
+
 static bool ends_with(const char *text, const char *end)
 {
     size_t a = strlen(text), b = strlen(end);
@@ -92,10 +98,10 @@ static prony_status load_input(const options *o, const prony_port *port, prony_s
         return load_literal(o, session, in->name, in->file, value, error);
     if (access(in->file, F_OK) != 0) {
         error->status = PRONY_IO_ERROR;
-        snprintf(
-            error->message, sizeof error->message,
-            "input '%.100s': '%.500s' is no file, and no value such as 16000, [1, 2, 3], zeros, ones or uniform:-1:1",
-            in->name, in->file);
+        snprintf(error->message, sizeof error->message, "input '%.100s': '%.500s' is no file, and no value such as %s",
+                 in->name, in->file,
+                 port->dtype == PRONY_STRING ? "'\"x\"' or '[\"x\", \"y\"]'"
+                                             : "16000, [1, 2, 3], zeros, ones or uniform:-1:1");
         return PRONY_IO_ERROR;
     }
     return load_raw(session, in->name, in->file, value, error);
@@ -135,13 +141,15 @@ int bind_inputs(const options *o, const prony_model *model, prony_session *sessi
     prony_error error = {0};
     prony_model *of = (prony_model *)(uintptr_t)model;
     for (size_t i = 0; i < o->input_count; i++) {
-        const named_file *in = &o->inputs[i];
+        named_file *in = &o->inputs[i];
+        cut_name_where(in, names_input, model);
         const prony_port *port = find_port(model, in->name);
         prony_value *value = NULL;
         for (size_t k = 0; k < i; k++)
             if (strcmp(o->inputs[k].name, in->name) == 0) return fail(o, "input '%s' is given twice", in->name);
-        if (!port && prony_image_is_file(in->file)) return fail(o, "there is no input '%s'", in->name);
-        prony_status status = load_input(o, port, session, in, &value, &error);
+        prony_port unknown;
+        prony_status status = port ? PRONY_OK : prony_session_input(session, in->name, &unknown, &error);
+        if (status == PRONY_OK) status = load_input(o, port, session, in, &value, &error);
         if (status == PRONY_OK) status = prony_session_set_input(session, in->name, value, &error);
         int code = status == PRONY_OK ? check_file(o, model, port, in, value) : report_session_error(o, of, &error);
         prony_value_release(value);

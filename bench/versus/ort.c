@@ -159,6 +159,10 @@ bool ort_output(ort *o, size_t index, prony_value *out)
         snprintf(o->error, sizeof o->error, "output %zu has rank %zu and type %d", index, rank, type);
         known = false;
     }
+    if (known && type == PRONY_STRING) {
+        snprintf(o->error, sizeof o->error, "output %zu is text, which is not compared", index);
+        known = false;
+    }
     known = known &&
             take(o, FUNCTION(o, TENSOR_DIMENSIONS, const void *, int64_t *, size_t)(shape, out->shape.dim, rank)) &&
             take(o, FUNCTION(o, TENSOR_DATA, void *, void **)(value, &out->data));

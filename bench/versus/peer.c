@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #include <signal.h>
@@ -19,10 +20,18 @@ static int peer_failed(const options *o, const ort *peer)
     return fail(o, "%s", peer->error);
 }
 
+/* The model is not loaded here, so that the files tell where a name ends. */
+static bool is_file(const void *context, const char *name, const char *file)
+{
+    (void)context, (void)name;
+    return access(file, F_OK) == 0;
+}
+
 static int load_values(const options *o, ort_input *inputs, prony_value **values)
 {
     prony_error error = {0};
     for (size_t i = 0; i < o->input_count; i++) {
+        cut_name_where(&o->inputs[i], is_file, NULL);
         if (prony_value_load(&values[i], o->inputs[i].file, &error) != PRONY_OK) return report_error(o, &error);
         inputs[i] = (ort_input){o->inputs[i].name, values[i]};
     }

@@ -29,7 +29,9 @@ static int save_inputs(versus_job *job, const prony_model *model, const prony_se
         const char *name = prony_model_input(model, i)->name;
         const prony_value *value = prony_session_input_value(session, i);
         if (!value) continue;
-        if (strchr(name, '=')) return fail(job->o, "input '%s' has a name that no option can hand over", name);
+        if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING || value->dtype >= PRONY_BFLOAT16)
+            return fail(job->o, "input '%s' cannot be handed over: .npy has no type for %s as an input", name,
+                        value->kind == PRONY_TENSOR ? prony_dtype_name(value->dtype) : "sequences and optionals");
         snprintf(path, sizeof path, "%s/input_%zu.npy", job->folder, i);
         int code = save(job, value, "input", name, path);
         if (code != EXIT_DONE) return code;
@@ -70,6 +72,10 @@ int versus_prepare(versus_job *job, prony_model **model)
         const prony_value *value;
         if (prony_session_output(session, k, &value, &error) != PRONY_OK) {
             code = report_error(job->o, &error);
+            break;
+        }
+        if (value->dtype == PRONY_STRING) {
+            code = fail(job->o, "output '%s' is text, which is not compared", prony_model_output(*model, k)->name);
             break;
         }
         snprintf(path, sizeof path, "%s/own_%zu.npy", job->folder, k);

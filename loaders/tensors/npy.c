@@ -1,7 +1,8 @@
 /* NumPy's .npy: a magic, a version, a Python dictionary with element type, order and shape, then the elements. Versions
  * 1 to 3 are read, version 1.0 is written. Column-major arrays are transposed on reading; big-endian ones are refused.
- */
+ * Text stands in npy_text.c. */
 #include "loaders/onnx/owned_value.h"
+#include "loaders/tensors/npy_text.h"
 #include "loaders/tensors/tensor_file.h"
 
 #include "base/memory/alloc.h"
@@ -30,6 +31,7 @@ enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 typedef struct header {
     const char *cursor, *end; /* in the dictionary's text */
     prony_dtype dtype;
+    prn_npy_text text; /* of PRONY_STRING */
     bool column_major;
     prony_shape shape;
     bool has_type, has_order, has_shape;
@@ -89,10 +91,27 @@ static prony_status bad_header(const header *h, prony_error *error)
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "damaged .npy header near '%.*s'", left, h->cursor);
 }
 
+/* "<U12" and "|S12". */
+static bool parse_text_type(header *h, const char *text)
+{
+    if (strlen(text) < 3) return false;
+    header digits = {.cursor = text + 2, .end = text + strlen(text)};
+    int64_t width;
+    bool order = text[1] == 'U' ? text[0] == '<' || text[0] == '=' : text[1] == 'S';
+    if (!order || !take_number(&digits, &width) || digits.cursor != digits.end) return false;
+    h->dtype = PRONY_STRING;
+    h->text = (prn_npy_text){text[1], (size_t)width};
+    return h->has_type = true;
+}
+
 static prony_status parse_type(header *h, prony_error *error)
 {
     char text[32];
     if (!take_string(h, text, sizeof text)) return bad_header(h, error);
+    if (parse_text_type(h, text)) return PRONY_OK;
+    if (strcmp(text, "|O") == 0)
+        return prn_fail(error, PRONY_UNSUPPORTED,
+                        "NumPy type '|O' (Python objects) is not supported; save text as array.astype(str)");
     for (int i = 0; i < TYPE_COUNT; i++) {
         bool order = text[0] == '<' || text[0] == '=' || (text[0] == '|' && types[i].descr[0] == '|');
         if (!order || strcmp(text + 1, types[i].descr + 1) != 0) continue;
@@ -164,6 +183,23 @@ static void fill_transposed(prony_value *value, const uint8_t *from)
     if (value->dtype == PRONY_BOOL) prn_owned_fill(value, value->data);
 }
 
+/* Text, row-major whatever its order in the file. */
+static prony_status fill_text(prony_value *out, const header *h, const uint8_t *data, size_t size, prony_error *error)
+{
+    PRN_TRY(prn_npy_text_parse(out, h->text, &h->shape, data, size, error));
+    size_t bytes = prn_value_bytes(out);
+    if (!h->column_major || h->shape.rank < 2 || !bytes) return PRONY_OK;
+    uint8_t *columns = prn_alloc(bytes);
+    if (!columns) {
+        prn_value_free_parts(out);
+        return prn_no_memory(error);
+    }
+    memcpy(columns, out->data, bytes);
+    fill_transposed(out, columns);
+    prn_free(columns);
+    return PRONY_OK;
+}
+
 prony_status prn_npy_parse(prony_value *out, const uint8_t *data, size_t size, prony_error *error)
 {
     if (size < 10 || memcmp(data, npy_magic, sizeof npy_magic) != 0) {
@@ -179,6 +215,7 @@ prony_status prn_npy_parse(prony_value *out, const uint8_t *data, size_t size, p
     header h = {.cursor = (const char *)data + begin, .end = (const char *)data + begin + length};
     PRN_TRY(parse_dictionary(&h, error));
     size_t left = size - begin - length;
+    if (h.dtype == PRONY_STRING) return fill_text(out, &h, data + begin + length, left, error);
     prony_value type = {.dtype = h.dtype, .shape = h.shape};
     if (prn_value_bytes(&type) != left) {
         char text[PRN_SHAPE_TEXT_BYTES];
@@ -225,9 +262,17 @@ prony_status prn_value_file_save_npy(const prony_value *value, const char *path,
     if (value->layout || bytes == SIZE_MAX || (bytes && !value->data)) {
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': the tensor has no data in plain layout", path);
     }
+    char text_descr[32];
     const char *descr = NULL;
+    size_t width = 0;
     for (int i = 0; i < TYPE_COUNT; i++) {
         if (types[i].dtype == value->dtype) descr = types[i].descr;
+    }
+    if (value->dtype == PRONY_STRING) {
+        prony_status status = prn_npy_text_width(&width, value, error);
+        if (status != PRONY_OK) return prn_error_prefix(error, "'%.400s'", path), status;
+        snprintf(text_descr, sizeof text_descr, "<U%zu", width);
+        descr = text_descr;
     }
     if (!descr) {
         return prn_fail(error, PRONY_UNSUPPORTED, "'%.400s': NumPy has no type for %s", path,
@@ -238,6 +283,11 @@ prony_status prn_value_file_save_npy(const prony_value *value, const char *path,
     prn_file_writer *writer;
     PRN_TRY(prn_file_create(&writer, path, error));
     /* A write that fails is remembered by the writer and reported when it commits. */
-    if (prn_file_write(writer, text, size) == 0 && bytes) (void)prn_file_write(writer, value->data, bytes);
+    (void)prn_file_write(writer, text, size);
+    if (value->dtype == PRONY_STRING) {
+        prn_npy_text_write(writer, value, width);
+    } else if (bytes) {
+        (void)prn_file_write(writer, value->data, bytes);
+    }
     return prn_file_commit(writer, error);
 }

@@ -10,7 +10,7 @@
 PRN_MUST_USE prony_status prn_value_file_load(prony_value **out, const char *path, prony_kind kind, prony_error *error);
 PRN_MUST_USE prony_status prn_value_file_load_raw(prony_value **out, const char *path, prony_dtype dtype,
                                                   const prony_shape *shape, prony_error *error);
-/* .npy 1.0; bfloat16 and other types NumPy has not are refused by name. */
+/* .npy 1.0, text as <U; bfloat16 and other types that NumPy lacks are refused by name. */
 PRN_MUST_USE prony_status prn_value_file_save_npy(const prony_value *value, const char *path, prony_error *error);
 
 #endif

@@ -30,12 +30,6 @@ prony_status prony_value_load_raw(prony_value **out, const char *path, prony_dty
     return prn_value_file_load_raw(out, path, dtype, shape, error);
 }
 
-prony_status prony_value_save_npy(const prony_value *value, const char *path, prony_error *error)
-{
-    if (!value || !path) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_value_save_npy: an argument is NULL");
-    return prn_value_file_save_npy(value, path, error);
-}
-
 void prony_value_release(prony_value *value)
 {
     prn_value_free(value);

@@ -10,6 +10,7 @@ const char *prn_dnnl_version(void)
 #else
 
 #include "base/cpu/isa.h"
+#include "ops/vendor/dnnl_guard.h"
 #include "ops/vendor/dnnl_problem.h"
 
 #include <pthread.h>
@@ -21,21 +22,27 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static dnnl_engine_t engine; /* NULL: not usable */
 static char version_text[32];
 
+static dnnl_status_t create_engine(void *unused)
+{
+    (void)unused;
+    if (!prn_isa_has(PRN_HAS_AVX512 | PRN_HAS_AMX)) {
+        /* Refused if the program used oneDNN before: then what it uses must lie within our cap anyway. */
+        dnnl_cpu_isa_t cap = prn_isa_has(PRN_HAS_AVX512) ? dnnl_cpu_isa_avx512_core_bf16 : dnnl_cpu_isa_avx2;
+        if (dnnl_set_max_cpu_isa(cap) != dnnl_success && ((unsigned)dnnl_get_effective_cpu_isa() & ~(unsigned)cap))
+            return dnnl_unimplemented;
+    }
+    /* Each new shape leaves primitives of some 40 KiB in oneDNN's cache, 1024 of them by default. Plans hold what they
+     * use themselves. */
+    (void)dnnl_set_primitive_cache_capacity(MOST_CACHED);
+    return dnnl_engine_create(&engine, dnnl_cpu, 0);
+}
+
 static void start(void)
 {
     const dnnl_version_t *version = dnnl_version();
     snprintf(version_text, sizeof version_text, "%d.%d.%d", version->major, version->minor, version->patch);
     if (!prn_isa_has(PRN_HAS_AVX2)) return;
-    if (!prn_isa_has(PRN_HAS_AVX512 | PRN_HAS_AMX)) {
-        /* Refused if the program used oneDNN before: then what it uses must lie within our cap anyway. */
-        dnnl_cpu_isa_t cap = prn_isa_has(PRN_HAS_AVX512) ? dnnl_cpu_isa_avx512_core_bf16 : dnnl_cpu_isa_avx2;
-        if (dnnl_set_max_cpu_isa(cap) != dnnl_success && ((unsigned)dnnl_get_effective_cpu_isa() & ~(unsigned)cap))
-            return;
-    }
-    /* Each new shape leaves primitives of some 40 KiB in oneDNN's cache, 1024 of them by default. Plans hold what they
-     * use themselves. */
-    (void)dnnl_set_primitive_cache_capacity(MOST_CACHED);
-    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) engine = NULL;
+    if (prn_dnnl_guarded_creation(create_engine, NULL) != dnnl_success) engine = NULL;
 }
 
 dnnl_engine_t prn_dnnl_engine(void)

@@ -4,6 +4,7 @@
 #ifdef PRN_HAVE_DNNL
 
 #include "ops/vendor/dnnl_call.h"
+#include "ops/vendor/dnnl_guard.h"
 
 static dnnl_status_t add_argument(prn_dnnl_call *call, int kind, prn_dnnl_desc_view desc, const void *data,
                                   dnnl_memory_t *out)
@@ -65,8 +66,18 @@ static dnnl_status_t set_handle(dnnl_memory_t memory, const void *data, dnnl_str
     return prn_dnnl_set_handle(memory, (void *)(uintptr_t)data, stream);
 }
 
-dnnl_status_t prn_dnnl_call_run(prn_dnnl_call *call, dnnl_stream_t stream, const prn_dnnl_places *places)
+typedef struct call_request {
+    prn_dnnl_call *call;
+    dnnl_stream_t stream;
+    const prn_dnnl_places *places;
+} call_request;
+
+static dnnl_status_t run_requested(void *argument)
 {
+    const call_request *request = argument;
+    prn_dnnl_call *call = request->call;
+    const prn_dnnl_places *places = request->places;
+    dnnl_stream_t stream = request->stream;
     dnnl_status_t status = set_handle(call->x, places->x, stream);
     if (status == dnnl_success) status = set_handle(call->weights, places->weights, stream);
     if (status == dnnl_success) status = set_handle(call->bias, places->bias, stream);
@@ -76,6 +87,12 @@ dnnl_status_t prn_dnnl_call_run(prn_dnnl_call *call, dnnl_stream_t stream, const
         status = set_handle(call->residual[i], places->residual[i], stream);
     if (status == dnnl_success) status = dnnl_primitive_execute(call->primitive, stream, call->count, call->arguments);
     return status;
+}
+
+dnnl_status_t prn_dnnl_call_run(prn_dnnl_call *call, dnnl_stream_t stream, const prn_dnnl_places *places)
+{
+    call_request request = {call, stream, places};
+    return prn_dnnl_guarded(run_requested, &request);
 }
 
 #endif

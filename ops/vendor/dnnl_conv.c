@@ -10,6 +10,7 @@
  *
  * Invariant: pieces depend on the problem alone, so a result's bits do not depend on the number of threads. */
 #include "ops/vendor/dnnl.h"
+#include "ops/vendor/dnnl_guard.h"
 
 #ifdef PRN_HAVE_DNNL
 
@@ -71,28 +72,42 @@ static void copy_padded(const prn_dnnl_problem *problem, float *to)
     }
 }
 
+typedef struct reordering {
+    prn_dnnl_desc_view from, to;
+    const void *source;
+    void *target;
+    dnnl_primitive_desc_t desc;
+    dnnl_primitive_t primitive;
+    dnnl_stream_t stream;
+    dnnl_memory_t source_memory, target_memory;
+} reordering;
+
+static dnnl_status_t make_and_run(void *argument)
+{
+    reordering *r = argument;
+    dnnl_engine_t engine = prn_dnnl_engine();
+    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&r->desc, r->from, engine, r->to, engine, NULL);
+    if (status == dnnl_success) status = dnnl_primitive_create(&r->primitive, r->desc);
+    if (status == dnnl_success) status = dnnl_stream_create(&r->stream, engine, dnnl_stream_default_flags);
+    if (status == dnnl_success)
+        status = dnnl_memory_create(&r->source_memory, r->from, engine, (void *)(uintptr_t)r->source);
+    if (status == dnnl_success) status = dnnl_memory_create(&r->target_memory, r->to, engine, r->target);
+    if (status == dnnl_success) {
+        dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, r->source_memory}, {DNNL_ARG_TO, r->target_memory}};
+        status = dnnl_primitive_execute(r->primitive, r->stream, 2, arguments);
+    }
+    return status == dnnl_success ? dnnl_stream_wait(r->stream) : status;
+}
+
 static dnnl_status_t reorder(prn_dnnl_desc_view from, const void *source, prn_dnnl_desc_view to, void *target)
 {
-    dnnl_engine_t engine = prn_dnnl_engine();
-    dnnl_primitive_desc_t desc = NULL;
-    dnnl_primitive_t primitive = NULL;
-    dnnl_stream_t stream = NULL;
-    dnnl_memory_t source_memory = NULL, target_memory = NULL;
-    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&desc, from, engine, to, engine, NULL);
-    if (status == dnnl_success) status = dnnl_primitive_create(&primitive, desc);
-    if (status == dnnl_success) status = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
-    if (status == dnnl_success) status = dnnl_memory_create(&source_memory, from, engine, (void *)(uintptr_t)source);
-    if (status == dnnl_success) status = dnnl_memory_create(&target_memory, to, engine, target);
-    if (status == dnnl_success) {
-        dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, source_memory}, {DNNL_ARG_TO, target_memory}};
-        status = dnnl_primitive_execute(primitive, stream, 2, arguments);
-    }
-    if (status == dnnl_success) status = dnnl_stream_wait(stream);
-    dnnl_memory_destroy(target_memory);
-    dnnl_memory_destroy(source_memory);
-    dnnl_stream_destroy(stream);
-    dnnl_primitive_destroy(primitive);
-    dnnl_primitive_desc_destroy(desc);
+    reordering r = {.from = from, .to = to, .source = source, .target = target};
+    dnnl_status_t status = prn_dnnl_guarded_creation(make_and_run, &r);
+    dnnl_memory_destroy(r.target_memory);
+    dnnl_memory_destroy(r.source_memory);
+    dnnl_stream_destroy(r.stream);
+    dnnl_primitive_destroy(r.primitive);
+    dnnl_primitive_desc_destroy(r.desc);
     return status;
 }
 
@@ -303,6 +318,21 @@ static dnnl_status_t fill_state(conv_state *state, const prony_context *context,
     return status;
 }
 
+typedef struct state_request {
+    conv_state *state;
+    const prony_context *context;
+    const prn_dnnl_problem *problem;
+    const dnnl_primitive_desc_t *descs;
+    const operands *operands;
+    size_t *scratch;
+} state_request;
+
+static dnnl_status_t fill_requested(void *argument)
+{
+    const state_request *r = argument;
+    return fill_state(r->state, r->context, r->problem, r->descs, r->operands, r->scratch);
+}
+
 static prony_status prepare(const prony_context *context, const prn_dnnl_problem *problem,
                             const dnnl_primitive_desc_t descs[2], prn_prepared *out)
 {
@@ -318,7 +348,8 @@ static prony_status prepare(const prony_context *context, const prn_dnnl_problem
     state->count = count;
     operands operands = {weights, bias, packing.step};
     int former = prn_openmp_limit(1);
-    dnnl_status_t status = fill_state(state, context, problem, descs, &operands, &out->scratch_bytes);
+    state_request request = {state, context, problem, descs, &operands, &out->scratch_bytes};
+    dnnl_status_t status = prn_dnnl_guarded_creation(fill_requested, &request);
     prn_openmp_restore(former);
     if (status != dnnl_success) {
         prn_dnnl_conv_release(state);
@@ -332,9 +363,12 @@ prony_status prn_dnnl_conv_prepare(const prony_context *context, prn_prepared *o
 {
     prn_dnnl_problem problem;
     dnnl_primitive_desc_t descs[2];
-    if (!prn_dnnl_problem_find(context, &problem, descs))
-        return prony_fail(context, PRONY_INTERNAL, "oneDNN has no direct convolution for this problem any more");
-    prony_status status = prepare(context, &problem, descs, out);
+    if (!prn_dnnl_problem_find(context, &problem, descs)) /* It was there when the kernel was chosen. */
+        return prn_dnnl_failed(context, dnnl_out_of_memory, "describing the convolution");
+    /* Layouts were assigned by an earlier search, which fails where memory is short. */
+    const bool same = context->inputs[0]->layout == problem.in && context->outputs[0]->layout == problem.out;
+    prony_status status = same ? prepare(context, &problem, descs, out)
+                               : prn_dnnl_failed(context, dnnl_out_of_memory, "describing the convolution");
     prn_dnnl_problem_drop(descs);
     return status;
 }

@@ -14,6 +14,7 @@
 #include "base/cpu/isa.h"
 #include "base/threads/parallel.h"
 #include "ops/kernels/vector/post_ops_vec.h"
+#include "ops/vendor/dnnl_guard.h"
 #include "ops/vendor/dnnl_problem.h"
 
 #include <string.h>
@@ -344,20 +345,35 @@ void prn_dnnl_apply_tail(const prn_post_ops *tail, float *y, int64_t count)
 
 /* ---- implementations */
 
+typedef struct piece_request {
+    const prn_dnnl_problem *problem;
+    const prn_dnnl_piece *piece;
+    const prn_window *window;
+    piece_descs descs;
+    dnnl_primitive_attr_t attributes;
+    dnnl_primitive_desc_t found;
+} piece_request;
+
+static dnnl_status_t find_piece(void *argument)
+{
+    piece_request *request = argument;
+    prn_dnnl_convolution described;
+    dnnl_status_t status = describe(request->problem, request->piece, request->window, &request->descs, &described);
+    if (status == dnnl_success) status = make_attributes(&request->problem->head, described.y, &request->attributes);
+    if (status == dnnl_success)
+        request->found = prn_dnnl_convolution_desc(&described, request->attributes, prn_dnnl_engine(), allowed);
+    return status;
+}
+
 /* The first allowed implementation. */
 dnnl_primitive_desc_t prn_dnnl_piece_desc(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece,
                                           const prn_window *window)
 {
-    piece_descs descs = {0};
-    prn_dnnl_convolution described;
-    dnnl_primitive_attr_t attributes = NULL;
-    dnnl_primitive_desc_t found = NULL;
-    dnnl_status_t status = describe(problem, piece, window, &descs, &described);
-    if (status == dnnl_success) status = make_attributes(&problem->head, described.y, &attributes);
-    if (status == dnnl_success) found = prn_dnnl_convolution_desc(&described, attributes, prn_dnnl_engine(), allowed);
-    if (status == dnnl_success) dnnl_primitive_attr_destroy(attributes);
-    drop_descs(&descs);
-    return found;
+    piece_request request = {.problem = problem, .piece = piece, .window = window};
+    const dnnl_status_t status = prn_dnnl_guarded_creation(find_piece, &request);
+    if (status == dnnl_success) dnnl_primitive_attr_destroy(request.attributes);
+    drop_descs(&request.descs);
+    return request.found;
 }
 
 void prn_dnnl_problem_drop(dnnl_primitive_desc_t desc[2])

@@ -29,7 +29,7 @@ class TensorInfo:
 
     dtype: str  #: as numpy spells it
     shape: Optional[tuple[int, ...]]  #: None: known in the run only
-    value: Any = None  #: an array where the elements are known already; for the call alone
+    value: Any = None  #: an array of its own where the elements are known already
 
     @property
     def size(self) -> int:
@@ -45,6 +45,7 @@ Infer = Callable[..., Union[Inferred, Sequence[Inferred]]]
 Cost = Callable[..., Union[int, Mapping[str, int]]]
 Run = Callable[..., Any]
 F = TypeVar("F", bound=Run)
+_COUNTS = ("macs", "madds", "flops", "special", "int_ops", "bytes_read", "bytes_written", "parameters")
 _Raw = Optional[tuple[str, Optional[tuple[int, ...]], Any]]
 
 
@@ -76,18 +77,33 @@ def _several(made: Any, count: int, what: str) -> list[Any]:
     return outputs
 
 
+def _counts(made: Any) -> dict[str, int]:
+    """The counts that a cost function gave, all of them known and none negative."""
+    counts = {}
+    for key, value in (made if isinstance(made, Mapping) else {"flops": made}).items():
+        if key not in _COUNTS:
+            raise ValueError(f"cost: unknown key {key!r}; allowed: {', '.join(_COUNTS)}")
+        try:
+            counts[key] = int(value)
+        except (TypeError, ValueError, OverflowError):
+            counts[key] = -1
+        if not 0 <= counts[key] < 1 << 63:
+            raise ValueError(f"cost: {key!r} is {value!r}; wanted a number from 0 below 2**63")
+    return counts
+
+
 class Registry(_prony.Registry):
     """Operators for models that are loaded with it. It stays alive as long as a model does."""
 
     def add(self, name: str, run: Run, *, infer: Infer, cost: Cost, domain: str = "", since: int = 1) -> None:
         """Defines an operator.
 
-        run(node, *arrays) -> array, or one per output. The arrays stand on the engine's memory: they are for this call alone, and
-        one that is kept makes the run fail. None where an optional input is omitted.
+        run(node, *arrays) -> array, or one per output. The arrays are copies: run may write to them, keep them, return them, or give
+        them to another session. None where an optional input is omitted.
         infer(node, *infos) -> (type, shape) of the output, or a list of them; shape None: it depends on data, and infer is called again
         in the run, when infos have a value.
-        cost(node, *infos) -> FLOPs, or {"macs", "madds", "flops", "special", "int_ops", "bytes_read", "bytes_written", "parameters"}; what
-        is left out is counted by the general rule.
+        cost(node, *infos) -> FLOPs, or {"macs", "madds", "flops", "special", "int_ops", "bytes_read", "bytes_written", "parameters"}; the
+        general rule counts a key that is left out. Another key or a negative number makes the call fail.
         domain, since: of ONNX; "" is ai.onnx.
         node: name, op_type, domain, opset, threads, get(attribute, default), cancelled().
         """
@@ -96,8 +112,7 @@ class Registry(_prony.Registry):
             return [_pair(one) for one in _several(infer(node, *map(_info, inputs)), outputs, "infer")]
 
         def cost_all(node: Node, inputs: list[_Raw], outputs: list[_Raw]) -> dict[str, int]:
-            made = cost(node, *map(_info, inputs))
-            return {key: int(value) for key, value in made.items()} if isinstance(made, Mapping) else {"flops": int(made)}
+            return _counts(cost(node, *map(_info, inputs)))
 
         def run_all(node: Node, inputs: list[_Raw], outputs: int) -> list[Any]:
             return _several(run(node, *(None if raw is None else raw[2] for raw in inputs)), outputs, "run")

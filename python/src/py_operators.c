@@ -3,7 +3,10 @@
  *
  *   infer(node, inputs, outputs) -> [(type, shape or None)]      inputs: (type, shape, array or None), None where omitted
  *   cost(node, inputs, outputs) -> {count: number}               outputs: (type, shape)
- *   run(node, arrays, outputs) -> [array]                        arrays stand on the engine's bytes, for the call alone */
+ *   run(node, inputs, outputs) -> [array]                        inputs as for infer, with every array
+ *
+ * Every array is a copy of the engine's bytes. A traceback, a closure or another session may keep one, while the engine
+ * writes other values over its own bytes with the next step and unmaps them with the plan. */
 #include "py_prony.h"
 
 #include <stdlib.h>
@@ -123,24 +126,20 @@ static PyType_Spec node_spec = {"prony._prony.Node", sizeof(node_view), 0,
 
 /* ---- calls ---- */
 
-/* One call of a Python function: what it is given, and the memory that its arrays stand on. */
+/* One call of a Python function and the node that it is given. */
 typedef struct call {
     const prony_context *context;
     definition *definition;
     node_view *node;
-    PyObject *memory; /* list of the arrays that own views of the engine's bytes */
 } call;
 
-static PyObject *describe(call *c, const prony_value *value, bool with_data)
+static PyObject *describe(const prony_value *value, bool with_data)
 {
     if (!value) Py_RETURN_NONE;
-    PyObject *array = NULL, *memory = NULL;
-    bool plain = value->kind == PRONY_TENSOR && value->dtype != PRONY_STRING && prony_dtype_bytes(value->dtype, 2) > 1;
+    PyObject *array = NULL;
     if (with_data && value->kind == PRONY_TENSOR && prony_shape_numel(&value->shape) >= 0 &&
         (value->data || prony_shape_numel(&value->shape) == 0)) {
-        array = plain ? pyp_array_over(value, &memory) : pyp_value_to(value);
-        if (!array || (memory && PyList_Append(c->memory, memory) != 0)) Py_CLEAR(array);
-        Py_XDECREF(memory);
+        array = pyp_value_to(value);
         if (!array) return NULL;
     }
     PyObject *shape = pyp_shape_to(&value->shape);
@@ -151,11 +150,11 @@ static PyObject *describe(call *c, const prony_value *value, bool with_data)
     return tuple;
 }
 
-static PyObject *describe_all(call *c, const prony_value *const *values, size_t count, bool with_data)
+static PyObject *describe_all(const prony_value *const *values, size_t count, bool with_data)
 {
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
-        PyObject *item = describe(c, values[i], with_data);
+        PyObject *item = describe(values[i], with_data);
         if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) != 0) Py_CLEAR(list);
     }
     return list;
@@ -164,22 +163,9 @@ static PyObject *describe_all(call *c, const prony_value *const *values, size_t 
 static int call_begin(call *c, const prony_context *context)
 {
     *c = (call){.context = context, .definition = context->user};
-    c->memory = PyList_New(0);
-    c->node = c->memory ? PyObject_New(node_view, node_type) : NULL;
+    c->node = PyObject_New(node_view, node_type);
     if (!c->node) return -1;
     c->node->context = context;
-    return 0;
-}
-
-/* Bytes are the engine's again: an array that somebody keeps would be left in the air. */
-static int call_release(call *c)
-{
-    for (Py_ssize_t i = 0; c->memory && i < PyList_Size(c->memory); i++) {
-        if (Py_REFCNT(PyList_GetItem(c->memory, i)) == 1) continue;
-        PyErr_SetString(PyExc_RuntimeError,
-                        "an input's array is kept beyond the call that it was given to; keep a copy");
-        return -1;
-    }
     return 0;
 }
 
@@ -215,10 +201,8 @@ static prony_status call_end(call *c, PyObject *first, PyObject *second, PyObjec
     Py_XDECREF(first);
     Py_XDECREF(second);
     if (c->node) c->node->context = NULL;
-    if (call_release(c) != 0 && status == PRONY_OK) status = failed(c);
     PyErr_Clear();
     Py_XDECREF((PyObject *)c->node);
-    Py_XDECREF(c->memory);
     return status;
 }
 
@@ -253,7 +237,7 @@ static prony_status run_infer(const prony_context *context)
     call c;
     PyObject *inputs = NULL, *outputs = NULL, *result = NULL;
     if (call_begin(&c, context) == 0) {
-        inputs = describe_all(&c, context->inputs, context->input_count, true);
+        inputs = describe_all(context->inputs, context->input_count, true);
         outputs = inputs ? PyLong_FromSize_t(context->output_count) : NULL;
         result = call_function(&c, c.definition->infer, inputs, outputs);
     }
@@ -289,9 +273,9 @@ static prony_status run_cost(const prony_context *context, prony_cost *cost)
     call c;
     PyObject *inputs = NULL, *outputs = NULL, *result = NULL;
     if (call_begin(&c, context) == 0) {
-        inputs = describe_all(&c, context->inputs, context->input_count, false);
-        outputs = inputs ? describe_all(&c, (const prony_value *const *)context->outputs, context->output_count, false)
-                         : NULL;
+        inputs = describe_all(context->inputs, context->input_count, false);
+        outputs =
+            inputs ? describe_all((const prony_value *const *)context->outputs, context->output_count, false) : NULL;
         result = call_function(&c, c.definition->cost, inputs, outputs);
     }
     prony_status status = call_end(&c, inputs, outputs, result, result ? take_cost(result, cost) : -1);
@@ -331,7 +315,7 @@ static prony_status run_run(const prony_context *context)
     call c;
     PyObject *inputs = NULL, *outputs = NULL, *result = NULL;
     if (call_begin(&c, context) == 0) {
-        inputs = describe_all(&c, context->inputs, context->input_count, true);
+        inputs = describe_all(context->inputs, context->input_count, true);
         outputs = inputs ? PyLong_FromSize_t(context->output_count) : NULL;
         result = call_function(&c, c.definition->run, inputs, outputs);
     }

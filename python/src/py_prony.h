@@ -57,9 +57,6 @@ PyObject *pyp_value_to(const prony_value *value);
 PyObject *pyp_array_new(prony_dtype dtype, const prony_shape *shape);
 /* The name under which numpy gets elements of the type: "float32", "uint16" for bfloat16, "object" for text. */
 const char *pyp_array_type(prony_dtype dtype);
-/* An array over bytes of somebody else's. *owner (a new reference; NULL: there are no bytes) is the array that it and
- * every view of it stand on: while the caller alone refers to that, nobody sees the bytes. */
-PyObject *pyp_array_over(const prony_value *value, PyObject **owner);
 PyObject *pyp_shape_to(const prony_shape *shape);
 int pyp_shape_from(prony_shape *out, PyObject *object);
 prony_dtype pyp_dtype_named(const char *name);

@@ -48,7 +48,7 @@ PyObject *pyp_helper(const char *module, const char *name)
 
 /* ---- numpy ---- */
 
-static PyObject *np_empty, *np_frombuffer, *np_dtypes[PRONY_DTYPE_COUNT];
+static PyObject *np_empty, *np_dtypes[PRONY_DTYPE_COUNT];
 
 /* numpy is imported with the first array, so that importing the package does not wait for it. */
 static int numpy_setup(void)
@@ -57,10 +57,9 @@ static int numpy_setup(void)
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *dtype = numpy ? PyObject_GetAttrString(numpy, "dtype") : NULL;
     PyObject *empty = dtype ? PyObject_GetAttrString(numpy, "empty") : NULL;
-    if (empty && !np_frombuffer) np_frombuffer = PyObject_GetAttrString(numpy, "frombuffer");
     for (int i = 1; empty && i < PRONY_DTYPE_COUNT; i++)
         if (!np_dtypes[i] && !(np_dtypes[i] = PyObject_CallFunction(dtype, "s", pyp_array_type((prony_dtype)i)))) break;
-    bool done = empty && np_frombuffer && np_dtypes[PRONY_DTYPE_COUNT - 1];
+    bool done = empty && np_dtypes[PRONY_DTYPE_COUNT - 1];
     if (done) Py_INCREF(np_empty = empty);
     Py_XDECREF(empty);
     Py_XDECREF(dtype);
@@ -105,25 +104,6 @@ PyObject *pyp_array_new(prony_dtype dtype, const prony_shape *shape)
     PyObject *extents = pyp_shape_to(shape);
     PyObject *array = extents ? PyObject_CallFunctionObjArgs(np_empty, extents, np_dtypes[dtype], NULL) : NULL;
     Py_XDECREF(extents);
-    return array;
-}
-
-PyObject *pyp_array_over(const prony_value *value, PyObject **owner)
-{
-    size_t bytes = prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape));
-    *owner = NULL;
-    if (numpy_setup() != 0) return NULL;
-    if (bytes == 0) return pyp_array_new(value->dtype, &value->shape);
-    PyObject *memory = PyMemoryView_FromMemory(value->data, (Py_ssize_t)bytes, PyBUF_READ);
-    PyObject *flat = memory ? PyObject_CallFunctionObjArgs(np_frombuffer, memory, np_dtypes[value->dtype], NULL) : NULL;
-    PyObject *extents = flat ? pyp_shape_to(&value->shape) : NULL;
-    PyObject *array = extents ? PyObject_CallMethod(flat, "reshape", "O", extents) : NULL;
-    Py_XDECREF(extents);
-    Py_XDECREF(memory);
-    if (array)
-        *owner = flat;
-    else
-        Py_XDECREF(flat);
     return array;
 }
 

@@ -1,6 +1,8 @@
 """Operators written in Python."""
 
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import onnx_bytes as ob
@@ -57,7 +59,7 @@ def test_runs_and_counts():
     x = np.float32([1, 2, 3])
     np.testing.assert_array_equal(session.run({"x": x})["y"], x * 2.5)
     node = seen.pop("node")
-    assert seen == dict(name="node", op="Twice", domain="mine", opset=1, factor=2.5, other=7, axes=[1, 2], text="hello", writeable=False)
+    assert seen == dict(name="node", op="Twice", domain="mine", opset=1, factor=2.5, other=7, axes=[1, 2], text="hello", writeable=True)
     with pytest.raises(RuntimeError, match="over"):
         node.name
     report = session.profile({"x": x}, runs=2)
@@ -128,15 +130,111 @@ def test_wrong_inference(inferred):
         prony.Session(model(), operators=registry).run({"x": np.float32([1, 2])})
 
 
-def test_an_array_that_is_kept():
-    kept = []
-    for keep in (lambda x: x, lambda x: x[1:], lambda x: x.reshape(-1)[::2]):
-        registry = prony.Registry()
-        registry.add("Twice", lambda node, x: (kept.append(keep(x)), x * 2)[1], infer=same, cost=size, domain="mine")
-        session = prony.Session(model(), operators=registry)
-        with pytest.raises(prony.InternalError, match="kept beyond the call"):
-            session.run({"x": np.float32([1, 2])})
-        kept.clear()
+# What a child process does: a traceback keeps the operator's argument, and the session goes first.
+KEEPS_A_TRACEBACK = """
+import gc, sys
+import numpy as np
+import prony
+registry = prony.Registry()
+@registry.operator("Fails", domain="mine", infer=lambda node, x: (x.dtype, x.shape), cost=lambda node, x: x.size)
+def fails(node, x):
+    raise ValueError("no")
+session = prony.Session(sys.argv[1], operators=registry)
+try:
+    session.run({"x": np.full(1 << 18, 7, np.float32)})
+except prony.InternalError as error:
+    trace = error.__cause__.__traceback__
+while trace.tb_next:
+    trace = trace.tb_next
+x = trace.tb_frame.f_locals["x"]
+del session
+gc.collect()
+other = [np.full(1 << 18, 3, np.float32) for _ in range(4)]
+assert x.shape == (1 << 18,) and (x == 7).all(), x
+"""
+
+
+def test_a_traceback_keeps_an_argument(tmp_path):
+    """A debugger reads the arguments of a failed operator after the session, its plans and its arena are gone."""
+    graph = ob.graph([ob.node("Relu", ["x"], ["r"]), ob.node("Fails", ["r"], ["y"], domain="mine")], [ob.value("x", ob.FLOAT, ["N"])],
+                     [ob.value("y", ob.FLOAT, ["N"])])
+    (tmp_path / "model.onnx").write_bytes(ob.model(graph, domains=[("mine", 1)]))
+    done = subprocess.run([sys.executable, "-c", KEEPS_A_TRACEBACK, tmp_path / "model.onnx"], capture_output=True, text=True)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+
+
+def test_arrays_that_are_kept():
+    """An array, a view of one, and the value that infer saw outlive the call, the next run, and the session."""
+    kept, values = [], []
+    registry = prony.Registry()
+
+    def infer(node, x, weight):
+        values.append(weight.value)
+        return x.dtype, x.shape
+
+    def run(node, x, weight):
+        kept.extend((x, x[1:], x.reshape(-1)[::2], weight))
+        return x + weight
+
+    registry.add("Plus", run, infer=infer, cost=lambda node, x, weight: x.size, domain="mine")
+    graph = ob.graph([ob.node("Neg", ["x"], ["r"]), ob.node("Plus", ["r", "w"], ["y"], domain="mine")], [ob.value("x", ob.FLOAT, [4])],
+                     [ob.value("y", ob.FLOAT, [4])], initializers=[ob.floats("w", [4], [1, 2, 3, 4])])
+    session = prony.Session(ob.model(graph, domains=[("mine", 1)]), operators=registry)
+    for first in (0, 10):
+        x = np.arange(first, first + 4, dtype=np.float32)
+        np.testing.assert_array_equal(session.run({"x": x})["y"], np.float32([1, 2, 3, 4]) - x)
+    del session, registry, infer, run
+    gc.collect()
+    for first, (whole, rest, even, weight) in zip((0, 10), (kept[:4], kept[4:])):
+        np.testing.assert_array_equal(whole, -np.arange(first, first + 4, dtype=np.float32))
+        assert rest.tolist() == whole.tolist()[1:] and even.tolist() == whole.tolist()[::2] and weight.tolist() == [1, 2, 3, 4]
+    assert values[0].tolist() == [1, 2, 3, 4]
+
+
+def test_an_operator_writes_to_its_argument():
+    registry = prony.Registry()
+
+    @registry.operator("Clear", domain="mine", infer=lambda node, w: (w.dtype, w.shape), cost=lambda node, w: 0)
+    def clear(node, w):
+        w[:] += 1
+        return w
+
+    graph = ob.graph([ob.node("Clear", ["x"], ["y"], domain="mine"), ob.node("Identity", ["x"], ["z"])], [ob.value("x", ob.FLOAT, [2])],
+                     [ob.value("y", ob.FLOAT, [2]), ob.value("z", ob.FLOAT, [2])])
+    session, x = prony.Session(ob.model(graph, domains=[("mine", 1)]), operators=registry), np.float32([1, 2])
+    for _ in range(2):
+        made = session.run({"x": x})
+        assert made["y"].tolist() == [2, 3] and made["z"].tolist() == x.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_session_inside_an_operator(workers):
+    """The operator hands its argument to another session, which keeps it bound."""
+    registry = prony.Registry()
+    inner = prony.Session(one_node("Neg", [("x", ob.FLOAT, ["N"])], [("y", ob.FLOAT, ["N"])]))
+    registry.add("Inner", lambda node, x: inner.run({"x": x})["y"], infer=same, cost=size, domain="mine")
+    nodes = [ob.node("Inner", ["x"], [f"a{i}"], domain="mine") for i in range(3)] + [ob.node("Sum", ["a0", "a1", "a2"], ["y"])]
+    graph = ob.graph(nodes, [ob.value("x", ob.FLOAT, ["N"])], [ob.value("y", ob.FLOAT, ["N"])])
+    session = prony.Session(ob.model(graph, domains=[("mine", 1)]), operators=registry, inter_op=workers, threads=1)
+    for count in (2, 1000, 3):
+        x = np.arange(count, dtype=np.float32)
+        np.testing.assert_array_equal(session.run({"x": x})["y"], -3 * x)
+
+
+COUNTS = "macs, madds, flops, special, int_ops, bytes_read, bytes_written, parameters"
+
+
+@pytest.mark.parametrize("cost,message", [
+    ({"flop": 3}, "unknown key 'flop'; allowed: " + COUNTS), ({1: 3}, "unknown key 1; allowed: " + COUNTS),
+    ({"flops": 3, "int_ops": -1}, r"'int_ops' is -1; wanted a number from 0 below 2\*\*63"), (-5, "'flops' is -5; wanted a number from 0"),
+    ({"macs": float("nan")}, "'macs' is nan; wanted"), ({"macs": None}, "'macs' is None; wanted"), ({"macs": 1 << 63}, "'macs' is 9223372036854775808; wanted")])
+def test_costs_that_are_wrong(cost, message):
+    registry = prony.Registry()
+    registry.add("Twice", lambda node, x: x, infer=same, cost=lambda node, x: cost, domain="mine")
+    with pytest.raises(prony.InternalError, match=rf"node 'node' \(.*Twice.*ValueError: cost: {message}"):
+        prony.Session(model(), operators=registry).run({"x": np.float32([1, 2])})
+    with pytest.raises(prony.InternalError, match=message):
+        prony.inspect(model(), operators=registry, dims={"N": 4})
 
 
 def test_an_input_as_the_result():

@@ -156,7 +156,8 @@ static void *run(void *opaque, const void *options, const char *const *names, co
 {
     fake_session *session = opaque;
     (void)options;
-    if (count != 1 || output_count != 1 || strcmp(names[0], "x") != 0 || strcmp(output_names[0], "y") != 0)
+    if (count != 1 || output_count != 1 || (strcmp(names[0], "x") != 0 && strcmp(names[0], "x=1") != 0) ||
+        strcmp(output_names[0], "y") != 0)
         return fail_with("the fake wants x and gives y");
     const fake_value *x = inputs[0];
     fake_value *y = malloc(sizeof *y);

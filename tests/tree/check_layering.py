@@ -30,7 +30,7 @@ OWNERS = {  # header prefix: files that may include it
     "omp.h": r"base/threads/parallel\.c",
     "cblas": r"ops/vendor/blas\.c",
     "openblas": r"ops/vendor/blas\.c",
-    "dlfcn.h": r"ops/vendor/blas\.c|bench/versus/ort\.c",
+    "dlfcn.h": r"ops/vendor/blas\.c|ops/vendor/dnnl_guard\.c|bench/versus/ort\.c",
     "oneapi/": r"ops/vendor/dnnl\w*\.[ch]",
     "dnnl": r"ops/vendor/dnnl\w*\.[ch]",
     "png.h": r"loaders/images/image_png\.c",

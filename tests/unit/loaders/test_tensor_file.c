@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <glob.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +150,14 @@ static void test_npy_damage(void **state)
         const char *text;
     } rows[] = {
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", PRONY_UNSUPPORTED, "NumPy type '>f4'"},
-        {"{'descr': '<U3', 'fortran_order': False, 'shape': (1,), }", PRONY_UNSUPPORTED, "NumPy type '<U3'"},
+        {"{'descr': '>U1', 'fortran_order': False, 'shape': (1,), }", PRONY_UNSUPPORTED, "NumPy type '>U1'"},
+        {"{'descr': '<U3', 'fortran_order': False, 'shape': (1,), }", PRONY_INVALID_ARGUMENT, "4 bytes of data"},
+        {"{'descr': '<U4611686018427387905', 'fortran_order': False, 'shape': (1,), }", PRONY_INVALID_ARGUMENT,
+         "4 bytes of data"},
+        {"{'descr': '<U1', 'fortran_order': False, 'shape': (1,), }", PRONY_INVALID_ARGUMENT, "invalid code point"},
+        {"{'descr': '|S0', 'fortran_order': False, 'shape': (999999999999,), }", PRONY_INVALID_ARGUMENT,
+         "4 bytes of data"},
+        {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", PRONY_UNSUPPORTED, "astype(str)"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", PRONY_INVALID_ARGUMENT,
          "4 bytes of data do not fit"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", PRONY_INVALID_ARGUMENT, "header near '-1"},
@@ -184,6 +192,85 @@ static void test_npy_damage(void **state)
     bytes[6] = 2;
     bytes[11] = 0xff;
     must_not_read("d.npy", bytes, size, PRONY_TENSOR, PRONY_INVALID_ARGUMENT, "past the end");
+}
+
+/* Strings come back as they were, also those that are no UTF-8; the file is what np.save writes. */
+static void test_npy_text(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"",
+                                        "a",
+                                        "\xc3\xa9",
+                                        "\xe2\x82\xac",
+                                        "\xf0\x9f\x98\x80",
+                                        "z",
+                                        "\xff\xc3",
+                                        "\xc0\x80",
+                                        "\xed\xa0\x80 cut",
+                                        "\xe2\x82",
+                                        "b",
+                                        "\xf5\x80\x80\x80"};
+    enum { COUNT = sizeof texts / sizeof *texts };
+    prony_string elements[COUNT];
+    for (size_t i = 0; i < COUNT; i++) elements[i] = (prony_string){texts[i], strlen(texts[i])};
+    prony_value value = {.dtype = PRONY_STRING, .shape = {2, {3, COUNT / 3}}, .data = elements};
+    prony_error error = {0};
+    if (prn_value_file_save_npy(&value, folder_path("t.npy"), &error) != PRONY_OK) fail_msg("%s", error.message);
+    prony_value *back = must_read(folder_path("t.npy"), PRONY_TENSOR);
+    assert_int_equal(back->dtype, PRONY_STRING);
+    assert_true(prn_shape_equal(&back->shape, &value.shape));
+    for (size_t i = 0; i < COUNT; i++) {
+        const prony_string *got = (const prony_string *)back->data + i;
+        assert_int_equal(got->size, elements[i].size);
+        if (got->size) assert_memory_equal(got->data, texts[i], got->size);
+    }
+    prn_value_free(back);
+
+    value.shape = (prony_shape){1, {0}};
+    assert_int_equal(prn_value_file_save_npy(&value, folder_path("t.npy"), NULL), PRONY_OK);
+    back = must_read(folder_path("t.npy"), PRONY_TENSOR);
+    assert_int_equal(back->shape.dim[0], 0);
+    prn_value_free(back);
+
+    elements[1] = (prony_string){"x\0", 2};
+    value.shape = (prony_shape){1, {2}};
+    assert_int_equal(prn_value_file_save_npy(&value, folder_path("nul.npy"), &error), PRONY_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "nul.npy': element 1 ends with a NUL"));
+    assert_int_not_equal(access(folder_path("nul.npy"), F_OK), 0);
+}
+
+/* Types that NumPy lacks are widened; every value stays. */
+static void test_npy_of_narrow_types(void **state)
+{
+    (void)state;
+    static const struct {
+        prony_dtype dtype, wide;
+        const char *data;
+        double values[3];
+    } rows[] = {{PRONY_BFLOAT16, PRONY_FLOAT32, "\xc0\x3f\x00\xc0\x01\x00", {1.5, -2, 0x1p-133}},
+                {PRONY_FLOAT8E4M3FN, PRONY_FLOAT32, "\x7e\xb8\x01", {448, -1, 0x1p-9}},
+                {PRONY_FLOAT8E4M3FNUZ, PRONY_FLOAT32, "\x7f\xc0\x00", {240, -1, 0}},
+                {PRONY_FLOAT8E5M2, PRONY_FLOAT32, "\x7c\xbc\x01", {INFINITY, -1, 0x1p-16}},
+                {PRONY_FLOAT8E5M2FNUZ, PRONY_FLOAT32, "\x7f\xc0\x00", {57344, -1, 0}},
+                {PRONY_FLOAT8E8M0, PRONY_FLOAT32, "\x00\x7f\xfe", {0x1p-127, 1, 0x1p127}},
+                {PRONY_FLOAT4E2M1, PRONY_FLOAT32, "\xf7\x01", {6, -6, 0.5}},
+                {PRONY_INT4, PRONY_INT8, "\x87\x0f", {7, -8, -1}},
+                {PRONY_UINT4, PRONY_UINT8, "\x87\x0f", {7, 8, 15}},
+                {PRONY_INT2, PRONY_INT8, "\x39", {1, -2, -1}},
+                {PRONY_UINT2, PRONY_UINT8, "\x39", {1, 2, 3}}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        prony_value value = {.dtype = rows[i].dtype, .shape = {1, {3}}, .data = (void *)(uintptr_t)rows[i].data};
+        assert_int_equal(prony_value_save_npy(&value, folder_path("n.npy"), NULL), PRONY_OK);
+        prony_value *back = must_read(folder_path("n.npy"), PRONY_TENSOR);
+        assert_int_equal(back->dtype, rows[i].wide);
+        for (size_t k = 0; k < 3; k++) {
+            const double got = back->dtype == PRONY_FLOAT32 ? (double)((const float *)back->data)[k]
+                               : back->dtype == PRONY_INT8  ? ((const int8_t *)back->data)[k]
+                                                            : ((const uint8_t *)back->data)[k];
+            if (got != rows[i].values[k]) fail_msg("%s: %g", prony_dtype_name(rows[i].dtype), got);
+        }
+        prn_value_free(back);
+    }
 }
 
 static void test_npy_refusals(void **state)
@@ -354,12 +441,18 @@ static void test_allocation_failures(void **state)
         {TEST_DATA "/node/test_sequence_insert_at_back/test_data_set_0/input_0.pb", PRONY_SEQUENCE},
         {TEST_DATA "/node/test_add/test_data_set_0/input_0.pb", PRONY_TENSOR},
         {PRN_SOURCE_DIR "/models/digits_labels.npy", PRONY_TENSOR},
+        {"text.npy", PRONY_TENSOR},
     };
+    uint8_t bytes[512];
+    const size_t size =
+        make_npy(bytes, 1, "{'descr': '|S2', 'fortran_order': True, 'shape': (2, 2), }", "abc\0de\0\0", 8);
+    folder_write("text.npy", bytes, size);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         for (uint64_t n = 1;; n++) {
             prony_value *value = NULL;
             prn_alloc_fail_at(n);
-            prony_status status = prn_value_file_load(&value, rows[i].path, rows[i].kind, NULL);
+            prony_status status = prn_value_file_load(
+                &value, strchr(rows[i].path, '/') ? rows[i].path : folder_path(rows[i].path), rows[i].kind, NULL);
             bool failed = prn_alloc_failed();
             prn_alloc_fail_at(0);
             assert_int_equal(status, failed ? PRONY_OUT_OF_MEMORY : PRONY_OK);
@@ -380,6 +473,8 @@ int main(void)
         cmocka_unit_test(test_npy_is_numpys),
         cmocka_unit_test(test_npy_variants),
         cmocka_unit_test(test_npy_damage),
+        cmocka_unit_test(test_npy_text),
+        cmocka_unit_test(test_npy_of_narrow_types),
         cmocka_unit_test(test_npy_refusals),
         cmocka_unit_test(test_raw),
         cmocka_unit_test(test_every_real_value),

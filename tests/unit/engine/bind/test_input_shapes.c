@@ -144,7 +144,11 @@ static void test_text_as_value(void **state)
                 {"[1, [2]]", PRONY_FLOAT64, {1, {-1}}, PRONY_INVALID_ARGUMENT, 0},
                 {"[1", PRONY_FLOAT64, {1, {-1}}, PRONY_INVALID_ARGUMENT, 0},
                 {"300", PRONY_UINT8, {1, {1}}, PRONY_INVALID_ARGUMENT, 0},
-                {"1", PRONY_STRING, {1, {1}}, PRONY_UNSUPPORTED, 0},
+                {"1", PRONY_STRING, {1, {1}}, PRONY_INVALID_ARGUMENT, 0},
+                {"1", PRONY_COMPLEX64, {1, {1}}, PRONY_UNSUPPORTED, 0},
+                {"\"1\"", PRONY_FLOAT64, {1, {1}}, PRONY_INVALID_ARGUMENT, 0},
+                {"\"x\"", PRONY_STRING, {1, {-1}}, PRONY_NEEDS_DIMENSION, 0},
+                {"[\"x\", 'y']", PRONY_STRING, {1, {3}}, PRONY_SHAPE_MISMATCH, 0},
                 {"uniform:2:1", PRONY_FLOAT64, {1, {1}}, PRONY_INVALID_ARGUMENT, 0},
                 {"", PRONY_FLOAT64, {1, {1}}, PRONY_INVALID_ARGUMENT, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -156,12 +160,60 @@ static void test_text_as_value(void **state)
         if (prony_shape_numel(&value->shape)) assert_float_equal(*(double *)value->data, rows[i].first, 0);
         prony_value_release(value);
     }
-    assert_true(prony_value_is_literal("16000") && prony_value_is_literal("[1]") && prony_value_is_literal("ones"));
+    assert_true(prony_value_is_literal("16000") && prony_value_is_literal("[1]") && prony_value_is_literal("ones") &&
+                prony_value_is_literal("'x'") && prony_value_is_literal("\"x\""));
     assert_false(prony_value_is_literal("cat.npy") || prony_value_is_literal("16000.npy") ||
                  prony_value_is_literal(""));
 }
 
+static void test_strings_as_value(void **state)
+{
+    (void)state;
+    static const prony_shape shapes[] = {{2, {-1, 2}}, {1, {2}}, {1, {-1}}};
+    static const struct {
+        const char *text;
+        size_t shape;
+        int64_t count;
+        const char *first, *last;
+    } rows[] = {{"[[\"a\", 'b'], ['c', \"it's\"]]", 0, 4, "a", "it's"},
+                {"'same'", 1, 2, "same", "same"},
+                {" [ \"\\u00e9\\ud83d\\ude00\" , '\\\\\\n\\'' ] ", 2, 2, "\xc3\xa9\xf0\x9f\x98\x80", "\\\n'"},
+                {"['\\u20ac\\u007f', '']", 1, 2, "\xe2\x82\xac\x7f", ""}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        prony_value *value = NULL;
+        prony_error error = {0};
+        if (prony_value_parse(&value, rows[i].text, PRONY_STRING, &shapes[rows[i].shape], 0, &error) != PRONY_OK)
+            fail_msg("%s: %s", rows[i].text, error.message);
+        const prony_string *elements = value->data;
+        assert_int_equal(prony_shape_numel(&value->shape), rows[i].count);
+        const prony_string first = elements[0], last = elements[rows[i].count - 1];
+        assert_int_equal(first.size, strlen(rows[i].first));
+        assert_memory_equal(first.data, rows[i].first, first.size);
+        assert_int_equal(last.size, strlen(rows[i].last));
+        if (last.size) assert_memory_equal(last.data, rows[i].last, last.size);
+        prony_value_release(value);
+    }
+    static const char *const wrong[] = {
+        "'x",       "[x]",      "['\\q']", "['\\u12']",    "['\\ud800']",        "['\\udc00']",
+        "['x' 'y'", "['x', 1]", "['x'] y", "[['x'], 'y']", "['\\ud800\\u0041']", "['\\"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        prony_value *value = NULL;
+        if (prony_value_parse(&value, wrong[i], PRONY_STRING, &shapes[1], 0, NULL) != PRONY_INVALID_ARGUMENT)
+            fail_msg("%s is taken", wrong[i]);
+    }
+}
+
 /* ---- the n-th allocation fails ---- */
+
+static prony_status strings_once(prony_model *model, prony_error *error)
+{
+    (void)model;
+    static const prony_shape shape = {2, {-1, 2}};
+    prony_value *value = NULL;
+    prony_status status = prony_value_parse(&value, "[['a', 'bc'], ['', 'def']]", PRONY_STRING, &shape, 0, error);
+    prony_value_release(value);
+    return status;
+}
 
 static prony_status list_once(prony_model *model, prony_error *error)
 {
@@ -207,7 +259,8 @@ static prony_status parse_once(prony_model *model, prony_error *error)
 static void test_allocations_that_fail(void **state)
 {
     (void)state;
-    static prony_status (*const calls[])(prony_model *, prony_error *) = {list_once, part_once, parse_once};
+    static prony_status (*const calls[])(prony_model *, prony_error *) = {list_once, part_once, parse_once,
+                                                                          strings_once};
     sample s;
     open_sample(&s);
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
@@ -230,7 +283,7 @@ static void test_allocations_that_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_list), cmocka_unit_test(test_policies),
-                                       cmocka_unit_test(test_text_as_value),
+                                       cmocka_unit_test(test_text_as_value), cmocka_unit_test(test_strings_as_value),
                                        cmocka_unit_test(test_allocations_that_fail)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
