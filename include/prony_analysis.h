@@ -84,6 +84,11 @@ typedef struct prony_disturbance {
 } prony_disturbance;
 /* false: nothing was measured, or the report is of a version that did not look. */
 PRONY_API bool prony_report_disturbance(prony_disturbance *out, const prony_report *report);
+/* The same of what the caller measures by itself, between begin and end. `end` releases the watch; `out` may be
+ * NULL. */
+typedef struct prony_load_watch prony_load_watch;
+PRONY_API PRONY_MUST_USE prony_status prony_load_watch_begin(prony_load_watch **out, prony_error *error);
+PRONY_API void prony_load_watch_end(prony_load_watch *watch, prony_disturbance *out);
 
 typedef struct prony_steady_state {
     bool known;   /* there were 10 runs or more */

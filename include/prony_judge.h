@@ -38,7 +38,9 @@ typedef struct prony_compare_options {
     const prony_metrics *metrics; /* NULL: the built-in ones; else it must outlive the comparison. A metric that the
                                      user defined is judged as exact. */
     const char *first_name, *second_name; /* as shown; NULL: the models' names */
-    const char *keys;                     /* only these metrics, comma-separated; NULL: all */
+    const char *keys;                     /* only these metrics, comma-separated, all of which decide; "all": every one;
+                                             NULL: all are compared, and latency, throughput, memory and accuracy
+                                             decide */
     bool ignore_load;                     /* judge times although the reports differ in what others took of the machine
                          (prony_disturbance) */
 } prony_compare_options;
@@ -81,9 +83,13 @@ PRONY_API const prony_compare_part *prony_comparison_types(const prony_compariso
 PRONY_API const prony_compare_part *prony_comparison_nested(const prony_comparison *comparison, size_t *count);
 /* What differs in model, configuration and machine, and what weakens the verdict; each a sentence. */
 PRONY_API const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count);
-/* Metrics whose verdict is PRONY_VERDICT_WORSE. */
+/* Deciding metrics whose verdict is PRONY_VERDICT_WORSE: latency, throughput, memory held, those that the user defined;
+ * accuracy; or those of `keys`. */
 PRONY_API size_t prony_comparison_regressions(const prony_comparison *comparison);
-/* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON ("prony.comparison/1"); colour, width and top (rows of layers) count. */
+/* Deciding metrics that look worse, with a verdict of PRONY_VERDICT_UNSURE. */
+PRONY_API size_t prony_comparison_undecided(const prony_comparison *comparison);
+/* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON ("prony.comparison/1"); colour, width, top (rows of each table; 0: ten) and
+ * all (every row, and metrics of one ratio apart) count. */
 PRONY_API PRONY_MUST_USE prony_status prony_comparison_write(const prony_comparison *comparison, prony_format format,
                                                              const prony_write_options *options, prony_write_fn write,
                                                              void *user, prony_error *error);
@@ -163,6 +169,8 @@ typedef struct prony_versus_process {
     int64_t median_ns;      /* of their latencies */
     int64_t start_ns;       /* from the file to a session that can run; -1: not known */
     int64_t peak_rss_bytes; /* of the process; -1: not known */
+    prony_load load;        /* while it measured */
+    double others_share;    /* of the processors, by other processes meanwhile; negative: not known */
 } prony_versus_process;
 
 /* `profile`: of this engine with stamps, for its operators, the model and the machine; it must outlive *out. `peer` is
@@ -186,15 +194,24 @@ PRONY_API PRONY_MUST_USE prony_status prony_versus_add_output(prony_versus *vers
 PRONY_API PRONY_MUST_USE prony_status prony_versus_add_peer_profile(prony_versus *versus, const char *name,
                                                                     const char *text, size_t size, prony_error *error);
 
+/* Busy pairs count like quiet ones from now on. */
+PRONY_API void prony_versus_ignore_load(prony_versus *versus);
+/* A verdict takes as many pairs: the least and the largest of fewer hold the median with less than 95 %. */
+enum { PRONY_VERSUS_LEAST_PAIRS = 6 };
 typedef struct prony_versus_result {
     int intra_op_threads;
-    size_t pairs;
-    double own_ns, peer_ns; /* medians over the processes */
+    size_t pairs;           /* that the figures are of: the quiet ones, or all if fewer than six are quiet */
+    double own_ns, peer_ns; /* medians over the processes of these pairs */
     double ratio;           /* peer / own: above 1 this engine is faster; the median over the pairs */
-    double ratio_ci95[2];   /* infinite: fewer than three pairs do not say */
+    double ratio_ci95[2];   /* between two of the ratios, whatever their distribution; infinite: fewer than six pairs
+                               give no interval of 95 % */
     prony_verdict verdict;  /* PRONY_VERDICT_BETTER: this engine is faster; UNSURE: the interval reaches to both sides
-                               of 1 */
+                               of 1, or `withheld` */
     double own_start_ns, peer_start_ns, own_peak_rss_bytes, peer_peak_rss_bytes; /* medians; negative: not known */
+    size_t measured_pairs, busy_pairs; /* busy: others used the machine while one of the two measured */
+    bool withheld;                     /* fewer than six pairs are quiet, so the verdict is UNSURE */
+    double ratio_least, ratio_most;    /* of the pairs */
+    double others_share;               /* the largest of the processes of these pairs; negative: not known */
 } prony_versus_result;
 /* One for each number of threads, in the order of their first processes. Until the next addition. */
 PRONY_API PRONY_MUST_USE prony_status prony_versus_results(const prony_versus_result **rows, size_t *count,

@@ -43,12 +43,14 @@ typedef struct prony_work_rate {
 } prony_work_rate;
 
 typedef struct prony_machine_info {
-    const char *cpu_model, *isa, *prony_version; /* what the peaks are kept under */
-    int cores;            /* largest number of threads measured: cores usable, within the quota */
-    int64_t measured_at;  /* seconds since 1970 */
-    double seconds;       /* that measuring took */
-    double load_avg_1min; /* when it began; -1: not known */
-    int usable_cores;     /* now, in this process */
+    const char *cpu_model, *isa, *prony_version; /* the peaks are kept under these and `processor` */
+    int cores;             /* largest number of threads measured: cores usable, within the quota */
+    int64_t measured_at;   /* seconds since 1970 */
+    double seconds;        /* that measuring took */
+    double load_avg_1min;  /* when it began; -1: not known */
+    int usable_cores;      /* now, in this process */
+    const char *processor; /* family, model, stepping, microcode, logical processors and a checksum */
+    bool busy;             /* others used the machine meanwhile: the rates are too low */
 } prony_machine_info;
 
 typedef struct prony_machine prony_machine;
@@ -63,10 +65,11 @@ typedef struct prony_machine_options {
 /* Measures; nothing is kept. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_measure(prony_machine **out, const prony_machine_options *options,
                                                             prony_error *error);
-/* What is kept for this processor, instruction set and version of Prony; *out is NULL if nothing is. A damaged file is
- * an error that names it. */
+/* The peaks kept for this processor, instruction set and version of Prony; *out is NULL if nothing is kept. A damaged
+ * file is an error that names it. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_load(prony_machine **out, prony_error *error);
-/* Keeps it in $XDG_CACHE_HOME/prony or ~/.cache/prony, for reports to come. */
+/* Keeps it in $XDG_CACHE_HOME/prony or ~/.cache/prony, for later reports. A busy measurement does not replace a quiet
+ * one of as many threads: then the file stays, and the status is PRONY_OK. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_save(const prony_machine *machine, prony_error *error);
 /* The file that load and save use. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_path(char *path, size_t size, prony_error *error);

@@ -40,8 +40,8 @@ typedef struct prony_layer_row {
     size_t input_count, output_count;
     prony_cost cost;
     bool measured;        /* time_ns and share below are set */
-    bool time_attributed; /* an estimate: its operator stands for several layers, which share its time by what their
-                             work costs on this machine (docs/profiler.md) */
+    bool time_attributed; /* one operator runs several layers: their times are estimates, by what each kind of work
+                             takes (docs/profiler.md) */
     prony_time_stats time;
     double share; /* of the operators' summed mean time, 0..1 */
     uint64_t output_bytes;
@@ -145,10 +145,9 @@ typedef struct prony_nested_row {
     uint64_t executions; /* in the last run; 0: a branch that was not taken */
     prony_cost cost;     /* of all executions in the last run; where nothing ran, of one. parameters: once */
     bool measured;
-    prony_time_stats time; /* per run, all executions together; layers of one operator share its time by analytic
-                              cost */
-    double share;          /* of the operators' summed mean time, as of an operator */
-    bool time_attributed;
+    prony_time_stats time;  /* per run, all executions together */
+    double share;           /* of the operators' summed mean time, as of an operator */
+    bool time_attributed;   /* as of a layer */
     bool traced;            /* the two below are set: the last run */
     int64_t trace_start_ns; /* when it began the last time, from the run's entry */
     int64_t trace_ns;       /* all executions together */

@@ -25,18 +25,6 @@ static int write_comparison(const options *o, const prony_comparison *comparison
     return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
 }
 
-/* Metrics that look worse, of which it cannot be told. */
-static size_t undecided(const prony_comparison *comparison)
-{
-    size_t count, found = 0;
-    const prony_compare_metric *rows = prony_comparison_metrics(comparison, &count);
-    for (size_t i = 0; i < count; i++) {
-        bool up = rows[i].ratio > 1, larger = rows[i].first.metric->direction == PRONY_LARGER_IS_BETTER;
-        found += rows[i].verdict == PRONY_VERDICT_UNSURE && up != larger;
-    }
-    return found;
-}
-
 static int compare(const options *o, const target *first, const target *second)
 {
     if (apply_count(o, first->report) != EXIT_DONE || apply_count(o, second->report) != EXIT_DONE) return EXIT_FAILED;
@@ -51,7 +39,7 @@ static int compare(const options *o, const target *first, const target *second)
     if (prony_compare(&comparison, first->report, second->report, &c, &error) != PRONY_OK)
         return report_error(o, &error);
     int code = write_comparison(o, comparison, first, second);
-    size_t worse = prony_comparison_regressions(comparison) + (o->strict ? undecided(comparison) : 0);
+    size_t worse = prony_comparison_regressions(comparison) + (o->strict ? prony_comparison_undecided(comparison) : 0);
     if (code == EXIT_DONE && worse) code = EXIT_VERDICT;
     prony_comparison_release(comparison);
     return code;

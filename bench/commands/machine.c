@@ -94,7 +94,7 @@ static void print_machine(const prony_machine *machine, const char *path)
     printf(", %s, up to %d thread%s\nmeasured %s in %.1f s", info->isa, info->cores, info->cores == 1 ? "" : "s", when,
            info->seconds);
     if (info->load_avg_1min >= 0) printf(" at a load of %.2f", info->load_avg_1min);
-    puts(info->load_avg_1min > 0.5 * info->cores ? ":\nbusy, so rather too low; --fresh measures again" : "");
+    puts(info->busy ? "\nother processes used the machine meanwhile: these rates are too low" : "");
     print_compute(machine);
     print_bandwidth(machine);
     print_work(machine);
@@ -107,11 +107,20 @@ static void print_machine(const prony_machine *machine, const char *path)
         printf("! measured several times, and still far below what one thread's rate makes\n"
                "likely: these cores share what cores usually have of their own, or others\n"
                "used them meanwhile; --fresh measures again\n");
+    if (!path && info->busy) puts("not kept: rates of a quiet machine are kept already");
     if (path) {
         fputs("kept in ", stdout);
         put_text(stdout, path);
         putchar('\n');
     }
+}
+
+/* Rates of a busy machine stand only until a quiet measurement replaces them. */
+static bool was_quiet(const options *o, const prony_machine_info *info)
+{
+    if (!info->busy) return true;
+    if (!o->quiet) fputs("what is kept was measured on a busy machine; measuring again\n", stderr);
+    return false;
 }
 
 /* A version that measured less may have kept it. */
@@ -145,6 +154,16 @@ static void load(const options *o, prony_machine **machine)
     }
 }
 
+/* The file holds these rates, not a quiet measurement that a busy one did not replace. */
+static bool is_kept(const prony_machine *machine)
+{
+    prony_machine *kept = NULL;
+    bool same = prony_machine_load(&kept, NULL) == PRONY_OK && kept &&
+                prony_machine_about(kept)->busy == prony_machine_about(machine)->busy;
+    prony_machine_release(kept);
+    return same;
+}
+
 static int measure(const options *o, prony_machine **machine)
 {
     prony_error error = {0};
@@ -168,13 +187,15 @@ int command_machine(const options *o)
     prony_machine *machine = NULL;
     int code = EXIT_DONE;
     if (!o->fresh) load(o, &machine);
-    if (machine && (!reaches(o, prony_machine_about(machine)) || !has_work(o, machine))) {
+    if (machine && (!was_quiet(o, prony_machine_about(machine)) || !reaches(o, prony_machine_about(machine)) ||
+                    !has_work(o, machine))) {
         prony_machine_release(machine);
         machine = NULL;
     }
     if (!machine) code = measure(o, &machine);
     if (!machine) return code;
     bool known = prony_machine_path(path, sizeof path, &error) == PRONY_OK && code == EXIT_DONE;
+    known = known && is_kept(machine);
     if (!o->quiet && !stdout_taken(o)) print_machine(machine, known ? path : NULL);
     json_file json;
     int opened = json_open(&json, o);

@@ -142,6 +142,15 @@ static int measure(const options *o, prony_model *model, matrix *m)
 
 /* ---- the verdict ---- */
 
+/* All configurations took turns, so one busy report says it of all. */
+static bool is_busy(const options *o, const matrix *m, prony_disturbance *load)
+{
+    if (o->ignore_load || m->background_threads) return false; /* that load is asked for */
+    for (size_t i = 0; i < m->count; i++)
+        if (prony_report_disturbance(load, m->reports[i]) && load->verdict == PRONY_LOAD_BUSY) return true;
+    return false;
+}
+
 static size_t best(const matrix *m, bool throughput)
 {
     size_t found = 0;
@@ -198,7 +207,7 @@ static void print_ties(const options *o, const matrix *m, size_t winner, bool th
     if (at) putchar('\n');
 }
 
-static void print_verdict(const options *o, const matrix *m, bool throughput)
+static void print_verdict(const options *o, const matrix *m, bool throughput, bool busy)
 {
     char text[LABEL_BYTES], figure[SHOWN_BYTES];
     size_t winner = best(m, throughput);
@@ -207,7 +216,8 @@ static void print_verdict(const options *o, const matrix *m, bool throughput)
         shown(m, "throughput", c->samples_per_second, figure);
     else
         shown(m, "latency", (double)c->latency->median_ns, figure);
-    printf("%s  %s: %s\n", throughput ? "best throughput" : "lowest latency ", label(o, c, text), figure);
+    printf("%s  %s: %s%s\n", throughput ? "best throughput" : "lowest latency ", label(o, c, text), figure,
+           busy ? ", undecided" : "");
     print_ties(o, m, winner, throughput);
 }
 
@@ -260,8 +270,16 @@ static void print_table(const options *o, const matrix *m)
     }
     puts(few ? "? of too few runs\n" : "");
     print_counts(o, m);
-    print_verdict(o, m, true);
-    print_verdict(o, m, false);
+    prony_disturbance load;
+    const bool busy = is_busy(o, m, &load);
+    if (busy) {
+        char line[320];
+        snprintf(line, sizeof line,
+                 "! %s; the machine was busy, so the verdicts are undecided (--ignore-load: decided)", load.text);
+        put_wrapped(line, 0, 2);
+    }
+    print_verdict(o, m, true, busy);
+    print_verdict(o, m, false, busy);
 }
 
 static void write_verdict(FILE *to, const matrix *m, const char *key, bool throughput)
@@ -299,7 +317,8 @@ static int write_json(const options *o, const matrix *m, const json_file *file)
             return report_error(o, &error);
         if (i + 1 < m->count) fputs(",\n", to);
     }
-    fprintf(to, "  ],\n  \"verdict\": {\n");
+    prony_disturbance load;
+    fprintf(to, "  ],\n  \"verdict\": {\n    \"undecided\": %s,\n", is_busy(o, m, &load) ? "true" : "false");
     write_verdict(to, m, "throughput", true);
     fputs(",\n", to);
     write_verdict(to, m, "latency", false);

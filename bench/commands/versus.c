@@ -1,6 +1,7 @@
 /* prony versus MODEL: beside ONNX Runtime here, on this model. Both engines measure in processes of their own, which
  * take turns: prony, peer, peer, prony, … each with the same inputs and number of threads. A process lasts about half a
- * second, so that what else the machine does falls on both; the ratio is taken pair by pair. */
+ * second, so that what else the machine does falls on both; the ratio is taken pair by pair. Pairs of a busy machine
+ * are measured again, as many as were asked for at most. */
 #include "bench/process/child.h"
 #include "bench/process/interrupt.h"
 #include "bench/terminal/json_file.h"
@@ -192,7 +193,7 @@ static int measure_peer(versus_job *job, int threads, const char *const *more, p
     char seconds[NUMBER_BYTES], runs[NUMBER_BYTES], version[NUMBER_BYTES];
     size_t count = 0;
     child c;
-    int64_t start = -1, median = -1, done = -1, peak = -1;
+    int64_t start = -1, median = -1, done = -1, peak = -1, load = PRONY_LOAD_UNKNOWN, others = -1;
     how_long(job->o, seconds, runs, words);
     while (words[count]) count++;
     words[count++] = "--ort-lib";
@@ -203,7 +204,10 @@ static int measure_peer(versus_job *job, int threads, const char *const *more, p
     if (code == EXIT_DONE && !(number_of(&c, "start_ns", &start) && number_of(&c, "runs", &done) &&
                                number_of(&c, "median_ns", &median) && number_of(&c, "peak_rss_bytes", &peak)))
         code = fail(job->o, "the peer: its process ended without figures");
-    if (code == EXIT_DONE) *process = (prony_versus_process){threads, (uint64_t)done, median, start, peak};
+    if (code == EXIT_DONE && number_of(&c, "load", &load) && !number_of(&c, "others_ppm", &others)) others = -1;
+    if (code == EXIT_DONE)
+        *process = (prony_versus_process){
+            threads, (uint64_t)done, median, start, peak, (prony_load)load, others < 0 ? -1.0 : (double)others / 1e6};
     if (code == EXIT_DONE && text_of(&c, "version", version))
         snprintf(job->peer, sizeof job->peer, "onnxruntime %s", version);
     child_free(&c);
@@ -226,16 +230,34 @@ static int one_side(versus_job *job, prony_versus *versus, int threads, bool pee
     return code;
 }
 
+/* Fewer quiet pairs of so many threads were measured than were asked for. */
+static bool lacks_quiet(const options *o, prony_versus *versus, int threads, size_t wanted, int *code)
+{
+    prony_error error = {0};
+    const prony_versus_result *rows;
+    size_t count;
+    if (prony_versus_results(&rows, &count, versus, &error) != PRONY_OK) {
+        *code = report_error(o, &error);
+        return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].intra_op_threads == threads) return rows[i].measured_pairs - rows[i].busy_pairs < wanted;
+    return true;
+}
+
+/* Rounds of a pair for each number of threads, and as many again at most for those whose pairs were busy. */
 static int measure_pairs(versus_job *job, prony_versus *versus)
 {
     const options *o = job->o;
     const size_t pairs = o->processes > 0 ? (size_t)o->processes : DEFAULT_PAIRS;
     int code = EXIT_DONE;
-    for (size_t p = 0; code == EXIT_DONE && p < pairs && !interrupted(); p++) {
+    if (o->ignore_load) prony_versus_ignore_load(versus);
+    for (size_t p = 0; code == EXIT_DONE && p < 2 * pairs && !interrupted(); p++) {
         for (size_t t = 0; code == EXIT_DONE && t < job->thread_count && !interrupted(); t++) {
-            char text[80];
-            snprintf(text, sizeof text, "pair %zu of %zu, %d thread%s", p + 1, pairs, job->threads[t],
-                     job->threads[t] == 1 ? "" : "s");
+            if (p >= pairs && !lacks_quiet(o, versus, job->threads[t], pairs, &code)) continue;
+            char text[120];
+            snprintf(text, sizeof text, "pair %zu of %zu, %d thread%s%s", p + 1, p < pairs ? pairs : 2 * pairs,
+                     job->threads[t], job->threads[t] == 1 ? "" : "s", p < pairs ? "" : ", instead of busy ones");
             if (want_progress(o)) show_progress_text(text);
             code = one_side(job, versus, job->threads[t], (p & 1) != 0);
             if (code == EXIT_DONE) code = one_side(job, versus, job->threads[t], (p & 1) == 0);

@@ -130,6 +130,23 @@ static void print_found(const load *l, const rate_found *found)
         puts(": as much as the sessions can serve");
     if (found->kept > 0)
         printf("             %.4g queries/s kept p%g, with 99 %% confidence\n", found->kept, l->percentile * 100);
+    else
+        printf("             not confirmed: no phase kept p%g with 99 %% confidence\n", l->percentile * 100);
+}
+
+/* Which phase of a search the rest of the text is about. The largest rate is print_found's alone. */
+static void print_phase(const load_result *r, const rate_found *found)
+{
+    if (!r->queries && found->rate > 0) return;
+    if (!r->queries)
+        printf("\nno rate keeps the bound\n");
+    else if (r->met)
+        printf("\nthe phase at %.5g queries/s, which kept the bound:\n", r->rate);
+    else if (r->likely_met)
+        printf("\nthe phase at %.5g queries/s, %s:\n", r->rate,
+               r->quantile_valid ? "which kept the bound, but not with 99 % confidence" : "too short to tell");
+    else
+        printf("\nthe bound was missed down to the phase at %.5g queries/s:\n", r->rate);
 }
 
 static void print_steps(const load *l, const printer *p, const load_searched *searched)
@@ -156,14 +173,7 @@ static void print_result(const load *l, printer *p, const load_result *r, const 
     putchar('\n');
     print_setup(l);
     if (l->scenario == SCENARIO_SERVER) print_steps(l, p, searched);
-    if (l->scenario == SCENARIO_SERVER && !(l->o->rate > 0)) {
-        if (r->queries && (r->met || r->likely_met))
-            printf("\nlargest rate within the bound: %.5g queries/s\n", r->rate);
-        else if (r->queries)
-            printf("\nno rate was confirmed: the bound was missed down to %.5g queries/s, which is this:\n", r->rate);
-        else
-            printf("\nno rate keeps the bound\n");
-    }
+    if (l->scenario == SCENARIO_SERVER && !(l->o->rate > 0)) print_phase(r, &searched->found);
     if (r->queries == 0) return;
     printf("\n%zu queries in %.3g s: %.5g queries/s, %.5g samples/s", r->queries, r->seconds,
            per_second(r, (double)r->queries), per_second(r, (double)r->samples));

@@ -117,10 +117,10 @@ static const int bench_options[] = {
 // clang-format on
 static const int quantize_options[] = {OPT_PREPROCESS, OPT_DIM, OPT_SHAPE, 0};
 static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
-static const int compare_options[] = {
-    OPT_AFFINITY,         OPT_DIM,    OPT_SHAPE,   OPT_TOP,   OPT_JSON,     OPT_NO_REWRITES, OPT_NOISE,
-    OPT_IGNORE_LOAD,      OPT_STRICT, OPT_METRICS, OPT_COUNT, OPT_NO_REUSE, OPT_NO_HELP,     OPT_ACCURACY,
-    OPT_ACCURACY_SAMPLES, 0};
+static const int compare_options[] = {OPT_AFFINITY,         OPT_DIM,   OPT_SHAPE,    OPT_TOP,         OPT_JSON,
+                                      OPT_NO_REWRITES,      OPT_NOISE, OPT_ALL,      OPT_IGNORE_LOAD, OPT_STRICT,
+                                      OPT_METRICS,          OPT_COUNT, OPT_NO_REUSE, OPT_NO_HELP,     OPT_ACCURACY,
+                                      OPT_ACCURACY_SAMPLES, 0};
 static const int metrics_options[] = {
     OPT_AFFINITY, OPT_DIM,      OPT_SHAPE,   OPT_JSON, OPT_NO_REWRITES, OPT_METRICS, OPT_DETAILED,
     OPT_COUNT,    OPT_NO_REUSE, OPT_NO_HELP, 0};
@@ -134,7 +134,8 @@ static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
 static const int scale_options[] = {OPT_PROCESSES, OPT_BUDGET,   OPT_WEAK, OPT_RESUME, OPT_OVERWRITE,   OPT_REPEAT,
                                     OPT_TIMEOUT,   OPT_AFFINITY, OPT_DIM,  OPT_SHAPE,  OPT_TOP,         OPT_JSON,
                                     OPT_CSV,       OPT_HTML,     OPT_SVG,  OPT_PLOT,   OPT_NO_REWRITES, 0};
-static const int versus_options[] = {OPT_ORT_LIB, OPT_PROCESSES, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_TUNE, 0};
+static const int versus_options[] = {OPT_ORT_LIB, OPT_PROCESSES, OPT_IGNORE_LOAD, OPT_DIM, OPT_SHAPE,
+                                     OPT_TOP,     OPT_JSON,      OPT_TUNE,        0};
 static const int peer_options[] = {OPT_ORT_LIB, OPT_OUTPUT_DIR, OPT_TRACE, 0};
 static const int worker_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_NO_REWRITES, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
@@ -256,11 +257,13 @@ static const struct {
     {OPT_MEMORY_LIMIT, "      --memory-limit N   such as 2GiB, or none; otherwise PRONY_MEMORY_LIMIT, or\n"
                        "                         what is available here less 1/16, at least 64 MiB\n"},
     {OPT_THRESHOLD, "      --threshold M:V... limits such as latency:100ms throughput:1000samples/s\n"
-                    "                         memory:64MiB; a missed one ends with status 3\n"},
+                    "                         held_memory:64MiB; a missed one ends with status 3\n"},
     {OPT_NOISE, "      --noise P          differences below P per cent are none (default 1)\n"},
     {OPT_IGNORE_LOAD, "      --ignore-load      judge times although others had part of the machine\n"},
     {OPT_STRICT, "      --strict           what cannot be told counts against it: status 3\n"},
-    {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
+    {OPT_METRICS, "      --metrics LIST     these alone: latency,macs; compare: these\n"
+                  "                         decide, all or a list (default: latency, throughput\n"
+                  "                         and memory)\n"},
     {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
     {OPT_SCENARIO, "      --scenario NAME    single, multi, server or offline load (docs/load.md)\n"},

@@ -280,7 +280,8 @@ static int add_metrics(options *o, char *argument)
     prony_error error = {0};
     prony_metrics *metrics = NULL;
     int status = prony_metrics_create(&metrics, &error) == PRONY_OK ? 0 : no_memory(o);
-    for (const char *at = argument; !status && *at; at += strspn(at, ",")) {
+    const bool every = strcmp(argument, "all") == 0;
+    for (const char *at = argument; !status && *at && !every; at += strspn(at, ",")) {
         size_t length = strcspn(at, ",");
         bool found = false;
         for (size_t i = 0; i < prony_metrics_count(metrics) && !found; i++) {

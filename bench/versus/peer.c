@@ -2,6 +2,7 @@
  * process's memory is the other engine's; what it found goes to stdout, a word and a number per line. Not for people:
  * no help names it. */
 #include "bench/versus/ort.h"
+#include "prony_analysis.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,9 @@ static int run_peer(const options *o, ort *peer, const ort_input *inputs)
     const char *prefix = o->form_count ? o->forms[0].file : NULL;
     int64_t *samples = malloc(MOST_SAMPLES * sizeof *samples);
     size_t count = 0;
+    prony_error error = {0};
+    prony_load_watch *watch = NULL;
+    prony_disturbance load = {.others_share = -1};
     int code = samples ? EXIT_DONE : fail(o, "out of memory");
     const int64_t start = prony_now_ns();
     if (code == EXIT_DONE && !ort_session(peer, o->arguments[0], o->intra_op > 0 ? o->intra_op : 1, prefix))
@@ -106,11 +110,14 @@ static int run_peer(const options *o, ort *peer, const ort_input *inputs)
         code = ort_run(peer) ? save(o, peer) : peer_failed(o, peer);
         ort_drop_outputs(peer);
     } else if (code == EXIT_DONE) {
-        code = measure(o, peer, samples, &count);
+        if (prony_load_watch_begin(&watch, &error) != PRONY_OK) code = report_error(o, &error);
+        if (code == EXIT_DONE) code = measure(o, peer, samples, &count);
+        prony_load_watch_end(watch, &load);
     }
     if (code == EXIT_DONE)
-        printf("version %s\nstart_ns %lld\nruns %zu\nmedian_ns %lld\npeak_rss_bytes %lld\n", peer->version,
-               (long long)(ready - start), count, (long long)(count ? samples[count / 2] : 0), peak_rss_bytes());
+        printf("version %s\nstart_ns %lld\nruns %zu\nmedian_ns %lld\npeak_rss_bytes %lld\nload %d\nothers_ppm %lld\n",
+               peer->version, (long long)(ready - start), count, (long long)(count ? samples[count / 2] : 0),
+               peak_rss_bytes(), (int)load.verdict, load.others_share < 0 ? -1 : (long long)(load.others_share * 1e6));
     free(samples);
     return code;
 }

@@ -17,6 +17,9 @@
 #include <string.h>
 
 #define DEFAULT_NOISE 0.01
+/* Ten processes of each of two models held up to 3.6 % and 0.5 MiB more or less than their median. */
+#define HELD_SHARE 0.05
+#define HELD_BYTES 0x1p21
 
 const char *prony_verdict_name(prony_verdict verdict)
 {
@@ -123,6 +126,16 @@ static bool comparable(const prn_comparing *c, const char *key)
     return true;
 }
 
+/* Measured once, but no time: processes of one model differ by pages of the program and its libraries. A process
+ * holds more after its second measurement than after its first, whatever the two models. */
+static void judge_held(const prn_comparing *c, prony_compare_metric *row)
+{
+    if (c->report[0]->measured_here && c->report[1]->measured_here) return;
+    const double change = exact_change(row), pages = HELD_BYTES / fmax(row->first.value, 1);
+    row->verdict =
+        prn_verdict_of(row->first.metric->direction, change, change, fmax(c->noise, fmax(HELD_SHARE, pages)));
+}
+
 static prony_status compare_metric(prn_comparing *c, size_t index, prony_compare_metric *row)
 {
     const prony_metric *metric = row->first.metric;
@@ -132,6 +145,7 @@ static prony_status compare_metric(prn_comparing *c, size_t index, prony_compare
     row->ratio_ci95[0] = row->ratio_ci95[1] = row->p = NAN;
     if (prn_metric_samples(by))
         return c->sampled && row->first.value > 0 && row->second.value > 0 ? judge_samples(c, by, row) : PRONY_OK;
+    if (by && by->evidence == PRONY_BASIS_NONE && by->decides) judge_held(c, row);
     if ((by && by->evidence == PRONY_BASIS_NONE) || !comparable(c, metric->key)) return PRONY_OK;
     double change = exact_change(row);
     row->evidence = PRONY_BASIS_EXACT;
@@ -145,16 +159,23 @@ static prony_status compare_metrics(prn_comparing *c)
     size_t count = prony_metrics_count(c->metrics);
     prony_metric_value *first = prn_calloc(count + 1, sizeof *first), *second = prn_calloc(count + 1, sizeof *second);
     out->metrics = prn_bump_alloc(&out->pool, count + 1, sizeof *out->metrics);
-    prony_status status = first && second && out->metrics ? PRONY_OK : prn_no_memory(c->error);
+    out->decides = prn_bump_alloc(&out->pool, count + 1, sizeof *out->decides);
+    prony_status status = first && second && out->metrics && out->decides ? PRONY_OK : prn_no_memory(c->error);
     if (status == PRONY_OK) status = prony_metrics_compute_all(c->metrics, c->report[0], first, c->error);
     if (status == PRONY_OK) status = prony_metrics_compute_all(c->metrics, c->report[1], second, c->error);
     for (size_t i = 0; status == PRONY_OK && i < count; i++) {
         if (!first[i].known || !second[i].known || !prn_metrics_named(c->keys, first[i].metric->key)) continue;
+        const prn_metric_builtin *by = prn_metrics_builtin(c->metrics, i);
+        bool *decides = &out->decides[out->metric_count];
         prony_compare_metric *row = &out->metrics[out->metric_count++];
         row->first = first[i];
         row->second = second[i];
+        *decides = c->keys || !by || by->decides;
         status = compare_metric(c, i, row);
+        if (!*decides) continue;
+        const bool up = row->difference > 0, larger = row->first.metric->direction == PRONY_LARGER_IS_BETTER;
         out->regressions += row->verdict == PRONY_VERDICT_WORSE;
+        out->undecided += row->verdict == PRONY_VERDICT_UNSURE && up != larger;
     }
     prn_free(first);
     prn_free(second);
@@ -281,4 +302,9 @@ const char *const *prony_comparison_notes(const prony_comparison *comparison, si
 size_t prony_comparison_regressions(const prony_comparison *comparison)
 {
     return comparison ? comparison->regressions : 0;
+}
+
+size_t prony_comparison_undecided(const prony_comparison *comparison)
+{
+    return comparison ? comparison->undecided : 0;
 }

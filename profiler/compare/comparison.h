@@ -24,12 +24,13 @@ struct prony_comparison {
     double noise;
     prn_compare_side side[2];
     prony_compare_metric *metrics;
+    bool *decides; /* [metrics] */
     size_t metric_count;
     prony_compare_part *layers, *types, *nested;
     size_t layer_count, type_count, nested_count;
     const char **notes;
     size_t note_count;
-    size_t regressions;
+    size_t regressions, undecided; /* of those that decide: worse; look worse, and cannot be told */
 };
 
 /* While it is made. */

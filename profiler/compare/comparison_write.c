@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_ROWS 20
+#define DEFAULT_ROWS 10
+#define SAME_RATIO 1e-9 /* relative: rates that are made of one time */
 
 /* ---- text ---- */
 
@@ -68,10 +69,11 @@ static const prn_column metric_columns[] = {{"metric", false, false, 1, 12}, {"A
                                             {"95 %", true, true, 0, 0},      {"p", true, true, 0, 0},
                                             {"B - A", true, true, 0, 0},     {"B is", false, false, 0, 0}};
 
-/* The metrics that differ at all. */
+/* The metrics that are shown. */
 typedef struct metric_view {
     const prony_compare_metric **rows;
     size_t count;
+    size_t merged; /* of the ratio of an earlier row, or of its inverse */
 } metric_view;
 
 static void metric_cell(const void *user, size_t index, int column, prn_cell *cell)
@@ -157,16 +159,55 @@ static void part_cell(const void *user, size_t index, int column, prn_cell *cell
     }
 }
 
-static prony_status put_metrics(prn_text *text, const prony_comparison *c)
+static double log_ratio(const prony_compare_metric *row)
+{
+    return row->ratio > 0 ? fabs(log(row->ratio)) : INFINITY;
+}
+
+static bool one_ratio(const prony_compare_metric *a, const prony_compare_metric *b)
+{
+    return a->verdict == b->verdict && isfinite(log_ratio(a)) && fabs(log_ratio(a) - log_ratio(b)) < SAME_RATIO;
+}
+
+/* Those that decide first, then verdicts, then the rest by the size of the difference. */
+static int rank_of(const prony_comparison *c, size_t i)
+{
+    const prony_verdict verdict = c->metrics[i].verdict;
+    return c->decides[i]                      ? 0
+           : verdict == PRONY_VERDICT_WORSE   ? 1
+           : verdict == PRONY_VERDICT_BETTER  ? 2
+           : verdict == PRONY_VERDICT_UNSURE  ? 3
+           : log_ratio(&c->metrics[i]) > 0.01 ? 4
+                                              : 5;
+}
+
+/* The metrics that differ at all, in order of their ranks. Several of one ratio (latency and rates that follow from it)
+ * are one row unless all are wanted. */
+static void view_metrics(metric_view *view, const prony_comparison *c, bool all)
+{
+    for (int rank = 0; rank <= 5; rank++) {
+        for (size_t i = 0; i < c->metric_count; i++) {
+            const prony_compare_metric *row = &c->metrics[i];
+            if (rank_of(c, i) != rank || !(row->difference > 0 || row->difference < 0)) continue;
+            size_t k = 0;
+            while (!all && k < view->count && !one_ratio(view->rows[k], row)) k++;
+            if (!all && k < view->count)
+                view->merged++;
+            else
+                view->rows[view->count++] = row;
+        }
+    }
+}
+
+static prony_status put_metrics(prn_text *text, const prony_comparison *c, size_t top, bool all)
 {
     prn_number_text noise;
-    metric_view view = {prn_calloc(c->metric_count + 1, sizeof(prony_compare_metric *)), 0};
+    metric_view view = {prn_calloc(c->metric_count + 1, sizeof(prony_compare_metric *)), 0, 0};
     if (!view.rows) return prn_no_memory(text->error);
-    for (size_t i = 0; i < c->metric_count; i++)
-        if (c->metrics[i].difference > 0 || c->metrics[i].difference < 0) view.rows[view.count++] = &c->metrics[i];
+    view_metrics(&view, c, all);
     prn_table table = {.columns = metric_columns,
                        .column_count = sizeof metric_columns / sizeof metric_columns[0],
-                       .rows = view.count,
+                       .rows = view.count < top ? view.count : top,
                        .cell = metric_cell,
                        .user = &view};
     prn_text_line(text);
@@ -175,8 +216,20 @@ static prony_status put_metrics(prn_text *text, const prony_comparison *c)
                   prn_number_fixed(noise, c->noise * 100, c->noise < 0.001 ? 3 : 1));
     prn_text_line(text);
     if (view.count) prn_text_table(text, &table);
-    if (view.count < c->metric_count) {
-        prn_text_putf(text, PRN_STYLE_DIM, "%zu metrics do not differ at all", c->metric_count - view.count);
+    if (view.count > table.rows || view.merged) {
+        char line[160], merged[80] = "";
+        if (view.merged)
+            snprintf(merged, sizeof merged, "%zu of the ratio of a row above%s", view.merged,
+                     view.count > table.rows ? ", " : "");
+        int used = snprintf(line, sizeof line, "not shown: %s", merged);
+        if (view.count > table.rows)
+            used += snprintf(line + used, sizeof line - (size_t)used, "%zu more that differ", view.count - table.rows);
+        snprintf(line + used, sizeof line - (size_t)used, " (--all)");
+        prn_text_wrap(text, PRN_STYLE_DIM, 0, line);
+    }
+    const size_t differ = view.count + view.merged;
+    if (differ < c->metric_count) {
+        prn_text_putf(text, PRN_STYLE_DIM, "%zu metrics do not differ at all", c->metric_count - differ);
         prn_text_line(text);
     }
     prn_free(view.rows);
@@ -239,28 +292,56 @@ static void put_unmatched(prn_text *text, const prony_comparison *c)
     }
 }
 
+/* "latency, throughput and session_memory": those that decide. */
+static void deciding_text(const prony_comparison *c, char *text, size_t size)
+{
+    size_t count = 0, done = 0, used = 0;
+    *text = '\0';
+    for (size_t i = 0; i < c->metric_count; i++) count += c->decides[i];
+    for (size_t i = 0; i < c->metric_count && count <= 6 && used < size; i++) {
+        if (!c->decides[i]) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%.40s",
+                                 !done               ? ", of "
+                                 : done + 1 == count ? " and "
+                                                     : ", ",
+                                 c->metrics[i].first.metric->key);
+        done++;
+    }
+    if (count > 6) snprintf(text, size, ", of %zu", count);
+}
+
+/* The verdict: how many of the metrics that decide are worse, better or undecided, and a line for each of these. */
 static void put_conclusion(prn_text *text, const prony_comparison *c)
 {
-    size_t better = 0, unsure = 0;
+    static const prony_verdict shown[] = {PRONY_VERDICT_WORSE, PRONY_VERDICT_BETTER, PRONY_VERDICT_UNSURE};
+    static const char *const words[] = {"worse", "better", "cannot tell"};
+    size_t better = 0, unsure = 0, others = 0;
+    char line[400], deciding[280], ratio[24];
     for (size_t i = 0; i < c->metric_count; i++) {
-        better += c->metrics[i].verdict == PRONY_VERDICT_BETTER;
-        unsure += c->metrics[i].verdict == PRONY_VERDICT_UNSURE;
+        const prony_verdict verdict = c->metrics[i].verdict;
+        better += c->decides[i] && verdict == PRONY_VERDICT_BETTER;
+        unsure += c->decides[i] && verdict == PRONY_VERDICT_UNSURE;
+        others += !c->decides[i] && verdict == PRONY_VERDICT_WORSE;
     }
+    deciding_text(c, deciding, sizeof deciding);
+    int used = snprintf(line, sizeof line, "%zu metric%s worse, %zu better", c->regressions,
+                        c->regressions == 1 ? " is" : "s are", better);
+    if (unsure) used += snprintf(line + used, sizeof line - (size_t)used, ", %zu undecided", unsure);
+    snprintf(line + used, sizeof line - (size_t)used, "%s", deciding);
     prn_text_line(text);
-    prn_text_putf(text,
-                  c->regressions ? PRN_STYLE_BAD
-                  : unsure       ? PRN_STYLE_WARN
-                                 : PRN_STYLE_GOOD,
-                  "%zu metric%s worse, %zu better", c->regressions, c->regressions == 1 ? " is" : "s are", better);
-    if (unsure) prn_text_putf(text, PRN_STYLE_WARN, ", of %zu it cannot be told", unsure);
-    prn_text_line(text);
-    for (size_t i = 0; i < c->metric_count; i++) {
-        const prony_compare_metric *row = &c->metrics[i];
-        char ratio[24];
-        if (row->verdict != PRONY_VERDICT_WORSE) continue;
-        prn_text_putf(text, PRN_STYLE_BAD, "  worse: %s, %s -> %s (x %s)", row->first.metric->key, row->first.text,
-                      row->second.text, ratio_text(ratio, sizeof ratio, row->ratio));
-        prn_text_line(text);
+    prn_text_wrap(text, c->regressions ? PRN_STYLE_BAD : unsure ? PRN_STYLE_WARN : PRN_STYLE_GOOD, 0, line);
+    for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
+        for (size_t i = 0; i < c->metric_count; i++) {
+            const prony_compare_metric *row = &c->metrics[i];
+            if (!c->decides[i] || row->verdict != shown[k]) continue;
+            prn_text_putf(text, verdict_style(shown[k]), "  %s: %s, %s -> %s (x %s)", words[k], row->first.metric->key,
+                          row->first.text, row->second.text, ratio_text(ratio, sizeof ratio, row->ratio));
+            prn_text_line(text);
+        }
+    if (others) {
+        snprintf(line, sizeof line, "%zu other metric%s worse and %s not decide (--metrics LIST, or all)", others,
+                 others == 1 ? " is" : "s are", others == 1 ? "does" : "do");
+        prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
     }
 }
 
@@ -272,18 +353,19 @@ static prony_status write_text(const prony_comparison *c, const prony_write_opti
     prn_text_begin(text, options->width ? options->width : 80, options->color, write, user, error);
     put_side(text, "A", &c->side[0]);
     put_side(text, "B", &c->side[1]);
+    put_conclusion(text, c);
+    if (c->note_count) prn_text_line(text);
     for (size_t i = 0; i < c->note_count; i++) {
         prn_text_put(text, PRN_STYLE_WARN, "!");
         prn_text_wrap(text, PRN_STYLE_WARN, 3, c->notes[i]);
     }
-    size_t top = options->top > 0 ? (size_t)options->top : DEFAULT_ROWS;
-    prony_status status = put_metrics(text, c);
+    size_t top = options->all ? SIZE_MAX : options->top > 0 ? (size_t)options->top : DEFAULT_ROWS;
+    prony_status status = put_metrics(text, c, top, options->all);
     if (status == PRONY_OK) status = put_parts(text, c->types, c->type_count, PRN_BY_TYPE, top);
     if (status == PRONY_OK) status = put_parts(text, c->layers, c->layer_count, PRN_BY_LAYER, top);
     if (status == PRONY_OK && c->nested_count) status = put_parts(text, c->nested, c->nested_count, PRN_BY_NESTED, top);
     if (status == PRONY_OK) {
         put_unmatched(text, c);
-        put_conclusion(text, c);
         status = prn_text_end(text);
     }
     prn_free(text);
@@ -319,7 +401,7 @@ static void json_side(prn_json *json, const char *key, const prn_compare_side *s
     prn_json_close(json, '}');
 }
 
-static void json_metric(prn_json *json, const prony_compare_metric *row)
+static void json_metric(prn_json *json, const prony_compare_metric *row, bool decides)
 {
     const prony_metric *m = row->first.metric;
     prn_json_open(json, NULL, '{', false);
@@ -335,6 +417,7 @@ static void json_metric(prn_json *json, const prony_compare_metric *row)
     prn_json_double(json, "p", row->p);
     prn_json_string(json, "evidence", prony_basis_name(row->evidence));
     prn_json_string(json, "verdict", prony_verdict_name(row->verdict));
+    prn_json_bool(json, "decides", decides);
     prn_json_close(json, '}');
 }
 
@@ -373,14 +456,15 @@ static prony_status write_json(const prony_comparison *c, prony_write_fn write, 
     for (size_t i = 0; i < c->note_count; i++) prn_json_string(json, NULL, c->notes[i]);
     prn_json_close(json, ']');
     prn_json_open(json, "metrics", '[', false);
-    for (size_t i = 0; i < c->metric_count; i++) json_metric(json, &c->metrics[i]);
+    for (size_t i = 0; i < c->metric_count; i++) json_metric(json, &c->metrics[i], c->decides[i]);
     prn_json_close(json, ']');
     json_parts(json, "operator_types", c->types, c->type_count, false);
     json_parts(json, "layers", c->layers, c->layer_count, false);
     if (c->nested_count) json_parts(json, "nested_layers", c->nested, c->nested_count, true);
     prn_json_open(json, "regressions", '[', true);
     for (size_t i = 0; i < c->metric_count; i++)
-        if (c->metrics[i].verdict == PRONY_VERDICT_WORSE) prn_json_string(json, NULL, c->metrics[i].first.metric->key);
+        if (c->decides[i] && c->metrics[i].verdict == PRONY_VERDICT_WORSE)
+            prn_json_string(json, NULL, c->metrics[i].first.metric->key);
     prn_json_close(json, ']');
     return prn_json_finish(json);
 }

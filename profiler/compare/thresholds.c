@@ -15,10 +15,11 @@
 #define PRN_CHECK_CONFIDENCE 0.99
 
 static const char *const short_names[][2] = {
-    {"p50", "latency"},       {"p90", "latency_p90"},     {"p95", "latency_p95"},       {"p99", "latency_p99"},
-    {"p999", "latency_p999"}, {"mean", "latency_mean"},   {"min", "latency_min"},       {"max", "latency_max"},
-    {"time", "latency"},      {"rss", "peak_resident"},   {"fps", "images_per_second"}, {"params", "parameters"},
-    {"size", "model_size"},   {"accuracy", "evaluation"}, {"top1", "top1_accuracy"},    {"top5", "top5_accuracy"},
+    {"p50", "latency"},       {"p90", "latency_p90"},      {"p95", "latency_p95"},       {"p99", "latency_p99"},
+    {"p999", "latency_p999"}, {"mean", "latency_mean"},    {"min", "latency_min"},       {"max", "latency_max"},
+    {"time", "latency"},      {"rss", "peak_resident"},    {"fps", "images_per_second"}, {"params", "parameters"},
+    {"size", "model_size"},   {"accuracy", "evaluation"},  {"top1", "top1_accuracy"},    {"top5", "top5_accuracy"},
+    {"held", "held_memory"},  {"arena", "planned_memory"},
 };
 
 static const prony_metric *find_metric(const prony_metrics *metrics, const char *key)

@@ -1,6 +1,6 @@
 /* This engine beside another one: processes of both in pairs, and the ratio of each pair's medians. A pair is measured
- * one right behind the other, so what the machine does otherwise mostly cancels in its ratio; the interval is that of
- * the pairs' median. */
+ * one right behind the other, so what the machine does otherwise mostly cancels in its ratio. Pairs of a busy machine
+ * are left out. The interval is that of the pairs' median. */
 #include "profiler/compare/versus.h"
 
 #include <math.h>
@@ -49,8 +49,14 @@ prony_status prony_versus_process_of(prony_versus_process *out, const prony_repo
     int64_t start = 0;
     for (size_t k = 0; k < sizeof phases / sizeof *phases; k++)
         start = start < 0 || phases[k] < 0 ? -1 : start + phases[k];
-    *out = (prony_versus_process){report->config.intra_op_threads, report->latency.count, report->latency.median_ns,
-                                  start, peak_rss_bytes};
+    const prn_disturbance *load = &report->disturbance;
+    *out = (prony_versus_process){report->config.intra_op_threads,
+                                  report->latency.count,
+                                  report->latency.median_ns,
+                                  start,
+                                  peak_rss_bytes,
+                                  report->has_disturbance ? (prony_load)load->verdict : PRONY_LOAD_UNKNOWN,
+                                  report->has_disturbance ? load->others : -1};
     return PRONY_OK;
 }
 
@@ -58,8 +64,7 @@ prony_status prony_versus_add(prony_versus *versus, bool peer, const prony_versu
 {
     if (!versus || !process) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_versus_add: an argument is NULL");
     if (process->intra_op_threads < 1 || process->median_ns < 0 || process->runs == 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "a process of %d threads with %llu runs and a median of %lld ns is none",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "invalid measurement: %d threads, %llu runs, median %lld ns",
                         process->intra_op_threads, (unsigned long long)process->runs, (long long)process->median_ns);
     if (!PRN_GROW(versus->blocks, versus->block_capacity, versus->block_count + 1)) return prn_no_memory(error);
     versus->blocks[versus->block_count++] = (prn_versus_block){*process, peer};
@@ -83,59 +88,109 @@ prony_status prony_versus_add_output(prony_versus *versus, const char *name, boo
 
 /* ---- the verdict ---- */
 
-/* Values of one side with so many threads, in the order of their processes; what is not known is left out. */
-static size_t values_of(const prony_versus *versus, int threads, bool peer, size_t offset, double *values)
+/* The pairs of one number of threads: the k-th process of each engine. */
+typedef struct pair {
+    const prony_versus_process *side[2]; /* this engine's, the peer's */
+} pair;
+
+static bool is_busy(const prony_versus *versus, const pair *p)
 {
-    size_t count = 0;
-    for (size_t b = 0; b < versus->block_count; b++) {
-        const prn_versus_block *block = &versus->blocks[b];
-        if (block->peer != peer || block->process.intra_op_threads != threads) continue;
-        int64_t value;
-        memcpy(&value, (const char *)&block->process + offset, sizeof value);
-        if (value >= 0) values[count++] = (double)value;
-    }
-    return count;
+    return !versus->ignore_load && (p->side[0]->load == PRONY_LOAD_BUSY || p->side[1]->load == PRONY_LOAD_BUSY);
 }
 
-#define VALUES(field, peer, values)                                                                                    \
-    values_of(versus, row->intra_op_threads, peer, offsetof(prony_versus_process, field), values)
-
-static double middle(double *values, size_t count)
+/* Fills `pairs`, in order of time. A process whose counterpart is missing is in no pair. */
+static size_t find_pairs(const prony_versus *versus, int threads, pair *pairs)
 {
-    return count ? prn_median(values, count) : -1.0;
+    size_t count[2] = {0, 0};
+    for (size_t b = 0; b < versus->block_count; b++) {
+        const prn_versus_block *block = &versus->blocks[b];
+        if (block->process.intra_op_threads == threads) pairs[count[block->peer]++].side[block->peer] = &block->process;
+    }
+    return count[0] < count[1] ? count[0] : count[1];
+}
+
+/* The median over the pairs of a field of one side; what is not known is left out. */
+static double middle(const pair *pairs, size_t count, int side, size_t offset, double *values)
+{
+    size_t known = 0;
+    for (size_t k = 0; k < count; k++) {
+        int64_t value;
+        memcpy(&value, (const char *)pairs[k].side[side] + offset, sizeof value);
+        if (value >= 0) values[known++] = (double)value;
+    }
+    return known ? prn_median(values, known) : -1.0;
+}
+
+#define MIDDLE(field, side) middle(pairs, row->pairs, side, offsetof(prony_versus_process, field), values)
+
+/* Ends of the interval of the median that holds for every distribution: with the k-th smallest and largest of n values,
+ * the median is outside with twice the probability of fewer than k heads in n throws. `values` are sorted; infinite
+ * where n is too small for 95 %. */
+static void median_interval(double interval[2], const double *values, size_t count)
+{
+    double below = pow(0.5, (double)count), term = below; /* fewer than k + 1 heads; exactly k */
+    interval[0] = -INFINITY;
+    interval[1] = INFINITY;
+    for (size_t k = 0; 2 * below <= 0.05 && k < count / 2; k++) {
+        interval[0] = values[k];
+        interval[1] = values[count - 1 - k];
+        term *= (double)(count - k) / (double)(k + 1);
+        below += term;
+    }
 }
 
 static prony_verdict verdict_on(const double interval[2])
 {
+    if (!isfinite(interval[0])) return PRONY_VERDICT_NONE;
     if (interval[0] > 1.0 && isfinite(interval[1])) return PRONY_VERDICT_BETTER;
     if (interval[1] < 1.0) return PRONY_VERDICT_WORSE;
     if (interval[0] > 1.0 - EQUAL && interval[1] < 1.0 + EQUAL) return PRONY_VERDICT_SAME;
     return PRONY_VERDICT_UNSURE;
 }
 
-static prony_status judge_row(const prony_versus *versus, prony_versus_result *row, double *own, double *peer,
-                              prony_error *error)
+static int by_value(const void *left, const void *right)
 {
-    const size_t own_count = VALUES(median_ns, false, own), peer_count = VALUES(median_ns, true, peer);
-    row->pairs = own_count < peer_count ? own_count : peer_count;
-    double *ratios = prn_calloc(row->pairs + 1, sizeof *ratios);
-    if (!ratios) return prn_no_memory(error);
-    for (size_t k = 0; k < row->pairs; k++) ratios[k] = own[k] > 0 ? peer[k] / own[k] : INFINITY;
-    row->ratio = NAN;
-    row->ratio_ci95[0] = -INFINITY;
-    row->ratio_ci95[1] = INFINITY;
-    prony_status status = PRONY_OK;
-    if (row->pairs)
-        status = prn_process_interval(&row->ratio, row->ratio_ci95, (prn_processes){ratios, row->pairs}, NULL, error);
-    prn_free(ratios);
-    row->verdict = row->pairs < 3 ? PRONY_VERDICT_NONE : verdict_on(row->ratio_ci95);
-    row->own_ns = middle(own, own_count);
-    row->peer_ns = middle(peer, peer_count);
-    row->own_start_ns = middle(own, VALUES(start_ns, false, own));
-    row->peer_start_ns = middle(peer, VALUES(start_ns, true, peer));
-    row->own_peak_rss_bytes = middle(own, VALUES(peak_rss_bytes, false, own));
-    row->peer_peak_rss_bytes = middle(peer, VALUES(peak_rss_bytes, true, peer));
-    return status;
+    const double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* Takes the quiet pairs, where there are enough for a verdict; else all of them, and no verdict if some were busy.
+ * `pairs` and `values` have room for all processes. */
+static void judge_row(const prony_versus *versus, prony_versus_result *row, pair *pairs, double *values)
+{
+    const size_t all = find_pairs(versus, row->intra_op_threads, pairs);
+    row->measured_pairs = all;
+    for (size_t k = 0; k < all; k++) row->busy_pairs += is_busy(versus, &pairs[k]);
+    row->withheld = row->busy_pairs && all - row->busy_pairs < PRONY_VERSUS_LEAST_PAIRS;
+    for (size_t k = 0; k < all; k++)
+        if (row->withheld || !is_busy(versus, &pairs[k])) pairs[row->pairs++] = pairs[k];
+    row->others_share = -1;
+    for (size_t k = 0; k < 2 * row->pairs; k++)
+        row->others_share = fmax(row->others_share, pairs[k / 2].side[k % 2]->others_share);
+    row->own_ns = MIDDLE(median_ns, 0);
+    row->peer_ns = MIDDLE(median_ns, 1);
+    row->own_start_ns = MIDDLE(start_ns, 0);
+    row->peer_start_ns = MIDDLE(start_ns, 1);
+    row->own_peak_rss_bytes = MIDDLE(peak_rss_bytes, 0);
+    row->peer_peak_rss_bytes = MIDDLE(peak_rss_bytes, 1);
+    for (size_t k = 0; k < row->pairs; k++) {
+        const int64_t own = pairs[k].side[0]->median_ns;
+        values[k] = own > 0 ? (double)pairs[k].side[1]->median_ns / (double)own : INFINITY;
+    }
+    qsort(values, row->pairs, sizeof *values, by_value);
+    median_interval(row->ratio_ci95, values, row->pairs);
+    row->ratio_least = row->pairs ? values[0] : NAN;
+    row->ratio_most = row->pairs ? values[row->pairs - 1] : NAN;
+    row->ratio = row->pairs ? prn_median(values, row->pairs) : NAN;
+    row->verdict = row->withheld ? PRONY_VERDICT_UNSURE : verdict_on(row->ratio_ci95);
+}
+
+void prony_versus_ignore_load(prony_versus *versus)
+{
+    if (!versus) return;
+    versus->ignore_load = true;
+    prn_free(versus->results);
+    versus->results = NULL;
 }
 
 prony_status prn_versus_judge(prony_versus *versus, prony_error *error)
@@ -143,8 +198,9 @@ prony_status prn_versus_judge(prony_versus *versus, prony_error *error)
     if (versus->results) return PRONY_OK;
     const size_t room = versus->block_count + 1;
     prony_versus_result *rows = prn_calloc(room, sizeof *rows);
-    double *own = prn_calloc(room, sizeof *own), *peer = prn_calloc(room, sizeof *peer);
-    prony_status status = rows && own && peer ? PRONY_OK : prn_no_memory(error);
+    pair *pairs = prn_calloc(room, sizeof *pairs);
+    double *values = prn_calloc(room, sizeof *values);
+    prony_status status = rows && pairs && values ? PRONY_OK : prn_no_memory(error);
     size_t count = 0;
     for (size_t b = 0; b < versus->block_count && status == PRONY_OK; b++) {
         const int threads = versus->blocks[b].process.intra_op_threads;
@@ -152,10 +208,10 @@ prony_status prn_versus_judge(prony_versus *versus, prony_error *error)
         while (k < count && rows[k].intra_op_threads != threads) k++;
         if (k < count) continue;
         rows[count].intra_op_threads = threads;
-        status = judge_row(versus, &rows[count++], own, peer, error);
+        judge_row(versus, &rows[count++], pairs, values);
     }
-    prn_free(own);
-    prn_free(peer);
+    prn_free(pairs);
+    prn_free(values);
     if (status != PRONY_OK) {
         prn_free(rows);
         return status;

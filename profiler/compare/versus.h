@@ -29,6 +29,7 @@ struct prony_versus {
     size_t output_count, output_capacity;
     prony_versus_result *results; /* NULL: not judged since the last addition */
     size_t result_count;
+    bool ignore_load;
     bool has_operators;
     prony_versus_operator *operators;
     size_t operator_count;

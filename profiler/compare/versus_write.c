@@ -16,13 +16,15 @@
 
 /* ---- text: results ---- */
 
-static const char *verdict_text(prony_verdict verdict)
+static const char *verdict_text(const prony_versus_result *row)
 {
-    return verdict == PRONY_VERDICT_BETTER  ? "faster"
-           : verdict == PRONY_VERDICT_WORSE ? "slower"
-           : verdict == PRONY_VERDICT_SAME  ? "as fast"
-           : verdict == PRONY_VERDICT_NONE  ? "not judged"
-                                            : "cannot tell";
+    const prony_verdict verdict = row->verdict;
+    return row->withheld                     ? "undecided"
+           : verdict == PRONY_VERDICT_BETTER ? "faster"
+           : verdict == PRONY_VERDICT_WORSE  ? "slower"
+           : verdict == PRONY_VERDICT_SAME   ? "as fast"
+           : verdict == PRONY_VERDICT_NONE   ? "not judged"
+                                             : "cannot tell";
 }
 
 static prn_style verdict_style(prony_verdict verdict)
@@ -86,7 +88,7 @@ static void result_cell(const void *user, size_t index, int column, prn_cell *ce
         snprintf(cell->own, sizeof cell->own, "%zu", row->pairs);
         break;
     default:
-        cell->string = verdict_text(row->verdict);
+        cell->string = verdict_text(row);
         cell->style = verdict_style(row->verdict);
         return;
     }
@@ -110,6 +112,40 @@ static void put_start(prn_text *text, const prony_versus *v)
                       prn_number_bytes(own, row->own_peak_rss_bytes, 3, " "));
         prn_text_putf(text, PRN_STYLE_PLAIN, " peer %s", prn_number_bytes(peer, row->peer_peak_rss_bytes, 3, " "));
         prn_text_line(text);
+    }
+}
+
+/* ---- text: what keeps results from a verdict ---- */
+
+/* "2 threads: 3 of 14 pairs were measured on a busy machine and left out". */
+static void put_doubts(prn_text *text, const prony_versus *v)
+{
+    for (size_t i = 0; i < v->result_count; i++) {
+        const prony_versus_result *row = &v->results[i];
+        char line[300], threads[32] = "", others[80] = "";
+        prn_number_text low, high;
+        if (v->result_count > 1)
+            snprintf(threads, sizeof threads, "%d thread%s: ", row->intra_op_threads,
+                     row->intra_op_threads == 1 ? "" : "s");
+        if (row->others_share > 0)
+            snprintf(others, sizeof others, " (other processes took up to %.0f %%)", row->others_share * 100);
+        if (row->withheld)
+            snprintf(line, sizeof line,
+                     "%sundecided: %zu of %zu pairs were measured on a busy machine%s, and a verdict needs %d quiet "
+                     "ones; --ignore-load judges all the same",
+                     threads, row->busy_pairs, row->measured_pairs, others, PRONY_VERSUS_LEAST_PAIRS);
+        else if (row->busy_pairs)
+            snprintf(line, sizeof line, "%s%zu of %zu pairs were measured on a busy machine and are left out", threads,
+                     row->busy_pairs, row->measured_pairs);
+        else if (row->pairs && row->pairs < PRONY_VERSUS_LEAST_PAIRS)
+            snprintf(line, sizeof line,
+                     "%snot judged: %zu pair%s from %s to %s; an interval of 95 %% needs %d (--processes %d)", threads,
+                     row->pairs, row->pairs == 1 ? "" : "s", prn_number_fixed(low, row->ratio_least, 2),
+                     prn_number_fixed(high, row->ratio_most, 2), PRONY_VERSUS_LEAST_PAIRS, PRONY_VERSUS_LEAST_PAIRS);
+        else
+            continue;
+        prn_text_put(text, PRN_STYLE_WARN, "!");
+        prn_text_wrap(text, PRN_STYLE_WARN, 3, line);
     }
 }
 
@@ -292,6 +328,7 @@ static prony_status write_text(const prony_versus *v, const prony_write_options 
                                .cell = result_cell,
                                .user = v};
     prn_text_table(text, &results);
+    put_doubts(text, v);
     put_start(text, v);
     put_outputs(text, v);
     if (v->has_operators) put_profiles(text, v, options->top > 0 ? (size_t)options->top : DEFAULT_ROWS);
@@ -316,6 +353,11 @@ static void json_side(prn_json *json, const prony_versus *v, const prony_versus_
     json_known(json, "median_ns", peer ? row->peer_ns : row->own_ns);
     json_known(json, "start_ns", peer ? row->peer_start_ns : row->own_start_ns);
     json_known(json, "peak_rss_bytes", peer ? row->peer_peak_rss_bytes : row->own_peak_rss_bytes);
+    prn_json_open(json, "loads", '[', true);
+    for (size_t b = 0; b < v->block_count; b++)
+        if (v->blocks[b].peer == peer && v->blocks[b].process.intra_op_threads == row->intra_op_threads)
+            prn_json_string(json, NULL, prn_verdict_name((prn_verdict)v->blocks[b].process.load));
+    prn_json_close(json, ']');
     prn_json_open(json, "medians_ns", '[', true);
     for (size_t b = 0; b < v->block_count; b++)
         if (v->blocks[b].peer == peer && v->blocks[b].process.intra_op_threads == row->intra_op_threads)
@@ -343,7 +385,9 @@ static void json_results(prn_json *json, const prony_versus *v)
         } else {
             prn_json_null(json, "ratio_ci95");
         }
-        prn_json_string(json, "prony_is", verdict_text(row->verdict));
+        prn_json_uint(json, "measured_pairs", row->measured_pairs);
+        prn_json_uint(json, "busy_pairs", row->busy_pairs);
+        prn_json_string(json, "prony_is", verdict_text(row));
         prn_json_close(json, '}');
     }
     prn_json_close(json, ']');

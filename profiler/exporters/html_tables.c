@@ -121,7 +121,9 @@ static prony_status put_layers(prn_out *out, const prony_report *r, prony_error 
     end_table(out);
     if (count > MOST_ROWS)
         prn_out_format(out, "<p>and %zu more, which take less; they lie in the page as JSON.</p>\n", count - MOST_ROWS);
-    prn_out_format(out, "<p>%s; ~: the operator runs several layers and its time is shared among them.</p>\n",
+    prn_out_format(out,
+                   "<p>%s; ~: one operator runs several layers: their "
+                   "times are estimates, by what each kind of work takes.</p>\n",
                    prn_report_stamped(r) ? "%: share of the time inside operators" : "%: share of the FLOPs");
     prn_free(hot);
     return PRONY_OK;

@@ -399,7 +399,7 @@ static void put_latency(prn_text *text, const prony_report *r, bool all)
     if (all) add_time(&list, "p95", t->p95_ns, t->p95_valid);
     add_time(&list, "p99", t->p99_ns, t->p99_valid);
     add_time(&list, "maximum", t->max_ns, true);
-    if (seconds > 0) add_rate(&list, "achieved", (double)r->totals.cost.flops / seconds, "FLOP");
+    if (seconds > 0) add_rate(&list, "model FLOPs", (double)r->totals.cost.flops / seconds, "FLOP");
     if (r->has_around) {
         add_time_if_known(&list, "preprocess", r->around.preprocess_ns);
         add_time_if_known(&list, "postprocess", r->around.postprocess_ns);
@@ -422,11 +422,11 @@ static void put_memory(prn_text *text, const prony_report *r, const char *title)
     prn_text_heading(text, title, NULL);
     add_bytes(&list, "weights", m->weight_bytes);
     add_bytes(&list, "packed weights", m->packed_weight_bytes);
-    add_bytes(&list, "planned arena", m->planned_bytes);
+    add_bytes(&list, "arena", m->planned_bytes);
     add_bytes(&list, "its lower bound", m->lower_bound_bytes);
     prn_pair *gap = add_percent(&list, "plan gap", m->plan_gap);
     gap->style = m->plan_gap <= 0.05 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
-    if (m->peak_rss_bytes) add_bytes(&list, "peak resident set", m->peak_rss_bytes);
+    if (m->peak_rss_bytes) add_bytes(&list, "peak of the process", m->peak_rss_bytes);
     add_bytes(&list, "peak live", m->peak_live_bytes);
     add_bytes(&list, "average live", m->average_live_bytes);
     add_bytes(&list, "scratch", m->scratch_bytes);

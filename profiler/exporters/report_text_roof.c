@@ -104,6 +104,10 @@ static void put_roofs(prn_text *text, const prony_report *r)
              prn_report_threads(r) == 1 ? "" : "s", prn_number_si(flops, prn_report_roof_flops(r, "fp32"), 3, " "),
              prn_number_si(bytes, prn_report_roof_bandwidth(r, "DRAM"), 3, " "));
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
+    if (r->roof.busy)
+        prn_text_wrap(
+            text, PRN_STYLE_WARN, 2,
+            "these roofs were measured on a busy machine and are too low: 'prony machine' measures them again");
 }
 
 /* "/layers.0/MatMul: 12 x 100 results in tiles of 14 x 32: …; its kernel reaches 61 % at best here, in /a". Operators

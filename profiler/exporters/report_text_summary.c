@@ -9,6 +9,7 @@
 #include "profiler/report/work.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -113,8 +114,21 @@ static prony_status say_inside(const prony_report *r, char *out, prony_error *er
     return PRONY_OK;
 }
 
-/* "Compute bounds 54.9 % of the time, memory 2.7 %, overhead 42.4 %: 29.4 of the 255 GFLOP/s that two threads could
- * do." */
+/* ": in the model's FLOPs that is 99.7 GFLOP/s", where kernels execute more or fewer than the model has. Both rates are
+ * of the mean latency. */
+static const char *model_rate_text(const prony_report *r, char *text, size_t size)
+{
+    prn_number_text number;
+    const double model = (double)r->totals.cost.flops, executed = prn_report_executed_flops(r);
+    *text = '\0';
+    if (r->latency.mean_ns > 0 && fabs(model - executed) > 0.005 * model)
+        snprintf(text, size, "; in the model's FLOPs that is %s",
+                 prn_number_fixed(number, model / (double)r->latency.mean_ns, 1));
+    return text;
+}
+
+/* "Compute bounds 54.9 % of the time, memory 2.7 %, overhead 42.4 %. Kernels execute 29.4 of the 255 GFLOP/s that 2
+ * threads can." The peak is that of all the threads of the run, and of what kernels execute. */
 static void say_why(const prony_report *r, char *out)
 {
     static const prony_bound bounds[] = {PRONY_BOUND_COMPUTE, PRONY_BOUND_MEMORY, PRONY_BOUND_OVERHEAD};
@@ -122,11 +136,13 @@ static void say_why(const prony_report *r, char *out)
     double rate = r->latency.mean_ns > 0 ? prn_report_executed_flops(r) / (double)r->latency.mean_ns : 0;
     double peak = prn_report_highest_peak(r) / 1e9;
     prn_number_text a, b, parts[3];
+    char model[80];
+    model_rate_text(r, model, sizeof model);
+    prn_number_fixed(a, rate, 1);
     if (!r->has_roof || peak <= 0) {
-        snprintf(
-            out, SENTENCE_BYTES,
-            "It does %s GFLOP/s; how far that is from what this machine can do, 'prony machine' makes known, once.",
-            prn_number_fixed(a, rate, 1));
+        snprintf(out, SENTENCE_BYTES,
+                 "Kernels execute %s GFLOP/s%s. Run 'prony machine' once to compare this with the machine's peak.", a,
+                 model);
         return;
     }
     double bytes = 0; /* the share of products of bytes */
@@ -136,19 +152,19 @@ static void say_why(const prony_report *r, char *out)
     }
     for (size_t i = 0; i < 3; i++) prn_number_percent(parts[i], shares[bounds[i]]);
     if (bytes > 0) {
-        snprintf(
-            out, SENTENCE_BYTES,
-            "Products of 8-bit codes take %s %% of the time, and no peak of theirs is measured; of the rest compute "
-            "bounds %s %%, memory %s %%, overhead %s %%. It does what would be %s GFLOP/s in floats.",
-            prn_number_percent(b, bytes), parts[0], parts[1], parts[2], prn_number_fixed(a, rate, 1));
+        snprintf(out, SENTENCE_BYTES,
+                 "%s %% of the time is int8 matmul, for which no peak was measured. Of the rest compute bounds %s %%, "
+                 "memory "
+                 "%s %%, overhead %s %%. Kernels execute what would be %s GFLOP/s in floats%s.",
+                 prn_number_percent(b, bytes), parts[0], parts[1], parts[2], a, model);
         return;
     }
     snprintf(
         out, SENTENCE_BYTES,
-        "Compute bounds %s %% of the time, memory %s %%, overhead %s %%; it does %s of the %s GFLOP/s that %d thread%s "
-        "can.",
-        parts[0], parts[1], parts[2], prn_number_fixed(a, rate, 1), prn_number_fixed(b, peak, 0),
-        r->config.intra_op_threads, r->config.intra_op_threads == 1 ? "" : "s");
+        "Compute bounds %s %% of the time, memory %s %%, overhead %s %%. Kernels execute %s of the %s GFLOP/s that %d "
+        "thread%s can%s%s.",
+        parts[0], parts[1], parts[2], a, prn_number_fixed(b, peak, 0), prn_report_threads(r),
+        prn_report_threads(r) == 1 ? "" : "s", r->roof.busy ? " (a peak measured on a busy machine)" : "", model);
 }
 
 /* Of the operator that takes longest, if something was found: "/a/b (MatMul) is at 31 % of its roof: …". */
@@ -219,7 +235,7 @@ bool prn_text_held(prn_text *text, const prony_report *r)
     prn_number_bytes(now, (double)held->resident_bytes, 4, " ");
     size_t used = (size_t)snprintf(note, sizeof note, "%s held after the runs", now);
     if (r->memory.peak_rss_bytes > held->resident_bytes + held->resident_bytes / 50)
-        snprintf(note + used, sizeof note - used, "; at the peak, while packing, %s",
+        snprintf(note + used, sizeof note - used, "; peak of the process %s",
                  prn_number_bytes(peak, (double)r->memory.peak_rss_bytes, 4, " "));
     prn_text_heading(text, "Memory", note);
     prn_pair pairs[6];

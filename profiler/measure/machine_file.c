@@ -1,5 +1,6 @@
-/* Where a machine's peaks are kept, and how: JSON, "prony.machine/1", one file per processor, instruction set and
- * version of Prony. Nothing in the file is trusted; a file that was made for another machine is damaged. */
+/* The file that keeps a machine's peaks: JSON, "prony.machine/1", one file per processor (its identity, since virtual
+ * machines share names), instruction set and version of Prony. Nothing in the file is trusted; a file that was made for
+ * another machine is damaged. */
 #define _GNU_SOURCE
 #include "base/os/file.h"
 #include "profiler/measure/cache_path.h"
@@ -19,7 +20,8 @@ static prony_status file_of(char *path, size_t size, const prony_machine_info *i
     char folder[PATH_MAX], model[160];
     PRN_TRY(prn_cache_folder(folder, sizeof folder, error));
     prn_cache_slug(model, sizeof model, info->cpu_model);
-    int length = snprintf(path, size, "%s/machine-%s-%s-%s.json", folder, model, info->isa, info->prony_version);
+    int length = snprintf(path, size, "%s/machine-%s-%s-%s-%s.json", folder, model, info->processor, info->isa,
+                          info->prony_version);
     if (length < 0 || (size_t)length >= size) return prn_fail(error, PRONY_LIMIT, "the cache file's path is too long");
     return PRONY_OK;
 }
@@ -80,12 +82,15 @@ static const char *method(const prn_at *at)
 #define M prony_machine
 const prn_key prn_machine_keys[] = {
     {"cpu_model", PRN_AT(M, info.cpu_model), PRN_ALWAYS, "As the kernel says."},
+    {"processor", PRN_AT(M, info.processor), PRN_ALWAYS,
+     "Family, model, stepping, microcode, logical processors, and a checksum of features, caches and approximations."},
     {"isa", PRN_AT(M, info.isa), PRN_ALWAYS, "Instruction set that was measured: scalar, avx2, avx512."},
     {"prony_version", PRN_AT(M, info.prony_version), PRN_ALWAYS, "That measured."},
     {"cores", PRN_AT(M, info.cores), PRN_LEAST_1, "Most threads measured."},
     {"measured_at", PRN_AT(M, info.measured_at), PRN_LEAST_0, "Seconds since 1970, UTC."},
     {"seconds", PRN_AT(M, info.seconds), PRN_LEAST_0, "That measuring took."},
     {"load_avg_1min", PRN_AT(M, info.load_avg_1min), PRN_IF_FROM_0, "When it began."},
+    {"busy", PRN_AT(M, info.busy), PRN_IF_SET, "Others used the machine meanwhile: the rates are too low. Absent: no."},
     {"method", PRN_MADE(STRING), PRN_ALWAYS, "How the figures were measured.", .word = method},
     {"compute", PRN_ROWS(M, compute, compute_count, compute_keys), PRN_ROW_DIRECT_ROWS, NULL},
     {"bandwidth", PRN_ROWS(M, bandwidth, bandwidth_count, bandwidth_keys), PRN_ROW_DIRECT_ROWS, NULL},
@@ -102,11 +107,22 @@ prony_status prony_machine_write(const prony_machine *machine, prony_write_fn wr
                                    write, user, error);
 }
 
+/* A quiet measurement of as many threads is kept, which a busy one must not replace. */
+static bool better_is_kept(const prony_machine *machine)
+{
+    prony_machine *kept = NULL;
+    if (!machine->info.busy || prony_machine_load(&kept, NULL) != PRONY_OK || !kept) return false;
+    const bool better = !kept->info.busy && kept->info.cores >= machine->info.cores;
+    prony_machine_release(kept);
+    return better;
+}
+
 prony_status prony_machine_save(const prony_machine *machine, prony_error *error)
 {
     char path[PATH_MAX];
     prn_file_writer *writer;
     if (!machine) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_machine_save: machine is NULL");
+    if (better_is_kept(machine)) return PRONY_OK;
     PRN_TRY(file_of(path, sizeof path, &machine->info, error));
     PRN_TRY(prn_cache_make_folders(path, error));
     PRN_TRY(prn_file_create(&writer, path, error));
@@ -142,6 +158,7 @@ static prony_status read_machine(prony_machine *m, const char *path, const prn_m
     prn_json_reader reader = {.pool = &m->pool, .file = path, .error = error}, *j = &reader;
     prn_cache_read_same(j, root, "schema", PRN_MACHINE_SCHEMA);
     prn_cache_read_same(j, root, "cpu_model", m->info.cpu_model);
+    prn_cache_read_same(j, root, "processor", m->info.processor);
     prn_cache_read_same(j, root, "isa", m->info.isa);
     prn_cache_read_same(j, root, "prony_version", m->info.prony_version);
     prn_cache_read_same(j, root, "method", PRN_MACHINE_METHOD);

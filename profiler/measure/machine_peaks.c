@@ -2,10 +2,12 @@
  * hierarchy is seen and the whole takes a few seconds at most. */
 #include "profiler/measure/machine_peaks.h"
 #include "base/os/clock.h"
+#include "base/os/disturbance.h"
 #include "base/cpu/isa.h"
 #include "base/cpu/machine.h"
 #include "base/option_struct.h"
 #include "base/cpu/peak.h"
+#include "base/processor_id.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -204,6 +206,9 @@ static prony_status measure(prony_machine *machine, const prony_machine_options 
                  : trial > LONGEST_TRIAL_NS ? LONGEST_TRIAL_NS
                                             : (int64_t)trial;
     data_caches(&facts, m.caches);
+    prn_load_state before, after;
+    prn_disturbance load;
+    prn_load_state_read(&before, NULL);
     int64_t begin = prn_now_ns();
     machine->info.measured_at = (int64_t)time(NULL);
     machine->info.load_avg_1min = facts.load_avg_1min;
@@ -213,6 +218,9 @@ static prony_status measure(prony_machine *machine, const prony_machine_options 
     PRN_TRY(prn_machine_add_work(machine, 1, m.trial_ns, peak, error));
     if (last > 1) PRN_TRY(prn_machine_add_work(machine, last, m.trial_ns, peak, error));
     machine->info.seconds = (double)(prn_now_ns() - begin) * 1e-9;
+    prn_load_state_read(&after, NULL);
+    prn_disturbance_between(&load, &before, &after);
+    machine->info.busy = load.verdict == PRN_LOAD_BUSY;
     return PRONY_OK;
 }
 
@@ -228,7 +236,10 @@ prony_status prn_machine_create(prony_machine **out, prony_error *error)
     machine->info.prony_version = PRONY_VERSION;
     machine->info.load_avg_1min = -1;
     machine->info.usable_cores = prn_machine_auto_threads(1, NULL);
-    if (!machine->info.cpu_model) {
+    char processor[PRN_PROCESSOR_ID_BYTES];
+    prn_processor_id(processor, &facts);
+    machine->info.processor = prn_bump_strndup(&machine->pool, processor, strlen(processor));
+    if (!machine->info.cpu_model || !machine->info.processor) {
         prony_machine_release(machine);
         return prn_no_memory(error);
     }

@@ -83,6 +83,7 @@ static prony_status fill(prony_report *report, const prony_machine *m, prony_err
         work[i] = (prn_roof_work){copy_text(report, m->work[i].work), m->work[i].threads, m->work[i].per_second};
         if (!work[i].work) return prn_no_memory(error);
     }
+    report->roof.busy = m->info.busy;
     report->roof.work = work;
     report->roof.work_count = m->work_count;
     report->has_roof = true;

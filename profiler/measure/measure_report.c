@@ -116,7 +116,7 @@ static void fill_held(prony_report *report, const prn_recording *r)
     prony_memory_held *held = &report->memory.held;
     if (!prn_resident_read(&resident)) return;
     prn_arena_read(r->cached->plan->arena, &arena);
-    report->memory.held_known = true;
+    report->memory.held_known = report->measured_here = true;
     held->file_bytes = resident.mapped_bytes;
     held->library_bytes = resident.library_bytes;
     held->packed_bytes = report->memory.packed_weight_bytes;
@@ -126,6 +126,9 @@ static void fill_held(prony_report *report, const prn_recording *r)
     uint64_t named = held->packed_bytes + held->arena_bytes + held->input_bytes;
     held->other_bytes = resident.anonymous_bytes > named ? resident.anonymous_bytes - named : 0;
     held->resident_bytes = resident.mapped_bytes + resident.library_bytes + resident.anonymous_bytes;
+    /* The kernel's peak lags behind by what threads have not added up yet. */
+    if (report->memory.peak_rss_bytes && report->memory.peak_rss_bytes < held->resident_bytes)
+        report->memory.peak_rss_bytes = held->resident_bytes;
 }
 
 static prony_status keep_samples(prony_report *report, const prn_recording *r, prony_error *error)

@@ -1,4 +1,4 @@
-/* Where measured kernels are kept: JSON, "prony.tune/2", one file per model, processor, instruction set, cores,
+/* Where measured kernels are kept: JSON, "prony.tune/2", one file per model, processor identity, instruction set,
  * threads, precision and build of Prony. Nothing in the file is trusted: one that is damaged, or was made for something
  * else, is measured anew and replaced. It is written under another name and renamed, so that of two processes one has
  * its way, whole. */
@@ -8,6 +8,7 @@
 #include "base/os/file.h"
 #include "base/cpu/isa.h"
 #include "base/cpu/machine.h"
+#include "base/processor_id.h"
 #include "engine/plan/tune.h"
 #include "profiler/measure/cache_path.h"
 #include "profiler/json/keys.h"
@@ -24,7 +25,7 @@ enum { MOST_FILE_BYTES = 16 << 20 };
 
 /* What a file says of itself. */
 typedef struct tune_file {
-    const char *model_sha256, *cpu_model, *isa, *prony_version, *git_commit, *precision;
+    const char *model_sha256, *cpu_model, *processor, *isa, *prony_version, *git_commit, *precision;
     int cores, threads, workers;
     prn_tune_row *rows;
     size_t row_count;
@@ -64,6 +65,8 @@ static const prn_key verdict_keys[] = {
 static const prn_key file_keys[] = {
     {"model_sha256", PRN_AT(F, model_sha256), PRN_HASH, "Of the model's file."},
     {"cpu_model", PRN_AT(F, cpu_model), PRN_ALWAYS, "As the kernel says."},
+    {"processor", PRN_AT(F, processor), PRN_ALWAYS,
+     "Family, model, stepping, microcode, logical processors and a checksum."},
     {"isa", PRN_AT(F, isa), PRN_ALWAYS, "Highest instruction set used."},
     {"cores", PRN_AT(F, cores), PRN_LEAST_0, "Logical processors online."},
     {"threads", PRN_AT(F, threads), PRN_LEAST_0, "Inside an operator."},
@@ -79,16 +82,18 @@ static const prn_key file_keys[] = {
 
 typedef struct identity {
     tune_file is;
-    char model_sha256[65];
+    char model_sha256[65], processor[PRN_PROCESSOR_ID_BYTES];
     prn_machine machine;
 } identity;
 
 static void identify(identity *id, const prn_tune_key *key)
 {
     prn_machine_read(&id->machine, NULL);
+    prn_processor_id(id->processor, &id->machine);
     prn_model_hash(key->model->file, id->model_sha256);
     id->is = (tune_file){.model_sha256 = id->model_sha256,
                          .cpu_model = id->machine.cpu_model[0] ? id->machine.cpu_model : "unknown processor",
+                         .processor = id->processor,
                          .isa = prn_isa_name(),
                          .prony_version = PRONY_VERSION,
                          .git_commit = PRN_BUILD_GIT_COMMIT,
@@ -106,8 +111,8 @@ static prony_status path_of(const tune_file *is, char *path, size_t size, prony_
     prn_cache_slug(precision, sizeof precision, is->precision);
     prn_cache_slug(commit, sizeof commit, is->git_commit);
     const int length =
-        snprintf(path, size, "%s/tune/%.16s-%s-%s-%dc-%dt%dw-%s-%s-%s.json", folder, is->model_sha256, processor,
-                 is->isa, is->cores, is->threads, is->workers, precision, is->prony_version, commit);
+        snprintf(path, size, "%s/tune/%.16s-%s-%s-%s-%dt%dw-%s-%s-%s.json", folder, is->model_sha256, processor,
+                 is->processor, is->isa, is->threads, is->workers, precision, is->prony_version, commit);
     if (length < 0 || (size_t)length >= size) return prn_fail(error, PRONY_LIMIT, "the cache file's path is too long");
     return PRONY_OK;
 }
@@ -153,6 +158,7 @@ static prony_status read_file(prn_tuning *tuning, const identity *id, const prn_
     prn_cache_read_same(j, root, "schema", SCHEMA);
     prn_cache_read_same(j, root, "model_sha256", id->is.model_sha256);
     prn_cache_read_same(j, root, "cpu_model", id->is.cpu_model);
+    prn_cache_read_same(j, root, "processor", id->is.processor);
     prn_cache_read_same(j, root, "isa", id->is.isa);
     prn_cache_read_same(j, root, "prony_version", id->is.prony_version);
     prn_cache_read_same(j, root, "git_commit", id->is.git_commit);

@@ -154,7 +154,7 @@ const prn_metric_builtin *prn_metrics_builtin(const prony_metrics *metrics, size
 
 bool prn_metrics_named(const char *keys, const char *key)
 {
-    if (!keys) return true;
+    if (!keys || strcmp(keys, "all") == 0) return true;
     for (const char *at = keys; *at; at += strspn(at, ",")) {
         size_t length = strcspn(at, ",");
         if (length == strlen(key) && strncmp(at, key, length) == 0) return true;
@@ -165,6 +165,7 @@ bool prn_metrics_named(const char *keys, const char *key)
 
 prony_status prn_metrics_check_keys(const prony_metrics *metrics, const char *keys, prony_error *error)
 {
+    if (keys && strcmp(keys, "all") == 0) return PRONY_OK;
     for (const char *at = keys; at && *at; at += strspn(at, ",")) {
         char key[64];
         size_t length = strcspn(at, ",");

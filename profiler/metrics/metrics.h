@@ -14,6 +14,8 @@ typedef struct prn_metric_builtin {
     prony_basis evidence;    /* PRONY_BASIS_NONE: measured once */
     prn_statistic statistic; /* of the latencies, where runs or an interval are the evidence */
     bool rate;               /* goes with 1 / statistic */
+    bool decides;            /* a comparison, unless it is asked for other metrics: latency, throughput, memory
+                                held, and accuracy, which only a report that was asked for it knows */
 } prn_metric_builtin;
 
 /* Whether it goes with the latencies: `statistic` and `rate` say how. `metric` may be NULL. */
@@ -28,7 +30,8 @@ extern const size_t prn_metric_builtin_count;
 /* What prony_metrics_at(metrics, index) is built in as; NULL: it is not, or was overridden. */
 const prn_metric_builtin *prn_metrics_builtin(const prony_metrics *metrics, size_t index);
 
-/* Lists of keys, comma-separated: whether `key` stands in one (NULL: all do), and that all of them are metrics. */
+/* Lists of keys, comma-separated: whether `key` stands in one (in NULL and "all" every key does), and that all of them
+ * are metrics. */
 bool prn_metrics_named(const char *keys, const char *key);
 prony_status prn_metrics_check_keys(const prony_metrics *metrics, const char *keys, prony_error *error);
 

@@ -131,6 +131,18 @@ static double memory(const prony_report *r)
     return (double)m->weight_bytes + (double)m->packed_weight_bytes + (double)m->planned_bytes;
 }
 
+/* The session's own memory; pages of the model's file are the system's. */
+static double session_memory(const prony_report *r)
+{
+    return r->has_memory ? (double)r->memory.packed_weight_bytes + (double)r->memory.planned_bytes : NAN;
+}
+
+/* The process holds the sessions of all models that were measured in turns, so it tells nothing of one. */
+static double held_memory(const prony_report *r)
+{
+    return r->has_memory && r->memory.held_known && !r->turns ? (double)r->memory.held.resident_bytes : NAN;
+}
+
 #define MEMORY(name, field)                                                                                            \
     static double name(const prony_report *r)                                                                          \
     {                                                                                                                  \
@@ -338,14 +350,16 @@ PROCESS(write_calls, write_calls)
 #define PER_TIME PRONY_BASIS_RUNS, PRN_STATISTIC_MEAN, true
 #define QUANTILE(which) PRONY_BASIS_INTERVAL, PRN_STATISTIC_##which, false
 #define METRIC(key, evidence, name, description, unit, scale, direction)                                               \
-    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, key, evidence}
+    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, key, evidence, false}
+#define DECIDES(key, evidence, name, description, unit, scale, direction)                                              \
+    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, key, evidence, true}
 
 // clang-format off
 const prn_metric_builtin prn_metric_builtins[] = {
-    METRIC(evaluation, EXACT, "Evaluation metric", "what the evaluation on labelled data gave", "", NONE, MORE),
-    METRIC(top1_accuracy, EXACT, "Top-1 accuracy", "labelled samples whose class has the highest score", "", PERCENT, MORE),
-    METRIC(top5_accuracy, EXACT, "Top-5 accuracy", "labelled samples whose class is among the five best", "", PERCENT, MORE),
-    METRIC(output_error, EXACT, "Output error", "largest error of an output over its range, beside the accuracy profile's reference", "", NONE, LESS),
+    DECIDES(evaluation, EXACT, "Evaluation metric", "what the evaluation on labelled data gave", "", NONE, MORE),
+    DECIDES(top1_accuracy, EXACT, "Top-1 accuracy", "labelled samples whose class has the highest score", "", PERCENT, MORE),
+    DECIDES(top5_accuracy, EXACT, "Top-5 accuracy", "labelled samples whose class is among the five best", "", PERCENT, MORE),
+    DECIDES(output_error, EXACT, "Output error", "largest error of an output over its range, beside the accuracy profile's reference", "", NONE, LESS),
     METRIC(operator_error, EXACT, "Operator error", "largest error over the range that an operator makes by itself", "", NONE, LESS),
     METRIC(model_size, EXACT, "Model size", "bytes of the weights", "", BINARY, LESS),
     METRIC(file_size, EXACT, "File size", "bytes of the model file", "", BINARY, LESS),
@@ -363,20 +377,22 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(operators, EXACT, "Operators", "kernels that run", "", NONE, EITHER),
     METRIC(memory_footprint, EXACT, "Memory footprint", "weights and all activations together", "", BINARY, LESS),
     METRIC(activation_memory, EXACT, "Activation memory", "bytes of all layers' outputs", "", BINARY, LESS),
-    METRIC(memory, EXACT, "Memory", "what running takes: weights, packed weights and the planned arena", "", BINARY, LESS),
-    METRIC(peak_memory, EXACT, "Peak memory", "most bytes of the arena live at once", "", BINARY, LESS),
-    METRIC(average_memory, EXACT, "Average memory", "mean of the live bytes over the steps", "", BINARY, LESS),
-    METRIC(memory_per_sample, EXACT, "Memory per sample", "planned arena over the batch", "", BINARY, LESS),
-    METRIC(planned_memory, EXACT, "Planned arena", "bytes that the memory plan needs", "", BINARY, LESS),
+    DECIDES(held_memory, ONCE, "Held", "by the process after the runs: what profile calls held", "", BINARY, LESS),
+    DECIDES(session_memory, EXACT, "Held by the session", "packed weights, constants and the arena", "", BINARY, LESS),
+    METRIC(memory, EXACT, "Weights and arena", "weights, packed weights and the arena added, with weights that are given up once packed; held_memory is what the process holds", "", BINARY, LESS),
+    METRIC(peak_memory, EXACT, "Peak of the arena", "most bytes of the arena live at once; peak_resident is the peak of the process", "", BINARY, LESS),
+    METRIC(average_memory, EXACT, "Average of the arena", "mean of the live bytes over the steps", "", BINARY, LESS),
+    METRIC(memory_per_sample, EXACT, "Arena per sample", "arena over the batch", "", BINARY, LESS),
+    METRIC(planned_memory, EXACT, "Arena", "bytes that the memory plan needs", "", BINARY, LESS),
     METRIC(packed_weights, EXACT, "Packed weights", "bytes of the weights as laid out for kernels", "", BINARY, LESS),
     METRIC(scratch_memory, EXACT, "Scratch memory", "working memory of kernels, part of the plan", "", BINARY, LESS),
-    METRIC(plan_gap, EXACT, "Plan gap", "1 - proven lower bound / planned arena", "", PERCENT, LESS),
+    METRIC(plan_gap, EXACT, "Plan gap", "1 - proven lower bound / arena", "", PERCENT, LESS),
     METRIC(internal_fragmentation, EXACT, "Internal fragmentation", "1 - bytes asked / bytes given", "", PERCENT, LESS),
     METRIC(external_fragmentation, EXACT, "External fragmentation", "1 - largest free block / free bytes, at its worst step", "", PERCENT, LESS),
     METRIC(allocations, EXACT, "Allocations", "of the arena, one run", "", NONE, LESS),
     METRIC(heap_calls, EXACT, "Heap calls", "of Prony itself, one run", "", NONE, LESS),
-    METRIC(peak_resident, ONCE, "Peak resident set", "of the process so far", "", BINARY, LESS),
-    METRIC(latency, MEDIAN, "Execution time", "median latency of a run", "", TIME, LESS),
+    METRIC(peak_resident, ONCE, "Peak of the process", "most bytes resident so far, while packing included", "", BINARY, LESS),
+    DECIDES(latency, MEDIAN, "Execution time", "median latency of a run", "", TIME, LESS),
     METRIC(latency_mean, MEAN, "Mean latency", "mean of the runs", "", TIME, LESS),
     METRIC(latency_min, ONCE, "Minimum latency", "fastest run", "", TIME, LESS),
     METRIC(latency_max, ONCE, "Maximum latency", "slowest run", "", TIME, LESS),
@@ -385,11 +401,11 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(latency_p95, QUANTILE(P95), "P95 latency", "95 % of the runs are at or below; needs 130 runs", "", TIME, LESS),
     METRIC(latency_p99, QUANTILE(P99), "P99 latency", "99 % of the runs are at or below; needs 662 runs", "", TIME, LESS),
     METRIC(latency_p999, QUANTILE(P999), "P99.9 latency", "99.9 % of the runs are at or below; needs 6636 runs", "", TIME, LESS),
-    METRIC(throughput, PER_TIME, "Throughput", "batch over mean latency", "samples/s", SI, MORE),
+    DECIDES(throughput, PER_TIME, "Throughput", "batch over mean latency", "samples/s", SI, MORE),
     METRIC(images_per_second, PER_TIME, "Image throughput", "where the first input is images", "images/s", SI, MORE),
     METRIC(tokens_per_second, PER_TIME, "Token throughput", "where the first input is tokens: batch times sequence", "tokens/s", SI, MORE),
     METRIC(requests_per_second, PER_TIME, "Request throughput", "runs over time", "requests/s", SI, MORE),
-    METRIC(flops_per_second, PER_TIME, "Achieved arithmetic", "FLOPs over mean latency", "FLOP/s", SI, MORE),
+    METRIC(flops_per_second, PER_TIME, "Model FLOP/s", "the model's FLOPs over mean latency", "FLOP/s", SI, MORE),
     METRIC(bytes_per_second, PER_TIME, "Achieved bandwidth", "operators' compulsory bytes over mean latency", "B/s", SI, MORE),
     METRIC(efficiency, ONCE, "Efficiency", "time that this machine's roofs allow over the operators' time", "", PERCENT, MORE),
     METRIC(critical_path, ONCE, "Critical path", "longest chain of operators that wait for one another", "", TIME, LESS),

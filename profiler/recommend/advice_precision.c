@@ -82,8 +82,8 @@ static void describe(const trial *t, char *text, size_t size)
     size_t used = (size_t)snprintf(text, size, "median %s instead of %s (%s)", t->latency.second.text,
                                    t->latency.first.text, ratio);
     if (t->has_memory)
-        used += (size_t)snprintf(text + used, size - used, ", memory %s instead of %s", t->memory.second.text,
-                                 t->memory.first.text);
+        used += (size_t)snprintf(text + used, size - used, ", held by the session %s instead of %s",
+                                 t->memory.second.text, t->memory.first.text);
     if (t->nonfinite)
         used += (size_t)snprintf(text + used, size - used,
                                  "; its outputs have infinities or NaN where those %s have numbers", t->against);
@@ -108,10 +108,10 @@ static void advise_trial(prn_adviser *a, const trial *t)
         return;
     }
     const bool by_time = faster(t);
-    prony_advice *row = prn_advise(a, "precision", by_time ? "latency" : "memory", true,
+    prony_advice *row = prn_advise(a, "precision", by_time ? "latency" : "session_memory", true,
                                    1 - (by_time ? t->latency.ratio : t->memory.ratio), "use %s (-p %s)", name, name);
     prn_advise_because(a, row, "%s", text);
-    prn_advise_gain(row, "", by_time ? " less latency" : " less memory");
+    prn_advise_gain(row, "", by_time ? " less latency" : " less memory held");
 }
 
 /* None of these is beaten by another in latency, memory and error. */
@@ -138,7 +138,7 @@ static prony_status read_trials(prn_adviser *a, trial *trials, size_t *count)
         if (prn_what_changed(a->report, t->report) != PRN_CHANGED_PRECISION) continue;
         PRN_TRY(prn_compare_key(a, t->report, "latency", &t->latency, &known));
         if (!known) continue;
-        PRN_TRY(prn_compare_key(a, t->report, "memory", &t->memory, &t->has_memory));
+        PRN_TRY(prn_compare_key(a, t->report, "session_memory", &t->memory, &t->has_memory));
         read_loss(t);
         ++*count;
     }

@@ -118,6 +118,7 @@ typedef struct prn_report_roof {
     const char *method;        /* how they were measured; may be NULL */
     const prn_roof_work *work; /* none: kept by a version that did not measure them */
     size_t work_count;
+    bool busy; /* others used the machine while the peaks were measured */
 } prn_report_roof;
 
 /* What profiling costs: runs with and without it, in pairs. pairs 0: not measured. */
@@ -146,7 +147,8 @@ struct prony_report {
     int64_t *samples_ns;          /* raw, in order of time; latency.count of them */
     const uint64_t *process_runs; /* samples of each process, one process after the other; NULL: all are of one */
     size_t process_count;
-    uint64_t turns; /* the same number: measured in turns, in one process; 0: alone, or read back */
+    uint64_t turns;     /* the same number: measured in turns, in one process; 0: alone, or read back */
+    bool measured_here; /* by this process; not read back */
     bool has_around;
     prn_report_around around;
     int64_t traced_run_ns;   /* latency of the run that the rows' traces are of; 0: the last one of the samples */

@@ -244,6 +244,8 @@ static const prn_key roof_keys[] = {
     {"work", PRN_ROWS(prn_report_roof, work, work_count, work_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS,
      "What each kind of work makes of a second."},
     {"method", PRN_AT(prn_report_roof, method), PRN_IF_SET, "How they were measured."},
+    {"busy", PRN_AT(prn_report_roof, busy), PRN_IF_SET,
+     "Others used the machine while the peaks were measured: they are too low. Absent: no."},
     {0}};
 
 const prn_key prn_roof_keys[] = {

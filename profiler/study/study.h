@@ -161,7 +161,7 @@ double prn_study_block_median(const prn_study_block *block);
 size_t prn_study_baseline(const prony_study *study, size_t group);
 /* Judges what disturbed a block from its states; study_sample.c. */
 void prn_study_judge_block(prn_study_block *block);
-/* "4 threads", "2 x 2 threads, batch 8, bf16": what sets it apart in this plan. */
+/* "4 threads", "3 x 2 threads, batch 8, bf16" (intra-op x inter-op): what sets it apart in this plan. */
 #define PRN_STUDY_LABEL_BYTES 96
 const char *prn_study_label(const prony_study *study, size_t configuration, char text[PRN_STUDY_LABEL_BYTES]);
 size_t prn_study_groups(const prony_study *study);

@@ -34,7 +34,7 @@ const char *prn_study_label(const prony_study *s, size_t configuration, char tex
         batches = batches || s->configurations[i].batch != first->batch;
         precisions = precisions || strcmp(s->configurations[i].precision, first->precision) != 0;
     }
-    int used = c->inter_op > 1 ? snprintf(text, PRN_STUDY_LABEL_BYTES, "%d x %d", c->inter_op, c->intra_op)
+    int used = c->inter_op > 1 ? snprintf(text, PRN_STUDY_LABEL_BYTES, "%d x %d", c->intra_op, c->inter_op)
                                : snprintf(text, PRN_STUDY_LABEL_BYTES, "%d", c->intra_op);
     used +=
         snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, " thread%s", prn_study_threads(c) == 1 ? "" : "s");

@@ -102,7 +102,7 @@ static void draw_over_threads(prn_out *out, const prony_study *s, bool efficienc
              "%.80s, %s scaling; medians with 95 %% intervals; grey: baseline again, beyond the quota; data: %s",
              prn_report_title(s->manifest), s->weak ? "weak" : "strong", s->quality.verdict);
     prn_svg_begin(out, WIDTH, HEIGHT, efficiency ? "Efficiency" : "Speed-up", note);
-    prn_svg_axis_x(out, &x, TOP, BOTTOM, tick_fixed, "threads (workers x threads inside operators)");
+    prn_svg_axis_x(out, &x, TOP, BOTTOM, tick_fixed, "threads (intra-op x inter-op)");
     prn_svg_axis_y(out, &y, LEFT, RIGHT, efficiency ? prn_tick_percent : tick_fixed,
                    efficiency ? "efficiency" : "speed-up");
     prn_svg_line(out, prn_axis_at(&x, 1), prn_axis_at(&y, 1), prn_axis_at(&x, most),

@@ -1,6 +1,7 @@
 """What the tests of the command have in common: running it, the schema of its documents, a test case with a folder.
 
 A test file calls main(), which takes PRONY SOURCE_DIR [unittest options] from the command line."""
+import contextlib
 import json
 import os
 import re
@@ -44,6 +45,21 @@ def open_pty():
 def fake_library():
     """What the tests build in place of ONNX Runtime (fake_ort.c)."""
     return os.path.join(os.path.dirname(PRONY), "tests", "libfake_ort.so")
+
+
+@contextlib.contextmanager
+def busy_machine():
+    """Several processes for each usable processor use all of it meanwhile."""
+    count = 3 * len(os.sched_getaffinity(0))
+    if count > 96:
+        raise unittest.SkipTest("too many processors to keep busy")
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 class Schema:

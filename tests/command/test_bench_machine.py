@@ -12,6 +12,8 @@ import sys
 import tempfile
 import unittest
 
+import command_case
+
 PRONY, SOURCE = "", ""
 DONE, FAILED, USAGE, VERDICT = 0, 1, 2, 3
 
@@ -53,6 +55,9 @@ class BenchMachineTest(unittest.TestCase):
         self.assertEqual(len(self.kept()), 1)
         with open(self.kept()[0], encoding="utf-8") as file:
             self.assertEqual(json.load(file), first)
+        self.assertIn(first["processor"], os.path.basename(self.kept()[0]))
+        self.mark_kept(busy=False)
+        first.pop("busy", None)
         self.assertEqual(self.measure(), first)
         again = self.measure("--fresh")
         self.assertNotEqual(again["compute"], first["compute"])
@@ -66,6 +71,30 @@ class BenchMachineTest(unittest.TestCase):
             self.assertGreater(row["trials"], 0)
             self.assertGreater(row["trial_ns"], 0)
         self.assertTrue(first["method"])
+
+    def mark_kept(self, busy):
+        with open(self.kept()[0], encoding="utf-8") as file:
+            document = json.load(file)
+        document.pop("busy", None)
+        if busy:
+            document["busy"] = True
+        with open(self.kept()[0], "w", encoding="utf-8") as file:
+            json.dump(document, file)
+
+    def test_busy_rates_stand_until_the_next_measurement(self):
+        first = self.measure()
+        self.mark_kept(busy=True)
+        report = json.loads(self.succeed("profile", self.digits, "-r", "20", "-w", "1", "--json", "-"))
+        self.assertIs(report["roof"]["busy"], True)
+        text = " ".join(self.succeed("profile", self.digits, "-r", "20", "-w", "1").split())
+        self.assertIn("measured on a busy machine", text)
+        code, out, err = self.run_command("machine", "-t", "0.05", "--json", "-")
+        self.assertEqual(code, DONE)
+        self.assertIn("busy machine; measuring again", err)
+        self.assertNotEqual(json.loads(out)["compute"], first["compute"])
+        self.mark_kept(busy=False)
+        report = json.loads(self.succeed("profile", self.digits, "-r", "20", "-w", "1", "--json", "-"))
+        self.assertNotIn("busy", report["roof"])
 
     def test_the_table_says_how(self):
         out = self.succeed("machine", "-t", "0.05")
@@ -88,8 +117,24 @@ class BenchMachineTest(unittest.TestCase):
                 self.assertEqual(json.load(file), json.loads(out))
         self.assertEqual(self.kept(), [path])
 
+    def test_one_rate_of_kernels_and_one_of_the_model(self):
+        """Kernels may execute other FLOPs than the model has: both rates are named, where either is shown."""
+        self.measure()
+        path = os.path.join(self.folder, "report.json")
+        out = " ".join(self.succeed("profile", self.digits, "-x", "1", "-r", "50", "--json", path).split())
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+        model = report["totals"]["flops"] / report["latency_ns"]["mean"]
+        executed = report["totals"].get("executed_flops", report["totals"]["flops"]) / report["latency_ns"]["mean"]
+        self.assertIn("Kernels execute %.1f of the" % executed, out)
+        shown = float(re.search(r"model FLOPs ([0-9.]+) GFLOP/s", out).group(1))
+        self.assertAlmostEqual(shown, model, delta=1e-3 * model)
+        self.assertEqual("in the model's FLOPs that is %.1f" % model in out, abs(model - executed) > 0.005 * model, out)
+        self.assertNotIn("achieved", out)
+
     def test_more_threads_than_kept_are_measured(self):
         one = self.measure("-x", 1)
+        self.mark_kept(busy=False)
         self.assertEqual({row["threads"] for row in one["compute"]}, {1})
         code, out, err = self.run_command("machine", "-t", "0.05", "-x", 2, "--json", "-")
         self.assertEqual(code, DONE)
@@ -136,6 +181,20 @@ class BenchMachineTest(unittest.TestCase):
         self.assertGreater(report["latency_ns"]["median"], 0)
         self.assertEqual((report["config"]["batch"], report["config"]["intra_op_threads"]), (4, 1))
         self.assertNotIn("roof", report)
+
+    def test_a_busy_machine_decides_nothing(self):
+        path, matrix = os.path.join(self.folder, "m.json"), ["bench", self.digits, "-x", "1", "-b", "1,2", "-t", "0.5"]
+        with command_case.busy_machine():
+            out = self.succeed(*matrix, "--json", path)
+            decided = self.succeed(*matrix, "--ignore-load")
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        self.assertEqual({report["disturbance"]["verdict"] for report in document["reports"]}, {"busy"})
+        self.assertIs(document["verdict"]["undecided"], True)
+        self.assertIn("the machine was busy, so the verdicts are undecided", " ".join(out.split()))
+        self.assertEqual([line.endswith(", undecided") for line in out.splitlines() if line.startswith(("best", "lowest"))], [True, True])
+        self.assertLessEqual(max(map(len, out.splitlines())), 80)
+        self.assertNotIn("undecided", decided)
 
     def test_a_matrix_has_a_report_each_and_a_verdict(self):
         command = ["bench", self.digits, "-r", 40, "-w", 3, "--batch", "1,4,8", "-x", "1,2", "--precision", "fp32"]

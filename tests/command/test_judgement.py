@@ -186,6 +186,77 @@ class Judgement(command_case.CommandTest):
         self.compare(VERDICT, a, b, "--metrics", "memory,latency")
         self.refuse(USAGE, ["no metric 'speed'"], "compare", a, b, "--metrics", "memory,speed")
 
+    def test_latency_throughput_and_memory_decide(self):
+        """What explains a model does not fail it, unless it is asked for."""
+        samples = latencies(10 * MS, 0.02)
+
+        def more(report):
+            report["memory"]["allocations"] = 64
+            report["memory"]["plan_gap"] += 0.2
+
+        def fewer(report):
+            report["memory"]["allocations"] = 58
+
+        a, b = self.made("a.json", samples, change=fewer), self.made("b.json", samples, change=more)
+        document, metrics = self.compare(DONE, a, b)
+        self.assertEqual((metrics["allocations"]["verdict"], metrics["allocations"]["decides"]), ("worse", False))
+        self.assertEqual(document["regressions"], [])
+        self.assertEqual({key for key, row in metrics.items() if row["decides"]},
+                         {"latency", "throughput", "held_memory", "session_memory"})
+        self.assertIn("2 other metrics are worse and do not decide", self.succeed("compare", a, b))
+        document, metrics = self.compare(VERDICT, a, b, "--metrics", "allocations,latency")
+        self.assertEqual((set(metrics), document["regressions"]), ({"allocations", "latency"}, ["allocations"]))
+        document, metrics = self.compare(VERDICT, a, b, "--metrics", "all")
+        self.assertEqual(document["regressions"], ["plan_gap", "allocations"])
+        self.assertTrue(all(row["decides"] for row in metrics.values()))
+
+    def test_held_memory_decides_beyond_its_scatter(self):
+        samples = latencies(10 * MS, 0.02)
+
+        def held(bytes):
+            def change(report):
+                report["memory"]["held"]["resident_bytes"] = bytes
+            return change
+
+        a = self.made("a.json", samples, change=held(100 << 20))
+        self.compare(DONE, a, self.made("b.json", samples, change=held(104 << 20)))
+        document, metrics = self.compare(VERDICT, a, self.made("b.json", samples, change=held(106 << 20)))
+        self.assertEqual(document["regressions"], ["held_memory"])
+        small = self.made("small.json", samples, change=held(10 << 20))
+        self.compare(DONE, small, self.made("b.json", samples, change=held(11 << 20)))  # a tenth, but 1 MiB
+        self.compare(VERDICT, small, self.made("b.json", samples, change=held(13 << 20)))
+
+    def test_the_verdict_comes_first_and_ten_rows(self):
+        a = self.made("a.json", latencies(10 * MS, 0.02))
+        b = self.made("b.json", latencies(15 * MS, 0.02, seed=2), 1.5)
+        code, out, err = run("compare", a, b)
+        self.assertEqual((code, err), (VERDICT, ""))
+        lines = out.splitlines()
+        self.assertLessEqual(max(map(len, lines)), 80)
+        verdict = lines.index("2 metrics are worse, 0 better, of held_memory, session_memory, latency and")
+        self.assertTrue(lines[verdict - 2].startswith("B  "), out)
+        self.assertIn("  worse: latency, ", out[:out.index("Metrics")])
+
+        def rows(text, title):
+            table = text[text.index("\n" + title):].split("\n\n")[0].splitlines()[3:]
+            return [line.split()[0] for line in table if not re.match("not shown|[0-9]+ metrics do not", line)]
+
+        few, every = rows(out, "Metrics"), rows(self.run_compare(a, b, "--all"), "Metrics")
+        self.assertLessEqual(len(few), 10)
+        self.assertEqual(len(rows(out, "Layers")), 10)
+        # Throughput and what is made of the same mean are one ratio, and one row.
+        self.assertTrue({"latency", "throughput"} <= set(few), few)
+        self.assertFalse({"latency_mean", "flops_per_second", "bytes_per_second"} & set(few), few)
+        self.assertRegex(out, r"not shown: [0-9]+ of the ratio of a row above")
+        self.assertTrue({"latency_mean", "flops_per_second", "bytes_per_second"} <= set(every), every)
+        self.assertNotIn("not shown", self.run_compare(a, b, "--all"))
+        self.assertGreater(len(rows(self.run_compare(a, b, "--all"), "Layers")), 10)
+
+    def run_compare(self, *arguments):
+        code, out, err = run("compare", *arguments)
+        self.assertEqual((code, err), (VERDICT, ""))
+        return out
+
     def test_few_runs_cannot_tell(self):
         a, b = self.made("a.json", [10 * MS, 10 * MS + 1, 10 * MS + 2]), self.made("b.json", [12 * MS, 12 * MS + 1, 12 * MS + 2])
         document, metrics = self.compare(DONE, a, b)
@@ -286,6 +357,29 @@ class Judgement(command_case.CommandTest):
         self.assertIn("at least 101 samples/s was asked for", err)
         self.assertNotIn("memory is", err)
         self.assertIn("MISSED", run("check", a, "--threshold", "latency:9ms")[1])
+
+    def test_held_is_what_profile_calls_held(self):
+        """The limit on memory is one on what the process holds; what is added up of weights and arena is another figure."""
+        path = self.path("held.json")
+        out = self.succeed("profile", self.lenet, "-r", "20", "--json", path)
+        with open(path, encoding="utf-8") as file:
+            memory = json.load(file)["memory"]
+        held = memory["held"]["resident_bytes"]
+        self.assertGreaterEqual(memory["peak_rss_bytes"], held)
+        self.assertIn("Memory  %.2f MiB held after the runs" % (held / 2**20), out)
+        rows, _ = self.check(DONE, path, "--threshold", "held_memory:%dB" % held, "held:%dB" % held, "peak_resident:10GiB",
+                             "arena:%dB" % memory["planned_bytes"], "session_memory:1GiB")
+        self.assertEqual((rows["held_memory"]["value"], rows["planned_memory"]["value"]), (held, memory["planned_bytes"]))
+        self.assertEqual(rows["session_memory"]["value"], memory["packed_weight_bytes"] + memory["planned_bytes"])
+        rows, err = self.check(VERDICT, path, "--threshold", "held_memory:%dB" % (held - 1), "memory:%dB" % (
+            memory["weight_bytes"] + memory["packed_weight_bytes"] + memory["planned_bytes"]))
+        self.assertEqual((rows["held_memory"]["outcome"], rows["memory"]["outcome"]), ("missed", "met"))
+        self.assertIn("held_memory is", err)
+        # A model is measured for it; of a process with two models nothing is known.
+        self.check(DONE, self.lenet, "-r", "5", "--threshold", "held_memory:10GiB")
+        self.assertNotIn("held_memory", self.compare(None, self.lenet, self.digits, "-r", "5")[1])
+        with open(os.path.join(command_case.SOURCE, "README.md"), encoding="utf-8") as file:
+            self.assertIn("held_memory:200MiB", file.read())
 
     def test_undecided(self):
         """Beyond the limit, but no further than chance goes: passes, visibly; not with --strict."""

@@ -148,6 +148,12 @@ class Load(CommandTest):
             out = self.succeed("bench", self.digits, "-x", 1, "--scenario", *arguments)
             self.assertLessEqual(max(map(len, out.splitlines())), 80, out)
             self.assertIn("queries/s", out)
+            # One largest rate, and nothing else by that name.
+            searched = arguments[0] == "server" and "--rate" not in arguments
+            self.assertEqual(out.count("largest rate"), searched, out)
+            if searched:
+                self.assertRegex(out, r"kept p50, with 99 % confidence|not confirmed: no phase kept p50 with 99 % confidence")
+                self.assertRegex(out, r"the phase at [0-9.e+]+ queries/s")
         self.assertIn("counts from the time a query was due", out)
         code, out, _ = run("bench", self.digits, "--scenario", "single", "-r", 20, "-q")
         self.assertEqual((code, out), (DONE, ""))

@@ -14,7 +14,7 @@ import command_case
 import onnx_bytes as ob
 from command_case import DONE, FAILED, USAGE, CommandTest, fake_library, run
 
-QUICK = ["-r", "5", "-t", "20ms", "--processes", "3"]
+QUICK = ["-r", "5", "-t", "20ms", "--processes", "6", "--ignore-load"]
 
 
 class Versus(CommandTest):
@@ -52,11 +52,12 @@ class Versus(CommandTest):
         self.assertEqual([row["intra_op_threads"] for row in document["results"]], [1, 2])
         for row in document["results"]:
             own, peer = row["prony"]["medians_ns"], row["peer"]["medians_ns"]
-            self.assertEqual((row["pairs"], len(own), len(peer)), (3, 3, 3))
-            self.assertEqual(row["prony"]["median_ns"], sorted(own)[1])
-            self.assertEqual(row["peer"]["median_ns"], sorted(peer)[1])
-            self.assertEqual(row["ratio"], sorted(b / a for a, b in zip(own, peer))[1])
-            self.assertTrue(row["ratio_ci95"][0] <= row["ratio"] <= row["ratio_ci95"][1])
+            self.assertEqual((row["pairs"], row["measured_pairs"], row["busy_pairs"], len(own), len(peer)), (6, 6, 0, 6, 6))
+            self.assertEqual(row["prony"]["median_ns"], sum(sorted(own)[2:4]) / 2)
+            self.assertEqual(row["peer"]["median_ns"], sum(sorted(peer)[2:4]) / 2)
+            ratios = sorted(b / a for a, b in zip(own, peer))
+            self.assertAlmostEqual(row["ratio"], sum(ratios[2:4]) / 2, places=12)
+            self.assertEqual(row["ratio_ci95"], [ratios[0], ratios[-1]])
             low, high = row["ratio_ci95"]
             wanted = "faster" if low > 1 else "slower" if high < 1 else "as fast" if low > 0.98 and high < 1.02 else "cannot tell"
             self.assertEqual(row["prony_is"], wanted)
@@ -65,9 +66,27 @@ class Versus(CommandTest):
         self.assertTrue(document["manifest"]["system"]["cpu_model"])
         self.assertEqual(document["manifest"]["model"]["nodes"], 2)
 
-    def test_two_pairs_are_not_judged(self):
-        row = self.document("-x", "1", "--processes", "2")["results"][0]
-        self.assertEqual((row["pairs"], row["ratio_ci95"], row["prony_is"]), (2, None, "not judged"))
+    def test_five_pairs_are_not_judged(self):
+        row = self.document("-x", "1", "--processes", "5")["results"][0]
+        self.assertEqual((row["pairs"], row["ratio_ci95"], row["prony_is"]), (5, None, "not judged"))
+        code, text, err = self.versus("-x", "1", "--processes", "3")
+        self.assertEqual((code, err), (DONE, ""))
+        self.assertRegex(" ".join(text.split()),
+                         r"not judged: 3 pairs from [0-9.]+ to [0-9.]+; an interval of 95 % needs 6 \(--processes 6\)")
+
+    def test_a_busy_machine_decides_nothing(self):
+        """Beside busy processes pairs are measured again, twice as many at most, and then there is no verdict."""
+        with command_case.busy_machine():
+            code, out, err = run("versus", self.model, "--dim", "rows=4", "-t", "0.2", "--processes", "2", "-x", "1", "--ort-lib",
+                                 fake_library(), "--json", self.path("v.json"), environment={"TMPDIR": self.scratch})
+        self.assertEqual((code, err), (DONE, ""))
+        with open(self.path("v.json"), encoding="utf-8") as file:
+            row = json.load(file)["results"][0]
+        self.assertEqual((row["prony_is"], row["measured_pairs"]), ("undecided", 4), row)
+        self.assertGreater(row["busy_pairs"], 0)
+        self.assertEqual((len(row["prony"]["loads"]), len(row["peer"]["loads"])), (4, 4))
+        self.assertIn("undecided: %d of 4 pairs were measured on a busy machine" % row["busy_pairs"], " ".join(out.split()))
+        self.assertTrue(all(len(line) <= 80 for line in out.splitlines()), out)
 
     def test_operators_are_joined_by_name(self):
         document = self.document("-x", "1")

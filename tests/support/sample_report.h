@@ -224,7 +224,7 @@ static void sample_fill_details(prony_report *r, bool measured)
     r->around = (prn_report_around){210000, 34000, r->latency};
     r->has_roof = true;
     static const prn_roof_work work = {"erf", 2, 1.5e9};
-    r->roof = (prn_report_roof){&compute, 1, &memory, 1, "best of 5", &work, 1};
+    r->roof = (prn_report_roof){&compute, 1, &memory, 1, "best of 5", &work, 1, false};
     r->counters_missing = "";
     r->counter_runs = 10;
     r->counter_read_ns = 900;

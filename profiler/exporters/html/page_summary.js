@@ -10,7 +10,8 @@ function heading() {
   document.title = modelName + ' · Prony';
   $('subtitle').textContent = [
     s.cpu_model,
-    c.intra_op_threads && plural(c.intra_op_threads, 'thread'),
+    c.intra_op_threads &&
+      (c.inter_op_threads > 1 ? c.intra_op_threads + ' intra-op x ' + c.inter_op_threads + ' inter-op threads' : plural(c.intra_op_threads, 'thread')),
     known(c.batch) && 'batch ' + c.batch,
     c.assumed_dims &&
       c.assumed_dims.length > 0 &&
@@ -186,7 +187,7 @@ function cards() {
     );
     const whole = report.end_to_end_ns;
     if (whole) card('End to end, median', time(whole.median), 'with pre- and postprocessing; mean ' + time(whole.mean));
-    card('Arithmetic', si(rates.flops_per_second) + 'FLOP/s', roofShare());
+    card('Arithmetic', si(executedRate()) + 'FLOP/s', roofShare());
   }
   card('MACs', si(t.macs), si(t.flops) + ' FLOPs' + (t.int_ops ? ', ' + si(t.int_ops) + ' integer operations' : ''));
   card('Parameters', si(t.parameters), bytes(report.model.parameter_bytes) + ' of weights');
@@ -208,7 +209,7 @@ function cards() {
       'CPU use',
       percent(report.cpu.utilisation),
       'of ' +
-        plural(report.config.intra_op_threads, 'thread') +
+        plural(runThreads(), 'thread') +
         '; ' +
         plural(report.cpu.involuntary_switches, 'involuntary switch', 'involuntary switches'),
     );
@@ -246,11 +247,15 @@ function cards() {
 }
 
 /* Roofs of this report's precision at its thread count, or the nearest below it. */
+/* That may work at once, of all workers. */
+function runThreads() {
+  return report.config.intra_op_threads * Math.max(1, report.config.inter_op_threads || 1);
+}
 function roofs() {
   const nearest = (list, keep) => {
     const best = new Map();
     for (const r of list || []) {
-      if (r.threads > report.config.intra_op_threads || !keep(r)) continue;
+      if (r.threads > runThreads() || !keep(r)) continue;
       const key = r.level || r.precision,
         other = best.get(key);
       if (!other || r.threads > other.threads) best.set(key, r);
@@ -265,13 +270,22 @@ function roofs() {
   const peak = (report.operators || []).reduce((p, o) => (products(o) ? Math.max(p, rate('bf16') / products(o)) : p), rate('fp32'));
   return { peak: peak || null, levels: nearest(report.roof.memory, () => true) };
 }
+/* Of what kernels execute, which the peak is a peak of; the model's FLOPs over the same time are another rate. */
+function executedRate() {
+  const executed = report.totals.executed_flops ?? report.totals.flops;
+  return report.throughput && (report.totals.flops ? (report.throughput.flops_per_second * executed) / report.totals.flops : 0);
+}
 function roofShare() {
   const roof = roofs(),
-    done = (report.totals.executed_flops ?? report.totals.flops) / report.totals.flops,
-    rate = report.throughput && report.throughput.flops_per_second * done;
-  return roof && roof.peak && rate
-    ? percent(rate / roof.peak) + " of the machine's peak"
-    : 'useful operations of the model';
+    rate = executedRate(),
+    model = report.throughput && report.throughput.flops_per_second;
+  return [
+    'that kernels execute',
+    roof && roof.peak && rate && percent(rate / roof.peak) + " of the machine's peak" + (report.roof.busy ? ', measured on a busy machine' : ''),
+    Math.abs(rate - model) > 0.005 * model && "in the model's FLOPs " + si(model) + 'FLOP/s',
+  ]
+    .filter(Boolean)
+    .join('; ');
 }
 
 /* A heading, then what the figures say in words; computed, never guessed. */

@@ -143,7 +143,7 @@ static void test_bound_by_cache(void **state)
     static const prn_roof_memory memory[] = {{"L1", 1, 1e11}, {"L3", 1, 2e10}, {"DRAM", 1, 1e10}};
     prony_report r;
     sample_report(&r, true);
-    r.roof = (prn_report_roof){&compute, 1, memory, 3, NULL, NULL, 0};
+    r.roof = (prn_report_roof){&compute, 1, memory, 3, NULL, NULL, 0, false};
     prony_operator_row *o = &r.operators[0];
     for (int threads = 1; threads <= 2; threads++) {
         r.config.intra_op_threads = threads;
@@ -168,7 +168,7 @@ static void test_executed_flops(void **state)
     static const prony_fact facts[] = {{"product_rows", 7}, {"product_flops", 400}};
     prony_report r;
     sample_report(&r, true);
-    r.roof = (prn_report_roof){&compute, 1, &memory, 1, NULL, NULL, 0};
+    r.roof = (prn_report_roof){&compute, 1, &memory, 1, NULL, NULL, 0, false};
     r.has_roof = true;
     r.config.intra_op_threads = 1;
     prony_operator_row *o = &r.operators[0];

@@ -97,6 +97,32 @@ static void test_equal_and_slower(void **state)
 
 /* What two processes may differ by is no verdict, unless they were measured in turns or the reports know it
  * themselves. */
+/* Held memory is judged between processes; within one process it grows with each measurement. */
+static void test_held_memory(void **state)
+{
+    (void)state;
+    prony_report a, b;
+    sample_report(&a, true);
+    sample_report(&b, true);
+    a.has_memory = b.has_memory = a.memory.held_known = b.memory.held_known = true;
+    a.memory.held.resident_bytes = 100 << 20;
+    b.memory.held.resident_bytes = 120 << 20;
+    for (int here = 0; here < 4; here++) {
+        a.measured_here = here & 1;
+        b.measured_here = here & 2;
+        prony_comparison *c = compare(&a, &b, NULL);
+        assert_int_equal(row_of(c, "held_memory")->verdict, here == 3 ? PRONY_VERDICT_NONE : PRONY_VERDICT_WORSE);
+        assert_int_equal(prony_comparison_regressions(c), here != 3);
+        prony_comparison_release(c);
+    }
+    a.turns = 7; /* beside another session: not known */
+    prony_comparison *c = compare(&a, &b, NULL);
+    assert_int_equal(prony_comparison_regressions(c), 0);
+    prony_comparison_release(c);
+    prn_bump_release(&a.pool);
+    prn_bump_release(&b.pool);
+}
+
 static void test_processes(void **state)
 {
     (void)state;
@@ -536,6 +562,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_and_slower),
+        cmocka_unit_test(test_held_memory),
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_own_metrics),

@@ -101,7 +101,7 @@ static void test_roofs(void **state)
     traced_report(&r); /* at two threads */
     assert_true(prn_report_roof_flops(&r, "fp32") <= 0);
     r.has_roof = true;
-    r.roof = (prn_report_roof){compute, 4, memory, 3, "by hand", NULL, 0};
+    r.roof = (prn_report_roof){compute, 4, memory, 3, "by hand", NULL, 0, false};
     assert_true(prn_report_roof_flops(&r, "fp32") > 0.99e11 && prn_report_roof_flops(&r, "fp32") < 1.01e11);
     assert_true(prn_report_roof_bandwidth(&r, "DRAM") > 1.9e10 && prn_report_roof_bandwidth(&r, "DRAM") < 2.1e10);
     assert_true(prn_report_roof_bandwidth(&r, "L2") > 7e10);

@@ -198,6 +198,7 @@ static void test_schema_and_documentation(void **state)
     r.config.affinity_failure = "processor 9 does not exist here or may not be used; the others are";
     r.traced_run_ns = 2900000;
     r.config.background_threads = 2;
+    r.roof.busy = true;
     add_subgraph(&r);
     sample_add_accuracy(&r);
     sample_add_tuning(&r);

@@ -40,7 +40,8 @@ static void end(scene *s)
 
 static void add_pair(scene *s, int threads, int64_t own_ns, int64_t peer_ns)
 {
-    const prony_versus_process own = {threads, 5, own_ns, 100, 1 << 20}, peer = {threads, 5, peer_ns, -1, -1};
+    const prony_versus_process own = {threads, 5, own_ns, 100, 1 << 20, PRONY_LOAD_QUIET, 0},
+                               peer = {threads, 5, peer_ns, -1, -1, PRONY_LOAD_UNKNOWN, -1};
     assert_int_equal(prony_versus_add(s->versus, false, &own, &s->error), PRONY_OK);
     assert_int_equal(prony_versus_add(s->versus, true, &peer, &s->error), PRONY_OK);
 }
@@ -93,9 +94,66 @@ static void little_difference_and_little_data(void **state)
     for (int k = 0; k < 9; k++) add_pair(&s, 4, 1000, k % 2 ? 700 : 1600);
     assert_int_equal(results(&s, 3)[2].verdict, PRONY_VERDICT_UNSURE);
     /* A process whose counterpart is still missing is in no pair. */
-    const prony_versus_process alone = {4, 5, 1, 1, 1};
+    const prony_versus_process alone = {4, 5, 1, 1, 1, PRONY_LOAD_BUSY, 1};
     assert_int_equal(prony_versus_add(s.versus, false, &alone, &s.error), PRONY_OK);
     assert_int_equal(results(&s, 3)[2].pairs, 9);
+    end(&s);
+}
+
+/* The least and the largest of n ratios hold the median with 1 - 2^(1 - n): 95 % takes six. */
+static void an_interval_of_95_percent_takes_six_pairs(void **state)
+{
+    (void)state;
+    for (int pairs = 1; pairs <= 12; pairs++) {
+        scene s = begin();
+        for (int k = 0; k < pairs; k++) add_pair(&s, 1, 1000, 2000 + 100 * k);
+        const prony_versus_result *row = results(&s, 1);
+        const double least = 2.0, most = 2.0 + 0.1 * (pairs - 1);
+        assert_true(fabs(row->ratio_least - least) < 1e-12 && fabs(row->ratio_most - most) < 1e-12);
+        assert_int_equal(row->measured_pairs, pairs);
+        assert_true(row->busy_pairs == 0 && !row->withheld);
+        if (pairs < 6) {
+            assert_true(isinf(row->ratio_ci95[0]) && isinf(row->ratio_ci95[1]));
+            assert_int_equal(row->verdict, PRONY_VERDICT_NONE);
+        } else {
+            /* Up to eight pairs the ends are the extremes, from nine the second, from twelve the third values. */
+            const double inside = pairs < 9 ? 0 : pairs < 12 ? 0.1 : 0.2;
+            assert_true(fabs(row->ratio_ci95[0] - least - inside) < 1e-12);
+            assert_true(fabs(row->ratio_ci95[1] - most + inside) < 1e-12);
+            assert_int_equal(row->verdict, PRONY_VERDICT_BETTER);
+        }
+        end(&s);
+    }
+}
+
+static void add_busy_pair(scene *s, bool peer_is_busy, int64_t own_ns, int64_t peer_ns)
+{
+    const prony_load quiet = PRONY_LOAD_QUIET, busy = PRONY_LOAD_BUSY;
+    const prony_versus_process own = {1, 5, own_ns, 100, 1, peer_is_busy ? quiet : busy, 0.3},
+                               peer = {1, 5, peer_ns, 100, 1, peer_is_busy ? busy : quiet, 0.4};
+    assert_int_equal(prony_versus_add(s->versus, false, &own, &s->error), PRONY_OK);
+    assert_int_equal(prony_versus_add(s->versus, true, &peer, &s->error), PRONY_OK);
+}
+
+static void busy_pairs_do_not_decide(void **state)
+{
+    (void)state;
+    scene s = begin();
+    for (int k = 0; k < 4; k++) add_busy_pair(&s, k % 2, 1000, 7000);
+    for (int k = 0; k < 5; k++) add_pair(&s, 1, 1000, 500);
+    const prony_versus_result *row = results(&s, 1);
+    assert_true(row->withheld && row->verdict == PRONY_VERDICT_UNSURE);
+    assert_true(row->pairs == 9 && row->measured_pairs == 9 && row->busy_pairs == 4);
+    assert_true(fabs(row->others_share - 0.4) < 1e-12);
+    add_pair(&s, 1, 1000, 500); /* the sixth quiet one */
+    row = results(&s, 1);
+    assert_true(!row->withheld && row->pairs == 6 && row->measured_pairs == 10 && row->busy_pairs == 4);
+    assert_int_equal(row->verdict, PRONY_VERDICT_WORSE);
+    assert_true(fabs(row->ratio - 0.5) < 1e-12 && fabs(row->peer_ns - 500.0) < 1e-12);
+    prony_versus_ignore_load(s.versus);
+    row = results(&s, 1);
+    assert_true(!row->withheld && row->pairs == 10 && row->busy_pairs == 0);
+    assert_int_equal(row->verdict, PRONY_VERDICT_UNSURE); /* ratios of 0.5 and of 7 */
     end(&s);
 }
 
@@ -204,7 +262,7 @@ static void arguments_are_checked(void **state)
     (void)state;
     scene s = begin();
     prony_versus *other = NULL;
-    const prony_versus_process none = {0, 1, 1, 1, 1}, idle = {1, 0, 1, 1, 1};
+    const prony_versus_process none = {0, 1, 1, 1, 1, PRONY_LOAD_QUIET, 0}, idle = {1, 0, 1, 1, 1, PRONY_LOAD_QUIET, 0};
     prony_versus_process process;
     size_t size = 0;
     assert_int_equal(prony_versus_create(&other, NULL, "p", "l", &s.error), PRONY_INVALID_ARGUMENT);
@@ -236,7 +294,7 @@ static void it_survives_faults(void **state)
         prony_versus *versus = NULL;
         prony_error error = {0};
         size_t size = 0;
-        const prony_versus_process process = {1, 5, 1000, 1, 1};
+        const prony_versus_process process = {1, 5, 1000, 1, 1, PRONY_LOAD_QUIET, 0};
         static const char text[] = "[" EVENT("/begin", "Sqrt", "5") EVENT("x", "X", "5") RUN "]";
         prn_alloc_fail_at((uint64_t)n);
         prony_status status = prony_versus_create(&versus, s.report, "peer", "lib", &error);
@@ -263,6 +321,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ratios_are_taken_pair_by_pair),
         cmocka_unit_test(little_difference_and_little_data),
+        cmocka_unit_test(an_interval_of_95_percent_takes_six_pairs),
+        cmocka_unit_test(busy_pairs_do_not_decide),
         cmocka_unit_test(names_that_are_not_escaped),
         cmocka_unit_test(nodes_are_joined_by_name),
         cmocka_unit_test(damaged_profiles_are_refused),
