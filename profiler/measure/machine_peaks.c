@@ -7,7 +7,7 @@
 #include "base/cpu/machine.h"
 #include "base/option_struct.h"
 #include "base/cpu/peak.h"
-#include "base/processor_id.h"
+#include "base/cpu/processor_id.h"
 
 #include <math.h>
 #include <stdio.h>

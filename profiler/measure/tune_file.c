@@ -8,7 +8,7 @@
 #include "base/os/file.h"
 #include "base/cpu/isa.h"
 #include "base/cpu/machine.h"
-#include "base/processor_id.h"
+#include "base/cpu/processor_id.h"
 #include "engine/plan/tune.h"
 #include "profiler/measure/cache_path.h"
 #include "profiler/json/keys.h"

@@ -181,8 +181,9 @@ int nm_batch_norm(nm_maker *m, int x, int64_t channels)
 /* ---- the frame ---- */
 
 /* Quantized values: tests/support/random_qdq.h. */
-static const nm_pattern quantized[] = {{"contract_codes", NULL}, {"add_codes", NULL}, {"attach_code_residual", NULL},
-                                       {"move_codes", NULL},     {"map_codes", NULL}, {NULL, NULL}};
+static const nm_pattern quantized[] = {
+    {"quantize_contraction", NULL}, {"quantize_sum", NULL},  {"attach_quantized_residual", NULL},
+    {"quantize_moves", NULL},       {"quantize_maps", NULL}, {NULL, NULL}};
 
 static const nm_pattern *const lists[] = {nm_move_patterns, nm_match_patterns, nm_fold_patterns, quantized};
 enum { LISTS = sizeof lists / sizeof *lists };

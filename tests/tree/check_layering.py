@@ -44,12 +44,13 @@ HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|strdup|s
                   r"|asprintf|vasprintf|getline|open_memstream|fopen|fdopen|opendir)\s*\(")
 SPEAK = re.compile(r"(?<![\w.>])(abort|exit|_exit|printf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b")
 # Files (a .c and its .h are one) that include one another, and may: a budget's last block frees the budget; the caller of a team
-# and its desk are one thing; the loops of a table and what picks it; a report estimates shares, which are read off its rows.
-PAIRS = {("base/memory/alloc", "base/memory/budget"), ("base/threads/job_slot", "base/threads/thread_pool"), ("ops/kernels/vector/number", "ops/kernels/vector/number_simd"),
+# and its job slot are one thing; the loops of a table and what picks it; a report estimates shares, which are read off its rows.
+PAIRS = {("base/memory/alloc", "base/memory/budget"), ("base/threads/job_slot", "base/threads/thread_pool"),
+         ("ops/kernels/vector/number", "ops/kernels/vector/number_simd"),
          ("profiler/report/report", "profiler/report/work")}
 # A Gradient node becomes nodes, which are bound as they are made.
 MUTUAL_ROOMS = {("engine/bind", "engine/gradient")}
-LARGEST_ROOM = 45 # files of C in one folder: what a reader still sees at once
+LARGEST_ROOM = 45  # files of C in one folder: what a reader still sees at once
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 PUBLIC = re.compile(r"prony(_\w+)?\.h")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>]+)>|"([^"]+)")', re.M)

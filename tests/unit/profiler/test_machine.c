@@ -1,7 +1,7 @@
 /* Peaks of this machine: measured, kept, read back, refused when damaged; and the roofline of a report made with them.
  */
 #include "base/cpu/peak.h"
-#include "base/processor_id.h"
+#include "base/cpu/processor_id.h"
 #include "profiler/measure/machine_peaks.h"
 
 #include <math.h>

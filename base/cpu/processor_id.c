@@ -1,4 +1,4 @@
-#include "base/processor_id.h"
+#include "base/cpu/processor_id.h"
 
 #include "base/os/text_file.h"
 
