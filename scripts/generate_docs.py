@@ -26,23 +26,24 @@ OPERATORS_HEAD = """\
 
 `scripts/generate_docs.py` generates this page from the operator table; `prony ops` prints the same.
 
-- *since* is the first opset of its domain that a row serves. A row serves all later ones up to the next row of that name,
-  and tells the versions in between apart.
-- *types* are element types of the first input. *all* stands for the types that the specification admits; shape inference
-  refuses other types by name.
-- *kernels* stand in order of preference. The plan takes the first that supports the node and is profitable; the last is the
-  plain C reference.
+- *since* is the first opset of its domain that a row serves. A row serves all later ones up to the
+  next row of that name, and tells the versions in between apart.
+- *types* are element types of the first input. *all* stands for the types that the specification
+  admits; shape inference refuses other types by name.
+- *kernels* stand in order of preference. The plan takes the first that supports the node and is
+  profitable; the last is the plain C reference.
 """
 
 COUNTING_HEAD = """\
 # Counting
 
-`scripts/generate_docs.py` generates this page: the rules below, and each operator's formula from the operator table (`cost`
-and `cost_text` of the descriptor, beside the code that counts).
+`scripts/generate_docs.py` generates this page: the rules below, and each operator's formula from
+the operator table (`cost` and `cost_text` of the descriptor, beside the code that counts).
 
 ## Quantities
 
-For every node, at its bound shapes, exactly and in 64 bits (an overflow is an error, never a wrong figure):
+For every node, at its bound shapes, exactly and in 64 bits (an overflow is an error, never a wrong
+figure):
 
 | | |
 |---|---|
@@ -54,40 +55,45 @@ For every node, at its bound shapes, exactly and in 64 bits (an overflow is an e
 | **bytes_read, bytes_written** | The minimum traffic: every input and weight once, every output once, at its stored width. Operators that select (Gather, Slice, embeddings) read the selected elements. |
 | **parameters** | Elements of the weights, at the first node that uses them, including weights in attributes (trees, support vectors). 2-bit or 4-bit values packed into bytes (MatMulNBits, QMoE) are one each; the report gives their bits. Running statistics, shape tensors and other untrained constants do not count. |
 
-Moving data is not arithmetic: reshaping, transposing, casting, slicing, joining, padding and comparing strings count 0, as do
-logical operations on bools.
+Moving data is not arithmetic: reshaping, transposing, casting, slicing, joining, padding and
+comparing strings count 0, as do logical operations on bools.
 
 ## Rules
 
-- Counts belong to the nodes of the file, before any rewriting. A fused kernel carries the sum of its nodes, so layers,
-  operators and model add up to the same macs, madds, flops, special, int_ops and parameters; the report says so
-  (`totals.conserved`). FLOPs are therefore the model's, not the machine's (`executed_flops`, if a kernel executes fewer):
-  work that folding saves still counts, work that a blocked layout adds does not.
-- Bytes are not conserved. The bytes of a layer are its traffic if it ran alone. The bytes of an operator are its external
-  inputs and outputs, and so show the saving of fusion.
-- A node with constant inputs was evaluated when shapes were bound. It costs nothing per run and is marked `folded`.
+- Counts belong to the nodes of the file, before any rewriting. A fused kernel carries the sum of
+  its nodes, so layers, operators and model add up to the same macs, madds, flops, special, int_ops
+  and parameters; the report says so (`totals.conserved`). FLOPs are therefore the model's, not the
+  machine's (`executed_flops`, if a kernel executes fewer): work that folding saves still counts,
+  work that a blocked layout adds does not.
+- Bytes are not conserved. The bytes of a layer are its traffic if it ran alone. The bytes of an
+  operator are its external inputs and outputs, and so show the saving of fusion.
+- A node with constant inputs was evaluated when shapes were bound. It costs nothing per run and is
+  marked `folded`.
 - Padding of a convolution counts as if it were data. Padding of a pool does too.
 - An empty tensor costs 0.
-- Work known only at run time (the branch of an If, trips of a Loop, shapes behind NonZero) is counted as executed, by the
-  last run; before a run the costlier branch and one trip stand in. These layers are marked `dynamic`.
+- Work known only at run time (the branch of an If, trips of a Loop, shapes behind NonZero) is
+  counted as executed, by the last run; before a run the costlier branch and one trip stand in.
+  These layers are marked `dynamic`.
 - FLOPs are a number, FLOP/s a rate.
 
 ## Differences to other tools
 
-- **They count the PyTorch module, Prony the exported file.** Exports fold BatchNorm into the convolution before it (unless
-  `training=TrainingMode.PRESERVE`). Its arithmetic, which fvcore counts on the module, is then in no file, and the
-  convolution has a bias that the module's had not. Functions that the exporter writes as several nodes, or omits in
-  inference (Dropout), differ likewise.
-- **Another unit.** fvcore and thop count a MAC as one, Prony's FLOPs as two; and each omits some operators that are not
-  products. `--count fvcore` applies fvcore's rules to the nodes in the file.
+- **They count the PyTorch module, Prony the exported file.** Exports fold BatchNorm into the
+  convolution before it (unless `training=TrainingMode.PRESERVE`). Its arithmetic, which fvcore
+  counts on the module, is then in no file, and the convolution has a bias that the module's had
+  not. Functions that the exporter writes as several nodes, or omits in inference (Dropout), differ
+  likewise.
+- **Another unit.** fvcore and thop count a MAC as one, Prony's FLOPs as two; and each omits some
+  operators that are not products. `--count fvcore` applies fvcore's rules to the nodes in the file.
 - **Another batch or image size.** Every count is at the shapes of the report's inputs.
-- **A constant subgraph.** Layers that depend on constants alone are evaluated once. Their counts stay with the layers, and
-  they take no time.
+- **A constant subgraph.** Layers that depend on constants alone are evaluated once. Their counts
+  stay with the layers, and they take no time.
 
 ## Counting presets
 
-`--count PRESET` (on `inspect`, `profile`, `bench`, `compare`, `metrics`), or `prony_report_set_count`, adds the count of another
-tool as `count` to totals, modules and layers. `prony ops --count PRESET` shows the formulas and the version of the tool.
+`--count PRESET` (on `inspect`, `profile`, `bench`, `compare`, `metrics`), or
+`prony_report_set_count`, adds the count of another tool as `count` to totals, modules and layers.
+`prony ops --count PRESET` shows the formulas and the version of the tool.
 
 | preset | a MAC is | not counted |
 |---|---|---|
@@ -99,18 +105,20 @@ tool as `count` to totals, modules and layers. `prony ops --count PRESET` shows 
 | `torch` | 2 | all but products, convolutions and attention |
 | `deeplite` | 1 | all but convolutions, linear layers and BatchNorm (2 per output) |
 
-A preset is a function of operator type, shapes and facts. The report has all of them, so a preset works on a saved one.
-Operators that an exporter wrote as primitives (GELU, SiLU, HardSwish, LayerNormalization, a linear layer as MatMul and Add)
-are counted as the one operator by every preset but `onnx-tool`. `coverage.uncounted_ops` lists the computing operator types
-that are left out, `coverage.uncounted_time_share` their share of the measured time. A MatMul counts as a linear layer if it
-is the first to use its weight.
+A preset is a function of operator type, shapes and facts. The report has all of them, so a preset
+works on a saved one. Operators that an exporter wrote as primitives (GELU, SiLU, HardSwish,
+LayerNormalization, a linear layer as MatMul and Add) are counted as the one operator by every
+preset but `onnx-tool`. `coverage.uncounted_ops` lists the computing operator types that are left
+out, `coverage.uncounted_time_share` their share of the measured time. A MatMul counts as a linear
+layer if it is the first to use its weight.
 
 ## Formulas
 
-n: output elements; r: rows that are normalised or attended to; d (or D): length of such a row; K: kernel volume, or the
-inner length of a product; M: macs; g: groups; T, B, I, H: steps, batch, input and hidden size of a recurrence. A formula
-without a word before it is flops (int_ops on integer data). Those called special are among the flops. madds are the
-scale-and-shift pairs added to the macs. 0: data movement.
+n: output elements; r: rows that are normalised or attended to; d (or D): length of such a row; K:
+kernel volume, or the inner length of a product; M: macs; g: groups; T, B, I, H: steps, batch, input
+and hidden size of a recurrence. A formula without a word before it is flops (int_ops on integer
+data). Those called special are among the flops. madds are the scale-and-shift pairs added to the
+macs. 0: data movement.
 """
 
 
