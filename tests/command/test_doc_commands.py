@@ -7,6 +7,7 @@ A command stands on a line of its own in a code block and begins with `prony` or
 order in one folder, with the files that `Page.provide` makes. Long measurements are shortened; nothing else is changed."""
 import glob
 import io
+import json
 import os
 import re
 import shlex
@@ -200,6 +201,19 @@ class Names(command_case.CommandTest):
             self.assertRegex(page, r"`(-\w, )?%s`" % option, "docs/reference/command.md lacks an option")
         for command in re.findall(r"^  ([a-z]+) ", out, re.M):
             self.assertRegex(page, r"`%s[ `]" % command, "docs/reference/command.md lacks a command")
+
+    def test_the_study_page_explains_every_key(self):
+        page = text_of("docs/reference/study.md")
+        with open(os.path.join(command_case.SOURCE, "docs", "schemas", "study.schema.json"), encoding="utf-8") as file:
+            schema = json.load(file)
+
+        def check(rule):
+            for key, value in rule.get("properties", {}).items():
+                self.assertRegex(page, r"[`.]%s(\[\d?\])?`" % key, "docs/reference/study.md lacks a key")
+                if key != "manifest":  # its parts are a report's
+                    check(value)
+                    check(value.get("items", {}))
+        check(schema)
 
     def test_commands_are_found(self):
         self.assertGreater(sum(len(COMMAND.findall(text_of(page))) for page in pages()), 90)
