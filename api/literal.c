@@ -4,8 +4,8 @@
 #include "engine/session/session.h"
 #include "loaders/onnx/owned_value.h"
 #include "loaders/tensors/tensor_file.h"
-#include "ops/loops/number.h"
-#include "profiler/forms/number_text.h"
+#include "ops/kernels/vector/number.h"
+#include "profiler/text/number_text.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * machine. */
 #include "engine/bind/engine_model.h"
 #include "base/option_struct.h"
-#include "engine/run/host.h"
+#include "engine/run/services.h"
 #include "profiler/measure/machine_peaks.h"
 #include "profiler/measure/tune_file.h"
 
@@ -16,7 +16,7 @@ static prony_status load(prony_model **out, prn_model_source *from, const prony_
         from->copy = own.copy;
     }
     PRN_TRY(prn_model_load(out, from, &own, error));
-    (*out)->host = &prn_engine_host;
+    (*out)->host = &prn_engine_services;
     (*out)->find_rates = prn_machine_find_rates;
     (*out)->tune_files = &prn_tune_cache;
     return PRONY_OK;

@@ -1,6 +1,6 @@
 /* prony_memory_*: the process's budget, and what the machine has. */
-#include "base/budget.h"
-#include "base/machine.h"
+#include "base/memory/budget.h"
+#include "base/cpu/machine.h"
 
 void prony_memory_set_limit(uint64_t bytes)
 {

@@ -1,9 +1,9 @@
 /* prony_model_part and prony_model_save_part. Types that the file does not declare come from a static bind, which is
  * made when the first one is asked for. */
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/option_struct.h"
 #include "engine/session/static_types.h"
-#include "loaders/onnx/graph_part.h"
+#include "loaders/onnx/graph_submodel.h"
 
 #include <string.h>
 
@@ -33,13 +33,13 @@ static prony_status write_part(uint8_t **data, size_t *size, prony_model *model,
     PRN_TRY(prn_options_read(&own, sizeof own, part, "part", error));
     part = &own;
     typing t = {.model = model, .options = part->options};
-    prn_part p = {.from = part->from,
-                  .to = part->to,
-                  .from_count = part->from_count,
-                  .to_count = part->to_count,
-                  .values = part->values,
-                  .type_of = type_of,
-                  .user = &t};
+    prn_submodel p = {.from = part->from,
+                      .to = part->to,
+                      .from_count = part->from_count,
+                      .to_count = part->to_count,
+                      .values = part->values,
+                      .type_of = type_of,
+                      .user = &t};
     prn_budget *former = prn_budget_enter(model->budget);
     prony_status status = prn_part_write(data, size, model->file, &p, error);
     if (status == PRONY_LIMIT && error && !strstr(error->message, model->file->name))

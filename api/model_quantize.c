@@ -4,8 +4,8 @@
 
 #include "base/option_struct.h"
 #include "engine/session/static_types.h"
-#include "profiler/quantize/calibrate.h"
-#include "profiler/quantize/quantize_write.h"
+#include "quantize/calibrate.h"
+#include "quantize/quantize_write.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static prony_status make_plan(prn_quant_plan *plan, prony_model *model, const pr
     if (status == PRONY_OK) status = prn_quant_plan_make(plan, model, types, error);
     prn_program_release(types);
     plan->dynamic = dynamic;
-    if (status == PRONY_OK) prn_quant_plan_settle(plan);
+    if (status == PRONY_OK) prn_quant_plan_resolve(plan);
     for (size_t n = 0; status == PRONY_OK && n < plan->graph->node_count; n++)
         if (plan->nodes[n].quantized) return PRONY_OK;
     if (status == PRONY_OK)
@@ -44,11 +44,11 @@ typedef struct probing {
 } probing;
 
 /* What is stored, and the model's own outputs behind it, so that the probe has all of its inputs. */
-static prony_status choose(probing *p, const prn_quant_plan *plan, prn_pool *pool, prony_error *error)
+static prony_status choose(probing *p, const prn_quant_plan *plan, prn_bump *pool, prony_error *error)
 {
     const prn_graph *g = plan->graph;
-    p->to = prn_pool_alloc(pool, plan->value_count + g->output_count + 1, sizeof *p->to);
-    p->watched = prn_pool_alloc(pool, plan->value_count + 1, sizeof *p->watched);
+    p->to = prn_bump_alloc(pool, plan->value_count + g->output_count + 1, sizeof *p->to);
+    p->watched = prn_bump_alloc(pool, plan->value_count + 1, sizeof *p->watched);
     if (!p->to || !p->watched) return prn_no_memory(error);
     for (size_t v = 0; v < plan->value_count; v++) {
         const prn_quant_value *value = &plan->values[v];
@@ -84,7 +84,7 @@ static prony_status same_inputs(const prony_model *model, const prony_model *pro
 static prony_status run_probe(prony_calibration *c, const prn_quant_plan *plan, prony_model *model,
                               const prony_dataset *data, const prony_calibrate_options *options, prony_error *error)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     probing p = {0};
     prony_model *probe = NULL;
     prony_session *session = NULL;
@@ -103,7 +103,7 @@ static prony_status run_probe(prony_calibration *c, const prn_quant_plan *plan, 
     if (status == PRONY_OK) status = prn_calibrate_run(c, plan, session, p.watched, p.count, data, options, error);
     prony_session_release(session);
     prony_model_release(probe);
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     return status;
 }
 
@@ -143,8 +143,8 @@ static prony_status describe(prony_model *model, const prn_quant_plan *plan, con
     size_t count = 0;
     for (size_t n = 0; n < plan->graph->node_count; n++) count += prn_quant_is_contraction(&plan->nodes[n]);
     prn_model_quantized *q = &model->quantized;
-    prony_quantized_row *rows = prn_pool_alloc(&q->pool, count + 1, sizeof *rows);
-    q->kept = prn_pool_alloc(&q->pool, count + 1, sizeof *q->kept);
+    prony_quantized_row *rows = prn_bump_alloc(&q->pool, count + 1, sizeof *rows);
+    q->kept = prn_bump_alloc(&q->pool, count + 1, sizeof *q->kept);
     if (!rows || !q->kept) return prn_no_memory(error);
     count = 0;
     for (size_t n = 0; n < plan->graph->node_count; n++) {
@@ -152,8 +152,8 @@ static prony_status describe(prony_model *model, const prn_quant_plan *plan, con
         if (!prn_quant_is_contraction(&plan->nodes[n])) continue;
         const char *name = *node->name ? node->name : node->outputs[0];
         prony_quantized_row row = {.quantized = plan->nodes[n].quantized, .error = errors ? errors[n] : NAN};
-        row.name = prn_pool_strndup(&q->pool, name, strlen(name));
-        row.op = prn_pool_strndup(&q->pool, node->op_type, strlen(node->op_type));
+        row.name = prn_bump_strndup(&q->pool, name, strlen(name));
+        row.op = prn_bump_strndup(&q->pool, node->op_type, strlen(node->op_type));
         if (!row.name || !row.op) return prn_no_memory(error);
         if (plan->nodes[n].kept) q->kept[q->kept_count++] = row.name;
         rows[count++] = row;
@@ -167,17 +167,17 @@ static prony_status describe(prony_model *model, const prn_quant_plan *plan, con
 static prony_status quantize(prony_model **out, prn_quant_plan *plan, prony_model *model,
                              const prony_quantize_options *options, prony_error *error)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     double *errors = NULL;
     prony_model *made = NULL;
     prony_status status = PRONY_OK;
     if (options->keep_accuracy > 0) {
-        errors = prn_pool_alloc(&pool, plan->graph->node_count + 1, sizeof *errors);
+        errors = prn_bump_alloc(&pool, plan->graph->node_count + 1, sizeof *errors);
         status = errors ? prn_quantize_keep(plan, model, options, errors, error) : prn_no_memory(error);
     }
     if (status == PRONY_OK) status = prn_quantized_load(&made, plan, options, error);
     if (status == PRONY_OK) status = describe(made, plan, errors, error);
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     if (status == PRONY_OK)
         *out = made;
     else

@@ -2,7 +2,7 @@
 #ifndef PRN_API_MODEL_QUANTIZE_H
 #define PRN_API_MODEL_QUANTIZE_H
 
-#include "profiler/quantize/calibration.h"
+#include "quantize/calibration.h"
 
 /* The planned model, written and loaded again. */
 PRN_MUST_USE prony_status prn_quantized_load(prony_model **out, const prn_quant_plan *plan,

@@ -4,7 +4,7 @@
 
 #include "base/option_struct.h"
 #include "base/shape.h"
-#include "profiler/quantize/calibrate.h"
+#include "quantize/calibrate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -93,7 +93,7 @@ static prony_status run(search *s, prony_model *model, int64_t samples, prn_each
 static prony_status try_plan(search *s, int64_t samples, double *out, prony_error *error)
 {
     prony_model *made = NULL;
-    prn_quant_plan_settle(s->plan);
+    prn_quant_plan_resolve(s->plan);
     for (size_t k = 0; k < s->output_count; k++) {
         s->squares[k] = 0;
         s->at[k] = 0;
@@ -158,7 +158,7 @@ static prony_status find_fewest(search *s, double all, prony_error *error)
             "%.3g %%",
             s->model->file->name, 100 * most, 100 * least);
     keep_first(s, low);
-    prn_quant_plan_settle(s->plan);
+    prn_quant_plan_resolve(s->plan);
     return PRONY_OK;
 }
 
@@ -175,7 +175,7 @@ static prony_status decide(search *s, double *errors, prony_error *error)
 prony_status prn_quantize_keep(prn_quant_plan *plan, prony_model *model, const prony_quantize_options *options,
                                double *errors, prony_error *error)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     search s = {.plan = plan,
                 .model = model,
                 .options = options,
@@ -184,10 +184,10 @@ prony_status prn_quantize_keep(prn_quant_plan *plan, prony_model *model, const p
     PRN_TRY(prn_options_read(&s.session, sizeof s.session, options->session, "session options", error));
     s.session.precision = NULL;
     s.session.no_profile = true;
-    s.outputs = prn_pool_alloc(&pool, s.output_count + 1, sizeof *s.outputs);
-    s.squares = prn_pool_alloc(&pool, s.output_count + 1, sizeof *s.squares);
-    s.at = prn_pool_alloc(&pool, s.output_count + 1, sizeof *s.at);
-    s.order = prn_pool_alloc(&pool, plan->graph->node_count + 1, sizeof *s.order);
+    s.outputs = prn_bump_alloc(&pool, s.output_count + 1, sizeof *s.outputs);
+    s.squares = prn_bump_alloc(&pool, s.output_count + 1, sizeof *s.squares);
+    s.at = prn_bump_alloc(&pool, s.output_count + 1, sizeof *s.at);
+    s.order = prn_bump_alloc(&pool, plan->graph->node_count + 1, sizeof *s.order);
     prony_status status = s.outputs && s.squares && s.at && s.order ? PRONY_OK : prn_no_memory(error);
     for (size_t k = 0; status == PRONY_OK && k < s.output_count; k++) {
         s.outputs[k].low = INFINITY;
@@ -201,6 +201,6 @@ prony_status prn_quantize_keep(prn_quant_plan *plan, prony_model *model, const p
     for (size_t left = s.count; left > 1; left /= 2) s.trials++;
     if (status == PRONY_OK) status = decide(&s, errors, error);
     for (size_t k = 0; s.outputs && k < s.output_count; k++) prn_free(s.outputs[k].data);
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     return status;
 }

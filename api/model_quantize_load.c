@@ -1,7 +1,7 @@
 /* A quantized model, by the file that is written of its plan. */
 #include "api/model_quantize.h"
 
-#include "profiler/quantize/quantize_write.h"
+#include "quantize/quantize_write.h"
 
 prony_status prn_quantized_load(prony_model **out, const prn_quant_plan *plan, const prony_quantize_options *options,
                                 prony_error *error)

@@ -2,8 +2,6 @@
  * lost as a whole, and is always NUL-terminated. */
 #include "base/status.h"
 
-#include "base/budget.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -75,13 +73,4 @@ void prn_error_prefix(prony_error *error, const char *format, ...)
     memcpy(whole + used, old, rest);
     whole[used + rest] = '\0';
     memcpy(error->message, whole, used + rest + 1);
-}
-
-prony_status prn_no_memory(prony_error *error)
-{
-    prn_refusal refusal;
-    if (!prn_budget_refused(&refusal)) return prn_fail(error, PRONY_OUT_OF_MEMORY, "out of memory");
-    return prn_fail(error, PRONY_LIMIT, "%llu bytes more: %llu are held, the memory limit is %llu",
-                    (unsigned long long)refusal.asked_bytes, (unsigned long long)refusal.held_bytes,
-                    (unsigned long long)refusal.limit_bytes);
 }

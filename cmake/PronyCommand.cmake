@@ -1,7 +1,7 @@
 # The command `prony`: bench/, the embedded default model, and the hooks that count heap calls.
 
 # Hooks cannot stand beside a sanitizer's own, and lean on entry points of the GNU C library.
-add_library(prony_heap_hooks OBJECT ${PROJECT_SOURCE_DIR}/bench/heap_hooks.c)
+add_library(prony_heap_hooks OBJECT ${PROJECT_SOURCE_DIR}/bench/process/heap_hooks.c)
 target_include_directories(prony_heap_hooks PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_compile_options(prony_heap_hooks PRIVATE -fno-builtin)
 
@@ -11,7 +11,7 @@ add_library(prony_embedded OBJECT ${PROJECT_SOURCE_DIR}/bench/embedded.S)
 target_compile_options(prony_embedded PRIVATE "-Wa,-I${PROJECT_SOURCE_DIR}/models")
 set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/embedded.S PROPERTIES OBJECT_DEPENDS "${prn_embedded}")
 
-file(GLOB prn_bench CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
+file(GLOB_RECURSE prn_bench CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
 list(FILTER prn_bench EXCLUDE REGEX "/heap_hooks\\.c$")
 add_executable(prony_command ${prn_bench} $<TARGET_OBJECTS:prony_heap_hooks> $<TARGET_OBJECTS:prony_embedded>)
 target_include_directories(prony_command PRIVATE ${PROJECT_SOURCE_DIR})

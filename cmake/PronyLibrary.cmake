@@ -1,6 +1,6 @@
 # The library: every source is compiled once, position-independent, for libprony.so and libprony.a alike.
 
-set(prn_folders base loaders ops profiler engine api)
+set(prn_folders base loaders ops engine profiler quantize evaluate api)
 set(prn_sources "")
 foreach(folder IN LISTS prn_folders)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
@@ -45,7 +45,7 @@ set_source_files_properties(${prn_op_sources} PROPERTIES COMPILE_OPTIONS "${prn_
 
 # Chains of operations on several vectors, in turns: gcc leaves them one after another on x86 unless it is told.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-  set_property(SOURCE ${PROJECT_SOURCE_DIR}/ops/loops/vec_simd.c APPEND PROPERTY COMPILE_OPTIONS -fschedule-insns)
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/ops/kernels/vector/vec_simd.c APPEND PROPERTY COMPILE_OPTIONS -fschedule-insns)
 endif()
 
 # libFuzzer finds its way by coverage; the kernels that are compiled per instruction set only compute.
@@ -54,10 +54,10 @@ if(PRONY_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID MATCHES "Clang")
 endif()
 
 # What an HTML report is made of.
-set(prn_html_assembly ${PROJECT_SOURCE_DIR}/profiler/forms/html_assets.S)
-file(GLOB prn_html_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/profiler/forms/html/*)
+set(prn_html_assembly ${PROJECT_SOURCE_DIR}/profiler/exporters/html_assets.S)
+file(GLOB prn_html_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/profiler/exporters/html/*)
 set_source_files_properties(${prn_html_assembly} PROPERTIES
-  COMPILE_OPTIONS "-Wa,-I${PROJECT_SOURCE_DIR}/profiler/forms/html" OBJECT_DEPENDS "${prn_html_files};${PRN_CHART_LIBRARY}")
+  COMPILE_OPTIONS "-Wa,-I${PROJECT_SOURCE_DIR}/profiler/exporters/html" OBJECT_DEPENDS "${prn_html_files};${PRN_CHART_LIBRARY}")
 if(PRN_CHART_LIBRARY)
   set_source_files_properties(${prn_html_assembly} PROPERTIES
     COMPILE_DEFINITIONS "PRN_CHART_LIBRARY=\"${PRN_CHART_LIBRARY}\"")

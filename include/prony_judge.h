@@ -21,16 +21,16 @@ typedef enum prony_verdict {
 PRONY_API const char *prony_verdict_name(prony_verdict verdict); /* "none", "same", "better", "worse", "cannot tell" */
 
 /* What a verdict rests on. */
-typedef enum prony_evidence {
-    PRONY_EVIDENCE_NONE,     /* a single measurement: shown, not judged */
-    PRONY_EVIDENCE_EXACT,    /* follows from model and configuration: any difference beyond the noise threshold
+typedef enum prony_basis {
+    PRONY_BASIS_NONE,     /* a single measurement: shown, not judged */
+    PRONY_BASIS_EXACT,    /* follows from model and configuration: any difference beyond the noise threshold
                                 counts */
-    PRONY_EVIDENCE_RUNS,     /* Mann-Whitney's p below 0.05 and the bootstrap interval beyond the noise threshold */
-    PRONY_EVIDENCE_INTERVAL, /* the bootstrap interval alone: quantiles */
-    PRONY_EVIDENCE_MEANS     /* Welch's p, adjusted by Holm for the number of rows, and the interval of the ratio of
+    PRONY_BASIS_RUNS,     /* Mann-Whitney's p below 0.05 and the bootstrap interval beyond the noise threshold */
+    PRONY_BASIS_INTERVAL, /* the bootstrap interval alone: quantiles */
+    PRONY_BASIS_MEANS     /* Welch's p, adjusted by Holm for the number of rows, and the interval of the ratio of
                                 means */
-} prony_evidence;
-PRONY_API const char *prony_evidence_name(prony_evidence evidence); /* "single", "exact", "runs", "interval", "means" */
+} prony_basis;
+PRONY_API const char *prony_basis_name(prony_basis evidence); /* "single", "exact", "runs", "interval", "means" */
 
 typedef struct prony_compare_options {
     size_t struct_size;
@@ -51,7 +51,7 @@ typedef struct prony_compare_metric {
     double ratio;      /* second / first; NaN where first is 0 */
     double ratio_ci95[2];
     double p; /* two-sided */
-    prony_evidence evidence;
+    prony_basis evidence;
     prony_verdict verdict;
 } prony_compare_metric;
 

@@ -63,7 +63,7 @@ typedef struct prony_context {
     size_t scratch_bytes;
     int threads;                         /* this call's intra-op thread budget, >= 1 */
     const struct prn_post_ops *post_ops; /* set by rewrites on operators that take them; otherwise NULL */
-    const struct prn_host *host;         /* what operators may ask of the engine */
+    const struct prn_services *host;     /* what operators may ask of the engine */
     void *host_data;
     prony_error *error;
     prony_precision precision; /* what the session admits; more is always right */

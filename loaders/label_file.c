@@ -2,7 +2,7 @@
  * caller's pool. */
 #include "loaders/label_file.h"
 
-#include "base/file.h"
+#include "base/os/file.h"
 
 #include <string.h>
 #include <strings.h>
@@ -13,14 +13,14 @@ static bool is_blank(char c)
 }
 
 /* A copy of [begin, end) without white space around it. */
-static char *copy_trimmed(prn_pool *pool, const char *begin, const char *end)
+static char *copy_trimmed(prn_bump *pool, const char *begin, const char *end)
 {
     while (begin < end && is_blank(*begin)) begin++;
     while (end > begin && is_blank(end[-1])) end--;
-    return prn_pool_strndup(pool, begin, (size_t)(end - begin));
+    return prn_bump_strndup(pool, begin, (size_t)(end - begin));
 }
 
-static prony_status split_lines(prn_text_lines *out, prn_pool *pool, const prn_map *map, prony_error *error)
+static prony_status split_lines(prn_text_lines *out, prn_bump *pool, const prn_map *map, prony_error *error)
 {
     if (map->size == 0) return PRONY_OK;
     const char *data = (const char *)map->data, *end = data + map->size;
@@ -29,7 +29,7 @@ static prony_status split_lines(prn_text_lines *out, prn_pool *pool, const prn_m
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "no text file: it has a byte of value 0");
     size_t lines = 1;
     for (const char *at = data; at < end; at++) lines += *at == '\n';
-    out->lines = prn_pool_alloc(pool, lines, sizeof *out->lines);
+    out->lines = prn_bump_alloc(pool, lines, sizeof *out->lines);
     if (!out->lines) return prn_no_memory(error);
     for (const char *at = data; at < end;) {
         const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
@@ -41,7 +41,7 @@ static prony_status split_lines(prn_text_lines *out, prn_pool *pool, const prn_m
     return PRONY_OK;
 }
 
-prony_status prn_text_lines_read(prn_text_lines *out, prn_pool *pool, const char *path, prony_error *error)
+prony_status prn_text_lines_read(prn_text_lines *out, prn_bump *pool, const char *path, prony_error *error)
 {
     prn_map map;
     *out = (prn_text_lines){0};
@@ -143,14 +143,14 @@ static bool ends_with_csv(const char *path)
 }
 
 /* `fields` is room for those of a line. */
-static prony_status read_list(prn_label_list *out, prn_pool *pool, const char *path, field_list *fields,
+static prony_status read_list(prn_label_list *out, prn_bump *pool, const char *path, field_list *fields,
                               prony_error *error)
 {
     prn_text_lines text;
     columns c = {.file = 0, .label = 1};
     bool first = true;
     PRN_TRY(prn_text_lines_read(&text, pool, path, error));
-    out->rows = prn_pool_alloc(pool, text.count, sizeof *out->rows);
+    out->rows = prn_bump_alloc(pool, text.count, sizeof *out->rows);
     if (!out->rows) return prn_no_memory(error);
     const bool csv = ends_with_csv(path) || strchr(text.lines[0], ',');
     for (size_t i = 0; i < text.count; i++) {
@@ -177,7 +177,7 @@ static prony_status read_list(prn_label_list *out, prn_pool *pool, const char *p
     return PRONY_OK;
 }
 
-prony_status prn_label_list_read(prn_label_list *out, prn_pool *pool, const char *path, prony_error *error)
+prony_status prn_label_list_read(prn_label_list *out, prn_bump *pool, const char *path, prony_error *error)
 {
     field_list fields = {0};
     *out = (prn_label_list){0};

@@ -2,7 +2,7 @@
 #ifndef PRN_LOADERS_LABEL_FILE_H
 #define PRN_LOADERS_LABEL_FILE_H
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/status.h"
 
 typedef struct prn_text_lines {
@@ -11,7 +11,7 @@ typedef struct prn_text_lines {
 } prn_text_lines;
 
 /* Lines live in the pool. */
-PRN_MUST_USE prony_status prn_text_lines_read(prn_text_lines *out, prn_pool *pool, const char *path,
+PRN_MUST_USE prony_status prn_text_lines_read(prn_text_lines *out, prn_bump *pool, const char *path,
                                               prony_error *error);
 
 /* A line of a list; `file` NULL: it holds a label alone. */
@@ -28,7 +28,7 @@ typedef struct prn_label_list {
 /* .csv, or a first line with a comma: file and label in the first two columns, or in those that a first line names
  * (file, filename, path, image or name; label, class, category, target or y); fields may be quoted. Anything else: the
  * last word of a line is the label, what stands before it the file. Empty lines are passed over. */
-PRN_MUST_USE prony_status prn_label_list_read(prn_label_list *out, prn_pool *pool, const char *path,
+PRN_MUST_USE prony_status prn_label_list_read(prn_label_list *out, prn_bump *pool, const char *path,
                                               prony_error *error);
 
 #endif

@@ -49,7 +49,7 @@ bool prn_layout_same_bytes(const prony_shape *shape, prn_layout a, prn_layout b)
     return (a == PRN_NHWC && channels == block_b) || (b == PRN_NHWC && channels == block_a);
 }
 
-prony_shape prn_stored_shape(const prony_shape *shape, prn_layout layout)
+prony_shape prn_lowbit_shape(const prony_shape *shape, prn_layout layout)
 {
     prony_shape stored = *shape;
     int64_t block = prn_layout_block(layout);
@@ -64,7 +64,7 @@ prony_shape prn_stored_shape(const prony_shape *shape, prn_layout layout)
     return stored;
 }
 
-int prn_stored_axis(int rank, prn_layout layout, int axis)
+int prn_lowbit_axis(int rank, prn_layout layout, int axis)
 {
     if (layout != PRN_NHWC || rank < 2 || axis == 0) return axis;
     return axis == 1 ? rank - 1 : axis - 1;

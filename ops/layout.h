@@ -29,9 +29,9 @@ size_t prn_layout_bytes(const prony_value *value);
 bool prn_layout_same_bytes(const prony_shape *shape, prn_layout a, prn_layout b);
 
 /* The dims of a value as they lie in memory: PRN_NHWC has the channels last, blocked layouts have one more axis. */
-prony_shape prn_stored_shape(const prony_shape *shape, prn_layout layout);
+prony_shape prn_lowbit_shape(const prony_shape *shape, prn_layout layout);
 /* Where logical axis `axis` is found there (blocked: the axis of blocks for the channels). */
-int prn_stored_axis(int rank, prn_layout layout, int axis);
+int prn_lowbit_axis(int rank, prn_layout layout, int axis);
 /* Whether tensors of this rank can be joined or cut in this layout, as far as that does not depend on the extents. */
 bool prn_layout_joins(int rank, prn_layout layout);
 

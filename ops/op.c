@@ -3,8 +3,8 @@
  * Invariant: whatever a model says reaches a family file only after its type was checked against the attribute rows. */
 #include "ops/op.h"
 
-#include "base/alloc.h"
-#include "base/stack.h"
+#include "base/memory/alloc.h"
+#include "base/memory/stack.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -124,7 +124,7 @@ static bool takes(const prn_kernel *k, const prony_context *context)
     if (!prn_kernel_takes_types(k, context)) return false;
     if (k->precisions && !(k->precisions >> context->precision & 1)) return false;
     if (context->post_ops && !k->post_ops) return false;
-    return !k->usable || k->usable(context);
+    return !k->supported || k->supported(context);
 }
 
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like)
@@ -135,7 +135,7 @@ const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, 
             continue;
         if (like && like->name && strcmp(k->name, like->name) != 0) continue;
         if (plain_only && (k->own_layout || k->place)) continue;
-        if (!takes(k, context) || (k->worth && !k->worth(context))) continue;
+        if (!takes(k, context) || (k->profitable && !k->profitable(context))) continue;
         if (!plain_only || stays_plain(k, context)) return k;
     }
     return NULL;

@@ -11,7 +11,7 @@
 #include "base/shape.h"
 #include "base/status.h"
 #include "ops/layout.h"
-#include "ops/place.h"
+#include "ops/memory_space.h"
 
 /* ---- attributes ------------------------------------------------------------------------------------------------- */
 
@@ -106,11 +106,11 @@ typedef struct prn_pixels {
 /* ---- host: what an operator may ask of the engine
  * ----------------------------------------------------------------- */
 
-/* Floats of a weight from which on a `build` says what it has read (prn_host.passed); smaller ones' memory serves the
+/* Floats of a weight from which on a `build` says what it has read (prn_services.passed); smaller ones' memory serves the
  * next. */
-enum { PRN_PIECEWISE_FLOATS = 1 << 22 };
+enum { PRN_RELEASE_WHILE_PACKING_FLOATS = 1 << 22 };
 
-typedef struct prn_host {
+typedef struct prn_services {
     /* A packed form of constant data, built once per model and shared by every session: `source` (address of the
      * constant's bytes) and `tag` (kind of packing with everything it depends on) are its identity. `build` fills
      * `bytes` bytes, 64-byte aligned. Valid as long as the plan. Called from prepare only. A kernel that has packed an
@@ -175,7 +175,7 @@ typedef struct prn_host {
      * known, but not to this build, is an error that names it. */
     prony_status (*image_decode)(const prony_context *context, const void *bytes, size_t size, prn_pixels *out);
     void (*image_drop)(prn_pixels *image);
-} prn_host;
+} prn_services;
 
 /* Why an operator's products stay float32 although the session asks for another precision: the fact `stays_in_fp32`. */
 typedef enum prn_stays_in_fp32 {
@@ -210,11 +210,11 @@ typedef struct prn_kernel {
                             more, in an order that no instruction set changes */
     /* Whether it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must
      * not depend on the thread count: outputs are bit-identical for every number of threads. Nor on what a constant of
-     * rank 2 or more contains: its bytes may not be there yet (engine/bind/recipe.h). */
-    bool (*usable)(const prony_context *context);
+     * rank 2 or more contains: its bytes may not be there yet (engine/bind/lazy_constant.h). */
+    bool (*supported)(const prony_context *context);
     /* Whether it is likely to be faster than the rows below it, of what it can run. NULL: always. Asked when a kernel
      * is chosen; tests run what is usable. The same rule for thread counts. */
-    bool (*worth)(const prony_context *context);
+    bool (*profitable)(const prony_context *context);
     /* Settles layouts: inputs[i]->layout is what the producer offers; writes what this kernel needs into in[i] and what
      * it makes into out[k]. Both arrays arrive zeroed (PRN_PLAIN). NULL: everything plain. */
     void (*layouts)(const prony_context *context, prn_layout *in, prn_layout *out);
@@ -234,17 +234,18 @@ typedef struct prn_kernel {
     /* What it says of its work on this node once it is prepared, by prn_cost_fact; profiler/report/reasons.h has the
      * keys and turns them into words. Layouts and shapes alone decide. NULL: nothing. */
     void (*facts)(const prony_context *context, prony_cost *facts);
-    uint32_t inplace;        /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
-    bool post_ops;           /* honours context->post_ops */
-    bool keeps_late_addends; /* what a post-operation behind the first adds is read after results were stored: its bytes
+    uint32_t inplace; /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
+    bool post_ops;    /* honours context->post_ops */
+    bool
+        post_add_after_store; /* what a post-operation behind the first adds is read after results were stored: its bytes
                                 are not taken over */
-    bool own_layout;         /* makes a layout of its own whatever it is offered: no kernel for steps that must stay
+    bool own_layout;          /* makes a layout of its own whatever it is offered: no kernel for steps that must stay
                             plain */
-    uint32_t packs;          /* bit i: of a constant input i, usable, worth, layouts and prepare look at nothing but the
+    uint32_t packs; /* bit i: of a constant input i, supported, profitable, layouts and prepare look at nothing but the
                             address, apart from the `build` handed to the host's `packed`. Its bytes are then there
                             while it is packed, and in runs only if it was not. */
-    uint32_t unaligned;      /* bit i: input i is read as bytes, wherever they lie */
-    const prn_value_place *place; /* where it reads its inputs and writes its outputs; [NULL] the host's memory. Only
+    uint32_t unaligned;            /* bit i: input i is read as bytes, wherever they lie */
+    const prn_memory_space *place; /* where it reads its inputs and writes its outputs; [NULL] the host's memory. Only
                                      steps whose types and shapes are known before a run take one that is elsewhere */
     uint32_t host_inputs, host_outputs; /* of one that is elsewhere; bit i: that input (output) is on the host all the
                                            same */
@@ -254,17 +255,17 @@ typedef struct prn_kernel {
  * past its end are never taken over. */
 static inline bool prn_kernel_may_overwrite(const prn_kernel *kernel, const prn_post_ops *post_ops, size_t input)
 {
-    for (size_t i = 1; kernel->keeps_late_addends && post_ops && i < post_ops->count; i++)
+    for (size_t i = 1; kernel->post_add_after_store && post_ops && i < post_ops->count; i++)
         if (post_ops->op[i].kind == PRN_POST_ADD && post_ops->op[i].input == input) return false;
     return input < 32 && (kernel->inplace >> input & 1);
 }
 
 /* Where a kernel reads input i and writes output i. */
-static inline const prn_value_place *prn_kernel_reads_at(const prn_kernel *kernel, size_t i)
+static inline const prn_memory_space *prn_kernel_reads_at(const prn_kernel *kernel, size_t i)
 {
     return i < 32 && (kernel->host_inputs >> i & 1) ? NULL : kernel->place;
 }
-static inline const prn_value_place *prn_kernel_writes_at(const prn_kernel *kernel, size_t i)
+static inline const prn_memory_space *prn_kernel_writes_at(const prn_kernel *kernel, size_t i)
 {
     return i < 32 && (kernel->host_outputs >> i & 1) ? NULL : kernel->place;
 }
@@ -295,10 +296,10 @@ typedef struct prn_arity {
  * a name; a line in op_list.inc names the family. What a row leaves out has the value in brackets. */
 /* Codes of fewer bits than the type that stores them: how many lie in a constant input, and their bits. count 0: each
  * stored element is one. */
-typedef struct prn_packed_codes {
+typedef struct prn_packed_qint8 {
     uint64_t count;
     unsigned bits;
-} prn_packed_codes;
+} prn_packed_qint8;
 
 typedef struct prn_op {
     const char *name;
@@ -322,7 +323,7 @@ typedef struct prn_op {
                             family's own terms; callbacks get it from prn_variant. [NULL] the family has no use for
                             it */
     /* What an input holds as a weight; inputs have their shapes, data may be missing. [NULL] no input is packed */
-    prn_packed_codes (*packed_codes)(const prony_context *context, size_t input);
+    prn_packed_qint8 (*packed_codes)(const prony_context *context, size_t input);
 } prn_op;
 
 static inline const char *prn_op_domain(const prn_op *op)

@@ -2,25 +2,26 @@
  * depends on constants alone is evaluated, an If with a constant condition is replaced by its branch and a call of a
  * function by its body, and at the end every live node is counted. A failed bind releases the whole program; nothing
  * partial escapes. */
-#include "base/stack.h"
-#include "base/stop.h"
-#include "engine/bind/binder.h"
+#include "base/memory/stack.h"
+#include "base/threads/cancel.h"
+#include "engine/bind/bind_pass.h"
 #include "engine/bind/node.h"
-#include "engine/bind/site.h"
+#include "engine/bind/node_environment.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static prony_status define(prn_binder *b, prn_names *scope, const char *name, uint32_t *out)
+static prony_status define(prn_bind_pass *b, prn_names *scope, const char *name, uint32_t *out)
 {
     uint32_t id = prn_program_add_value(b->program, name);
     if (id == PRN_NO_VALUE || !prn_names_put(scope, name, id)) return prn_no_memory(b->error);
-    if (id < b->program->fixed_count && b->program->fixed[id]) b->program->values[id]->extents |= PRN_EXTENTS_FIXED;
+    if (id < b->program->fixed_count && b->program->fixed[id])
+        b->program->values[id]->extents |= PRN_DYNAMIC_DIMS_FIXED;
     *out = id;
     return PRONY_OK;
 }
 
-static prony_status bind_initializers(prn_binder *b, prn_names *scope, const prn_graph *graph)
+static prony_status bind_initializers(prn_bind_pass *b, prn_names *scope, const prn_graph *graph)
 {
     const bool *overridden = graph == b->program->graph && !b->program->parent ? b->overridden : NULL;
     for (size_t i = 0; i < graph->initializer_count; i++) {
@@ -35,22 +36,22 @@ static prony_status bind_initializers(prn_binder *b, prn_names *scope, const prn
     return PRONY_OK;
 }
 
-prony_status prn_bind_stopped(const prn_binder *b, const prony_node *node)
+prony_status prn_bind_cancelled(const prn_bind_pass *b, const prony_node *node)
 {
-    prony_status status = prn_stop_check(b->error);
+    prony_status status = prn_cancel_check(b->error);
     if (status != PRONY_OK) prn_error_name_node(b->error, node);
     return status;
 }
 
 /* ---- one node ---- */
 
-static PRN_OWN_FRAME prony_status resolve_values(prn_binder *b, prn_names *scope, const prn_model_node *source,
+static PRN_OWN_FRAME prony_status resolve_values(prn_bind_pass *b, prn_names *scope, const prn_model_node *source,
                                                  prn_node_def *node)
 {
     prn_program *p = b->program;
     uint32_t few[2][8], *in = few[0], *out = few[1];
-    if (source->input_count > 8) in = prn_pool_alloc(&p->pool, source->input_count, sizeof *in);
-    if (source->output_count > 8) out = prn_pool_alloc(&p->pool, source->output_count, sizeof *out);
+    if (source->input_count > 8) in = prn_bump_alloc(&p->pool, source->input_count, sizeof *in);
+    if (source->output_count > 8) out = prn_bump_alloc(&p->pool, source->output_count, sizeof *out);
     if (!in || !out) return prn_no_memory(b->error);
     for (size_t i = 0; i < source->input_count; i++) {
         in[i] = b->given ? b->given[i] : PRN_NO_VALUE;
@@ -70,10 +71,10 @@ static PRN_OWN_FRAME prony_status resolve_values(prn_binder *b, prn_names *scope
     return PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status add_layer(prn_binder *b, prn_node_def *node)
+static PRN_OWN_FRAME prony_status add_layer(prn_bind_pass *b, prn_node_def *node)
 {
     prn_program *p = b->program;
-    uint32_t *index = prn_pool_alloc(&p->pool, 1, sizeof *index);
+    uint32_t *index = prn_bump_alloc(&p->pool, 1, sizeof *index);
     if (!index || !PRN_GROW(p->layers, p->layer_capacity, p->layer_count + 1)) return prn_no_memory(b->error);
     p->layers[p->layer_count] = (prn_layer){.info = node->info,
                                             .inputs = node->inputs,
@@ -86,7 +87,7 @@ static PRN_OWN_FRAME prony_status add_layer(prn_binder *b, prn_node_def *node)
     node->own_layer = *index;
     node->first_kept = node->last_kept = *index + 1;
     /* The layer keeps the original wiring whatever rewrites do to the node. */
-    uint32_t *inputs = prn_pool_alloc(&p->pool, node->input_count + 1, sizeof *inputs);
+    uint32_t *inputs = prn_bump_alloc(&p->pool, node->input_count + 1, sizeof *inputs);
     if (!inputs) return prn_no_memory(b->error);
     if (node->input_count) memcpy(inputs, node->inputs, node->input_count * sizeof *inputs);
     node->inputs = inputs;
@@ -118,14 +119,14 @@ static PRN_OWN_FRAME prony_status check_counts(const prony_context *context, con
     return PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status bind_operator(prn_binder *b, prn_node_def *node)
+static PRN_OWN_FRAME prony_status bind_operator(prn_bind_pass *b, prn_node_def *node)
 {
     prn_program *p = b->program;
     node->binding = prn_registry_find(p->model->registry, node->info.domain, node->info.op_type, node->info.opset);
     const prn_op *op = node->binding.op;
     if (op && strcmp(prn_op_domain(op), "prony") == 0) node->binding.op = NULL; /* internal rows are not for files */
     if (!node->binding.op) return PRONY_OK;
-    node->params = prn_pool_alloc(&p->pool, 1, op->params_bytes ? op->params_bytes : 1);
+    node->params = prn_bump_alloc(&p->pool, 1, op->params_bytes ? op->params_bytes : 1);
     if (!node->params) return prn_no_memory(b->error);
     PRN_TRY(prn_params_parse(op, &node->info, node->params, b->error));
     prony_context context = prn_node_context(p, node, b->error);
@@ -133,13 +134,13 @@ static PRN_OWN_FRAME prony_status bind_operator(prn_binder *b, prn_node_def *nod
     return op->check ? op->check(&context) : PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def *node)
+static PRN_OWN_FRAME prony_status bind_children(prn_bind_pass *b, prn_names *scope, prn_node_def *node)
 {
     prn_program *p = b->program;
     uint32_t count = 0;
     for (size_t a = 0; a < node->info.attributes->count; a++) count += node->info.attributes->items[a].graph != NULL;
     if (count == 0) return PRONY_OK;
-    node->children = prn_pool_alloc(&p->pool, count, sizeof *node->children);
+    node->children = prn_bump_alloc(&p->pool, count, sizeof *node->children);
     if (!node->children) return prn_no_memory(b->error);
     for (size_t a = 0; a < node->info.attributes->count; a++) {
         const prn_graph *graph = node->info.attributes->items[a].graph;
@@ -147,7 +148,7 @@ static PRN_OWN_FRAME prony_status bind_children(prn_binder *b, prn_names *scope,
         prn_child *child = &node->children[node->child_count];
         child->graph = graph;
         child->name = node->info.attributes->items[a].name;
-        child->captured = prn_pool_alloc(&p->pool, graph->captured_count + 1, sizeof *child->captured);
+        child->captured = prn_bump_alloc(&p->pool, graph->captured_count + 1, sizeof *child->captured);
         if (!child->captured) return prn_no_memory(b->error);
         for (size_t k = 0; k < graph->captured_count; k++) {
             if (!prn_names_get(scope, graph->captured[k], &child->captured[k]) || child->captured[k] == PRN_NO_VALUE)
@@ -164,7 +165,7 @@ static PRN_OWN_FRAME prony_status bind_children(prn_binder *b, prn_names *scope,
 }
 
 /* Operators that know tensors only are kept from anything else here and, for what is open until then, at run time. */
-static PRN_OWN_FRAME prony_status note_open_inputs(prn_binder *b, prn_node_def *node)
+static PRN_OWN_FRAME prony_status note_open_inputs(prn_bind_pass *b, prn_node_def *node)
 {
     for (uint32_t i = 0; i < node->input_count; i++) {
         const prony_value *in = node->input_values[i];
@@ -184,7 +185,7 @@ static PRN_OWN_FRAME prony_status too_large(const prony_context *context, uint32
                       prn_value_text(context->outputs[k], text));
 }
 
-prony_status prn_bind_infer(prn_binder *b, prn_node_def *node)
+prony_status prn_bind_infer(prn_bind_pass *b, prn_node_def *node)
 {
     if (!node->binding.op) {
         node->dynamic = true;
@@ -192,14 +193,14 @@ prony_status prn_bind_infer(prn_binder *b, prn_node_def *node)
     }
     PRN_TRY(note_open_inputs(b, node));
     if (node->dynamic && !(node->binding.op->flags & PRN_OP_OPEN)) return PRONY_OK;
-    prn_site site = {.program = b->program, .node = node};
+    prn_node_environment site = {.program = b->program, .node = node};
     prony_context context = prn_node_context(b->program, node, b->error);
     context.host_data = &site;
     context.user = node->binding.infer_user;
     const size_t held = b->program->refs.held_count;
     prony_status status = prn_bind_hold_for_user(b, node);
     if (status == PRONY_OK) status = node->binding.infer(&context);
-    prn_shared_let_go(b->program->model->shared, &b->program->refs, held);
+    prn_weight_cache_unpin(b->program->model->shared, &b->program->refs, held);
     PRN_TRY(status);
     for (uint32_t k = 0; k < node->output_count; k++) {
         prony_value *out = node->output_values[k];
@@ -216,7 +217,7 @@ prony_status prn_bind_infer(prn_binder *b, prn_node_def *node)
 
 /* What no run reaches need not fit: a branch written for another rank or rate. The node is left open, and says the same
  * when its branch is taken after all. */
-static PRN_OWN_FRAME prony_status defer_misfit(prn_binder *b, prn_node_def *node, prony_status status)
+static PRN_OWN_FRAME prony_status defer_misfit(prn_bind_pass *b, prn_node_def *node, prony_status status)
 {
     bool misfit = status == PRONY_SHAPE_MISMATCH || status == PRONY_OUT_OF_RANGE;
     if (!misfit || !b->program->conditional || node->child_count > 0) return status;
@@ -231,7 +232,7 @@ static PRN_OWN_FRAME prony_status defer_misfit(prn_binder *b, prn_node_def *node
 /* ---- the walk ---- */
 
 /* Of the function's imports inside of its body, otherwise of the model's. */
-static int64_t opset_of(const prn_binder *b, const char *domain)
+static int64_t opset_of(const prn_bind_pass *b, const char *domain)
 {
     const prn_function *f = b->frame ? b->frame->function : NULL;
     for (size_t i = 0; f && i < f->opset_count; i++)
@@ -239,16 +240,16 @@ static int64_t opset_of(const prn_binder *b, const char *domain)
     return prn_model_opset(b->program->model->file, domain);
 }
 
-static prony_status name_node(prn_binder *b, const prn_model_node *source, const char **out)
+static prony_status name_node(prn_bind_pass *b, const prn_model_node *source, const char **out)
 {
-    prn_pool *pool = &b->program->pool;
+    prn_bump *pool = &b->program->pool;
     *out = source->name;
-    if (!*source->name) *out = prn_pool_printf(pool, "%s_%u", source->op_type, source->file_index);
-    if (*out && b->frame) *out = prn_pool_printf(pool, "%s/%s", b->frame->name, *out);
+    if (!*source->name) *out = prn_bump_printf(pool, "%s_%u", source->op_type, source->file_index);
+    if (*out && b->frame) *out = prn_bump_printf(pool, "%s/%s", b->frame->name, *out);
     return *out ? PRONY_OK : prn_no_memory(b->error);
 }
 
-const char *prn_bind_name(prn_binder *b, const prn_model_node *source)
+const char *prn_bind_name(prn_bind_pass *b, const prn_model_node *source)
 {
     const char *name;
     return name_node(b, source, &name) == PRONY_OK ? name : source->name;
@@ -258,12 +259,12 @@ static void note_reach(prn_program *p, const prn_node_def *node)
 {
     bool reached = false;
     for (uint32_t i = 0; i < node->input_count; i++)
-        reached |= node->inputs[i] != PRN_NO_VALUE && prn_extents_reach(p->values[node->inputs[i]]->extents);
+        reached |= node->inputs[i] != PRN_NO_VALUE && prn_dynamic_dims_affect(p->values[node->inputs[i]]->extents);
     for (uint32_t k = 0; reached && k < node->output_count; k++)
-        if (node->outputs[k] != PRN_NO_VALUE) p->values[node->outputs[k]]->extents |= PRN_EXTENTS_REACH;
+        if (node->outputs[k] != PRN_NO_VALUE) p->values[node->outputs[k]]->extents |= PRN_DYNAMIC_DIMS_AFFECT;
 }
 
-static PRN_OWN_FRAME prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_node *source,
+static PRN_OWN_FRAME prony_status add_node(prn_bind_pass *b, prn_names *scope, const prn_model_node *source,
                                            prn_node_def **out)
 {
     prn_program *p = b->program;
@@ -284,7 +285,7 @@ static PRN_OWN_FRAME prony_status add_node(prn_binder *b, prn_names *scope, cons
 }
 
 /* A node that the file has once may be bound many times. What it takes is counted when the next one comes. */
-static PRN_OWN_FRAME prony_status count_unfolded(prn_binder *b)
+static PRN_OWN_FRAME prony_status count_unfolded(prn_bind_pass *b)
 {
     prn_program *p = b->program;
     size_t more = p->pool.bytes - p->counted_bytes;
@@ -300,7 +301,7 @@ static PRN_OWN_FRAME prony_status count_unfolded(prn_binder *b)
     return PRONY_OK;
 }
 
-static prony_status bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
+static prony_status bind_node(prn_bind_pass *b, prn_names *scope, const prn_model_node *source)
 {
     prn_program *p = b->program;
     PRN_TRY(count_unfolded(b));
@@ -312,7 +313,7 @@ static prony_status bind_node(prn_binder *b, prn_names *scope, const prn_model_n
     bool done = false;
     PRN_TRY(prn_bind_constant_node(b, node, &done));
     if (done) return PRONY_OK;
-    PRN_TRY(prn_bind_stopped(b, &node->info));
+    PRN_TRY(prn_bind_cancelled(b, &node->info));
     PRN_TRY(bind_operator(b, node));
     PRN_TRY(prn_bind_if(b, scope, node, &done));
     if (done) return PRONY_OK;
@@ -322,7 +323,7 @@ static prony_status bind_node(prn_binder *b, prn_names *scope, const prn_model_n
     return defer_misfit(b, node, status);
 }
 
-static PRN_OWN_FRAME prony_status blame(prn_binder *b, prony_status status, const prn_model_node *source)
+static PRN_OWN_FRAME prony_status blame(prn_bind_pass *b, prony_status status, const prn_model_node *source)
 {
     char name[128];
     snprintf(name, sizeof name, "%.100s_%u", source->op_type, source->file_index);
@@ -331,14 +332,14 @@ static PRN_OWN_FRAME prony_status blame(prn_binder *b, prony_status status, cons
     return prn_error_blame(b->error, status, &info);
 }
 
-prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
+prony_status prn_bind_node(prn_bind_pass *b, prn_names *scope, const prn_model_node *source)
 {
     prony_status status = bind_node(b, scope, source);
     if (status == PRONY_OK) return PRONY_OK;
     return blame(b, status, source);
 }
 
-prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph)
+prony_status prn_bind_nodes(prn_bind_pass *b, prn_names *scope, const prn_graph *graph)
 {
     prn_program *p = b->program;
     PRN_TRY(bind_initializers(b, scope, graph));
@@ -351,12 +352,12 @@ prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *gr
 
 /* ---- inputs and outputs ---- */
 
-static prony_status bind_inputs(prn_binder *b, prn_names *scope, const prn_graph *graph, const prn_program *parent,
+static prony_status bind_inputs(prn_bind_pass *b, prn_names *scope, const prn_graph *graph, const prn_program *parent,
                                 const uint32_t *captured, const prn_bind_options *options)
 {
     prn_program *p = b->program;
     size_t captured_count = parent ? graph->captured_count : 0;
-    p->inputs = prn_pool_alloc(&p->pool, graph->input_count + captured_count + 1, sizeof *p->inputs);
+    p->inputs = prn_bump_alloc(&p->pool, graph->input_count + captured_count + 1, sizeof *p->inputs);
     if (!p->inputs) return prn_no_memory(b->error);
     if (options->input_count != graph->input_count)
         return prn_fail(b->error, PRONY_INVALID_ARGUMENT, "graph '%s' takes %zu inputs, %zu were given", graph->name,
@@ -370,7 +371,7 @@ static prony_status bind_inputs(prn_binder *b, prn_names *scope, const prn_graph
         if (i < graph->input_count) {
             value->info = options->inputs[i];
             value->info.data = NULL;
-            if (options->open && options->open[i]) value->extents |= PRN_EXTENTS_REACH;
+            if (options->open && options->open[i]) value->extents |= PRN_DYNAMIC_DIMS_AFFECT;
         } else {
             const prn_value_def *outer = parent->values[captured[i - graph->input_count]];
             value->info = outer->info;
@@ -383,11 +384,11 @@ static prony_status bind_inputs(prn_binder *b, prn_names *scope, const prn_graph
 }
 
 /* Optional inputs that are given stand behind the others, in the graph's order. */
-static prony_status bind_optional(prn_binder *b, prn_names *scope, const prn_graph *graph, const prony_value *given)
+static prony_status bind_optional(prn_bind_pass *b, prn_names *scope, const prn_graph *graph, const prony_value *given)
 {
     prn_program *p = b->program;
-    bool *overridden = prn_pool_alloc(&p->pool, graph->initializer_count + 1, sizeof *overridden);
-    uint32_t *inputs = prn_pool_alloc(&p->pool, p->input_count + graph->optional_count + 1, sizeof *inputs);
+    bool *overridden = prn_bump_alloc(&p->pool, graph->initializer_count + 1, sizeof *overridden);
+    uint32_t *inputs = prn_bump_alloc(&p->pool, p->input_count + graph->optional_count + 1, sizeof *inputs);
     if (!overridden || !inputs) return prn_no_memory(b->error);
     memset(overridden, 0, (graph->initializer_count + 1) * sizeof *overridden);
     if (p->input_count) memcpy(inputs, p->inputs, p->input_count * sizeof *inputs);
@@ -406,10 +407,10 @@ static prony_status bind_optional(prn_binder *b, prn_names *scope, const prn_gra
     return PRONY_OK;
 }
 
-static prony_status bind_outputs(prn_binder *b, prn_names *scope, const prn_graph *graph)
+static prony_status bind_outputs(prn_bind_pass *b, prn_names *scope, const prn_graph *graph)
 {
     prn_program *p = b->program;
-    p->outputs = prn_pool_alloc(&p->pool, graph->output_count + 1, sizeof *p->outputs);
+    p->outputs = prn_bump_alloc(&p->pool, graph->output_count + 1, sizeof *p->outputs);
     if (!p->outputs) return prn_no_memory(b->error);
     for (size_t k = 0; k < graph->output_count; k++) {
         uint32_t id;
@@ -444,7 +445,7 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->frame = options->frame;
     program->depth = parent ? parent->depth + 1 : 0;
     for (const prn_frame *f = options->frame; f && f != parent->frame; f = f->outer) program->depth++;
-    prn_binder binder = {.program = program, .frame = options->frame, .error = error};
+    prn_bind_pass binder = {.program = program, .frame = options->frame, .error = error};
     prn_names scope = {0};
     prony_status status = parent ? prn_stack_check(error) : PRONY_OK;
     if (program->depth > PRN_BIND_LIMIT_DEPTH)

@@ -1,8 +1,8 @@
 /* Constants of a program: initializers, Constant nodes, and whatever depends on them alone, which is evaluated while
  * binding. What was evaluated is interned by content and held by the program's references. */
-#include "base/budget.h"
-#include "base/stop.h"
-#include "engine/bind/binder.h"
+#include "base/memory/budget.h"
+#include "base/threads/cancel.h"
+#include "engine/bind/bind_pass.h"
 #include "engine/bind/node.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 /* In a static program only constants up to this size are read: enough for shapes, no weights. */
 #define PRN_STATIC_READ_BYTES 65536
 
-static prony_status add_weight(prn_binder *b, prn_value_def *value)
+static prony_status add_weight(prn_bind_pass *b, prn_value_def *value)
 {
     prn_program *p = b->program;
     int64_t elements = prony_shape_numel(&value->info.shape);
@@ -34,36 +34,36 @@ typedef struct copy_source {
 static prony_status copy_bytes(void *argument, void *data)
 {
     const copy_source *source = argument;
-    prn_stop_copy(data, source->data, source->bytes);
+    prn_cancellable_copy(data, source->data, source->bytes);
     return PRONY_OK;
 }
 
 /* What an empty constant points at: NULL would say that its data is not there yet. */
 static const _Alignas(64) uint8_t no_elements[64];
 
-static prony_status align(prn_binder *b, prn_value_def *value, size_t width)
+static prony_status align(prn_bind_pass *b, prn_value_def *value, size_t width)
 {
     prn_program *p = b->program;
     const void *copy;
     copy_source source = {value->info.data, prn_value_bytes(&value->info)};
-    if (prn_recipe_worth(&value->info)) {
-        const prn_recipe recipe = {.kind = PRN_RECIPE_COPY,
-                                   .width = width,
-                                   .count = prony_shape_numel(&value->info.shape),
-                                   .source = source.data,
-                                   .file = p->model->file};
-        PRN_TRY(prn_shared_defer(p->model->shared, &p->refs, &recipe, NULL, &value->shared, b->error));
-        value->info.data = prn_shared_data(value->shared);
+    if (prn_lazy_constant_profitable(&value->info)) {
+        const prn_lazy_constant recipe = {.kind = PRN_LAZY_COPY,
+                                          .width = width,
+                                          .count = prony_shape_numel(&value->info.shape),
+                                          .source = source.data,
+                                          .file = p->model->file};
+        PRN_TRY(prn_weight_cache_defer(p->model->shared, &p->refs, &recipe, NULL, &value->shared, b->error));
+        value->info.data = prn_weight_cache_data(value->shared);
         return PRONY_OK;
     }
-    const prn_shared_form form = {
+    const prn_weight_cache_form form = {
         .source = source.data, .tag = "aligned", .bytes = source.bytes, .build = copy_bytes, .argument = &source};
-    PRN_TRY(prn_shared_get(p->model->shared, &p->refs, &form, &copy, b->error));
+    PRN_TRY(prn_weight_cache_get(p->model->shared, &p->refs, &form, &copy, b->error));
     value->info.data = (void *)(uintptr_t)copy;
     return PRONY_OK;
 }
 
-prony_status prn_bind_constant(prn_binder *b, uint32_t id, const prony_value *tensor)
+prony_status prn_bind_constant(prn_bind_pass *b, uint32_t id, const prony_value *tensor)
 {
     prn_program *p = b->program;
     prn_value_def *value = p->values[id];
@@ -82,7 +82,7 @@ prony_status prn_bind_constant(prn_binder *b, uint32_t id, const prony_value *te
     return add_weight(b, value);
 }
 
-static bool inputs_constant(const prn_binder *b, const prn_node_def *node, bool *data_there)
+static bool inputs_constant(const prn_bind_pass *b, const prn_node_def *node, bool *data_there)
 {
     *data_there = true;
     for (uint32_t i = 0; i < node->input_count; i++) {
@@ -94,7 +94,7 @@ static bool inputs_constant(const prn_binder *b, const prn_node_def *node, bool 
     return true;
 }
 
-static prony_status run_into(prn_binder *b, prn_node_def *node, prony_value *made)
+static prony_status run_into(prn_bind_pass *b, prn_node_def *node, prony_value *made)
 {
     prony_context context = prn_node_context(b->program, node, b->error);
     prony_value **pointers = prn_calloc(node->output_count + 1, sizeof *pointers);
@@ -110,7 +110,7 @@ static prony_status run_into(prn_binder *b, prn_node_def *node, prony_value *mad
     if (status == PRONY_OK) {
         context.outputs = pointers;
         status = prn_node_run_once(node, &context, NULL);
-        if (prn_stopped()) status = prn_bind_stopped(b, &node->info);
+        if (prn_cancelled()) status = prn_bind_cancelled(b, &node->info);
     }
     for (uint32_t k = 0; status != PRONY_OK && k < node->output_count; k++) {
         prn_free_aligned(made[k].data);
@@ -120,14 +120,14 @@ static prony_status run_into(prn_binder *b, prn_node_def *node, prony_value *mad
     return status;
 }
 
-static prony_status hold_inputs(prn_binder *b, const prn_node_def *node)
+static prony_status hold_inputs(prn_bind_pass *b, const prn_node_def *node)
 {
     for (uint32_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != PRN_NO_VALUE) PRN_TRY(prn_program_hold(b->program, node->inputs[i], b->error));
     return PRONY_OK;
 }
 
-prony_status prn_bind_hold_for_user(prn_binder *b, const prn_node_def *node)
+prony_status prn_bind_hold_for_user(prn_bind_pass *b, const prn_node_def *node)
 {
     const prn_operator_binding *binding = &node->binding;
     if (!b->program->model->registry || !binding->op) return PRONY_OK;
@@ -137,21 +137,21 @@ prony_status prn_bind_hold_for_user(prn_binder *b, const prn_node_def *node)
 }
 
 /* The node's inputs are there while it is evaluated; what they take is given back. */
-prony_status prn_bind_evaluate(prn_binder *b, prn_node_def *node, prony_value *made)
+prony_status prn_bind_evaluate(prn_bind_pass *b, prn_node_def *node, prony_value *made)
 {
     prn_program *p = b->program;
     const size_t held = p->refs.held_count;
     prony_status status = hold_inputs(b, node);
     if (status == PRONY_OK) status = run_into(b, node, made);
-    prn_shared_let_go(p->model->shared, &p->refs, held);
+    prn_weight_cache_unpin(p->model->shared, &p->refs, held);
     for (uint32_t i = 0; i < node->input_count; i++) {
         const prony_value *in = node->input_values[i];
-        if (in && prn_recipe_worth(in)) prn_model_forget(p->model->file, in->data, prn_value_bytes(in));
+        if (in && prn_lazy_constant_profitable(in)) prn_model_forget(p->model->file, in->data, prn_value_bytes(in));
     }
     return status;
 }
 
-static prony_status evaluate(prn_binder *b, prn_node_def *node)
+static prony_status evaluate(prn_bind_pass *b, prn_node_def *node)
 {
     prony_value *made = prn_calloc(node->output_count + 1, sizeof *made);
     if (!made) return prn_no_memory(b->error);
@@ -159,10 +159,10 @@ static prony_status evaluate(prn_binder *b, prn_node_def *node)
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         if (!node->output_values[k]) continue;
         prn_value_def *value = b->program->values[node->outputs[k]];
-        status = prn_shared_intern(b->program->model->shared, &b->program->refs, made[k].data,
-                                   prn_value_bytes(&made[k]), &value->shared, b->error);
+        status = prn_weight_cache_intern(b->program->model->shared, &b->program->refs, made[k].data,
+                                         prn_value_bytes(&made[k]), &value->shared, b->error);
         made[k].data = NULL;
-        if (status == PRONY_OK) value->info.data = prn_shared_data(value->shared);
+        if (status == PRONY_OK) value->info.data = prn_weight_cache_data(value->shared);
     }
     for (uint32_t k = 0; k < node->output_count; k++) prn_free_aligned(made[k].data);
     prn_free(made);
@@ -178,7 +178,7 @@ static bool is_matrix_transpose(const prn_node_def *node)
 
 /* The constant that the node's first output is, without being read: the bytes of its input, or what a recipe makes of
  * them. */
-static prony_status derive(prn_binder *b, prn_node_def *node, bool *done)
+static prony_status derive(prn_bind_pass *b, prn_node_def *node, bool *done)
 {
     prn_program *p = b->program;
     if (node->input_count < 1 || node->inputs[0] == PRN_NO_VALUE || node->outputs[0] == PRN_NO_VALUE) return PRONY_OK;
@@ -192,27 +192,28 @@ static prony_status derive(prn_binder *b, prn_node_def *node, bool *done)
         to->shared = from->shared;
         return PRONY_OK;
     }
-    if (!is_matrix_transpose(node) || !prn_recipe_worth(&to->info)) return PRONY_OK;
-    prn_recipe recipe = {.kind = PRN_RECIPE_TRANSPOSE,
-                         .width = prony_dtype_bytes(to->info.dtype, 1),
-                         .count = prony_shape_numel(&to->info.shape),
-                         .source = from->info.data,
-                         .file = p->model->file,
-                         .rows = from->info.shape.dim[0],
-                         .columns = from->info.shape.dim[1]};
-    prn_shared_entry *source = prn_shared_source(from->shared, &recipe);
-    PRN_TRY(prn_shared_defer(p->model->shared, &p->refs, &recipe, source, &to->shared, b->error));
-    to->info.data = prn_shared_data(to->shared);
+    if (!is_matrix_transpose(node) || !prn_lazy_constant_profitable(&to->info)) return PRONY_OK;
+    prn_lazy_constant recipe = {.kind = PRN_LAZY_TRANSPOSE,
+                                .width = prony_dtype_bytes(to->info.dtype, 1),
+                                .count = prony_shape_numel(&to->info.shape),
+                                .source = from->info.data,
+                                .file = p->model->file,
+                                .rows = from->info.shape.dim[0],
+                                .columns = from->info.shape.dim[1]};
+    prn_weight_cache_entry *source = prn_weight_cache_source(from->shared, &recipe);
+    PRN_TRY(prn_weight_cache_defer(p->model->shared, &p->refs, &recipe, source, &to->shared, b->error));
+    to->info.data = prn_weight_cache_data(to->shared);
     *done = true;
     return PRONY_OK;
 }
 
 /* What follows from extents that change is evaluated again for each of them; that is for what shapes are made of.
  * Larger things (masks, positions of any number) a run makes as well. */
-static bool stays_work(const prn_binder *b, const prn_node_def *node)
+static bool stays_work(const prn_bind_pass *b, const prn_node_def *node)
 {
     for (uint32_t k = 0; k < node->output_count; k++) {
-        if (!node->output_values[k] || !prn_extents_reach(b->program->values[node->outputs[k]]->extents)) continue;
+        if (!node->output_values[k] || !prn_dynamic_dims_affect(b->program->values[node->outputs[k]]->extents))
+            continue;
         const prony_value *out = node->output_values[k];
         bool counts = out->dtype == PRONY_INT64 || out->dtype == PRONY_INT32 || out->dtype == PRONY_BOOL;
         if (prony_shape_numel(&out->shape) > (counts ? 256 : 16)) return true;
@@ -220,7 +221,7 @@ static bool stays_work(const prn_binder *b, const prn_node_def *node)
     return false;
 }
 
-prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
+prony_status prn_bind_fold(prn_bind_pass *b, prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
     prn_program *p = b->program;
@@ -263,7 +264,7 @@ prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
     return PRONY_OK;
 }
 
-prony_status prn_bind_constant_node(prn_binder *b, prn_node_def *node, bool *done)
+prony_status prn_bind_constant_node(prn_bind_pass *b, prn_node_def *node, bool *done)
 {
     const prn_attr *value = prn_attr_find(node->info.attributes, "value");
     if (strcmp(node->info.op_type, "Constant") != 0 || *node->info.domain || !value || value->type != PRN_ATTR_TENSOR ||

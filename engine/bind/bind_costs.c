@@ -1,7 +1,7 @@
 /* What every node costs, fixed at bind time on the model's own nodes, and who is the first to use a weight. */
-#include "engine/bind/binder.h"
+#include "engine/bind/bind_pass.h"
 #include "engine/bind/node.h"
-#include "engine/bind/site.h"
+#include "engine/bind/node_environment.h"
 
 #include <string.h>
 
@@ -58,7 +58,7 @@ static void unpack_weight(prn_program *p, const prn_node_def *node, uint32_t inp
     prn_weight *weight = value->weight == PRN_NO_WEIGHT ? NULL : &p->weights[value->weight];
     if (!weight || weight->claimed || !node->binding.op->packed_codes) return;
     prony_context context = prn_node_context(p, node, NULL);
-    const prn_packed_codes codes = node->binding.op->packed_codes(&context, input);
+    const prn_packed_qint8 codes = node->binding.op->packed_codes(&context, input);
     if (codes.count == 0 || codes.bits == 0 || codes.count > weight->elements * (weight->bits / codes.bits)) return;
     weight->elements = codes.count;
     weight->bits = codes.bits;
@@ -78,20 +78,20 @@ static void claim_buffers(prn_program *p, const prn_node_def *node, uint32_t lay
     }
 }
 
-prony_status prn_bind_cost(prn_binder *b, prn_node_def *node, prony_cost *cost)
+prony_status prn_bind_cost(prn_bind_pass *b, prn_node_def *node, prony_cost *cost)
 {
     prn_program *p = b->program;
-    prn_site site = {.program = p, .node = node};
+    prn_node_environment site = {.program = p, .node = node};
     prony_context context = prn_node_context(p, node, b->error);
     context.host_data = &site;
     const size_t held = p->refs.held_count;
     prony_status status = prn_bind_hold_for_user(b, node);
     if (status == PRONY_OK) status = prn_node_cost(node, &context, cost);
-    prn_shared_let_go(p->model->shared, &p->refs, held);
+    prn_weight_cache_unpin(p->model->shared, &p->refs, held);
     return status;
 }
 
-static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stack)
+static prony_status count_node(prn_bind_pass *b, prn_node_def *node, uint32_t *stack)
 {
     prn_program *p = b->program;
     prn_layer *layer = &p->layers[node->layers[0]];
@@ -117,14 +117,14 @@ static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stac
     return prn_layer_keep_cost(p, layer, &cost) ? PRONY_OK : prn_no_memory(b->error);
 }
 
-prony_status prn_bind_count(prn_binder *b)
+prony_status prn_bind_count(prn_bind_pass *b)
 {
     prn_program *p = b->program;
     uint32_t *stack = prn_calloc(p->value_count + 1, sizeof *stack);
     prony_status status = stack ? PRONY_OK : prn_no_memory(b->error);
     for (size_t n = 0; status == PRONY_OK && n < p->node_count; n++) {
         prn_node_def *node = p->nodes[n];
-        status = prn_bind_stopped(b, &node->info);
+        status = prn_bind_cancelled(b, &node->info);
         if (node->dead)
             p->layers[node->layers[0]].folded = true;
         else if (status == PRONY_OK)

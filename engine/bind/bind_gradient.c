@@ -1,19 +1,19 @@
 /* A Gradient node of ai.onnx.preview.training: nodes that make dy/dx take its place, named "NAME/grad/…". It names
  * tensors of the graph that it stands in; what they are here, and what its inputs are, is looked up; the rest is
  * engine/gradient/. */
-#include "engine/bind/binder.h"
+#include "engine/bind/bind_pass.h"
 #include "engine/gradient/gradient.h"
 
 #include <string.h>
 
-bool prn_bind_is_gradient(const prn_binder *b, const prn_model_node *source)
+bool prn_bind_is_gradient(const prn_bind_pass *b, const prn_model_node *source)
 {
     return prn_model_is_gradient(source) &&
            !prn_registry_is_custom(b->program->model->registry, PRN_GRADIENT_DOMAIN, source->op_type, 1);
 }
 
 typedef struct gradient_call {
-    prn_binder *binder;
+    prn_bind_pass *binder;
     const prn_model_node *source;
     const char *name; /* of the node */
     prn_names made;
@@ -25,18 +25,18 @@ typedef struct gradient_call {
 /* Nodes are bound as those of a call are: a function's imports are its own, and so are its nodes' names. */
 static prony_status open_frame(gradient_call *c, const char *domain, int64_t opset)
 {
-    prn_pool *pool = &c->binder->program->pool;
+    prn_bump *pool = &c->binder->program->pool;
     static const prn_attr_list none = {NULL, 0};
     if (c->opset && c->opset->version == opset && strcmp(c->opset->domain, domain) == 0) return PRONY_OK;
-    prn_function *function = prn_pool_alloc(pool, 1, sizeof *function);
-    prn_opset_import *import = prn_pool_alloc(pool, 1, sizeof *import);
-    prn_frame *frame = prn_pool_alloc(pool, 1, sizeof *frame);
+    prn_function *function = prn_bump_alloc(pool, 1, sizeof *function);
+    prn_opset_import *import = prn_bump_alloc(pool, 1, sizeof *import);
+    prn_frame *frame = prn_bump_alloc(pool, 1, sizeof *frame);
     if (!function || !import || !frame) return prn_no_memory(c->binder->error);
     *import = (prn_opset_import){domain, opset};
     *function = (prn_function){
         .domain = PRN_GRADIENT_DOMAIN, .name = "Gradient", .overload = "", .opsets = import, .opset_count = 1};
     *frame = (prn_frame){.function = function, .attributes = &none, .outer = c->binder->frame};
-    frame->name = prn_pool_printf(pool, "%s/grad", c->name);
+    frame->name = prn_bump_printf(pool, "%s/grad", c->name);
     if (!frame->name) return prn_no_memory(c->binder->error);
     c->frame = frame;
     c->opset = import;
@@ -45,14 +45,14 @@ static prony_status open_frame(gradient_call *c, const char *domain, int64_t ops
 
 static prony_status describe(gradient_call *c, const prn_gradient_node *node, prn_model_node *out)
 {
-    prn_pool *pool = &c->binder->program->pool;
-    const char **inputs = prn_pool_alloc(pool, node->input_count + 1, sizeof *inputs);
-    const char **outputs = prn_pool_alloc(pool, node->output_count + 1, sizeof *outputs);
+    prn_bump *pool = &c->binder->program->pool;
+    const char **inputs = prn_bump_alloc(pool, node->input_count + 1, sizeof *inputs);
+    const char **outputs = prn_bump_alloc(pool, node->output_count + 1, sizeof *outputs);
     if (!inputs || !outputs) return prn_no_memory(c->binder->error);
     for (size_t i = 0; i < node->input_count; i++)
         inputs[i] = node->inputs[i] == PRN_NO_VALUE ? "" : c->binder->program->values[node->inputs[i]]->name;
     for (size_t k = 0; k < node->output_count; k++) {
-        outputs[k] = node->outputs[k] == PRN_NO_VALUE ? "" : prn_pool_printf(pool, "%s/grad:%u", c->name, c->number++);
+        outputs[k] = node->outputs[k] == PRN_NO_VALUE ? "" : prn_bump_printf(pool, "%s/grad:%u", c->name, c->number++);
         if (!outputs[k]) return prn_no_memory(c->binder->error);
     }
     *out = (prn_model_node){.name = node->name,
@@ -71,9 +71,9 @@ static prony_status describe(gradient_call *c, const prn_gradient_node *node, pr
 static prony_status make(void *user, prn_gradient_node *node)
 {
     gradient_call *c = user;
-    prn_binder *b = c->binder;
+    prn_bind_pass *b = c->binder;
     const prn_frame *outer = b->frame;
-    prn_model_node *source = prn_pool_alloc(&b->program->pool, 1, sizeof *source);
+    prn_model_node *source = prn_bump_alloc(&b->program->pool, 1, sizeof *source);
     if (!source) return prn_no_memory(b->error);
     PRN_TRY(describe(c, node, source));
     PRN_TRY(open_frame(c, node->domain, node->opset));
@@ -131,10 +131,10 @@ static prony_status find_tensor(const gradient_call *c, const prn_names *scope, 
 static prony_status find_tensors(const gradient_call *c, const prn_names *scope, const prn_attr *list, size_t first,
                                  prn_gradient_values *out)
 {
-    prn_pool *pool = &c->binder->program->pool;
+    prn_bump *pool = &c->binder->program->pool;
     const size_t count = list ? list->count : 0;
-    uint32_t *ids = prn_pool_alloc(pool, count + 1, sizeof *ids),
-             *given = prn_pool_alloc(pool, count + 1, sizeof *given);
+    uint32_t *ids = prn_bump_alloc(pool, count + 1, sizeof *ids),
+             *given = prn_bump_alloc(pool, count + 1, sizeof *given);
     if (!ids || !given) return prn_no_memory(c->binder->error);
     for (size_t k = 0; k < count; k++) {
         const char *name = c->source->inputs[first + k];
@@ -219,8 +219,8 @@ static prony_status expand(gradient_call *c, prn_names *scope)
     const size_t first = p->value_count, count = c->source->output_count;
     prn_gradient_job job = {.program = p, .name = c->name, .make = make, .user = c};
     PRN_TRY(read_job(c, scope, &job));
-    bool *wanted = prn_pool_alloc(&p->pool, count + 1, sizeof *wanted);
-    uint32_t *made = prn_pool_alloc(&p->pool, count + 1, sizeof *made);
+    bool *wanted = prn_bump_alloc(&p->pool, count + 1, sizeof *wanted);
+    uint32_t *made = prn_bump_alloc(&p->pool, count + 1, sizeof *made);
     if (!wanted || !made) return prn_no_memory(c->binder->error);
     for (size_t k = 0; k < count; k++) {
         wanted[k] = *c->source->outputs[k] != 0;
@@ -231,7 +231,7 @@ static prony_status expand(gradient_call *c, prn_names *scope)
     return name_outputs(c, scope, made, first);
 }
 
-prony_status prn_bind_gradient(prn_binder *b, prn_names *scope, const prn_model_node *source)
+prony_status prn_bind_gradient(prn_bind_pass *b, prn_names *scope, const prn_model_node *source)
 {
     gradient_call call = {.binder = b, .source = source, .name = prn_bind_name(b, source)};
     prony_status status = expand(&call, scope);

@@ -1,20 +1,20 @@
 /* Bodies that take a node's place in the same program: the branch of an If whose condition is known, and the nodes of a
  * function. A call leaves no layer of its own: its inner nodes are layers named "call/inner", so that costs stay those
  * of what runs. What an inner node refers to of its call's attributes is put in here. */
-#include "base/stack.h"
-#include "engine/bind/binder.h"
+#include "base/memory/stack.h"
+#include "engine/bind/bind_pass.h"
 
 #include <string.h>
 
 /* What stands in the branch's place goes on naming where it came from. */
-static prony_status name_places(prn_binder *b, size_t first, const prony_node *outer, const char *branch)
+static prony_status name_places(prn_bind_pass *b, size_t first, const prony_node *outer, const char *branch)
 {
     const char *old = NULL, *place = NULL;
     for (size_t n = first; n < b->program->node_count; n++) {
         prony_node *inner = &b->program->nodes[n]->info;
         if (!place || inner->within != old) {
             old = inner->within;
-            place = prn_pool_printf(&b->program->pool, "node '%s' (%s), %s%s%s", outer->name, outer->op_type, branch,
+            place = prn_bump_printf(&b->program->pool, "node '%s' (%s), %s%s%s", outer->name, outer->op_type, branch,
                                     old ? ": " : "", old ? old : "");
             if (!place) return prn_no_memory(b->error);
         }
@@ -23,7 +23,7 @@ static prony_status name_places(prn_binder *b, size_t first, const prony_node *o
     return PRONY_OK;
 }
 
-prony_status prn_bind_if(prn_binder *b, prn_names *scope, prn_node_def *node, bool *done)
+prony_status prn_bind_if(prn_bind_pass *b, prn_names *scope, prn_node_def *node, bool *done)
 {
     if (*node->info.domain || strcmp(node->info.op_type, "If") != 0 || node->input_count < 1) return PRONY_OK;
     const prony_value *condition = node->input_values[0];
@@ -33,7 +33,7 @@ prony_status prn_bind_if(prn_binder *b, prn_names *scope, prn_node_def *node, bo
     const prn_attr *branch = prn_attr_find(node->info.attributes, name);
     if (!branch || !branch->graph || branch->graph->output_count != node->output_count || branch->graph->input_count)
         return PRONY_OK;
-    b->program->values[node->inputs[0]]->extents |= PRN_EXTENTS_DECIDE;
+    b->program->values[node->inputs[0]]->extents |= PRN_DYNAMIC_DIMS_DECIDE;
     prn_names inner = {.outer = scope};
     size_t first = b->program->node_count;
     prony_status status = prn_stack_check(b->error);
@@ -61,7 +61,7 @@ prony_status prn_bind_if(prn_binder *b, prn_names *scope, prn_node_def *node, bo
 
 /* ---- functions ---- */
 
-static prony_status resolve_attribute(prn_binder *b, const prn_model_node *source, const prn_attr *attr,
+static prony_status resolve_attribute(prn_bind_pass *b, const prn_model_node *source, const prn_attr *attr,
                                       const prn_attr **out)
 {
     const prn_frame *frame = b->frame;
@@ -80,14 +80,14 @@ static prony_status resolve_attribute(prn_binder *b, const prn_model_node *sourc
                     prn_attr_type_name(found->type));
 }
 
-prony_status prn_bind_attributes(prn_binder *b, const prn_model_node *source, const prn_attr_list **out)
+prony_status prn_bind_attributes(prn_bind_pass *b, const prn_model_node *source, const prn_attr_list **out)
 {
     bool refers = false;
     for (size_t a = 0; a < source->attributes.count; a++) refers |= source->attributes.items[a].reference != NULL;
     *out = &source->attributes;
     if (!refers) return PRONY_OK;
-    prn_attr_list *list = prn_pool_alloc(&b->program->pool, 1, sizeof *list);
-    prn_attr *items = prn_pool_alloc(&b->program->pool, source->attributes.count, sizeof *items);
+    prn_attr_list *list = prn_bump_alloc(&b->program->pool, 1, sizeof *list);
+    prn_attr *items = prn_bump_alloc(&b->program->pool, source->attributes.count, sizeof *items);
     if (!list || !items) return prn_no_memory(b->error);
     list->items = items;
     for (size_t a = 0; a < source->attributes.count; a++) {
@@ -101,10 +101,10 @@ prony_status prn_bind_attributes(prn_binder *b, const prn_model_node *source, co
     return PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status open_frame(prn_binder *b, const prn_model_node *source, const prn_function *function,
-                                             const prn_frame **out)
+static PRN_OWN_FRAME prony_status open_frame(prn_bind_pass *b, const prn_model_node *source,
+                                             const prn_function *function, const prn_frame **out)
 {
-    prn_pool *pool = &b->program->pool;
+    prn_bump *pool = &b->program->pool;
     uint32_t depth = b->program->depth;
     for (const prn_frame *f = b->frame; f; f = f->outer) {
         if (f->function == function)
@@ -116,20 +116,20 @@ static PRN_OWN_FRAME prony_status open_frame(prn_binder *b, const prn_model_node
         return prn_fail(b->error, PRONY_LIMIT,
                         "node '%s': function '%s': calls and subgraphs are nested more than %d deep",
                         prn_bind_name(b, source), function->name, PRN_BIND_LIMIT_DEPTH);
-    prn_frame *frame = prn_pool_alloc(pool, 1, sizeof *frame);
+    prn_frame *frame = prn_bump_alloc(pool, 1, sizeof *frame);
     if (!frame) return prn_no_memory(b->error);
     frame->function = function;
     frame->outer = b->frame;
     frame->name = source->name;
-    if (!*source->name) frame->name = prn_pool_printf(pool, "%s_%u", source->op_type, source->file_index);
-    if (frame->name && b->frame) frame->name = prn_pool_printf(pool, "%s/%s", b->frame->name, frame->name);
+    if (!*source->name) frame->name = prn_bump_printf(pool, "%s_%u", source->op_type, source->file_index);
+    if (frame->name && b->frame) frame->name = prn_bump_printf(pool, "%s/%s", b->frame->name, frame->name);
     if (!frame->name) return prn_no_memory(b->error);
     PRN_TRY(prn_bind_attributes(b, source, &frame->attributes));
     *out = frame;
     return PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status bind_arguments(prn_binder *b, const prn_names *scope, prn_names *inner,
+static PRN_OWN_FRAME prony_status bind_arguments(prn_bind_pass *b, const prn_names *scope, prn_names *inner,
                                                  const prn_model_node *source, const prn_function *function)
 {
     if (source->input_count > function->input_count || source->output_count > function->output_count)
@@ -148,7 +148,7 @@ static PRN_OWN_FRAME prony_status bind_arguments(prn_binder *b, const prn_names 
 }
 
 /* The caller's names for what the body made. `first` is the first value that the body can have made. */
-static PRN_OWN_FRAME prony_status bind_results(prn_binder *b, prn_names *scope, const prn_names *inner,
+static PRN_OWN_FRAME prony_status bind_results(prn_bind_pass *b, prn_names *scope, const prn_names *inner,
                                                const prn_model_node *source, const prn_function *function, size_t first)
 {
     for (size_t k = 0; k < source->output_count; k++) {
@@ -164,7 +164,8 @@ static PRN_OWN_FRAME prony_status bind_results(prn_binder *b, prn_names *scope, 
     return PRONY_OK;
 }
 
-prony_status prn_bind_call(prn_binder *b, prn_names *scope, const prn_model_node *source, const prn_function *function)
+prony_status prn_bind_call(prn_bind_pass *b, prn_names *scope, const prn_model_node *source,
+                           const prn_function *function)
 {
     const prn_frame *frame = NULL, *outer = b->frame;
     PRN_TRY(prn_stack_check(b->error));

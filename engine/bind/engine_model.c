@@ -2,7 +2,7 @@
  * served. */
 #include "engine/bind/engine_model.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 static prony_status read_source(prony_model *model, const prn_model_source *from, prony_error *error)
 {
-    PRN_TRY(prn_shared_create(&model->shared, error));
+    PRN_TRY(prn_weight_cache_create(&model->shared, error));
     if (!from->data)
         PRN_TRY(prn_model_open(&model->file, from->name, from->data_folder, from->copy, error));
     else
@@ -20,7 +20,7 @@ static prony_status read_source(prony_model *model, const prn_model_source *from
 
 static void release_parts(prony_model *model)
 {
-    prn_shared_release(model->shared);
+    prn_weight_cache_release(model->shared);
     prn_free(model->functions);
     if (model->file) prn_model_close(model->file);
 }
@@ -64,7 +64,7 @@ void prony_model_release(prony_model *model)
     release_parts(model);
     prony_registry_release(model->registry);
     prn_free(model->owned);
-    prn_pool_release(&model->quantized.pool);
+    prn_bump_release(&model->quantized.pool);
     prn_budget_release(model->budget);
     prn_free(model);
 }
@@ -251,31 +251,31 @@ static bool scan_functions(scanner *s)
     return true;
 }
 
-static const char *unsupported_text(const missing *m, prn_pool *pool)
+static const char *unsupported_text(const missing *m, prn_bump *pool)
 {
     const char *domain = *m->domain ? m->domain : "ai.onnx", *plural = m->nodes == 1 ? "" : "s";
     const unsigned long long nodes = m->nodes;
     if (m->opset)
-        return prn_pool_printf(pool, "%s::%s-%lld (%llu node%s)", domain, m->name, (long long)m->opset, nodes, plural);
-    return prn_pool_printf(pool, "%s::%s (%llu node%s; the model does not import %s)", domain, m->name, nodes, plural,
+        return prn_bump_printf(pool, "%s::%s-%lld (%llu node%s)", domain, m->name, (long long)m->opset, nodes, plural);
+    return prn_bump_printf(pool, "%s::%s (%llu node%s; the model does not import %s)", domain, m->name, nodes, plural,
                            domain);
 }
 
-static prony_status put_gaps(const scanner *s, prn_pool *pool, prn_model_gaps *out, prony_error *error)
+static prony_status put_gaps(const scanner *s, prn_bump *pool, prn_model_gaps *out, prony_error *error)
 {
     const missing_list *list = &s->list;
-    const char **names = prn_pool_alloc(pool, list->count + 1, sizeof *names);
-    const char **assumed = prn_pool_alloc(pool, 1, sizeof *assumed);
+    const char **names = prn_bump_alloc(pool, list->count + 1, sizeof *names);
+    const char **assumed = prn_bump_alloc(pool, 1, sizeof *assumed);
     if (!names || !assumed) return prn_no_memory(error);
     for (size_t i = 0; i < list->count; i++)
         if (!(names[i] = unsupported_text(&list->items[i], pool))) return prn_no_memory(error);
     *out = (prn_model_gaps){names, list->count, assumed, s->assumed != NULL};
     if (!s->assumed) return PRONY_OK;
-    *assumed = prn_pool_printf(pool, "%s %lld", s->assumed, (long long)prn_model_opset(s->model->file, s->assumed));
+    *assumed = prn_bump_printf(pool, "%s %lld", s->assumed, (long long)prn_model_opset(s->model->file, s->assumed));
     return *assumed ? PRONY_OK : prn_no_memory(error);
 }
 
-prony_status prn_model_find_gaps(const prony_model *model, prn_pool *pool, prn_model_gaps *out, prony_error *error)
+prony_status prn_model_find_gaps(const prony_model *model, prn_bump *pool, prn_model_gaps *out, prony_error *error)
 {
     const prn_graph *graph = &model->file->graph;
     scanner s = {.model = model, .called = prn_calloc(model->file->function_count + 1, sizeof *s.called)};

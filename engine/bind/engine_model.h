@@ -3,9 +3,9 @@
 #ifndef PRN_ENGINE_BIND_ENGINE_MODEL_H
 #define PRN_ENGINE_BIND_ENGINE_MODEL_H
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 #include "engine/bind/registry.h"
-#include "engine/bind/shared.h"
+#include "engine/bind/weight_cache.h"
 #include "loaders/onnx/model.h"
 #include "ops/op.h"
 #include "prony_quantize.h"
@@ -19,7 +19,7 @@ typedef struct prn_step_rates {
 
 /* What prony_model_quantize made of the layers of a float model. */
 typedef struct prn_model_quantized {
-    prn_pool pool;
+    prn_bump pool;
     const prony_quantized_row *rows; /* NULL: it was not made so */
     size_t count;
     const char **kept; /* names of those that stay in float, sorted */
@@ -31,7 +31,7 @@ struct prony_model {
     prn_model_file *file;
     void *owned;              /* bytes that the file lies in, if they are the model's; else NULL */
     prony_registry *registry; /* may be NULL */
-    prn_shared *shared;
+    prn_weight_cache *shared;
     const prn_function **functions; /* of the file, by domain, name and overload */
     prn_budget *budget;             /* of the model and its sessions */
     int64_t load_ns;
@@ -39,7 +39,7 @@ struct prony_model {
     void (*find_rates)(prn_step_rates *rates);
     const struct prn_tune_files *tune_files; /* where what sessions measure of kernels is kept (engine/plan/tune.h);
                                                 NULL: nowhere */
-    const prn_host *host;                    /* what its operators may ask of the engine */
+    const prn_services *host;                /* what its operators may ask of the engine */
     prn_model_quantized quantized;
 };
 
@@ -70,7 +70,7 @@ typedef struct prn_model_gaps {
     const char *const *assumed; /* imports that the file lacks and prn_model_opset assumes, "domain version" each */
     size_t assumed_count;
 } prn_model_gaps;
-PRN_MUST_USE prony_status prn_model_find_gaps(const prony_model *model, prn_pool *pool, prn_model_gaps *out,
+PRN_MUST_USE prony_status prn_model_find_gaps(const prony_model *model, prn_bump *pool, prn_model_gaps *out,
                                               prony_error *error);
 
 #endif

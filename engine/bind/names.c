@@ -1,7 +1,7 @@
 /* Open addressing with linear probing; at most two thirds full. */
 #include "engine/bind/names.h"
-#include "base/alloc.h"
-#include "base/keyed_hash.h"
+#include "base/memory/alloc.h"
+#include "base/hash/keyed_hash.h"
 
 #include <string.h>
 

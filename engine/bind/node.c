@@ -1,6 +1,6 @@
 #include "engine/bind/node.h"
-#include "base/stack.h"
-#include "engine/bind/site.h"
+#include "base/memory/stack.h"
+#include "engine/bind/node_environment.h"
 
 enum {
     FEW_INPUTS = 16,    /* compared with one another */
@@ -85,7 +85,7 @@ const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context 
 
 static prony_status hold_constants(const prn_kernel *kernel, const prony_context *context, bool prepared)
 {
-    const prn_site *site = context->host_data;
+    const prn_node_environment *site = context->host_data;
     return site->hold ? site->hold(context, kernel, prepared) : PRONY_OK;
 }
 
@@ -136,7 +136,7 @@ bool prn_node_makes_nothing(const prn_node_def *node, const prony_context *conte
 /* ---- a kernel that works on layouts of its own, between plain values */
 
 /* Whether the multiply-adds are worth reordering what is read and made. */
-static bool is_worth_reordering(const prn_node_def *node, const prony_context *context)
+static bool reordering_is_profitable(const prn_node_def *node, const prony_context *context)
 {
     prony_cost cost;
     int64_t elements = 0;
@@ -155,7 +155,7 @@ static const prn_kernel *kernel_once(const prn_node_def *node, const prony_conte
     if (!first || first == plain || first->place || !first->layouts ||
         context->input_count + context->output_count > FEW_VALUES)
         return plain;
-    return !plain || is_worth_reordering(node, context) ? first : plain;
+    return !plain || reordering_is_profitable(node, context) ? first : plain;
 }
 
 static prony_status reorder(const prony_context *context, const prony_value *from, prony_value *to)
@@ -243,7 +243,7 @@ prony_status prn_node_run_once(const prn_node_def *node, prony_context *context,
     if (!kernel) return no_kernel(context);
     if (prn_node_makes_nothing(node, context)) return PRONY_OK;
     prn_packings once = {0};
-    prn_site *outer = context->host_data, site = {0};
+    prn_node_environment *outer = context->host_data, site = {0};
     if (outer) site = *outer;
     site.once = &once;
     context->host_data = &site;

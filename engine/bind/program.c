@@ -40,7 +40,7 @@ bool prn_layer_keep_cost(prn_program *program, prn_layer *layer, const prony_cos
 {
     prn_kept_cost *kept = &layer->cost;
     if (cost->fact_count > kept->fact_count) { /* it may have been counted before, at other extents */
-        kept->facts = prn_pool_alloc(&program->pool, cost->fact_count, sizeof *kept->facts);
+        kept->facts = prn_bump_alloc(&program->pool, cost->fact_count, sizeof *kept->facts);
         if (!kept->facts) return false;
     }
     prn_cost_keep(kept, cost);
@@ -57,7 +57,7 @@ uint32_t prn_program_add_value(prn_program *program, const char *name)
     if (program->value_count >= PRN_NO_VALUE - 1 ||
         !PRN_GROW(program->values, program->value_capacity, program->value_count + 1))
         return PRN_NO_VALUE;
-    prn_value_def *value = prn_pool_alloc(&program->pool, 1, sizeof *value);
+    prn_value_def *value = prn_bump_alloc(&program->pool, 1, sizeof *value);
     if (!value) return PRN_NO_VALUE;
     value->name = name;
     value->info.shape = prn_shape_unknown();
@@ -73,19 +73,19 @@ prn_node_def *prn_program_add_node(prn_program *program)
     if (program->node_count >= PRN_NO_NODE - 1 ||
         !PRN_GROW(program->nodes, program->node_capacity, program->node_count + 1))
         return NULL;
-    prn_node_def *node = prn_pool_alloc(&program->pool, 1, sizeof *node);
+    prn_node_def *node = prn_bump_alloc(&program->pool, 1, sizeof *node);
     if (node) program->nodes[program->node_count++] = node;
     return node;
 }
 
 static prony_status add_shared(prn_program *program, const char *name, const prony_value *info,
-                               prn_shared_entry *shared, uint32_t *out, prony_error *error)
+                               prn_weight_cache_entry *shared, uint32_t *out, prony_error *error)
 {
     uint32_t id = prn_program_add_value(program, name);
     if (id == PRN_NO_VALUE) return prn_no_memory(error);
     prn_value_def *value = program->values[id];
     value->info = *info;
-    value->info.data = prn_shared_data(shared);
+    value->info.data = prn_weight_cache_data(shared);
     value->shared = shared;
     value->constant = true;
     *out = id;
@@ -95,28 +95,29 @@ static prony_status add_shared(prn_program *program, const char *name, const pro
 prony_status prn_program_add_constant(prn_program *program, const char *name, const prony_value *info, void *data,
                                       uint32_t *out, prony_error *error)
 {
-    prn_shared_entry *shared;
-    PRN_TRY(prn_shared_intern(program->model->shared, &program->refs, data, prn_value_bytes(info), &shared, error));
+    prn_weight_cache_entry *shared;
+    PRN_TRY(
+        prn_weight_cache_intern(program->model->shared, &program->refs, data, prn_value_bytes(info), &shared, error));
     return add_shared(program, name, info, shared, out, error);
 }
 
 prony_status prn_program_add_deferred(prn_program *program, const char *name, const prony_value *info,
-                                      const prn_recipe *recipe, prn_shared_entry *from, uint32_t *out,
+                                      const prn_lazy_constant *recipe, prn_weight_cache_entry *from, uint32_t *out,
                                       prony_error *error)
 {
-    prn_shared_entry *shared;
-    PRN_TRY(prn_shared_defer(program->model->shared, &program->refs, recipe, from, &shared, error));
+    prn_weight_cache_entry *shared;
+    PRN_TRY(prn_weight_cache_defer(program->model->shared, &program->refs, recipe, from, &shared, error));
     return add_shared(program, name, info, shared, out, error);
 }
 
 prony_status prn_program_hold(prn_program *program, uint32_t value, prony_error *error)
 {
-    return prn_shared_hold(program->model->shared, &program->refs, program->values[value]->shared, 1, error);
+    return prn_weight_cache_pin(program->model->shared, &program->refs, program->values[value]->shared, 1, error);
 }
 
 bool prn_node_add_post_op(prn_program *program, prn_node_def *node, const prn_post_op *op)
 {
-    if (!node->post_ops) node->post_ops = prn_pool_alloc(&program->pool, 1, sizeof *node->post_ops);
+    if (!node->post_ops) node->post_ops = prn_bump_alloc(&program->pool, 1, sizeof *node->post_ops);
     if (!node->post_ops) return false;
     node->post_ops->op[node->post_ops->count++] = *op;
     return true;
@@ -124,8 +125,8 @@ bool prn_node_add_post_op(prn_program *program, prn_node_def *node, const prn_po
 
 bool prn_node_set_inputs(prn_program *program, prn_node_def *node, const uint32_t *inputs, uint32_t count)
 {
-    uint32_t *ids = prn_pool_alloc(&program->pool, count + 1, sizeof *ids);
-    const prony_value **values = prn_pool_alloc(&program->pool, count + 1, sizeof *values);
+    uint32_t *ids = prn_bump_alloc(&program->pool, count + 1, sizeof *ids);
+    const prony_value **values = prn_bump_alloc(&program->pool, count + 1, sizeof *values);
     if (!ids || !values) return false;
     for (uint32_t i = 0; i < count; i++) {
         bool noted = inputs[i] == PRN_NO_VALUE || (i < node->input_count && node->inputs[i] == inputs[i]);
@@ -141,8 +142,8 @@ bool prn_node_set_inputs(prn_program *program, prn_node_def *node, const uint32_
 
 bool prn_node_set_outputs(prn_program *program, prn_node_def *node, const uint32_t *outputs, uint32_t count)
 {
-    uint32_t *ids = prn_pool_alloc(&program->pool, count + 1, sizeof *ids);
-    prony_value **values = prn_pool_alloc(&program->pool, count + 1, sizeof *values);
+    uint32_t *ids = prn_bump_alloc(&program->pool, count + 1, sizeof *ids);
+    prony_value **values = prn_bump_alloc(&program->pool, count + 1, sizeof *values);
     if (!ids || !values) return false;
     for (uint32_t i = 0; i < count; i++) {
         ids[i] = outputs[i];
@@ -166,7 +167,7 @@ prony_status prn_node_become(prn_program *program, prn_node_def *node, const cha
                        .opset = opset,
                        .attributes = attributes,
                        .within = node->info.within};
-    void *params = prn_pool_alloc(&program->pool, 1, row->params_bytes ? row->params_bytes : 1);
+    void *params = prn_bump_alloc(&program->pool, 1, row->params_bytes ? row->params_bytes : 1);
     if (!params) return prn_no_memory(error);
     PRN_TRY(prn_params_parse(row, &info, params, error));
     node->info = info;
@@ -177,7 +178,7 @@ prony_status prn_node_become(prn_program *program, prn_node_def *node, const cha
 
 bool prn_program_note_use(prn_program *program, uint32_t value, prn_node_def *node, uint32_t index, uint32_t child)
 {
-    prn_use *use = prn_pool_alloc(&program->pool, 1, sizeof *use);
+    prn_use *use = prn_bump_alloc(&program->pool, 1, sizeof *use);
     if (!use) return false;
     *use = (prn_use){program->values[value]->places, node, index, child};
     program->values[value]->places = use;
@@ -259,7 +260,7 @@ bool prn_program_hand_over(prn_program *program, prn_node_def *keep, prn_node_de
     uint32_t *layers = keep->layers;
     if (count > keep->layer_capacity) {
         uint32_t capacity = count < UINT32_MAX / 2 ? 2 * count : count;
-        layers = prn_pool_alloc(&program->pool, capacity, sizeof *layers);
+        layers = prn_bump_alloc(&program->pool, capacity, sizeof *layers);
         if (!layers) return false;
         memcpy(layers, keep->layers, a * sizeof *layers);
         keep->layers = layers;
@@ -366,7 +367,7 @@ bool prn_program_trim(prn_program *program, const uint32_t *others)
             }
         }
         qsort(used.items, used.count, sizeof *used.items, by_address);
-        prn_shared_trim(program->model->shared, &program->refs, one_within, &used);
+        prn_weight_cache_trim(program->model->shared, &program->refs, one_within, &used);
     }
     prn_free(uses);
     prn_free(used.items);
@@ -379,11 +380,11 @@ void prn_program_release(prn_program *program)
     for (size_t n = 0; n < program->node_count; n++)
         for (uint32_t c = 0; c < program->nodes[n]->child_count; c++)
             prn_program_release(program->nodes[n]->children[c].program);
-    prn_shared_drop(program->model->shared, &program->refs);
+    prn_weight_cache_drop(program->model->shared, &program->refs);
     prn_free(program->values);
     prn_free(program->nodes);
     prn_free(program->layers);
     prn_free(program->weights);
-    prn_pool_release(&program->pool);
+    prn_bump_release(&program->pool);
     prn_free(program);
 }

@@ -10,7 +10,7 @@
 #ifndef PRN_ENGINE_BIND_PROGRAM_H
 #define PRN_ENGINE_BIND_PROGRAM_H
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "engine/bind/engine_model.h"
 #include "ops/op.h"
 
@@ -28,33 +28,35 @@ typedef struct prn_use {
 
 #define PRN_NO_CHILD UINT32_MAX
 
-/* What a value has to do with extents that change from run to run (engine/bind/extents.h). */
+/* What a value has to do with extents that change from run to run (engine/bind/dynamic_dims.h). */
 enum {
-    PRN_EXTENTS_REACH = 1,  /* it follows from an input that has one: type, shape or elements may depend on it */
-    PRN_EXTENTS_CHANGE = 2, /* a constant whose elements do; its data is NULL while the program is rewritten */
-    PRN_EXTENTS_DECIDE = 4, /* a constant that decided which nodes there are */
-    PRN_EXTENTS_FIXED = 8   /* a constant that follows from them and came out the same: what follows from it does not */
+    PRN_DYNAMIC_DIMS_AFFECT = 1, /* it follows from an input that has one: type, shape or elements may depend on it */
+    PRN_DYNAMIC_DIMS_CHANGE = 2, /* a constant whose elements do; its data is NULL while the program is rewritten */
+    PRN_DYNAMIC_DIMS_DECIDE = 4, /* a constant that decided which nodes there are */
+    PRN_DYNAMIC_DIMS_FIXED =
+        8 /* a constant that follows from them and came out the same: what follows from it does not */
 };
-static inline bool prn_extents_reach(uint8_t extents)
+static inline bool prn_dynamic_dims_affect(uint8_t extents)
 {
-    return (extents & (PRN_EXTENTS_REACH | PRN_EXTENTS_FIXED)) == PRN_EXTENTS_REACH;
+    return (extents & (PRN_DYNAMIC_DIMS_AFFECT | PRN_DYNAMIC_DIMS_FIXED)) == PRN_DYNAMIC_DIMS_AFFECT;
 }
 
 typedef struct prn_value_def {
     const char *name;
-    prony_value info;         /* type and shape (rank -1: known at run time only); data for constants; layout plain */
-    bool constant;            /* same in every run; info.data is NULL only in a static program */
-    prn_shared_entry *shared; /* constants that bind or a rewrite made: what holds them; NULL: bytes of the model's
+    prony_value info; /* type and shape (rank -1: known at run time only); data for constants; layout plain */
+    bool constant;    /* same in every run; info.data is NULL only in a static program */
+    prn_weight_cache_entry
+        *shared;          /* constants that bind or a rewrite made: what holds them; NULL: bytes of the model's
                                  own */
-    bool input, output;       /* of the graph */
-    uint32_t producer;        /* node; PRN_NO_NODE for inputs and constants */
-    uint32_t weight;          /* initializers and Constant outputs: index into program->weights; otherwise
+    bool input, output;   /* of the graph */
+    uint32_t producer;    /* node; PRN_NO_NODE for inputs and constants */
+    uint32_t weight;      /* initializers and Constant outputs: index into program->weights; otherwise
                                 PRN_NO_WEIGHT */
-    uint32_t folded_from;     /* what bind evaluated: the node, whose inputs lead to the weights; otherwise
+    uint32_t folded_from; /* what bind evaluated: the node, whose inputs lead to the weights; otherwise
                                 PRN_NO_NODE */
-    uint8_t claims;           /* which claims of weights have passed through it */
-    uint8_t extents;          /* PRN_EXTENTS_* bits, in a program whose input extents change */
-    prn_use *places;          /* every place that reads it, and outdated ones */
+    uint8_t claims;       /* which claims of weights have passed through it */
+    uint8_t extents;      /* PRN_DYNAMIC_DIMS_* bits, in a program whose input extents change */
+    prn_use *places;      /* every place that reads it, and outdated ones */
 } prn_value_def;
 
 /* An initializer or Constant output: counted as parameters once, by the first layer that uses it as a weight. */
@@ -150,8 +152,8 @@ struct prn_program {
     int64_t largest;   /* that an extent which changes may become; 0: none does */
     const bool *fixed; /* while it is bound: of the options */
     size_t fixed_count;
-    prn_pool pool;
-    prn_shared_refs refs;
+    prn_bump pool;
+    prn_weight_cache_refs refs;
     prn_value_def **values;
     size_t value_count, value_capacity;
     prn_node_def **nodes; /* in order of execution */
@@ -199,7 +201,7 @@ typedef struct prn_bind_options {
     bool conditional;  /* a branch, or inside of one */
     const bool *open;  /* [input_count]: it has extents that change; NULL: none has */
     int64_t largest;   /* that one of them may become */
-    const bool *fixed; /* by value: prn_extents_fixed of the same graph at the same inputs; NULL: none is */
+    const bool *fixed; /* by value: prn_dynamic_dims_fixed of the same graph at the same inputs; NULL: none is */
     size_t fixed_count;
     const prn_frame *frame; /* of the node whose subgraph it is; NULL: of no function */
 } prn_bind_options;
@@ -240,8 +242,8 @@ PRN_MUST_USE prony_status prn_node_become(prn_program *program, prn_node_def *no
                                           int64_t opset, const prn_attr_list *attributes, prony_error *error);
 /* As prn_program_add_constant of what the recipe makes from all of `from` (NULL: bytes of the model's own). */
 PRN_MUST_USE prony_status prn_program_add_deferred(prn_program *program, const char *name, const prony_value *info,
-                                                   const prn_recipe *recipe, prn_shared_entry *from, uint32_t *out,
-                                                   prony_error *error);
+                                                   const prn_lazy_constant *recipe, prn_weight_cache_entry *from,
+                                                   uint32_t *out, prony_error *error);
 /* A constant's bytes may be read until the program lets them go. */
 PRN_MUST_USE prony_status prn_program_hold(prn_program *program, uint32_t value, prony_error *error);
 /* Notes that a place reads a value (nodes' inputs are noted when they are set). false: out of memory. */

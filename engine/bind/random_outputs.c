@@ -2,7 +2,7 @@
  * what is computed of it has none (but a bool is 0 or 1). A node whose subgraph draws, or sees what was drawn, makes
  * all its outputs random. The table of values lives as long as the call. */
 #include "engine/bind/random_outputs.h"
-#include "ops/loops/narrow_types.h"
+#include "ops/kernels/lowbit/narrow_types.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * whose run is the user's; everything downstream treats it as any other row. The user's functions are called through
  * guards, which find the definition in context->user: what comes back is not trusted. */
 #include "engine/bind/registry.h"
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/option_struct.h"
 #include "base/shape.h"
 

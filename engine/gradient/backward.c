@@ -1,7 +1,7 @@
 /* The walk: which nodes lead from xs to y, the same nodes on other values, and back over them from y. */
 #include "engine/gradient/gradient.h"
 
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "engine/gradient/rules.h"
 
 #include <stdlib.h>
@@ -126,8 +126,8 @@ static prony_status clone_node(prn_gradient *g, clone *c, const prn_node_def *no
         prn_grad_refuse(g, "xs and zs are given other values than the tensors of their names, and it has a subgraph");
         return g->status;
     }
-    uint32_t *inputs = prn_pool_alloc(&g->program->pool, node->input_count + 1, sizeof *inputs);
-    uint32_t *outputs = prn_pool_alloc(&g->program->pool, node->output_count + 1, sizeof *outputs);
+    uint32_t *inputs = prn_bump_alloc(&g->program->pool, node->input_count + 1, sizeof *inputs);
+    uint32_t *outputs = prn_bump_alloc(&g->program->pool, node->output_count + 1, sizeof *outputs);
     if (!inputs || !outputs) return prn_no_memory(g->error);
     for (uint32_t i = 0; i < node->input_count; i++) inputs[i] = clone_of(c, node->inputs[i]);
     for (uint32_t k = 0; k < node->output_count; k++) outputs[k] = node->outputs[k];
@@ -262,7 +262,7 @@ static void walk_back(prn_gradient *g, uint32_t y, const node_list *list)
     prn_grad_add_to(g, y, prn_grad_filled(g, y, 1));
     for (size_t n = list->count; !prn_grad_failed(g) && n-- > 0;) {
         step_back(g, g->program->nodes[list->items[n]], 0);
-        if (!prn_grad_failed(g) && prn_stopped()) g->status = prn_stop_check(g->error);
+        if (!prn_grad_failed(g) && prn_cancelled()) g->status = prn_cancel_check(g->error);
     }
 }
 

@@ -27,19 +27,19 @@ prn_attr prn_grad_attr_ints(const char *name, const int64_t *values, size_t coun
 /* Into the pool, with what they point at. */
 static bool copy_attrs(prn_gradient *g, prn_attr_list *out, const prn_attr *attrs, size_t count)
 {
-    prn_pool *pool = &g->program->pool;
-    prn_attr *items = prn_pool_alloc(pool, count + 1, sizeof *items);
+    prn_bump *pool = &g->program->pool;
+    prn_attr *items = prn_bump_alloc(pool, count + 1, sizeof *items);
     if (!items) return false;
     for (size_t a = 0; a < count; a++) {
         items[a] = attrs[a];
         if (attrs[a].ints) {
-            int64_t *ints = prn_pool_alloc(pool, attrs[a].count + 1, sizeof *ints);
+            int64_t *ints = prn_bump_alloc(pool, attrs[a].count + 1, sizeof *ints);
             if (!ints) return false;
             if (attrs[a].count) memcpy(ints, attrs[a].ints, attrs[a].count * sizeof *ints);
             items[a].ints = ints;
         }
         if (attrs[a].s.data) {
-            items[a].s.data = prn_pool_strndup(pool, attrs[a].s.data, attrs[a].s.size);
+            items[a].s.data = prn_bump_strndup(pool, attrs[a].s.data, attrs[a].s.size);
             if (!items[a].s.data) return false;
         }
     }
@@ -70,7 +70,7 @@ void prn_grad_node(prn_gradient *g, const char *op, const prn_attr *attrs, size_
                               .outputs = outputs,
                               .output_count = output_count};
     const char *about = about_of(g);
-    node.name = prn_pool_printf(&g->program->pool, "%s%s%s_%u", about, *about ? "/" : "", op, g->number++);
+    node.name = prn_bump_printf(&g->program->pool, "%s%s%s_%u", about, *about ? "/" : "", op, g->number++);
     if (!node.name || !copy_attrs(g, &node.attributes, attrs, attr_count))
         g->status = prn_no_memory(g->error);
     else

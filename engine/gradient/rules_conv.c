@@ -7,7 +7,7 @@
  * become the groups of the convolution that makes dw. */
 #include "engine/gradient/rules.h"
 #include "engine/bind/node.h"
-#include "ops/loops/conv_problem.h"
+#include "ops/kernels/window/conv_problem.h"
 
 #define X(i) prn_grad_in(g, i)
 #define DY prn_grad_of(g, 0)

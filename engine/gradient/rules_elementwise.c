@@ -90,7 +90,7 @@ PRN_GRADIENT_RULE(mean)
 PRN_GRADIENT_RULE(extreme)
 {
     const uint32_t count = g->node->input_count;
-    uint32_t *is = prn_pool_alloc(&g->program->pool, count + 1, sizeof *is);
+    uint32_t *is = prn_bump_alloc(&g->program->pool, count + 1, sizeof *is);
     if (!is) {
         g->status = prn_no_memory(g->error);
         return;

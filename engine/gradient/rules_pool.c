@@ -2,7 +2,7 @@
  * with ones brings it back to everything in them. Global pools are reductions. */
 #include "engine/gradient/rules.h"
 #include "engine/bind/node.h"
-#include "ops/loops/window.h"
+#include "ops/kernels/window/window.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ static uint32_t places_of_maxima(prn_gradient *g)
     const uint32_t there = prn_grad_out(g, 1), x = X;
     uint32_t outputs[2];
     if (there != PRN_NO_VALUE && prn_grad_int(g, "storage_order", 0) == 0) return there;
-    prn_attr *attrs = prn_pool_alloc(&g->program->pool, said->count + 1, sizeof *attrs);
+    prn_attr *attrs = prn_bump_alloc(&g->program->pool, said->count + 1, sizeof *attrs);
     if (!attrs) {
         g->status = prn_no_memory(g->error);
         return PRN_NO_VALUE;
@@ -67,7 +67,7 @@ static uint32_t reciprocal_counts(prn_gradient *g, const prn_window *w, int axis
     const int64_t out = w->out[slot], low = padded ? -w->pad_begin[slot] : 0;
     const int64_t high = w->in[slot] + (padded ? w->pad_end[slot] : 0);
     int64_t dims[PRN_WINDOW_AXES];
-    double *parts = prn_pool_alloc(&g->program->pool, (size_t)out + 1, sizeof *parts);
+    double *parts = prn_bump_alloc(&g->program->pool, (size_t)out + 1, sizeof *parts);
     if (!parts) {
         g->status = prn_no_memory(g->error);
         return PRN_NO_VALUE;

@@ -112,7 +112,7 @@ PRN_GRADIENT_RULE(concat)
     const uint32_t count = g->node->input_count;
     const int64_t axis = axis_of(g, Y, prn_grad_int(g, "axis", 1));
     if (axis < 0) return;
-    uint32_t *parts = prn_pool_alloc(&g->program->pool, count + 1, sizeof *parts);
+    uint32_t *parts = prn_bump_alloc(&g->program->pool, count + 1, sizeof *parts);
     if (!parts) {
         g->status = prn_no_memory(g->error);
         return;
@@ -127,7 +127,7 @@ PRN_GRADIENT_RULE(concat)
 PRN_GRADIENT_RULE(split)
 {
     const uint32_t count = g->node->output_count;
-    uint32_t *parts = prn_pool_alloc(&g->program->pool, count + 1, sizeof *parts);
+    uint32_t *parts = prn_bump_alloc(&g->program->pool, count + 1, sizeof *parts);
     if (!parts) {
         g->status = prn_no_memory(g->error);
         return;

@@ -164,10 +164,10 @@ const prony_shape *prn_grad_shape(prn_gradient *g, uint32_t value)
                         g->program->values[value]->name);
         return NULL;
     }
-    if (prn_extents_reach(g->program->values[value]->extents)) {
+    if (prn_dynamic_dims_affect(g->program->values[value]->extents)) {
         const uint32_t said = prn_grad_shape_of(g, value);
         if (prn_grad_failed(g)) return NULL;
-        g->program->values[said]->extents |= PRN_EXTENTS_DECIDE;
+        g->program->values[said]->extents |= PRN_DYNAMIC_DIMS_DECIDE;
     }
     return shape;
 }
@@ -177,12 +177,13 @@ bool prn_grad_constant(prn_gradient *g, uint32_t value, void *out, size_t bytes)
     prn_program *p = g->program;
     if (prn_grad_failed(g) || value == PRN_NO_VALUE) return false;
     const prn_value_def *def = p->values[value];
-    if (!def->constant || !def->info.data || prn_extents_reach(def->extents) || prn_value_bytes(&def->info) > bytes)
+    if (!def->constant || !def->info.data || prn_dynamic_dims_affect(def->extents) ||
+        prn_value_bytes(&def->info) > bytes)
         return false;
     const size_t held = p->refs.held_count;
     g->status = prn_program_hold(p, value, g->error);
     if (!prn_grad_failed(g)) memcpy(out, def->info.data, prn_value_bytes(&def->info));
-    prn_shared_let_go(p->model->shared, &p->refs, held);
+    prn_weight_cache_unpin(p->model->shared, &p->refs, held);
     return !prn_grad_failed(g);
 }
 

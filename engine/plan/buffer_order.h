@@ -7,7 +7,7 @@
 #ifndef PRN_ENGINE_PLAN_BUFFER_ORDER_H
 #define PRN_ENGINE_PLAN_BUFFER_ORDER_H
 
-#include "engine/plan/memory_plan.h"
+#include "engine/memory/memory_plan.h"
 #include "engine/plan/step_graph.h"
 
 struct prn_plan;

@@ -10,7 +10,7 @@
  * the last use of all values in it. With `no_reuse` nothing of this happens: every value has a buffer of its own, all
  * run long. */
 #include "engine/plan/buffer_order.h"
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/workers.h"
 
@@ -255,7 +255,7 @@ static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
         const prn_step *step = plan->steps[s];
         if (step->dynamic || !step->kernel || !step->kernel->inplace || step->context.output_count < 1) continue;
         uint32_t out = step->outputs[0];
-        if (prn_stopped()) return; /* as the memory plan asks */
+        if (prn_cancelled()) return; /* as the memory plan asks */
         if (out == PRN_NO_VALUE || plan->values[out]->alias != PRN_NO_VALUE || !in_arena(plan->values[out])) continue;
         for (size_t i = 0; i < step->context.input_count; i++) {
             if (!prn_kernel_may_overwrite(step->kernel, step->context.post_ops, i) || step->inputs[i] == PRN_NO_VALUE)
@@ -324,10 +324,10 @@ static prony_status find_dying(prn_plan *plan, prony_error *error)
         prn_step *step = plan->steps[s];
         size_t most = step->context.input_count + step->context.output_count;
         for (uint32_t c = 0; c < step->node->child_count; c++) most += step->node->children[c].captured_count;
-        step->dying = prn_pool_alloc(&plan->pool, most + 1, sizeof *step->dying);
+        step->dying = prn_bump_alloc(&plan->pool, most + 1, sizeof *step->dying);
         if (!step->dying) return prn_no_memory(error);
     }
-    plan->kept = prn_pool_alloc(&plan->pool, plan->value_count + 1, sizeof *plan->kept);
+    plan->kept = prn_bump_alloc(&plan->pool, plan->value_count + 1, sizeof *plan->kept);
     if (!plan->kept) return prn_no_memory(error);
     for (uint32_t v = 0; v < plan->value_count; v++) {
         const prn_plan_value *value = plan->values[v];

@@ -5,7 +5,7 @@
 
 static prony_status hold(prn_plan *plan, const prn_plan_value *value, prony_error *error)
 {
-    return prn_shared_hold(plan->program->model->shared, &plan->refs, value->shared, plan->threads, error);
+    return prn_weight_cache_pin(plan->program->model->shared, &plan->refs, value->shared, plan->threads, error);
 }
 
 /* Bits of inputs that some kernel of a dynamic step packs. */
@@ -19,14 +19,14 @@ static uint32_t may_pack(const prn_step *step)
 
 static prony_status hold_in_run(const prony_context *context, const prn_kernel *kernel, bool prepared)
 {
-    const prn_site *site = context->host_data;
+    const prn_node_environment *site = context->host_data;
     prn_step *step = site->step;
     const uint32_t reads = prepared ? kernel->packs & ~site->packed : ~kernel->packs;
     for (uint32_t i = 0; i < 32 && step->unheld & reads; i++) {
         const uint32_t bit = UINT32_C(1) << i;
         if (!(step->unheld & reads & bit)) continue;
-        PRN_TRY(prn_shared_hold(site->program->model->shared, &site->plan->refs,
-                                site->plan->values[step->inputs[i]]->shared, context->threads, context->error));
+        PRN_TRY(prn_weight_cache_pin(site->program->model->shared, &site->plan->refs,
+                                     site->plan->values[step->inputs[i]]->shared, context->threads, context->error));
         step->unheld &= ~bit;
     }
     return PRONY_OK;
@@ -35,8 +35,8 @@ static prony_status hold_in_run(const prony_context *context, const prn_kernel *
 static prony_status read_in_place(prn_plan *plan, prn_step *step, uint32_t i, prony_error *error)
 {
     const prn_plan_value *value = plan->values[step->inputs[i]];
-    const prn_recipe *recipe = prn_shared_recipe(value->shared);
-    if (recipe->kind != PRN_RECIPE_COPY) return hold(plan, value, error);
+    const prn_lazy_constant *recipe = prn_weight_cache_lazy(value->shared);
+    if (recipe->kind != PRN_LAZY_COPY) return hold(plan, value, error);
     uint32_t id = prn_plan_add_value(plan, value->source);
     if (id == PRN_NO_VALUE) return prn_no_memory(error);
     prn_plan_value *raw = plan->values[id];
@@ -56,7 +56,7 @@ prony_status prn_plan_hold_inputs(prn_plan *plan, prn_step *step, prony_error *e
         if (step->inputs[i] == PRN_NO_VALUE) continue;
         const prn_plan_value *value = plan->values[step->inputs[i]];
         const uint32_t bit = i < 32 ? UINT32_C(1) << i : 0;
-        if (!prn_shared_recipe(value->shared) || (step->kernel && step->kernel->packs & bit)) continue;
+        if (!prn_weight_cache_lazy(value->shared) || (step->kernel && step->kernel->packs & bit)) continue;
         if (packable & bit) {
             step->unheld |= bit;
             step->site.hold = hold_in_run;

@@ -10,20 +10,20 @@
 #ifndef PRN_ENGINE_PLAN_PLAN_H
 #define PRN_ENGINE_PLAN_PLAN_H
 
-#include "engine/bind/site.h"
-#include "engine/plan/memory_plan.h"
-#include "engine/run/arena.h"
-#include "engine/run/trace.h"
+#include "engine/bind/node_environment.h"
+#include "engine/memory/memory_plan.h"
+#include "engine/memory/arena.h"
+#include "engine/plan/trace.h"
 
 #define PRN_NO_BUFFER UINT32_MAX
 #define PRN_NO_STEP UINT32_MAX
 
 /* What of a plan is at one place that is not the host: the roots there lie in one block. */
-typedef struct prn_plan_place {
-    const prn_value_place *place;
+typedef struct prn_plan_memory_space {
+    const prn_memory_space *place;
     void *block;
     prn_memory_plan_figures figures;
-} prn_plan_place;
+} prn_plan_memory_space;
 
 enum { PRN_ON_HOST = 0, PRN_MOST_PLACES = UINT8_MAX };
 
@@ -40,17 +40,17 @@ typedef struct prn_plan_value {
     uint32_t last_use; /* step; step_count for graph outputs */
     uint32_t buffer;   /* of a value with bytes of its own in the arena; otherwise PRN_NO_BUFFER */
     bool constant, input, dynamic;
-    uint8_t place;            /* PRN_ON_HOST, or the number of one of the plan's places */
-    prn_shared_entry *shared; /* of constants: see prn_value_def */
-    void *lent;               /* of a root: bytes outside of the arena that it is made in instead; NULL: none */
+    uint8_t place;                  /* PRN_ON_HOST, or the number of one of the plan's places */
+    prn_weight_cache_entry *shared; /* of constants: see prn_value_def */
+    void *lent;                     /* of a root: bytes outside of the arena that it is made in instead; NULL: none */
 } prn_plan_value;
 
 /* Type and shape of a value. */
-typedef struct prn_form {
+typedef struct prn_tensor_type {
     prony_kind kind;
     prony_dtype dtype;
     prony_shape shape;
-} prn_form;
+} prn_tensor_type;
 
 typedef struct prn_step {
     uint32_t index; /* in plan->steps */
@@ -63,12 +63,13 @@ typedef struct prn_step {
     const prony_value **input_values;
     prony_value **output_values;
     prony_context context;
-    prn_site site;
+    prn_node_environment site;
     void *state;
     uint32_t scratch_buffer;
     struct prn_plan **children; /* one per node child */
     uint32_t children_buffer;   /* arena bytes the children share: one runs at a time */
-    prn_form *forms; /* dynamic steps: of inputs and outputs as `chosen` was chosen for them; NULL: it is chosen anew by
+    prn_tensor_type
+        *forms;      /* dynamic steps: of inputs and outputs as `chosen` was chosen for them; NULL: it is chosen anew by
                         every run */
     bool costed;     /* `cost` is that of these forms */
     uint32_t unheld; /* dynamic steps; bit i: constant input i is deferred and nobody holds it: kernels have packed it
@@ -104,21 +105,21 @@ typedef struct prn_plan_options {
     prn_step_rates rates; /* zero: a guess */
     bool record_memory;
     int64_t max_loop_trips;    /* 0: 2^31 */
-    bool follows;              /* for prn_plan_follow: no joins and parts, whose offsets are extents' */
+    bool follows;              /* for prn_plan_respecialize: no joins and parts, whose offsets are extents' */
     bool no_reuse;             /* no views, joins, parts or results in place; every buffer lives for the whole run */
     struct prn_tuning *tuning; /* kernels are chosen by measurement, as far as precision and extents let them; NULL:
                                   they are not */
     bool standard_kernels;     /* with `tuning`: nothing is measured and no step follows what was */
     bool kernels_only;         /* kernels and layouts are chosen and nothing is prepared: such a plan cannot run */
-    bool fill_dead;            /* tests: dead bytes hold a pattern, see engine/plan/dead_bytes.h; runs are then not
+    bool fill_dead;            /* tests: dead bytes hold a pattern, see engine/plan/buffer_poison.h; runs are then not
                                stamped */
 } prn_plan_options;
 
 typedef struct prn_plan {
     prn_program *program;
     prn_plan_options options;
-    prn_pool pool;
-    prn_shared_refs refs;
+    prn_bump pool;
+    prn_weight_cache_refs refs;
     prn_plan_value **values; /* stable addresses; the first program->value_count are the program's, in its order */
     size_t value_count, value_capacity;
     prn_step **steps;
@@ -129,11 +130,11 @@ typedef struct prn_plan {
     uint8_t *buffer_tag;    /* prn_arena_tag */
     size_t buffer_count;
     prn_memory_plan_figures figures;
-    uint64_t scratch_bytes; /* largest of any step, as asked */
-    prn_plan_place *places; /* value->place k is places[k - 1]; those of subgraphs are their plans' own */
-    size_t place_count;     /* 0: everything is on the host */
-    prn_arena *arena;       /* of the outermost plan; children borrow it */
-    uint8_t *base;          /* where this plan's buffers start */
+    uint64_t scratch_bytes;        /* largest of any step, as asked */
+    prn_plan_memory_space *places; /* value->place k is places[k - 1]; those of subgraphs are their plans' own */
+    size_t place_count;            /* 0: everything is on the host */
+    prn_arena *arena;              /* of the outermost plan; children borrow it */
+    uint8_t *base;                 /* where this plan's buffers start */
     struct prn_plan *outer;
     uint32_t *kept; /* dynamic values that outlive the last step: graph outputs */
     uint32_t kept_count;
@@ -178,8 +179,8 @@ PRN_MUST_USE prony_status prn_plan_buffers(prn_plan *plan, prony_error *error);
 void prn_plan_point(prn_plan *plan, uint8_t *base);
 
 /* Gives the values at other places their bytes there; buffers and lifetimes are settled. */
-PRN_MUST_USE prony_status prn_plan_places_allot(prn_plan *plan, prony_error *error);
-void prn_plan_places_release(prn_plan *plan);
+PRN_MUST_USE prony_status prn_plan_memory_spaces_allot(prn_plan *plan, prony_error *error);
+void prn_plan_memory_spaces_release(prn_plan *plan);
 /* Copies a value that is not on the host there, as it lies. */
 PRN_MUST_USE prony_status prn_plan_fetch(const prn_plan *plan, uint32_t value, void *to, prony_error *error);
 

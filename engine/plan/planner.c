@@ -1,14 +1,14 @@
-/* From program to steps, in one forward walk: kernels are chosen, layouts and places settled (engine/plan/settle.c),
+/* From program to steps, in one forward walk: kernels are chosen, layouts and places settled (engine/plan/assign_layouts.c),
  * and states prepared. */
-#include "base/alloc.h"
-#include "base/stack.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/memory/stack.h"
+#include "base/threads/cancel.h"
 #include "engine/bind/node.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
 #include "engine/plan/tune.h"
 #include "engine/plan/workers.h"
-#include "engine/run/schedule.h"
+#include "engine/plan/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ typedef struct planner {
 /* PRONY_CANCELLED, said of `node`, once the work is called off. */
 static prony_status stopped(prony_error *error, const prony_node *node)
 {
-    prony_status status = prn_stop_check(error);
+    prony_status status = prn_cancel_check(error);
     if (status != PRONY_OK) prn_error_name_node(error, node);
     return status;
 }
@@ -30,7 +30,7 @@ uint32_t prn_plan_add_value(prn_plan *plan, uint32_t source)
 {
     if (plan->value_count >= PRN_NO_VALUE - 1 || !PRN_GROW(plan->values, plan->value_capacity, plan->value_count + 1))
         return PRN_NO_VALUE;
-    prn_plan_value *value = prn_pool_alloc(&plan->pool, 1, sizeof *value);
+    prn_plan_value *value = prn_bump_alloc(&plan->pool, 1, sizeof *value);
     if (!value) return PRN_NO_VALUE;
     const prn_value_def *def = plan->program->values[source];
     *value = (prn_plan_value){.value = def->info,
@@ -66,13 +66,13 @@ static PRN_OWN_FRAME prony_status add_values(planner *p)
 prn_step *prn_plan_add_step(prn_plan *plan, prn_node_def *node, const uint32_t *inputs, uint32_t input_count,
                             const uint32_t *outputs, uint32_t output_count)
 {
-    prn_step *step = prn_pool_alloc(&plan->pool, 1, sizeof *step);
+    prn_step *step = prn_bump_alloc(&plan->pool, 1, sizeof *step);
     if (!step) return NULL;
     step->node = node;
-    step->inputs = prn_pool_alloc(&plan->pool, input_count + 1, sizeof *step->inputs);
-    step->outputs = prn_pool_alloc(&plan->pool, output_count + 1, sizeof *step->outputs);
-    step->input_values = prn_pool_alloc(&plan->pool, input_count + 1, sizeof *step->input_values);
-    step->output_values = prn_pool_alloc(&plan->pool, output_count + 1, sizeof *step->output_values);
+    step->inputs = prn_bump_alloc(&plan->pool, input_count + 1, sizeof *step->inputs);
+    step->outputs = prn_bump_alloc(&plan->pool, output_count + 1, sizeof *step->outputs);
+    step->input_values = prn_bump_alloc(&plan->pool, input_count + 1, sizeof *step->input_values);
+    step->output_values = prn_bump_alloc(&plan->pool, output_count + 1, sizeof *step->output_values);
     if (!step->inputs || !step->outputs || !step->input_values || !step->output_values) return NULL;
     for (uint32_t i = 0; i < input_count; i++) {
         step->inputs[i] = inputs[i];
@@ -83,7 +83,7 @@ prn_step *prn_plan_add_step(prn_plan *plan, prn_node_def *node, const uint32_t *
         step->output_values[k] = outputs[k] == PRN_NO_VALUE ? NULL : &plan->values[outputs[k]]->value;
     }
     step->scratch_buffer = step->children_buffer = PRN_NO_BUFFER;
-    step->site = (prn_site){.program = plan->program, .node = node, .plan = plan, .step = step};
+    step->site = (prn_node_environment){.program = plan->program, .node = node, .plan = plan, .step = step};
     step->context = prn_node_context(plan->program, node, NULL);
     step->context.scratch = prn_no_bytes();
     step->context.inputs = step->input_values;
@@ -188,12 +188,12 @@ static prony_status plan_children(planner *p, prn_step *step)
     prn_plan *plan = p->plan;
     bool counts = step->dynamic || step->node->child_count;
     if (counts) {
-        step->executed = prn_pool_alloc(&plan->pool, 1, sizeof *step->executed);
-        step->cost.facts = prn_pool_alloc(&plan->pool, PRONY_MAX_FACTS, sizeof *step->cost.facts);
+        step->executed = prn_bump_alloc(&plan->pool, 1, sizeof *step->executed);
+        step->cost.facts = prn_bump_alloc(&plan->pool, PRONY_MAX_FACTS, sizeof *step->cost.facts);
         if (!step->executed || !step->cost.facts) return prn_no_memory(p->error);
     }
     if (step->node->child_count == 0) return PRONY_OK;
-    step->children = prn_pool_alloc(&plan->pool, step->node->child_count, sizeof(prn_plan *));
+    step->children = prn_bump_alloc(&plan->pool, step->node->child_count, sizeof(prn_plan *));
     if (!step->children) return prn_no_memory(p->error);
     prn_plan_options options = plan->options; /* whatever runs the step runs what is in it, one after another */
     options.workers = 1;
@@ -255,10 +255,10 @@ static prony_status plan_node(planner *p, prn_node_def *node)
         step->empty = prn_node_makes_nothing(node, &step->context);
         PRN_TRY(prn_plan_tune(p->plan, step, p->error));
     } else if (follows_from_forms(p->plan, node)) {
-        step->forms = prn_pool_alloc(&p->plan->pool, node->input_count + node->output_count + 1, sizeof *step->forms);
+        step->forms = prn_bump_alloc(&p->plan->pool, node->input_count + node->output_count + 1, sizeof *step->forms);
         if (!step->forms) return prn_no_memory(p->error);
     }
-    PRN_TRY(prn_plan_settle(p->plan, step, p->error));
+    PRN_TRY(prn_plan_assign_layouts(p->plan, step, p->error));
     PRN_TRY(settle_captured(p, node));
     step->context.error = NULL;
     PRN_TRY(prn_plan_append_step(p->plan, step, p->error));
@@ -297,7 +297,7 @@ static prony_status add_fixed_cost(planner *p)
 static PRN_OWN_FRAME prony_status plan_outputs(planner *p)
 {
     prn_plan *plan = p->plan;
-    plan->outputs = prn_pool_alloc(&plan->pool, plan->program->output_count + 1, sizeof *plan->outputs);
+    plan->outputs = prn_bump_alloc(&plan->pool, plan->program->output_count + 1, sizeof *plan->outputs);
     if (!plan->outputs) return prn_no_memory(p->error);
     for (size_t k = 0; k < plan->program->output_count; k++)
         PRN_TRY(prn_plan_value_in(plan, plan->program->outputs[k], as_in_the_model, &plan->outputs[k], p->error));
@@ -389,10 +389,10 @@ static PRN_OWN_FRAME prony_status allot(planner *p)
 {
     prn_plan *plan = p->plan;
     prony_status status = prn_plan_buffers(plan, p->error);
-    if (status == PRONY_OK) status = prn_plan_places_allot(plan, p->error);
+    if (status == PRONY_OK) status = prn_plan_memory_spaces_allot(plan, p->error);
     if (status == PRONY_OK && !plan->outer)
         status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.record_memory, p->error);
-    if (status == PRONY_OK && !plan->outer && plan->options.fill_dead) prn_arena_fill_dead(plan->arena);
+    if (status == PRONY_OK && !plan->outer && plan->options.fill_dead) prn_arena_fill_unused(plan->arena);
     if (status == PRONY_OK && plan->graph) status = prn_arena_share_out(plan->arena, p->error);
     if (status == PRONY_OK && plan->graph) status = prn_schedule_create(&plan->schedule, plan, p->error);
     if (status != PRONY_LIMIT || plan->buffer_count == 0) return status;
@@ -437,7 +437,7 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
     if (status == PRONY_OK) status = build(&p);
     if (!outer) {
-        prn_shared_settle(program->model->shared);
+        prn_shared_resolve(program->model->shared);
         prn_model_forget_all(program->model->file);
     }
     if (status == PRONY_OK)
@@ -458,13 +458,13 @@ void prn_plan_release(prn_plan *plan)
     prn_schedule_release(plan->schedule);
     prn_step_graph_release(plan->graph);
     if (!plan->outer) prn_arena_release(plan->arena);
-    prn_plan_places_release(plan);
-    prn_shared_drop(plan->program->model->shared, &plan->refs);
+    prn_plan_memory_spaces_release(plan);
+    prn_weight_cache_drop(plan->program->model->shared, &plan->refs);
     prn_free(plan->values);
     prn_free(plan->steps);
     prn_free(plan->buffers);
     prn_free(plan->buffer_owner);
     prn_free(plan->buffer_tag);
-    prn_pool_release(&plan->pool);
+    prn_bump_release(&plan->pool);
     prn_free(plan);
 }

@@ -9,11 +9,11 @@ PRN_MUST_USE prony_status prn_plan_create(prn_plan **out, prn_program *program, 
                                           const prn_plan_options *options, prony_error *error);
 void prn_plan_release(prn_plan *plan);
 
-/* The plan's program has other extents now (engine/bind/extents.h): steps, kernels and buffers that fit them stay, with
+/* The plan's program has other extents now (engine/bind/dynamic_dims.h): steps, kernels and buffers that fit them stay, with
  * what kernels prepare made anew. *fits: false where that cannot be, as where a layout, what lies in what or the room
  * would differ; the plan is then good for nothing but to be released, as after a failure. Only of a plan made with
  * options.follows. */
-PRN_MUST_USE prony_status prn_plan_follow(prn_plan *plan, bool *fits, prony_error *error);
+PRN_MUST_USE prony_status prn_plan_respecialize(prn_plan *plan, bool *fits, prony_error *error);
 
 /* ---- its parts ---- */
 
@@ -37,7 +37,7 @@ prn_step *prn_plan_add_step(prn_plan *plan, prn_node_def *node, const uint32_t *
 /* Makes it the next to run; Reorders and Copies may have come in between since it was made. */
 PRN_MUST_USE prony_status prn_plan_append_step(prn_plan *plan, prn_step *step, prony_error *error);
 
-/* How and where a value lies: what kernels ask for, and what tells forms of one value apart (engine/plan/settle.c). */
+/* How and where a value lies: what kernels ask for, and what tells forms of one value apart (engine/plan/assign_layouts.c). */
 typedef struct prn_layout_key {
     prn_layout layout;
     uint8_t place; /* as prn_plan_value has it */
@@ -47,9 +47,9 @@ typedef struct prn_layout_key {
 PRN_MUST_USE prony_status prn_plan_value_in(prn_plan *plan, uint32_t value, prn_layout_key key, uint32_t *out,
                                             prony_error *error);
 /* Inputs become the forms that the step's kernel asks for; outputs lie as it says. */
-PRN_MUST_USE prony_status prn_plan_settle(prn_plan *plan, prn_step *step, prony_error *error);
+PRN_MUST_USE prony_status prn_plan_assign_layouts(prn_plan *plan, prn_step *step, prony_error *error);
 
-/* The binding of prony::Copy, which has no row in the table: it is about plans' places (engine/plan/places.c). */
+/* The binding of prony::Copy, which has no row in the table: it is about plans' places (engine/plan/memory_spaces.c). */
 prn_operator_binding prn_plan_copy_binding(void);
 
 /* Holds the deferred constants whose bytes are read (engine/plan/constants.c): by the step's preparing and its runs,

@@ -6,8 +6,8 @@
  *
  * Invariant: each layer that counts something and was not folded belongs to the node of one step, if the plan has steps
  * at all. */
-#include "base/alloc.h"
-#include "base/stack.h"
+#include "base/memory/alloc.h"
+#include "base/memory/stack.h"
 #include "engine/bind/node.h"
 #include "engine/plan/planner.h"
 

@@ -1,6 +1,6 @@
 /* Makers, edges, reach and urgency of a plan's steps. */
 #include "engine/plan/step_graph.h"
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 
 #include "engine/plan/plan.h"
 
@@ -69,7 +69,7 @@ static prony_status find_makers(prn_makers *makers, const prn_plan *plan, bool *
     for (size_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
         uint32_t begin = (uint32_t)makers->used, count = 1;
-        PRN_TRY(prn_stop_check(error));
+        PRN_TRY(prn_cancel_check(error));
         if (step->node)
             PRN_TRY(add_maker(makers, number++, error));
         else
@@ -150,7 +150,7 @@ static prony_status find_edges(edge_list *list, const prn_plan *plan, const prn_
         const prn_step *step = plan->steps[s];
         size_t before = list->count;
         bool leads = false; /* here, from its own window */
-        PRN_TRY(prn_stop_check(error));
+        PRN_TRY(prn_cancel_check(error));
         for (size_t i = 0; i < step->context.input_count; i++)
             if (step->inputs[i] != PRN_NO_VALUE) PRN_TRY(add_reads(list, makers, step->inputs[i], s, error));
         for (uint32_t c = 0; c < step->node->child_count; c++)
@@ -203,7 +203,7 @@ static prony_status find_reach(prn_step_graph *g, prony_error *error)
     if (!g->after) return prn_no_memory(error);
     for (uint32_t s = g->step_count; s-- > 0;) {
         uint64_t *row = g->after + s * (size_t)PRN_WINDOW_WORDS;
-        PRN_TRY(prn_stop_check(error));
+        PRN_TRY(prn_cancel_check(error));
         for (uint32_t e = g->next_begin[s]; e < g->next_begin[s + 1]; e++) {
             uint32_t to = g->next[e], bit = to % PRN_WINDOW_STEPS;
             if (to / PRN_WINDOW_STEPS != s / PRN_WINDOW_STEPS) continue;

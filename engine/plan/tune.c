@@ -1,8 +1,8 @@
 /* Which steps have a choice, what tells one problem from another, and the rows of what was measured. */
 #include "engine/plan/tune.h"
 
-#include "base/clock.h"
-#include "base/sha256.h"
+#include "base/os/clock.h"
+#include "base/hash/sha256.h"
 #include "engine/plan/plan.h"
 
 #include <stdarg.h>
@@ -28,7 +28,7 @@ void prn_tuning_release(prn_tuning *tuning)
     if (!tuning) return;
     prn_free(tuning->rows);
     prn_free(tuning->verdicts);
-    prn_pool_release(&tuning->pool);
+    prn_bump_release(&tuning->pool);
     prn_free(tuning);
 }
 
@@ -259,11 +259,11 @@ static prony_status make_row(prn_plan *plan, prn_step *step, const char *problem
     prn_tuning *tuning = plan->options.tuning;
     char first[PRN_SHAPE_TEXT_BYTES], second[PRN_SHAPE_TEXT_BYTES];
     const prony_value *a = prn_input(&step->context, 0), *b = prn_input(&step->context, 1);
-    prn_tune_row *row = prn_pool_alloc(&tuning->pool, 1, sizeof *row);
+    prn_tune_row *row = prn_bump_alloc(&tuning->pool, 1, sizeof *row);
     if (!row) return prn_no_memory(error);
-    row->problem = prn_pool_strndup(&tuning->pool, problem, strlen(problem));
-    row->op = prn_pool_strndup(&tuning->pool, step->node->info.op_type, strlen(step->node->info.op_type));
-    row->about = prn_pool_printf(&tuning->pool, "%s, %s", a ? prn_value_text(a, first) : "-",
+    row->problem = prn_bump_strndup(&tuning->pool, problem, strlen(problem));
+    row->op = prn_bump_strndup(&tuning->pool, step->node->info.op_type, strlen(step->node->info.op_type));
+    row->about = prn_bump_printf(&tuning->pool, "%s, %s", a ? prn_value_text(a, first) : "-",
                                  b ? prn_value_text(b, second) : "-");
     row->standard = row->kernel = kernels[0]->name;
     if (!row->problem || !row->op || !row->about) return prn_no_memory(error);

@@ -45,7 +45,7 @@ typedef struct prn_tune_verdict {
 } prn_tune_verdict;
 
 typedef struct prn_tuning {
-    prn_pool pool;
+    prn_bump pool;
     prn_tune_row **rows;
     size_t count, capacity;
     prn_tune_verdict **verdicts;

@@ -1,8 +1,8 @@
 /* The kernels that a step could take, run in turns on data of their own: its shapes, threads and constants, random
  * activations. Nothing of the plan is touched: what is packed for a trial is given back with it. */
-#include "base/clock.h"
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/os/clock.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
 #include "engine/bind/registry.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/tune.h"
@@ -25,7 +25,7 @@ typedef struct trial {
     const prony_value **inputs;
     prony_value **outputs;
     prony_context context;
-    prn_site site;
+    prn_node_environment site;
     prn_packings once;
     prn_prepared prepared;
     bool open, failed;
@@ -41,8 +41,8 @@ typedef struct bench {
     void **blocks; /* of inputs, then of outputs: for the largest of all layouts; NULL: a constant's own */
     size_t *bytes;
     void *sweep; /* NULL: caches are left as they are */
-    prn_pool pool;
-    prn_shared_refs held;
+    prn_bump pool;
+    prn_weight_cache_refs held;
     int64_t *times; /* [count][PRN_TUNE_MOST_ROUNDS] */
     size_t *rounds;
 } bench;
@@ -89,8 +89,8 @@ static prony_status hold_constants(bench *b, prony_error *error)
 {
     for (size_t i = 0; i < b->step->context.input_count; i++)
         if (is_constant(b, i))
-            PRN_TRY(prn_shared_hold(b->plan->program->model->shared, &b->held,
-                                    b->plan->values[b->step->inputs[i]]->shared, b->step->context.threads, error));
+            PRN_TRY(prn_weight_cache_pin(b->plan->program->model->shared, &b->held,
+                                         b->plan->values[b->step->inputs[i]]->shared, b->step->context.threads, error));
     return PRONY_OK;
 }
 
@@ -121,10 +121,10 @@ static prony_status lay_out(bench *b, trial *t, const prn_kernel *kernel, prony_
     const prony_context *from = &b->step->context;
     const size_t all = operands(b), in_count = from->input_count;
     t->kernel = kernel;
-    t->layouts = prn_pool_alloc(&b->pool, all + 1, sizeof *t->layouts);
-    t->values = prn_pool_alloc(&b->pool, all + 1, sizeof *t->values);
-    t->inputs = prn_pool_alloc(&b->pool, in_count + 1, sizeof *t->inputs);
-    t->outputs = prn_pool_alloc(&b->pool, from->output_count + 1, sizeof *t->outputs);
+    t->layouts = prn_bump_alloc(&b->pool, all + 1, sizeof *t->layouts);
+    t->values = prn_bump_alloc(&b->pool, all + 1, sizeof *t->values);
+    t->inputs = prn_bump_alloc(&b->pool, in_count + 1, sizeof *t->inputs);
+    t->outputs = prn_bump_alloc(&b->pool, from->output_count + 1, sizeof *t->outputs);
     if (!t->layouts || !t->values || !t->inputs || !t->outputs) return prn_no_memory(error);
     if (kernel->layouts) kernel->layouts(from, t->layouts, t->layouts + in_count);
     for (size_t i = 0; i < all; i++) {
@@ -137,7 +137,7 @@ static prony_status lay_out(bench *b, trial *t, const prn_kernel *kernel, prony_
         else
             t->outputs[i - in_count] = &t->values[i];
     }
-    t->site = (prn_site){.program = b->plan->program, .node = b->step->node, .once = &t->once};
+    t->site = (prn_node_environment){.program = b->plan->program, .node = b->step->node, .once = &t->once};
     t->context = *from;
     t->context.inputs = t->inputs;
     t->context.outputs = t->outputs;
@@ -209,7 +209,7 @@ static prony_status time_reorder(bench *b, const prony_value *like, prn_layout f
     t.context.inputs = inputs;
     t.context.outputs = outputs;
     t.context.input_count = t.context.output_count = 1;
-    t.site = (prn_site){.program = b->plan->program, .once = &t.once};
+    t.site = (prn_node_environment){.program = b->plan->program, .once = &t.once};
     t.context.host_data = &t.site;
     t.context.error = &t.error;
     t.context.state = NULL;
@@ -228,7 +228,7 @@ static prony_status time_reorder(bench *b, const prony_value *like, prn_layout f
     }
     prn_free_aligned(a.data);
     prn_free_aligned(c.data);
-    return prn_stop_check(error);
+    return prn_cancel_check(error);
 }
 
 /* Whether the plan has that form of the value already. */
@@ -269,7 +269,7 @@ static prony_status warm_up(bench *b, bool *slow, int64_t *first, prony_error *e
         open_trial(t);
         if (!t->failed) (void)run_trial(t);
         if (!t->failed) first[k] = run_trial(t) + t->reorder_ns;
-        PRN_TRY(prn_stop_check(error));
+        PRN_TRY(prn_cancel_check(error));
         if (!t->failed && first[k] < fastest) fastest = first[k];
     }
     for (size_t k = 1; k < b->count; k++) slow[k] = first[k] > LEAST_SLOW_NS && first[k] / TOO_SLOW > fastest;
@@ -289,7 +289,7 @@ static prony_status take_rounds(bench *b, const bool *slow, prony_error *error)
             if (t->failed || slow[k]) continue;
             cool(b);
             b->times[k * PRN_TUNE_MOST_ROUNDS + r] = run_trial(t) + t->reorder_ns;
-            PRN_TRY(prn_stop_check(error));
+            PRN_TRY(prn_cancel_check(error));
             b->rounds[k] = r + 1;
         }
     }
@@ -298,8 +298,8 @@ static prony_status take_rounds(bench *b, const bool *slow, prony_error *error)
 
 static prony_status keep_trials(const bench *b, const int64_t *first, prn_tune_row *row, prony_error *error)
 {
-    prn_pool *pool = &b->plan->options.tuning->pool;
-    prn_tune_trial *trials = prn_pool_alloc(pool, b->count, sizeof *trials);
+    prn_bump *pool = &b->plan->options.tuning->pool;
+    prn_tune_trial *trials = prn_bump_alloc(pool, b->count, sizeof *trials);
     if (!trials) return prn_no_memory(error);
     for (size_t k = 0; k < b->count; k++) {
         const trial *t = &b->trials[k];
@@ -309,7 +309,7 @@ static prony_status keep_trials(const bench *b, const int64_t *first, prn_tune_r
             trials[k].time_ns = (b->rounds[k] ? prn_tune_median(times, b->rounds[k]) : first[k]) - t->reorder_ns;
         if (!t->failed) continue;
         trials[k].failure =
-            prn_pool_strndup(pool, t->error.message, strlen(t->error.message) < 200 ? strlen(t->error.message) : 200);
+            prn_bump_strndup(pool, t->error.message, strlen(t->error.message) < 200 ? strlen(t->error.message) : 200);
         if (!trials[k].failure) return prn_no_memory(error);
     }
     row->trials = trials;
@@ -347,13 +347,13 @@ prony_status prn_tune_measure(prn_plan *plan, prn_step *step, const prn_kernel *
     for (size_t k = 0; b.trials && k < count; k++) close_trial(&b.trials[k]);
     for (size_t i = 0; b.blocks && i < operands(&b); i++)
         if (b.blocks[i]) prn_free_aligned(b.blocks[i]);
-    prn_shared_drop(plan->program->model->shared, &b.held);
+    prn_weight_cache_drop(plan->program->model->shared, &b.held);
     prn_free(b.sweep);
     prn_free(b.trials);
     prn_free(b.blocks);
     prn_free(b.bytes);
     prn_free(b.times);
     prn_free(b.rounds);
-    prn_pool_release(&b.pool);
+    prn_bump_release(&b.pool);
     return status;
 }

@@ -3,8 +3,8 @@
  * takes its cost over the threads that work at it. */
 #include "engine/plan/workers.h"
 
-#include "base/alloc.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/threads/cancel.h"
 
 #include <stdio.h>
 
@@ -99,7 +99,7 @@ prony_status prn_workers_time(const prn_step_graph *graph, int workers, int thre
         p.left[s] = graph->before_count[s];
         if (p.left[s] == 0) push(&p, graph->rank[s]);
     }
-    while (ok && (p.ready || p.running) && !prn_stopped()) {
+    while (ok && (p.ready || p.running) && !prn_cancelled()) {
         start_steps(&p, *ns, threads);
         *ns = end_step(&p);
     }
@@ -107,7 +107,7 @@ prony_status prn_workers_time(const prn_step_graph *graph, int workers, int thre
     prn_free(p.left);
     prn_free(p.end_ns);
     prn_free(p.step);
-    return ok ? prn_stop_check(error) : prn_no_memory(error);
+    return ok ? prn_cancel_check(error) : prn_no_memory(error);
 }
 
 /* ---- the choice ---- */

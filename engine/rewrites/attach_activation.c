@@ -3,7 +3,7 @@
  *
  * For every operator that takes post-operations, every activation that is one, and numbers by which what they end with
  * is scaled and shifted. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include <math.h>
 #include <string.h>

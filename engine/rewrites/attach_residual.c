@@ -4,7 +4,7 @@
  *
  * For every operator that takes post-operations. If both operands could be the Conv, the one that runs later is: the
  * other's result is there by then. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 static bool can_take(const prn_rewriter *r, const prn_node_def *add, uint32_t operand)
 {

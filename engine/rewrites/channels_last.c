@@ -3,7 +3,7 @@
  *
  * What tokens and images become each other by is then a view of channels that lie last, where an image's neighbour
  * takes any layout: one reordering instead of two. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
@@ -38,7 +38,7 @@ static prony_shape with_channels_last(const prony_shape *image)
 
 static prony_status become_transpose(prn_rewriter *r, prn_node_def *node, int rank, bool to_last, uint32_t input)
 {
-    int64_t *perm = prn_pool_alloc(&r->program->pool, PRONY_MAX_RANK, sizeof *perm);
+    int64_t *perm = prn_bump_alloc(&r->program->pool, PRONY_MAX_RANK, sizeof *perm);
     if (!perm) return prn_no_memory(r->error);
     perm[0] = 0;
     for (int i = 1; i < rank; i++) perm[i] = to_last ? i % (rank - 1) + 1 : i == 1 ? rank - 1 : i - 1;
@@ -76,6 +76,6 @@ prony_status prn_rewrite_channels_last(prn_rewriter *r, uint32_t n)
     const bool is_reshape = prn_node_is(node, "Reshape");
     if ((!is_reshape && !prn_node_is(node, "Transpose")) || !prn_rewrite_has("Reshape")) return PRONY_OK;
     /* Where extents change, values keep the axes that they were bound with. */
-    if (prn_extents_reach(r->program->values[node->outputs[0]]->extents)) return PRONY_OK;
+    if (prn_dynamic_dims_affect(r->program->values[node->outputs[0]]->extents)) return PRONY_OK;
     return is_reshape ? unfold(r, node) : fold(r, node);
 }

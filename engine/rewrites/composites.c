@@ -1,10 +1,10 @@
 /* Composites of a program, found by the same matchers that fuse them before a run, and by none of the rewrites that
  * change what a model's own nodes are. Works on static programs too: the constants that matchers look at are small. */
 #include "engine/rewrites/composites.h"
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "engine/bind/node.h"
 
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include <string.h>
 
@@ -61,7 +61,7 @@ static prony_status run_matchers(prn_program *program, prony_error *error)
             for (uint32_t n = 0; n < program->node_count && status == PRONY_OK; n++) {
                 const prn_node_def *node = program->nodes[n];
                 if (!node->dead && !node->dynamic && node->binding.op) status = matchers[k](&r, n);
-                if (status == PRONY_OK) status = prn_stop_check(error);
+                if (status == PRONY_OK) status = prn_cancel_check(error);
             }
         }
     }

@@ -3,10 +3,10 @@
  *
  * Invariant: new weights are computed in double from the old ones and rounded once, so that they do not depend on
  * anything but the model. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 
 #include <math.h>
 #include <string.h>
@@ -148,22 +148,22 @@ static prony_status add_deferred(prn_rewriter *r, const prn_contraction *c, cons
 {
     prn_program *p = r->program;
     const prony_value info = floats_of(c->weight_shape);
-    prn_recipe recipe = {.kind = PRN_RECIPE_SCALE,
-                         .width = sizeof(float),
-                         .count = prony_shape_numel(c->weight_shape),
-                         .source = c->weights,
-                         .file = p->model->file,
-                         .inner = c->inner,
-                         .modulus = c->modulus,
-                         .block = c->block,
-                         .channels = c->channels,
-                         .scale = (double *)(uintptr_t)scale};
-    if (prn_shared_looks_first(p->model->shared)) {
+    prn_lazy_constant recipe = {.kind = PRN_LAZY_SCALE,
+                                .width = sizeof(float),
+                                .count = prony_shape_numel(c->weight_shape),
+                                .source = c->weights,
+                                .file = p->model->file,
+                                .inner = c->inner,
+                                .modulus = c->modulus,
+                                .block = c->block,
+                                .channels = c->channels,
+                                .scale = (double *)(uintptr_t)scale};
+    if (prn_weight_cache_looks_first(p->model->shared)) {
         const size_t held = p->refs.held_count;
-        if (prn_shared_source(p->values[*out]->shared, &recipe)) PRN_TRY(prn_program_hold(p, *out, r->error));
-        *fits = prn_recipe_finite(&recipe);
-        prn_shared_let_go(p->model->shared, &p->refs, held);
-        PRN_TRY(prn_stop_check(r->error));
+        if (prn_weight_cache_source(p->values[*out]->shared, &recipe)) PRN_TRY(prn_program_hold(p, *out, r->error));
+        *fits = prn_lazy_constant_finite(&recipe);
+        prn_weight_cache_unpin(p->model->shared, &p->refs, held);
+        PRN_TRY(prn_cancel_check(r->error));
     }
     return *fits ? prn_rewrite_add_deferred(r, &info, &recipe, *out, out) : PRONY_OK;
 }
@@ -183,7 +183,8 @@ prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *c, con
     uint32_t inputs[] = {c->node->inputs[0], c->node->inputs[1], PRN_NO_VALUE};
     prony_status status = PRONY_OK;
     if (fits && scale)
-        status = (prn_recipe_worth(&weight_info) ? add_deferred : add_scaled)(r, c, scale, &inputs[1], &fits);
+        status =
+            (prn_lazy_constant_profitable(&weight_info) ? add_deferred : add_scaled)(r, c, scale, &inputs[1], &fits);
     if (status != PRONY_OK || !fits) {
         prn_free_aligned(bias);
         return status;

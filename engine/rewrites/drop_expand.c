@@ -2,7 +2,7 @@
  *
  * An operator that broadcasts its operands does so itself, as long as the others still give the result its shape: as
  * x.expand_as(z) is exported. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
@@ -33,12 +33,12 @@ prony_status prn_rewrite_drop_expand(prn_rewriter *r, uint32_t n)
 {
     prn_program *p = r->program;
     prn_node_def *node = p->nodes[n];
-    if (!broadcasts(node) || prn_extents_reach(p->values[node->outputs[0]]->extents))
+    if (!broadcasts(node) || prn_dynamic_dims_affect(p->values[node->outputs[0]]->extents))
         return PRONY_OK; /* shapes may agree by chance */
     for (uint32_t i = 0; i < node->input_count; i++) {
         prn_node_def *expand = prn_rewrite_inner(r, node->inputs[i], "Expand");
         if (!expand || !keeps_shape(r, node, i, expand->inputs[0])) continue;
-        uint32_t *inputs = prn_pool_alloc(&p->pool, node->input_count, sizeof *inputs);
+        uint32_t *inputs = prn_bump_alloc(&p->pool, node->input_count, sizeof *inputs);
         if (!inputs) return prn_no_memory(r->error);
         for (uint32_t k = 0; k < node->input_count; k++) inputs[k] = k == i ? expand->inputs[0] : node->inputs[k];
         prn_rewrite_mark_removed(r, expand);

@@ -5,7 +5,7 @@
  * one, Clip without bounds, Mul and Div by 1, Pow by 1, Sub of 0. Adding 0 is one of integers only: it turns -0 into 0.
  * Its layer is marked as removed and goes to the node before it, or else to a reader. Where neither can have it (an
  * output of the graph is an input, or another output) it becomes an Identity, which the plan makes a view. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
@@ -133,7 +133,7 @@ static prony_status drop_before_output(prn_rewriter *r, uint32_t n, uint32_t fro
     if (!before || p->values[from]->output) return become_identity(r, node, from);
     prn_rewrite_mark_removed(r, node);
     PRN_TRY(prn_rewrite_absorb(r, before, node));
-    uint32_t *outputs = prn_pool_alloc(&p->pool, before->output_count, sizeof *outputs);
+    uint32_t *outputs = prn_bump_alloc(&p->pool, before->output_count, sizeof *outputs);
     if (!outputs) return prn_no_memory(r->error);
     memcpy(outputs, before->outputs, before->output_count * sizeof *outputs);
     outputs[0] = to;

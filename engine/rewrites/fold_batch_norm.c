@@ -1,7 +1,7 @@
 /*   x ── Conv(W, b) ── BatchNormalization(γ, β, μ, σ²) ── y          x ── Conv(sW, s(b - μ) + β) ── y
  *
  * with s = γ / √(σ² + ε). Also after ConvTranspose, and after Gemm and MatMul whose output is a matrix. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  *
  * γ and β are constants with one element per position of the last axis; of the channels' for InstanceNormalization and
  * GroupNormalization, whose shift is there before, all zeros. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 

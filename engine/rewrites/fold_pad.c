@@ -3,7 +3,7 @@
  *   x ── Pad(zeros, spatial) ── AveragePool ── y               x ── AveragePool(the Pad's, count_include_pad) ── y
  *
  * The pool must count its own padding, or have none. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include <string.h>
 
@@ -57,9 +57,9 @@ static prony_status become(prn_rewriter *r, prn_node_def *node, prn_node_def *pa
 {
     const prn_attr_list *old = node->info.attributes;
     const size_t had = old ? old->count : 0;
-    prn_attr *attributes = prn_pool_alloc(&r->program->pool, had + 2, sizeof *attributes);
-    int64_t *list = prn_pool_alloc(&r->program->pool, count, sizeof *list);
-    uint32_t *inputs = prn_pool_alloc(&r->program->pool, node->input_count, sizeof *inputs);
+    prn_attr *attributes = prn_bump_alloc(&r->program->pool, had + 2, sizeof *attributes);
+    int64_t *list = prn_bump_alloc(&r->program->pool, count, sizeof *list);
+    uint32_t *inputs = prn_bump_alloc(&r->program->pool, node->input_count, sizeof *inputs);
     if (!attributes || !list || !inputs) return prn_no_memory(r->error);
     memcpy(list, pads, count * sizeof *list);
     memcpy(inputs, node->inputs, node->input_count * sizeof *inputs);

@@ -4,7 +4,7 @@
  *
  * Also Sub, Div, ConvTranspose and Gemm, for a constant that is one element or one per output channel; and with a
  * Transpose between the two, which stays: a channel is a channel wherever its axis went. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include <string.h>
 

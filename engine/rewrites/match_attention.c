@@ -3,7 +3,7 @@
  * Also with Where(mask, ., fill) or Where(mask, fill, .) for the Add. For stacks of matrices of rank 3 or 4 without
  * broadcasting between q, k and v; scale and mask may be missing, and the scale may be a division. Scaled and
  * transposed operands are widen_attention's. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
@@ -26,7 +26,7 @@ static bool plain_matmul(const prn_node_def *node)
 /* value = scale * (q kᵀ), read by nobody else. */
 static bool read_scaled(const prn_rewriter *r, uint32_t value, written_attention *out, prn_pattern *pattern)
 {
-    prn_product product = {.constant = 1.0};
+    prn_factor_product product = {.constant = 1.0};
     if (!prn_rewrite_used_once(r, value) || !prn_rewrite_product_of_value(r, value, &product, pattern) ||
         product.count != 1)
         return false;
@@ -98,7 +98,7 @@ static bool shapes_fit(const prn_rewriter *r, uint32_t q, uint32_t k, uint32_t v
     if (rank < 3 || rank > 4 || b->rank != rank || c->rank != rank) return false;
     for (int i = 0; i < rank - 2; i++)
         if (a->dim[i] != b->dim[i] || a->dim[i] != c->dim[i]) return false;
-    const bool changes = prn_extents_reach(r->program->values[k]->extents);
+    const bool changes = prn_dynamic_dims_affect(r->program->values[k]->extents);
     const int64_t keys = changes && r->program->largest > b->dim[rank - 1] ? r->program->largest : b->dim[rank - 1];
     return b->dim[rank - 1] > 0 && keys <= MAX_KEYS;
 }

@@ -9,7 +9,7 @@
  *   x ── Gelu(tanh) ── y
  *
  * In every order of factors and summands, with Div or Mul by constants, cubes by Pow or by products. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include <math.h>
 
@@ -20,7 +20,7 @@ static const double sqrt_2_over_pi = 0.79788456080286535588;
 static bool is_power(const prn_rewriter *r, uint32_t value, uint32_t x, double constant, int power,
                      prn_pattern *pattern)
 {
-    prn_product product = {.constant = 1.0};
+    prn_factor_product product = {.constant = 1.0};
     if (!prn_rewrite_product_of_value(r, value, &product, pattern) || !prn_rewrite_near(product.constant, constant))
         return false;
     int found = 0;
@@ -42,7 +42,7 @@ static bool is_power(const prn_rewriter *r, uint32_t value, uint32_t x, double c
 /* value = √(2/π) (x + 0.044715 x³), or √(2/π) x (1 + 0.044715 x²). */
 static bool is_tanh_argument(const prn_rewriter *r, uint32_t value, uint32_t x, prn_pattern *pattern)
 {
-    prn_product product = {.constant = 1.0};
+    prn_factor_product product = {.constant = 1.0};
     if (!prn_rewrite_product_of_value(r, value, &product, pattern) || product.count < 1 || product.count > 2 ||
         !prn_rewrite_near(product.constant, sqrt_2_over_pi))
         return false;
@@ -79,7 +79,7 @@ prony_status prn_rewrite_match_gelu(prn_rewriter *r, uint32_t n)
     prn_node_def *node = r->program->nodes[n];
     if ((!prn_node_is(node, "Mul") && !prn_node_is(node, "Div")) || !prn_rewrite_has("Gelu")) return PRONY_OK;
     for (uint32_t i = 0; i < 2; i++) {
-        prn_product product = {.constant = 1.0};
+        prn_factor_product product = {.constant = 1.0};
         prn_pattern pattern = {.node_count = 0};
         if (!prn_rewrite_product_of_node(r, node, &product, &pattern) || product.count != 2 ||
             !prn_rewrite_near(product.constant, 0.5))

@@ -3,7 +3,7 @@
  *   x ── GroupNormalization(G groups, 1, 0) ── y
  *
  * Scale and shift of each channel are fold_norm_affine.c's. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 

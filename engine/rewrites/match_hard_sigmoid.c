@@ -1,7 +1,7 @@
 /*   x ── Add(b) ── Clip(0, m) ── Div(m) ── y          x ── HardSigmoid(1/m, b/m) ── y
  *
  * Also with Mul by 1/m at the end. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@
  *       └──────────────────────────┘
  *
  * Also with Mul by 1/6 for the division, and whatever order the factors come in. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 /* Whether `factor` is the other factor beside x: HardSigmoid, or six times it. */
 static bool is_gate(const prn_rewriter *r, uint32_t factor, uint32_t x, double constant, prn_pattern *pattern)
@@ -28,7 +28,7 @@ prony_status prn_rewrite_match_hard_swish(prn_rewriter *r, uint32_t n)
     prn_node_def *node = r->program->nodes[n];
     if ((!prn_node_is(node, "Mul") && !prn_node_is(node, "Div")) || !prn_rewrite_has("HardSwish")) return PRONY_OK;
     for (uint32_t i = 0; i < 2; i++) {
-        prn_product product = {.constant = 1.0};
+        prn_factor_product product = {.constant = 1.0};
         prn_pattern pattern = {.node_count = 0};
         if (!prn_rewrite_product_of_node(r, node, &product, &pattern) || product.count != 2) return PRONY_OK;
         uint32_t x = product.factors[i];

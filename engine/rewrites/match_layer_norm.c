@@ -6,7 +6,7 @@
  *   x ── LayerNormalization(1) ── y
  *
  * Over the last axis; also with Mul by itself for the square. Scale and bias are fold_norm_affine.c's. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 

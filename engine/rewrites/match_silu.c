@@ -2,7 +2,7 @@
  *       │             Mul ── y          x ── SiLU ── y
  *       └─────────────┘
  */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 prony_status prn_rewrite_match_silu(prn_rewriter *r, uint32_t n)
 {

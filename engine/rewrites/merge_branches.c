@@ -6,7 +6,7 @@
  *
  * where each of W's taps is one of V's: as networks are left by training whose blocks have several branches (RepVGG,
  * MobileOne). All that a tree of additions joins is merged at its root, so that weights are made once. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
@@ -224,7 +224,7 @@ static prony_status merge(prn_rewriter *r, uint32_t n, const tree *tree)
     float *bias = prn_alloc_aligned(64, (size_t)c->channels * sizeof *bias);
     bool fits = false;
     prony_status status = weights && bias ? make_sums(r, tree, weights, bias, &fits) : prn_no_memory(r->error);
-    prn_shared_let_go(p->model->shared, &p->refs, held);
+    prn_weight_cache_unpin(p->model->shared, &p->refs, held);
     if (status != PRONY_OK || !fits) {
         prn_free_aligned(weights);
         prn_free_aligned(bias);

@@ -2,7 +2,7 @@
  *
  * For constants that are more than one element, with the Reshape or without: scores of attention that take a bias and
  * then, window by window, a mask. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 

@@ -1,7 +1,7 @@
 /*   x ── Unsqueeze ── Reshape ── y          x ── Reshape ── y
  *
  * For any two of Reshape, Flatten, Squeeze and Unsqueeze. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 static bool is_reshape(const prn_node_def *node)
 {

@@ -1,6 +1,6 @@
 /*   x ── Transpose(p) ── Transpose(q) ── y          x ── Transpose(p∘q) ── y
  */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
@@ -14,7 +14,7 @@ prony_status prn_rewrite_merge_transposes(prn_rewriter *r, uint32_t n)
     int64_t first[PRONY_MAX_RANK], second[PRONY_MAX_RANK];
     prn_rewrite_permutation(r, before, first);
     prn_rewrite_permutation(r, node, second);
-    int64_t *perm = prn_pool_alloc(&r->program->pool, (size_t)rank + 1, sizeof *perm);
+    int64_t *perm = prn_bump_alloc(&r->program->pool, (size_t)rank + 1, sizeof *perm);
     if (!perm) return prn_no_memory(r->error);
     for (int i = 0; i < rank; i++) perm[i] = first[second[i]];
     const prn_attr attribute = {.name = "perm", .type = PRN_ATTR_INTS, .ints = perm, .count = (size_t)rank};

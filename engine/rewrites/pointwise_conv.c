@@ -2,7 +2,7 @@
  *
  * with windows of one place, for few channels: heads of an attention that are mixed, say. With more of them it is the
  * products that count. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 enum { MOST_CHANNELS = 16 };
 
@@ -49,7 +49,7 @@ static prony_status add_operands(prn_rewriter *r, const prn_contraction *product
 prony_status prn_rewrite_pointwise_conv(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *last = r->program->nodes[n];
-    if (!prn_node_is(last, "Transpose") || prn_extents_reach(r->program->values[last->outputs[0]]->extents))
+    if (!prn_node_is(last, "Transpose") || prn_dynamic_dims_affect(r->program->values[last->outputs[0]]->extents))
         return PRONY_OK;
     const int rank = r->program->values[last->outputs[0]]->info.shape.rank;
     if (rank < 4 || rank > 5 || !moves_channels(r, last, rank, false)) return PRONY_OK;
@@ -63,7 +63,7 @@ prony_status prn_rewrite_pointwise_conv(prn_rewriter *r, uint32_t n)
     const size_t held = p->refs.held_count;
     uint32_t inputs[3] = {first->inputs[0]};
     const prony_status status = add_operands(r, &product, rank, inputs);
-    prn_shared_let_go(p->model->shared, &p->refs, held);
+    prn_weight_cache_unpin(p->model->shared, &p->refs, held);
     PRN_TRY(status);
     prn_rewrite_mark_removed(r, first);
     prn_rewrite_mark_removed(r, last);

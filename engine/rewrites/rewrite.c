@@ -4,8 +4,8 @@
  * again; the bound on rounds is only for the case that somebody breaks this. */
 #include "engine/rewrites/rewrite.h"
 
-#include "base/stop.h"
-#include "engine/rewrites/rewrites.h"
+#include "base/threads/cancel.h"
+#include "engine/rewrites/pass.h"
 
 enum { MAX_ROUNDS = 16 };
 
@@ -18,9 +18,9 @@ static const prn_rewrite_fn rewrites[] = {
     prn_rewrite_merge_transposes,       prn_rewrite_transpose_as_reshape,
     prn_rewrite_merge_reshapes,         prn_rewrite_channels_last,
     prn_rewrite_merge_constant_sums,    prn_rewrite_fold_pad,
-    prn_rewrite_contract_codes,         prn_rewrite_add_codes,        prn_rewrite_attach_code_residual,
-    prn_rewrite_move_codes,             prn_rewrite_match_silu,       prn_rewrite_match_hard_sigmoid,
-    prn_rewrite_match_hard_swish,       prn_rewrite_match_gelu,       prn_rewrite_map_codes,
+    prn_rewrite_quantize_contraction,         prn_rewrite_quantize_sum,        prn_rewrite_attach_quantized_residual,
+    prn_rewrite_quantize_moves,             prn_rewrite_match_silu,       prn_rewrite_match_hard_sigmoid,
+    prn_rewrite_match_hard_swish,       prn_rewrite_match_gelu,       prn_rewrite_quantize_maps,
     prn_rewrite_match_layer_norm,       prn_rewrite_match_group_norm,
     prn_rewrite_fold_layer_norm_affine, prn_rewrite_fold_channel_norm_affine,
     prn_rewrite_match_attention,        prn_rewrite_widen_attention,
@@ -36,7 +36,7 @@ static prony_status run_round(prn_rewriter *r)
         for (uint32_t n = 0; n < r->program->node_count; n++) {
             const prn_node_def *node = r->program->nodes[n];
             if (!node->dead && !node->dynamic && node->binding.op) PRN_TRY(rewrites[k](r, n));
-            PRN_TRY(prn_stop_check(r->error));
+            PRN_TRY(prn_cancel_check(r->error));
         }
     }
     return PRONY_OK;
@@ -71,7 +71,7 @@ prony_status prn_program_rewrite(prn_program *program, prony_error *error)
     }
     if (status == PRONY_OK) status = prn_rewrite_say_floats(&r);
     prn_free(r.uses);
-    prn_shared_let_go(program->model->shared, &program->refs, 0);
+    prn_weight_cache_unpin(program->model->shared, &program->refs, 0);
     if (status == PRONY_OK && !prn_program_sweep(program)) status = prn_no_memory(error);
     return status;
 }

@@ -6,10 +6,10 @@
  * the second. The model's arithmetic stays counted as the model has it; what a node costs whose shapes a run knows only
  * is counted when it runs, once, so those are shared where there is no arithmetic (NonZero, Transpose and their
  * like). */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
-#include "base/keyed_hash.h"
-#include "base/stop.h"
+#include "base/hash/keyed_hash.h"
+#include "base/threads/cancel.h"
 
 #include <string.h>
 
@@ -128,7 +128,7 @@ prony_status prn_rewrite_share_subexpressions(prn_rewriter *r)
     if (!table) return prn_no_memory(r->error);
     prony_status status = PRONY_OK;
     for (uint32_t n = 0; n < p->node_count && status == PRONY_OK; n++) {
-        status = prn_stop_check(r->error);
+        status = prn_cancel_check(r->error);
         if (!is_pure(r, p->nodes[n])) continue;
         size_t slot = (size_t)hash_of(p->nodes[n]) & (slots - 1);
         while (table[slot] && !same_node(p->nodes[table[slot] - 1], p->nodes[n])) slot = (slot + 1) & (slots - 1);

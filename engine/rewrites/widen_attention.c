@@ -3,7 +3,7 @@
  *   v ──────────── Transpose ──┘                                      v ──┘
  *
  * Attention reads its operands and writes its result in permuted order, and has a scale of its own. */
-#include "engine/rewrites/rewrites.h"
+#include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
@@ -19,7 +19,7 @@ prony_status prn_attention_write(prn_rewriter *r, prn_node_def *node, const prn_
                               {.name = "fill", .type = PRN_ATTR_FLOAT, .f = attention->fill},
                               {.name = "kept", .type = PRN_ATTR_INT, .i = attention->kept}};
     for (int k = 0; k < 4; k++) {
-        int64_t *perm = prn_pool_alloc(&r->program->pool, count, sizeof *perm);
+        int64_t *perm = prn_bump_alloc(&r->program->pool, count, sizeof *perm);
         if (!perm) return prn_no_memory(r->error);
         memcpy(perm, attention->perm[k], count * sizeof *perm);
         attributes[k + 3] = (prn_attr){.name = perm_names[k], .type = PRN_ATTR_INTS, .ints = perm, .count = count};
@@ -73,7 +73,7 @@ static bool widen_operand(prn_rewriter *r, uint32_t *value, int operand, prn_att
         *value = transpose->inputs[0];
         return prn_pattern_add(pattern, transpose);
     }
-    prn_product product = {.constant = 1.0};
+    prn_factor_product product = {.constant = 1.0};
     size_t seen = pattern->node_count;
     if (operand == 2 || !prn_rewrite_product_of_value(r, *value, &product, pattern) || pattern->node_count == seen ||
         product.count != 1 || !prn_rewrite_is_f32(r, product.factors[0]) ||

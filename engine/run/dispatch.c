@@ -2,21 +2,21 @@
  * dynamic steps infer their shapes first and draw outputs from the arena's dynamic region. */
 #include "engine/run/dispatch.h"
 
-#include "base/stack.h"
-#include "base/clock.h"
-#include "base/machine.h"
-#include "base/stop.h"
-#include "base/team.h"
+#include "base/memory/stack.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
+#include "base/threads/cancel.h"
+#include "base/threads/thread_pool.h"
 #include "engine/bind/node.h"
-#include "engine/plan/dead_bytes.h"
+#include "engine/plan/buffer_poison.h"
 #include "engine/plan/step_graph.h"
-#include "engine/run/live_value.h"
+#include "engine/run/dynamic_tensor.h"
 
 #include <string.h>
 
 void prn_plan_give_back(prn_plan *plan, uint32_t value, uint32_t step)
 {
-    prn_live_drop(plan->arena, &plan->values[value]->value, prn_live_step(plan, step));
+    prn_dynamic_tensor_drop(plan->arena, &plan->values[value]->value, prn_dynamic_tensor_step(plan, step));
 }
 
 static void give_back(prn_plan *plan, const prn_step *step)
@@ -116,7 +116,7 @@ static PRN_OWN_FRAME prony_status make_view(const prn_step *step, const prony_co
 {
     prony_value *out = context->outputs[0];
     const prony_value type = *out;
-    PRN_TRY(prn_live_keep(&step->site, context->inputs[0], out, step->outputs[0], context->error));
+    PRN_TRY(prn_dynamic_tensor_keep(&step->site, context->inputs[0], out, step->outputs[0], context->error));
     if (type.kind == PRONY_TENSOR) out->shape = type.shape;
     return PRONY_OK;
 }
@@ -129,7 +129,7 @@ static PRN_OWN_FRAME prony_status take_outputs(const prn_plan *plan, const prn_s
             !prn_shape_known(&out->shape))
             continue;
         if (prn_value_bytes(out) == SIZE_MAX) return prony_fail(context, PRONY_LIMIT, "output %zu is too large", k);
-        PRN_TRY(prn_live_take(&step->site, out, step->outputs[k], context->error));
+        PRN_TRY(prn_dynamic_tensor_take(&step->site, out, step->outputs[k], context->error));
     }
     return PRONY_OK;
 }
@@ -162,11 +162,11 @@ static prony_status book_children(prn_step *step, prony_error *error)
 }
 
 /* Whether a value has the form that it had; notes the one that it has. */
-static bool keeps_form(prn_form *form, const prony_value *value)
+static bool keeps_form(prn_tensor_type *form, const prony_value *value)
 {
     if (value->kind == form->kind && value->dtype == form->dtype && prn_shape_equal(&value->shape, &form->shape))
         return true;
-    *form = (prn_form){value->kind, value->dtype, value->shape};
+    *form = (prn_tensor_type){value->kind, value->dtype, value->shape};
     return false;
 }
 
@@ -174,7 +174,7 @@ static bool keeps_form(prn_form *form, const prony_value *value)
 static bool keeps_forms(prn_step *step, const prony_context *context)
 {
     bool same = step->chosen != NULL;
-    prn_form *form = step->forms;
+    prn_tensor_type *form = step->forms;
     for (size_t i = 0; i < context->input_count; i++, form++)
         if (context->inputs[i]) same &= keeps_form(form, context->inputs[i]);
     for (size_t k = 0; k < context->output_count; k++, form++) {
@@ -240,7 +240,7 @@ static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
 static prony_status called_off(const prn_step *step, prony_status status, prony_error *error)
 {
     if (status == PRONY_CANCELLED && error && strcmp(error->message, "cancelled") != 0) return status; /* by name */
-    status = prn_stop_check(error);
+    status = prn_cancel_check(error);
     prn_error_name_node(error, &step->node->info);
     return status;
 }
@@ -253,7 +253,7 @@ static inline prony_status run_alone(prn_plan *plan, prn_step *step, prony_error
         status = run_open(plan, step, error);
     else
         status = step->empty ? PRONY_OK : step->kernel->run(&step->context);
-    return prn_stopped() ? called_off(step, status, error) : status;
+    return prn_cancelled() ? called_off(step, status, error) : status;
 }
 
 prony_status prn_plan_step(prn_plan *plan, uint32_t s, prony_error *error)
@@ -284,7 +284,7 @@ static uint32_t library_calls(uint64_t all_before, uint64_t own_before)
 static void watch_team(const prn_trace *trace, uint32_t s)
 {
     bool room = s < trace->share_steps;
-    prn_team_watch(room ? &trace->shares[s * (size_t)trace->members] : NULL, room ? trace->members : 0);
+    prn_thread_pool_watch(room ? &trace->shares[s * (size_t)trace->members] : NULL, room ? trace->members : 0);
 }
 
 static prony_status run_stamped(prn_plan *plan, prn_trace *trace, prony_error *error)
@@ -314,7 +314,7 @@ static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *er
 {
     if (!trace->shares) return run_stamped(plan, trace, error);
     prony_status status = run_stamped(plan, trace, error);
-    prn_team_watch(NULL, 0);
+    prn_thread_pool_watch(NULL, 0);
     return status;
 }
 
@@ -346,11 +346,11 @@ static prony_status run_plain(prn_plan *plan, prony_error *error)
 
 static prony_status run_filled(prn_plan *plan, prony_error *error)
 {
-    prn_dead_begin(plan);
+    prn_buffers_poison_all(plan);
     for (uint32_t s = 0; s < plan->step_count; s++) {
-        prn_dead_wake(plan, s);
+        prn_buffers_unpoison(plan, s);
         PRN_TRY(run_step(plan, s, error));
-        prn_dead_bury(plan, s);
+        prn_buffers_poison(plan, s);
     }
     return PRONY_OK;
 }

@@ -1,8 +1,8 @@
 /* A run of a plan: by its schedule where it has several workers, else step by step. */
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "engine/run/dispatch.h"
-#include "engine/run/live_value.h"
-#include "engine/run/schedule.h"
+#include "engine/run/dynamic_tensor.h"
+#include "engine/plan/schedule.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void drop_all(prn_plan *plan)
 
 prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
-    prony_status status = prn_stop_check(error);
+    prony_status status = prn_cancel_check(error);
     if (status != PRONY_OK) return status;
     plan->stopped_at = PRN_NO_STEP;
     plan->stamped = trace || (plan->outer && plan->outer->stamped);

@@ -4,7 +4,7 @@
  *
  * `lock` guards everything in the struct but what never changes once the workers are started. */
 #include "engine/session/batcher.h"
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/option_struct.h"
 #include "loaders/tensors/tensor_file.h"
 

@@ -1,9 +1,9 @@
 /* The runs of a batcher: requests side by side along the first dimension, outputs cut apart again, and the trial that
  * tells what combining does to a model's results. */
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "engine/session/batcher.h"
 #include "loaders/tensors/tensor_file.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 #include <string.h>
@@ -198,7 +198,7 @@ static prony_status samples_make(samples *s, const prn_server *server, int64_t c
     s->values = prn_calloc(s->inputs + 1, sizeof *s->values);
     if (!s->values) return prn_no_memory(error);
     prony_status status = prn_input_shapes_init(&shapes, session->model, error);
-    if (status == PRONY_OK) status = prn_input_shapes_settle(&shapes, session->model, &session->options, error);
+    if (status == PRONY_OK) status = prn_input_shapes_resolve(&shapes, session->model, &session->options, error);
     if (status == PRONY_OK) status = prn_input_shapes_closed(&shapes, session->model, error);
     for (size_t i = 0; i < s->inputs && status == PRONY_OK; i++) {
         const prony_port *port = &file->graph.inputs[i];

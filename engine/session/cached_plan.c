@@ -1,7 +1,7 @@
 /* A plan that a session keeps: made for shapes of the inputs, with its threads and room for its events. */
-#include "base/clock.h"
-#include "base/machine.h"
-#include "base/parallel.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
+#include "base/threads/parallel.h"
 #include "engine/plan/planner.h"
 #include "engine/session/session.h"
 
@@ -9,7 +9,7 @@ void prn_cached_release(prn_cached_plan *cached)
 {
     prn_plan_release(cached->plan);
     prn_program_release(cached->program);
-    prn_extents_release(cached->extents);
+    prn_dynamic_dims_release(cached->extents);
     prn_free(cached->inputs);
     *cached = (prn_cached_plan){0};
 }
@@ -69,6 +69,6 @@ prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *ca
     PRN_TRY(reserve_trace(session, cached->plan, error));
     cached->plan_ns = prn_now_ns() - start;
     cached->first_run_ns = -1;
-    if (cached->plan->workers == 1 && !session->team) prn_team_warm(cached->plan->threads);
+    if (cached->plan->workers == 1 && !session->team) prn_thread_pool_warm(cached->plan->threads);
     return PRONY_OK;
 }

@@ -3,7 +3,7 @@
 #include "engine/session/free_dims.h"
 #include "loaders/onnx/declared.h"
 #include "base/option_struct.h"
-#include "base/row_block.h"
+#include "base/memory/row_block.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -58,11 +58,11 @@ static bool is_batch(const prony_port *port, int axis)
  * file is read through once, however many inputs ask. */
 static void read_image_size(prn_input_shapes *s, const prony_model *model)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     long long size[2] = {0, 0};
     const char *text = prn_declared_metadata(model->file, &pool, "imgsz");
     int found = text ? sscanf(text, "[%lld, %lld]", &size[0], &size[1]) : 0;
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     if (found == 1) size[1] = size[0];
     for (int k = 0; k < 2; k++) s->image[k] = found > 0 && size[k] > 0 && size[k] <= 65536 ? size[k] : -1;
 }
@@ -155,8 +155,8 @@ static size_t count_open(prn_input_shapes *s, const prony_model *model)
     return open;
 }
 
-prony_status prn_input_shapes_settle(prn_input_shapes *s, const prony_model *model,
-                                     const prony_session_options *options, prony_error *error)
+prony_status prn_input_shapes_resolve(prn_input_shapes *s, const prony_model *model,
+                                      const prony_session_options *options, prony_error *error)
 {
     const prn_graph *graph = &model->file->graph;
     const char *name = model->file->name;
@@ -198,7 +198,7 @@ prony_status prn_input_shapes_closed(const prn_input_shapes *s, const prony_mode
 /* What is assumed of each free dimension, by its name. */
 typedef struct assumed_names {
     prn_names index; /* into prn_input_shapes' assumed */
-    prn_pool pool;   /* of names that are no symbol */
+    prn_bump pool;   /* of names that are no symbol */
 } assumed_names;
 
 static bool assumed_index(assumed_names *names, const prony_model *model, const prn_input_shapes *s)
@@ -207,7 +207,7 @@ static bool assumed_index(assumed_names *names, const prony_model *model, const 
     for (size_t k = 0; k < s->assumed.count; k++) {
         const prn_assumed *a = &s->assumed.items[k];
         const char *name = prn_free_dim_name(&model->file->graph.inputs[a->input], a->axis, text);
-        if (name == text) name = prn_pool_strndup(&names->pool, text, strlen(text));
+        if (name == text) name = prn_bump_strndup(&names->pool, text, strlen(text));
         if (!name || !prn_names_put(&names->index, name, (uint32_t)k)) return false;
     }
     return true;
@@ -252,7 +252,7 @@ static prony_status fill_rows(prony_free_dim *rows, size_t *count, const prony_m
     }
     prn_names_free(&listed);
     prn_names_free(&names.index);
-    prn_pool_release(&names.pool);
+    prn_bump_release(&names.pool);
     return status;
 }
 
@@ -268,7 +268,7 @@ static prony_status list_free_dims(prony_free_dim **rows, size_t *count, prony_m
     for (size_t i = 0; i < graph->input_count; i++)
         for (int d = 0; d < graph->inputs[i].shape.rank; d++) most += graph->inputs[i].shape.dim[d] < 0;
     prony_free_dim *made = prn_rows_create(most, sizeof *made);
-    prony_status status = made && example ? prn_input_shapes_settle(&s, model, options, error) : prn_no_memory(error);
+    prony_status status = made && example ? prn_input_shapes_resolve(&s, model, options, error) : prn_no_memory(error);
     for (size_t i = 0; status == PRONY_OK && i < graph->input_count; i++) example[i] = s.shapes[i];
     if (status == PRONY_OK && s.open) status = prn_free_dims_example(example, model, error);
     if (status == PRONY_OK) status = fill_rows(made, count, model, &s, example, error);

@@ -3,7 +3,7 @@
 #ifndef PRN_ENGINE_SESSION_FREE_DIMS_H
 #define PRN_ENGINE_SESSION_FREE_DIMS_H
 
-#include "engine/session/ports.h"
+#include "engine/session/io_info.h"
 
 /* A free dimension that nobody fixed and what it became. Input and axis are those where its name stands first. */
 typedef struct prn_assumed {
@@ -34,8 +34,8 @@ void prn_input_shapes_free(prn_input_shapes *s);
 
 /* Fills the shapes of inputs that are not bound. With PRONY_FREE_ASK some may stay open (extent -1). An input that
  * declares no rank keeps rank -1. */
-PRN_MUST_USE prony_status prn_input_shapes_settle(prn_input_shapes *s, const prony_model *model,
-                                                  const prony_session_options *options, prony_error *error);
+PRN_MUST_USE prony_status prn_input_shapes_resolve(prn_input_shapes *s, const prony_model *model,
+                                                   const prony_session_options *options, prony_error *error);
 /* PRONY_NEEDS_DIMENSION, naming what is open, unless nothing is. */
 PRN_MUST_USE prony_status prn_input_shapes_closed(const prn_input_shapes *s, const prony_model *model,
                                                   prony_error *error);

@@ -1,7 +1,7 @@
 /* Open dimensions, tried out: shapes are inferred for several extents, nothing runs and no weight is read. A trial owns
  * its program only while it looks at it. */
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "engine/bind/names.h"
 #include "engine/bind/program.h"
 #include "engine/session/free_dims.h"
@@ -106,7 +106,7 @@ static prony_status try_extents(trial *t, const extents *e, uint64_t *misfits, p
     *misfits = UINT64_MAX;
     prony_status status = prn_program_bind(&program, t->model, &t->model->file->graph, NULL, NULL, &bind, &own);
     if (status == PRONY_OUT_OF_MEMORY) return prn_no_memory(error);
-    if (status == PRONY_CANCELLED) return prn_stop_check(error);
+    if (status == PRONY_CANCELLED) return prn_cancel_check(error);
     if (status != PRONY_OK) return PRONY_OK;
     *misfits = program->misfits;
     status = count_differences(t, program, misfits, error);
@@ -235,12 +235,12 @@ prony_status prn_free_dims_imply(prn_input_shapes *s, const prony_model *model, 
     unsigned roles = open_roles(s->shapes, model), image = 1u << ROLE_HEIGHT | 1u << ROLE_WIDTH;
     bool pairs = roles == image;
     if (!pairs && (roles & (roles - 1)) != 0) return PRONY_OK; /* several unknowns of different kinds */
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     trial t;
     prony_status status = trial_begin(&t, model, s->shapes, error);
     if (status == PRONY_OK) status = prn_declared_values(model->file, &pool, &t.declared, &t.declared_count, error);
     if (status == PRONY_OK && t.declared_count) status = imply(s, &t, pairs, error);
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     prn_free(t.inputs);
     return status;
 }

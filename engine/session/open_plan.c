@@ -1,7 +1,7 @@
 /* One plan for dimensions whose extents change from run to run: a program bound at extents that occur nowhere else in
- * the model, planned at the largest ones, and taken to those of each run (engine/bind/extents.h,
- * engine/plan/follow.c). */
-#include "base/clock.h"
+ * the model, planned at the largest ones, and taken to those of each run (engine/bind/dynamic_dims.h,
+ * engine/plan/respecialize.c). */
+#include "base/os/clock.h"
 #include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
 #include "engine/session/session.h"
@@ -18,7 +18,7 @@ prony_status prn_open_dims_find(prony_session *session, prony_error *error)
     for (size_t i = 0; i < session->input_count; i++)
         most += (size_t)(graph->inputs[i].shape.rank > 0 ? graph->inputs[i].shape.rank : 0);
     if (!options->max_dim_count) return PRONY_OK;
-    session->open_dims = prn_pool_alloc(&session->pool, most, sizeof *session->open_dims);
+    session->open_dims = prn_bump_alloc(&session->pool, most, sizeof *session->open_dims);
     if (!session->open_dims) return prn_no_memory(error);
     for (size_t i = 0; i < session->input_count; i++) {
         const prony_port *port = &graph->inputs[i];
@@ -121,13 +121,13 @@ static prony_status bind_at(prony_session *session, prn_cached_plan *open, prn_b
                             const prony_value *second, bool *fits, prony_error *error)
 {
     PRN_TRY(prn_program_bind(&open->program, session->model, &session->model->file->graph, NULL, NULL, options, error));
-    return prn_extents_open(&open->extents, open->program, second, fits, error);
+    return prn_dynamic_dims_open(&open->extents, open->program, second, fits, error);
 }
 
 static void release_program(prn_cached_plan *open)
 {
     prn_program_release(open->program);
-    prn_extents_release(open->extents);
+    prn_dynamic_dims_release(open->extents);
     open->program = NULL;
     open->extents = NULL;
 }
@@ -138,7 +138,7 @@ static prony_status bind_fixed(prony_session *session, prn_cached_plan *open, pr
 {
     bool any, *fixed = prn_calloc(open->program->value_count + 1, sizeof *fixed);
     if (!fixed) return prn_no_memory(error);
-    prn_extents_fixed(open->extents, fixed, &any);
+    prn_dynamic_dims_fixed(open->extents, fixed, &any);
     prn_cached_plan again = {0};
     options->fixed = fixed;
     options->fixed_count = open->program->value_count;
@@ -175,7 +175,7 @@ static prony_status bind_open(prony_session *session, prn_cached_plan *open, con
     const int64_t bound = prn_now_ns();
     if (!*fits) return PRONY_OK;
     if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(open->program, error));
-    PRN_TRY(prn_extents_rewritten(open->extents, fits, error));
+    PRN_TRY(prn_dynamic_dims_rewritten(open->extents, fits, error));
     open->bind_ns = bound - start;
     open->rewrite_ns = prn_now_ns() - bound;
     return PRONY_OK;
@@ -207,7 +207,7 @@ static prony_status plan_largest(prony_session *session, prn_cached_plan *open, 
     for (size_t i = 0; i < session->input_count; i++) inputs[i] = open->inputs[i];
     for (size_t k = 0; k < session->open_count; k++)
         inputs[session->open_dims[k].input].shape.dim[session->open_dims[k].axis] = session->open_dims[k].most;
-    prony_status status = prn_extents_set(open->extents, inputs, &fits, error);
+    prony_status status = prn_dynamic_dims_set(open->extents, inputs, &fits, error);
     if (status != PRONY_OK && !may_go_on(status, error)) return status;
     return status == PRONY_OK && fits ? prn_cached_plan_program(session, open, error) : PRONY_OK;
 }
@@ -225,7 +225,7 @@ static prony_status create(prony_session *session, prn_cached_plan *open, prony_
 
 static prony_status plan_again(prony_session *session, prn_cached_plan *open, bool *follows, prony_error *error)
 {
-    prony_status status = open->plan ? prn_plan_follow(open->plan, follows, error) : PRONY_OK;
+    prony_status status = open->plan ? prn_plan_respecialize(open->plan, follows, error) : PRONY_OK;
     if (*follows && status == PRONY_OK) return PRONY_OK;
     prn_plan_release(open->plan);
     open->plan = NULL;
@@ -242,7 +242,7 @@ static prony_status take_extents(prony_session *session, prn_cached_plan *open, 
     bool follows = false;
     session->open_settled = open->pointed = false;
     prony_status status = prn_cached_inputs(session, open, error);
-    if (status == PRONY_OK) status = prn_extents_set(open->extents, open->inputs, fits, error);
+    if (status == PRONY_OK) status = prn_dynamic_dims_set(open->extents, open->inputs, fits, error);
     if (status == PRONY_OK && *fits) status = plan_again(session, open, &follows, error);
     *fits &= status == PRONY_OK;
     session->open_settled = *fits;

@@ -1,10 +1,10 @@
 /* The plans of a session: found by the shapes of its inputs, or made. */
-#include "base/clock.h"
-#include "base/machine.h"
-#include "base/parallel.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
+#include "base/threads/parallel.h"
 #include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
-#include "engine/run/schedule.h"
+#include "engine/plan/schedule.h"
 #include "engine/session/session.h"
 
 /* Dims of all bound inputs, so that a symbol cannot mean two extents in one run. */
@@ -39,9 +39,9 @@ static prony_status try_plan(prony_session *session, prn_cached_plan *cached, pr
 /* Again if a scaled weight was not finite after all. */
 static prony_status make_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
 {
-    const bool looked = prn_shared_looks_first(session->model->shared);
+    const bool looked = prn_weight_cache_looks_first(session->model->shared);
     prony_status status = try_plan(session, cached, error);
-    if (status != PRONY_INTERNAL || looked || !prn_shared_looks_first(session->model->shared)) return status;
+    if (status != PRONY_INTERNAL || looked || !prn_weight_cache_looks_first(session->model->shared)) return status;
     prn_cached_release(cached);
     if (error) *error = (prony_error){0};
     return try_plan(session, cached, error);
@@ -67,7 +67,7 @@ static void point_inputs(prony_session *session, prn_cached_plan *cached)
         value->count = given->count;
         if (given->kind != PRONY_TENSOR) value->dtype = given->dtype;
     }
-    prn_lent_point(session, cached);
+    prn_user_buffer_point(session, cached);
     prn_plan_point(cached->plan, cached->plan->base);
     cached->pointed = true;
 }

@@ -1,6 +1,6 @@
 #include "engine/session/precision.h"
 
-#include "base/isa.h"
+#include "base/cpu/isa.h"
 
 #include <stdio.h>
 #include <string.h>

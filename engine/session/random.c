@@ -1,6 +1,6 @@
 /* Generated inputs: SplitMix64 over (seed, input name), so that every input has its own stream, whatever the others
  * are. */
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "engine/session/session.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ void prn_random_fill(prony_value *value, uint64_t seed, const char *stream)
         for (size_t i = 0; i < bytes; i++) data[i] = (uint8_t)(next(&state) >> 32 & 0x11);
         return;
     }
-    for (int64_t i = 0; i < count && !prn_stopped_at(i); i++, data += width) {
+    for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++, data += width) {
         switch (value->dtype) {
         case PRONY_FLOAT32:
             memcpy(data, &(float){next_float(&state)}, 4);

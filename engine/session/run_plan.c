@@ -1,7 +1,7 @@
 /* A session's threads for a plan, and a run of it. */
-#include "base/machine.h"
-#include "base/team.h"
-#include "engine/run/schedule.h"
+#include "base/cpu/machine.h"
+#include "base/threads/thread_pool.h"
+#include "engine/plan/schedule.h"
 #include "engine/session/session.h"
 
 prony_status prn_plan_staff(prony_session *session, prn_plan *plan, prony_error *error)
@@ -10,7 +10,7 @@ prony_status prn_plan_staff(prony_session *session, prn_plan *plan, prony_error 
     if (!session->team) {
         int cores = prn_machine_auto_threads(1, prn_session_mask(session)), most = plan->workers * plan->threads;
         if (session->options.inter_op_threads < 0 && most < cores) most = cores;
-        PRN_TRY(prn_team_create(&session->team, most - 1, false, error));
+        PRN_TRY(prn_thread_pool_create(&session->team, most - 1, false, error));
     }
     return prn_schedule_staff(plan->schedule, session->team, error);
 }
@@ -21,8 +21,8 @@ prony_status prn_session_run_plan(prony_session *session, prn_plan *plan, prn_tr
     prn_arena_run_end(plan->arena); /* the text of the last run's string outputs */
     prn_arena_run_begin(plan->arena);
     if (plan->workers > 1 || !session->team) return prn_plan_run(plan, trace, error);
-    prn_place former = prn_team_join(session->team);
+    prn_thread_context former = prn_thread_pool_join(session->team);
     prony_status status = prn_plan_run(plan, trace, error);
-    prn_team_leave(former);
+    prn_thread_pool_leave(former);
     return status;
 }

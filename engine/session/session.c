@@ -1,12 +1,12 @@
 /* prony_session_*: creation, calling off, runs. */
 #include "engine/session/session.h"
 
-#include "base/clock.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
 #include "base/option_struct.h"
 #include "engine/bind/random_outputs.h"
 #include "engine/session/precision.h"
-#include "engine/session/thread_pool.h"
+#include "engine/session/shared_pool.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,11 +36,11 @@ static prony_status check_options(const prony_model *model, const prony_session_
 static prony_status copy_dims(prony_session *session, const prony_dim *given, size_t count, const prony_dim **out,
                               prony_error *error)
 {
-    prony_dim *dims = prn_pool_alloc(&session->pool, count + 1, sizeof *dims);
+    prony_dim *dims = prn_bump_alloc(&session->pool, count + 1, sizeof *dims);
     if (!dims) return prn_no_memory(error);
     for (size_t i = 0; i < count; i++) {
         dims[i] = given[i];
-        dims[i].name = prn_pool_strndup(&session->pool, given[i].name, strlen(given[i].name));
+        dims[i].name = prn_bump_strndup(&session->pool, given[i].name, strlen(given[i].name));
         if (!dims[i].name) return prn_no_memory(error);
     }
     *out = dims;
@@ -51,19 +51,19 @@ static prony_status copy_options(prony_session *session, const prony_session_opt
 {
     prony_session_options *options = &session->options;
     *options = *given;
-    prony_named_shape *shapes = prn_pool_alloc(&session->pool, given->shape_count + 1, sizeof *shapes);
+    prony_named_shape *shapes = prn_bump_alloc(&session->pool, given->shape_count + 1, sizeof *shapes);
     if (!shapes) return prn_no_memory(error);
     PRN_TRY(copy_dims(session, given->dims, given->dim_count, &options->dims, error));
     PRN_TRY(copy_dims(session, given->max_dims, given->max_dim_count, &options->max_dims, error));
     for (size_t i = 0; i < given->shape_count; i++) {
         shapes[i] = given->shapes[i];
-        shapes[i].name = prn_pool_strndup(&session->pool, given->shapes[i].name, strlen(given->shapes[i].name));
+        shapes[i].name = prn_bump_strndup(&session->pool, given->shapes[i].name, strlen(given->shapes[i].name));
         if (!shapes[i].name) return prn_no_memory(error);
     }
     options->shapes = shapes;
     session->precision = prn_precision_find(given->precision, &options->precision);
     if (given->affinity) {
-        options->affinity = prn_pool_strndup(&session->pool, given->affinity, strlen(given->affinity));
+        options->affinity = prn_bump_strndup(&session->pool, given->affinity, strlen(given->affinity));
         if (!options->affinity) return prn_no_memory(error);
     }
     return PRONY_OK;
@@ -72,7 +72,7 @@ static prony_status copy_options(prony_session *session, const prony_session_opt
 /* Everything the model wants and this build has not, in one message. */
 static prony_status check_supported(const prony_session *session, prony_error *error)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_model_gaps gaps = {0};
     prony_status status = prn_model_find_gaps(session->model, &pool, &gaps, error);
     const size_t count = gaps.unsupported_count;
@@ -84,7 +84,7 @@ static prony_status check_supported(const prony_session *session, prony_error *e
         status = prn_fail(error, PRONY_UNSUPPORTED, "%s: %zu operator%s not supported: %s", session->model->file->name,
                           count, count == 1 ? " is" : "s are", list);
     }
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     return status;
 }
 
@@ -132,7 +132,7 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
         }
         if (options->pool) {
             session->team = options->pool->team;
-            prn_team_retain(session->team);
+            prn_thread_pool_retain(session->team);
         }
         session->options.pool = NULL;
         *out = session;
@@ -149,7 +149,7 @@ void prony_session_release(prony_session *session)
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) prn_cached_release(&session->cache[i]);
     prn_cached_release(&session->open);
     prn_tuning_release(session->tuning);
-    prn_team_release(session->team);
+    prn_thread_pool_release(session->team);
     for (size_t i = 0; session->inputs && i < session->input_count + session->optional_count; i++) {
         prn_session_input_drop(&session->inputs[i]);
         prn_free_aligned(session->inputs[i].room);
@@ -160,7 +160,7 @@ void prony_session_release(prony_session *session)
     if (session->watcher.release) session->watcher.release(session->watcher.data);
     prn_dims_free(&session->dims);
     prn_free(session->assumed.items);
-    prn_pool_release(&session->pool);
+    prn_bump_release(&session->pool);
     prn_placement_release(session->placement);
     prony_model_release(session->model);
     prn_budget_release(session->budget);
@@ -204,11 +204,11 @@ prony_status prn_session_run_once(prony_session *session, prn_trace *trace, pron
     prn_cached_plan *cached = session->current;
     cached->used = ++session->runs;
     int64_t start = cached->first_run_ns < 0 ? prn_now_ns() : 0;
-    PRN_TRY(prn_lent_check(session, error));
-    prn_lent_read(session);
+    PRN_TRY(prn_user_buffer_check(session, error));
+    prn_user_buffer_read(session);
     prony_status status = prn_session_run_plan(session, cached->plan, trace, error);
     if (status == PRONY_OK) {
-        status = prn_lent_write(session, error);
+        status = prn_user_buffer_write(session, error);
         if (status != PRONY_OK) prn_plan_forget(cached->plan);
     }
     if (status != PRONY_OK) {

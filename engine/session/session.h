@@ -5,13 +5,13 @@
 #ifndef PRN_ENGINE_SESSION_SESSION_H
 #define PRN_ENGINE_SESSION_SESSION_H
 
-#include "base/placement.h"
-#include "base/stop.h"
-#include "engine/bind/extents.h"
+#include "base/threads/placement.h"
+#include "base/threads/cancel.h"
+#include "engine/bind/dynamic_dims.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/tune.h"
 #include "engine/session/free_dims.h"
-#include "engine/session/ports.h"
+#include "engine/session/io_info.h"
 
 /* Plans kept per session; the least recently used goes first. */
 #define PRN_PLAN_CACHE 4
@@ -33,7 +33,7 @@ typedef struct prn_session_output {
 
 typedef struct prn_cached_plan {
     prn_program *program;
-    prn_extents *extents; /* NULL: the program is for the extents that it was bound at */
+    prn_dynamic_dims *extents; /* NULL: the program is for the extents that it was bound at */
     prn_plan *plan;
     prony_value *inputs;                                /* types and shapes it was made for */
     uint64_t used;                                      /* when last, in runs */
@@ -59,19 +59,19 @@ typedef struct prn_watcher {
 struct prony_session {
     prony_model *model;
     prony_session_options options;
-    prn_pool pool;
+    prn_bump pool;
     prony_precision precision; /* options.precision */
     int asked_threads;         /* inside of an operator, auto resolved: what plans are made for */
     int threads, workers;      /* of the plan at hand */
-    prn_team *team;            /* the pool's, or of its own for several workers; NULL: none yet */
+    prn_thread_pool *team;     /* the pool's, or of its own for several workers; NULL: none yet */
     prn_placement *placement;  /* of options.affinity; NULL: none */
     prn_pin pin;               /* of prony_session_pin, if `pinned` */
     bool pinned;
     atomic_flag busy;
-    prn_stop stop;              /* prony_session_cancel */
-    const prn_stop *outer_stop; /* what the thread that holds `busy` worked for before */
-    prn_budget *budget;         /* inside of the model's */
-    prn_budget *former;         /* of the thread that holds `busy`, before it did */
+    prn_cancel_token stop;              /* prony_session_cancel */
+    const prn_cancel_token *outer_stop; /* what the thread that holds `busy` worked for before */
+    prn_budget *budget;                 /* inside of the model's */
+    prn_budget *former;                 /* of the thread that holds `busy`, before it did */
     prn_session_input *inputs; /* those that the model needs; behind them the optional ones, UNDEFINED where the default
                                   holds */
     size_t input_count;        /* without optional ones */
@@ -119,16 +119,16 @@ bool prn_session_overrides(const prony_session *session);
 /* Forgets what was lent for the input, and the value that it has. */
 void prn_session_input_drop(prn_session_input *input);
 
-/* ---- lent_bytes.c: before and after a run of the plan at hand */
+/* ---- user_buffers.c: before and after a run of the plan at hand */
 
 /* Points the plan's outputs at lent bytes, where they can be made there. */
-void prn_lent_point(prony_session *session, prn_cached_plan *cached);
+void prn_user_buffer_point(prony_session *session, prn_cached_plan *cached);
 /* Copies what is lent and not aligned. */
-void prn_lent_read(prony_session *session);
+void prn_user_buffer_read(prony_session *session);
 /* Copies outputs that could not be made in place. */
 /* Before a run: outputs that are bound to overlapping bytes are refused by name. */
-PRN_MUST_USE prony_status prn_lent_check(const prony_session *session, prony_error *error);
-PRN_MUST_USE prony_status prn_lent_write(prony_session *session, prony_error *error);
+PRN_MUST_USE prony_status prn_user_buffer_check(const prony_session *session, prony_error *error);
+PRN_MUST_USE prony_status prn_user_buffer_write(prony_session *session, prony_error *error);
 
 /* ---- plans.c */
 

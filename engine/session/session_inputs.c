@@ -1,5 +1,5 @@
 /* What a session's inputs are: given, lent or generated, and the shapes that follow. */
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "engine/session/session.h"
 #include "loaders/tensors/tensor_file.h"
 
@@ -117,9 +117,9 @@ static prony_status set_input(prony_session *session, const char *name, const pr
     }
     PRN_TRY(reserve(session, input, value, error));
     size_t bytes = prn_value_bytes(value);
-    prn_stop_copy(input->value.data, value->data, bytes);
-    input->set = !prn_stopped(); /* half of it is none */
-    return prn_stop_check(error);
+    prn_cancellable_copy(input->value.data, value->data, bytes);
+    input->set = !prn_cancelled(); /* half of it is none */
+    return prn_cancel_check(error);
 }
 
 prony_status prony_session_set_input(prony_session *session, const char *name, const prony_value *value,
@@ -180,7 +180,7 @@ static prony_status settle_shapes(prony_session *session, prn_input_shapes *s, p
         status = prn_port_accept(&file->graph.inputs[i], &input->value, &s->dims, file->name, error);
     }
     s->bound = bound;
-    if (status == PRONY_OK) status = prn_input_shapes_settle(s, session->model, &session->options, error);
+    if (status == PRONY_OK) status = prn_input_shapes_resolve(s, session->model, &session->options, error);
     s->bound = NULL;
     prn_free(bound);
     return status;
@@ -203,7 +203,7 @@ static prony_status generate_input(prony_session *session, size_t index, const p
     PRN_TRY(prn_open_dims_check(session, index, shape, error));
     PRN_TRY(reserve(session, input, &like, error));
     prn_random_fill(&input->value, seed, port->name);
-    PRN_TRY(prn_stop_check(error));
+    PRN_TRY(prn_cancel_check(error));
     input->set = true;
     session->seed = seed;
     session->seed_known = true;

@@ -15,7 +15,7 @@ prony_status prn_static_types(prn_program **out, prony_model *model, const prony
     PRN_TRY(prn_ports_check_options(model->file, options, error));
     PRN_TRY(prn_input_shapes_init(&shapes, model, error));
     prony_value *inputs = prn_calloc(graph->input_count + 1, sizeof *inputs);
-    prony_status status = inputs ? prn_input_shapes_settle(&shapes, model, options, error) : prn_no_memory(error);
+    prony_status status = inputs ? prn_input_shapes_resolve(&shapes, model, options, error) : prn_no_memory(error);
     if (status == PRONY_OK) status = prn_input_shapes_closed(&shapes, model, error);
     for (size_t i = 0; status == PRONY_OK && i < graph->input_count; i++)
         inputs[i] =

@@ -1,9 +1,9 @@
 /* A plan whose kernels are chosen by measurement, held against the default one: operators that are faster one by one
  * may be slower together, by what they leave in caches and by the Reorders between them. Both plans are there
  * meanwhile. */
-#include "base/clock.h"
-#include "base/machine.h"
-#include "base/stop.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
+#include "base/threads/cancel.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/tune.h"
 #include "engine/session/session.h"
@@ -63,9 +63,9 @@ static prony_status create(prony_session *session, prn_program *program, const p
 {
     if (!options->tuning || !session->team || options->workers > 1)
         return prn_plan_create(out, program, NULL, options, error);
-    prn_place former = prn_team_join(session->team);
+    prn_thread_context former = prn_thread_pool_join(session->team);
     const prony_status status = prn_plan_create(out, program, NULL, options, error);
-    prn_team_leave(former);
+    prn_thread_pool_leave(former);
     return status;
 }
 
@@ -169,20 +169,20 @@ static prony_status find_verdict(race *r, const char *program, prn_tune_verdict 
 {
     prn_tuning *tuning = r->tuned->options.tuning;
     prony_error own = {0};
-    prn_tune_verdict *verdict = prn_pool_alloc(&tuning->pool, 1, sizeof *verdict);
+    prn_tune_verdict *verdict = prn_bump_alloc(&tuning->pool, 1, sizeof *verdict);
     if (!verdict) return prn_no_memory(error);
-    verdict->program = prn_pool_strndup(&tuning->pool, program, strlen(program));
+    verdict->program = prn_bump_strndup(&tuning->pool, program, strlen(program));
     verdict->default_ns = verdict->tuned_ns = -1;
     if (!verdict->program) return prn_no_memory(error);
     prony_status status = race_plans(r, verdict, &own);
-    if (status == PRONY_CANCELLED) return prn_stop_check(error);
+    if (status == PRONY_CANCELLED) return prn_cancel_check(error);
     if (is_no_room(status)) {
         prn_tuning_say(tuning, "not judged as a whole: %.200s", own.message);
         return PRONY_OK;
     }
     if (status != PRONY_OK) {
         verdict->taken_back = true;
-        verdict->failure = prn_pool_strndup(&tuning->pool, own.message, strnlen(own.message, 200));
+        verdict->failure = prn_bump_strndup(&tuning->pool, own.message, strnlen(own.message, 200));
         if (!verdict->failure) return prn_no_memory(error);
         prn_tuning_say(tuning, PRN_TUNE_FAILED, verdict->failure);
     }

@@ -1,7 +1,7 @@
 /* Decoded images: which library a file goes to, memory for pixels, arrays as images. */
 #include "loaders/images/image.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #ifdef PRN_HAVE_JPEG
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 #include <setjmp.h>
 #include <stdio.h>

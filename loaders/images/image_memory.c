@@ -1,7 +1,7 @@
 /* An image's pixels, taken and given back; codecs and what reads files have them from here. */
 #include "loaders/images/image.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
 
 void prn_image_free(prn_image *image)

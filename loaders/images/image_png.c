@@ -1,8 +1,8 @@
 /* The sole user of libpng. Errors come back by longjmp into guarded(), which has no state of its own. libpng's memory
- * (zlib's in it) comes from base/alloc.h. */
+ * (zlib's in it) comes from base/memory/alloc.h. */
 #include "loaders/images/image.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 #ifdef PRN_HAVE_PNG
 

@@ -5,7 +5,7 @@
  * Invariant: a pixel's value does not depend on the window it is made in. */
 #include "loaders/images/image.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * type only. Tensors of attributes are always aligned to their element: operators read them in place. */
 #include "loaders/onnx/reader.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 #include <string.h>
 
@@ -108,7 +108,7 @@ static prony_status numbers_read(prn_reader *reader, prn_wire wire, prn_attr *ou
 
 static prony_status string_read(prn_reader *reader, prn_span span, prony_string *out)
 {
-    out->data = prn_pool_strndup(reader->pool, (const char *)span.data, span.size);
+    out->data = prn_bump_strndup(reader->pool, (const char *)span.data, span.size);
     out->size = span.size;
     return out->data ? PRONY_OK : prn_no_memory(reader->error);
 }

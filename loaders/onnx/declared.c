@@ -11,7 +11,7 @@ static bool span_is(prn_span span, const char *text)
     return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
 }
 
-const char *prn_declared_metadata(const prn_model_file *file, prn_pool *pool, const char *key)
+const char *prn_declared_metadata(const prn_model_file *file, prn_bump *pool, const char *key)
 {
     prn_wire wire = prn_wire_make(file->data, file->file_bytes);
     for (prn_field field; prn_wire_next(&wire, &field);) {
@@ -22,7 +22,7 @@ const char *prn_declared_metadata(const prn_model_file *file, prn_pool *pool, co
             if (part.number == 1) name = prn_wire_span(&entry, &part);
             if (part.number == 2) value = prn_wire_span(&entry, &part);
         }
-        if (span_is(name, key)) return prn_pool_strndup(pool, value.size ? (const char *)value.data : "", value.size);
+        if (span_is(name, key)) return prn_bump_strndup(pool, value.size ? (const char *)value.data : "", value.size);
     }
     return NULL;
 }
@@ -35,14 +35,14 @@ static prn_wire graph_wire(const prn_model_file *file)
     return graph;
 }
 
-prony_status prn_declared_values(const prn_model_file *file, prn_pool *pool, const prn_port **out, size_t *count,
+prony_status prn_declared_values(const prn_model_file *file, prn_bump *pool, const prn_port **out, size_t *count,
                                  prony_error *error)
 {
     size_t counts[PRN_WIRE_CENSUS];
     prn_wire graph = graph_wire(file);
     *count = 0;
     PRN_TRY(prn_wire_census(graph, counts, error));
-    prn_port *ports = prn_pool_alloc(pool, counts[GRAPH_VALUE_INFO] + counts[GRAPH_OUTPUT] + 1, sizeof *ports);
+    prn_port *ports = prn_bump_alloc(pool, counts[GRAPH_VALUE_INFO] + counts[GRAPH_OUTPUT] + 1, sizeof *ports);
     if (!ports) return prn_no_memory(error);
     prony_error passed_over;
     prn_reader reader = {.pool = pool, .error = &passed_over};

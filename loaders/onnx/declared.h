@@ -6,10 +6,10 @@
 #include "loaders/onnx/model.h"
 
 /* Value of the model's metadata entry `key`, copied into the pool; NULL: there is none (or no memory for it). */
-const char *prn_declared_metadata(const prn_model_file *file, prn_pool *pool, const char *key);
+const char *prn_declared_metadata(const prn_model_file *file, prn_bump *pool, const char *key);
 
 /* The value_info entries and outputs of the main graph that are tensors of a declared rank. */
-PRN_MUST_USE prony_status prn_declared_values(const prn_model_file *file, prn_pool *pool, const prn_port **out,
+PRN_MUST_USE prony_status prn_declared_values(const prn_model_file *file, prn_bump *pool, const prn_port **out,
                                               size_t *count, prony_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* External tensor data: which file, which bytes of it, and that it is one the model may name. A location is a relative
  * path that goes only down, and after every symbolic link is resolved the file must still lie in the model's own
  * folder. Each file is mapped once; the maps belong to the model. */
-#include "loaders/file_kind.h"
+#include "loaders/onnx/file_kind.h"
 #include "loaders/onnx/reader.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ static prony_status find_map(prn_reader *reader, const char *location, const prn
     if (!external) return prn_no_memory(reader->error);
     PRN_TRY((reader->copy ? prn_map_read : prn_map_open)(&external->map, real, reader->error));
     external->location = location;
-    external->path = prn_pool_strndup(reader->pool, real, strlen(real));
+    external->path = prn_bump_strndup(reader->pool, real, strlen(real));
     if (!external->path) {
         prn_map_close(&external->map);
         return prn_no_memory(reader->error);

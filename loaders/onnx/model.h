@@ -10,9 +10,9 @@
 #ifndef PRN_LOADERS_ONNX_MODEL_H
 #define PRN_LOADERS_ONNX_MODEL_H
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/attr.h"
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/status.h"
 
 /* A named tensor of the graph. value.data may be unaligned for its type when it lies in the map: `aligned` says so, and
@@ -95,7 +95,7 @@ typedef struct prn_model_file {
     size_t function_count;
     prn_graph graph;
     /* private */
-    prn_pool pool;
+    prn_bump pool;
     prn_map map;
     bool copied;
     struct prn_external *external; /* maps of external data files */

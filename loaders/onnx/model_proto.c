@@ -1,8 +1,8 @@
 /* ModelProto -> prn_model_file. The file struct owns the pool, the map and the external maps; whatever fails, closing
  * it releases everything that was made so far. */
-#include "base/folder.h"
-#include "base/sha256.h"
-#include "loaders/file_kind.h"
+#include "base/os/folder.h"
+#include "base/hash/sha256.h"
+#include "loaders/onnx/file_kind.h"
 #include "loaders/onnx/reader.h"
 
 #include <string.h>
@@ -181,7 +181,7 @@ static prony_status refuse_double_functions(prn_reader *reader, const prn_model_
     for (size_t i = 0; i < file->function_count; i++) {
         const prn_function *f = &file->functions[i];
         /* The lengths keep two different triples from giving one key. */
-        keys[i].name = prn_pool_printf(reader->pool, "%zu %zu %s::%s:%s", strlen(f->domain), strlen(f->name), f->domain,
+        keys[i].name = prn_bump_printf(reader->pool, "%zu %zu %s::%s:%s", strlen(f->domain), strlen(f->name), f->domain,
                                        f->name, f->overload);
         keys[i].item = i;
         if (!keys[i].name) return prn_no_memory(reader->error);
@@ -262,7 +262,7 @@ static prony_status file_read(prn_model_file **out, prn_model_file *file, const 
     file->data = data;
     file->file_bytes = size;
     file->producer = file->producer_version = "";
-    file->name = prn_pool_strndup(&file->pool, name, strlen(name));
+    file->name = prn_bump_strndup(&file->pool, name, strlen(name));
     prony_status status = file->name ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK) status = model_read(&reader, prn_wire_make(data, size), file);
     if (status == PRONY_OK) {
@@ -280,7 +280,7 @@ static prony_status file_read(prn_model_file **out, prn_model_file *file, const 
 /* A folder is given where its model is meant: names what is in it. */
 static prony_status refuse_folder(const char *path, prony_error *error)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_folder folder = {0};
     const char *found = NULL;
     prony_status status = prn_folder_read(&folder, &pool, path, error);
@@ -296,7 +296,7 @@ static prony_status refuse_folder(const char *path, prony_error *error)
     else if (status == PRONY_OK)
         status = prn_fail(error, PRONY_IO_ERROR,
                           "'%.400s' is a folder, and no .onnx file lies in it; give the model's file", path);
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     return status;
 }
 
@@ -367,6 +367,6 @@ void prn_model_close(prn_model_file *file)
     if (!file) return;
     prn_external_close(file->external);
     prn_map_close(&file->map);
-    prn_pool_release(&file->pool);
+    prn_bump_release(&file->pool);
     prn_free(file);
 }

@@ -11,7 +11,7 @@ prony_status prn_name_read(prn_reader *reader, const char **out, prn_span span, 
         return prn_fail(reader->error, PRONY_INVALID_MODEL, "%s '%.120s' contains a NUL", what,
                         (const char *)span.data);
     }
-    const char *copy = prn_pool_strndup(reader->pool, (const char *)span.data, span.size);
+    const char *copy = prn_bump_strndup(reader->pool, (const char *)span.data, span.size);
     if (!copy) return prn_no_memory(reader->error);
     *out = copy;
     return PRONY_OK;

@@ -1,7 +1,7 @@
 /* Values that own what they hold, whatever file they came from. */
 #include "loaders/onnx/owned_value.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
 #include "loaders/onnx/reader.h"
 

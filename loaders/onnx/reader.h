@@ -24,7 +24,7 @@ typedef struct prn_external {
 } prn_external;
 
 typedef struct prn_reader {
-    prn_pool *pool;
+    prn_bump *pool;
     const char *path;        /* of the model file, whose folder external data must lie in; NULL: none allowed */
     const char *data_folder; /* where external data lies instead; NULL: there */
     prn_external **external; /* where maps are kept; with path */
@@ -37,7 +37,7 @@ typedef struct prn_reader {
 } prn_reader;
 
 /* Zeroed array in the pool; NULL on failure only, also for count 0. */
-#define PRN_NEW(reader, count, type) ((type *)prn_pool_alloc((reader)->pool, (count) ? (count) : 1, sizeof(type)))
+#define PRN_NEW(reader, count, type) ((type *)prn_bump_alloc((reader)->pool, (count) ? (count) : 1, sizeof(type)))
 
 /* NUL-terminated copy of a field; PRONY_INVALID_MODEL if it contains a NUL. `what` names it in the message. */
 PRN_MUST_USE prony_status prn_name_read(prn_reader *reader, const char **out, prn_span span, const char *what);

@@ -1,9 +1,9 @@
-/* The sole user of zlib. Its state lives as long as one call, and comes from base/alloc.h. */
+/* The sole user of zlib. Its state lives as long as one call, and comes from base/memory/alloc.h. */
 #include "loaders/tensors/inflate.h"
 
 #ifdef PRN_HAVE_ZLIB
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 #include <zlib.h>
 

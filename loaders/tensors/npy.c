@@ -4,8 +4,8 @@
 #include "loaders/onnx/owned_value.h"
 #include "loaders/tensors/tensor_file.h"
 
-#include "base/alloc.h"
-#include "base/file.h"
+#include "base/memory/alloc.h"
+#include "base/os/file.h"
 #include "base/shape.h"
 
 #include <stdio.h>

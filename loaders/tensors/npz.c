@@ -3,8 +3,8 @@
  * trusted: every offset and size is checked against the file, and a size against what deflate can give at most. */
 #include "loaders/tensors/npz.h"
 
-#include "base/alloc.h"
-#include "base/file.h"
+#include "base/memory/alloc.h"
+#include "base/os/file.h"
 #include "loaders/onnx/owned_value.h"
 #include "loaders/tensors/inflate.h"
 
@@ -31,7 +31,7 @@ typedef struct member {
 
 struct prn_npz {
     prn_map map;
-    prn_pool pool;
+    prn_bump pool;
     const char *path;
     member *members;
     size_t count;
@@ -117,7 +117,7 @@ static prony_status read_entry(prn_npz *npz, const uint8_t *at, size_t left, siz
     const char *text = (const char *)at + ENTRY_BYTES;
     if (name <= 4 || memcmp(text + name - 4, ".npy", 4) != 0) return PRONY_OK;
     if (!read_zip64(&m, at + ENTRY_BYTES + name, extra)) return damaged(error, "an extra field is cut short");
-    m.name = prn_pool_strndup(&npz->pool, text, name - 4);
+    m.name = prn_bump_strndup(&npz->pool, text, name - 4);
     if (!m.name) return prn_no_memory(error);
     npz->members[npz->count++] = m;
     return PRONY_OK;
@@ -127,7 +127,7 @@ static prony_status read_directory(prn_npz *npz, prony_error *error)
 {
     directory dir = {0};
     PRN_TRY(find_directory(&dir, npz, error));
-    npz->members = prn_pool_alloc(&npz->pool, (size_t)dir.count + 1, sizeof *npz->members);
+    npz->members = prn_bump_alloc(&npz->pool, (size_t)dir.count + 1, sizeof *npz->members);
     if (!npz->members) return prn_no_memory(error);
     const uint8_t *at = npz->map.data + dir.offset;
     size_t left = (size_t)dir.bytes, taken = 0;
@@ -142,7 +142,7 @@ prony_status prn_npz_open(prn_npz **out, const char *path, prony_error *error)
     if (!npz) return prn_no_memory(error);
     prony_status status = prn_map_open(&npz->map, path, error);
     if (status == PRONY_OK) {
-        npz->path = prn_pool_strndup(&npz->pool, path, strlen(path));
+        npz->path = prn_bump_strndup(&npz->pool, path, strlen(path));
         status = npz->path ? read_directory(npz, error) : prn_no_memory(error);
         if (status != PRONY_OK) prn_error_prefix(error, "'%.400s'", path);
     }
@@ -157,7 +157,7 @@ void prn_npz_close(prn_npz *npz)
 {
     if (!npz) return;
     prn_map_close(&npz->map);
-    prn_pool_release(&npz->pool);
+    prn_bump_release(&npz->pool);
     prn_free(npz);
 }
 

@@ -72,10 +72,10 @@ static prony_status value_read(prn_reader *reader, prn_wire wire, prony_kind kin
 
 static prony_status protobuf_parse(prony_value *out, const prn_map *map, prony_kind kind, prony_error *error)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_reader reader = {.pool = &pool, .error = error};
     prony_status status = value_read(&reader, prn_wire_make(map->data, map->size), kind, out);
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     return status;
 }
 

@@ -1,13 +1,13 @@
 /* com.microsoft FusedConv, FusedGemm, FusedMatMul: a contraction with what ONNX Runtime's optimizer folded into it. The
  * first two hand the node on to Conv and Gemm, with the activation (and FusedConv's added input) as post-operations;
  * FusedMatMul is a product with other strides. */
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "ops/delegate.h"
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/number.h"
-#include "ops/loops/product.h"
-#include "ops/loops/vec.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/gemm/matmul.h"
+#include "ops/kernels/vector/vec.h"
 
 /* ---- activations */
 
@@ -175,7 +175,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     return cost_activation(context, out);
 }
 
-static bool usable_like(const prony_context *context, const prn_kernel *row)
+static bool supported_like(const prony_context *context, const prn_kernel *row)
 {
     fused_state state;
     prony_context inner;
@@ -226,9 +226,9 @@ static void release(void *argument)
  * the one of the kernel that it would take there. */
 #define FUSED_ROW(row, kernel, backend_name, makes_layout)                                                             \
     static const prn_kernel like_##row = {.name = kernel, .backend = backend_name, .own_layout = makes_layout};        \
-    static bool usable_##row(const prony_context *context)                                                             \
+    static bool supported_##row(const prony_context *context)                                                          \
     {                                                                                                                  \
-        return usable_like(context, &like_##row);                                                                      \
+        return supported_like(context, &like_##row);                                                                   \
     }                                                                                                                  \
     static void layouts_##row(const prony_context *context, prn_layout *in, prn_layout *out)                           \
     {                                                                                                                  \
@@ -296,7 +296,7 @@ static void leading_strides(const operand *o, const prony_shape *batch, int64_t 
         stride[d] = d < missing || o->shape.dim[d - missing] == 1 ? 0 : o->stride[d - missing];
 }
 
-static prony_status describe(const prony_context *context, prn_product *out, prony_shape *y)
+static prony_status describe(const prony_context *context, prn_matmul_desc *out, prony_shape *y)
 {
     const fused_matmul_params *p = context->params;
     const prony_value *left = context->inputs[0], *right = context->inputs[1];
@@ -313,20 +313,20 @@ static prony_status describe(const prony_context *context, prn_product *out, pro
     *y = batch;
     if (left->shape.rank > 1) y->dim[y->rank++] = a.shape.dim[ar - 2];
     if (right->shape.rank > 1) y->dim[y->rank++] = b.shape.dim[br - 1];
-    if (!prn_product_countable(y)) return prony_fail(context, PRONY_OUT_OF_RANGE, "the product is too large");
-    *out = prn_product_make(left->dtype, a.shape.dim[ar - 2], b.shape.dim[br - 1], a.shape.dim[ar - 1]);
-    out->a_row = a.stride[ar - 2];
-    out->a_col = a.stride[ar - 1];
-    out->b_row = b.stride[br - 2];
-    out->b_col = b.stride[br - 1];
+    if (!prn_matmul_countable(y)) return prony_fail(context, PRONY_OUT_OF_RANGE, "the product is too large");
+    *out = prn_matmul_make(left->dtype, a.shape.dim[ar - 2], b.shape.dim[br - 1], a.shape.dim[ar - 1]);
+    out->rs_a = a.stride[ar - 2];
+    out->cs_a = a.stride[ar - 1];
+    out->rs_b = b.stride[br - 2];
+    out->cs_b = b.stride[br - 1];
     out->alpha = p->alpha;
     int64_t a_step[PRONY_MAX_RANK], b_step[PRONY_MAX_RANK], c_step[PRONY_MAX_RANK];
     leading_strides(&a, &batch, a_step);
     leading_strides(&b, &batch, b_step);
     prn_shape_strides(&batch, c_step);
     for (int d = 0; d < batch.rank; d++)
-        prn_product_batch(out, batch.dim[d], a_step[d], b_step[d], c_step[d] * out->m * out->n);
-    prn_product_fold(out);
+        prn_matmul_batch(out, batch.dim[d], a_step[d], b_step[d], c_step[d] * out->m * out->n);
+    prn_matmul_fold(out);
     return PRONY_OK;
 }
 
@@ -334,7 +334,7 @@ static prony_status describe(const prony_context *context, prn_product *out, pro
 
 static prony_status infer_matmul(const prony_context *context)
 {
-    prn_product product;
+    prn_matmul_desc product;
     prony_shape y;
     PRN_TRY(prn_check_type(context, 0, MATMUL_TYPES));
     PRN_TRY(prn_check_type(context, 1, PRN_TYPE(context->inputs[0]->dtype)));
@@ -346,7 +346,7 @@ static prony_status infer_matmul(const prony_context *context)
 
 static prony_status cost_matmul(const prony_context *context, prony_cost *cost)
 {
-    prn_product p;
+    prn_matmul_desc p;
     prony_shape y;
     PRN_TRY(describe(context, &p, &y));
     const uint64_t n = (uint64_t)prony_shape_numel(&y);
@@ -363,19 +363,19 @@ static prony_status cost_matmul(const prony_context *context, prony_cost *cost)
 
 static prony_status prepare_matmul(const prony_context *context, prn_prepared *out)
 {
-    prn_product product;
+    prn_matmul_desc product;
     prony_shape y;
     PRN_TRY(describe(context, &product, &y));
-    prn_product_place(context, &product);
-    return prn_product_native_prepare(context, &product, out);
+    prn_matmul_bind_data(context, &product);
+    return prn_matmul_native_prepare(context, &product, out);
 }
 
 static prony_status prepare_reference_matmul(const prony_context *context, prn_prepared *out)
 {
-    prn_product product;
+    prn_matmul_desc product;
     prony_shape y;
     PRN_TRY(describe(context, &product, &y));
-    return prn_product_reference_prepare(context, &product, out);
+    return prn_matmul_reference_prepare(context, &product, out);
 }
 
 /* ---- rows */
@@ -398,47 +398,47 @@ static const prn_param matmul_params[] = {
 // clang-format off
 static const prn_kernel conv_kernels[] = {
     /* The added input may be overwritten; operands of the sum itself may not. */
-    {.name = "fusedconv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_winograd,
+    {.name = "fusedconv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_winograd,
      .layouts = layouts_winograd, .prepare = prepare_winograd, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_flat,
+    {.name = "fusedconv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_flat,
      .layouts = layouts_flat, .prepare = prepare_flat, .run = run, .release = release},
-    {.name = "fusedconv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_stem,
+    {.name = "fusedconv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_stem,
      .layouts = layouts_stem, .prepare = prepare_stem, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_direct,
+    {.name = "fusedconv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_direct,
      .layouts = layouts_direct, .prepare = prepare_direct, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_depthwise,
+    {.name = "fusedconv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_depthwise,
      .layouts = layouts_depthwise, .prepare = prepare_depthwise, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
 #ifdef PRN_HAVE_DNNL
-    {.name = "fusedconv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = usable_dnnl,
+    {.name = "fusedconv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = supported_dnnl,
      .layouts = layouts_dnnl, .prepare = prepare_dnnl, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
 #endif
-    {.name = "fusedconv_f32_direct_groups", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_groups,
+    {.name = "fusedconv_f32_direct_groups", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_groups,
      .layouts = layouts_groups, .prepare = prepare_groups, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_direct_variable", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_variable,
+    {.name = "fusedconv_f32_direct_variable", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_variable,
      .layouts = layouts_variable, .prepare = prepare_variable, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "fusedconv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = layouts_native, .prepare = prepare_native, .run = run, .release = release},
-    {.name = "fusedconv_ref", .backend = "reference", .types = PRN_TYPE_F32, .usable = usable_reference,
+    {.name = "fusedconv_ref", .backend = "reference", .types = PRN_TYPE_F32, .supported = supported_reference,
      .layouts = layouts_reference, .prepare = prepare_reference, .run = run, .release = release},
     {0}};
 static const prn_kernel gemm_kernels[] = {
-    {.name = "fusedgemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "fusedgemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = layouts_native, .prepare = prepare_native, .run = run, .release = release},
-    {.name = "fusedgemm_ref", .backend = "reference", .types = PRN_TYPE_F32, .usable = usable_reference,
+    {.name = "fusedgemm_ref", .backend = "reference", .types = PRN_TYPE_F32, .supported = supported_reference,
      .layouts = layouts_reference, .prepare = prepare_reference, .run = run, .release = release},
     {0}};
 static const prn_kernel matmul_kernels[] = {
     {.name = "fusedmatmul_f32_native", .backend = "native", .types = PRN_TYPE_F32,
-     .prepare = prepare_matmul, .run = prn_product_native_run, .release = prn_free},
+     .prepare = prepare_matmul, .run = prn_matmul_native_run, .release = prn_free},
     {.name = "fusedmatmul_ref", .backend = "reference", .types = MATMUL_TYPES,
-     .prepare = prepare_reference_matmul, .run = prn_product_reference_run, .release = prn_free},
+     .prepare = prepare_reference_matmul, .run = prn_matmul_reference_run, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_contrib_fused[] = {

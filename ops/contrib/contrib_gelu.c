@@ -1,9 +1,9 @@
 /* com.microsoft Gelu, FastGelu, BiasGelu, QuickGelu: y = f(x + bias), the bias (where there is one) running along the
  * last axis. */
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
 
 typedef struct gelu_params {
     float alpha; /* QuickGelu */

@@ -4,12 +4,12 @@
  * All add rows up, then normalise the sum:  y = norm(part + part + … + bias) gamma + beta.  A part says where its row
  * is: the residual's repeat, an embedding's are looked up. Invariant: a row is one task's, its parts are added in
  * order. */
-#include "base/stop.h"
-#include "base/parallel.h"
+#include "base/threads/cancel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/indexing.h"
-#include "ops/loops/vec.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/copy/indexing.h"
+#include "ops/kernels/vector/vec.h"
+#include "ops/kernels/vector/number.h"
 
 typedef struct norm_params {
     float epsilon;
@@ -67,14 +67,14 @@ static void reference_rows(void *argument, int64_t begin, int64_t end)
     const row_sum *s = argument;
     for (int64_t row = begin; row < end; row++) {
         double mean = 0.0, squares = 0.0;
-        for (int64_t i = 0; i < s->length && !s->rms && !prn_stopped_at(i); i++)
+        for (int64_t i = 0; i < s->length && !s->rms && !prn_cancelled_at(i); i++)
             mean += sum_at(s, row, i) / (double)s->length;
-        for (int64_t i = 0; i < s->length && !prn_stopped_at(i); i++) {
+        for (int64_t i = 0; i < s->length && !prn_cancelled_at(i); i++) {
             const double deviation = sum_at(s, row, i) - mean;
             squares += deviation * deviation;
         }
         const double inverse = 1.0 / sqrt(squares / (double)s->length + (double)s->epsilon);
-        for (int64_t i = 0; i < s->length && !prn_stopped_at(i); i++) {
+        for (int64_t i = 0; i < s->length && !prn_cancelled_at(i); i++) {
             const double sum = sum_at(s, row, i);
             double y = (sum - mean) * inverse;
             if (s->gamma) y *= prn_get_f64(s->gamma->data, s->gamma->dtype, i);

@@ -1,18 +1,18 @@
 /* com.microsoft MoE and QMoE: the tokens of one expert after the other go through its layers as matrix products.
  *
- * Constant weights are packed once: numbers for the product core, codes as stored weights (ops/loops/stored_weights.h).
+ * Constant weights are packed once: numbers for the product core, codes as stored weights (ops/kernels/gemm/lowbit_weights.h).
  * Invariant: what a token gets is added up in the order of the experts, whoever computes it. */
 #include "ops/contrib/moe.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
 #include "ops/op.h"
-#include "ops/loops/gemm_kernel.h"
-#include "ops/loops/number.h"
-#include "ops/loops/vec.h"
-#include "ops/loops/widen.h"
+#include "ops/kernels/gemm/gemm_kernel.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/vector/vec.h"
+#include "ops/kernels/vector/widen.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ typedef struct moe_state {
     prn_moe problem;
     const char *packed[PRN_MOE_LAYERS];
     size_t step[PRN_MOE_LAYERS];
-    prn_stored stored[PRN_MOE_LAYERS]; /* of codes */
+    prn_lowbit stored[PRN_MOE_LAYERS]; /* of codes */
 } moe_state;
 
 /* Places in scratch, in bytes. */
@@ -113,18 +113,18 @@ static bool space_of(const prn_moe *m, moe_space *s)
 }
 
 /* The product of `rows` rows with a layer of the expert: x W^T + b. */
-static prn_gemm layer_of(const prn_moe *m, const moe_state *state, prn_stored *stored, int layer, int64_t expert,
+static prn_gemm layer_of(const prn_moe *m, const moe_state *state, prn_lowbit *stored, int layer, int64_t expert,
                          int64_t rows)
 {
     const prn_moe_layer *l = &m->layer[layer];
     prn_gemm gemm = {.m = rows,
                      .n = l->n,
                      .k = l->k,
-                     .a_row = l->k,
-                     .a_col = 1,
-                     .b_row = 1,
-                     .b_col = l->k,
-                     .c_row = l->n,
+                     .rs_a = l->k,
+                     .cs_a = 1,
+                     .rs_b = 1,
+                     .cs_b = l->k,
+                     .rs_c = l->n,
                      .alpha = 1.0f,
                      .beta = 1.0f,
                      .bias_col = 1};
@@ -149,7 +149,7 @@ typedef struct pack_call {
 static prony_status build(const prony_context *context, void *argument, void *packed)
 {
     const pack_call *call = argument;
-    for (int64_t e = 0; e < call->m->experts && !prn_stopped(); e++) {
+    for (int64_t e = 0; e < call->m->experts && !prn_cancelled(); e++) {
         const prn_gemm gemm = layer_of(call->m, NULL, NULL, call->layer, e, 1);
         prn_gemm_pack(context->threads, &gemm, (float *)(void *)((char *)packed + (size_t)e * call->step));
     }
@@ -185,10 +185,10 @@ static prony_status pack_layers(const prony_context *context, const prn_moe *m, 
             PRN_TRY(pack_numbers(context, m, l, state));
             continue;
         }
-        const prn_bit_weights codes = prn_moe_codes(m, l, 0), next = prn_moe_codes(m, l, 1);
+        const prn_nbit_weights codes = prn_moe_codes(m, l, 0), next = prn_moe_codes(m, l, 1);
         const int64_t zero_step = codes.zeros ? (const char *)next.zeros - (const char *)codes.zeros : 0;
-        PRN_TRY(prn_bit_pack_shared(context, &codes, m->experts, zero_step, &state->stored[l]));
-        state->step[l] = prn_bit_item_bytes(&state->stored[l]);
+        PRN_TRY(prn_nbit_pack_shared(context, &codes, m->experts, zero_step, &state->stored[l]));
+        state->step[l] = prn_nbit_item_bytes(&state->stored[l]);
     }
     return PRONY_OK;
 }
@@ -207,7 +207,7 @@ static prony_status native_prepare(const prony_context *context, prn_prepared *o
 static void route_tokens(void *argument, int64_t begin, int64_t end)
 {
     const moe_job *job = argument;
-    for (int64_t t = begin; t < end && !prn_stopped(); t++)
+    for (int64_t t = begin; t < end && !prn_cancelled(); t++)
         prn_moe_route(&job->m, t, job->expert + t * job->m.top, job->weight + t * job->m.top);
 }
 
@@ -274,7 +274,7 @@ static void activate_row(const moe_job *job, int64_t row)
 
 static void activate_rows(void *argument, int64_t begin, int64_t end)
 {
-    for (int64_t r = begin; r < end && !prn_stopped(); r++) activate_row(argument, r);
+    for (int64_t r = begin; r < end && !prn_cancelled(); r++) activate_row(argument, r);
 }
 
 static void add_rows(void *argument, int64_t begin, int64_t end)
@@ -289,7 +289,7 @@ static void add_rows(void *argument, int64_t begin, int64_t end)
 
 static void run_layer(const moe_job *job, int layer, int64_t expert, const float *from, float *to)
 {
-    prn_stored stored;
+    prn_lowbit stored;
     prn_gemm gemm = layer_of(&job->m, job->state, &stored, layer, expert, job->count);
     gemm.a = from;
     gemm.c = to;
@@ -330,16 +330,16 @@ static prony_status native_run(const prony_context *context)
     job.g = (float *)(void *)(scratch + space.g);
     job.y = (float *)(void *)(scratch + space.y);
     prn_parallel_items(context->threads, m->tokens, 64 * m->tokens * m->experts, route_tokens, &job);
-    if (prn_stopped()) return PRONY_OK; /* what was not computed is no index */
+    if (prn_cancelled()) return PRONY_OK; /* what was not computed is no index */
     sort_routes(&job);
     memset(context->outputs[0]->data, 0, prn_value_bytes(context->outputs[0]));
-    for (int64_t e = 0; e < m->experts && !prn_stopped(); e++) run_expert(&job, e);
+    for (int64_t e = 0; e < m->experts && !prn_cancelled(); e++) run_expert(&job, e);
     return PRONY_OK;
 }
 
 /* ---- kernels and rows */
 
-static bool coded_usable(const prony_context *context)
+static bool coded_supported(const prony_context *context)
 {
     prn_moe m;
     if (prn_moe_read(context, &m) != PRONY_OK || m.experts == 0 || m.width == 0 || m.inner == 0) return false;
@@ -351,7 +351,7 @@ static bool coded_usable(const prony_context *context)
     return true;
 }
 
-static bool native_usable(const prony_context *context)
+static bool native_supported(const prony_context *context)
 {
     prn_moe m;
     return prn_moe_read(context, &m) == PRONY_OK && m.experts > 0 && m.width > 0 && m.inner > 0;
@@ -389,12 +389,12 @@ static const prn_param qmoe_params[] = {PRN_INT(prn_moe_params, k, 1),
      .release = prn_free}
 // clang-format off
 static const prn_kernel moe_kernels[] = {
-    {.name = "moe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable, .prepare = native_prepare, .run = native_run,
+    {.name = "moe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported, .prepare = native_prepare, .run = native_run,
      .release = prn_free, .packs = 1 << 2 | 1 << 4 | 1 << 6},
     REFERENCE("moe_reference"),
     {0}};
 static const prn_kernel qmoe_kernels[] = {
-    {.name = "qmoe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = coded_usable, .prepare = native_prepare, .run = native_run,
+    {.name = "qmoe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = coded_supported, .prepare = native_prepare, .run = native_run,
      .release = prn_free, .packs = 1 << 2 | 1 << 5 | 1 << 8},
     REFERENCE("qmoe_reference"),
     {0}};

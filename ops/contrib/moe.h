@@ -9,7 +9,7 @@
 #ifndef PRN_OPS_CONTRIB_MOE_H
 #define PRN_OPS_CONTRIB_MOE_H
 
-#include "ops/loops/bit_weights.h"
+#include "ops/kernels/lowbit/nbit_weights.h"
 
 typedef struct prn_moe_params {
     int64_t k, normalize_routing_weights, use_sparse_mixer, swiglu_fusion, expert_weight_bits, block_size,
@@ -58,9 +58,9 @@ prony_status prn_moe_read(const prony_context *context, prn_moe *out);
 prn_moe prn_moe_placed(const prony_context *context, const prn_moe *read);
 
 /* What the inputs of QMoE hold (prn_op's packed_codes). */
-prn_packed_codes prn_moe_packed_codes(const prony_context *context, size_t input);
+prn_packed_qint8 prn_moe_packed_codes(const prony_context *context, size_t input);
 /* Codes of one expert's layer. */
-prn_bit_weights prn_moe_codes(const prn_moe *m, int layer, int64_t expert);
+prn_nbit_weights prn_moe_codes(const prn_moe *m, int layer, int64_t expert);
 
 /* The `top` best experts of a token and their weights; of equal logits the later expert is the better one. */
 void prn_moe_route(const prn_moe *m, int64_t token, int32_t *expert, float *weight);

@@ -1,6 +1,6 @@
 /* Reading com.microsoft MoE and QMoE nodes, and a token's way to its experts. */
 #include "ops/contrib/moe.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include "base/integers.h"
 
@@ -179,7 +179,7 @@ prony_status prn_moe_read(const prony_context *context, prn_moe *out)
 
 /* A layer's weights are [E, n, k / pack], its zero points [E, n, blocks / pack] or, of one block, [E, n / pack],
  * rounded up. */
-prn_packed_codes prn_moe_packed_codes(const prony_context *context, size_t input)
+prn_packed_qint8 prn_moe_packed_codes(const prony_context *context, size_t input)
 {
     const prn_moe_inputs *in = prn_variant(context);
     const prn_moe_params *p = context->params;
@@ -189,29 +189,29 @@ prn_packed_codes prn_moe_packed_codes(const prony_context *context, size_t input
         const uint64_t n = (uint64_t)prn_shape_count(&weight->shape, 0, 2), pack = 8 / (uint64_t)p->expert_weight_bits;
         const uint64_t k = (uint64_t)weight->shape.dim[2] * pack,
                        blocks = p->block_size ? k / (uint64_t)p->block_size : 1;
-        return (prn_packed_codes){input == in->weights[l] ? n * k : n * blocks, (unsigned)p->expert_weight_bits};
+        return (prn_packed_qint8){input == in->weights[l] ? n * k : n * blocks, (unsigned)p->expert_weight_bits};
     }
-    return (prn_packed_codes){0};
+    return (prn_packed_qint8){0};
 }
 
-prn_bit_weights prn_moe_codes(const prn_moe *m, int layer, int64_t expert)
+prn_nbit_weights prn_moe_codes(const prn_moe *m, int layer, int64_t expert)
 {
     const prn_moe_layer *l = &m->layer[layer];
     const int64_t pack = 8 / m->bits, blocks = m->block ? l->k / m->block : 1, row = l->k / pack;
     const int64_t zeros = m->block ? l->n * prn_ceil_div(blocks, pack) : prn_ceil_div(l->n, pack);
-    return (prn_bit_weights){.k = l->k,
-                             .n = l->n,
-                             .bits = m->bits,
-                             .block = m->block ? m->block : l->k,
-                             .blocks = blocks,
-                             .codes = (const uint8_t *)l->weight->data + expert * l->n * row,
-                             .row_bytes = row,
-                             .scales = (const char *)l->scale->data +
-                                       prony_dtype_bytes(l->scale->dtype, expert * l->n * blocks),
-                             .scale_type = l->scale->dtype,
-                             .zeros = l->zero ? (const uint8_t *)l->zero->data + expert * zeros : NULL,
-                             .zero_type = PRONY_UINT8,
-                             .zero_bytes = m->block ? prn_ceil_div(blocks, pack) : 0};
+    return (prn_nbit_weights){.k = l->k,
+                              .n = l->n,
+                              .bits = m->bits,
+                              .block = m->block ? m->block : l->k,
+                              .blocks = blocks,
+                              .codes = (const uint8_t *)l->weight->data + expert * l->n * row,
+                              .row_bytes = row,
+                              .scales = (const char *)l->scale->data +
+                                        prony_dtype_bytes(l->scale->dtype, expert * l->n * blocks),
+                              .scale_type = l->scale->dtype,
+                              .zeros = l->zero ? (const uint8_t *)l->zero->data + expert * zeros : NULL,
+                              .zero_type = PRONY_UINT8,
+                              .zero_bytes = m->block ? prn_ceil_div(blocks, pack) : 0};
 }
 
 void prn_moe_route(const prn_moe *m, int64_t token, int32_t *expert, float *weight)

@@ -1,9 +1,9 @@
 /* com.microsoft MoE and QMoE token by token, in double. */
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
 #include "ops/contrib/moe.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 
@@ -17,22 +17,23 @@ typedef struct moe_reference {
     int64_t per_task;
 } moe_reference;
 
-static double weight_at(const prn_moe *m, int layer, int64_t expert, int64_t n, int64_t k, const prn_bit_weights *codes)
+static double weight_at(const prn_moe *m, int layer, int64_t expert, int64_t n, int64_t k,
+                        const prn_nbit_weights *codes)
 {
     const prn_moe_layer *l = &m->layer[layer];
     if (!m->bits) return prn_get_f64(l->weight->data, l->weight->dtype, (expert * l->n + n) * l->k + k);
     const int64_t block = k / codes->block;
-    return ((double)prn_bit_code(codes, n, k) - prn_bit_zero(codes, n, block)) * prn_bit_scale(codes, n, block);
+    return ((double)prn_nbit_code(codes, n, k) - prn_nbit_zero(codes, n, block)) * prn_nbit_scale(codes, n, block);
 }
 
 /* y = W x + b */
 static void apply_layer(const prn_moe *m, int layer, int64_t expert, const double *x, double *y)
 {
     const prn_moe_layer *l = &m->layer[layer];
-    const prn_bit_weights codes = m->bits ? prn_moe_codes(m, layer, expert) : (prn_bit_weights){0};
-    for (int64_t n = 0; n < l->n && !prn_stopped(); n++) {
+    const prn_nbit_weights codes = m->bits ? prn_moe_codes(m, layer, expert) : (prn_nbit_weights){0};
+    for (int64_t n = 0; n < l->n && !prn_cancelled(); n++) {
         double sum = l->bias ? prn_get_f64(l->bias->data, l->bias->dtype, expert * l->n + n) : 0.0;
-        for (int64_t k = 0; k < l->k && !prn_stopped_at(k); k++)
+        for (int64_t k = 0; k < l->k && !prn_cancelled_at(k); k++)
             sum += weight_at(m, layer, expert, n, k, &codes) * x[k];
         y[n] = sum;
     }
@@ -83,7 +84,7 @@ static void reference_tokens(void *argument, int64_t task)
     float *weight = (float *)(sum + m->width);
     int32_t *expert = (int32_t *)(weight + m->top);
     const prony_value *out = job->context->outputs[0];
-    for (int64_t t = task * job->per_task; t < m->tokens && t < (task + 1) * job->per_task && !prn_stopped(); t++) {
+    for (int64_t t = task * job->per_task; t < m->tokens && t < (task + 1) * job->per_task && !prn_cancelled(); t++) {
         prn_load_f64(x, m->x->data, m->x->dtype, t * m->width, m->width);
         prn_moe_route(m, t, expert, weight);
         for (int64_t c = 0; c < m->width; c++) sum[c] = 0.0;

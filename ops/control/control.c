@@ -1,8 +1,8 @@
 /* If: one of two subgraphs, by a condition known at run time. A constant condition never gets here: the engine puts the
  * branch in the node's place. Everything about the subgraphs is asked of the host.
  * Invariant: an output's type and shape are stated early only where both branches agree on them. */
-#include "base/alloc.h"
-#include "ops/loops/subgraph.h"
+#include "base/memory/alloc.h"
+#include "ops/kernels/subgraph.h"
 
 #include <string.h>
 

@@ -5,12 +5,12 @@
  *
  * Where the number of trips is known beforehand, so are the shapes of the scan outputs, and their slices are written in
  * their places; otherwise the stack grows by doubling. */
-#include "base/stop.h"
-#include "base/stack.h"
-#include "ops/loops/subgraph.h"
+#include "base/threads/cancel.h"
+#include "base/memory/stack.h"
+#include "ops/kernels/subgraph.h"
 
-#include "base/alloc.h"
-#include "ops/loops/copy_nd.h"
+#include "base/memory/alloc.h"
+#include "ops/kernels/copy/copy_nd.h"
 
 #include <string.h>
 
@@ -147,7 +147,7 @@ static prony_status stack_grow(const prony_context *context, stack *s, const pro
     if (!prn_shape_insert(&larger.shape, 0, wanted))
         return prony_fail(context, PRONY_LIMIT, "a scan output has too many axes");
     PRN_TRY(context->host->value_take(context, &larger));
-    if (s->rows) prn_stop_copy(larger.data, s->value.data, (size_t)s->rows * prn_value_bytes(slice));
+    if (s->rows) prn_cancellable_copy(larger.data, s->value.data, (size_t)s->rows * prn_value_bytes(slice));
     context->host->value_drop(context, &s->value);
     s->value = larger;
     return PRONY_OK;
@@ -171,7 +171,7 @@ static PRN_OWN_FRAME prony_status stack_push(const prony_context *context, stack
     }
     if (!s->planned) PRN_TRY(stack_grow(context, s, slice, most));
     size_t bytes = prn_value_bytes(slice);
-    if (bytes) prn_stop_copy((char *)s->value.data + (size_t)s->rows * bytes, slice->data, bytes);
+    if (bytes) prn_cancellable_copy((char *)s->value.data + (size_t)s->rows * bytes, slice->data, bytes);
     s->rows++;
     return PRONY_OK;
 }

@@ -1,6 +1,6 @@
 /* Optionals: a tensor or sequence that may be absent. From opset 18 on a plain value counts as an optional that is
  * there. */
-#include "ops/loops/subgraph.h"
+#include "ops/kernels/subgraph.h"
 
 /* ---- Optional ---- */
 

@@ -6,13 +6,13 @@
  *
  * In opset 8 everything has a leading batch axis, the sequence axis is the second, and each sequence has a length of
  * its own: the batch is a loop around the same walk. */
-#include "base/stop.h"
-#include "base/stack.h"
-#include "ops/loops/subgraph.h"
+#include "base/threads/cancel.h"
+#include "base/memory/stack.h"
+#include "ops/kernels/subgraph.h"
 
-#include "base/alloc.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/memory/alloc.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 
@@ -270,7 +270,7 @@ static prony_status put_slice(const prony_context *context, const scan_run *run,
         out->dtype = type.dtype;
         out->shape = type.shape;
         PRN_TRY(context->host->output_alloc(context, run->form.body.carried_count + k));
-        prn_stop_clear(out->data, prn_value_bytes(out)); /* sequences that are shorter than the longest */
+        prn_cancellable_clear(out->data, prn_value_bytes(out)); /* sequences that are shorter than the longest */
     }
     if (!prn_type_equal(out, &type)) {
         char now[PRN_SHAPE_TEXT_BYTES], before[PRN_SHAPE_TEXT_BYTES];
@@ -332,7 +332,7 @@ static PRN_OWN_FRAME prony_status put_state(const prony_context *context, scan_r
             if (!prn_type_equal(out, &type))
                 return prony_fail(context, PRONY_SHAPE_MISMATCH, "state %zu differs in shape between sequences", k);
             size_t bytes = prn_value_bytes(value);
-            if (bytes) prn_stop_copy((char *)out->data + (size_t)b * bytes, value->data, bytes);
+            if (bytes) prn_cancellable_copy((char *)out->data + (size_t)b * bytes, value->data, bytes);
         }
         if (run->state.owned) context->host->value_drop(context, value);
     }
@@ -369,7 +369,7 @@ static PRN_OWN_FRAME prony_status finish_empty(const prony_context *context, con
         PRN_TRY(prn_trip_slice_type(context, body->graph, k, &types[k], &slice));
         PRN_TRY(output_type(context, &run->form, k, &slice, run->trips, run->batch, out));
         PRN_TRY(context->host->output_alloc(context, k));
-        prn_stop_clear(out->data, prn_value_bytes(out));
+        prn_cancellable_clear(out->data, prn_value_bytes(out));
     }
     return PRONY_OK;
 }
@@ -389,7 +389,7 @@ static PRN_OWN_FRAME prony_status start(const prony_context *context, scan_run *
     for (size_t k = 0; k < run->form.scans_in; k++) run->state.inputs[body->carried_count + k] = &run->slices[k].value;
     for (size_t k = body->carried_count; k < context->output_count && run->form.batched; k++) {
         prony_value *out = prn_output(context, k); /* sequences may be shorter than the longest */
-        if (out && out->data) prn_stop_clear(out->data, prn_value_bytes(out));
+        if (out && out->data) prn_cancellable_clear(out->data, prn_value_bytes(out));
     }
     return PRONY_OK;
 }

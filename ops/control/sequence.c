@@ -4,11 +4,11 @@
  *   SplitToSequence   tensor -> [part, part, ...]       along an axis
  *   ConcatFromSequence  [part, part, ...] -> tensor     along an axis, or along a new one
  */
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/control/sequence.h"
 
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 /* ---- what they share (also optional.c, sequence_map.c) ---- */
 
@@ -122,7 +122,7 @@ static prony_status copy_items(const prony_context *context, size_t place, size_
     const prony_value *in = context->inputs[0];
     *out = (prony_value){.kind = PRONY_SEQUENCE, .dtype = context->outputs[0]->dtype, .shape = prn_shape_unknown()};
     PRN_TRY(context->host->items_take(context, out, in->count + added - removed));
-    for (size_t i = 0; i < in->count && !prn_stopped_at((int64_t)i); i++) {
+    for (size_t i = 0; i < in->count && !prn_cancelled_at((int64_t)i); i++) {
         if (i >= place && i < place + removed) continue;
         prony_value *to = &out->items[i < place ? i : i + added - removed];
         PRN_TRY(context->host->value_keep(context, &in->items[i], to));
@@ -265,7 +265,7 @@ static prony_status split_run(const prony_context *context)
     int64_t outer = prn_shape_count(&in->shape, 0, (int)axis);
     int64_t inner = prn_shape_count(&in->shape, (int)axis + 1, in->shape.rank);
     size_t width = prn_copy_width(in->dtype);
-    for (int64_t i = 0; i < p.count && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < p.count && !prn_cancelled_at(i); i++) {
         prony_value *item = &value.items[i];
         int64_t extent = part_extent(&p, i);
         *item = prn_type_of(in);
@@ -347,7 +347,7 @@ static prony_status concat_run(const prony_context *context)
     PRN_TRY(context->host->output_alloc(context, 0));
     int64_t outer = prn_shape_count(&out->shape, 0, (int)axis);
     int64_t inner = prn_shape_count(&out->shape, (int)axis + 1, out->shape.rank);
-    for (size_t i = 0; i < in->count && !prn_stopped_at((int64_t)i); i++) {
+    for (size_t i = 0; i < in->count && !prn_cancelled_at((int64_t)i); i++) {
         const prony_value *item = &in->items[i];
         int64_t row = outer > 0 ? prony_shape_numel(&item->shape) / outer : 0;
         if (item->dtype != out->dtype)

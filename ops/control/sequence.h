@@ -2,7 +2,7 @@
 #ifndef PRN_OPS_CONTROL_SEQUENCE_H
 #define PRN_OPS_CONTROL_SEQUENCE_H
 
-#include "ops/loops/subgraph.h"
+#include "ops/kernels/subgraph.h"
 
 /* Refuses an input that is known to be something else. */
 prony_status prn_check_sequence(const prony_context *context, size_t input);

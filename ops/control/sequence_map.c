@@ -2,7 +2,7 @@
  * tensors that stay the same; each of its outputs becomes a sequence. */
 #include "ops/control/sequence.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 typedef struct map_params {
     const struct prn_graph *body;

@@ -2,14 +2,14 @@
  * An operator's row says what the function is in double (the reference, for every float type), which vector map
  * computes it in float32, and what it costs. Kernels do not care about layout.
  * Invariant: padding lanes are zero again after every map, since f(0) need not be. */
-#include "ops/loops/elementwise.h"
+#include "ops/kernels/vector/elementwise.h"
 
-#include "base/parallel.h"
-#include "base/simd.h"
-#include "ops/loops/broadcast.h"
-#include "ops/loops/number.h"
-#include "ops/loops/vec.h"
-#include "ops/loops/widen.h"
+#include "base/threads/parallel.h"
+#include "base/cpu/simd.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/vector/vec.h"
+#include "ops/kernels/vector/widen.h"
 #include "ops/math/tanh_simd.h"
 
 #include <string.h>

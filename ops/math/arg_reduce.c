@@ -1,12 +1,12 @@
 /* Walks along one axis: ArgMax, ArgMin, CumSum, CumProd. The tensor is seen as [outer, length, inner]; each line along
  * `length` is done by one task. */
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "base/integers.h"
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/fold.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/fold.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 
@@ -81,13 +81,13 @@ static int64_t arg_of_row(const line_job *job, int64_t start)
     }
     double best_real = job->smallest ? (double)INFINITY : -(double)INFINITY;
     int64_t best_whole = job->smallest ? INT64_MAX : INT64_MIN, found = -1;
-    for (int64_t at = 0, n; at < job->length && !prn_stopped(); at += n) {
+    for (int64_t at = 0, n; at < job->length && !prn_cancelled(); at += n) {
         n = job->length - at < PRN_BLOCK ? job->length - at : PRN_BLOCK;
         load_block(job->x, &block, start + at, n);
         if (real) best_real = folds->row_f64[fold](best_real, block.real, n);
         if (!real) best_whole = folds->row_i64[fold](best_whole, block.whole, n);
     }
-    for (int64_t k = 0; k < blocks && found < 0 && !prn_stopped(); k++) {
+    for (int64_t k = 0; k < blocks && found < 0 && !prn_cancelled(); k++) {
         const int64_t at = (job->last ? blocks - 1 - k : k) * PRN_BLOCK, left = job->length - at;
         const int64_t n = left < PRN_BLOCK ? left : PRN_BLOCK;
         load_block(job->x, &block, start + at, n);
@@ -105,7 +105,7 @@ static void arg_of_columns(const line_job *job, int64_t start, int64_t n, int64_
     line_block best, block;
     load_block(job->x, &best, start, n);
     memset(at, 0, (size_t)n * sizeof *at);
-    for (int64_t k = 1; k < job->length && !prn_stopped_at(k); k++) {
+    for (int64_t k = 1; k < job->length && !prn_cancelled_at(k); k++) {
         load_block(job->x, &block, start + k * job->inner, n);
         if (prn_dtype_is_float(job->x->dtype))
             folds->ahead_f64(best.real, at, block.real, n, k, job->smallest, job->last);
@@ -197,7 +197,7 @@ static int64_t place_of(const line_job *job, int64_t k)
     {                                                                                                                  \
         line_block block;                                                                                              \
         wide sum = job->product;                                                                                       \
-        for (int64_t k = 0, n; k < job->length && !prn_stopped(); k += n) {                                            \
+        for (int64_t k = 0, n; k < job->length && !prn_cancelled(); k += n) {                                          \
             n = job->length - k < PRN_BLOCK ? job->length - k : PRN_BLOCK;                                             \
             const int64_t first = start + (job->reverse ? job->length - k - n : k);                                    \
             load(block.field, job->x->data, job->x->dtype, first, n);                                                  \
@@ -220,7 +220,7 @@ CUMULATE_ROW(i64, int64_t, uint64_t, whole, prn_load_i64, prn_store_i64)
         const prn_fold fold = job->product ? PRN_FOLD_MUL : PRN_FOLD_ADD;                                              \
         line_block block, sum;                                                                                         \
         for (int64_t i = 0; i < lines; i++) sum.field[i] = job->product;                                               \
-        for (int64_t k = 0; k < job->length && !prn_stopped_at(k); k++) {                                              \
+        for (int64_t k = 0; k < job->length && !prn_cancelled_at(k); k++) {                                            \
             const int64_t first = start + place_of(job, k) * job->inner;                                               \
             load(block.field, job->x->data, job->x->dtype, first, lines);                                              \
             if (job->exclusive) store(job->y->data, job->y->dtype, first, sum.field, lines);                           \
@@ -239,7 +239,7 @@ static void cumulate_columns_f32(const line_job *job, int64_t start, int64_t lin
     const prn_fold_table *loops = prn_fold_loops();
     double sum[WIDEST_GROUP];
     for (int64_t i = 0; i < lines; i++) sum[i] = 0.0;
-    for (int64_t k = 0; k < job->length && !prn_stopped_at(k); k++) {
+    for (int64_t k = 0; k < job->length && !prn_cancelled_at(k); k++) {
         const int64_t first = start + place_of(job, k) * job->inner;
         loops->cumulate_f32(sum, (const float *)job->x->data + first, (float *)job->y->data + first, lines,
                             job->exclusive);

@@ -1,10 +1,10 @@
 /* Det: determinants of square matrices, by Gaussian elimination with row pivots in double. Each task works in a matrix
  * of scratch of its own. Invariant: a matrix is one task's. */
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "base/integers.h"
-#include "base/stop.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
 
 enum { MOST_TASKS = 64 };
 
@@ -62,7 +62,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 static double determinant(double *a, int64_t n)
 {
     double result = 1.0;
-    for (int64_t k = 0; k < n && !prn_stopped(); k++) {
+    for (int64_t k = 0; k < n && !prn_cancelled(); k++) {
         int64_t pivot = k;
         for (int64_t row = k + 1; row < n; row++) {
             if (fabs(a[row * n + k]) > fabs(a[pivot * n + k])) pivot = row;
@@ -77,7 +77,7 @@ static double determinant(double *a, int64_t n)
         }
         result *= a[k * n + k];
         if (a[k * n + k] == 0.0) return result;
-        for (int64_t row = k + 1; row < n && !(n > 1024 && prn_stopped()); row++) {
+        for (int64_t row = k + 1; row < n && !(n > 1024 && prn_cancelled()); row++) {
             const double factor = a[row * n + k] / a[k * n + k];
             for (int64_t j = k + 1; j < n; j++) a[row * n + j] -= factor * a[k * n + j];
         }
@@ -92,7 +92,7 @@ static void eliminate(void *argument, int64_t task)
     double *work = elements ? job->work + task * elements : NULL;
     for (int64_t i = 0; i < job->per_task && task * job->per_task + i < job->matrices; i++) {
         const int64_t matrix = task * job->per_task + i;
-        for (int64_t k = 0; k < elements && !prn_stopped_at(k); k++)
+        for (int64_t k = 0; k < elements && !prn_cancelled_at(k); k++)
             work[k] = prn_get_f64(job->in->data, job->in->dtype, matrix * elements + k);
         prn_put_f64(job->out->data, job->out->dtype, matrix, determinant(work, job->size));
     }

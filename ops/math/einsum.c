@@ -7,12 +7,12 @@
  * equation; its runs have what came of it. */
 #include "ops/math/einsum.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/widen.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/widen.h"
 
 #include <string.h>
 
@@ -24,9 +24,9 @@ static prony_status infer(const prony_context *context)
 {
     for (size_t i = 0; i < context->input_count; i++) {
         if (!context->inputs[i]) return prn_einsum_refuse(context, "has an input that is not there");
-        if (!prn_product_countable(&context->inputs[i]->shape))
+        if (!prn_matmul_countable(&context->inputs[i]->shape))
             return prn_einsum_refuse(context, "has too large an input");
-        PRN_TRY(prn_check_type(context, i, i == 0 ? PRN_PRODUCT_TYPES : PRN_TYPE(context->inputs[0]->dtype)));
+        PRN_TRY(prn_check_type(context, i, i == 0 ? PRN_MATMUL_TYPES : PRN_TYPE(context->inputs[0]->dtype)));
     }
     space s;
     PRN_TRY(prn_einsum_space_of(context, &s));
@@ -58,7 +58,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 
 /* ---- as a matrix product */
 
-static bool describe(const prony_context *context, prn_product *out)
+static bool describe(const prony_context *context, prn_matmul_desc *out)
 {
     space s;
     if (prn_einsum_space_of(context, &s) != PRONY_OK || s.operands != 2) return false;
@@ -66,26 +66,26 @@ static bool describe(const prony_context *context, prn_product *out)
         if (s.extent[axis] == 0) return false;
     }
     if (!prn_einsum_product(&s, out)) return false;
-    prn_product_place(context, out);
+    prn_matmul_bind_data(context, out);
     return true;
 }
 
-static bool native_usable(const prony_context *context)
+static bool native_supported(const prony_context *context)
 {
-    prn_product product;
+    prn_matmul_desc product;
     return describe(context, &product);
 }
 
 static prony_status native_prepare(const prony_context *context, prn_prepared *out)
 {
-    prn_product product;
+    prn_matmul_desc product;
     if (!describe(context, &product)) return prn_einsum_refuse(context, "is no matrix product");
-    return prn_product_native_prepare(context, &product, out);
+    return prn_matmul_native_prepare(context, &product, out);
 }
 
 /* ---- one operand, no sum: a copy */
 
-static bool copy_usable(const prony_context *context)
+static bool copy_supported(const prony_context *context)
 {
     space s;
     return prn_einsum_space_of(context, &s) == PRONY_OK && s.operands == 1 && s.axes == s.output_axes;
@@ -132,7 +132,7 @@ typedef struct reference_job {
             const storage *a = (const storage *)job->in[0]->data + start[0],                                           \
                           *b = (const storage *)job->in[1]->data + start[1];                                           \
             const int64_t a_step = s->stride[0][column], b_step = s->stride[1][column];                                \
-            for (int64_t j = 0; j < count && !prn_stopped_at(j); j++)                                                  \
+            for (int64_t j = 0; j < count && !prn_cancelled_at(j); j++)                                                \
                 ((storage *)job->y)[at + j] = store((work)((P)load(a[j * a_step]) * (P)load(b[j * b_step])));          \
             return;                                                                                                    \
         }                                                                                                              \
@@ -145,7 +145,7 @@ typedef struct reference_job {
             P sum = 0;                                                                                                 \
             for (bool more = true; more; more = advance(s, index, offset)) {                                           \
                 for (int64_t k = 0; k < terms; k++) {                                                                  \
-                    if (prn_stopped_at(walked++)) return;                                                              \
+                    if (prn_cancelled_at(walked++)) return;                                                            \
                     P product = (P)load(((const storage *)job->in[0]->data)[offset[0] + k * step[0]]);                 \
                     for (int i = 1; i < s->operands; i++)                                                              \
                         product *= (P)load(((const storage *)job->in[i]->data)[offset[i] + k * step[i]]);              \
@@ -188,7 +188,7 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
     const reference_job *job = argument;
     const space *s = job->s;
     const int column = s->output_axes - 1;
-    for (int64_t at = begin, count; at < end && !prn_stopped(); at += count) {
+    for (int64_t at = begin, count; at < end && !prn_cancelled(); at += count) {
         int64_t start[MAX_OPERANDS] = {0}, rest = at / job->columns;
         const int64_t first = at % job->columns;
         count = prn_least(job->columns - first, end - at);
@@ -215,7 +215,7 @@ static prony_status run_reference(const prony_context *context)
     const int64_t outputs = prony_shape_numel(&y->shape), columns = s->output_axes ? s->extent[s->output_axes - 1] : 1;
     for (int axis = s->output_axes; axis < s->axes; axis++) {
         if (s->extent[axis] > 0) continue;
-        prn_stop_clear(y->data, prn_value_bytes(y)); /* an empty sum */
+        prn_cancellable_clear(y->data, prn_value_bytes(y)); /* an empty sum */
         return PRONY_OK;
     }
     reference_job job = {s, context->inputs, y->data, columns};
@@ -228,19 +228,19 @@ static const prn_param params[] = {
     {0}};
 
 static const prn_kernel native = {
-    .usable = native_usable, .prepare = native_prepare, .run = prn_product_native_run, .release = prn_free};
+    .supported = native_supported, .prepare = native_prepare, .run = prn_matmul_native_run, .release = prn_free};
 PRN_WIDENED(half, &native)
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .prepare = native_prepare, .run = prn_product_native_run, .release = prn_free},
-    {.name = "einsum_f32_pairs", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_einsum_pairs_usable,
+    {.name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
+     .prepare = native_prepare, .run = prn_matmul_native_run, .release = prn_free},
+    {.name = "einsum_f32_pairs", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_einsum_pairs_supported,
      .facts = prn_einsum_pairs_facts, .prepare = prn_einsum_pairs_prepare, .run = prn_einsum_pairs_run, .release = prn_free},
     PRN_WIDENED_ROW(half, "einsum_half_native"),
-    {.name = "einsum_copy", .backend = "native", .types = PRN_PRODUCT_TYPES, .usable = copy_usable,
+    {.name = "einsum_copy", .backend = "native", .types = PRN_MATMUL_TYPES, .supported = copy_supported,
      .prepare = prepare_copy, .run = run_copy, .release = prn_free},
-    {.name = "einsum_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .prepare = prepare_reference,
+    {.name = "einsum_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = prepare_reference,
      .run = run_reference, .release = prn_free},
     {0}};
 

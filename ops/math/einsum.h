@@ -3,7 +3,7 @@
 #ifndef PRN_OPS_MATH_EINSUM_H
 #define PRN_OPS_MATH_EINSUM_H
 
-#include "ops/loops/product.h"
+#include "ops/kernels/gemm/matmul.h"
 
 enum { PRN_EINSUM_OPERANDS = 8, PRN_EINSUM_AXES = 32 };
 
@@ -26,10 +26,10 @@ prony_status prn_einsum_refuse(const prony_context *context, const char *what);
 /* Reads the node's equation; an error says what is wrong with it. */
 prony_status prn_einsum_space_of(const prony_context *context, prn_einsum_space *out);
 /* Operands 0 and 1 as a product, whichever of them gives the rows; no extent is 0. false: they are none. */
-bool prn_einsum_product(const prn_einsum_space *space, prn_product *out);
+bool prn_einsum_product(const prn_einsum_space *space, prn_matmul_desc *out);
 
 /* einsum_f32_pairs: two operands after the other, through the scratch. */
-bool prn_einsum_pairs_usable(const prony_context *context);
+bool prn_einsum_pairs_supported(const prony_context *context);
 prony_status prn_einsum_pairs_prepare(const prony_context *context, prn_prepared *out);
 prony_status prn_einsum_pairs_run(const prony_context *context);
 void prn_einsum_pairs_facts(const prony_context *context, prony_cost *facts);

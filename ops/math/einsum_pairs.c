@@ -7,9 +7,9 @@
 #include "ops/math/einsum.h"
 
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/vec.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/vec.h"
 
 #include <string.h>
 
@@ -35,8 +35,8 @@ typedef struct layout {
 
 typedef struct pair {
     layout layout[2];
-    prn_product product; /* without data */
-    int input[2];        /* its A and B, as an operand has them */
+    prn_matmul_desc product; /* without data */
+    int input[2];            /* its A and B, as an operand has them */
     int64_t offset[2];
     int64_t to; /* in the scratch; -1: the output */
 } pair;
@@ -86,7 +86,7 @@ static void add_sums(prn_einsum_space *to, const prn_einsum_space *s, const oper
 }
 
 /* The last pair, laid out as the output is. */
-static bool contract_to_output(const prn_einsum_space *s, const operand *a, const operand *b, prn_product *product)
+static bool contract_to_output(const prn_einsum_space *s, const operand *a, const operand *b, prn_matmul_desc *product)
 {
     prn_einsum_space t = {.dtype = s->dtype, .operands = 2};
     for (int axis = 0; axis < s->output_axes; axis++) {
@@ -99,7 +99,7 @@ static bool contract_to_output(const prn_einsum_space *s, const operand *a, cons
 
 /* Into the scratch. false: too large, or no product. */
 static bool contract_to_scratch(const prn_einsum_space *s, const operand *a, const operand *b, const operand *others,
-                                int count, prn_product *product, operand *result, double *floats)
+                                int count, prn_matmul_desc *product, operand *result, double *floats)
 {
     prn_einsum_space t = {.dtype = s->dtype, .operands = 2};
     int axis_of[PRN_EINSUM_AXES];
@@ -235,7 +235,7 @@ static bool find_pairs(const prony_context *context, pairs *out)
     return true;
 }
 
-bool prn_einsum_pairs_usable(const prony_context *context)
+bool prn_einsum_pairs_supported(const prony_context *context)
 {
     pairs pairs;
     return find_pairs(context, &pairs);
@@ -254,27 +254,27 @@ void prn_einsum_pairs_facts(const prony_context *context, prony_cost *facts)
     const pairs *pairs = context->state;
     int64_t flops = 0;
     for (int i = 0; i < pairs->count; i++) {
-        const prn_product *p = &pairs->pair[i].product;
+        const prn_matmul_desc *p = &pairs->pair[i].product;
         flops += p->items * p->m * p->n * (p->k == 1 ? 1 : 2 * p->k);
     }
     prn_cost_fact(facts, "product_flops", flops);
 }
 
-static bool scales_rows(const prn_product *p)
+static bool scales_rows(const prn_matmul_desc *p)
 {
-    return p->k == 1 && p->b_col == 1 && p->n >= SCALED_LEAST;
+    return p->k == 1 && p->cs_b == 1 && p->n >= SCALED_LEAST;
 }
 
 /* Without a sum: each row is B's, scaled by an element of A. */
 static void scale_rows(void *argument, int64_t begin, int64_t end)
 {
-    const prn_product *p = argument;
+    const prn_matmul_desc *p = argument;
     for (int64_t row = begin; row < end; row++) {
         int64_t a, b, c;
-        prn_product_offsets(p, row / p->m, &a, &b, &c);
+        prn_matmul_offsets(p, row / p->m, &a, &b, &c);
         const int64_t i = row % p->m;
-        prn_long_vs(PRN_BINARY_MUL, (float *)p->c + c + i * p->c_row, (const float *)p->b + b,
-                    ((const float *)p->a)[a + i * p->a_row], p->n);
+        prn_long_vs(PRN_BINARY_MUL, (float *)p->c + c + i * p->rs_c, (const float *)p->b + b,
+                    ((const float *)p->a)[a + i * p->rs_a], p->n);
     }
 }
 
@@ -284,7 +284,7 @@ prony_status prn_einsum_pairs_run(const prony_context *context)
     float *const scratch = context->scratch;
     for (int i = 0; i < pairs->count; i++) {
         const pair *pair = &pairs->pair[i];
-        prn_product p = pair->product;
+        prn_matmul_desc p = pair->product;
         for (int k = 0; k < 2; k++) {
             const layout *l = &pair->layout[k];
             const float *from = l->input < 0 ? scratch + l->offset : (const float *)context->inputs[l->input]->data;
@@ -296,7 +296,7 @@ prony_status prn_einsum_pairs_run(const prony_context *context)
         if (scales_rows(&p))
             prn_parallel_items(context->threads, p.items * p.m, p.items * p.m * (p.n + 32), scale_rows, &p);
         else
-            prn_product_native_run_unpacked(context, &p);
+            prn_matmul_native_run_unpacked(context, &p);
     }
     if (pairs->copied)
         prn_copy_native(context->threads, sizeof(float), &pairs->copy, scratch + pairs->pair[pairs->count - 1].to,

@@ -166,7 +166,7 @@ prony_status prn_einsum_space_of(const prony_context *context, prn_einsum_space 
         axis_of[eq.output.labels[d]] = out->axes++;
     }
     out->output_axes = out->axes;
-    if (!prn_product_countable(&y)) return prn_einsum_refuse(context, "has too large an output");
+    if (!prn_matmul_countable(&y)) return prn_einsum_refuse(context, "has too large an output");
     prn_shape_strides(&y, out->output_stride);
     for (int label = 0; label < MAX_LABELS; label++) {
         if (eq.uses[label] == 0 || axis_of[label] >= 0) continue;
@@ -213,7 +213,7 @@ static bool join(run *run, const space *s, int a, int b, int axis)
 
 /* With `a` giving the rows and `b` the columns. The columns are the output's last axes; of the axes that `a` alone has,
  * the last joined run are the rows, the others batch. false: no such product. */
-static bool product_of(const space *s, int a, int b, prn_product *out)
+static bool product_of(const space *s, int a, int b, prn_matmul_desc *out)
 {
     run columns = {1, 0, 0, 0}, rows = columns, inner = columns;
     int column_axis = s->output_axes;
@@ -229,27 +229,27 @@ static bool product_of(const space *s, int a, int b, prn_product *out)
         if (s->stride[b][axis] == 0 && s->extent[axis] > 1) row_axis = axis;
     }
     if (row_axis >= 0) join(&rows, s, a, b, row_axis);
-    *out = prn_product_make(s->dtype, rows.extent, columns.extent, inner.extent);
+    *out = prn_matmul_make(s->dtype, rows.extent, columns.extent, inner.extent);
     for (int axis = 0; axis < column_axis; axis++) {
         if (axis == row_axis || s->extent[axis] == 1) continue;
         if (out->batch_rank == PRONY_MAX_RANK) return false;
-        prn_product_batch(out, s->extent[axis], s->stride[a][axis], s->stride[b][axis], s->output_stride[axis]);
+        prn_matmul_batch(out, s->extent[axis], s->stride[a][axis], s->stride[b][axis], s->output_stride[axis]);
     }
     out->a_input = a;
     out->b_input = b;
-    out->a_row = rows.a;
-    out->a_col = inner.a;
-    out->b_row = inner.b;
-    out->b_col = columns.b;
-    out->c_row = rows.extent > 1 ? rows.c : columns.extent;
-    if (out->n == 1) out->b_col = 1;
-    prn_product_fold(out);
+    out->rs_a = rows.a;
+    out->cs_a = inner.a;
+    out->rs_b = inner.b;
+    out->cs_b = columns.b;
+    out->rs_c = rows.extent > 1 ? rows.c : columns.extent;
+    if (out->n == 1) out->cs_b = 1;
+    prn_matmul_fold(out);
     return true;
 }
 
-bool prn_einsum_product(const prn_einsum_space *s, prn_product *out)
+bool prn_einsum_product(const prn_einsum_space *s, prn_matmul_desc *out)
 {
-    prn_product other;
+    prn_matmul_desc other;
     const bool first = product_of(s, 0, 1, out), second = product_of(s, 1, 0, &other);
     if (!first && !second) return false;
     if (!first || (second && other.n > out->n)) *out = other;

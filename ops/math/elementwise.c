@@ -1,12 +1,12 @@
 /* Binary and variadic elementwise operators with multidirectional broadcasting: arithmetic, comparisons, logic, bits.
  * Every type has the row loops of element_rows.h; float32 arithmetic has vector kernels that also take NHWC and blocked
  * operands. Invariant: an element's result depends on its operands alone. */
-#include "base/parallel.h"
-#include "ops/loops/broadcast.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/element_rows.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/element_rows.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 

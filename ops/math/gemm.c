@@ -5,26 +5,26 @@
  *
  * MatMul's third input, bias [N], which no model has, is what rewrites attach when an Add of a vector follows; it is
  * added before post_ops. Invariant: an input that a post-operation adds is never taken for C or bias. */
-#include "base/alloc.h"
-#include "ops/loops/product.h"
-#include "ops/loops/widen.h"
+#include "base/memory/alloc.h"
+#include "ops/kernels/gemm/matmul.h"
+#include "ops/kernels/vector/widen.h"
 #include "ops/vendor/blas.h"
 
 /* An operator's variant: what it knows of itself from shapes. */
-typedef prony_status (*describe_fn)(const prony_context *context, prn_product *out);
+typedef prony_status (*describe_fn)(const prony_context *context, prn_matmul_desc *out);
 
 /* With whatever bytes the context has. */
-static prony_status describe(const prony_context *context, prn_product *out)
+static prony_status describe(const prony_context *context, prn_matmul_desc *out)
 {
     const describe_fn *own = prn_variant(context);
     PRN_TRY((*own)(context, out));
-    prn_product_place(context, out);
+    prn_matmul_bind_data(context, out);
     return PRONY_OK;
 }
 
 static const prony_value *added_input(const prony_context *context)
 {
-    return prn_product_is_post_input(context, 2) ? NULL : prn_input(context, 2);
+    return prn_matmul_is_post_input(context, 2) ? NULL : prn_input(context, 2);
 }
 
 static prony_status refuse(const prony_context *context, const char *what)
@@ -37,8 +37,8 @@ static prony_status refuse(const prony_context *context, const char *what)
 static prony_status set_output(const prony_context *context, prony_dtype dtype, const prony_shape *y)
 {
     char text[PRN_SHAPE_TEXT_BYTES];
-    if (!prn_product_countable(&context->inputs[0]->shape) || !prn_product_countable(&context->inputs[1]->shape) ||
-        !prn_product_countable(y))
+    if (!prn_matmul_countable(&context->inputs[0]->shape) || !prn_matmul_countable(&context->inputs[1]->shape) ||
+        !prn_matmul_countable(y))
         return prony_fail(context, PRONY_OUT_OF_RANGE, "the product %s is too large", prn_shape_text(y, text));
     prn_set_output(context, 0, dtype, y);
     return PRONY_OK;
@@ -46,7 +46,7 @@ static prony_status set_output(const prony_context *context, prony_dtype dtype, 
 
 static prony_status check_types(const prony_context *context)
 {
-    PRN_TRY(prn_check_type(context, 0, PRN_PRODUCT_TYPES));
+    PRN_TRY(prn_check_type(context, 0, PRN_MATMUL_TYPES));
     const uint32_t type = PRN_TYPE(context->inputs[0]->dtype);
     PRN_TRY(prn_check_type(context, 1, type));
     return added_input(context) ? prn_check_type(context, 2, type) : PRONY_OK;
@@ -65,18 +65,18 @@ static const prn_param gemm_param_rows[] = {PRN_FLOAT(gemm_params, alpha, 1.0f),
                                             PRN_INT(gemm_params, transB, 0),
                                             {0}};
 
-static prony_status gemm_describe(const prony_context *context, prn_product *out)
+static prony_status gemm_describe(const prony_context *context, prn_matmul_desc *out)
 {
     const gemm_params *params = context->params;
     const prony_value *a = context->inputs[0], *b = context->inputs[1], *c = added_input(context);
     const int64_t *da = a->shape.dim, *db = b->shape.dim;
     const bool ta = params->transA != 0, tb = params->transB != 0;
-    *out = prn_product_make(a->dtype, da[ta ? 1 : 0], db[tb ? 0 : 1], da[ta ? 0 : 1]);
+    *out = prn_matmul_make(a->dtype, da[ta ? 1 : 0], db[tb ? 0 : 1], da[ta ? 0 : 1]);
     if (db[tb ? 1 : 0] != out->k) return refuse(context, "the inner dimensions differ");
-    out->a_row = ta ? 1 : out->k;
-    out->a_col = ta ? out->m : 1;
-    out->b_row = tb ? 1 : out->n;
-    out->b_col = tb ? out->k : 1;
+    out->rs_a = ta ? 1 : out->k;
+    out->cs_a = ta ? out->m : 1;
+    out->rs_b = tb ? 1 : out->n;
+    out->cs_b = tb ? out->k : 1;
     out->alpha = params->alpha;
     if (!c) return PRONY_OK;
     const prony_shape y = prn_shape_make(2, (const int64_t[]){out->m, out->n});
@@ -100,7 +100,7 @@ static prony_status gemm_infer(const prony_context *context)
     PRN_TRY(check_types(context));
     PRN_TRY(prn_check_rank(context, 0, 2, 2));
     PRN_TRY(prn_check_rank(context, 1, 2, 2));
-    prn_product product;
+    prn_matmul_desc product;
     PRN_TRY(gemm_describe(context, &product));
     const prony_shape y = prn_shape_make(2, (const int64_t[]){product.m, product.n});
     return set_output(context, product.dtype, &y);
@@ -108,12 +108,12 @@ static prony_status gemm_infer(const prony_context *context)
 
 /* ---- MatMul */
 
-static prony_status matmul_describe(const prony_context *context, prn_product *out)
+static prony_status matmul_describe(const prony_context *context, prn_matmul_desc *out)
 {
     const prony_value *b = context->inputs[1];
     prony_shape y;
-    PRN_TRY(prn_product_matmul(context, context->inputs[0], b, out, &y));
-    prn_product_fold(out);
+    PRN_TRY(prn_matmul_from_shapes(context, context->inputs[0], b, out, &y));
+    prn_matmul_fold(out);
 
     const prony_value *bias = added_input(context);
     if (!bias) return PRONY_OK;
@@ -129,10 +129,10 @@ static prony_status matmul_describe(const prony_context *context, prn_product *o
 
 static prony_status matmul_infer(const prony_context *context)
 {
-    prn_product product;
+    prn_matmul_desc product;
     prony_shape y;
     PRN_TRY(check_types(context));
-    PRN_TRY(prn_product_matmul(context, context->inputs[0], context->inputs[1], &product, &y));
+    PRN_TRY(prn_matmul_from_shapes(context, context->inputs[0], context->inputs[1], &product, &y));
     prn_set_output(context, 0, context->inputs[0]->dtype, &y);
     return matmul_describe(context, &product); /* for what it checks */
 }
@@ -141,7 +141,7 @@ static prony_status matmul_infer(const prony_context *context)
 
 static prony_status cost(const prony_context *context, prony_cost *cost)
 {
-    prn_product p;
+    prn_matmul_desc p;
     PRN_TRY(describe(context, &p));
     const bool added = added_input(context) != NULL;
     uint64_t rows, outputs, macs;
@@ -163,55 +163,55 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 static prony_status native_prepare(const prony_context *context, prn_prepared *out)
 {
-    prn_product product;
+    prn_matmul_desc product;
     PRN_TRY(describe(context, &product));
-    return prn_product_native_prepare(context, &product, out);
+    return prn_matmul_native_prepare(context, &product, out);
 }
 
 static prony_status reference_prepare(const prony_context *context, prn_prepared *out)
 {
-    prn_product product;
+    prn_matmul_desc product;
     PRN_TRY(describe(context, &product));
-    return prn_product_reference_prepare(context, &product, out);
+    return prn_matmul_reference_prepare(context, &product, out);
 }
 
 /* Weights in fewer bits, on any processor. */
-static bool stored_usable(const prony_context *context)
+static bool stored_supported(const prony_context *context)
 {
-    prn_product product;
-    return describe(context, &product) == PRONY_OK && prn_product_stored_usable(context, &product);
+    prn_matmul_desc product;
+    return describe(context, &product) == PRONY_OK && prn_matmul_lowbit_supported(context, &product);
 }
 
 /* The same, multiplied as parts of bfloat16. */
-static bool halves_usable(const prony_context *context)
+static bool halves_supported(const prony_context *context)
 {
-    prn_product product;
-    return describe(context, &product) == PRONY_OK && prn_product_halves_usable(context, &product);
+    prn_matmul_desc product;
+    return describe(context, &product) == PRONY_OK && prn_matmul_halves_supported(context, &product);
 }
 
-static bool stored_worth(const prony_context *context)
+static bool stored_profitable(const prony_context *context)
 {
-    prn_product product;
-    return describe(context, &product) == PRONY_OK && prn_product_stored_worth(&product);
+    prn_matmul_desc product;
+    return describe(context, &product) == PRONY_OK && prn_matmul_lowbit_profitable(&product);
 }
 
 static prony_status stored_prepare(const prony_context *context, prn_prepared *out)
 {
-    prn_product product;
+    prn_matmul_desc product;
     PRN_TRY(describe(context, &product));
-    return prn_product_stored_prepare(context, &product, out);
+    return prn_matmul_lowbit_prepare(context, &product, out);
 }
 
 #ifdef PRN_HAVE_OPENBLAS
-static bool blas_usable(const prony_context *context)
+static bool blas_supported(const prony_context *context)
 {
-    prn_product product;
-    return !context->post_ops && describe(context, &product) == PRONY_OK && prn_product_blas_usable(&product);
+    prn_matmul_desc product;
+    return !context->post_ops && describe(context, &product) == PRONY_OK && prn_matmul_blas_supported(&product);
 }
 #endif
 
 static const prn_kernel native = {
-    .prepare = native_prepare, .run = prn_product_native_run, .release = prn_free, .packs = 2};
+    .prepare = native_prepare, .run = prn_matmul_native_run, .release = prn_free, .packs = 2};
 PRN_WIDENED(half, &native)
 
 #define STORED(title, precision, asked)                                                                                \
@@ -219,50 +219,50 @@ PRN_WIDENED(half, &native)
      .precisions = PRN_PRECISION(precision),                                                                           \
      .backend = "native",                                                                                              \
      .types = PRN_TYPE_F32,                                                                                            \
-     .usable = asked,                                                                                                  \
-     .worth = stored_worth,                                                                                            \
+     .supported = asked,                                                                                               \
+     .profitable = stored_profitable,                                                                                  \
      .prepare = stored_prepare,                                                                                        \
-     .run = prn_product_stored_run,                                                                                    \
-     .facts = prn_product_stored_facts,                                                                                \
+     .run = prn_matmul_lowbit_run,                                                                                     \
+     .facts = prn_matmul_lowbit_facts,                                                                                 \
      .release = prn_free,                                                                                              \
      .post_ops = true,                                                                                                 \
      .packs = 2}
 
 // clang-format off
 static const prn_kernel gemm_kernels[] = {
-    STORED("gemm_fast_amx", FAST, halves_usable),
-    STORED("gemm_bf16_dot", BF16, halves_usable),
-    STORED("gemm_bf16_native", BF16, stored_usable),
-    STORED("gemm_fp16_native", FP16, stored_usable),
-    STORED("gemm_int8_weights", INT8_WEIGHTS, stored_usable),
-    STORED("gemm_int4_weights", INT4_WEIGHTS, stored_usable),
+    STORED("gemm_fast_amx", FAST, halves_supported),
+    STORED("gemm_bf16_dot", BF16, halves_supported),
+    STORED("gemm_bf16_native", BF16, stored_supported),
+    STORED("gemm_fp16_native", FP16, stored_supported),
+    STORED("gemm_int8_weights", INT8_WEIGHTS, stored_supported),
+    STORED("gemm_int4_weights", INT4_WEIGHTS, stored_supported),
     {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
-     .run = prn_product_native_run, .facts = prn_product_native_facts, .release = prn_free, .post_ops = true, .packs = 2},
+     .run = prn_matmul_native_run, .facts = prn_matmul_native_facts, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "gemm_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
-    {.name = "gemm_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
-     .prepare = reference_prepare, .run = prn_product_blas_run, .release = prn_free, .post_ops = true},
+    {.name = "gemm_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .supported = blas_supported,
+     .prepare = reference_prepare, .run = prn_matmul_blas_run, .release = prn_free, .post_ops = true},
 #endif
-    {.name = "gemm_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .prepare = reference_prepare,
-     .run = prn_product_reference_run, .release = prn_free, .post_ops = true},
+    {.name = "gemm_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = reference_prepare,
+     .run = prn_matmul_reference_run, .release = prn_free, .post_ops = true},
     {0}};
 
 static const prn_kernel matmul_kernels[] = {
-    STORED("matmul_fast_amx", FAST, halves_usable),
-    STORED("matmul_bf16_dot", BF16, halves_usable),
-    STORED("matmul_bf16_native", BF16, stored_usable),
-    STORED("matmul_fp16_native", FP16, stored_usable),
-    STORED("matmul_int8_weights", INT8_WEIGHTS, stored_usable),
-    STORED("matmul_int4_weights", INT4_WEIGHTS, stored_usable),
+    STORED("matmul_fast_amx", FAST, halves_supported),
+    STORED("matmul_bf16_dot", BF16, halves_supported),
+    STORED("matmul_bf16_native", BF16, stored_supported),
+    STORED("matmul_fp16_native", FP16, stored_supported),
+    STORED("matmul_int8_weights", INT8_WEIGHTS, stored_supported),
+    STORED("matmul_int4_weights", INT4_WEIGHTS, stored_supported),
     {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
-     .run = prn_product_native_run, .facts = prn_product_native_facts, .release = prn_free, .post_ops = true, .packs = 2},
+     .run = prn_matmul_native_run, .facts = prn_matmul_native_facts, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "matmul_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
-    {.name = "matmul_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
-     .prepare = reference_prepare, .run = prn_product_blas_run, .release = prn_free, .post_ops = true},
+    {.name = "matmul_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .supported = blas_supported,
+     .prepare = reference_prepare, .run = prn_matmul_blas_run, .release = prn_free, .post_ops = true},
 #endif
-    {.name = "matmul_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .prepare = reference_prepare,
-     .run = prn_product_reference_run, .release = prn_free, .post_ops = true},
+    {.name = "matmul_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = reference_prepare,
+     .run = prn_matmul_reference_run, .release = prn_free, .post_ops = true},
     {0}};
 
 const prn_op prn_ops_gemm[] = {

@@ -10,10 +10,10 @@
  *             X' = (1 - norm_coefficient_post) (X - r V' / (sqrt(H') + epsilon)),  r = R sqrt(1 - beta^T) / (1 - alpha^T), R for T = 0
  *   Momentum  V' = alpha V + b G, b = beta, 1 for T = 0
  *             X' = X - R V', or with mode nesterov X - R (G + alpha V') */
-#include "base/stop.h"
-#include "base/parallel.h"
+#include "base/threads/cancel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 #include <string.h>
@@ -174,7 +174,7 @@ static void update_range(void *argument, int64_t begin, int64_t end)
     const tensor_job *job = argument;
     double x[PRN_BLOCK], g[PRN_BLOCK], states[MOST_STATES][PRN_BLOCK];
     double *const state[MOST_STATES] = {states[0], states[1]};
-    for (int64_t first = begin, n; first < end && !prn_stopped(); first += n) {
+    for (int64_t first = begin, n; first < end && !prn_cancelled(); first += n) {
         n = end - first < PRN_BLOCK ? end - first : PRN_BLOCK;
         prn_load_f64(x, job->x, job->dtype, first, n);
         prn_load_f64(g, job->g, job->dtype, first, n);

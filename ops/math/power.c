@@ -1,10 +1,10 @@
 /* Pow: base and exponent of different types, the result in the base's type.
  * Floats are raised in double and rounded once. An integer base with an integer exponent is multiplied out and wraps; a
  * negative exponent gives the truncated quotient, 0 for base 0. */
-#include "ops/loops/broadcast.h"
-#include "ops/loops/element_rows.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/vector/element_rows.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 
@@ -161,9 +161,9 @@ static prony_status cost_power(const prony_context *context, prony_cost *cost)
 
 // clang-format off
 static const prn_kernel power_kernels[] = {
-    {.name = "pow_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = one_exponent,
+    {.name = "pow_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = one_exponent,
      .layouts = prn_same_layout, .run = run_one_exponent, .inplace = 1},
-    {.name = "pow_f32_vec", .backend = "native", .types = PRN_TYPE_F32, .usable = both_f32,
+    {.name = "pow_f32_vec", .backend = "native", .types = PRN_TYPE_F32, .supported = both_f32,
      .layouts = prn_broadcast_layouts, .run = run_both_f32, .inplace = 3},
     {.name = "pow_reference", .backend = "reference", .run = run_power},
     {0}};

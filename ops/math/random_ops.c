@@ -1,10 +1,10 @@
 /* RandomUniform, RandomNormal, their Like forms, Bernoulli and Multinomial. Each element is drawn by its index
  * (random.h), so any cut among threads gives the same result. */
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
-#include "ops/loops/random.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/random/random.h"
 
 #include <float.h>
 
@@ -185,7 +185,7 @@ static int64_t choose(const draw_job *job, int64_t row, int64_t classes, double 
 {
     double sum = 0.0;
     int64_t chosen = 0;
-    for (int64_t c = 0; c < classes && !prn_stopped_at(c); c++) {
+    for (int64_t c = 0; c < classes && !prn_cancelled_at(c); c++) {
         const double weight = exp(prn_get_f64(job->x->data, job->x->dtype, row * classes + c) - most);
         if (weight > 0.0) chosen = c;
         sum += weight;
@@ -200,13 +200,13 @@ static void draw_rows(void *argument, int64_t begin, int64_t end)
     const int64_t classes = job->x->shape.dim[1], samples = job->y->shape.dim[1];
     for (int64_t row = begin; row < end; row++) {
         double most = -INFINITY, total = 0.0;
-        for (int64_t c = 0; c < classes && !prn_stopped_at(c); c++)
+        for (int64_t c = 0; c < classes && !prn_cancelled_at(c); c++)
             most = fmax(most, prn_get_f64(job->x->data, job->x->dtype, row * classes + c));
         most = fmax(most, -DBL_MAX);
-        for (int64_t c = 0; c < classes && !prn_stopped_at(c); c++)
+        for (int64_t c = 0; c < classes && !prn_cancelled_at(c); c++)
             total += exp(prn_get_f64(job->x->data, job->x->dtype, row * classes + c) - most);
         for (int64_t i = row * samples; i < (row + 1) * samples; i++) {
-            if (classes > 64 ? prn_stopped() : prn_stopped_at(i)) return;
+            if (classes > 64 ? prn_cancelled() : prn_cancelled_at(i)) return;
             const double drawn = total * prn_random_uniform(job->key, (uint64_t)i, 53);
             prn_put_i64(job->y->data, job->y->dtype, i, choose(job, row, classes, most, drawn));
         }

@@ -1,10 +1,10 @@
 /* Functions of one tensor that integers have too: Relu, Abs, Neg, Sign, Clip; and the tests IsNaN and IsInf.
  * Invariant: integers wrap (the absolute value and the negative of the least one are itself); NaN stays NaN. */
-#include "base/parallel.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/broadcast.h"
-#include "ops/loops/element_rows.h"
-#include "ops/loops/narrow_types.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/vector/element_rows.h"
+#include "ops/kernels/lowbit/narrow_types.h"
 
 #include <float.h>
 #include <string.h>

@@ -6,13 +6,13 @@
 #include "ops/math/reduce.h"
 
 #include "base/integers.h"
-#include "base/alloc.h"
-#include "base/stop.h"
-#include "ops/loops/broadcast.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
+#include "base/memory/alloc.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
 
 typedef struct reduce_params {
     prn_ints axes;
@@ -179,7 +179,7 @@ static double reduce_f64(const prn_reduction *job, prn_reduce_kind kind, int64_t
     prn_cursor cursor;
     prn_cursor_start(&cursor, &job->chain, output);
     double sum = start_of(kind);
-    for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
+    for (int64_t i = 0; i < job->count && !prn_cancelled_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
         sum = step_f64(kind, sum, read_f64(job, &reader, cursor.offset), top);
     }
     return prn_reduce_finish(kind, sum, (double)job->count, top);
@@ -195,7 +195,7 @@ static int64_t reduce_i64(const prn_reduction *job, int64_t output)
     prn_cursor cursor;
     prn_cursor_start(&cursor, &job->chain, output);
     uint64_t sum = job->kind == PRN_REDUCE_PROD;
-    for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
+    for (int64_t i = 0; i < job->count && !prn_cancelled_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
         const int64_t x = read_i64(job, &reader, cursor.offset), best = (int64_t)sum;
         const bool less = is_unsigned ? (uint64_t)x < sum : x < best;
         if (job->kind == PRN_REDUCE_MAX || job->kind == PRN_REDUCE_MIN) {
@@ -263,7 +263,7 @@ static bool pixels_only(const prony_shape *shape, const axis_set *set)
     return true;
 }
 
-static bool usable_native(const prony_context *context)
+static bool supported_native(const prony_context *context)
 {
     axis_set set;
     if (axes_of(context, &set) != PRONY_OK || !set.known || set.noop) return false;
@@ -271,9 +271,9 @@ static bool usable_native(const prony_context *context)
 }
 
 /* How integers are cut off must not depend on the order of a sum of exponentials. */
-static bool usable_for_floats(const prony_context *context)
+static bool supported_for_floats(const prony_context *context)
 {
-    return prn_dtype_is_float(context->inputs[0]->dtype) && usable_native(context);
+    return prn_dtype_is_float(context->inputs[0]->dtype) && supported_native(context);
 }
 
 static void native_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -347,72 +347,72 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 // clang-format off
 static const prn_kernel reduce_sum_kernels[] = {
-    {.name = "reduce_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_sum_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_sum_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_sum_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_mean_kernels[] = {
-    {.name = "reduce_mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_mean_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_mean_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_mean_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_max_kernels[] = {
-    {.name = "reduce_max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_max_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_max_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_max_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_min_kernels[] = {
-    {.name = "reduce_min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_min_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_min_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_min_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_l1_kernels[] = {
-    {.name = "reduce_l1_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_l1_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_l1_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_l1_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_l1_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_l2_kernels[] = {
-    {.name = "reduce_l2_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_l2_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_l2_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_l2_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_l2_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_sum_square_kernels[] = {
-    {.name = "reduce_sum_square_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_sum_square_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_sum_square_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_sum_square_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_sum_square_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_prod_kernels[] = {
-    {.name = "reduce_prod_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_prod_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_prod_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_prod_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_prod_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_log_sum_kernels[] = {
-    {.name = "reduce_log_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_log_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_log_sum_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_log_sum_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_log_sum_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_log_sum_exp_kernels[] = {
-    {.name = "reduce_log_sum_exp_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+    {.name = "reduce_log_sum_exp_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
      .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_log_sum_exp_native", .backend = "native", .usable = usable_for_floats, .prepare = prepare, .run = run_native,
+    {.name = "reduce_log_sum_exp_native", .backend = "native", .supported = supported_for_floats, .prepare = prepare, .run = run_native,
      .release = prn_free},
     {.name = "reduce_log_sum_exp_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
      .release = prn_free}, {0}};

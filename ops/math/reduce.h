@@ -2,7 +2,7 @@
 #ifndef PRN_OPS_MATH_REDUCE_H
 #define PRN_OPS_MATH_REDUCE_H
 
-#include "ops/loops/chain.h"
+#include "ops/kernels/vector/chain.h"
 #include "ops/op.h"
 
 typedef enum prn_reduce_kind {

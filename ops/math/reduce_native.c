@@ -2,16 +2,16 @@
  * row is folded into its output (along); where it is kept, rows are folded into strips of neighbouring outputs. float32
  * has the vector kernels of vec.h; everything else is loaded as doubles or 64-bit integers for the loops of fold.h.
  * Invariant: an output or a strip is one task, whose order the shapes alone decide. */
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "base/integers.h"
 #include "ops/math/reduce.h"
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/element_rows.h"
-#include "ops/loops/fold.h"
-#include "ops/loops/number.h"
-#include "ops/loops/vec.h"
+#include "ops/kernels/vector/element_rows.h"
+#include "ops/kernels/vector/fold.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/vector/vec.h"
 
 #include <string.h>
 
@@ -83,7 +83,7 @@ static void next(prn_cursor *cursor, const job *job)
 /* Asked in front of row `c`: of every long one, of some of the short ones. */
 static bool called_off(const job *job, int64_t c)
 {
-    return job->row >= 1024 ? prn_stopped() : prn_stopped_at(c);
+    return job->row >= 1024 ? prn_cancelled() : prn_cancelled_at(c);
 }
 
 /* ---- integers in their own type, where a result is no wider than they are */
@@ -113,7 +113,7 @@ static void output_narrow(const job *job, int64_t output, prn_fold fold)
         const char *row = (const char *)x->data + (size_t)(cursor.offset * job->row) * width;
         int64_t i = 0;
         if (c == 0) memcpy(sum, row, width), i = 1;
-        for (int64_t n; i < job->row && (i < LOOK_UP || !prn_stopped()); i += n) {
+        for (int64_t n; i < job->row && (i < LOOK_UP || !prn_cancelled()); i += n) {
             n = job->row - i < LOOK_UP ? job->row - i : LOOK_UP;
             job->folds->row_narrow[fold][dtype](sum, row + (size_t)i * width, n);
         }
@@ -127,7 +127,7 @@ static void strip_narrow(const job *job, int64_t output, int64_t column, int64_t
     void *sum = (char *)y->data + prony_dtype_bytes(dtype, output * job->row + column);
     prn_cursor cursor;
     start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations && !prn_stopped_at(c); c++, next(&cursor, job)) {
+    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, next(&cursor, job)) {
         const void *row = prn_block_at(x->data, dtype, cursor.offset * job->row + column);
         if (c == 0)
             memcpy(sum, row, prony_dtype_bytes(dtype, n));
@@ -176,8 +176,8 @@ static void output_i64(const job *job, int64_t output)
     int64_t block[PRN_BLOCK], sum = start_i64(fold);
     prn_cursor cursor;
     start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations && !prn_stopped_at(c); c++, next(&cursor, job)) {
-        for (int64_t i = 0, n; i < job->row && !prn_stopped(); i += n) {
+    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, next(&cursor, job)) {
+        for (int64_t i = 0, n; i < job->row && !prn_cancelled(); i += n) {
             n = job->row - i < PRN_BLOCK ? job->row - i : PRN_BLOCK;
             load_i64(job, block, cursor.offset * job->row + i, n);
             sum = job->folds->row_i64[fold](sum, block, n);
@@ -193,7 +193,7 @@ static void strip_i64(const job *job, int64_t output, int64_t column, int64_t n)
     prn_cursor cursor;
     start(&cursor, job, output);
     for (int64_t i = 0; i < n; i++) sum[i] = start_i64(fold);
-    for (int64_t c = 0; c < job->combinations && !prn_stopped_at(c); c++, next(&cursor, job)) {
+    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, next(&cursor, job)) {
         load_i64(job, block, cursor.offset * job->row + column, n);
         job->folds->columns_i64[fold](sum, block, n);
     }
@@ -227,8 +227,8 @@ static double fold_output_f64(const job *job, int64_t output, prn_fold fold, con
     double block[PRN_BLOCK], sum = start_f64(fold);
     prn_cursor cursor;
     start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations && !prn_stopped_at(c); c++, next(&cursor, job)) {
-        for (int64_t i = 0, n; i < job->row && !prn_stopped(); i += n) {
+    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, next(&cursor, job)) {
+        for (int64_t i = 0, n; i < job->row && !prn_cancelled(); i += n) {
             n = job->row - i < PRN_BLOCK ? job->row - i : PRN_BLOCK;
             const double *x = load_f64(job, block, cursor.offset * job->row + i, n, top);
             take_exponentials(block, top, 0, n, top);
@@ -255,7 +255,7 @@ static void fold_strip_f64(const job *job, int64_t output, int64_t column, int64
     prn_cursor cursor;
     start(&cursor, job, output);
     for (int64_t i = 0; i < n; i++) sum[i] = start_f64(fold);
-    for (int64_t c = 0; c < job->combinations && !prn_stopped_at(c); c++, next(&cursor, job)) {
+    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, next(&cursor, job)) {
         const double *x = load_f64(job, block, cursor.offset * job->row + column, n, top);
         take_exponentials(block, top, 1, n, top);
         job->folds->columns_f64[fold](sum, x, n);
@@ -284,7 +284,7 @@ static double exponentials_f32(const job *job, const float *x, float top)
 {
     float block[PRN_BLOCK];
     double sum = 0.0;
-    for (int64_t i = 0, n; i < job->row && !prn_stopped(); i += n) {
+    for (int64_t i = 0, n; i < job->row && !prn_cancelled(); i += n) {
         n = job->row - i < PRN_BLOCK ? job->row - i : PRN_BLOCK;
         sum += job->vec->exp_sum(block, x + i, n, top);
     }
@@ -377,7 +377,7 @@ static void extremes_of_short_rows(const job *job, prn_binary_id step, const flo
     const int64_t some = STRIP / n, block = some * n, all = rows * n;
     float extremes[STRIP];
     vec->map[PRN_MAP_COPY](extremes, x, block, 0.0f, 0.0f);
-    for (int64_t i = block; i < all && !prn_stopped_at(i / block); i += block)
+    for (int64_t i = block; i < all && !prn_cancelled_at(i / block); i += block)
         vec->vv[step](extremes, extremes, x + i, prn_least(all - i, block));
     vec->map[PRN_MAP_COPY](y, extremes, n, 0.0f, 0.0f);
     for (int64_t r = 1; r < some; r++) vec->vv[step](y, y, extremes + r * n, n);
@@ -400,7 +400,7 @@ static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64
         extremes_of_short_rows(job, step, x + cursor.offset * job->row, n, job->combinations, y);
         return;
     }
-    for (int64_t first = 0; first < job->combinations && !prn_stopped(); first += ROWS_PER_PART) {
+    for (int64_t first = 0; first < job->combinations && !prn_cancelled(); first += ROWS_PER_PART) {
         const int64_t left = job->combinations - first, rows = left < ROWS_PER_PART ? left : ROWS_PER_PART;
         float *to = first == 0 ? y : part;
         int64_t r = 0;

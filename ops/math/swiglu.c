@@ -1,8 +1,8 @@
 /* SwiGLU: y = a sigmoid(alpha a) b, of two tensors of one shape. */
-#include "base/parallel.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
-#include "ops/loops/widen.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/vector/widen.h"
 
 #include <math.h>
 

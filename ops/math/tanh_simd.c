@@ -1,7 +1,7 @@
 /* tanh of double vectors: near 0 by a rational function (S. L. Moshier, Cephes), where 1 - 2 / (exp(2 |x|) + 1) would
  * lose digits, by that elsewhere. Both are a sum and one quotient, which are chosen per lane. */
 #include "ops/math/tanh_simd.h"
-#include "base/simd.h"
+#include "base/cpu/simd.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* Shared parts of the ai.onnx.ml operators. */
 #include "ops/ml/ml.h"
 
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 /* ---- rows */
 

@@ -1,7 +1,7 @@
 /* CastMap: a map's values as one row of numbers or strings. A map is the tensor of its values in ascending order of the
  * keys; SPARSE takes the keys for 0, 1, 2 … and fills the row up to max_map with zeros. */
-#include "ops/loops/cast_text.h"
-#include "ops/loops/narrow_types.h"
+#include "ops/kernels/copy/cast_text.h"
+#include "ops/kernels/lowbit/narrow_types.h"
 #include "ops/ml/ml.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* LinearRegressor, LinearClassifier: scores = X C^T + intercepts, transformed. The score matrix is the output itself; a
  * classifier's second column, where one score stands for two classes, is filled last. */
-#include "ops/loops/number.h"
-#include "ops/loops/vec.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/vector/vec.h"
 #include "ops/ml/ml.h"
 
 typedef struct linear_params {

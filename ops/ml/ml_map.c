@@ -4,10 +4,10 @@
  * keys the first counts. Strings are passed on by reference: they belong to the model, or to whoever gave the input. */
 #include "ops/ml/ml.h"
 
-#include "base/alloc.h"
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/memory/alloc.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 #include <stdlib.h>
 
@@ -298,8 +298,8 @@ static prony_status run_onehot(const prony_context *context)
     const prony_value *x = context->inputs[0];
     float *y = context->outputs[0]->data;
     const int64_t count = prony_shape_numel(&x->shape);
-    if (count > 0 && cats->count > 0) prn_stop_clear(y, prn_value_bytes(context->outputs[0]));
-    for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) {
+    if (count > 0 && cats->count > 0) prn_cancellable_clear(y, prn_value_bytes(context->outputs[0]));
+    for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++) {
         entry key = entry_at(x, i);
         if (prn_dtype_is_float(x->dtype)) key.i = prn_f64_to_i64(key.f);
         const int64_t index = look_up(cats, &key);

@@ -1,5 +1,5 @@
 /* Feature by feature: Scaler, Normalizer, Binarizer, Imputer, FeatureVectorizer. */
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 #include "ops/ml/ml.h"
 
 typedef struct scale_params {

@@ -9,9 +9,9 @@
 #include "ops/ml/ml.h"
 #include "base/integers.h"
 
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/number.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/vector/number.h"
 
 enum { LANES = 16 };
 
@@ -153,7 +153,7 @@ static double apply_kernel(const svm *s, int64_t row, const float *vector)
 
 static void apply_kernels(const svm *s, int64_t row, double *values)
 {
-    for (int64_t v = 0; v < s->vectors && !prn_stopped_at(v); v++)
+    for (int64_t v = 0; v < s->vectors && !prn_cancelled_at(v); v++)
         values[v] = apply_kernel(s, row, prn_ml_vector(&s->params->support_vectors, v, s->at.features));
 }
 
@@ -210,7 +210,7 @@ static void couple(int64_t k, const double *r, double *q, double *qp, double *p)
             q[i * k + j] = -r[j * k + i] * r[i * k + j];
         }
     }
-    for (int round = 0; round < 100 && !prn_stopped(); round++) {
+    for (int round = 0; round < 100 && !prn_cancelled(); round++) {
         double all = 0.0, worst = 0.0;
         for (int64_t i = 0; i < k; i++) {
             qp[i] = 0.0;
@@ -297,7 +297,7 @@ static void lane(void *argument, int64_t task)
     const svm_job *job = argument;
     double *space = job->space ? job->space + task * job->svm->space : NULL;
     const int64_t first = task * job->per_lane, rest = job->svm->at.rows - first;
-    for (int64_t row = first; row < first + (rest < job->per_lane ? rest : job->per_lane) && !prn_stopped(); row++) {
+    for (int64_t row = first; row < first + (rest < job->per_lane ? rest : job->per_lane) && !prn_cancelled(); row++) {
         if (job->svm->classifies)
             classify_row(job, row, space);
         else

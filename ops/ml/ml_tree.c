@@ -6,7 +6,7 @@
  */
 #include "ops/ml/ml_tree.h"
 
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ static prony_status no_memory(const prony_context *context)
 
 /* Room in the pool for `count` elements; at least one byte. */
 #define MAKE(out, list, wanted)                                                                                        \
-    (((out)->list = prn_pool_alloc(&(out)->pool, (size_t)(wanted) + 1, sizeof *(out)->list)) != NULL)
+    (((out)->list = prn_bump_alloc(&(out)->pool, (size_t)(wanted) + 1, sizeof *(out)->list)) != NULL)
 
 static prony_status check_int32(const prony_context *context, const char *name, int64_t count)
 {
@@ -389,7 +389,7 @@ prony_status prn_tree_read_flat(const prony_context *context, prn_tree_ensemble 
 
 void prn_tree_release(prn_tree_ensemble *ensemble)
 {
-    prn_pool_release(&ensemble->pool);
+    prn_bump_release(&ensemble->pool);
 }
 
 /* ---- walking */

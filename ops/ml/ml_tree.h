@@ -4,7 +4,7 @@
 
 #include "ops/ml/ml.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 typedef enum prn_tree_mode { /* numbers of TreeEnsemble's nodes_modes, and a leaf */
                              PRN_TREE_LEQ,
@@ -39,7 +39,7 @@ typedef struct prn_tree_weight {
 
 /* Invariant once read: every index is in range, no walk meets a node twice. */
 typedef struct prn_tree_ensemble {
-    prn_pool pool;
+    prn_bump pool;
     prn_tree_node *nodes;
     prn_tree_weight *weights;
     double *members;

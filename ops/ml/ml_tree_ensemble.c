@@ -5,7 +5,7 @@
  * one order; they are formed in double. */
 #include "ops/ml/ml_tree.h"
 
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 typedef enum aggregate { AVERAGE, SUM, MINIMUM, MAXIMUM } aggregate;
 

@@ -2,14 +2,14 @@
  * counts as the zero point. QLinearConv adds an int32 bias and quantizes the sums again, with a scale per output
  * channel. QConv, which rewriting makes, keeps the codes within bounds of its own and may add a residual (int_conv.h).
  *
- * The geometry is Conv's. code_conv.c has the kernel for constant weights. The native kernel here is the integer
+ * The geometry is Conv's. qint8_conv.c has the kernel for constant weights. The native kernel here is the integer
  * product of the weights, widened once, and panels that are copied out of the input; depthwise has a loop of its own.
  * The state is the widened weights, owned by the model. */
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
 #include "ops/quantized/int_conv.h"
 
-#include "ops/loops/int_product.h"
+#include "ops/kernels/int8/int_gemm.h"
 
 #include <string.h>
 
@@ -309,7 +309,7 @@ static void depthwise_task(void *argument, int64_t plane)
     const int64_t base = (image * conv->in_channels + channel / conv->group_out) * conv->in_spatial;
     int16_t line[SEGMENT];
     int32_t sums[SEGMENT];
-    for (int64_t at = 0; at < conv->out_spatial && !prn_stopped(); at += SEGMENT) {
+    for (int64_t at = 0; at < conv->out_spatial && !prn_cancelled(); at += SEGMENT) {
         const int64_t n = conv->out_spatial - at < SEGMENT ? conv->out_spatial - at : SEGMENT;
         memset(sums, 0, sizeof sums);
         for (int64_t tap = 0; tap < conv->kernel_volume; tap++) {
@@ -320,22 +320,22 @@ static void depthwise_task(void *argument, int64_t plane)
     }
 }
 
-static prn_int_product product_of(const int_conv *c)
+static prn_int_gemm product_of(const int_conv *c)
 {
     const prn_conv *conv = &c->conv;
     const int64_t depth = conv->group_in * conv->kernel_volume;
-    prn_int_product product = {.shape = prn_product_make(PRONY_INT8, conv->group_out, conv->out_spatial, depth),
-                               .a_type = c->w_type,
-                               .b_type = c->x_type,
-                               .a_zero = c->w_zero,
-                               .fill = fill,
-                               .store = store_row,
-                               .argument = c};
+    prn_int_gemm product = {.shape = prn_matmul_make(PRONY_INT8, conv->group_out, conv->out_spatial, depth),
+                            .a_type = c->w_type,
+                            .b_type = c->x_type,
+                            .a_zero = c->w_zero,
+                            .fill = fill,
+                            .store = store_row,
+                            .argument = c};
     product.shape.a = c->w.data;
-    product.shape.a_row = depth;
-    product.shape.a_col = 1;
-    prn_product_batch(&product.shape, conv->batch, 0, 0, 0);
-    prn_product_batch(&product.shape, conv->groups, conv->group_out * depth, 0, 0);
+    product.shape.rs_a = depth;
+    product.shape.cs_a = 1;
+    prn_matmul_batch(&product.shape, conv->batch, 0, 0, 0);
+    prn_matmul_batch(&product.shape, conv->groups, conv->group_out * depth, 0, 0);
     return product;
 }
 
@@ -345,7 +345,7 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
     const int16_t *rows = NULL;
     PRN_TRY(prn_int_conv_describe(context, &conv));
     if (is_depthwise(&conv.conv)) return PRONY_OK;
-    const prn_int_product product = product_of(&conv);
+    const prn_int_gemm product = product_of(&conv);
     PRN_TRY(prn_int_widen_rows(context, &product, conv.conv.out_channels, &rows));
     out->state = (void *)(uintptr_t)rows;
     return PRONY_OK;
@@ -356,8 +356,8 @@ static void facts(const prony_context *context, prony_cost *out)
 {
     int_conv conv;
     if (prn_int_conv_describe(context, &conv) != PRONY_OK || is_depthwise(&conv.conv)) return;
-    const prn_int_product product = product_of(&conv);
-    prn_int_product_facts(&product.shape, false, out);
+    const prn_int_gemm product = product_of(&conv);
+    prn_int_gemm_facts(&product.shape, false, out);
 }
 
 static prony_status run(const prony_context *context)
@@ -368,9 +368,9 @@ static prony_status run(const prony_context *context)
         prn_parallel_tasks(context->threads, conv.conv.batch * conv.conv.out_channels, depthwise_task, &conv);
         return PRONY_OK;
     }
-    prn_int_product product = product_of(&conv);
+    prn_int_gemm product = product_of(&conv);
     product.a_rows = context->state;
-    prn_int_product_run(context->threads, &product);
+    prn_int_gemm_run(context->threads, &product);
     return PRONY_OK;
 }
 
@@ -438,16 +438,16 @@ static const prn_kernel conv_integer_kernels[] = {
     {0}};
 // clang-format off
 static const prn_kernel qlinear_conv_kernels[] = {
-    {.name = "qlinear_conv_int8_native", .backend = "native", .usable = prn_code_conv_usable,
-     .layouts = prn_code_conv_layouts, .prepare = prn_code_conv_prepare, .run = prn_code_conv_run,
-     .release = prn_code_conv_release, .facts = prn_code_conv_facts, .own_layout = true},
+    {.name = "qlinear_conv_int8_native", .backend = "native", .supported = prn_qint8_conv_supported,
+     .layouts = prn_qint8_conv_layouts, .prepare = prn_qint8_conv_prepare, .run = prn_qint8_conv_run,
+     .release = prn_qint8_conv_release, .facts = prn_qint8_conv_facts, .own_layout = true},
     {.name = "qlinear_conv_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
     {.name = "qlinear_conv_reference", .backend = "reference", .run = run_reference},
     {0}};
 static const prn_kernel fused_conv_kernels[] = {
-    {.name = "qconv_int8_native", .backend = "native", .usable = prn_code_conv_usable, .layouts = prn_code_conv_layouts,
-     .prepare = prn_code_conv_prepare, .run = prn_code_conv_run, .release = prn_code_conv_release,
-     .facts = prn_code_conv_facts, .own_layout = true},
+    {.name = "qconv_int8_native", .backend = "native", .supported = prn_qint8_conv_supported, .layouts = prn_qint8_conv_layouts,
+     .prepare = prn_qint8_conv_prepare, .run = prn_qint8_conv_run, .release = prn_qint8_conv_release,
+     .facts = prn_qint8_conv_facts, .own_layout = true},
     {.name = "qconv_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
     {.name = "qconv_reference", .backend = "reference", .run = run_reference},
     {0}};

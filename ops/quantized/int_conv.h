@@ -14,9 +14,9 @@
 #ifndef PRN_OPS_QUANTIZED_INT_CONV_H
 #define PRN_OPS_QUANTIZED_INT_CONV_H
 
-#include "ops/loops/code_dot.h"
-#include "ops/loops/conv_problem.h"
-#include "ops/loops/quantized.h"
+#include "ops/kernels/int8/int8_dot.h"
+#include "ops/kernels/window/conv_problem.h"
+#include "ops/kernels/int8/quantized.h"
 
 enum { PRN_INT_CONV_NONE = 15 };
 
@@ -59,26 +59,26 @@ void prn_int_conv_store(const prn_int_conv *c, int64_t image, int64_t channel, i
 /* What a channel's sums are multiplied by. */
 float prn_int_conv_factor(const prn_int_conv *c, int64_t channel);
 
-/* The kernel for constant weights and channels last, code_conv.c. */
-bool prn_code_conv_usable(const prony_context *context);
-void prn_code_conv_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
-prony_status prn_code_conv_prepare(const prony_context *context, prn_prepared *out);
-prony_status prn_code_conv_run(const prony_context *context);
-void prn_code_conv_release(void *state);
-void prn_code_conv_facts(const prony_context *context, prony_cost *facts);
+/* The kernel for constant weights and channels last, qint8_conv.c. */
+bool prn_qint8_conv_supported(const prony_context *context);
+void prn_qint8_conv_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
+prony_status prn_qint8_conv_prepare(const prony_context *context, prn_prepared *out);
+prony_status prn_qint8_conv_run(const prony_context *context);
+void prn_qint8_conv_release(void *state);
+void prn_qint8_conv_facts(const prony_context *context, prony_cost *facts);
 
 /* What that kernel and the one of transposed convolutions share: constant parameters, symmetric weights. */
 enum { PRN_CODE_LEAST_GROUP = 8 }; /* outputs of a group that are worth a panel of their own */
-bool prn_code_conv_ready(const prony_context *context, prn_int_conv *out);
+bool prn_qint8_conv_ready(const prony_context *context, prn_int_conv *out);
 /* The zero point of the input as an unsigned byte. */
-uint8_t prn_code_conv_zero(const prn_int_conv *c);
-prn_code_finish prn_code_conv_finish(const prn_int_conv *c, const int32_t *bias, const float *scale);
+uint8_t prn_qint8_conv_zero(const prn_int_conv *c);
+prn_qint8_epilogue prn_qint8_conv_finish(const prn_int_conv *c, const int32_t *bias, const float *scale);
 
-/* The kernel of prony::QConvTranspose, code_conv_transpose.c. */
-bool prn_code_conv_transpose_usable(const prony_context *context);
-prony_status prn_code_conv_transpose_prepare(const prony_context *context, prn_prepared *out);
-prony_status prn_code_conv_transpose_run(const prony_context *context);
-void prn_code_conv_transpose_release(void *state);
-void prn_code_conv_transpose_facts(const prony_context *context, prony_cost *facts);
+/* The kernel of prony::QConvTranspose, qint8_conv_transpose.c. */
+bool prn_qint8_conv_transpose_supported(const prony_context *context);
+prony_status prn_qint8_conv_transpose_prepare(const prony_context *context, prn_prepared *out);
+prony_status prn_qint8_conv_transpose_run(const prony_context *context);
+void prn_qint8_conv_transpose_release(void *state);
+void prn_qint8_conv_transpose_facts(const prony_context *context, prony_cost *facts);
 
 #endif

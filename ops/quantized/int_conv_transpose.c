@@ -1,8 +1,8 @@
 /* prony::QConvTranspose, which rewriting makes: a transposed convolution of 8-bit codes less their zero points, in 32
  * bits, with an int32 bias, quantized again with a scale per output channel and kept within bounds (int_conv.h).
  *
- * The kernel for constant weights is code_conv_transpose.c; here are the plain C reference and the row. */
-#include "base/stop.h"
+ * The kernel for constant weights is qint8_conv_transpose.c; here are the plain C reference and the row. */
+#include "base/threads/cancel.h"
 #include "ops/quantized/int_conv.h"
 
 enum { NONE = PRN_INT_CONV_NONE };
@@ -57,9 +57,9 @@ static prony_status run_reference(const prony_context *context)
     prn_int_conv c;
     PRN_TRY(prn_int_conv_describe(context, &c));
     const prn_conv *conv = &c.conv;
-    for (int64_t plane = 0; plane < conv->batch * conv->out_channels && !prn_stopped(); plane++) {
+    for (int64_t plane = 0; plane < conv->batch * conv->out_channels && !prn_cancelled(); plane++) {
         const int64_t image = plane / conv->out_channels, channel = plane % conv->out_channels;
-        for (int64_t p = 0; p < conv->out_spatial && !prn_stopped(); p++) {
+        for (int64_t p = 0; p < conv->out_spatial && !prn_cancelled(); p++) {
             int32_t sum = reference_sum(&c, image, channel, p);
             prn_int_conv_store(&c, image, channel, p, 1, &sum);
         }
@@ -80,12 +80,12 @@ static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
 
 static const prn_kernel kernels[] = {{.name = "qconvtranspose_int8_native",
                                       .backend = "native",
-                                      .usable = prn_code_conv_transpose_usable,
-                                      .layouts = prn_code_conv_layouts,
-                                      .prepare = prn_code_conv_transpose_prepare,
-                                      .run = prn_code_conv_transpose_run,
-                                      .release = prn_code_conv_transpose_release,
-                                      .facts = prn_code_conv_transpose_facts,
+                                      .supported = prn_qint8_conv_transpose_supported,
+                                      .layouts = prn_qint8_conv_layouts,
+                                      .prepare = prn_qint8_conv_transpose_prepare,
+                                      .run = prn_qint8_conv_transpose_run,
+                                      .release = prn_qint8_conv_transpose_release,
+                                      .facts = prn_qint8_conv_transpose_facts,
                                       .own_layout = true},
                                      {.name = "qconvtranspose_reference", .backend = "reference", .run = run_reference},
                                      {0}};

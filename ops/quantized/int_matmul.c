@@ -6,16 +6,16 @@
  *   DynamicQuantizeMatMul    the same, A quantized as DynamicQuantizeLinear does
  *   QGemm                    Y = (S + C) alpha a_scale b_scale, quantized if y_zero_point is given
  *
- * where S is the integer product of int_product.h. An operator is a row of input numbers; one description serves all.
+ * where S is the integer product of int_gemm.h. An operator is a row of input numbers; one description serves all.
  * prony::QGemm, which rewriting makes, keeps the codes within bounds of its own.
  *
- * Where B is constant and its codes are signed bytes, the first kernel multiplies bytes (code_matmul.c). Otherwise the
+ * Where B is constant and its codes are signed bytes, the first kernel multiplies bytes (qint8_matmul.c). Otherwise the
  * state is B's panels of 16 bits, owned by the model. */
 #include "ops/quantized/int_matmul.h"
 
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/vec.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/vector/vec.h"
 
 #include <string.h>
 
@@ -72,15 +72,15 @@ static prony_status describe_gemm(const prony_context *context, const roles *at,
     prony_value left = *a, right = *b;
     if (ta) left.shape = prn_shape_make(2, (const int64_t[]){a->shape.dim[1], a->shape.dim[0]});
     if (tb) right.shape = prn_shape_make(2, (const int64_t[]){b->shape.dim[1], b->shape.dim[0]});
-    PRN_TRY(prn_int_product_matmul(context, &left, &right, &out->product, &out->y_shape));
-    prn_product *shape = &out->product.shape;
+    PRN_TRY(prn_int_gemm_matmul(context, &left, &right, &out->product, &out->y_shape));
+    prn_matmul_desc *shape = &out->product.shape;
     if (ta) {
-        shape->a_row = 1;
-        shape->a_col = shape->m;
+        shape->rs_a = 1;
+        shape->cs_a = shape->m;
     }
     if (tb) {
-        shape->b_row = 1;
-        shape->b_col = shape->k;
+        shape->rs_b = 1;
+        shape->cs_b = shape->k;
     }
     out->alpha = params->alpha;
     return PRONY_OK;
@@ -88,7 +88,7 @@ static prony_status describe_gemm(const prony_context *context, const roles *at,
 
 static prony_status read_lines(const prony_context *context, const roles *at, matmul *out)
 {
-    const prn_product *shape = &out->product.shape;
+    const prn_matmul_desc *shape = &out->product.shape;
     prony_shape a = matrix_shape(&context->inputs[at->a]->shape, true);
     prony_shape b = matrix_shape(&context->inputs[at->b]->shape, false);
     if (at->c != NONE) { /* as if they were not transposed */
@@ -105,7 +105,7 @@ static prony_status read_lines(const prony_context *context, const roles *at, ma
 
 static prony_status read_added(const prony_context *context, const roles *at, matmul *out)
 {
-    const prn_product *shape = &out->product.shape;
+    const prn_matmul_desc *shape = &out->product.shape;
     char text[PRN_SHAPE_TEXT_BYTES];
     out->bias = prn_input(context, at->bias);
     out->c = prn_input(context, at->c);
@@ -127,7 +127,7 @@ static prony_status read_added(const prony_context *context, const roles *at, ma
                               prn_value_text(out->c, text), (long long)shape->m, (long long)shape->n);
         }
         prn_shape_broadcast_strides(&out->c->shape, &out->y_shape, stride);
-        out->c_row = stride[out->y_shape.rank - 2];
+        out->rs_c = stride[out->y_shape.rank - 2];
         out->c_col = stride[out->y_shape.rank - 1];
     }
     return PRONY_OK;
@@ -192,14 +192,14 @@ prony_status prn_int_matmul_describe(const prony_context *context, matmul *out)
     if (is_gemm(at)) {
         PRN_TRY(describe_gemm(context, at, out));
     } else {
-        PRN_TRY(prn_int_product_matmul(context, context->inputs[at->a], context->inputs[at->b], &out->product,
-                                       &out->y_shape));
+        PRN_TRY(
+            prn_int_gemm_matmul(context, context->inputs[at->a], context->inputs[at->b], &out->product, &out->y_shape));
     }
     PRN_TRY(read_lines(context, at, out));
     if (dynamic) describe_dynamic(out);
     PRN_TRY(read_added(context, at, out));
     PRN_TRY(read_result(context, at, out));
-    if (out->a_scale.step == 0 && out->product.a_zero.step == 0) prn_product_fold(&out->product.shape);
+    if (out->a_scale.step == 0 && out->product.a_zero.step == 0) prn_matmul_fold(&out->product.shape);
     out->product.store = prn_int_matmul_store;
     out->product.argument = out;
     return PRONY_OK;
@@ -209,7 +209,7 @@ prony_status prn_int_matmul_describe(const prony_context *context, matmul *out)
 
 static void add_c(const matmul *m, int64_t row, int64_t column, int64_t n, int32_t *sums)
 {
-    const int32_t *c = (const int32_t *)m->c->data + row * m->c_row + column * m->c_col;
+    const int32_t *c = (const int32_t *)m->c->data + row * m->rs_c + column * m->c_col;
     for (int64_t j = 0; j < n; j++) sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)c[j * m->c_col]);
 }
 
@@ -217,8 +217,8 @@ enum { MOST_SUMS = 64 };
 
 void prn_int_matmul_scale(const matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, float *scale)
 {
-    const prn_product *shape = &m->product.shape;
-    const int64_t a_matrix = prn_int_product_a_matrix(shape, item), b_matrix = prn_int_product_b_matrix(shape, item);
+    const prn_matmul_desc *shape = &m->product.shape;
+    const int64_t a_matrix = prn_int_gemm_a_matrix(shape, item), b_matrix = prn_int_gemm_b_matrix(shape, item);
     const float factor = m->alpha * prn_quant_lines_at(&m->a_scale, a_matrix, row);
     for (int64_t j = 0; j < n; j++) {
         const float other = prn_quant_lines_at(&m->b_scale, b_matrix, column + j);
@@ -247,8 +247,8 @@ static void store_values(const matmul *m, int64_t at, int64_t column, int64_t n,
 static int64_t output_index(const matmul *m, int64_t item, int64_t row, int64_t column)
 {
     int64_t a, b, c;
-    prn_product_offsets(&m->product.shape, item, &a, &b, &c);
-    return c + row * m->product.shape.c_row + column;
+    prn_matmul_offsets(&m->product.shape, item, &a, &b, &c);
+    return c + row * m->product.shape.rs_c + column;
 }
 
 void prn_int_matmul_store_scaled(const matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums,
@@ -276,18 +276,17 @@ void prn_int_matmul_store(const void *argument, int64_t item, int64_t row, int64
 /* QLinearMatMul of 8-bit floats, whose products are summed in double; zero points are 0 by definition. */
 static void multiply_floats(const matmul *m)
 {
-    const prn_product *s = &m->product.shape;
+    const prn_matmul_desc *s = &m->product.shape;
     for (int64_t sum_at = 0; sum_at < s->items * s->m * s->n; sum_at++) {
         const int64_t item = sum_at / (s->m * s->n), row = sum_at / s->n % s->m, column = sum_at % s->n;
         int64_t a, b, c;
         double sum = 0.0;
         float scale;
-        if (s->k > 256 ? prn_stopped() : prn_stopped_at(sum_at)) return;
-        prn_product_offsets(s, item, &a, &b, &c);
+        if (s->k > 256 ? prn_cancelled() : prn_cancelled_at(sum_at)) return;
+        prn_matmul_offsets(s, item, &a, &b, &c);
         for (int64_t k = 0; k < s->k; k++) {
-            sum +=
-                (double)prn_dequantize_one(s->a, m->product.a_type, a + row * s->a_row + k * s->a_col, 0.0f, 1.0f) *
-                (double)prn_dequantize_one(s->b, m->product.b_type, b + k * s->b_row + column * s->b_col, 0.0f, 1.0f);
+            sum += (double)prn_dequantize_one(s->a, m->product.a_type, a + row * s->rs_a + k * s->cs_a, 0.0f, 1.0f) *
+                   (double)prn_dequantize_one(s->b, m->product.b_type, b + k * s->rs_b + column * s->cs_b, 0.0f, 1.0f);
         }
         prn_int_matmul_scale(m, item, row, column, 1, &scale);
         float value = (float)sum * scale;
@@ -316,7 +315,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     matmul m;
     PRN_TRY(prn_int_matmul_describe(context, &m));
     const bool integer = !is_float8(context->inputs[at->b]);
-    PRN_TRY(prn_int_product_cost(context, &m.product.shape, integer, out));
+    PRN_TRY(prn_int_gemm_cost(context, &m.product.shape, integer, out));
     prn_cost_fact(out, "bias", m.bias || m.c);
     const uint64_t outputs = (uint64_t)prony_shape_numel(&m.y_shape);
     if (m.c) out->int_ops += outputs;
@@ -328,7 +327,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     return prn_cost_elementwise(context, out, outputs, m.quantized ? 5 : m.bias ? 2 : 1, 0);
 }
 
-static bool usable(const prony_context *context)
+static bool supported(const prony_context *context)
 {
     const roles *at = prn_variant(context);
     return !is_float8(context->inputs[at->b]);
@@ -369,7 +368,7 @@ static void facts(const prony_context *context, prony_cost *out)
 {
     matmul m;
     if (prn_int_matmul_describe(context, &m) == PRONY_OK)
-        prn_int_product_facts(&m.product.shape, context->state != NULL, out);
+        prn_int_gemm_facts(&m.product.shape, context->state != NULL, out);
 }
 
 static prony_status run(const prony_context *context)
@@ -379,7 +378,7 @@ static prony_status run(const prony_context *context)
     PRN_TRY(prn_int_matmul_describe(context, &m));
     if (at == &dynamic_roles) prn_int_matmul_quantize_a(context, &m, false);
     m.product.b_panels = context->state;
-    prn_int_product_run(context->threads, &m.product);
+    prn_int_gemm_run(context->threads, &m.product);
     return PRONY_OK;
 }
 
@@ -399,7 +398,7 @@ static prony_status run_reference(const prony_context *context)
     if (is_float8(context->inputs[at->b])) {
         multiply_floats(&m);
     } else {
-        prn_int_product_reference(&m.product);
+        prn_int_gemm_reference(&m.product);
     }
     return PRONY_OK;
 }
@@ -409,35 +408,35 @@ static prony_status run_reference(const prony_context *context)
 #define BYTES(op)                                                                                                      \
     {.name = op "_int8_native",                                                                                        \
      .backend = "native",                                                                                              \
-     .usable = prn_code_matmul_usable,                                                                                 \
-     .prepare = prn_code_matmul_prepare,                                                                               \
-     .run = prn_code_matmul_run,                                                                                       \
-     .release = prn_code_matmul_release,                                                                               \
-     .facts = prn_code_matmul_facts}
+     .supported = prn_qint8_matmul_supported,                                                                          \
+     .prepare = prn_qint8_matmul_prepare,                                                                              \
+     .run = prn_qint8_matmul_run,                                                                                      \
+     .release = prn_qint8_matmul_release,                                                                              \
+     .facts = prn_qint8_matmul_facts}
 
 // clang-format off
 static const prn_kernel matmul_integer_kernels[] = {
     BYTES("matmul_integer"),
-    {.name = "matmul_integer_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+    {.name = "matmul_integer_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "matmul_integer_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 static const prn_kernel qlinear_matmul_kernels[] = {
     BYTES("qlinear_matmul"),
-    {.name = "qlinear_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+    {.name = "qlinear_matmul_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "qlinear_matmul_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 static const prn_kernel matmul_integer_to_float_kernels[] = {
     BYTES("matmul_integer_to_float"),
-    {.name = "matmul_integer_to_float_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+    {.name = "matmul_integer_to_float_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "matmul_integer_to_float_reference", .backend = "reference", .prepare = prepare_reference,
      .run = run_reference},
     {0}};
 static const prn_kernel dynamic_quantize_matmul_kernels[] = {
     BYTES("dynamic_quantize_matmul"),
-    {.name = "dynamic_quantize_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+    {.name = "dynamic_quantize_matmul_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "dynamic_quantize_matmul_reference", .backend = "reference", .prepare = prepare_reference,
      .run = run_reference},
@@ -445,7 +444,12 @@ static const prn_kernel dynamic_quantize_matmul_kernels[] = {
 // clang-format on
 static const prn_kernel qgemm_kernels[] = {
     BYTES("qgemm"),
-    {.name = "qgemm_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run, .facts = facts},
+    {.name = "qgemm_native",
+     .backend = "native",
+     .supported = supported,
+     .prepare = prepare,
+     .run = run,
+     .facts = facts},
     {.name = "qgemm_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 

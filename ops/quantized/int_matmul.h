@@ -3,10 +3,10 @@
 #ifndef PRN_OPS_QUANTIZED_INT_MATMUL_H
 #define PRN_OPS_QUANTIZED_INT_MATMUL_H
 
-#include "ops/loops/int_product.h"
+#include "ops/kernels/int8/int_gemm.h"
 
 typedef struct prn_int_matmul {
-    prn_int_product product;
+    prn_int_gemm product;
     prony_shape y_shape;
     prn_quant_lines a_scale, b_scale;
     float alpha;
@@ -18,7 +18,7 @@ typedef struct prn_int_matmul {
     float low, high;         /* bounds of the codes less the zero point; infinite: none but the type's */
     const prony_value *bias; /* [N], float; NULL: none */
     const prony_value *c;    /* int32; NULL: none */
-    int64_t c_row, c_col;    /* its strides */
+    int64_t rs_c, c_col;     /* its strides */
     prony_value *out;
     prony_value scale_value, zero_value; /* A's, where they are computed */
     float scale;
@@ -37,11 +37,11 @@ void prn_int_matmul_store_scaled(const prn_int_matmul *m, int64_t item, int64_t 
 /* What the sums of n columns of a row are multiplied by. */
 void prn_int_matmul_scale(const prn_int_matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, float *scale);
 
-/* The kernel that multiplies bytes, code_matmul.c. */
-bool prn_code_matmul_usable(const prony_context *context);
-prony_status prn_code_matmul_prepare(const prony_context *context, prn_prepared *out);
-prony_status prn_code_matmul_run(const prony_context *context);
-void prn_code_matmul_release(void *state);
-void prn_code_matmul_facts(const prony_context *context, prony_cost *facts);
+/* The kernel that multiplies bytes, qint8_matmul.c. */
+bool prn_qint8_matmul_supported(const prony_context *context);
+prony_status prn_qint8_matmul_prepare(const prony_context *context, prn_prepared *out);
+prony_status prn_qint8_matmul_run(const prony_context *context);
+void prn_qint8_matmul_release(void *state);
+void prn_qint8_matmul_facts(const prony_context *context, prony_cost *facts);
 
 #endif

@@ -6,15 +6,15 @@
  *   scales       [N][blocks]
  *   zero_points  [N][blocks]: codes, each row in whole bytes, or numbers of A's type; 2^(bits - 1) without it
  *
- * Constants are packed as stored weights (ops/loops/stored_weights.h), which their codes fit as they are. */
-#include "base/alloc.h"
+ * Constants are packed as stored weights (ops/kernels/gemm/lowbit_weights.h), which their codes fit as they are. */
+#include "base/memory/alloc.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/bit_weights.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/lowbit/nbit_weights.h"
 #include "ops/op.h"
-#include "ops/loops/number.h"
-#include "ops/loops/widen.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/vector/widen.h"
 
 enum { LEAST_BLOCK = 16, MOST_BLOCK = 1 << 20 };
 
@@ -128,31 +128,31 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, outputs, b.bias != NULL, 0);
 }
 
-static prn_packed_codes packed_codes(const prony_context *context, size_t input)
+static prn_packed_qint8 packed_codes(const prony_context *context, size_t input)
 {
     const bits_params *p = context->params;
     const uint64_t n = (uint64_t)p->N, k = (uint64_t)p->K, blocks = (uint64_t)prn_ceil_div(p->K, p->block_size);
-    if (input == 1) return (prn_packed_codes){n * k, (unsigned)p->bits};
+    if (input == 1) return (prn_packed_qint8){n * k, (unsigned)p->bits};
     if (input == 3 && context->inputs[3]->dtype == PRONY_UINT8)
-        return (prn_packed_codes){n * blocks, (unsigned)p->bits};
-    return (prn_packed_codes){0};
+        return (prn_packed_qint8){n * blocks, (unsigned)p->bits};
+    return (prn_packed_qint8){0};
 }
 
 /* B as it lies in the inputs. A block's bytes are whole, so that a row is one run of codes. */
-static prn_bit_weights weights_of(const bits_problem *b)
+static prn_nbit_weights weights_of(const bits_problem *b)
 {
-    return (prn_bit_weights){.k = b->k,
-                             .n = b->n,
-                             .bits = b->bits,
-                             .block = b->block,
-                             .blocks = b->blocks,
-                             .codes = b->b->data,
-                             .row_bytes = b->blocks * b->blob,
-                             .scales = b->scales->data,
-                             .scale_type = b->scales->dtype,
-                             .zeros = b->zero ? b->zero->data : NULL,
-                             .zero_type = b->zero ? b->zero->dtype : PRONY_UINT8,
-                             .zero_bytes = b->zero_row};
+    return (prn_nbit_weights){.k = b->k,
+                              .n = b->n,
+                              .bits = b->bits,
+                              .block = b->block,
+                              .blocks = b->blocks,
+                              .codes = b->b->data,
+                              .row_bytes = b->blocks * b->blob,
+                              .scales = b->scales->data,
+                              .scale_type = b->scales->dtype,
+                              .zeros = b->zero ? b->zero->data : NULL,
+                              .zero_type = b->zero ? b->zero->dtype : PRONY_UINT8,
+                              .zero_bytes = b->zero_row};
 }
 
 /* Where float32 forms begin in the scratch, of half precision. */
@@ -164,7 +164,7 @@ typedef struct half_space {
 typedef struct bits_state {
     bits_problem problem;
     half_space space;
-    prn_stored stored; /* not of the reference */
+    prn_lowbit stored; /* not of the reference */
 } bits_state;
 
 static bits_problem kept_problem(const prony_context *context)
@@ -176,7 +176,7 @@ static bits_problem kept_problem(const prony_context *context)
 
 /* ---- native: constants, in the order of their depths */
 
-static bool native_usable(const prony_context *context)
+static bool native_supported(const prony_context *context)
 {
     bits_problem b;
     if (describe(context, &b) != PRONY_OK || b.order || !b.b->data || !b.scales->data || (b.zero && !b.zero->data))
@@ -188,8 +188,8 @@ static prony_status native_prepare(const prony_context *context, prn_prepared *o
 {
     bits_state state = {0};
     PRN_TRY(describe(context, &state.problem));
-    const prn_bit_weights weights = weights_of(&state.problem);
-    PRN_TRY(prn_bit_pack_shared(context, &weights, 1, 0, &state.stored));
+    const prn_nbit_weights weights = weights_of(&state.problem);
+    PRN_TRY(prn_nbit_pack_shared(context, &weights, 1, 0, &state.stored));
     return prn_prepared_keep(context, &state, sizeof state, out);
 }
 
@@ -200,11 +200,11 @@ static prn_gemm gemm_of(const prony_context *context, const bits_problem *b)
                       .n = b->n,
                       .k = b->k,
                       .a = b->a->data,
-                      .a_row = b->k,
-                      .a_col = 1,
+                      .rs_a = b->k,
+                      .cs_a = 1,
                       .stored = &state->stored,
                       .c = context->outputs[0]->data,
-                      .c_row = b->n,
+                      .rs_c = b->n,
                       .alpha = 1.0f,
                       .beta = 1.0f,
                       .bias = b->bias ? b->bias->data : NULL,
@@ -243,11 +243,11 @@ static bool half_space_of(const bits_problem *b, half_space *out)
     return true;
 }
 
-static bool half_usable(const prony_context *context)
+static bool half_supported(const prony_context *context)
 {
     bits_problem b;
     half_space space;
-    return native_usable(context) && describe(context, &b) == PRONY_OK && half_space_of(&b, &space);
+    return native_supported(context) && describe(context, &b) == PRONY_OK && half_space_of(&b, &space);
 }
 
 static prony_status half_prepare(const prony_context *context, prn_prepared *out)
@@ -304,18 +304,18 @@ static void reference_columns(void *argument, int64_t begin, int64_t end)
 {
     const prony_context *context = argument;
     const bits_problem b = kept_problem(context);
-    const prn_bit_weights weights = weights_of(&b);
+    const prn_nbit_weights weights = weights_of(&b);
     for (int64_t at = begin; at < end; at++) {
         const int64_t row = at / b.n, n = at % b.n;
         double sum = b.bias ? prn_get_f64(b.bias->data, b.bias->dtype, n) : 0.0;
         for (int64_t k = 0; k < b.k; k++) {
-            if (prn_stopped_at(k)) return;
+            if (prn_cancelled_at(k)) return;
             const int64_t block = b.order ? ((const int32_t *)b.order->data)[k] : k / b.block;
-            const double code = (double)prn_bit_code(&weights, n, k) - prn_bit_zero(&weights, n, block);
-            sum += prn_get_f64(b.a->data, b.a->dtype, row * b.k + k) * code * prn_bit_scale(&weights, n, block);
+            const double code = (double)prn_nbit_code(&weights, n, k) - prn_nbit_zero(&weights, n, block);
+            sum += prn_get_f64(b.a->data, b.a->dtype, row * b.k + k) * code * prn_nbit_scale(&weights, n, block);
         }
         prn_put_f64(context->outputs[0]->data, b.a->dtype, at, sum);
-        if (prn_stopped_at(at)) return;
+        if (prn_cancelled_at(at)) return;
     }
 }
 
@@ -341,9 +341,9 @@ static prony_status reference_run(const prony_context *context)
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "matmulnbits_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable, .prepare = native_prepare,
+    {.name = "matmulnbits_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .release = prn_free, .packs = 2},
-    {.name = "matmulnbits_half_native", .backend = "native", .types = PRN_TYPES_HALF, .usable = half_usable, .prepare = half_prepare,
+    {.name = "matmulnbits_half_native", .backend = "native", .types = PRN_TYPES_HALF, .supported = half_supported, .prepare = half_prepare,
      .run = half_run, .facts = native_facts, .release = prn_free, .packs = 2},
     {.name = "matmulnbits_ref", .backend = "reference", .prepare = reference_prepare, .run = reference_run, .release = prn_free},
     {0}};

@@ -3,11 +3,11 @@
  *
  * What depends on one code alone goes through a table of 256 entries, built in each run from the scales. Invariant:
  * elements are independent, so any cut among threads gives the same codes. */
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/broadcast.h"
-#include "ops/loops/quantized.h"
-#include "ops/loops/vec.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/int8/quantized.h"
+#include "ops/kernels/vector/vec.h"
 
 static const prn_cast_rule saturating = {.saturate = true};
 
@@ -213,7 +213,7 @@ static prony_status unary_reference(const prony_context *context)
     const prn_quant_map_fn map = ((const qlinear_kind *)prn_variant(context))->map;
     const prony_value *x = context->inputs[0], *y = context->outputs[0];
     const prn_quant_scalar from = prn_quant_scalar_get(context, 1, 2), to = prn_quant_scalar_get(context, 3, 4);
-    for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_cancelled_at(i); i++) {
         float value = prn_dequantize_one(x->data, x->dtype, i, from.zero, from.scale);
         map(context->params, &value, 1);
         prn_quantize_one(y->data, y->dtype, i, value / to.scale, to.zero, &saturating);
@@ -295,7 +295,7 @@ static void store_part_reference(const prony_context *context, size_t input, prn
 {
     const prony_value *part = context->inputs[input];
     const prn_quant_scalar from = prn_quant_scalar_get(context, input + 1, input + 2);
-    for (int64_t i = 0; i < prony_shape_numel(&part->shape) && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < prony_shape_numel(&part->shape) && !prn_cancelled_at(i); i++) {
         const float value = prn_dequantize_one(job->x, part->dtype, i, from.zero, from.scale);
         prn_quantize_one(job->y, part->dtype, i / job->part_row * job->whole_row + i % job->part_row, value / to.scale,
                          to.zero, &saturating);

@@ -5,12 +5,12 @@
  * Codes lie channels first ([N, C, spatial …]) or last ([N, spatial …, C]). A run is a stretch of outputs that are
  * summed side by side: positions of a row, or channels of a position. Invariant: sums are exact, so they do not depend
  * on how outputs are cut into runs. */
-#include "base/alloc.h"
-#include "base/parallel.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
 #include "base/integers.h"
-#include "base/stop.h"
-#include "ops/loops/quantized.h"
-#include "ops/loops/window.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/int8/quantized.h"
+#include "ops/kernels/window/window.h"
 
 #include <string.h>
 
@@ -136,7 +136,7 @@ static int32_t sum_codes(const pool *p, int64_t at, int64_t count)
     enum { WIDTH = 16 };
     int32_t sums[WIDTH] = {0}, sum = 0;
     int64_t i = 0;
-    for (; i + WIDTH <= count && !prn_stopped_at(i / WIDTH); i += WIDTH) add_codes(p, sums, at + i, 1, WIDTH);
+    for (; i + WIDTH <= count && !prn_cancelled_at(i / WIDTH); i += WIDTH) add_codes(p, sums, at + i, 1, WIDTH);
     if (count - i > WIDTH) return 0; /* called off */
     add_codes(p, sums, at + i, 1, count - i);
     for (int k = 0; k < WIDTH; k++) sum += sums[k];
@@ -168,7 +168,7 @@ typedef struct run {
 static void add_tap_row(const pool *p, const run *r, int64_t start, int32_t *sums)
 {
     const prn_window *w = &p->window;
-    for (int64_t kx = r->from[2]; kx < r->to[2] && !prn_stopped_at(kx); kx++) {
+    for (int64_t kx = r->from[2]; kx < r->to[2] && !prn_cancelled_at(kx); kx++) {
         const int64_t shift = kx * w->dilation[2] - w->pad_begin[2];
         int64_t first, last;
         prn_window_outputs(w, kx, &first, &last);
@@ -202,7 +202,7 @@ static void add_window_rows(const pool *p, int64_t plane, int64_t row, int64_t c
     for (int64_t kz = r.from[0]; kz < r.to[0]; kz++) {
         for (int64_t ky = r.from[1]; ky < r.to[1]; ky++) {
             const int64_t start = prn_window_row(w, row, kz, ky);
-            if (w->in[2] > 1024 ? prn_stopped() : prn_stopped_at(ky)) return;
+            if (w->in[2] > 1024 ? prn_cancelled() : prn_cancelled_at(ky)) return;
             if (start < 0) continue;
             if (whole_row)
                 sums[0] += sum_codes(p, r.base + start, w->in[2]);
@@ -242,7 +242,7 @@ static void pool_task(void *argument, int64_t task)
 {
     const pool *p = argument;
     const int64_t end = (task + 1) * p->rows_per_task;
-    for (int64_t row = task * p->rows_per_task; row < end && row < p->rows && !prn_stopped(); row++) pool_row(p, row);
+    for (int64_t row = task * p->rows_per_task; row < end && row < p->rows && !prn_cancelled(); row++) pool_row(p, row);
 }
 
 static prony_status prepare(const prony_context *context, prn_prepared *out)
@@ -315,7 +315,7 @@ static prony_status run_reference(const prony_context *context)
     const prn_cast_rule rule = {.saturate = true};
     const pool p = open_pool(context);
     const int64_t *out = p.window.out, volume = prn_window_volume(out);
-    for (int64_t i = 0; i < p.batch * p.channels * volume && !prn_stopped(); i++) {
+    for (int64_t i = 0; i < p.batch * p.channels * volume && !prn_cancelled(); i++) {
         const int64_t plane = i / volume, place = i % volume;
         const int64_t at[] = {place / (out[1] * out[2]), place / out[2] % out[1], place % out[2]};
         const int64_t image = plane / p.channels, channel = plane % p.channels;

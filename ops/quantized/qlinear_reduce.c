@@ -1,10 +1,10 @@
 /* com.microsoft QLinearReduceMean: dequantize, mean over some axes, quantize on 8-bit codes. Codes are added up as
  * integers, exactly. */
-#include "base/stop.h"
-#include "ops/loops/chain.h"
-#include "base/parallel.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/vector/chain.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/quantized.h"
+#include "ops/kernels/int8/quantized.h"
 
 enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
 
@@ -77,9 +77,9 @@ static int64_t run_sum(const qmean_job *job, int64_t offset)
     const int8_t *i8 = (const int8_t *)job->x->data + offset;
     const uint8_t *u8 = (const uint8_t *)job->x->data + offset;
     if (job->x->dtype == PRONY_INT8) {
-        for (int64_t i = 0; i < job->run && !prn_stopped_at(i); i++) sum += i8[i];
+        for (int64_t i = 0; i < job->run && !prn_cancelled_at(i); i++) sum += i8[i];
     } else {
-        for (int64_t i = 0; i < job->run && !prn_stopped_at(i); i++) sum += u8[i];
+        for (int64_t i = 0; i < job->run && !prn_cancelled_at(i); i++) sum += u8[i];
     }
     return sum;
 }
@@ -91,7 +91,7 @@ static void mean_range(void *argument, int64_t begin, int64_t end)
         prn_cursor cursor;
         int64_t sum = 0;
         prn_cursor_start(&cursor, &job->chain, output);
-        for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i += job->run) {
+        for (int64_t i = 0; i < job->count && !prn_cancelled_at(i); i += job->run) {
             sum += run_sum(job, cursor.offset);
             if (job->run > 1) cursor.index[job->chain.rank - 1] = job->run - 1, cursor.offset += job->run - 1;
             prn_cursor_next(&cursor, &job->chain);

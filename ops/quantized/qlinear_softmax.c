@@ -3,10 +3,10 @@
  * The tensor is seen as [outer, length, inner], normalised along `length`: for opset (an attribute: Softmax's) below 13
  * everything from `axis` on is one row, from 13 on it is the one axis. A row depends on the distances of its codes from
  * the highest alone, and there are 256 of them: their exponentials are a table. Invariant: a row is one task. */
-#include "base/stop.h"
-#include "base/parallel.h"
+#include "base/threads/cancel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/quantized.h"
+#include "ops/kernels/int8/quantized.h"
 
 #include <math.h>
 
@@ -125,16 +125,16 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
     const qsoftmax_job *job = argument;
     float parts[DISTANCES];
     uint8_t codes[DISTANCES];
-    for (int64_t row = begin; row < end && !prn_stopped(); row++) {
+    for (int64_t row = begin; row < end && !prn_cancelled(); row++) {
         const int64_t first = first_of(job, row);
         uint8_t *y = (uint8_t *)job->y->data + first, top = 0;
         double sum = 0.0;
-        for (int64_t at = 0; at < job->length && !prn_stopped(); at += LOOK_UP) {
+        for (int64_t at = 0; at < job->length && !prn_cancelled(); at += LOOK_UP) {
             const stretch s = stretch_of(job, first, at);
             const uint8_t highest = highest_byte(&s);
             top = highest > top ? highest : top;
         }
-        for (int64_t at = 0; at < job->length && !prn_stopped(); at += LOOK_UP) {
+        for (int64_t at = 0; at < job->length && !prn_cancelled(); at += LOOK_UP) {
             const stretch s = stretch_of(job, first, at);
             sum += exponentials(&s, top, job->table);
         }
@@ -147,7 +147,7 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
         }
         for (int d = 0; d < DISTANCES; d++) parts[d] = (float)(job->table[d] / sum);
         quantize_parts(job, parts, DISTANCES, codes);
-        for (int64_t at = 0; at < job->length && !prn_stopped(); at += LOOK_UP) {
+        for (int64_t at = 0; at < job->length && !prn_cancelled(); at += LOOK_UP) {
             const stretch s = stretch_of(job, first, at);
             for (int64_t i = 0; i < s.count; i++) y[(at + i) * job->inner] = codes[distance(&s, top, i)];
         }
@@ -164,17 +164,17 @@ static int32_t code_at(const qsoftmax_job *job, int64_t at)
 static void reference_rows(void *argument, int64_t begin, int64_t end)
 {
     const qsoftmax_job *job = argument;
-    for (int64_t row = begin; row < end && !prn_stopped(); row++) {
+    for (int64_t row = begin; row < end && !prn_cancelled(); row++) {
         const int64_t first = first_of(job, row);
         int32_t top = code_at(job, first);
         double sum = 0.0;
-        for (int64_t i = 1; i < job->length && !prn_stopped_at(i); i++) {
+        for (int64_t i = 1; i < job->length && !prn_cancelled_at(i); i++) {
             const int32_t code = code_at(job, first + i * job->inner);
             top = code > top ? code : top;
         }
-        for (int64_t i = 0; i < job->length && !prn_stopped_at(i); i++)
+        for (int64_t i = 0; i < job->length && !prn_cancelled_at(i); i++)
             sum += exp(job->scale * (double)(code_at(job, first + i * job->inner) - top));
-        for (int64_t i = 0; i < job->length && !prn_stopped_at(i); i++) {
+        for (int64_t i = 0; i < job->length && !prn_cancelled_at(i); i++) {
             const int64_t at = first + i * job->inner;
             const float part = (float)(exp(job->scale * (double)(code_at(job, at) - top)) / sum);
             prn_quantize_one(job->y->data, job->y->dtype, at, part / job->to.scale, job->to.zero, &saturating);

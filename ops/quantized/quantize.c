@@ -6,12 +6,12 @@
  *
  * Elements are independent and ranges are cut at multiples of 64 elements, so packed codes of two threads share no
  * byte. Invariant: the native kernels give the reference's codes to the bit. */
-#include "base/alloc.h"
-#include "base/parallel.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
 #include "base/integers.h"
-#include "base/stop.h"
-#include "ops/loops/quantized.h"
-#include "ops/loops/vec.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/int8/quantized.h"
+#include "ops/kernels/vector/vec.h"
 
 typedef struct quantize_params {
     int64_t axis, saturate, block_size, output_dtype, precision;
@@ -165,7 +165,7 @@ static prony_status quantize_reference(const prony_context *context)
     const prony_dtype quotient = quotient_type(context);
     quantize_job job = quantize_job_make(context);
     job.quant.no_zero = -0.0f;
-    for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_cancelled_at(i); i++) {
         float scale, zero;
         uint32_t rounded;
         prn_quant_fill(&job.quant, i, 1, &scale, &zero);
@@ -239,7 +239,7 @@ static prony_status dequantize_reference(const prony_context *context)
 {
     const prony_value *x = context->inputs[X], *y = context->outputs[0];
     quantize_job job = quantize_job_make(context);
-    for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_cancelled_at(i); i++) {
         float scale, zero;
         prn_quant_fill(&job.quant, i, 1, &scale, &zero);
         const float value = prn_dequantize_one(x->data, x->dtype, i, zero, scale);
@@ -370,7 +370,7 @@ static prony_status dynamic_reference(const prony_context *context)
     float low = 0.0f, high = 0.0f;
     widen_extent(x, count, &low, &high);
     const prn_quant_scalar quant = range_of(low, high);
-    for (int64_t i = 0; prn_output(context, 0) && i < count && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; prn_output(context, 0) && i < count && !prn_cancelled_at(i); i++) {
         prn_quantize_one(context->outputs[0]->data, PRONY_UINT8, i, x[i] / quant.scale, quant.zero, &rule);
     }
     dynamic_outputs(context, quant);

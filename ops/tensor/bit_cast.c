@@ -1,5 +1,5 @@
 /* BitCast: the bits of each element read as another type of the same width. */
-#include "ops/loops/copy_nd.h"
+#include "ops/kernels/copy/copy_nd.h"
 
 typedef struct bit_cast_params {
     int64_t to;

@@ -1,9 +1,9 @@
 /* Cast and CastLike among all types but the complex ones. The conversion itself is narrow_types.c's and, for text,
  * cast_text.c's; elements are independent, so any cut among threads gives the same result. */
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/cast_text.h"
-#include "ops/loops/copy_nd.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/copy/cast_text.h"
+#include "ops/kernels/copy/copy_nd.h"
 #include "ops/op.h"
 
 #include <string.h>
@@ -103,10 +103,11 @@ static prony_status write_text(const prony_context *context, const prony_value *
     prony_string *strings = out->data;
     char text[PRN_NUMBER_TEXT_BYTES], *room = NULL;
     size_t bytes = 0;
-    for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) bytes += prn_number_to_text(text, in->data, in->dtype, i);
-    if (prn_stopped()) return PRONY_OK; /* the sum may not be whole */
+    for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++)
+        bytes += prn_number_to_text(text, in->data, in->dtype, i);
+    if (prn_cancelled()) return PRONY_OK; /* the sum may not be whole */
     if (bytes > 0) PRN_TRY(context->host->text_take(context, bytes, &room));
-    for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++) {
         const size_t size = prn_number_to_text(text, in->data, in->dtype, i);
         memcpy(room, text, size);
         strings[i] = (prony_string){room, size};
@@ -119,7 +120,7 @@ static prony_status read_text(const prony_context *context, const prony_value *i
                               const prn_cast_rule *rule)
 {
     const prony_string *strings = in->data;
-    for (int64_t i = 0; i < prony_shape_numel(&in->shape) && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < prony_shape_numel(&in->shape) && !prn_cancelled_at(i); i++) {
         if (prn_text_to_number(&strings[i], out->data, out->dtype, i, rule)) continue;
         const int shown = strings[i].size < 40 ? (int)strings[i].size : 40;
         return prony_fail(context, PRONY_OUT_OF_RANGE, "element %lld, '%.*s', is no %s", (long long)i, shown,

@@ -2,9 +2,9 @@
  * of its bytes in memory, in any layout; parts of the channels that begin or end inside a block are moved in runs of
  * lanes. Invariant: the parts' extents along the axis add up to the whole's. */
 #include "base/integers.h"
-#include "base/isa.h"
-#include "ops/loops/broadcast.h"
-#include "ops/loops/copy_nd.h"
+#include "base/cpu/isa.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/copy/copy_nd.h"
 
 /* Of a part that shares blocks with others, for which those are worth the lanes beyond them. */
 enum { LEAST_CHANNELS = 8 };
@@ -20,9 +20,9 @@ typedef struct place {
 static place find_place(const prony_value *whole, const prony_shape *shape, int axis, int64_t begin)
 {
     prn_layout layout = (prn_layout)whole->layout;
-    prony_shape w = prn_stored_shape(&whole->shape, layout), p = prn_stored_shape(shape, layout);
+    prony_shape w = prn_lowbit_shape(&whole->shape, layout), p = prn_lowbit_shape(shape, layout);
     int64_t block = axis == 1 ? prn_layout_block(layout) : 0;
-    int at = prn_stored_axis(whole->shape.rank, layout, axis);
+    int at = prn_lowbit_axis(whole->shape.rank, layout, axis);
     int64_t inner = prn_shape_count(&w, at + 1, w.rank);
     return (place){.outer = prn_shape_count(&w, 0, at),
                    .part_row = p.dim[at] * inner,

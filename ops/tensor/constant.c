@@ -1,8 +1,8 @@
 /* Operators that make values out of shapes and attributes: Shape, Size, Constant, ConstantOfShape, Range, EyeLike.
  * Invariant: Shape and Size never touch their input's data, which need not be there. */
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/narrow_types.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/lowbit/narrow_types.h"
 
 #include <math.h>
 #include <string.h>
@@ -186,7 +186,7 @@ static prony_status fill_run(const prony_context *context)
     if (prn_copy_width(out->dtype) > 0) {
         prn_copy_native(context->threads, prn_copy_width(out->dtype), &copy, value ? value->data : &zero, out->data);
     } else {
-        prn_stop_clear(out->data, prn_value_bytes(out)); /* the bits behind the last element */
+        prn_cancellable_clear(out->data, prn_value_bytes(out)); /* the bits behind the last element */
         prn_copy_packed(out->dtype, &copy, value->data, out->data);
     }
     return PRONY_OK;
@@ -254,7 +254,7 @@ static prony_status range_run(const prony_context *context)
     prony_value *out = context->outputs[0];
     prony_dtype dtype = out->dtype;
     const void *start = context->inputs[0]->data, *delta = context->inputs[2]->data;
-    for (int64_t i = 0; i < out->shape.dim[0] && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < out->shape.dim[0] && !prn_cancelled_at(i); i++) {
         if (dtype == PRONY_FLOAT32) {
             ((float *)out->data)[i] = *(const float *)start + (float)i * *(const float *)delta;
         } else if (dtype == PRONY_FLOAT64) {
@@ -303,10 +303,10 @@ static prony_status eye_run(const prony_context *context)
 {
     prony_value *out = context->outputs[0];
     int64_t rows = out->shape.dim[0], columns = out->shape.dim[1], k = ((const eye_params *)context->params)->k;
-    prn_stop_clear(out->data, prn_value_bytes(out));
+    prn_cancellable_clear(out->data, prn_value_bytes(out));
     if (k <= -rows || k >= columns) return PRONY_OK;
     for (int64_t row = k < 0 ? -k : 0; row < rows && row + k < columns; row++) {
-        if ((row & 255) == 255 && prn_stopped()) break;
+        if ((row & 255) == 255 && prn_cancelled()) break;
         prn_put_f64(out->data, out->dtype, row * columns + row + k, 1.0);
     }
     return PRONY_OK;

@@ -1,8 +1,8 @@
 /* Operators that move whole blocks along chosen axes: CenterCropPad, ReverseSequence, TensorScatter and Compress.
  * Invariant: what depends on data is checked before the first byte is written. */
-#include "base/stop.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
+#include "base/threads/cancel.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ static void copy_block(char *to, const char *from, size_t bytes)
     if (bytes < (size_t)1 << 18)
         memcpy(to, from, bytes);
     else
-        prn_stop_copy(to, from, bytes);
+        prn_cancellable_copy(to, from, bytes);
 }
 
 /* ---- CenterCropPad */
@@ -78,7 +78,7 @@ static prony_status run_crop_with(const prony_context *context, prn_copy_fn copy
         prn_copy_axis(&copy, want < have ? want : have, from_stride[i], to_stride[i]);
     }
     if (prony_shape_numel(&out->shape) == 0) return PRONY_OK;
-    if (padded) prn_stop_clear(out->data, prn_value_bytes(out));
+    if (padded) prn_cancellable_clear(out->data, prn_value_bytes(out));
     if (prony_shape_numel(&in->shape) == 0) return PRONY_OK;
     copy_fn(context->threads, width, &copy, (const char *)in->data + (size_t)from * width,
             (char *)out->data + (size_t)to * width);
@@ -281,7 +281,7 @@ static prony_status infer_compress(const prony_context *context)
     prony_shape shape = prn_shape_unknown();
     if (condition->data || count == 0) {
         int64_t taken = 0;
-        for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) taken += ((const uint8_t *)condition->data)[i] != 0;
+        for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++) taken += ((const uint8_t *)condition->data)[i] != 0;
         shape = axis < 0 ? (prony_shape){.rank = 1} : in->shape;
         shape.dim[axis < 0 ? 0 : axis] = taken;
     }
@@ -302,7 +302,7 @@ static prony_status run_compress(const prony_context *context)
     const int64_t room = out->shape.dim[axis < 0 ? 0 : axis];
     const int64_t count = condition->shape.dim[0] < extent ? condition->shape.dim[0] : extent;
     const size_t width = prn_copy_width(in->dtype);
-    for (int64_t i = 0, taken = 0; i < count && taken < room && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0, taken = 0; i < count && taken < room && !prn_cancelled_at(i); i++) {
         if (!((const uint8_t *)condition->data)[i]) continue;
         prn_copy copy = {0};
         prn_copy_axis(&copy, outer, extent * inner, room * inner);

@@ -1,8 +1,8 @@
 /* Repetition: Expand (broadcasting to a given shape) and Tile. Both are one strided copy with strides of zero.
  * Invariant: every extent of the result is a multiple of the input's. */
-#include "base/alloc.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/memory/alloc.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 static prony_status set_unknown(const prony_context *context)
 {

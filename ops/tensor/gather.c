@@ -1,10 +1,10 @@
 /* Reading by index: Gather, GatherElements, GatherND. Indices are checked before anything is read by them.
  * Invariant: element or block i of the result depends on index i alone. */
-#include "base/alloc.h"
-#include "base/stop.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/indexing.h"
+#include "base/memory/alloc.h"
+#include "base/threads/cancel.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/copy/indexing.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void move_block(const block_work *work, char *to, const int64_t *places, 
             if (work->bytes < LONG_BLOCK)
                 memcpy(to + i * work->bytes, from, (size_t)work->bytes);
             else
-                prn_stop_copy(to + i * work->bytes, from, (size_t)work->bytes);
+                prn_cancellable_copy(to + i * work->bytes, from, (size_t)work->bytes);
         }
     }
 }
@@ -152,7 +152,7 @@ static prony_status run_reference(const prony_context *context)
     int64_t dim[PRONY_MAX_RANK], at[PRONY_MAX_RANK], from[PRONY_MAX_RANK];
     const int64_t period = kind->indexed(context, dim);
     PRN_TRY(prn_index_check_range(context, dim, period));
-    for (int64_t e = 0; e < count && !prn_stopped_at(e); e++) {
+    for (int64_t e = 0; e < count && !prn_cancelled_at(e); e++) {
         int64_t rest = e, place = 0;
         for (int i = out->shape.rank - 1; i >= 0; i--) {
             at[i] = rest % out->shape.dim[i];

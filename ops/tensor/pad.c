@@ -1,11 +1,11 @@
 /* Pad in all its modes, negative paddings included. A row of the result (its last axis) takes what lies before, inside
  * and after the input's row; which row that is, every other axis maps by itself. Invariant: a mapped index is inside
  * the input, or -1 where the constant goes. */
-#include "base/alloc.h"
-#include "base/stop.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/narrow_types.h"
+#include "base/memory/alloc.h"
+#include "base/threads/cancel.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/lowbit/narrow_types.h"
 
 #include <string.h>
 
@@ -236,7 +236,7 @@ static void fill(unsigned char *to, const unsigned char *element, size_t width, 
     if (count <= 0) return;
     memcpy(to, element, width);
     size_t done = width, total = (size_t)count * width;
-    while (done < total && !(done > LOOK_UP_BYTES && prn_stopped())) {
+    while (done < total && !(done > LOOK_UP_BYTES && prn_cancelled())) {
         size_t step = done < total - done ? done : total - done;
         if (step > LOOK_UP_BYTES) step = LOOK_UP_BYTES / width * width;
         memcpy(to + done, to, step);
@@ -252,7 +252,7 @@ static void pad_outside(const pad_work *work, unsigned char *row, const unsigned
         fill(row + (size_t)begin * work->width, work->constant, work->width, end - begin);
         return;
     }
-    for (int64_t x = begin; x < end && !prn_stopped_at(x); x++) {
+    for (int64_t x = begin; x < end && !prn_cancelled_at(x); x++) {
         int64_t index = pad_index(work->plan.mode, x - work->plan.begin[last], work->in->shape.dim[last]);
         memcpy(row + (size_t)x * work->width, source + (size_t)index * work->width, work->width);
     }
@@ -278,8 +278,8 @@ static void pad_rows(void *argument, int64_t begin, int64_t end)
         const unsigned char *source = (const unsigned char *)work->in->data + (size_t)offset * work->width;
         pad_outside(work, row, source, 0, first);
         if (stop > first) {
-            prn_stop_copy(row + (size_t)first * work->width, source + (size_t)(first - shift) * work->width,
-                          (size_t)(stop - first) * work->width);
+            prn_cancellable_copy(row + (size_t)first * work->width, source + (size_t)(first - shift) * work->width,
+                                 (size_t)(stop - first) * work->width);
         }
         pad_outside(work, row, source, stop, extent);
     }
@@ -291,7 +291,7 @@ static prony_status pad_constant(const prony_context *context, pad_work *work)
     const prony_value *given = prn_input(context, 2);
     if (context->node->opset >= 11) {
         if (given && work->width > 0) memcpy(work->constant, given->data, work->width);
-        if (given && work->width == 0) work->constant[0] = prn_code_get(given->data, work->bits, 0);
+        if (given && work->width == 0) work->constant[0] = prn_qint8_get(given->data, work->bits, 0);
         return PRONY_OK;
     }
     double wide = (double)value;
@@ -351,7 +351,7 @@ static prony_status pad_reference(const prony_context *context)
     PRN_TRY(pad_begin(context, &work));
     const prony_shape *shape = &work.out->shape;
     int64_t count = prony_shape_numel(shape);
-    for (int64_t element = 0; element < count && !prn_stopped_at(element); element++) {
+    for (int64_t element = 0; element < count && !prn_cancelled_at(element); element++) {
         int64_t rest = element, offset = 0;
         for (int axis = shape->rank - 1; axis >= 0 && offset >= 0; axis--) {
             int64_t at = rest % shape->dim[axis] - work.plan.begin[axis];
@@ -360,8 +360,8 @@ static prony_status pad_reference(const prony_context *context)
             offset = index < 0 ? -1 : offset + index * work.strides[axis];
         }
         if (work.width == 0) {
-            prn_code_put(work.out->data, work.bits, element,
-                         offset < 0 ? work.constant[0] : prn_code_get(work.in->data, work.bits, offset));
+            prn_qint8_put(work.out->data, work.bits, element,
+                          offset < 0 ? work.constant[0] : prn_qint8_get(work.in->data, work.bits, offset));
             continue;
         }
         const unsigned char *from =
@@ -374,7 +374,7 @@ static prony_status pad_reference(const prony_context *context)
 
 // clang-format off
 static const prn_kernel pad_kernels[] = {
-    {.name = "pad_native", .backend = "native", .usable = pad_has_rows, .prepare = pad_prepare, .run = pad_native,
+    {.name = "pad_native", .backend = "native", .supported = pad_has_rows, .prepare = pad_prepare, .run = pad_native,
      .release = prn_free},
     {.name = "pad_reference", .backend = "reference", .prepare = pad_prepare, .run = pad_reference, .release = prn_free},
     {0}};

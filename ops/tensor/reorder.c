@@ -7,10 +7,10 @@
 #include "ops/op.h"
 #include "base/integers.h"
 
-#include "base/simd.h"
-#include "base/parallel.h"
+#include "base/cpu/simd.h"
+#include "base/threads/parallel.h"
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "ops/tensor/reorder_simd.h"
 
 #include <string.h>
@@ -146,7 +146,7 @@ static void reorder_task(void *argument, int64_t task)
 {
     const job *job = argument;
     int64_t begin = task * job->parts_per_task, end = begin + job->parts_per_task;
-    for (int64_t part = begin; part < end && part < job->parts && !prn_stopped(); part++) reorder_part(job, part);
+    for (int64_t part = begin; part < end && part < job->parts && !prn_cancelled(); part++) reorder_part(job, part);
 }
 
 /* Blocks of channels that lie side by side in both layouts, of some positions: lines of a position's channels are read
@@ -226,11 +226,11 @@ static prony_status run_reference(const prony_context *context)
 {
     job job;
     if (!read_job(context, &job)) return PRONY_OK;
-    prn_stop_clear(job.y, prn_layout_bytes(context->outputs[0]));
-    for (int64_t i = 0; i < images(context) * job.channels && !prn_stopped(); i++) {
+    prn_cancellable_clear(job.y, prn_layout_bytes(context->outputs[0]));
+    for (int64_t i = 0; i < images(context) * job.channels && !prn_cancelled(); i++) {
         place to = find(&job, job.to, i / job.channels, i % job.channels);
         place from = find(&job, job.from, i / job.channels, i % job.channels);
-        for (int64_t p = 0; p < job.spatial && !prn_stopped_at(p); p++)
+        for (int64_t p = 0; p < job.spatial && !prn_cancelled_at(p); p++)
             memcpy(job.y + (size_t)(to.start + p * to.position) * job.size,
                    job.x + (size_t)(from.start + p * from.position) * job.size, job.size);
     }

@@ -2,7 +2,7 @@
  * positions next to each other. Compiled once per instruction set (PRN_SIMD names the variant); without AVX2 a tile
  * does not pay and elements are copied one by one. */
 #include "ops/tensor/reorder_simd.h"
-#include "base/simd.h"
+#include "base/cpu/simd.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* Operators whose result is their input's bytes under another shape: Reshape, Flatten, Squeeze, Unsqueeze and Identity.
  * The engine lets the result be a view; the kernel copies where it cannot. Invariant: output 0 has exactly input 0's
  * elements in input 0's order. */
-#include "ops/loops/broadcast.h"
-#include "ops/loops/copy_nd.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/copy/copy_nd.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* Writing by index: ScatterElements (and Scatter, its old name) and ScatterND, with or without a reduction.
  * Invariant: updates that can meet are applied by one task in their order, so that repeated indices always end the same
  * way. */
-#include "base/alloc.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/threads/cancel.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/element_rows.h"
-#include "ops/loops/indexing.h"
-#include "ops/loops/number.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/element_rows.h"
+#include "ops/kernels/copy/indexing.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 
@@ -133,7 +133,7 @@ static inline void apply_entries(const scatter_job *job, const int64_t *places, 
 static void scatter_entries(const scatter_job *job, int64_t first, int64_t n)
 {
     int64_t places[PRN_INDEX_BLOCK];
-    for (int64_t end = first + n, count; first < end && !prn_stopped(); first += count) {
+    for (int64_t end = first + n, count; first < end && !prn_cancelled(); first += count) {
         count = end - first < PRN_INDEX_BLOCK ? end - first : PRN_INDEX_BLOCK;
         prn_index_element_places(&job->elements, first, count, places);
         const char *from = (const char *)job->updates->data + first * job->width;
@@ -235,7 +235,7 @@ static void scatter_pieces(void *argument, int64_t begin, int64_t end)
     int64_t places[PRN_INDEX_BLOCK];
     const int64_t at = begin * job->piece, block = job->tuples.block;
     const int64_t bytes = end * job->piece < block ? (end - begin) * job->piece : block - at;
-    for (int64_t first = 0, n; first < job->tuples.count && !prn_stopped(); first += n) {
+    for (int64_t first = 0, n; first < job->tuples.count && !prn_cancelled(); first += n) {
         n = job->tuples.count - first < PRN_INDEX_BLOCK ? job->tuples.count - first : PRN_INDEX_BLOCK;
         prn_index_tuple_places(&job->tuples, first, n, places);
         if (bytes == block) {

@@ -1,8 +1,8 @@
 /* Small selectors: NonZero, OneHot, Trilu.
  * Invariant: positions are visited in row-major order. */
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static uint64_t nonzero_bytes(uint64_t word)
 static int64_t find_bytes(const uint8_t *x, int64_t n, int64_t *out, int64_t room)
 {
     int64_t at = 0, i = 0;
-    for (; i + 8 <= n && at < room && !prn_stopped_at(i / 8); i += 8) {
+    for (; i + 8 <= n && at < room && !prn_cancelled_at(i / 8); i += 8) {
         uint64_t word;
         memcpy(&word, x + i, sizeof word);
         for (word = nonzero_bytes(word); word && at < room; word = WITHOUT_FIRST_BYTE(word))
@@ -86,7 +86,7 @@ static int64_t find_bytes(const uint8_t *x, int64_t n, int64_t *out, int64_t roo
     static int64_t find_##type(const type *x, int64_t n, type bits, int64_t *out, int64_t room)                        \
     {                                                                                                                  \
         int64_t at = 0;                                                                                                \
-        for (int64_t i = 0; i < n && at < room && !prn_stopped_at(i); i++) {                                           \
+        for (int64_t i = 0; i < n && at < room && !prn_cancelled_at(i); i++) {                                         \
             out[at] = i;                                                                                               \
             at += (x[i] & bits) != 0;                                                                                  \
         }                                                                                                              \
@@ -96,7 +96,7 @@ static int64_t find_bytes(const uint8_t *x, int64_t n, int64_t *out, int64_t roo
     static int64_t count_##type(const type *x, int64_t n, type bits)                                                   \
     {                                                                                                                  \
         int64_t found = 0;                                                                                             \
-        for (int64_t from = 0; from < n && !prn_stopped(); from += COUNT_RUN) {                                        \
+        for (int64_t from = 0; from < n && !prn_cancelled(); from += COUNT_RUN) {                                      \
             const int64_t end = n - from < COUNT_RUN ? n : from + COUNT_RUN;                                           \
             int32_t part = 0;                                                                                          \
             for (int64_t i = from; i < end; i++) part += (x[i] & bits) != 0;                                           \
@@ -138,7 +138,7 @@ static int64_t count_nonzero(const prony_value *in, int64_t n)
     case 8:
         return count_uint64_t(in->data, n, bits);
     default:
-        for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) found += is_nonzero(in, i);
+        for (int64_t i = 0; i < n && !prn_cancelled_at(i); i++) found += is_nonzero(in, i);
         return found;
     }
 }
@@ -161,7 +161,7 @@ static prony_status nonzero_infer(const prony_context *context)
 
 static void fill_coordinate(int64_t *out, int64_t n, int64_t coordinate)
 {
-    for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) out[i] = coordinate;
+    for (int64_t i = 0; i < n && !prn_cancelled_at(i); i++) out[i] = coordinate;
 }
 
 /* Row by row of the last axis: the other coordinates are the same for all of it. */
@@ -175,7 +175,7 @@ static prony_status nonzero_run_native(const prony_context *context)
         return PRONY_OK;
     }
     const int64_t length = in->shape.dim[rank - 1], rows = prn_shape_count(&in->shape, 0, rank - 1);
-    for (int64_t row = 0, at = 0; row < rows && at < found && !prn_stopped_at(row); row++) {
+    for (int64_t row = 0, at = 0; row < rows && at < found && !prn_cancelled_at(row); row++) {
         const int64_t n = find_nonzero(in, row * length, length, out + (rank - 1) * found + at, found - at);
         int64_t rest = row;
         for (int axis = rank - 2; axis >= 0 && n; axis--) {
@@ -187,7 +187,7 @@ static prony_status nonzero_run_native(const prony_context *context)
     return PRONY_OK;
 }
 
-static bool nonzero_usable(const prony_context *context)
+static bool nonzero_supported(const prony_context *context)
 {
     return telling_bits(context->inputs[0]->dtype) != 0;
 }
@@ -197,7 +197,7 @@ static prony_status nonzero_run(const prony_context *context)
     const prony_value *in = context->inputs[0];
     int64_t *out = context->outputs[0]->data, found = context->outputs[0]->shape.dim[1];
     int64_t count = prony_shape_numel(&in->shape);
-    for (int64_t i = 0, at = 0; i < count && at < found && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0, at = 0; i < count && at < found && !prn_cancelled_at(i); i++) {
         if (!is_nonzero(in, i)) continue;
         int64_t rest = i;
         if (in->shape.rank == 0) out[at] = 0;
@@ -212,7 +212,7 @@ static prony_status nonzero_run(const prony_context *context)
 
 // clang-format off
 static const prn_kernel nonzero_kernels[] = {
-    {.name = "nonzero_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .usable = nonzero_usable,
+    {.name = "nonzero_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .supported = nonzero_supported,
      .run = nonzero_run_native},
     {.name = "nonzero_reference", .backend = "reference", .types = PRN_TYPES_NUMBER_BOOL, .run = nonzero_run}, {0}};
 // clang-format on
@@ -275,7 +275,7 @@ static prony_status one_hot_run(const prony_context *context)
     prn_copy_axis(&copy, prony_shape_numel(&out->shape), 0, 1);
     prn_copy_native(context->threads, width, &copy, values->data, out->data);
     int64_t count = prony_shape_numel(&indices->shape);
-    for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++) {
         int64_t index = whole_number(indices, i);
         if (index < -depth || index >= depth) continue; /* all off */
         if (index < 0) index += depth;
@@ -317,15 +317,15 @@ static prony_status trilu_run(const prony_context *context)
     k = k < -rows ? -rows : (k > columns ? columns : k);
     size_t width = prn_copy_width(in->dtype);
     int64_t all_rows = prn_shape_count(&in->shape, 0, rank - 1);
-    for (int64_t r = 0; r < all_rows && !prn_stopped(); r++) {
+    for (int64_t r = 0; r < all_rows && !prn_cancelled(); r++) {
         const char *from = (const char *)in->data + (size_t)(r * columns) * width;
         char *to = (char *)out->data + (size_t)(r * columns) * width;
         /* The first column that belongs to the upper part, or the first that no longer does to the lower one. */
         int64_t cut = r % rows + k + (upper ? 0 : 1);
         cut = cut < 0 ? 0 : (cut > columns ? columns : cut);
         size_t left = (size_t)cut * width, right = (size_t)(columns - cut) * width;
-        if (from != to) prn_stop_copy(upper ? to + left : to, upper ? from + left : from, upper ? right : left);
-        prn_stop_clear(upper ? to : to + left, upper ? left : right);
+        if (from != to) prn_cancellable_copy(upper ? to + left : to, upper ? from + left : from, upper ? right : left);
+        prn_cancellable_clear(upper ? to : to + left, upper ? left : right);
     }
     return PRONY_OK;
 }

@@ -1,8 +1,8 @@
 /* Slice: a strided window of a tensor. One strided copy from the window's first element.
  * Invariant: after infer, every window lies inside the input. */
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/integers.h"
-#include "ops/loops/copy_nd.h"
+#include "ops/kernels/copy/copy_nd.h"
 
 #include <string.h>
 
@@ -151,7 +151,7 @@ static window stored_window(const window *w, int rank, prn_layout layout)
     const int64_t block = prn_layout_block(layout);
     window stored = {0};
     for (int i = 0; i < rank; i++) {
-        const int to = prn_stored_axis(rank, layout, i);
+        const int to = prn_lowbit_axis(rank, layout, i);
         const bool blocks = block && i == 1;
         stored.start[to] = blocks ? w->start[i] / block : w->start[i];
         stored.count[to] = blocks ? prn_ceil_div(w->count[i], block) : w->count[i];
@@ -166,8 +166,8 @@ static window stored_window(const window *w, int rank, prn_layout layout)
 static prony_status slice_read(const prony_context *context, slice_plan *plan, bool *known)
 {
     const prn_layout layout = (prn_layout)context->inputs[0]->layout;
-    const prony_shape in = prn_stored_shape(&context->inputs[0]->shape, layout),
-                      out = prn_stored_shape(&context->outputs[0]->shape, layout);
+    const prony_shape in = prn_lowbit_shape(&context->inputs[0]->shape, layout),
+                      out = prn_lowbit_shape(&context->outputs[0]->shape, layout);
     int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
     window w;
     plan->copy.rank = 0;

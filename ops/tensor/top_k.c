@@ -3,10 +3,10 @@
  * serves every type. Invariant: order is total, by key and then by position, hence results do not depend on how they
  * are found. */
 #include "base/integers.h"
-#include "base/stop.h"
-#include "base/parallel.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/threads/cancel.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 
@@ -187,19 +187,19 @@ static void top_k_lines(void *argument, int64_t begin, int64_t end)
         int64_t *heap = (int64_t *)work->indices->data + target;
         for (int64_t i = 0; i < k; i++) heap[i * step] = i;
         for (int64_t i = k / 2 - 1; i >= 0; i--) {
-            if (prn_stopped_at(i)) return;
+            if (prn_cancelled_at(i)) return;
             sift_down(&l, heap, step, k, i);
         }
         int64_t limit = line_key(&l, heap[0]), sifted = 0;
         for (int64_t i = next_above(&l, k, heap[0]); i < l.count; i = next_above(&l, i + 1, heap[0])) {
             if (line_key(&l, i) <= limit) continue; /* of equals the first one stays */
-            if (prn_stopped_at(sifted++)) return;
+            if (prn_cancelled_at(sifted++)) return;
             heap[0] = i;
             sift_down(&l, heap, step, k, 0);
             limit = line_key(&l, heap[0]);
         }
         for (int64_t i = k - 1; i > 0; i--) {
-            if (prn_stopped_at(i)) return;
+            if (prn_cancelled_at(i)) return;
             int64_t last = heap[0];
             heap[0] = heap[i * step];
             heap[i * step] = last;
@@ -264,14 +264,14 @@ static bool collect_marks(const line *l, uint64_t *heap, int64_t k)
 {
     for (int64_t i = 0; i < k; i++) heap[i] = mark_of(l, i);
     for (int64_t i = k < l->count || k > RANKED_MARKS ? k / 2 - 1 : -1; i >= 0; i--) {
-        if (prn_stopped_at(i)) return false;
+        if (prn_cancelled_at(i)) return false;
         sink_mark(heap, k, i);
     }
     int64_t sifted = 0;
     for (int64_t i = next_above(l, k, (int64_t)(uint32_t)heap[0]); i < l->count;
          i = next_above(l, i + 1, (int64_t)(uint32_t)heap[0])) {
         const uint64_t mark = mark_of(l, i);
-        if (prn_stopped_at(sifted++)) return false;
+        if (prn_cancelled_at(sifted++)) return false;
         if (mark >= heap[0]) continue;
         heap[0] = mark;
         sink_mark(heap, k, 0);
@@ -282,7 +282,7 @@ static bool collect_marks(const line *l, uint64_t *heap, int64_t k)
     }
     for (int64_t i = k - 1; i > 0; i--) {
         const uint64_t last = heap[0];
-        if (prn_stopped_at(i)) return false;
+        if (prn_cancelled_at(i)) return false;
         heap[0] = heap[i];
         heap[i] = last;
         sink_mark(heap, i, 0);
@@ -444,7 +444,7 @@ static void top_k_lanes(void *argument, int64_t begin, int64_t end)
         const int64_t first = number / inner * extent * inner + number % inner;
         for (int64_t at = 0; at < extent; at += CHUNK) {
             const int64_t count = extent - at < CHUNK ? extent - at : CHUNK;
-            if (prn_stopped()) return;
+            if (prn_cancelled()) return;
             gather_keys(work, first + at * inner, lanes, count, keys);
             for (int64_t j = 0; j < lanes; j++) take_keys(heaps[j], work->to.extent, keys[j], at, count);
         }
@@ -464,7 +464,7 @@ static void top_k_lines_reference(void *argument, int64_t begin, int64_t end)
         for (int64_t place = 0; place < k; place++) {
             int64_t best = -1;
             for (int64_t i = 0; i < l.count; i++) {
-                if (prn_stopped_at(i)) return;
+                if (prn_cancelled_at(i)) return;
                 if (previous >= 0 && !comes_before(&l, previous, i)) continue;
                 if (best < 0 || comes_before(&l, i, best)) best = i;
             }
@@ -542,9 +542,9 @@ static bool wants_indices(const prony_context *context)
 
 // clang-format off
 static const prn_kernel top_k_kernels[] = {
-    {.name = "top_k_32_native", .backend = "native", .types = MARKED_TYPES, .usable = marks_fit, .run = top_k_marked},
-    {.name = "top_k_lanes_native", .backend = "native", .types = PRN_TYPES_NUMBER, .usable = lanes_fit, .run = top_k_side_by_side},
-    {.name = "top_k_native", .backend = "native", .types = PRN_TYPES_NUMBER, .usable = wants_indices,
+    {.name = "top_k_32_native", .backend = "native", .types = MARKED_TYPES, .supported = marks_fit, .run = top_k_marked},
+    {.name = "top_k_lanes_native", .backend = "native", .types = PRN_TYPES_NUMBER, .supported = lanes_fit, .run = top_k_side_by_side},
+    {.name = "top_k_native", .backend = "native", .types = PRN_TYPES_NUMBER, .supported = wants_indices,
      .run = top_k_native},
     {.name = "top_k_reference", .backend = "reference", .types = PRN_TYPES_NUMBER, .run = top_k_reference},
     {0}};

@@ -1,8 +1,8 @@
 /* Permutations of elements that keep every element: Transpose, DepthToSpace, SpaceToDepth. Each describes its
  * permutation as one strided copy; the native and the reference kernel differ in who executes it. Invariant: the axes
  * of a copy multiply to the number of elements. */
-#include "base/alloc.h"
-#include "ops/loops/copy_nd.h"
+#include "base/memory/alloc.h"
+#include "ops/kernels/copy/copy_nd.h"
 
 #include <string.h>
 

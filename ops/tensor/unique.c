@@ -5,9 +5,9 @@
  * every element a key that sorts as it does: single elements are sorted by it digit by digit, slices become rows of
  * keys whose bytes sort as numbers do, are sorted so by their first eight bytes, and those that share them by merging.
  * Invariant: equal slices stay in the order of their positions, so the first of a run is the first occurrence. */
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 
@@ -115,7 +115,7 @@ static int compare_slices(const unique_job *job, int64_t a, int64_t b)
         return memcmp(job->rows + (size_t)a * job->row_bytes, job->rows + (size_t)b * job->row_bytes, job->row_bytes);
     for (int64_t o = 0; o < job->outer; o++) {
         const int64_t row = o * job->count;
-        if (prn_stopped_at(o)) return 0;
+        if (prn_cancelled_at(o)) return 0;
         for (int64_t i = 0; i < job->inner; i++) {
             const int order = compare_elements(job->in, (row + a) * job->inner + i, (row + b) * job->inner + i);
             if (order) return order;
@@ -132,7 +132,7 @@ static void merge_runs(const unique_job *job, const int64_t *from, int64_t *to, 
         const int64_t end = start + 2 * length < count ? start + 2 * length : count;
         int64_t left = start, right = middle;
         for (int64_t at = start; at < end; at++) {
-            if (prn_stopped_at(at)) return;
+            if (prn_cancelled_at(at)) return;
             const bool take_left = left < middle && (right >= end || compare_slices(job, from[left], from[right]) <= 0);
             to[at] = from[take_left ? left++ : right++];
         }
@@ -184,12 +184,12 @@ static const keyed *sort_keyed(int64_t count, keyed *list, keyed *other)
 {
     int64_t counts[DIGITS][DIGIT_VALUES] = {{0}};
     for (int64_t i = 0; i < count; i++) {
-        if (prn_stopped_at(i)) return NULL;
+        if (prn_cancelled_at(i)) return NULL;
         for (int d = 0; d < DIGITS; d++) counts[d][list[i].key >> (8 * d) & 255]++;
     }
     for (int d = 0; d < DIGITS; d++) {
         int64_t place = 0;
-        if (prn_stopped()) return NULL;
+        if (prn_cancelled()) return NULL;
         if (counts[d][list[0].key >> (8 * d) & 255] == count) continue; /* the same in every key */
         for (int v = 0; v < DIGIT_VALUES; v++) {
             const int64_t here = counts[d][v];
@@ -208,7 +208,7 @@ static const keyed *sort_keyed(int64_t count, keyed *list, keyed *other)
 static const keyed *sort_keys(const prony_value *in, int64_t count, keyed *list, keyed *other)
 {
     for (int64_t i = 0; i < count; i++) {
-        if (prn_stopped_at(i)) return NULL;
+        if (prn_cancelled_at(i)) return NULL;
         list[i] = (keyed){key_of(in, i), i};
     }
     return sort_keyed(count, list, other);
@@ -262,7 +262,7 @@ static bool fill_rows(const unique_job *job, unsigned char *rows)
         for (int64_t at = 0; at < job->count; at++) {
             unsigned char *to = rows + (size_t)at * job->row_bytes + (size_t)(o * job->inner) * width;
             const int64_t from = (o * job->count + at) * job->inner;
-            if (prn_stopped_at(at)) return false;
+            if (prn_cancelled_at(at)) return false;
             for (int64_t i = 0; i < job->inner; i++)
                 put_key(to + (size_t)i * width, row_key(job->in, from + i, width), width, sign);
         }
@@ -276,7 +276,7 @@ static void merge_sort(const unique_job *job, int64_t *order, int64_t *other, in
     int64_t *from = order, *to = other;
     for (int64_t length = 1; length < count; length *= 2) {
         merge_runs(job, from, to, count, length);
-        if (prn_stopped()) return;
+        if (prn_cancelled()) return;
         int64_t *swapped = from;
         from = to;
         to = swapped;
@@ -300,9 +300,9 @@ static bool sort_rows(unique_job *job, keyed *list, keyed *other)
         for (end = start + 1; end < job->count && sorted[end].key == sorted[start].key; end++) {
         }
         if (end - start > 1) merge_sort(job, job->order + start, job->other, end - start);
-        if (prn_stopped_at(start)) return false;
+        if (prn_cancelled_at(start)) return false;
     }
-    return !prn_stopped();
+    return !prn_cancelled();
 }
 
 /* ---- kernel */
@@ -313,14 +313,14 @@ static int64_t number_runs(unique_job *job, bool sorted, int64_t *first, int64_t
 {
     int64_t runs = 0;
     if (!job->keys && !job->rows) sort_positions(job);
-    if (prn_stopped()) return 0; /* the order may be garbage */
-    for (int64_t at = 0; at < job->count && !prn_stopped_at(at); at++) {
+    if (prn_cancelled()) return 0; /* the order may be garbage */
+    for (int64_t at = 0; at < job->count && !prn_cancelled_at(at); at++) {
         const bool fresh = at == 0 || (job->keys ? job->keys[at - 1].key != job->keys[at].key
                                                  : compare_slices(job, job->order[at - 1], job->order[at]) != 0);
         if (fresh) first[runs++] = job->order[at];
         number[job->order[at]] = runs - 1;
     }
-    if (sorted || prn_stopped()) return runs; /* called off, not every position has its number */
+    if (sorted || prn_cancelled()) return runs; /* called off, not every position has its number */
     /* In the order of the first occurrences: `other` maps the sorted number to the new one. */
     int64_t next = 0;
     for (int64_t position = 0; position < job->count; position++) {
@@ -348,9 +348,9 @@ static void write_values(const prony_context *context, const unique_job *job, co
     char *to = context->outputs[VALUES]->data;
     const char *from = job->in->data;
     const bool single = job->outer == 1 && job->inner == 1;
-    for (int64_t run = 0; single && run < runs && to && !prn_stopped_at(run); run++)
+    for (int64_t run = 0; single && run < runs && to && !prn_cancelled_at(run); run++)
         memcpy(to + (size_t)run * job->width, from + (size_t)first[run] * job->width, job->width);
-    for (int64_t run = 0; !single && run < runs && to && !prn_stopped(); run++) {
+    for (int64_t run = 0; !single && run < runs && to && !prn_cancelled(); run++) {
         prn_copy copy = {0};
         prn_copy_axis(&copy, job->outer, job->count * job->inner, runs * job->inner);
         prn_copy_axis(&copy, job->inner, 1, 1);
@@ -391,7 +391,7 @@ static prony_status prepare_rows(const prony_context *context, prn_prepared *out
     return prepare_with(context, lists + row, out);
 }
 
-static bool keys_usable(const prony_context *context)
+static bool keys_supported(const prony_context *context)
 {
     unique_job job;
     return read_job(context, &job) == PRONY_OK && job.outer == 1 && job.inner == 1;
@@ -403,7 +403,7 @@ static prony_status finish(const prony_context *context, unique_job job)
     job.other = job.order + job.count;
     int64_t *first = job.other + job.count, *number = first + job.count;
     const int64_t runs = number_runs(&job, ((const unique_params *)context->params)->sorted != 0, first, number);
-    if (prn_stopped()) return PRONY_OK;
+    if (prn_cancelled()) return PRONY_OK;
     const prony_shape values = values_shape(context, runs), list = {1, {runs}};
     PRN_TRY(make_output(context, VALUES, &values));
     PRN_TRY(make_output(context, FIRST, &list));
@@ -463,7 +463,7 @@ static const prn_param params[] = {PRN_INT(unique_params, axis, PRN_ABSENT), PRN
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "unique_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .usable = keys_usable, .prepare = prepare_keys,
+    {.name = "unique_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .supported = keys_supported, .prepare = prepare_keys,
      .run = run_keys},
     {.name = "unique_slices_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .prepare = prepare_rows, .run = run_rows},
     {.name = "unique_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};

@@ -1,7 +1,7 @@
 /* Where: picks elements of one of two operands, three-way broadcasting, any type that moves in whole bytes. */
-#include "ops/loops/broadcast.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/element_rows.h"
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/element_rows.h"
 
 typedef struct where_job {
     const prn_broadcast *walk;

@@ -3,8 +3,8 @@
 
 #include "ops/text/regex_program.h"
 
-#include "base/alloc.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/threads/cancel.h"
 
 #include <string.h>
 
@@ -124,7 +124,7 @@ bool prn_regex_matches(const prn_regex *regex, const char *text, size_t size, vo
     uint32_t step = 1, before = '\n';
     memset(s.mark, 0, n * sizeof *s.mark);
     for (size_t at = 0;; step++) {
-        if (prn_stopped_at(step)) return false;
+        if (prn_cancelled_at(step)) return false;
         size_t next = at;
         bool end = at == size;
         uint32_t c = end ? '\n' : prn_regex_next(text, size, &next);

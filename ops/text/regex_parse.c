@@ -4,7 +4,7 @@
 
 #include "ops/text/regex_program.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 #include <string.h>
 

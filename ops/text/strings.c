@@ -4,8 +4,8 @@
  * inputs, or the text that operators take from the host for what they compose. Elements that stay as they are, and
  * parts of them, share their bytes. */
 #define _GNU_SOURCE
-#include "base/stop.h"
-#include "ops/loops/subgraph.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/subgraph.h"
 #include "ops/text/regex.h"
 #include "ops/text/text_case.h"
 
@@ -111,12 +111,12 @@ static prony_status normalizer_run(const prony_context *context)
     normalizer n;
     char *text = NULL;
     PRN_TRY(read_normalizer(context, &n));
-    for (int64_t i = 0; i < count && !prn_stopped(); i++) {
+    for (int64_t i = 0; i < count && !prn_cancelled(); i++) {
         if (is_stop_word(&n, table, from[i])) continue;
         kept++;
         if (n.change != PRN_CASE_AS_IS) bytes += prn_case_change(table, from[i], n.change, NULL);
     }
-    if (prn_stopped()) return PRONY_OK; /* the sums may not be whole */
+    if (prn_cancelled()) return PRONY_OK; /* the sums may not be whole */
     if (!out->data) {
         out->shape = in->shape;
         out->shape.dim[in->shape.rank - 1] = kept ? kept : 1;
@@ -125,7 +125,7 @@ static prony_status normalizer_run(const prony_context *context)
     if (bytes) PRN_TRY(context->host->text_take(context, bytes, &text));
     prony_string *to = out->data;
     if (kept == 0) *to = empty_string; /* nothing left is one empty string */
-    for (int64_t i = 0; i < count && !prn_stopped(); i++) {
+    for (int64_t i = 0; i < count && !prn_cancelled(); i++) {
         if (is_stop_word(&n, table, from[i])) continue;
         *to = from[i];
         if (n.change != PRN_CASE_AS_IS && from[i].size) {
@@ -166,17 +166,17 @@ static prony_status concat_run(const prony_context *context)
     char *text = NULL;
     prn_shape_broadcast_strides(&left->shape, &out->shape, x_stride);
     prn_shape_broadcast_strides(&right->shape, &out->shape, y_stride);
-    for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++) {
         operands_of(out, x_stride, y_stride, i, &a, &b);
         bytes += x[a].size + y[b].size;
     }
-    if (prn_stopped()) return PRONY_OK; /* the sum may not be whole */
+    if (prn_cancelled()) return PRONY_OK; /* the sum may not be whole */
     if (bytes) PRN_TRY(context->host->text_take(context, bytes, &text));
-    for (int64_t i = 0; i < count && !prn_stopped(); i++) {
+    for (int64_t i = 0; i < count && !prn_cancelled(); i++) {
         operands_of(out, x_stride, y_stride, i, &a, &b);
         to[i] = (prony_string){text ? text : "", x[a].size + y[b].size};
-        if (x[a].size) prn_stop_copy(text, x[a].data, x[a].size);
-        if (y[b].size) prn_stop_copy(text + x[a].size, y[b].data, y[b].size);
+        if (x[a].size) prn_cancellable_copy(text, x[a].data, x[a].size);
+        if (y[b].size) prn_cancellable_copy(text + x[a].size, y[b].data, y[b].size);
         if (text) text += to[i].size;
     }
     return PRONY_OK;
@@ -268,20 +268,20 @@ static prony_status split_run(const prony_context *context)
     prony_value *out = prn_output(context, 0), *counts = prn_output(context, 1);
     int64_t count = prony_shape_numel(&in->shape), most = 0;
     prony_string part;
-    for (int64_t i = 0; i < count && !prn_stopped(); i++) {
+    for (int64_t i = 0; i < count && !prn_cancelled(); i++) {
         int64_t parts = 0;
-        for (splitter s = split_start(context, from[i]); split_next(&s, &part) && !prn_stopped_at(parts);) parts++;
+        for (splitter s = split_start(context, from[i]); split_next(&s, &part) && !prn_cancelled_at(parts);) parts++;
         if (counts) ((int64_t *)counts->data)[i] = parts;
         if (parts > most) most = parts;
     }
-    if (!out || prn_stopped()) return PRONY_OK;
+    if (!out || prn_cancelled()) return PRONY_OK;
     if (!out->data) {
         out->shape = in->shape;
         (void)prn_shape_insert(&out->shape, out->shape.rank, most);
         PRN_TRY(context->host->output_alloc(context, 0));
     }
     prony_string *to = out->data;
-    for (int64_t i = 0; i < count && !prn_stopped(); i++) {
+    for (int64_t i = 0; i < count && !prn_cancelled(); i++) {
         splitter s = split_start(context, from[i]);
         for (int64_t k = 0; k < most; k++, to++) *to = split_next(&s, &part) ? part : empty_string;
     }
@@ -334,7 +334,7 @@ static prony_status match_run(const prony_context *context)
 {
     const prony_string *from = context->inputs[0]->data;
     uint8_t *to = context->outputs[0]->data;
-    for (int64_t i = 0; i < prony_shape_numel(&context->inputs[0]->shape) && !prn_stopped(); i++)
+    for (int64_t i = 0; i < prony_shape_numel(&context->inputs[0]->shape) && !prn_cancelled(); i++)
         to[i] = prn_regex_matches(context->state, from[i].data, from[i].size, context->scratch);
     return PRONY_OK;
 }

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "ops/text/text_case.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 #include <locale.h>
 #include <string.h>

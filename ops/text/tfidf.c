@@ -7,9 +7,9 @@
 #define _GNU_SOURCE
 #include "ops/op.h"
 
-#include "base/alloc.h"
-#include "base/stop.h"
-#include "ops/loops/number.h"
+#include "base/memory/alloc.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/vector/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -230,8 +230,8 @@ static void count_row(const tfidf_params *params, const pool *p, const prony_val
         const int64_t room = n == 1 ? 1 : (length - 1) / (n - 1), skips = n == 1 ? 0 : params->max_skip_count;
         const int64_t widest = skips < room ? skips + 1 : room;
         for (int64_t step = 1; step <= widest; step++) {
-            if (prn_stopped()) return;
-            for (int64_t i = 0; i + (n - 1) * step < length && !prn_stopped_at(i); i++) {
+            if (prn_cancelled()) return;
+            for (int64_t i = 0; i + (n - 1) * step < length && !prn_cancelled_at(i); i++) {
                 const gram *found = find_gram(p, in, (size_t)n, begin + i, step);
                 if (found) row[params->ngram_indexes.v[found->id]] += 1.0f;
             }
@@ -248,8 +248,8 @@ static prony_status tfidf_run(const prony_context *context)
     int64_t length = in->shape.dim[in->shape.rank - 1];
     bool once = strcmp(params->mode, "IDF") == 0, weighted = params->mode[0] != 'T' || params->mode[2] != '\0';
     if (columns == 0) return PRONY_OK;
-    prn_stop_clear(out->data, prn_value_bytes(out));
-    for (int64_t r = 0; r < rows && !prn_stopped(); r++) {
+    prn_cancellable_clear(out->data, prn_value_bytes(out));
+    for (int64_t r = 0; r < rows && !prn_cancelled(); r++) {
         float *row = (float *)out->data + r * columns;
         count_row(params, context->state, in, r * length, length, row);
         for (int64_t c = 0; c < columns && weighted; c++) {

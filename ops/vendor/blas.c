@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "base/integers.h"
-#include "base/isa.h"
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "base/text_file.h"
+#include "base/cpu/isa.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
+#include "base/os/text_file.h"
 
 enum { BUILT_WITH_OPENMP = 2, TILE_ROWS = 128, TILE_COLUMNS = 256, TILE_DEPTH = 16384 };
 
@@ -120,28 +120,28 @@ static bool operand_of(operand *out, int64_t rows, int64_t columns, int64_t row,
     return (col == 1 || row == 1) && out->lead >= (least > 1 ? least : 1) && out->lead <= INT_MAX;
 }
 
-static bool operands_of(const prn_product *p, operand *a, operand *b)
+static bool operands_of(const prn_matmul_desc *p, operand *a, operand *b)
 {
-    return operand_of(a, p->m, p->k, p->a_row, p->a_col) && operand_of(b, p->k, p->n, p->b_row, p->b_col);
+    return operand_of(a, p->m, p->k, p->rs_a, p->cs_a) && operand_of(b, p->k, p->n, p->rs_b, p->cs_b);
 }
 
-bool prn_product_blas_usable(const prn_product *p)
+bool prn_matmul_blas_supported(const prn_matmul_desc *p)
 {
     operand a, b;
-    return !is_capped() && p->k > 0 && p->m <= INT_MAX && p->n <= INT_MAX && p->c_row <= INT_MAX && p->k <= INT_MAX &&
+    return !is_capped() && p->k > 0 && p->m <= INT_MAX && p->n <= INT_MAX && p->rs_c <= INT_MAX && p->k <= INT_MAX &&
            operands_of(p, &a, &b) && is_there() && blas.get_parallel() == BUILT_WITH_OPENMP;
 }
 
 typedef struct blas_job {
-    const prn_product *product;
+    const prn_matmul_desc *product;
     operand a, b;
     int64_t row_tiles, column_tiles;
 } blas_job;
 
-static void finish(const prn_product *p, double *c, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
+static void finish(const prn_matmul_desc *p, double *c, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
 {
     const double *bias = p->bias, alpha = (double)p->alpha, beta = (double)p->beta;
-    for (int64_t i = 0; i < rows; i++, c += p->c_row) {
+    for (int64_t i = 0; i < rows; i++, c += p->rs_c) {
         for (int64_t j = 0; j < columns; j++) {
             const double added = bias ? bias[(i0 + i) * p->bias_row + (j0 + j) * p->bias_col] : 0.0;
             c[j] = alpha * c[j] + beta * added;
@@ -152,31 +152,31 @@ static void finish(const prn_product *p, double *c, int64_t i0, int64_t rows, in
 static void run_tile(void *argument, int64_t task)
 {
     const blas_job *job = argument;
-    const prn_product *p = job->product;
+    const prn_matmul_desc *p = job->product;
     const int64_t tiles = job->row_tiles * job->column_tiles;
     const int64_t i0 = task % tiles / job->column_tiles * TILE_ROWS, j0 = task % job->column_tiles * TILE_COLUMNS;
     const int64_t rows = p->m - i0 < TILE_ROWS ? p->m - i0 : TILE_ROWS;
     const int64_t columns = p->n - j0 < TILE_COLUMNS ? p->n - j0 : TILE_COLUMNS;
     int64_t a, b, c;
-    prn_product_offsets(p, task / tiles, &a, &b, &c);
-    const double *x = (const double *)p->a + a + i0 * p->a_row, *y = (const double *)p->b + b + j0 * p->b_col;
-    double *z = (double *)p->c + c + i0 * p->c_row + j0;
+    prn_matmul_offsets(p, task / tiles, &a, &b, &c);
+    const double *x = (const double *)p->a + a + i0 * p->rs_a, *y = (const double *)p->b + b + j0 * p->cs_b;
+    double *z = (double *)p->c + c + i0 * p->rs_c + j0;
     const int former = prn_openmp_limit(1);
     int64_t depth;
-    for (int64_t k = 0; k < p->k && (k == 0 || !prn_stopped()); k += depth) {
+    for (int64_t k = 0; k < p->k && (k == 0 || !prn_cancelled()); k += depth) {
         depth = p->k - k < 2 * TILE_DEPTH ? p->k - k : TILE_DEPTH;
         blas.dgemm(CblasRowMajor, job->a.transposed ? CblasTrans : CblasNoTrans,
                    job->b.transposed ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)columns, (blasint)depth, 1.0,
-                   x + k * p->a_col, (blasint)job->a.lead, y + k * p->b_row, (blasint)job->b.lead, k ? 1.0 : 0.0, z,
-                   (blasint)p->c_row);
+                   x + k * p->cs_a, (blasint)job->a.lead, y + k * p->rs_b, (blasint)job->b.lead, k ? 1.0 : 0.0, z,
+                   (blasint)p->rs_c);
     }
     prn_openmp_restore(former);
     if (p->bias || p->alpha != 1.0f) finish(p, z, i0, rows, j0, columns);
 }
 
-prony_status prn_product_blas_run(const prony_context *context)
+prony_status prn_matmul_blas_run(const prony_context *context)
 {
-    const prn_product product = prn_product_placed(context);
+    const prn_matmul_desc product = prn_matmul_with_data(context);
     if (product.items == 0 || product.m == 0 || product.n == 0) return PRONY_OK;
     blas_job job = {.product = &product,
                     .row_tiles = prn_ceil_div(product.m, TILE_ROWS),

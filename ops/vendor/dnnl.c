@@ -9,7 +9,7 @@ const char *prn_dnnl_version(void)
 }
 #else
 
-#include "base/isa.h"
+#include "base/cpu/isa.h"
 #include "ops/vendor/dnnl_problem.h"
 
 #include <pthread.h>

@@ -10,7 +10,7 @@ const char *prn_dnnl_version(void);
 
 #ifdef PRN_HAVE_DNNL
 /* Conv in float32 with constant weights and bias, on blocked layouts. */
-bool prn_dnnl_conv_usable(const prony_context *context);
+bool prn_dnnl_conv_supported(const prony_context *context);
 void prn_dnnl_conv_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
 prony_status prn_dnnl_conv_prepare(const prony_context *context, prn_prepared *out);
 prony_status prn_dnnl_conv_run(const prony_context *context);

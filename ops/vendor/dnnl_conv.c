@@ -14,9 +14,9 @@
 #ifdef PRN_HAVE_DNNL
 
 #include "base/integers.h"
-#include "base/alloc.h"
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
 #include "ops/vendor/dnnl_tiled.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static size_t align(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-bool prn_dnnl_conv_usable(const prony_context *context)
+bool prn_dnnl_conv_supported(const prony_context *context)
 {
     prn_dnnl_problem problem;
     dnnl_primitive_desc_t desc[2];
@@ -103,7 +103,7 @@ static dnnl_status_t pack_pieces(const packing *packing, const float *source, ch
     const prn_dnnl_problem *problem = packing->problem;
     int64_t row = problem->group_in * problem->conv.kernel_volume;
     dnnl_status_t status = dnnl_success;
-    for (int64_t i = 0; i < prn_dnnl_channel_pieces(problem) && status == dnnl_success && !prn_stopped(); i++) {
+    for (int64_t i = 0; i < prn_dnnl_channel_pieces(problem) && status == dnnl_success && !prn_cancelled(); i++) {
         prn_dnnl_place place = prn_dnnl_piece_place(problem, i);
         prn_dnnl_desc from = {0};
         dnnl_dims_t dims;
@@ -410,7 +410,7 @@ static void thin_task(void *argument, int64_t task)
     int64_t end = (task + 1) * PLANES_PER_TASK, rows_per_look = LOOK_FLOATS / row_size + 1;
     for (int64_t plane = task * PLANES_PER_TASK; plane < end && plane < state->x_planes; plane++) {
         float *to = (float *)job->scratch + plane * kept;
-        for (int64_t row = 0; row < window->out[0] * window->out[1] && !(row % rows_per_look == 0 && prn_stopped());
+        for (int64_t row = 0; row < window->out[0] * window->out[1] && !(row % rows_per_look == 0 && prn_cancelled());
              row++)
             thin_row(window, block, job->thick + plane * whole + prn_window_row(window, row, 0, 0) * block,
                      to + row * row_size);
@@ -448,7 +448,7 @@ static void clear_lanes(const conv_state *state, float *y)
     int64_t image = state->y_planes / state->batch * state->y_spatial * state->y_block;
     for (int64_t n = 0; n < state->batch; n++) {
         float *last = y + (n + 1) * image - state->lanes_to_clear;
-        for (int64_t p = 0; p < state->y_spatial && !prn_stopped_at(p); p++)
+        for (int64_t p = 0; p < state->y_spatial && !prn_cancelled_at(p); p++)
             memset(last - p * state->y_block, 0, (size_t)state->lanes_to_clear * sizeof *last);
     }
 }

@@ -6,14 +6,14 @@
  * channels, because those are contiguous in output, weights and bias alike, and their inputs are too.
  *
  * Invariant: implementation, formats and pieces depend on problem and ISA alone, never on a thread count. */
-#include "ops/loops/conv_problem.h"
+#include "ops/kernels/window/conv_problem.h"
 #include "base/integers.h"
 
 #ifdef PRN_HAVE_DNNL
 
-#include "base/isa.h"
-#include "base/parallel.h"
-#include "ops/loops/post_ops_vec.h"
+#include "base/cpu/isa.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/vector/post_ops_vec.h"
 #include "ops/vendor/dnnl_problem.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef PRN_OPS_VENDOR_DNNL_PROBLEM_H
 #define PRN_OPS_VENDOR_DNNL_PROBLEM_H
 
-#include "ops/loops/conv_problem.h"
+#include "ops/kernels/window/conv_problem.h"
 #include "ops/vendor/dnnl_tiles.h"
 #include "ops/vendor/dnnl_versions.h"
 

@@ -11,9 +11,9 @@
 
 #ifdef PRN_HAVE_DNNL
 
-#include "base/alloc.h"
-#include "base/parallel.h"
-#include "base/stop.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
 #include "ops/vendor/dnnl_tiled.h"
 
 #include <string.h>
@@ -211,7 +211,7 @@ static void run_lane(void *argument, int64_t lane)
     dnnl_status_t status = dnnl_success;
     const int64_t end = tiled->items * (lane + 1) / tiled->lanes;
     int former = prn_openmp_limit(1);
-    for (int64_t item = tiled->items * lane / tiled->lanes; item < end && status == dnnl_success && !prn_stopped();
+    for (int64_t item = tiled->items * lane / tiled->lanes; item < end && status == dnnl_success && !prn_cancelled();
          item++)
         status = run_tile(job, lane, item);
     prn_openmp_restore(former);

@@ -3,7 +3,7 @@
 #ifndef PRN_OPS_VENDOR_DNNL_TILES_H
 #define PRN_OPS_VENDOR_DNNL_TILES_H
 
-#include "ops/loops/conv_problem.h"
+#include "ops/kernels/window/conv_problem.h"
 
 enum { PRN_DNNL_MOST_SPANS = 16, PRN_DNNL_MOST_SHAPES = 64 };
 

@@ -3,14 +3,14 @@
  * first, in coordinates that run from -1 to 1 over the axis.
  *
  * Invariant: a tap's index lies within its axis or is -1, whatever the grid holds. */
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/simd.h"
+#include "base/threads/parallel.h"
+#include "base/cpu/simd.h"
 #include "ops/op.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
-#include "ops/loops/taps.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/window/taps.h"
 #include "ops/vision/grid_sample_simd.h"
 
 #include <string.h>
@@ -167,10 +167,10 @@ static void sample_points(void *argument, int64_t begin, int64_t end)
 {
     const sample_job *job = argument;
     prn_taps taps[PRONY_MAX_RANK];
-    for (int64_t point = begin; point < end && !prn_stopped(); point++) {
+    for (int64_t point = begin; point < end && !prn_cancelled(); point++) {
         const int64_t image = point / job->points, at = point % job->points;
         find_taps(job, point, taps);
-        for (int64_t c = 0; c < job->channels && !((c & 15) == 15 && prn_stopped()); c++) {
+        for (int64_t c = 0; c < job->channels && !((c & 15) == 15 && prn_cancelled()); c++) {
             const int64_t plane = image * job->channels + c;
             prn_put_f64(job->out->data, job->out->dtype, plane * job->points + at,
                         prn_taps_blend(job->data, taps, job->stride + 2, job->axes, plane * job->plane));
@@ -221,7 +221,7 @@ static void sample_pieces(void *argument, int64_t begin, int64_t end)
         prn_sample_squares squares;
         prn_sample_taps taps;
     } of;
-    for (int64_t item = begin; item < end && !prn_stopped(); item++) {
+    for (int64_t item = begin; item < end && !prn_cancelled(); item++) {
         const int64_t image = item / pieces, at = item % pieces * PIECE, left = job->points - at,
                       n = left < PIECE ? left : PIECE;
         const int64_t first = image * job->points + at;
@@ -229,7 +229,7 @@ static void sample_pieces(void *argument, int64_t begin, int64_t end)
             with->find_squares(&plane, (const float *)job->grid->data + 2 * first, n, &of.squares);
         else
             find_piece(job, first, n, &of.taps);
-        for (int64_t c = image * job->channels; c < (image + 1) * job->channels && !((c & 7) == 7 && prn_stopped());
+        for (int64_t c = image * job->channels; c < (image + 1) * job->channels && !((c & 7) == 7 && prn_cancelled());
              c++) {
             const float *x = (const float *)job->data->data + c * job->plane;
             float *to = (float *)job->out->data + c * job->points + at;
@@ -393,7 +393,7 @@ static const prn_kernel sample_kernels[] = {
     {.name = "grid_sample_f32_native",
      .backend = "native",
      .types = PRN_TYPE_F32,
-     .usable = is_flat,
+     .supported = is_flat,
      .run = run_sample_native},
     {.name = "grid_sample_reference", .backend = "reference", .run = run_sample_reference},
     {0}};

@@ -2,8 +2,8 @@
  * the point: with the square moved into the plane, that leaves weight 0 for what lies outside of it. Invariant: places
  * are those of squares within the plane, whatever the grid holds. */
 #include "ops/vision/grid_sample_simd.h"
-#include "base/simd.h"
-#include "ops/loops/vec_places.h"
+#include "base/cpu/simd.h"
+#include "ops/kernels/vector/vec_places.h"
 
 /* Along one axis. */
 typedef struct axis_points {

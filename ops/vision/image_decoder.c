@@ -1,8 +1,8 @@
 /* ImageDecoder: the bytes of an image file to [height, width, channels] of uint8, red first, blue first or grey. Bytes
  * that cannot be read give no pixels, as the specification wants; a format that this build does not know is refused by
  * name. */
-#include "base/stop.h"
-#include "base/parallel.h"
+#include "base/threads/cancel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static void convert_rows(void *argument, int64_t begin, int64_t end)
     const decoder_job *job = argument;
     const int from = job->image.channels, to = job->format == FORMAT_GREY ? 1 : 3,
               last = job->format == FORMAT_BGR ? 2 : 0;
-    for (int64_t row = begin; row < end && !prn_stopped(); row++) {
+    for (int64_t row = begin; row < end && !prn_cancelled(); row++) {
         const uint8_t *x = job->image.data + row * job->image.width * from;
         uint8_t *y = job->y + row * job->image.width * to;
         for (int64_t i = 0; i < job->image.width; i++, x += from, y += to) {

@@ -5,9 +5,9 @@
  * which the heap has left by then, the boxes taken, last one first. The native kernel has in addition the sides of the
  * first boxes taken, field by field, for vectors of them. Invariant: a class is one task; equal scores are taken in the
  * order of the boxes, so the result does not depend on the thread count. */
-#include "base/parallel.h"
-#include "base/simd.h"
-#include "base/stop.h"
+#include "base/threads/parallel.h"
+#include "base/cpu/simd.h"
+#include "base/threads/cancel.h"
 #include "ops/op.h"
 #include "ops/vision/nms_simd.h"
 
@@ -160,7 +160,7 @@ static bool is_suppressed(const nms *job, const float *boxes, const int32_t *las
         measure(job, box, fields);
         if (job->simd->overlaps(fields, sides, job->room, from, job->overlap)) return true;
     }
-    for (int64_t t = from; t < taken && !prn_stopped_at(t); t++) {
+    for (int64_t t = from; t < taken && !prn_cancelled_at(t); t++) {
         if (overlaps(job, box, boxes + 4 * (int64_t)last[-t])) return true;
     }
     for (int k = 0; job->simd && taken < job->room && k < PRN_NMS_FIELDS; k++) sides[k * job->room + taken] = fields[k];
@@ -174,11 +174,11 @@ static void suppress_class(void *argument, int64_t task)
     int32_t *heap = job->order + task * job->count, *last = heap + job->count - 1;
     float *sides = job->simd ? job->sides + task * PRN_NMS_FIELDS * job->room : NULL;
     int64_t size = 0, taken = 0;
-    for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++) {
+    for (int64_t i = 0; i < job->count && !prn_cancelled_at(i); i++) {
         if (!job->filtered || scores[i] > job->least) heap[size++] = (int32_t)i;
     }
-    for (int64_t at = size / 2 - 1; at >= 0 && !prn_stopped_at(at); at--) sink(scores, heap, size, at);
-    while (size > 0 && taken < job->most && !prn_stopped()) {
+    for (int64_t at = size / 2 - 1; at >= 0 && !prn_cancelled_at(at); at--) sink(scores, heap, size, at);
+    while (size > 0 && taken < job->most && !prn_cancelled()) {
         const int32_t next = heap[0];
         heap[0] = heap[--size];
         sink(scores, heap, size, 0);
@@ -230,7 +230,7 @@ static prony_status write_taken(const prony_context *context, const nms *job)
     int64_t *to = out->data;
     for (int64_t task = 0; task < tasks; task++) {
         const int32_t *last = job->order + (task + 1) * job->count - 1;
-        for (int64_t t = 0; t < job->taken[task] && !prn_stopped_at(t); t++) {
+        for (int64_t t = 0; t < job->taken[task] && !prn_cancelled_at(t); t++) {
             *to++ = task / job->classes;
             *to++ = task % job->classes;
             *to++ = last[-t];
@@ -262,7 +262,7 @@ static prony_status run_with(const prony_context *context, const prn_nms_simd *t
     job.room = room_of_class(scores);
     job.sides = table ? (float *)(void *)(job.order + tasks * job.count) : NULL;
     prn_parallel_tasks(context->threads, tasks, suppress_class, &job);
-    if (prn_stopped()) return PRONY_OK; /* not every class has its count */
+    if (prn_cancelled()) return PRONY_OK; /* not every class has its count */
     return write_taken(context, &job);
 }
 

@@ -1,9 +1,9 @@
 /* A vector of boxes at a time (compiled once per PRN_SIMD). Few overlap at all, and only of those is the ratio
  * computed. */
 #include "ops/vision/nms_simd.h"
-#include "base/simd.h"
-#include "base/stop.h"
-#include "ops/loops/vec_math.h"
+#include "base/cpu/simd.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/vector/vec_math.h"
 
 enum { LOOK_UP = 1 << 16 };
 
@@ -33,7 +33,7 @@ static bool overlaps(const float *box, const float *others, int64_t room, int64_
         const int64_t left = count - i;
         vf shared = shared_length(box, others + i, room, PRN_NMS_LOW_X, left, &apart);
         shared *= shared_length(box, others + i, room, PRN_NMS_LOW_Y, left, &apart);
-        if ((i & (LOOK_UP - 1)) == LOOK_UP - VEC_LANES && prn_stopped()) return false;
+        if ((i & (LOOK_UP - 1)) == LOOK_UP - VEC_LANES && prn_cancelled()) return false;
         if (!any(~apart)) continue;
         const vf other_area = v_load_part(others + PRN_NMS_AREA * room + i, left, 0.0f);
         const vf all = area + other_area - shared;

@@ -1,12 +1,12 @@
 /* Resize and Upsample: shapes, cost, the reference kernel over any number of axes and the descriptors. */
 #include "ops/vision/resize.h"
 
-#include "base/alloc.h"
-#include "base/parallel.h"
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
-#include "ops/loops/number.h"
-#include "ops/loops/widen.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/copy/copy_nd.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/vector/widen.h"
 
 #include <string.h>
 
@@ -99,7 +99,7 @@ static void resize_rows(void *argument, int64_t begin, int64_t end)
             taps[axis] = prn_resize_taps_at(&work->resize, axis, rest % shape->dim[axis], &row_outside);
             rest /= shape->dim[axis];
         }
-        for (int64_t x = 0; x < shape->dim[last] && !prn_stopped_at(x); x++) {
+        for (int64_t x = 0; x < shape->dim[last] && !prn_cancelled_at(x); x++) {
             bool outside = row_outside;
             taps[last] = prn_resize_taps_at(&work->resize, last, x, &outside);
             resize_element(work, taps, row * shape->dim[last] + x, outside);
@@ -157,7 +157,7 @@ static prony_status resize_reference(const prony_context *context)
     return PRONY_OK;
 }
 
-static const prn_kernel linear_f32 = {.usable = prn_resize_linear_usable,
+static const prn_kernel linear_f32 = {.supported = prn_resize_linear_supported,
                                       .prepare = prn_resize_rows_prepare,
                                       .run = prn_resize_linear_native,
                                       .release = prn_free};
@@ -165,15 +165,15 @@ PRN_WIDENED(linear_half, &linear_f32)
 
 // clang-format off
 static const prn_kernel resize_kernels[] = {
-    {.name = "resize_nearest_native", .backend = "native", .usable = prn_resize_nearest_usable,
+    {.name = "resize_nearest_native", .backend = "native", .supported = prn_resize_nearest_supported,
      .layouts = prn_resize_layouts, .prepare = prn_resize_rows_prepare, .run = prn_resize_nearest_native, .release = prn_free},
-    {.name = "resize_linear_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_linear_usable,
+    {.name = "resize_linear_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_resize_linear_supported,
      .layouts = prn_resize_linear_layouts, .prepare = prn_resize_rows_prepare, .run = prn_resize_linear_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(linear_half, "resize_linear_half_native"),
     {.name = "resize_linear_int8_native", .backend = "native", .types = PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8),
-     .usable = prn_resize_linear_usable, .layouts = prn_resize_linear_layouts, .prepare = prn_resize_rows_prepare,
+     .supported = prn_resize_linear_supported, .layouts = prn_resize_linear_layouts, .prepare = prn_resize_rows_prepare,
      .run = prn_resize_linear_bytes, .release = prn_free},
-    {.name = "resize_passes_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_passes_usable,
+    {.name = "resize_passes_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_resize_passes_supported,
      .layouts = prn_resize_layouts, .prepare = prn_resize_passes_prepare, .run = prn_resize_passes_native,
      .release = prn_free},
     {.name = "resize_reference", .backend = "reference", .prepare = resize_prepare, .run = resize_reference,

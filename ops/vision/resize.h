@@ -3,7 +3,7 @@
 #ifndef PRN_OPS_VISION_RESIZE_H
 #define PRN_OPS_VISION_RESIZE_H
 
-#include "ops/loops/taps.h"
+#include "ops/kernels/window/taps.h"
 
 typedef enum prn_resize_kind { PRN_RESIZE, PRN_UPSAMPLE } prn_resize_kind; /* a row's variant */
 
@@ -78,8 +78,8 @@ bool prn_resize_known(const prony_context *context, prn_resize *resize);
 
 /* Fast kernels (resize_native.c): nearest for every type and layout, linear on float32 over the last two axes; and
  * (resize_passes.c) linear and cubic on float32 over any axes. */
-bool prn_resize_nearest_usable(const prony_context *context);
-bool prn_resize_linear_usable(const prony_context *context);
+bool prn_resize_nearest_supported(const prony_context *context);
+bool prn_resize_linear_supported(const prony_context *context);
 prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared *out);  /* of nearest, linear and
                                                                                           bytes */
 void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout *out); /* of nearest and passes */
@@ -87,7 +87,7 @@ void prn_resize_linear_layouts(const prony_context *context, prn_layout *in, prn
 prony_status prn_resize_nearest_native(const prony_context *context);
 prony_status prn_resize_linear_native(const prony_context *context);
 prony_status prn_resize_linear_bytes(const prony_context *context); /* int8 and uint8 */
-bool prn_resize_passes_usable(const prony_context *context);
+bool prn_resize_passes_supported(const prony_context *context);
 prony_status prn_resize_passes_prepare(const prony_context *context, prn_prepared *out);
 prony_status prn_resize_passes_native(const prony_context *context);
 

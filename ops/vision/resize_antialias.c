@@ -4,10 +4,10 @@
  *
  * The working space holds two buffers and one axis' weights. Invariant: weights depend on the node alone, and a row of
  * a pass is one sum in ascending order. */
-#include "base/stop.h"
-#include "base/parallel.h"
+#include "base/threads/cancel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 #include "ops/vision/resize.h"
 
 #include <string.h>
@@ -79,16 +79,16 @@ static void fill_weights(const prn_resize *resize, int index, int64_t taps, doub
 {
     const prn_resize_axis *axis = &resize->axis[index];
     const double first = first_tap(resize, axis), shrink = shrink_of(axis);
-    for (int64_t position = 0; position < axis->out && !prn_stopped(); position++) {
+    for (int64_t position = 0; position < axis->out && !prn_cancelled(); position++) {
         const double source = prn_resize_source(resize, index, position), left = left_of(source);
         double sum = 0.0, *row = weights + position * taps;
-        for (int64_t k = 0; k < taps && !prn_stopped_at(k); k++) {
+        for (int64_t k = 0; k < taps && !prn_cancelled_at(k); k++) {
             const double at = left + first + (double)k;
             row[k] = kernel_at(resize, shrink * (at - source));
             if (resize->exclude_outside && !(at >= 0.0 && at <= (double)(axis->in - 1))) row[k] = 0.0;
             sum += row[k];
         }
-        for (int64_t k = 0; k < taps && !prn_stopped_at(k); k++) row[k] /= sum;
+        for (int64_t k = 0; k < taps && !prn_cancelled_at(k); k++) row[k] /= sum;
     }
 }
 
@@ -106,11 +106,11 @@ static void pass_rows(void *argument, int64_t begin, int64_t end)
         const int64_t outer = row / axis->out, position = row % axis->out;
         const double *weights = job->weights + position * job->taps;
         const double base = left_of(prn_resize_source(job->resize, job->axis, position)) + first;
-        for (int64_t i = 0; i < job->inner && (i == 0 || !prn_stopped()); i += LOOK_UP) {
+        for (int64_t i = 0; i < job->inner && (i == 0 || !prn_cancelled()); i += LOOK_UP) {
             const int64_t count = job->inner - i < LOOK_UP ? job->inner - i : LOOK_UP;
             double *to = job->to + row * job->inner + i;
             memset(to, 0, (size_t)count * sizeof *to);
-            for (int64_t k = 0; k < job->taps && !(count == LOOK_UP ? prn_stopped() : prn_stopped_at(k)); k++) {
+            for (int64_t k = 0; k < job->taps && !(count == LOOK_UP ? prn_cancelled() : prn_cancelled_at(k)); k++) {
                 const double at = base + (double)k;
                 const int64_t source = at > 0.0 ? (int64_t)(at < last ? at : last) : 0;
                 add_row(to, job->from + (outer * axis->in + source) * job->inner + i, weights[k], count);
@@ -125,9 +125,10 @@ static void extrapolate(const prn_resize *resize, const prony_value *out)
     for (int index = 0; index < resize->rank; index++) {
         const int64_t outer = prn_shape_count(&out->shape, 0, index), extent = out->shape.dim[index];
         const int64_t inner = prn_shape_count(&out->shape, index + 1, resize->rank);
-        for (int64_t row = 0; row < outer * extent && !(inner < 1024 ? prn_stopped_at(row) : prn_stopped()); row++) {
+        for (int64_t row = 0; row < outer * extent && !(inner < 1024 ? prn_cancelled_at(row) : prn_cancelled());
+             row++) {
             if (!prn_resize_is_outside(resize, index, prn_resize_source(resize, index, row % extent))) continue;
-            for (int64_t i = 0; i < inner && !prn_stopped_at(i); i++)
+            for (int64_t i = 0; i < inner && !prn_cancelled_at(i); i++)
                 prn_put_f64(out->data, out->dtype, row * inner + i, (double)resize->extrapolation);
         }
     }

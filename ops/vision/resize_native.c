@@ -4,11 +4,11 @@
  * Padding lanes are zero because they are made of padding lanes. */
 #include "ops/vision/resize.h"
 
-#include "base/alloc.h"
-#include "base/parallel.h"
-#include "base/simd.h"
-#include "base/stop.h"
-#include "ops/loops/copy_nd.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
+#include "base/cpu/simd.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/copy/copy_nd.h"
 #include "ops/vision/resize_simd.h"
 
 #include <string.h>
@@ -60,13 +60,13 @@ static int last_resized(const prn_resize *resize)
     return axis;
 }
 
-bool prn_resize_nearest_usable(const prony_context *context)
+bool prn_resize_nearest_supported(const prony_context *context)
 {
     prn_resize resize;
     return prn_resize_known(context, &resize) && resize.mode == PRN_RESIZE_NEAREST;
 }
 
-bool prn_resize_linear_usable(const prony_context *context)
+bool prn_resize_linear_supported(const prony_context *context)
 {
     prn_resize resize;
     if (!prn_resize_known(context, &resize) || resize.mode != PRN_RESIZE_LINEAR || resize.antialias || resize.rank < 2)
@@ -200,12 +200,12 @@ prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared 
     const prony_value *in = context->inputs[0], *out = context->outputs[0];
     row_work made = {.is_signed = in->dtype == PRONY_INT8}, *work = &made;
     prn_layout layout = (prn_layout)in->layout;
-    prony_shape from = prn_stored_shape(&in->shape, layout), to = prn_stored_shape(&out->shape, layout);
+    prony_shape from = prn_lowbit_shape(&in->shape, layout), to = prn_lowbit_shape(&out->shape, layout);
     bool known;
     PRN_TRY(prn_resize_read(context, &work->resize, &known));
     const int rank = in->shape.rank;
     work->column_axis = layout == PRN_PLAIN ? last_resized(&work->resize) : rank - 1;
-    const int column = prn_stored_axis(rank, layout, work->column_axis);
+    const int column = prn_lowbit_axis(rank, layout, work->column_axis);
     work->rank = column;
     work->in_columns = from.dim[column];
     work->out_columns = to.dim[column];
@@ -258,7 +258,7 @@ static void copy_columns(const char *from, char *to, const size_t *index, int64_
             if (bytes < LOOK_UP)
                 memcpy(to + (size_t)x * bytes, from + index[x] * bytes, bytes);
             else
-                prn_stop_copy(to + (size_t)x * bytes, from + index[x] * bytes, bytes);
+                prn_cancellable_copy(to + (size_t)x * bytes, from + index[x] * bytes, bytes);
         }
         break;
     }
@@ -268,7 +268,7 @@ static void nearest_rows(void *argument, int64_t begin, int64_t end)
 {
     const row_work *work = argument;
     size_t index[COLUMNS], bytes = work->lane_bytes;
-    for (int64_t first = 0; first < work->out_columns && (first == 0 || !prn_stopped()); first += COLUMNS) {
+    for (int64_t first = 0; first < work->out_columns && (first == 0 || !prn_cancelled()); first += COLUMNS) {
         int64_t count = work->out_columns - first < COLUMNS ? work->out_columns - first : COLUMNS;
         for (int64_t x = 0; x < count; x++) {
             index[x] = (size_t)prn_resize_taps_at(&work->resize, work->column_axis, first + x, NULL).index[0];
@@ -348,7 +348,7 @@ static void rows_in_pairs(const row_work *work, const prn_resize_line *line, int
         find_source(&source, row);
         const float *top = in + source.low * lanes, *bottom = in + source.high * lanes;
         float *to = out + (row * work->out_columns + first) * lanes;
-        for (int64_t k = 0; k < lanes && (k == 0 || !prn_stopped()); k += run)
+        for (int64_t k = 0; k < lanes && (k == 0 || !prn_cancelled()); k += run)
             with->lanes(line, top, bottom, (float)source.weight[1], to, k, lanes - k < run ? lanes : k + run);
     }
 }
@@ -361,7 +361,7 @@ static void linear_rows(void *argument, int64_t begin, int64_t end)
     int32_t low[COLUMNS + PRN_RESIZE_BEHIND], high[COLUMNS + PRN_RESIZE_BEHIND];
     float ratio[COLUMNS + PRN_RESIZE_BEHIND];
     prn_resize_line line = work->line;
-    for (int64_t first = 0; first < entries && (first == 0 || !prn_stopped()); first += most) {
+    for (int64_t first = 0; first < entries && (first == 0 || !prn_cancelled()); first += most) {
         line.count = entries - first < most ? entries - first : most;
         if (work->line.low) {
             line.low = work->line.low + first;
@@ -434,7 +434,7 @@ static void linear_byte_rows(void *argument, int64_t begin, int64_t end)
     const row_work *work = argument;
     const int64_t elements = work->out_columns * work->lanes;
     byte_columns c;
-    for (int64_t first = 0; first < elements && (first == 0 || !prn_stopped()); first += COLUMNS) {
+    for (int64_t first = 0; first < elements && (first == 0 || !prn_cancelled()); first += COLUMNS) {
         c.count = elements - first < COLUMNS ? elements - first : COLUMNS;
         for (int64_t i = 0; i < c.count; i++) {
             const int64_t lane = (first + i) % work->lanes;

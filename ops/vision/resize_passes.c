@@ -3,12 +3,12 @@
  *
  * The working space holds one axis' taps (indices, then weights) and two buffers for what lies between passes.
  * Invariant: a row of a pass is one sum in the taps' order, and rows are dealt out by the problem alone. */
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "ops/op.h"
 #include "ops/vision/resize.h"
 
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 
 #include <string.h>
 
@@ -37,7 +37,7 @@ static int taps_of(const prn_resize *resize)
 static space measure(const prony_context *context, const prn_resize *resize)
 {
     const prn_layout layout = (prn_layout)context->inputs[0]->layout;
-    prony_shape shape = prn_stored_shape(&context->inputs[0]->shape, layout);
+    prony_shape shape = prn_lowbit_shape(&context->inputs[0]->shape, layout);
     space found = {0};
     int64_t before = 0;
     for (int axis = resize->rank - 1; axis >= 0; axis--) {
@@ -45,7 +45,7 @@ static space measure(const prony_context *context, const prn_resize *resize)
         const int64_t taps = resize->axis[axis].out * taps_of(resize);
         found.taps = taps > found.taps ? taps : found.taps;
         found.buffer = before > found.buffer ? before : found.buffer;
-        shape.dim[prn_stored_axis(resize->rank, layout, axis)] = resize->axis[axis].out;
+        shape.dim[prn_lowbit_axis(resize->rank, layout, axis)] = resize->axis[axis].out;
         before = prony_shape_numel(&shape);
         if (before < 0) return (space){0};
         found.passes++;
@@ -58,7 +58,7 @@ static bool fits(const space *s)
     return s->passes > 0 && s->taps < INT64_C(1) << 40 && s->buffer < INT64_C(1) << 50;
 }
 
-bool prn_resize_passes_usable(const prony_context *context)
+bool prn_resize_passes_supported(const prony_context *context)
 {
     prn_resize resize;
     if (!prn_resize_known(context, &resize) || resize.mode == PRN_RESIZE_NEAREST || resize.antialias) return false;
@@ -100,7 +100,7 @@ static void pass_rows(void *argument, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         const float *from = p->from + row / p->out * p->in * p->inner;
         float *to = p->to + row * p->inner;
-        for (int64_t i = 0, next; i < p->inner && (i == 0 || !prn_stopped()); i = next) {
+        for (int64_t i = 0, next; i < p->inner && (i == 0 || !prn_cancelled()); i = next) {
             next = p->inner - i < LOOK_UP ? p->inner : i + LOOK_UP;
             if (p->taps == 2) {
                 blend2(p, from, row % p->out, to, i, next);
@@ -128,7 +128,7 @@ static void pass_lines(void *argument, int64_t begin, int64_t end)
 {
     const pass *p = argument;
     for (int64_t line = begin; line < end; line++) {
-        for (int64_t j = 0; j < p->out && (j == 0 || !prn_stopped()); j += LOOK_UP)
+        for (int64_t j = 0; j < p->out && (j == 0 || !prn_cancelled()); j += LOOK_UP)
             blend_line(p, p->from + line * p->in, p->to + line * p->out, j,
                        p->out - j < LOOK_UP ? p->out : j + LOOK_UP);
     }
@@ -137,7 +137,7 @@ static void pass_lines(void *argument, int64_t begin, int64_t end)
 static void fill_taps(const prn_resize *resize, int axis, int64_t *index, float *weight)
 {
     const int count = taps_of(resize);
-    for (int64_t j = 0; j < resize->axis[axis].out && !prn_stopped_at(j); j++) {
+    for (int64_t j = 0; j < resize->axis[axis].out && !prn_cancelled_at(j); j++) {
         const prn_taps taps = prn_resize_taps_at(resize, axis, j, NULL);
         int some = 0; /* a tap that counts; those that do not look there, so that no infinity comes in by them */
         while (some + 1 < count && taps.weight[some] == 0.0) some++;
@@ -159,11 +159,11 @@ prony_status prn_resize_passes_native(const prony_context *context)
     float *buffer[2] = {(float *)(void *)(index + s.taps), NULL}, *weight = buffer[0] + 2 * s.buffer;
     buffer[1] = buffer[0] + s.buffer;
     pass p = {.taps = taps_of(resize), .index = index, .weight = weight, .from = in->data};
-    prony_shape shape = prn_stored_shape(&in->shape, layout);
+    prony_shape shape = prn_lowbit_shape(&in->shape, layout);
     int left = s.passes;
     for (int axis = resize->rank - 1; axis >= 0; axis--) {
         if (resize->axis[axis].same) continue;
-        const int place = prn_stored_axis(resize->rank, layout, axis);
+        const int place = prn_lowbit_axis(resize->rank, layout, axis);
         fill_taps(resize, axis, index, weight);
         p.in = resize->axis[axis].in;
         p.out = shape.dim[place] = resize->axis[axis].out;

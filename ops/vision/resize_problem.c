@@ -6,7 +6,7 @@
  * axis. */
 #include "ops/vision/resize.h"
 
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * the row shrinks to less than its half; then pairs of neighbours are loaded. Every result is the same operations
  * everywhere. */
 #include "ops/vision/resize_simd.h"
-#include "base/simd.h"
-#include "ops/loops/vec_places.h"
+#include "base/cpu/simd.h"
+#include "ops/kernels/vector/vec_places.h"
 
 VEC_INLINE vf blend(vf a, vf b, vf ratio)
 {

@@ -5,12 +5,12 @@
  * Invariant: a region is checked before anything of it is read; one task makes whole regions. */
 #include "ops/vision/roi_align_simd.h"
 #include "base/integers.h"
-#include "base/parallel.h"
-#include "base/simd.h"
-#include "base/stop.h"
+#include "base/threads/parallel.h"
+#include "base/cpu/simd.h"
+#include "base/threads/cancel.h"
 #include "ops/op.h"
-#include "ops/loops/elementwise.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/elementwise.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 
@@ -201,7 +201,7 @@ static inline between region_point(const roi_job *job, const region *region, int
         double result = 0.0;                                                                                           \
         bool first = true;                                                                                             \
         for (int64_t i = 0; i < rows; i++) {                                                                           \
-            if (rows * columns > 4096 ? prn_stopped() : prn_stopped_at(i)) return 0.0;                                 \
+            if (rows * columns > 4096 ? prn_cancelled() : prn_cancelled_at(i)) return 0.0;                             \
             const between y = region_point(job, region, 0, row, i);                                                    \
             for (int64_t j = 0; j < columns; j++) {                                                                    \
                 const between x = region_point(job, region, 1, column, j);                                             \
@@ -215,8 +215,8 @@ static inline between region_point(const roi_job *job, const region *region, int
     static void align_##name(const roi_job *job, const region *region, int64_t from, int64_t to)                       \
     {                                                                                                                  \
         const storage *plane = (const storage *)job->image->data + from;                                               \
-        for (int64_t row = 0; row < job->cells[0] && !prn_stopped(); row++)                                            \
-            for (int64_t column = 0; column < job->cells[1] && !((column & 15) == 15 && prn_stopped()); column++)      \
+        for (int64_t row = 0; row < job->cells[0] && !prn_cancelled(); row++)                                          \
+            for (int64_t column = 0; column < job->cells[1] && !((column & 15) == 15 && prn_cancelled()); column++)    \
                 prn_put_f64(job->out->data, PRONY_##DTYPE, to++, cell_##name(job, region, plane, row, column));        \
     }
 PRN_FLOAT_TYPES(DEFINE_ALIGN, )
@@ -311,7 +311,7 @@ static void average_regions(void *argument, int64_t begin, int64_t end)
     const int64_t pixels = job->extent[0] * job->extent[1], cells = job->cells[0] * job->cells[1];
     prn_roi_taps rows, columns;
     float samples[2];
-    for (int64_t i = begin, next; i < end && !prn_stopped(); i = next) {
+    for (int64_t i = begin, next; i < end && !prn_cancelled(); i = next) {
         const int64_t roi = i / job->channels, plane = ((const int64_t *)job->batch->data)[roi] * job->channels;
         next = prn_least((roi + 1) * job->channels, end);
         if (!find_taps(job, roi, 0, &rows, &samples[0]) || !find_taps(job, roi, 1, &columns, &samples[1]) ||
@@ -321,7 +321,7 @@ static void average_regions(void *argument, int64_t begin, int64_t end)
         }
         /* Without a sample a cell is 0. */
         const float count = samples[0] * samples[1] > 0.0f ? samples[0] * samples[1] : 1.0f;
-        for (int64_t at = i; at < next && !prn_stopped_at(at); at++)
+        for (int64_t at = i; at < next && !prn_cancelled_at(at); at++)
             simd()->cells(&rows, &columns, (const float *)job->image->data + (plane + at % job->channels) * pixels,
                           job->extent[1], count, (float *)job->out->data + at * cells);
     }
@@ -402,14 +402,14 @@ static void pool_regions(void *argument, int64_t begin, int64_t end)
         const int64_t roi = i / job->channels, channel = i % job->channels;
         const int64_t image = (int64_t)prn_get_f64(job->rois->data, job->rois->dtype, 5 * roi);
         const int64_t plane = (image * job->channels + channel) * pixels;
-        for (int64_t cell = 0; cell < cells && !prn_stopped(); cell++) {
+        for (int64_t cell = 0; cell < cells && !prn_cancelled(); cell++) {
             int64_t top, bottom, left, right;
             pool_span(job, roi, 0, cell / job->cells[1], &top, &bottom);
             pool_span(job, roi, 1, cell % job->cells[1], &left, &right);
             double largest = top < bottom && left < right ? -INFINITY : 0.0;
             for (int64_t y = top;
-                 y < bottom && !(right - left > 1024 ? prn_stopped() : (y & 15) == 15 && prn_stopped()); y++) {
-                for (int64_t x = left; x < right && !prn_stopped_at(x); x++) {
+                 y < bottom && !(right - left > 1024 ? prn_cancelled() : (y & 15) == 15 && prn_cancelled()); y++) {
+                for (int64_t x = left; x < right && !prn_cancelled_at(x); x++) {
                     const double value =
                         prn_get_f64(job->image->data, job->image->dtype, plane + y * job->extent[1] + x);
                     largest = value > largest || value != value ? value : largest;
@@ -455,7 +455,7 @@ static const prn_param pool_params[] = {
 
 // clang-format off
 static const prn_kernel align_kernels[] = {
-    {.name = "roi_align_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = averages, .run = run_align_native},
+    {.name = "roi_align_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = averages, .run = run_align_native},
     {.name = "roi_align_reference", .backend = "reference", .run = run_align_reference},
     {0}};
 // clang-format on

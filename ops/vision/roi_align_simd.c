@@ -2,8 +2,8 @@
  * region, then of these sums the columns of each cell. A sum's order follows from its taps alone, for every instruction
  * set. */
 #include "ops/vision/roi_align_simd.h"
-#include "base/simd.h"
-#include "ops/loops/vec_math.h"
+#include "base/cpu/simd.h"
+#include "ops/kernels/vector/vec_math.h"
 
 /* The taps' rows of `count` pixels from x on. */
 static void sum_rows(const prn_roi_taps *rows, int64_t cell, const float *x, int64_t width, int64_t count, float *line)

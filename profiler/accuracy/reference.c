@@ -1,11 +1,11 @@
 #include "profiler/accuracy/reference.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
-#include "base/stop.h"
+#include "base/threads/cancel.h"
 #include "engine/bind/node.h"
-#include "engine/bind/site.h"
-#include "ops/loops/number.h"
+#include "engine/bind/node_environment.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 
@@ -44,16 +44,16 @@ const char *prn_reference_refuses(const prn_node_def *node)
 }
 
 /* The bytes are there while they are read. */
-prony_status prn_reference_constant(prn_program *program, uint32_t v, prn_wide *out, prony_error *error)
+prony_status prn_reference_constant(prn_program *program, uint32_t v, prn_f64_tensor *out, prony_error *error)
 {
     const prn_value_def *value = program->values[v];
     const size_t held = program->refs.held_count;
-    *out = (prn_wide){.model = PRONY_UNDEFINED};
-    if (!prn_wide_takes(&value->info)) return PRONY_OK;
-    const bool deferred = prn_shared_recipe(value->shared) != NULL;
+    *out = (prn_f64_tensor){.model = PRONY_UNDEFINED};
+    if (!prn_f64_tensor_takes(&value->info)) return PRONY_OK;
+    const bool deferred = prn_weight_cache_lazy(value->shared) != NULL;
     if (deferred) PRN_TRY(prn_program_hold(program, v, error));
-    prony_status status = prn_wide_read(out, &value->info, !deferred, error);
-    prn_shared_let_go(program->model->shared, &program->refs, held);
+    prony_status status = prn_f64_tensor_read(out, &value->info, !deferred, error);
+    prn_weight_cache_unpin(program->model->shared, &program->refs, held);
     return status;
 }
 
@@ -101,7 +101,7 @@ static prony_status attempt_make(attempt *a, const prn_node_def *node, prony_err
 static prony_status run_on(const prn_reference *r, const prn_node_def *node, attempt *a, prony_error *error)
 {
     prony_context context = prn_reference_context(r, node, a->inputs, a->outputs, error);
-    prn_site site = {.program = r->program, .node = (prn_node_def *)node};
+    prn_node_environment site = {.program = r->program, .node = (prn_node_def *)node};
     context.host_data = &site;
     context.user = node->binding.infer_user;
     PRN_TRY(node->binding.infer(&context));
@@ -114,32 +114,32 @@ static prony_status run_on(const prn_reference *r, const prn_node_def *node, att
         PRN_TRY(take_output(&context, k));
     }
     PRN_TRY(prn_node_run_once(node, &context, NULL));
-    PRN_TRY(prn_stop_check(error));
+    PRN_TRY(prn_cancel_check(error));
     for (uint32_t k = 0; k < node->output_count; k++)
-        if (a->outputs[k] && !prn_wide_takes(a->outputs[k]))
+        if (a->outputs[k] && !prn_f64_tensor_takes(a->outputs[k]))
             return prn_fail(error, PRONY_UNSUPPORTED, "made no tensor of numbers");
     return PRONY_OK;
 }
 
 /* The model's type of an input, where it has one. */
-static prony_dtype model_type(const prn_reference *r, const prn_node_def *node, uint32_t i, const prn_wide *wide)
+static prony_dtype model_type(const prn_reference *r, const prn_node_def *node, uint32_t i, const prn_f64_tensor *wide)
 {
     const prony_dtype bound = r->program->values[node->inputs[i]]->info.dtype;
-    if (prn_wide_is_float(bound)) return bound;
-    return prn_wide_is_float(wide->model) ? wide->model : PRONY_FLOAT32;
+    if (prn_f64_tensor_is_float(bound)) return bound;
+    return prn_f64_tensor_is_float(wide->model) ? wide->model : PRONY_FLOAT32;
 }
 
 /* Of a value that binding knows no type of: that of the first float that the node reads. */
-static prony_dtype float_of(const prn_node_def *node, const prn_wide *const *inputs)
+static prony_dtype float_of(const prn_node_def *node, const prn_f64_tensor *const *inputs)
 {
     for (uint32_t i = 0; i < node->input_count; i++)
-        if (inputs[i] && prn_wide_is_float(inputs[i]->model)) return inputs[i]->model;
+        if (inputs[i] && prn_f64_tensor_is_float(inputs[i]->model)) return inputs[i]->model;
     return PRONY_FLOAT32;
 }
 
 /* From input `wide` on, values are taken in the model's own types. */
-static prony_status try_node(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
-                             uint32_t wide, prn_wide *outputs, prony_error *error)
+static prony_status try_node(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *inputs,
+                             uint32_t wide, prn_f64_tensor *outputs, prony_error *error)
 {
     attempt a;
     const bool narrow = wide == 0;
@@ -151,7 +151,7 @@ static prony_status try_node(const prn_reference *r, const prn_node_def *node, c
         a.in[i] = inputs[i]->value;
         a.inputs[i] = &a.in[i];
         if (i >= wide)
-            status = prn_wide_narrow(&a.in[i], &a.owned[i], inputs[i], model_type(r, node, i, inputs[i]), error);
+            status = prn_f64_tensor_narrow(&a.in[i], &a.owned[i], inputs[i], model_type(r, node, i, inputs[i]), error);
     }
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         a.out[k].shape = prn_shape_unknown();
@@ -160,37 +160,37 @@ static prony_status try_node(const prn_reference *r, const prn_node_def *node, c
     if (status == PRONY_OK) status = run_on(r, node, &a, error);
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         if (!a.outputs[k]) continue;
-        status = prn_wide_take(&outputs[k], &a.out[k], error);
+        status = prn_f64_tensor_take(&outputs[k], &a.out[k], error);
         outputs[k].rounded = rounded;
         const prony_dtype bound = r->program->values[node->outputs[k]]->info.dtype;
-        if (prn_wide_is_float(bound))
+        if (prn_f64_tensor_is_float(bound))
             outputs[k].model = bound;
         else if (!narrow && outputs[k].model == PRONY_FLOAT64)
             outputs[k].model = float_of(node, inputs);
     }
     if (status != PRONY_OK)
-        for (uint32_t k = 0; k < node->output_count; k++) prn_wide_drop(&outputs[k]);
+        for (uint32_t k = 0; k < node->output_count; k++) prn_f64_tensor_drop(&outputs[k]);
     attempt_free(&a, node);
     return status;
 }
 
 /* ---- casts to a float type stay in float64 */
 
-static prony_status cast_to_float(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
-                                  prn_wide *outputs, bool *done, prony_error *error)
+static prony_status cast_to_float(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *inputs,
+                                  prn_f64_tensor *outputs, bool *done, prony_error *error)
 {
     if (strcmp(node->info.op_type, "Cast") != 0 || !is_own_row(node) || !inputs[0] || node->outputs[0] == PRN_NO_VALUE)
         return PRONY_OK;
     const prony_value *from = &inputs[0]->value;
     const prony_dtype bound = r->program->values[node->outputs[0]]->info.dtype;
     const int64_t to = bound != PRONY_UNDEFINED ? (int64_t)bound : 0;
-    if (!prn_wide_is_float((prony_dtype)to) || !(prn_dtype_is_number(from->dtype) || from->dtype == PRONY_BOOL))
+    if (!prn_f64_tensor_is_float((prony_dtype)to) || !(prn_dtype_is_number(from->dtype) || from->dtype == PRONY_BOOL))
         return PRONY_OK;
     prony_value made = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT64, .shape = from->shape};
     made.data = prn_alloc_aligned(64, prn_value_bytes(&made) + 1);
     if (!made.data) return prn_no_memory(error);
     prn_convert(made.data, PRONY_FLOAT64, from->data, from->dtype, prony_shape_numel(&from->shape));
-    PRN_TRY(prn_wide_take(&outputs[0], &made, error));
+    PRN_TRY(prn_f64_tensor_take(&outputs[0], &made, error));
     outputs[0].model = (prony_dtype)to;
     outputs[0].rounded = inputs[0]->rounded;
     *done = true;
@@ -202,14 +202,14 @@ static bool gives_up(prony_status status)
     return status == PRONY_OUT_OF_MEMORY || status == PRONY_CANCELLED || status == PRONY_LIMIT;
 }
 
-prony_status prn_reference_run(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
-                               prn_wide *outputs, const char **why, prony_error *error)
+prony_status prn_reference_run(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *inputs,
+                               prn_f64_tensor *outputs, const char **why, prony_error *error)
 {
     prony_error unused = {0};
     bool done = false;
     *why = prn_reference_refuses(node);
     if (*why) return PRONY_OK;
-    PRN_TRY(prn_stop_check(error));
+    PRN_TRY(prn_cancel_check(error));
     if (node->child_count) return prn_reference_control(r, node, inputs, outputs, why, error);
     if (is_own_row(node)) {
         PRN_TRY(cast_to_float(r, node, inputs, outputs, &done, error));

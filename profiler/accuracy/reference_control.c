@@ -2,11 +2,11 @@
  * as they stand. */
 #include "profiler/accuracy/reference.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
-#include "base/stack.h"
-#include "base/stop.h"
-#include "ops/loops/number.h"
+#include "base/memory/stack.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/vector/number.h"
 
 #include <string.h>
 
@@ -57,10 +57,10 @@ const char *prn_reference_control_refuses(const prn_node_def *node)
 
 typedef struct inner {
     prn_reference reference;
-    prn_wide *values; /* [values of the program] */
+    prn_f64_tensor *values; /* [values of the program] */
 } inner;
 
-static bool is_there(const prn_wide *wide)
+static bool is_there(const prn_f64_tensor *wide)
 {
     return wide->value.data != NULL;
 }
@@ -68,9 +68,9 @@ static bool is_there(const prn_wide *wide)
 static prony_status inner_node(inner *in, const prn_node_def *node, const char **why, prony_error *error)
 {
     const uint32_t reads = prn_reference_reads(node);
-    const prn_wide **inputs = prn_calloc(reads + 1, sizeof *inputs);
-    prn_wide *constants = prn_calloc(reads + 1, sizeof *constants),
-             *outputs = prn_calloc(node->output_count + 1, sizeof *outputs);
+    const prn_f64_tensor **inputs = prn_calloc(reads + 1, sizeof *inputs);
+    prn_f64_tensor *constants = prn_calloc(reads + 1, sizeof *constants),
+                   *outputs = prn_calloc(node->output_count + 1, sizeof *outputs);
     prony_status status = inputs && constants && outputs ? PRONY_OK : prn_no_memory(error);
     for (uint32_t i = 0; status == PRONY_OK && i < reads; i++) {
         const uint32_t v = prn_reference_read_at(node, i);
@@ -85,35 +85,36 @@ static prony_status inner_node(inner *in, const prn_node_def *node, const char *
     if (status == PRONY_OK && !*why) status = prn_reference_run(&in->reference, node, inputs, outputs, why, error);
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         if (node->outputs[k] == PRN_NO_VALUE) continue;
-        prn_wide_drop(&in->values[node->outputs[k]]);
+        prn_f64_tensor_drop(&in->values[node->outputs[k]]);
         in->values[node->outputs[k]] = outputs[k];
-        outputs[k] = (prn_wide){.model = PRONY_UNDEFINED};
+        outputs[k] = (prn_f64_tensor){.model = PRONY_UNDEFINED};
     }
-    for (uint32_t i = 0; constants && i < reads; i++) prn_wide_drop(&constants[i]);
-    for (uint32_t k = 0; outputs && k < node->output_count; k++) prn_wide_drop(&outputs[k]);
+    for (uint32_t i = 0; constants && i < reads; i++) prn_f64_tensor_drop(&constants[i]);
+    for (uint32_t k = 0; outputs && k < node->output_count; k++) prn_f64_tensor_drop(&outputs[k]);
     prn_free(inputs);
     prn_free(constants);
     prn_free(outputs);
     return status;
 }
 
-static prony_status copy_result(const inner *in, uint32_t v, prn_wide *out, prony_error *error)
+static prony_status copy_result(const inner *in, uint32_t v, prn_f64_tensor *out, prony_error *error)
 {
-    const prn_wide *from = &in->values[v];
+    const prn_f64_tensor *from = &in->values[v];
     const prony_dtype bound = in->reference.program->values[v]->info.dtype;
     if (!is_there(from) && in->reference.program->values[v]->constant)
         return prn_reference_constant(in->reference.program, v, out, error);
     if (!is_there(from)) return PRONY_OK;
-    PRN_TRY(prn_wide_read(out, &from->value, false, error));
-    out->model = prn_wide_is_float(bound) ? bound : from->model;
+    PRN_TRY(prn_f64_tensor_read(out, &from->value, false, error));
+    out->model = prn_f64_tensor_is_float(bound) ? bound : from->model;
     out->rounded = from->rounded;
     return PRONY_OK;
 }
 
 /* `given`: the explicit inputs; `captured`: those of the child, in its order. `results` has the program's outputs,
  * empty before. */
-static prony_status run_child(const prn_reference *r, const prn_child *child, const prn_wide *const *given,
-                              const prn_wide *const *captured, prn_wide *results, const char **why, prony_error *error)
+static prony_status run_child(const prn_reference *r, const prn_child *child, const prn_f64_tensor *const *given,
+                              const prn_f64_tensor *const *captured, prn_f64_tensor *results, const char **why,
+                              prony_error *error)
 {
     prn_program *program = child->program;
     const size_t explicit_count = program->input_count - child->captured_count;
@@ -121,7 +122,7 @@ static prony_status run_child(const prn_reference *r, const prn_child *child, co
     if (!in.values) return prn_no_memory(error);
     prn_reference_begin(&in.reference, program, r->threads);
     for (size_t i = 0; i < program->input_count; i++) {
-        const prn_wide *from = i < explicit_count ? given[i] : captured[i - explicit_count];
+        const prn_f64_tensor *from = i < explicit_count ? given[i] : captured[i - explicit_count];
         if (!from) continue;
         in.values[program->inputs[i]] = *from;
         in.values[program->inputs[i]].borrowed = true;
@@ -131,23 +132,24 @@ static prony_status run_child(const prn_reference *r, const prn_child *child, co
         if (!program->nodes[n]->dead) status = inner_node(&in, program->nodes[n], why, error);
     for (size_t k = 0; status == PRONY_OK && !*why && k < program->output_count; k++)
         status = copy_result(&in, program->outputs[k], &results[k], error);
-    for (size_t v = 0; v < program->value_count; v++) prn_wide_drop(&in.values[v]);
+    for (size_t v = 0; v < program->value_count; v++) prn_f64_tensor_drop(&in.values[v]);
     prn_free(in.values);
     return status;
 }
 
 /* Where the captured values of child `c` begin among what the node reads. */
-static const prn_wide *const *captured_of(const prn_node_def *node, const prn_wide *const *reads, uint32_t c)
+static const prn_f64_tensor *const *captured_of(const prn_node_def *node, const prn_f64_tensor *const *reads,
+                                                uint32_t c)
 {
-    const prn_wide *const *at = reads + node->input_count;
+    const prn_f64_tensor *const *at = reads + node->input_count;
     for (uint32_t before = 0; before < c; before++) at += node->children[before].captured_count;
     return at;
 }
 
 /* ---- If */
 
-static prony_status run_if(const prn_reference *r, const prn_node_def *node, const prn_wide *const *reads,
-                           prn_wide *outputs, const char **why, prony_error *error)
+static prony_status run_if(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *reads,
+                           prn_f64_tensor *outputs, const char **why, prony_error *error)
 {
     const char *wanted =
         prn_get_f64(reads[0]->value.data, reads[0]->value.dtype, 0) != 0 ? "then_branch" : "else_branch";
@@ -165,14 +167,14 @@ static prony_status run_if(const prn_reference *r, const prn_node_def *node, con
 typedef struct looping {
     const prn_reference *r;
     const prn_node_def *node;
-    const prn_wide *const *reads;
-    size_t carried, results; /* carried values; outputs of the body: condition, carried, scans */
-    prn_wide *now, *made;    /* [results] of the trip before; of this one */
-    prn_wide *stacks;        /* [outputs of the node] scans as they grow */
+    const prn_f64_tensor *const *reads;
+    size_t carried, results;    /* carried values; outputs of the body: condition, carried, scans */
+    prn_f64_tensor *now, *made; /* [results] of the trip before; of this one */
+    prn_f64_tensor *stacks;     /* [outputs of the node] scans as they grow */
     int64_t trips;
 } looping;
 
-static prony_status counter(prn_wide *out, prony_dtype dtype, const prony_value *like, int64_t value,
+static prony_status counter(prn_f64_tensor *out, prony_dtype dtype, const prony_value *like, int64_t value,
                             prony_error *error)
 {
     prony_value made = {.kind = PRONY_TENSOR, .dtype = dtype, .shape = prn_shape_scalar()};
@@ -180,11 +182,12 @@ static prony_status counter(prn_wide *out, prony_dtype dtype, const prony_value 
     made.data = prn_alloc_aligned(64, 8);
     if (!made.data) return prn_no_memory(error);
     prn_put_i64(made.data, dtype, 0, value);
-    return prn_wide_take(out, &made, error);
+    return prn_f64_tensor_take(out, &made, error);
 }
 
 /* One slice more; the first one says what a slice is. */
-static prony_status stack_up(prn_wide *stack, const prn_wide *slice, int64_t rows, const char **why, prony_error *error)
+static prony_status stack_up(prn_f64_tensor *stack, const prn_f64_tensor *slice, int64_t rows, const char **why,
+                             prony_error *error)
 {
     const size_t each = prn_value_bytes(&slice->value), before = each * (size_t)rows;
     prony_value made = {
@@ -201,8 +204,8 @@ static prony_status stack_up(prn_wide *stack, const prn_wide *slice, int64_t row
     if (before) memcpy(made.data, stack->value.data, before);
     if (each) memcpy((char *)made.data + before, slice->value.data, each);
     const bool rounded = stack->rounded || slice->rounded;
-    prn_wide_drop(stack);
-    PRN_TRY(prn_wide_take(stack, &made, error));
+    prn_f64_tensor_drop(stack);
+    PRN_TRY(prn_f64_tensor_take(stack, &made, error));
     stack->model = slice->model;
     stack->rounded = rounded;
     return PRONY_OK;
@@ -212,8 +215,8 @@ static prony_status trip(looping *l, bool condition, const char **why, prony_err
 {
     const prn_child *body = &l->node->children[0];
     const prn_program *program = body->program;
-    const prn_wide **given = prn_calloc(l->carried + 3, sizeof *given);
-    prn_wide counters[2] = {{.model = PRONY_UNDEFINED}, {.model = PRONY_UNDEFINED}};
+    const prn_f64_tensor **given = prn_calloc(l->carried + 3, sizeof *given);
+    prn_f64_tensor counters[2] = {{.model = PRONY_UNDEFINED}, {.model = PRONY_UNDEFINED}};
     prony_status status = given ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK)
         status = counter(&counters[0], PRONY_INT64, &program->values[program->inputs[0]]->info, l->trips, error);
@@ -229,12 +232,12 @@ static prony_status trip(looping *l, bool condition, const char **why, prony_err
         if (k - 1 < l->node->output_count && is_there(&l->made[k]))
             status = stack_up(&l->stacks[k - 1], &l->made[k], l->trips, why, error);
     for (size_t k = 0; k < l->results; k++) {
-        prn_wide_drop(&l->now[k]);
+        prn_f64_tensor_drop(&l->now[k]);
         l->now[k] = l->made[k];
-        l->made[k] = (prn_wide){.model = PRONY_UNDEFINED};
+        l->made[k] = (prn_f64_tensor){.model = PRONY_UNDEFINED};
     }
-    prn_wide_drop(&counters[0]);
-    prn_wide_drop(&counters[1]);
+    prn_f64_tensor_drop(&counters[0]);
+    prn_f64_tensor_drop(&counters[1]);
     prn_free(given);
     l->trips++;
     return status;
@@ -242,8 +245,8 @@ static prony_status trip(looping *l, bool condition, const char **why, prony_err
 
 static prony_status all_trips(looping *l, const char **why, prony_error *error)
 {
-    const prn_wide *most = l->node->input_count > 0 ? l->reads[0] : NULL,
-                   *first = l->node->input_count > 1 ? l->reads[1] : NULL;
+    const prn_f64_tensor *most = l->node->input_count > 0 ? l->reads[0] : NULL,
+                         *first = l->node->input_count > 1 ? l->reads[1] : NULL;
     const int64_t limit = most ? prn_get_i64(most->value.data, most->value.dtype, 0) : INT64_MAX;
     bool goes_on = !first || prn_get_i64(first->value.data, first->value.dtype, 0) != 0;
     while (goes_on && l->trips < limit && !*why) {
@@ -252,15 +255,15 @@ static prony_status all_trips(looping *l, const char **why, prony_error *error)
             return PRONY_OK;
         }
         PRN_TRY(trip(l, goes_on, why, error));
-        PRN_TRY(prn_stop_check(error));
+        PRN_TRY(prn_cancel_check(error));
         if (!*why && !is_there(&l->now[0])) *why = "its condition is not there";
         if (!*why) goes_on = prn_get_i64(l->now[0].value.data, l->now[0].value.dtype, 0) != 0;
     }
     return PRONY_OK;
 }
 
-static prony_status run_loop(const prn_reference *r, const prn_node_def *node, const prn_wide *const *reads,
-                             prn_wide *outputs, const char **why, prony_error *error)
+static prony_status run_loop(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *reads,
+                             prn_f64_tensor *outputs, const char **why, prony_error *error)
 {
     const prn_program *body = node->children[0].program;
     looping l = {.r = r, .node = node, .reads = reads, .results = body->output_count};
@@ -274,27 +277,27 @@ static prony_status run_loop(const prn_reference *r, const prn_node_def *node, c
     l.stacks = outputs;
     prony_status status = l.now && l.made ? all_trips(&l, why, error) : prn_no_memory(error);
     for (uint32_t k = 0; status == PRONY_OK && !*why && k < node->output_count && k < l.carried; k++) {
-        const prn_wide *last = l.trips ? &l.now[1 + k] : reads[2 + k];
+        const prn_f64_tensor *last = l.trips ? &l.now[1 + k] : reads[2 + k];
         if (!last || !is_there(last)) continue;
-        status = prn_wide_read(&outputs[k], &last->value, false, error);
+        status = prn_f64_tensor_read(&outputs[k], &last->value, false, error);
         outputs[k].model = last->model;
         outputs[k].rounded = last->rounded;
     }
     for (size_t k = 0; k < l.results; k++) {
-        if (l.now) prn_wide_drop(&l.now[k]);
-        if (l.made) prn_wide_drop(&l.made[k]);
+        if (l.now) prn_f64_tensor_drop(&l.now[k]);
+        if (l.made) prn_f64_tensor_drop(&l.made[k]);
     }
     prn_free(l.now);
     prn_free(l.made);
     return status;
 }
 
-prony_status prn_reference_control(const prn_reference *r, const prn_node_def *node, const prn_wide *const *reads,
-                                   prn_wide *outputs, const char **why, prony_error *error)
+prony_status prn_reference_control(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *reads,
+                                   prn_f64_tensor *outputs, const char **why, prony_error *error)
 {
     prony_status status =
         is_if(node) ? run_if(r, node, reads, outputs, why, error) : run_loop(r, node, reads, outputs, why, error);
     if (status != PRONY_OK || *why)
-        for (uint32_t k = 0; k < node->output_count; k++) prn_wide_drop(&outputs[k]);
+        for (uint32_t k = 0; k < node->output_count; k++) prn_f64_tensor_drop(&outputs[k]);
     return status;
 }

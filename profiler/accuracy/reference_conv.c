@@ -2,11 +2,11 @@
  * definition. */
 #include "profiler/accuracy/reference.h"
 
-#include "base/alloc.h"
-#include "base/parallel.h"
+#include "base/memory/alloc.h"
+#include "base/threads/parallel.h"
 #include "base/shape.h"
-#include "base/stop.h"
-#include "ops/loops/conv_problem.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/window/conv_problem.h"
 
 #include <string.h>
 
@@ -50,12 +50,12 @@ static void plane(void *argument, int64_t task)
     double *y = (double *)c->y->data + task * c->out_spatial;
     const double bias = c->bias ? ((const double *)c->bias->data)[k] : 0;
     for (int64_t p = 0; p < c->out_spatial; p++) y[p] = bias;
-    for (int64_t i = 0; i < c->group_in && !prn_stopped(); i++)
+    for (int64_t i = 0; i < c->group_in && !prn_cancelled(); i++)
         add_channel(c, y, x + i * c->in_spatial, weights + i * c->kernel_volume);
 }
 
-prony_status prn_reference_conv(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs,
-                                prn_wide *outputs, bool *done, prony_error *error)
+prony_status prn_reference_conv(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *inputs,
+                                prn_f64_tensor *outputs, bool *done, prony_error *error)
 {
     enum { MOST = 3 };
     const prony_value *pointers[MOST] = {NULL};
@@ -75,7 +75,7 @@ prony_status prn_reference_conv(const prn_reference *r, const prn_node_def *node
     made.data = prn_alloc_aligned(64, prn_value_bytes(&made) + 1);
     if (!made.data) return prn_no_memory(error);
     prn_parallel_tasks(r->threads, conv.batch * conv.out_channels, plane, &conv);
-    PRN_TRY(prn_wide_take(&outputs[0], &made, error));
+    PRN_TRY(prn_f64_tensor_take(&outputs[0], &made, error));
     outputs[0].model = inputs[0]->model;
     outputs[0].rounded = rounded;
     *done = true;

@@ -1,9 +1,9 @@
 /* prony_session_accuracy: a session's run beside its reference, as rows of a report. */
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/option_struct.h"
 #include "base/shape.h"
 #include "engine/bind/names.h"
-#include "profiler/accuracy/walk.h"
+#include "profiler/accuracy/accuracy_driver.h"
 #include "profiler/report/report.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static prony_status find_output(const prony_session *session, const prony_accura
                     a->source, a->output, graph->output_count ? graph->outputs[0].name : "");
 }
 
-static bool has_nan(const prn_wide *wide)
+static bool has_nan(const prn_f64_tensor *wide)
 {
     if (wide->value.dtype != PRONY_FLOAT64) return false;
     const double *x = wide->value.data;
@@ -50,26 +50,26 @@ static prony_status against_one(const prony_accuracy_against *a, const char *nam
                                 double tolerance, prony_error_figures *out, prony_error *error)
 {
     char here[PRN_SHAPE_TEXT_BYTES], there[PRN_SHAPE_TEXT_BYTES];
-    prn_wide measured = {.model = PRONY_UNDEFINED}, given = measured;
-    if (!prn_wide_takes(value) || !prn_wide_takes(a->value))
+    prn_f64_tensor measured = {.model = PRONY_UNDEFINED}, given = measured;
+    if (!prn_f64_tensor_takes(value) || !prn_f64_tensor_takes(a->value))
         return prn_fail(error, PRONY_UNSUPPORTED, "'%s', output '%s': tensors of numbers can be compared, nothing else",
                         a->source, name);
     if (!prn_shape_equal(&value->shape, &a->value->shape))
         return prn_fail(error, PRONY_SHAPE_MISMATCH, "'%s' is %s, output '%s' is %s", a->source,
                         prn_value_text(a->value, there), name, prn_value_text(value, here));
-    if (prn_wide_is_float(value->dtype) != prn_wide_is_float(a->value->dtype))
+    if (prn_f64_tensor_is_float(value->dtype) != prn_f64_tensor_is_float(a->value->dtype))
         return prn_fail(error, PRONY_SHAPE_MISMATCH,
                         "'%s' is %s, output '%s' is %s: floats and integers are not compared", a->source,
                         prn_value_text(a->value, there), name, prn_value_text(value, here));
-    prony_status status = prn_wide_read(&measured, value, true, error);
-    if (status == PRONY_OK) status = prn_wide_read(&given, a->value, true, error);
+    prony_status status = prn_f64_tensor_read(&measured, value, true, error);
+    if (status == PRONY_OK) status = prn_f64_tensor_read(&given, a->value, true, error);
     if (status == PRONY_OK && has_nan(&given) && !has_nan(&measured))
         status =
             prn_fail(error, PRONY_INVALID_ARGUMENT,
                      "'%s' holds NaN where output '%s' has numbers: nothing can be compared with it", a->source, name);
     if (status == PRONY_OK) *out = prn_error_figures(&measured, &given, NULL, tolerance);
-    prn_wide_drop(&measured);
-    prn_wide_drop(&given);
+    prn_f64_tensor_drop(&measured);
+    prn_f64_tensor_drop(&given);
     return status;
 }
 
@@ -77,13 +77,13 @@ static prony_status against_one(const prony_accuracy_against *a, const char *nam
 
 typedef struct filling {
     prony_report *report;
-    const prn_walk *walk; /* NULL: outputs alone */
+    const prn_accuracy_driver *walk; /* NULL: outputs alone */
     prony_accuracy accuracy;
     prony_accuracy_row *layers, *operators;
     prony_accuracy_output *outputs;
 } filling;
 
-static const char *why_not(const prn_walk_row *row, const prn_step *step)
+static const char *why_not(const prn_accuracy_driver_row *row, const prn_step *step)
 {
     if (!step->node->layer_count) return "moves a value between layouts or places";
     if (row->own_missing) return row->own_missing;
@@ -93,7 +93,7 @@ static const char *why_not(const prn_walk_row *row, const prn_step *step)
 
 static void fill_operator(filling *f, uint32_t s)
 {
-    const prn_walk_row *from = &f->walk->rows[s];
+    const prn_accuracy_driver_row *from = &f->walk->rows[s];
     prony_accuracy_row *row = &f->operators[s];
     *row = (prony_accuracy_row){.index = s, .own = from->own, .accumulated = from->accumulated};
     if (!row->own.known && !row->accumulated.known)
@@ -132,7 +132,7 @@ static void fill_layers(filling *f)
         row->not_compared = "inside of an operator that makes another layer's value";
         const prn_step *step = plan->steps[o];
         for (size_t k = 0; k < step->context.output_count; k++) {
-            const uint32_t v = prn_slices_output(&f->walk->chain.slices, step, k);
+            const uint32_t v = prn_accuracy_subgraphs_output(&f->walk->chain.slices, step, k);
             for (uint32_t i = 0; v != PRN_NO_VALUE && i < program->layers[l].output_count; i++) {
                 if (program->layers[l].outputs[i] != v) continue;
                 *row = f->operators[o];
@@ -142,20 +142,20 @@ static void fill_layers(filling *f)
     }
 }
 
-static prony_status fill_outputs(filling *f, prn_walk *walk, prony_session *session,
+static prony_status fill_outputs(filling *f, prn_accuracy_driver *walk, prony_session *session,
                                  const prony_accuracy_options *options, prony_error *error)
 {
     const prn_cached_plan *current = session->current;
     const prn_graph *graph = &session->model->file->graph;
-    prn_pool *pool = &f->report->pool;
-    f->outputs = prn_pool_alloc(pool, graph->output_count + options->against_count + 1, sizeof *f->outputs);
+    prn_bump *pool = &f->report->pool;
+    f->outputs = prn_bump_alloc(pool, graph->output_count + options->against_count + 1, sizeof *f->outputs);
     if (!f->outputs) return prn_no_memory(error);
     f->accuracy.outputs = f->outputs;
     for (size_t k = 0; walk && k < current->program->output_count; k++) {
         prony_accuracy_output *out = &f->outputs[f->accuracy.output_count];
-        PRN_TRY(prn_walk_output(walk, k, &out->error, error));
+        PRN_TRY(prn_accuracy_driver_output(walk, k, &out->error, error));
         if (!out->error.known) continue;
-        out->name = prn_pool_strndup(pool, graph->outputs[k].name, strlen(graph->outputs[k].name));
+        out->name = prn_bump_strndup(pool, graph->outputs[k].name, strlen(graph->outputs[k].name));
         if (!out->name) return prn_no_memory(error);
         f->accuracy.output_count++;
     }
@@ -167,8 +167,8 @@ static prony_status fill_outputs(filling *f, prn_walk *walk, prony_session *sess
         const char *name = graph->outputs[index].name;
         PRN_TRY(against_one(a, name, &current->plan->values[current->plan->outputs[index]]->value,
                             f->accuracy.tolerance, &out->error, error));
-        out->name = prn_pool_strndup(pool, name, strlen(name));
-        out->against = prn_pool_strndup(pool, a->source, strlen(a->source));
+        out->name = prn_bump_strndup(pool, name, strlen(name));
+        out->against = prn_bump_strndup(pool, a->source, strlen(a->source));
         if (!out->name || !out->against) return prn_no_memory(error);
         f->accuracy.output_count++;
     }
@@ -178,8 +178,8 @@ static prony_status fill_outputs(filling *f, prn_walk *walk, prony_session *sess
 static prony_status fill_rows(filling *f, prony_error *error)
 {
     prony_report *report = f->report;
-    f->layers = prn_pool_alloc(&report->pool, report->layer_count + 1, sizeof *f->layers);
-    f->operators = prn_pool_alloc(&report->pool, report->operator_count + 1, sizeof *f->operators);
+    f->layers = prn_bump_alloc(&report->pool, report->layer_count + 1, sizeof *f->layers);
+    f->operators = prn_bump_alloc(&report->pool, report->operator_count + 1, sizeof *f->operators);
     if (!f->layers || !f->operators) return prn_no_memory(error);
     for (uint32_t s = 0; s < report->operator_count; s++) fill_operator(f, s);
     fill_layers(f);
@@ -189,25 +189,25 @@ static prony_status fill_rows(filling *f, prony_error *error)
 
 /* ---- the run */
 
-static prony_status observe(filling *f, prn_walk *walk, prony_session *session, const prony_accuracy_options *options,
-                            prony_error *error)
+static prony_status observe(filling *f, prn_accuracy_driver *walk, prony_session *session,
+                            const prony_accuracy_options *options, prony_error *error)
 {
     if (options->outputs_only) {
         PRN_TRY(prn_session_run_once(session, NULL, error));
         return fill_outputs(f, NULL, session, options, error);
     }
-    PRN_TRY(prn_walk_create(walk, session, options->model, options->samples, f->accuracy.tolerance, error));
+    PRN_TRY(prn_accuracy_driver_create(walk, session, options->model, options->samples, f->accuracy.tolerance, error));
     if (walk->plan->step_count != f->report->operator_count ||
         walk->plan->program->layer_count != f->report->layer_count)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "the report is of another session, or of other input shapes");
     const int64_t start = prn_now_ns();
-    PRN_TRY(prn_walk_run(walk, error));
+    PRN_TRY(prn_accuracy_driver_run(walk, error));
     f->walk = walk;
     PRN_TRY(fill_rows(f, error));
     PRN_TRY(fill_outputs(f, walk, session, options, error));
     f->accuracy.run_ns = prn_now_ns() - start;
     f->accuracy.reference_ns = walk->spent_ns;
-    f->accuracy.peak_bytes = prn_wide_peak();
+    f->accuracy.peak_bytes = prn_f64_tensor_peak();
     if (!f->accuracy.compared && !f->accuracy.output_count)
         return prn_fail(error, PRONY_UNSUPPORTED,
                         "%s: no operator makes a tensor of numbers that a reference could be computed of",
@@ -221,14 +221,14 @@ static prony_status accuracy_locked(prony_report *report, prony_session *session
     filling f = {.report = report,
                  .accuracy = {.reference = reference_text,
                               .tolerance = options->tolerance > 0 ? options->tolerance : DEFAULT_TOLERANCE}};
-    prn_walk walk = {.session = NULL};
+    prn_accuracy_driver walk = {.session = NULL};
     if (options->model) {
         f.accuracy.reference =
-            prn_pool_printf(&report->pool, "float64, the nodes of %s one by one", options->model->file->name);
+            prn_bump_printf(&report->pool, "float64, the nodes of %s one by one", options->model->file->name);
         if (!f.accuracy.reference) return prn_no_memory(error);
     }
     prony_status status = observe(&f, &walk, session, options, error);
-    prn_walk_free(&walk);
+    prn_accuracy_driver_free(&walk);
     if (status != PRONY_OK) return status;
     report->accuracy = f.accuracy;
     report->layer_errors = f.layers;

@@ -2,7 +2,7 @@
 #ifndef PRN_PROFILER_MEASURE_CACHE_PATH_H
 #define PRN_PROFILER_MEASURE_CACHE_PATH_H
 
-#include "profiler/report/json_read.h"
+#include "profiler/json/json_read.h"
 
 /* $XDG_CACHE_HOME/prony if that is an absolute path, as its specification wants; else ~/.cache/prony. */
 PRN_MUST_USE prony_status prn_cache_folder(char *path, size_t size, prony_error *error);

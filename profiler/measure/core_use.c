@@ -43,12 +43,12 @@ void prn_core_recorder_look(prn_core_recorder *r, int64_t now_ns, bool last)
 prony_status prn_core_recorder_report(const prn_core_recorder *r, prony_report *report, prony_error *error)
 {
     if (r->points == 0) return PRONY_OK;
-    prony_core_row *rows = prn_pool_alloc(&report->pool, r->cores, sizeof *rows);
-    int64_t *times = prn_pool_alloc(&report->pool, r->points, sizeof *times);
+    prony_core_row *rows = prn_bump_alloc(&report->pool, r->cores, sizeof *rows);
+    int64_t *times = prn_bump_alloc(&report->pool, r->points, sizeof *times);
     if (!rows || !times) return prn_no_memory(error);
     memcpy(times, r->times_ns, r->points * sizeof *times);
     for (size_t c = 0; c < r->cores; c++) {
-        double *use = prn_pool_alloc(&report->pool, r->points, sizeof *use);
+        double *use = prn_bump_alloc(&report->pool, r->points, sizeof *use);
         if (!use) return prn_no_memory(error);
         for (size_t p = 0; p < r->points; p++) use[p] = r->use[p * r->cores + c];
         rows[c] = (prony_core_row){.core = r->last[c].core, .mean = share(&r->first[c], &r->last[c]), .use = use};

@@ -2,7 +2,7 @@
 #ifndef PRN_PROFILER_MEASURE_CORE_USE_H
 #define PRN_PROFILER_MEASURE_CORE_USE_H
 
-#include "base/core_times.h"
+#include "base/os/core_times.h"
 #include "profiler/report/report.h"
 
 #define PRN_CORES_LARGEST 256

@@ -1,10 +1,10 @@
 /* Where a machine's peaks are kept, and how: JSON, "prony.machine/1", one file per processor, instruction set and
  * version of Prony. Nothing in the file is trusted; a file that was made for another machine is damaged. */
 #define _GNU_SOURCE
-#include "base/file.h"
+#include "base/os/file.h"
 #include "profiler/measure/cache_path.h"
 #include "profiler/measure/machine_peaks.h"
-#include "profiler/report/keys.h"
+#include "profiler/json/keys.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -87,9 +87,9 @@ const prn_key prn_machine_keys[] = {
     {"seconds", PRN_AT(M, info.seconds), PRN_LEAST_0, "That measuring took."},
     {"load_avg_1min", PRN_AT(M, info.load_avg_1min), PRN_IF_FROM_0, "When it began."},
     {"method", PRN_MADE(STRING), PRN_ALWAYS, "How the figures were measured.", .word = method},
-    {"compute", PRN_ROWS(M, compute, compute_count, compute_keys), PRN_FLAT_ROWS, NULL},
-    {"bandwidth", PRN_ROWS(M, bandwidth, bandwidth_count, bandwidth_keys), PRN_FLAT_ROWS, NULL},
-    {"work", PRN_ROWS(M, work, work_count, work_keys), PRN_IF_SET | PRN_FLAT_ROWS,
+    {"compute", PRN_ROWS(M, compute, compute_count, compute_keys), PRN_ROW_DIRECT_ROWS, NULL},
+    {"bandwidth", PRN_ROWS(M, bandwidth, bandwidth_count, bandwidth_keys), PRN_ROW_DIRECT_ROWS, NULL},
+    {"work", PRN_ROWS(M, work, work_count, work_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS,
      "What each kind of work makes of a second. Absent: kept by a version that did not measure it."},
     {0}};
 

@@ -1,11 +1,11 @@
 /* prony_machine_measure: which loops run over how many bytes on how many threads, so that each level of the memory
  * hierarchy is seen and the whole takes a few seconds at most. */
 #include "profiler/measure/machine_peaks.h"
-#include "base/clock.h"
-#include "base/isa.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/cpu/isa.h"
+#include "base/cpu/machine.h"
 #include "base/option_struct.h"
-#include "base/peak.h"
+#include "base/cpu/peak.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -193,9 +193,9 @@ static prony_status measure(prony_machine *machine, const prony_machine_options 
     int last = options->threads ? options->threads : machine->info.usable_cores, counts = 0;
     for (int t = 1; t <= last; t = next_threads(t, last)) counts++;
     size_t rows = (size_t)counts;
-    machine->compute = prn_pool_alloc(&machine->pool, rows * PRECISIONS, sizeof *machine->compute);
+    machine->compute = prn_bump_alloc(&machine->pool, rows * PRECISIONS, sizeof *machine->compute);
     machine->bandwidth =
-        prn_pool_alloc(&machine->pool, rows * ACCESSES * (MOST_LEVELS + 1), sizeof *machine->bandwidth);
+        prn_bump_alloc(&machine->pool, rows * ACCESSES * (MOST_LEVELS + 1), sizeof *machine->bandwidth);
     if (!machine->compute || !machine->bandwidth) return prn_no_memory(error);
     double seconds = options->seconds > 0 ? options->seconds : DEFAULT_SECONDS;
     double trial = seconds * 1e9 / (double)(rows * (PRECISIONS + ACCESSES * MOST_LEVELS) * (TRIALS + 1));
@@ -223,7 +223,7 @@ prony_status prn_machine_create(prony_machine **out, prony_error *error)
     if (!machine) return prn_no_memory(error);
     prn_machine_read(&facts, NULL);
     const char *model = facts.cpu_model[0] ? facts.cpu_model : "unknown processor";
-    machine->info.cpu_model = prn_pool_strndup(&machine->pool, model, strlen(model));
+    machine->info.cpu_model = prn_bump_strndup(&machine->pool, model, strlen(model));
     machine->info.isa = prn_isa_name();
     machine->info.prony_version = PRONY_VERSION;
     machine->info.load_avg_1min = -1;
@@ -264,7 +264,7 @@ prony_status prony_machine_measure(prony_machine **out, const prony_machine_opti
 void prony_machine_release(prony_machine *machine)
 {
     if (!machine) return;
-    prn_pool_release(&machine->pool);
+    prn_bump_release(&machine->pool);
     prn_free(machine);
 }
 

@@ -2,14 +2,14 @@
 #ifndef PRN_PROFILER_MEASURE_MACHINE_PEAKS_H
 #define PRN_PROFILER_MEASURE_MACHINE_PEAKS_H
 
-#include "base/alloc.h"
-#include "base/peak.h"
+#include "base/memory/alloc.h"
+#include "base/cpu/peak.h"
 #include "base/status.h"
-#include "profiler/report/keys.h"
+#include "profiler/json/keys.h"
 #include "profiler/report/report.h"
 
 struct prony_machine {
-    prn_pool pool;
+    prn_bump pool;
     prony_machine_info info;
     prony_peak_compute *compute;
     size_t compute_count;

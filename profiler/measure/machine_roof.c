@@ -63,14 +63,14 @@ static void add_memory(prn_report_roof *roof, prn_roof_memory *rows, const prony
 
 static const char *copy_text(prony_report *report, const char *text)
 {
-    return prn_pool_strndup(&report->pool, text, strlen(text));
+    return prn_bump_strndup(&report->pool, text, strlen(text));
 }
 
 static prony_status fill(prony_report *report, const prony_machine *m, prony_error *error)
 {
-    prn_roof_compute *compute = prn_pool_alloc(&report->pool, m->compute_count + 1, sizeof *compute);
-    prn_roof_memory *memory = prn_pool_alloc(&report->pool, 2 * m->bandwidth_count + 1, sizeof *memory);
-    prn_roof_work *work = prn_pool_alloc(&report->pool, m->work_count + 1, sizeof *work);
+    prn_roof_compute *compute = prn_bump_alloc(&report->pool, m->compute_count + 1, sizeof *compute);
+    prn_roof_memory *memory = prn_bump_alloc(&report->pool, 2 * m->bandwidth_count + 1, sizeof *memory);
+    prn_roof_work *work = prn_bump_alloc(&report->pool, m->work_count + 1, sizeof *work);
     report->roof.method = copy_text(report, PRN_MACHINE_METHOD);
     if (!compute || !memory || !work || !report->roof.method) return prn_no_memory(error);
     add_compute(&report->roof, compute, m, prn_report_threads(report));

@@ -1,8 +1,8 @@
 /* What kinds of work make of a second, by the loops that operators use: vector functions over a row that stays in the
  * first-level cache, and a product of packed matrices of whole tiles. Each thread works on rows of its own. */
-#include "base/clock.h"
-#include "ops/loops/gemm_kernel.h"
-#include "ops/loops/vec.h"
+#include "base/os/clock.h"
+#include "ops/kernels/gemm/gemm_kernel.h"
+#include "ops/kernels/vector/vec.h"
 #include "profiler/measure/machine_peaks.h"
 #include "profiler/report/work.h"
 
@@ -99,13 +99,13 @@ static double run_product(int64_t rounds, double *done)
                      .n = columns < MOST_COLUMNS ? columns : MOST_COLUMNS,
                      .k = DEPTH,
                      .a = a,
-                     .a_row = DEPTH,
-                     .a_col = 1,
+                     .rs_a = DEPTH,
+                     .cs_a = 1,
                      .packed = packed,
                      .c = c,
                      .alpha = 1.0f,
                      .beta = 1.0f};
-    gemm.c_row = gemm.n;
+    gemm.rs_c = gemm.n;
     fill(a, MOST_ROWS * DEPTH);
     fill(packed, DEPTH * MOST_COLUMNS); /* any order of equal worth */
     rounds = passes(rounds, PRODUCT_ROUNDS);
@@ -130,7 +130,7 @@ prony_status prn_machine_add_work(prony_machine *machine, int threads, int64_t t
                                   prony_error *error)
 {
     static const prn_peak_kind kind = PRN_PEAK_F32; /* any loop without a buffer */
-    if (!machine->work) machine->work = prn_pool_alloc(&machine->pool, 2 * PRN_WORK_COUNT, sizeof *machine->work);
+    if (!machine->work) machine->work = prn_bump_alloc(&machine->pool, 2 * PRN_WORK_COUNT, sizeof *machine->work);
     if (!machine->work) return prn_no_memory(error);
     for (int k = 0; k < PRN_WORK_COUNT; k++) {
         const prn_peak_loops own = {.compute_f32 = loops[k]};

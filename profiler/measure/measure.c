@@ -1,10 +1,10 @@
 /* prony_session_profile: warms up, runs until the median is known or the time is up, and builds the report. Everything
  * that is measured is stored in arrays reserved before the clock starts. */
 #include "profiler/measure/measure.h"
-#include "base/clock.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
 #include "base/option_struct.h"
-#include "profiler/judge/statistics/statistics.h"
+#include "profiler/statistics/statistics.h"
 #include "profiler/measure/report_build.h"
 
 #include <math.h>
@@ -326,11 +326,11 @@ static prony_status watch_threads(prn_recording *r, prony_error *error)
 {
     prn_trace *trace = &r->session->trace;
     if (!r->options->trace_threads || !r->operators) return PRONY_OK;
-    int members = r->session->team ? prn_team_size(r->session->team) + 1 : r->session->threads;
+    int members = r->session->team ? prn_thread_pool_size(r->session->team) + 1 : r->session->threads;
     size_t runs = r->runs / 10 < FEWEST_WATCHED ? FEWEST_WATCHED : r->runs / 10;
     if (runs > MOST_WATCHED) runs = MOST_WATCHED;
     if (runs > r->runs) runs = r->runs;
-    PRN_TRY(prn_team_use_create(&r->team_use, r->operators, members, error));
+    PRN_TRY(prn_thread_use_create(&r->team_use, r->operators, members, error));
     trace->shares = r->shares = prn_calloc(r->operators * (size_t)members, sizeof *r->shares);
     if (!r->shares) return prn_no_memory(error);
     trace->share_steps = r->operators;
@@ -339,7 +339,7 @@ static prony_status watch_threads(prn_recording *r, prony_error *error)
     for (size_t i = 0; i < runs && (i == 0 || prn_now_ns() < end); i++) {
         PRN_TRY(prn_recording_run(r, &r->traced_run_ns, error));
         prn_nested_read(r->nested);
-        prn_team_use_add(r->team_use, trace);
+        prn_thread_use_add(r->team_use, trace);
     }
     return PRONY_OK;
 }
@@ -350,7 +350,7 @@ static void stop_watching(prn_recording *r)
     trace->shares = NULL;
     trace->share_steps = 0;
     prn_free(r->shares);
-    prn_team_use_release(r->team_use);
+    prn_thread_use_release(r->team_use);
 }
 
 static prony_status get_ready(prn_recording *r, size_t count, prony_error *error)

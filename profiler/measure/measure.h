@@ -2,12 +2,12 @@
 #ifndef PRN_PROFILER_MEASURE_MEASURE_H
 #define PRN_PROFILER_MEASURE_MEASURE_H
 
-#include "base/disturbance.h"
-#include "base/machine.h"
+#include "base/os/disturbance.h"
+#include "base/cpu/machine.h"
 #include "engine/run/nested.h"
 #include "engine/session/session.h"
 #include "profiler/measure/core_use.h"
-#include "profiler/measure/team_use.h"
+#include "profiler/measure/thread_use.h"
 
 typedef struct prn_recording {
     prony_session *session;
@@ -21,8 +21,8 @@ typedef struct prn_recording {
     int64_t *worker_busy_ns;       /* of all recorded runs, by worker */
     int64_t covered_ns;            /* of all recorded runs: some operator ran */
     prn_event *in_order;           /* scratch: a run's events by their start */
-    prn_team_share *shares;        /* lent to the session's trace once all runs are counted; NULL: not asked for */
-    prn_team_use *team_use;        /* sums of those; NULL likewise */
+    prn_thread_pool_share *shares; /* lent to the session's trace once all runs are counted; NULL: not asked for */
+    prn_thread_use *team_use;      /* sums of those; NULL likewise */
     prn_cached_plan *cached;       /* that all runs have in common */
     size_t runs, capacity, operators;
     int64_t warmup_runs;

@@ -1,8 +1,8 @@
 /* What profiling costs, measured: the same session runs with and without stamps, in pairs whose order alternates,
  * before the runs that count. What changes on the machine meanwhile meets both of a pair; the median over the pairs is
  * what it costs. */
-#include "base/clock.h"
-#include "profiler/judge/statistics/statistics.h"
+#include "base/os/clock.h"
+#include "profiler/statistics/statistics.h"
 #include "profiler/measure/measure.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Hardware counters per operator: a few more runs behind the measured ones, so that no measured time has the counting
  * in it. */
-#include "base/clock.h"
-#include "base/counters.h"
+#include "base/os/clock.h"
+#include "base/cpu/counters.h"
 #include "profiler/measure/measure.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ prony_status prn_recording_count(prony_report *report, prn_recording *r, prony_e
     if (!r->operators) return PRONY_OK;
     PRN_TRY(prn_counters_open(&c.counters, prn_hardware_events, why, error));
     if (!c.counters) {
-        report->counters_missing = prn_pool_strndup(&report->pool, why, strlen(why));
+        report->counters_missing = prn_bump_strndup(&report->pool, why, strlen(why));
         return report->counters_missing ? PRONY_OK : prn_no_memory(error);
     }
     report->counters_missing = "";

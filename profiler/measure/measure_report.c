@@ -2,11 +2,11 @@
 #include "profiler/measure/measure.h"
 #include "profiler/measure/machine_peaks.h"
 #include "profiler/measure/report_build.h"
-#include "base/clock.h"
-#include "base/resident.h"
-#include "base/sha256.h"
+#include "base/os/clock.h"
+#include "base/os/resident.h"
+#include "base/hash/sha256.h"
 #include "profiler/report/reasons.h"
-#include "profiler/judge/statistics/statistics.h"
+#include "profiler/statistics/statistics.h"
 
 #include <stdlib.h>
 #include <math.h>
@@ -59,7 +59,7 @@ static prony_status hash_outputs(prony_report *report, const prony_session *sess
 {
     const prn_cached_plan *current = session->current;
     prn_sha256 hash;
-    char *text = prn_pool_alloc(&report->pool, 65, 1);
+    char *text = prn_bump_alloc(&report->pool, 65, 1);
     if (!text) return prn_no_memory(error);
     prn_sha256_init(&hash);
     for (size_t k = 0; k < current->program->output_count; k++)
@@ -130,7 +130,7 @@ static void fill_held(prony_report *report, const prn_recording *r)
 
 static prony_status keep_samples(prony_report *report, const prn_recording *r, prony_error *error)
 {
-    int64_t *samples = prn_pool_alloc(&report->pool, r->runs, r->operators * sizeof *samples);
+    int64_t *samples = prn_bump_alloc(&report->pool, r->runs, r->operators * sizeof *samples);
     if (!samples) return prn_no_memory(error);
     memcpy(samples, r->durations_ns, r->runs * r->operators * sizeof *samples);
     report->operator_samples_ns = samples;
@@ -141,11 +141,11 @@ static prony_status keep_samples(prony_report *report, const prn_recording *r, p
 static prony_status fill_team(prony_report *report, const prn_recording *r, prony_operator_row *row, prony_error *error)
 {
     const prn_trace *trace = &r->session->trace;
-    const prn_team_share *shares = &trace->shares[row->index * (size_t)trace->members];
-    prony_thread_share *team = prn_pool_alloc(&report->pool, (size_t)trace->members, sizeof *team);
+    const prn_thread_pool_share *shares = &trace->shares[row->index * (size_t)trace->members];
+    prony_thread_share *team = prn_bump_alloc(&report->pool, (size_t)trace->members, sizeof *team);
     if (!team) return prn_no_memory(error);
     for (int m = 0; m < trace->members; m++) {
-        const prn_team_share *share = &shares[m];
+        const prn_thread_pool_share *share = &shares[m];
         if (share->tasks == 0) continue;
         team[row->team_count++] = (prony_thread_share){.thread = m,
                                                        .start_ns = share->start_ns - r->last_run_ns,
@@ -162,7 +162,7 @@ static prony_status fill_workers(prony_report *report, const prn_recording *r, p
 {
     int workers = r->session->workers;
     int64_t wall = 0, runs = (int64_t)r->runs;
-    prn_worker_row *rows = prn_pool_alloc(&report->pool, (size_t)workers, sizeof *rows);
+    prn_worker_row *rows = prn_bump_alloc(&report->pool, (size_t)workers, sizeof *rows);
     if (!rows) return prn_no_memory(error);
     for (size_t i = 0; i < r->runs; i++) wall += r->latency_ns[i];
     for (int w = 0; w < workers; w++)
@@ -222,7 +222,7 @@ static prony_status fill_times(prony_report *report, prn_recording *r, prony_err
         }
         fill_nested_traces(report, r);
         for (size_t o = 0; r->team_use && o < report->operator_count; o++)
-            PRN_TRY(prn_team_use_fill(r->team_use, report, &report->operators[o], error));
+            PRN_TRY(prn_thread_use_fill(r->team_use, report, &report->operators[o], error));
         return PRONY_OK;
     }
     return prn_report_fill_latency(report, r->latency_ns, r->runs, error);

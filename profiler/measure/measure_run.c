@@ -1,7 +1,7 @@
 /* One run of a session, its phases around it, timed. */
 #include "profiler/measure/measure.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 prony_status prn_recording_timed(prn_recording *r, int64_t *latency_ns, prony_error *error)
 {

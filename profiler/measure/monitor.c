@@ -2,11 +2,11 @@
  * and told of. Everything that a plain run writes is here and fixed in size; rows and events of sampled runs grow with
  * the plan, and a sample that finds no memory is left out rather than failing the run. Invariant: cost_ns covers all
  * that watching adds to the runs, callbacks excepted. */
-#include "base/clock.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
 #include "base/option_struct.h"
 #include "engine/session/session.h"
-#include "profiler/judge/statistics/statistics.h"
+#include "profiler/statistics/statistics.h"
 #include "prony_serve.h"
 
 #include <string.h>

@@ -3,14 +3,14 @@
 #include "engine/plan/tune.h"
 #include "engine/session/precision.h"
 #include "profiler/measure/report_build.h"
-#include "base/clock.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
 
 #include <string.h>
 
 static const char *copy_text(prony_report *report, const char *text)
 {
-    return prn_pool_strndup(&report->pool, text, strlen(text));
+    return prn_bump_strndup(&report->pool, text, strlen(text));
 }
 
 /* ---- model and configuration ---- */
@@ -29,7 +29,7 @@ static prony_status fill_ports(prony_report *report, const prn_program *program,
 {
     const prn_graph *graph = program->graph;
     size_t count = inputs ? program->input_count : graph->output_count;
-    prony_port *ports = prn_pool_alloc(&report->pool, count + 1, sizeof *ports);
+    prony_port *ports = prn_bump_alloc(&report->pool, count + 1, sizeof *ports);
     if (!ports) return prn_no_memory(error);
     for (size_t i = 0; i < count; i++) {
         const prony_port *declared = inputs ? input_port(program, i) : &graph->outputs[i];
@@ -55,7 +55,7 @@ static prony_status fill_dims(prony_report *report, prony_error *error)
     prony_dim *dims = NULL;
     size_t capacity = 0;
     for (size_t i = 0; i < report->model.input_count; i++) capacity += PRONY_MAX_RANK;
-    dims = prn_pool_alloc(&report->pool, capacity + 1, sizeof *dims);
+    dims = prn_bump_alloc(&report->pool, capacity + 1, sizeof *dims);
     if (!dims) return prn_no_memory(error);
     report->config.dims = dims;
     prn_names seen = {0};
@@ -77,7 +77,7 @@ static prony_status fill_dims(prony_report *report, prony_error *error)
 prony_status prn_report_fill_assumed(prony_report *report, const prony_model *model, const prn_assumed_list *assumed,
                                      prony_error *error)
 {
-    prony_assumed_dim *rows = prn_pool_alloc(&report->pool, assumed->count + 1, sizeof *rows);
+    prony_assumed_dim *rows = prn_bump_alloc(&report->pool, assumed->count + 1, sizeof *rows);
     if (!rows) return prn_no_memory(error);
     for (size_t k = 0; k < assumed->count; k++) {
         const prn_assumed *a = &assumed->items[k];
@@ -156,7 +156,7 @@ static prony_status fill_sources(prony_report *report, const prn_program *progra
     prony_status status = PRONY_OK;
     for (size_t l = 0; l < program->layer_count && status == PRONY_OK; l++) {
         const prn_layer *layer = &program->layers[l];
-        uint32_t *sources = prn_pool_alloc(&report->pool, layer->input_count + 1, sizeof *sources);
+        uint32_t *sources = prn_bump_alloc(&report->pool, layer->input_count + 1, sizeof *sources);
         if (!sources) status = prn_no_memory(error);
         for (uint32_t i = 0; sources && i < layer->input_count; i++) {
             uint32_t from = layer->inputs[i] == PRN_NO_VALUE ? 0 : maker[layer->inputs[i]];
@@ -171,7 +171,7 @@ static prony_status fill_sources(prony_report *report, const prn_program *progra
 static prony_status fill_layer_rows(prony_report *report, const prn_program *program, const prony_value **copies,
                                     prony_error *error)
 {
-    report->layers = prn_pool_alloc(&report->pool, program->layer_count + 1, sizeof *report->layers);
+    report->layers = prn_bump_alloc(&report->pool, program->layer_count + 1, sizeof *report->layers);
     if (!report->layers) return prn_no_memory(error);
     report->layer_count = program->layer_count;
     for (size_t l = 0; l < program->layer_count; l++) {
@@ -245,7 +245,7 @@ static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *
     if (stays) prn_cost_fact(&facts, "stays_in_fp32", stays);
     if (step->node->stays_in_float) prn_cost_fact(&facts, "stays_in_float", step->node->stays_in_float);
     if (facts.fact_count == 0) return PRONY_OK;
-    prony_fact *copy = prn_pool_alloc(&report->pool, facts.fact_count + 1, sizeof *copy);
+    prony_fact *copy = prn_bump_alloc(&report->pool, facts.fact_count + 1, sizeof *copy);
     if (!copy) return prn_no_memory(error);
     memcpy(copy, facts.facts, facts.fact_count * sizeof *copy);
     row->kernel_facts = copy;
@@ -263,7 +263,7 @@ static void take_cost(prony_cost *to, const prony_cost *from)
 
 static prony_status fill_operators(prony_report *report, const prn_plan *plan, prony_error *error)
 {
-    report->operators = prn_pool_alloc(&report->pool, plan->step_count + 1, sizeof *report->operators);
+    report->operators = prn_bump_alloc(&report->pool, plan->step_count + 1, sizeof *report->operators);
     if (!report->operators) return prn_no_memory(error);
     report->operator_count = plan->step_count;
     for (uint32_t s = 0; s < plan->step_count; s++) {
@@ -271,7 +271,7 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
         const prony_cost own = prn_cost_kept(&step->cost);
         const prn_kernel *kernel = prn_step_kernel(step);
         prony_operator_row *row = &report->operators[s];
-        uint32_t *layers = prn_pool_alloc(&report->pool, step->node->layer_count + 1, sizeof *layers);
+        uint32_t *layers = prn_bump_alloc(&report->pool, step->node->layer_count + 1, sizeof *layers);
         row->index = s;
         row->name = copy_text(report, step->node->info.name);
         row->op = copy_text(report, step->node->info.op_type);
@@ -305,7 +305,7 @@ static prony_status copy_trials(prony_report *report, const prn_step *step, pron
                                 prony_error *error)
 {
     const prn_tune_row *row = step->tuned;
-    prony_tune_trial *trials = prn_pool_alloc(&report->pool, row->trial_count + 1, sizeof *trials);
+    prony_tune_trial *trials = prn_bump_alloc(&report->pool, row->trial_count + 1, sizeof *trials);
     to->kernel = copy_text(report, step->kernel->name);
     to->standard = copy_text(report, row->standard);
     to->kept = row->kept;
@@ -351,7 +351,7 @@ static prony_status fill_tuning(prony_report *report, const prn_plan *plan, pron
     to->tuned_run_ns = plan->verdict ? plan->verdict->tuned_ns : -1;
     count_tuned(plan, to);
     if (to->taken_back) to->changed = 0;
-    prony_tuned_operator *choices = prn_pool_alloc(&report->pool, plan->step_count + 1, sizeof *choices);
+    prony_tuned_operator *choices = prn_bump_alloc(&report->pool, plan->step_count + 1, sizeof *choices);
     if (!choices || !to->file || !to->note) return prn_no_memory(error);
     to->choices = choices;
     for (uint32_t s = 0; s < plan->step_count; s++) {

@@ -40,7 +40,7 @@ static prony_status add_row(prony_report *report, const prn_weight *weight, cons
                                  .bits = weight->elements * weight->bits,
                                  .trainable = weight->claimed};
     const char *name = value ? value->name : "";
-    row->name = prn_pool_strndup(&report->pool, name, strlen(name));
+    row->name = prn_bump_strndup(&report->pool, name, strlen(name));
     return row->name ? PRONY_OK : prn_no_memory(error);
 }
 
@@ -65,7 +65,7 @@ prony_status prn_report_fill_parameters(prony_report *report, const prn_program 
     for (size_t l = 0; l < report->layer_count; l++) most += report->layers[l].cost.parameters > 0;
     const prn_value_def **values = values_of_weights(program);
     uint64_t *found = prn_calloc(report->layer_count + 1, sizeof *found);
-    report->parameters = prn_pool_alloc(&report->pool, most + 1, sizeof *report->parameters);
+    report->parameters = prn_bump_alloc(&report->pool, most + 1, sizeof *report->parameters);
     prony_status status = values && found && report->parameters ? PRONY_OK : prn_no_memory(error);
     for (size_t w = 0; status == PRONY_OK && w < program->weight_count; w++) {
         const prn_weight *weight = &program->weights[w];
@@ -101,13 +101,13 @@ static bool fits(const prony_report *report, const prn_program *program, const p
 static prony_status copy_composites(prony_report *report, const prn_program *program, const prn_composite *list,
                                     size_t count, prony_error *error)
 {
-    report->composites = prn_pool_alloc(&report->pool, count + 1, sizeof *report->composites);
+    report->composites = prn_bump_alloc(&report->pool, count + 1, sizeof *report->composites);
     if (!report->composites) return prn_no_memory(error);
     for (size_t c = 0; c < count; c++) {
         if (!fits(report, program, &list[c])) continue;
         prn_composite_row *row = &report->composites[report->composite_count];
-        uint32_t *layers = prn_pool_alloc(&report->pool, list[c].layer_count, sizeof *layers);
-        row->op = prn_pool_strndup(&report->pool, list[c].op, strlen(list[c].op));
+        uint32_t *layers = prn_bump_alloc(&report->pool, list[c].layer_count, sizeof *layers);
+        row->op = prn_bump_strndup(&report->pool, list[c].op, strlen(list[c].op));
         if (!layers || !row->op) return prn_no_memory(error);
         memcpy(layers, list[c].layers, list[c].layer_count * sizeof *layers);
         row->layers = layers;

@@ -22,7 +22,7 @@ static prony_status fill_events(prony_report *report, const prn_plan *plan, pron
     size_t dynamic_count = 0;
     const prn_arena_event *dynamic = prn_arena_events(plan->arena, &dynamic_count);
     prony_memory_event *events =
-        prn_pool_alloc(&report->pool, 2 * plan->buffer_count + dynamic_count + 1, sizeof *events);
+        prn_bump_alloc(&report->pool, 2 * plan->buffer_count + dynamic_count + 1, sizeof *events);
     size_t *next = prn_calloc(2 * (plan->step_count + 2), sizeof *next);
     prony_status status = events && next ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK) {
@@ -39,7 +39,7 @@ static prony_status fill_events(prony_report *report, const prn_plan *plan, pron
         for (size_t b = 0; status == PRONY_OK && b < plan->buffer_count; b++) {
             const prn_buffer *buffer = &plan->buffers[b];
             const char *name = owner_name(plan, b);
-            const char *copy = prn_pool_strndup(&report->pool, name, strlen(name));
+            const char *copy = prn_bump_strndup(&report->pool, name, strlen(name));
             if (!copy) status = prn_no_memory(error);
             prony_memory_event e = {.owner = copy,
                                     .tag = prn_arena_tag_name((prn_arena_tag)plan->buffer_tag[b]),
@@ -56,7 +56,7 @@ static prony_status fill_events(prony_report *report, const prn_plan *plan, pron
     }
     for (size_t d = 0; status == PRONY_OK && d < dynamic_count; d++) {
         const char *name = plan->program->values[plan->values[dynamic[d].owner]->source]->name;
-        const char *copy = prn_pool_strndup(&report->pool, name, strlen(name));
+        const char *copy = prn_bump_strndup(&report->pool, name, strlen(name));
         if (!copy) status = prn_no_memory(error);
         events[memory->event_count++] = (prony_memory_event){.release = dynamic[d].release,
                                                              .owner = copy,
@@ -73,7 +73,7 @@ static prony_status fill_events(prony_report *report, const prn_plan *plan, pron
 
 static prony_status fill_timeline(prony_report *report, const prn_plan *plan, prony_error *error)
 {
-    prony_memory_point *points = prn_pool_alloc(&report->pool, plan->step_count + 1, sizeof *points);
+    prony_memory_point *points = prn_bump_alloc(&report->pool, plan->step_count + 1, sizeof *points);
     int64_t *change = prn_calloc(plan->step_count + 2, sizeof *change);
     prony_status status = points && change ? PRONY_OK : prn_no_memory(error);
     int64_t live = 0;
@@ -100,7 +100,7 @@ prony_status prn_report_fill_memory(prony_report *report, prony_model *model, co
     prn_arena_figures dynamic;
     prn_arena_read(plan->arena, &dynamic);
     memory->weight_bytes += plan->program->weight_bytes;
-    memory->packed_weight_bytes = prn_shared_bytes(model->shared);
+    memory->packed_weight_bytes = prn_weight_cache_bytes(model->shared);
     memory->planned_bytes = figures->planned_bytes;
     memory->lower_bound_bytes = figures->lower_bound_bytes;
     memory->plan_gap =

@@ -20,12 +20,12 @@ typedef struct builder {
 
 static const char *copy_text(builder *b, const char *text)
 {
-    return prn_pool_strndup(&b->report->pool, text, strlen(text));
+    return prn_bump_strndup(&b->report->pool, text, strlen(text));
 }
 
 static const char *join(builder *b, const char *path, const char *name)
 {
-    return *path ? prn_pool_printf(&b->report->pool, "%s > %s", path, name) : copy_text(b, name);
+    return *path ? prn_bump_printf(&b->report->pool, "%s > %s", path, name) : copy_text(b, name);
 }
 
 /* The place of a child's rows; `path` leads to the node. */
@@ -118,7 +118,7 @@ static prony_status fill_sources(builder *b, const prn_program *program, const u
             if (program->layers[l].outputs[k] != PRN_NO_VALUE) maker[program->layers[l].outputs[k]] = rows[l] + 1;
     for (size_t l = 0; status == PRONY_OK && l < program->layer_count; l++) {
         const prn_layer *layer = &program->layers[l];
-        uint32_t *sources = prn_pool_alloc(&b->report->pool, layer->input_count + 1, sizeof *sources);
+        uint32_t *sources = prn_bump_alloc(&b->report->pool, layer->input_count + 1, sizeof *sources);
         if (!sources) status = prn_no_memory(b->error);
         for (uint32_t i = 0; sources && i < layer->input_count; i++) {
             uint32_t from = layer->inputs[i] == PRN_NO_VALUE ? 0 : maker[layer->inputs[i]];
@@ -187,7 +187,7 @@ static prony_status add_program(builder *b, const prn_program *program, const pr
 static prony_status add_all_layers(builder *b, const prn_program *program, const prn_plan *plan)
 {
     size_t count = count_layers(program, false);
-    b->report->nested_layers = prn_pool_alloc(&b->report->pool, count + 1, sizeof *b->report->nested_layers);
+    b->report->nested_layers = prn_bump_alloc(&b->report->pool, count + 1, sizeof *b->report->nested_layers);
     const prn_node_def **owner_nodes = owners(program);
     prony_status status = b->report->nested_layers && owner_nodes ? PRONY_OK : prn_no_memory(b->error);
     for (uint32_t l = 0; status == PRONY_OK && l < program->layer_count; l++) {
@@ -217,7 +217,7 @@ static prony_status fill_step_cost(builder *b, prony_nested_row *row, const prn_
 static prony_status link_layers(builder *b, prony_nested_row *row, const prn_plan *plan, const prn_step *step)
 {
     const uint32_t *rows = b->rows[plan->nested_index];
-    uint32_t *layers = prn_pool_alloc(&b->report->pool, step->node->layer_count + 1, sizeof *layers);
+    uint32_t *layers = prn_bump_alloc(&b->report->pool, step->node->layer_count + 1, sizeof *layers);
     if (!layers || !rows) return prn_no_memory(b->error);
     for (uint32_t k = 0; k < step->node->layer_count; k++) {
         prony_nested_row *layer = &b->report->nested_layers[rows[step->node->layers[k]]];
@@ -279,7 +279,7 @@ static prony_status add_plan(builder *b, const prn_plan *plan, const place *at)
 static prony_status add_all_steps(builder *b, const prn_plan *plan)
 {
     b->report->nested_operators =
-        prn_pool_alloc(&b->report->pool, b->nested->step_count + 1, sizeof *b->report->nested_operators);
+        prn_bump_alloc(&b->report->pool, b->nested->step_count + 1, sizeof *b->report->nested_operators);
     if (!b->report->nested_operators) return prn_no_memory(b->error);
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const place around = {s, PRONY_NO_INDEX, 0, "", ""};

@@ -1,7 +1,7 @@
 /* prony_inspect: a static bind at the given shapes; no weight is read and nothing runs. */
-#include "base/budget.h"
-#include "base/clock.h"
-#include "base/machine.h"
+#include "base/memory/budget.h"
+#include "base/os/clock.h"
+#include "base/cpu/machine.h"
 #include "base/option_struct.h"
 #include "engine/session/free_dims.h"
 #include "profiler/measure/report_build.h"
@@ -11,7 +11,7 @@ static prony_status input_types(prony_value *inputs, prn_input_shapes *s, const 
 {
     const prn_model_file *file = model->file;
     PRN_TRY(prn_ports_check_options(file, options, error));
-    PRN_TRY(prn_input_shapes_settle(s, model, options, error));
+    PRN_TRY(prn_input_shapes_resolve(s, model, options, error));
     PRN_TRY(prn_input_shapes_closed(s, model, error));
     for (size_t i = 0; i < file->graph.input_count; i++) {
         const prony_port *port = &file->graph.inputs[i];

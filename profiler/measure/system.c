@@ -1,6 +1,6 @@
 /* The system part of a report: what is needed to repeat a measurement elsewhere. */
-#include "base/isa.h"
-#include "base/machine.h"
+#include "base/cpu/isa.h"
+#include "base/cpu/machine.h"
 #include "ops/vendor/blas.h"
 #include "ops/vendor/dnnl.h"
 #include "profiler/measure/report_build.h"

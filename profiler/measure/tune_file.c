@@ -4,13 +4,13 @@
  * its way, whole. */
 #define _GNU_SOURCE
 #include "profiler/measure/tune_file.h"
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/isa.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/os/file.h"
+#include "base/cpu/isa.h"
+#include "base/cpu/machine.h"
 #include "engine/plan/tune.h"
 #include "profiler/measure/cache_path.h"
-#include "profiler/report/keys.h"
+#include "profiler/json/keys.h"
 #include "prn_build_info.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static const prn_key row_keys[] = {
     {"kernel", PRN_AT(prn_tune_row, kernel), PRN_ALWAYS, "The fastest one."},
     {"default", PRN_AT(prn_tune_row, standard), PRN_ALWAYS, "Taken without measuring."},
     {"problem", PRN_AT(prn_tune_row, problem), PRN_HASH, "SHA-256 of everything that tells one problem from another."},
-    {"tried", PRN_ROWS(prn_tune_row, trials, trial_count, trial_keys), PRN_FLAT_ROWS, NULL},
+    {"tried", PRN_ROWS(prn_tune_row, trials, trial_count, trial_keys), PRN_ROW_DIRECT_ROWS, NULL},
     {0}};
 
 static const prn_key verdict_keys[] = {
@@ -61,18 +61,19 @@ static const prn_key verdict_keys[] = {
     {0}};
 
 #define F tune_file
-static const prn_key file_keys[] = {{"model_sha256", PRN_AT(F, model_sha256), PRN_HASH, "Of the model's file."},
-                                    {"cpu_model", PRN_AT(F, cpu_model), PRN_ALWAYS, "As the kernel says."},
-                                    {"isa", PRN_AT(F, isa), PRN_ALWAYS, "Highest instruction set used."},
-                                    {"cores", PRN_AT(F, cores), PRN_LEAST_0, "Logical processors online."},
-                                    {"threads", PRN_AT(F, threads), PRN_LEAST_0, "Inside an operator."},
-                                    {"workers", PRN_AT(F, workers), PRN_ALWAYS, "As the session was asked for."},
-                                    {"precision", PRN_AT(F, precision), PRN_ALWAYS, "Of the session."},
-                                    {"prony_version", PRN_AT(F, prony_version), PRN_ALWAYS, "That measured."},
-                                    {"git_commit", PRN_AT(F, git_commit), PRN_ALWAYS, "Of its build."},
-                                    {"problems", PRN_ROWS(F, rows, row_count, row_keys), PRN_ALWAYS, NULL},
-                                    {"plans", PRN_ROWS(F, verdicts, verdict_count, verdict_keys), PRN_FLAT_ROWS, NULL},
-                                    {0}};
+static const prn_key file_keys[] = {
+    {"model_sha256", PRN_AT(F, model_sha256), PRN_HASH, "Of the model's file."},
+    {"cpu_model", PRN_AT(F, cpu_model), PRN_ALWAYS, "As the kernel says."},
+    {"isa", PRN_AT(F, isa), PRN_ALWAYS, "Highest instruction set used."},
+    {"cores", PRN_AT(F, cores), PRN_LEAST_0, "Logical processors online."},
+    {"threads", PRN_AT(F, threads), PRN_LEAST_0, "Inside an operator."},
+    {"workers", PRN_AT(F, workers), PRN_ALWAYS, "As the session was asked for."},
+    {"precision", PRN_AT(F, precision), PRN_ALWAYS, "Of the session."},
+    {"prony_version", PRN_AT(F, prony_version), PRN_ALWAYS, "That measured."},
+    {"git_commit", PRN_AT(F, git_commit), PRN_ALWAYS, "Of its build."},
+    {"problems", PRN_ROWS(F, rows, row_count, row_keys), PRN_ALWAYS, NULL},
+    {"plans", PRN_ROWS(F, verdicts, verdict_count, verdict_keys), PRN_ROW_DIRECT_ROWS, NULL},
+    {0}};
 
 /* ---- what the file is for ---- */
 
@@ -194,7 +195,7 @@ static void load(prn_tuning *tuning, const prn_tune_key *key, bool again)
     identify(&id, key);
     prony_status status = path_of(&id.is, path, sizeof path, &error);
     if (status == PRONY_OK) {
-        tuning->file = prn_pool_strndup(&tuning->pool, path, strlen(path));
+        tuning->file = prn_bump_strndup(&tuning->pool, path, strlen(path));
         if (!tuning->file) status = prn_no_memory(&error);
     }
     if (status != PRONY_OK)

@@ -1,5 +1,5 @@
 /* Which layers lose most, and a sentence on them. */
-#include "profiler/forms/number_text.h"
+#include "profiler/text/number_text.h"
 #include "profiler/report/report.h"
 
 #include <math.h>
@@ -119,16 +119,16 @@ prony_status prn_report_judge_accuracy(prony_report *report, prony_error *error)
     if (!report->operator_errors) {
         verdict = "outputs alone were compared";
     } else if (!found) {
-        verdict = prn_pool_printf(&report->pool, "no operator is off by itself%s", outputs);
+        verdict = prn_bump_printf(&report->pool, "no operator is off by itself%s", outputs);
     } else {
         const prony_operator_row *o = &report->operators[worst];
         const prony_error_figures *own = &report->operator_errors[worst].own;
         decibels(ratio, sizeof ratio, own);
         share(part, own->max_rel);
         verdict = own->nonfinite
-                      ? prn_pool_printf(&report->pool, "'%s' (%s) makes %llu elements infinite or NaN that are not%s",
+                      ? prn_bump_printf(&report->pool, "'%s' (%s) makes %llu elements infinite or NaN that are not%s",
                                         o->name, o->op, (unsigned long long)own->nonfinite, outputs)
-                      : prn_pool_printf(&report->pool, "'%s' (%s) loses most by itself, %s of its range%s%s", o->name,
+                      : prn_bump_printf(&report->pool, "'%s' (%s) loses most by itself, %s of its range%s%s", o->name,
                                         o->op, part, ratio, outputs);
     }
     if (!verdict) return prn_no_memory(error);

@@ -8,7 +8,7 @@
  * An operator may stand for layers on both sides of a view (a pool on codes for the QuantizeLinear behind a Flatten):
  * it waits for nothing that comes after it in the order of execution. */
 #include "profiler/report/report.h"
-#include "base/row_block.h"
+#include "base/memory/row_block.h"
 
 #include <string.h>
 
@@ -132,15 +132,15 @@ prony_status prony_report_critical_path(uint32_t **operators, size_t *count, int
     unit_graph g = {.report = report, .units = report->operator_count + report->layer_count};
     size_t edges = 1;
     for (size_t l = 0; l < report->layer_count; l++) edges += report->layers[l].input_count;
-    prn_pool pool = {0};
-    g.first = prn_pool_alloc(&pool, g.units, sizeof *g.first);
-    g.next = prn_pool_alloc(&pool, edges, sizeof *g.next);
-    g.target = prn_pool_alloc(&pool, edges, sizeof *g.target);
-    g.rank = prn_pool_alloc(&pool, g.units, sizeof *g.rank);
-    g.waits = prn_pool_alloc(&pool, g.units, sizeof *g.waits);
-    g.before = prn_pool_alloc(&pool, g.units, sizeof *g.before);
-    g.finish_ns = prn_pool_alloc(&pool, g.units, sizeof *g.finish_ns);
-    g.queue = prn_pool_alloc(&pool, g.units + 1, sizeof *g.queue);
+    prn_bump pool = {0};
+    g.first = prn_bump_alloc(&pool, g.units, sizeof *g.first);
+    g.next = prn_bump_alloc(&pool, edges, sizeof *g.next);
+    g.target = prn_bump_alloc(&pool, edges, sizeof *g.target);
+    g.rank = prn_bump_alloc(&pool, g.units, sizeof *g.rank);
+    g.waits = prn_bump_alloc(&pool, g.units, sizeof *g.waits);
+    g.before = prn_bump_alloc(&pool, g.units, sizeof *g.before);
+    g.finish_ns = prn_bump_alloc(&pool, g.units, sizeof *g.finish_ns);
+    g.queue = prn_bump_alloc(&pool, g.units + 1, sizeof *g.queue);
     bool room = g.first && g.next && g.target && g.rank && g.waits && g.before && g.finish_ns && g.queue;
     prony_status status = room ? PRONY_OK : prn_no_memory(error);
     uint32_t last = 0;
@@ -152,6 +152,6 @@ prony_status prony_report_critical_path(uint32_t **operators, size_t *count, int
     }
     if (status == PRONY_OK) status = take_chain(operators, count, &g, last, error);
     if (status == PRONY_OK) *time_ns = g.finish_ns[last];
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     return status;
 }

@@ -1,6 +1,6 @@
 /* Shares: what each type, layer or operator has of a quantity, alone and with all larger ones. */
 #include "profiler/report/report_select.h"
-#include "base/row_block.h"
+#include "base/memory/row_block.h"
 #include "profiler/report/type_summary.h"
 
 #include <string.h>

@@ -103,8 +103,8 @@ static prony_status join_samples(prony_report *into, const prony_report *const *
     size_t runs = 0, at = 0;
     bool warm = true;
     for (size_t i = 0; i < count; i++) runs += (size_t)all[i]->latency.count;
-    int64_t *samples = prn_pool_alloc(&into->pool, runs, sizeof *samples);
-    uint64_t *process_runs = prn_pool_alloc(&into->pool, count, sizeof *process_runs);
+    int64_t *samples = prn_bump_alloc(&into->pool, runs, sizeof *samples);
+    uint64_t *process_runs = prn_bump_alloc(&into->pool, count, sizeof *process_runs);
     if (!samples || !process_runs) return prn_no_memory(error);
     for (size_t i = 0; i < count; i++) {
         process_runs[i] = all[i]->latency.count;

@@ -1,8 +1,8 @@
 /* The shape of the measured latencies: histogram, outliers, steady state. Quartiles are nearest-rank, as all quantiles
  * of a report are. Reads the report only. */
-#include "profiler/judge/statistics/statistics.h"
+#include "profiler/statistics/statistics.h"
 #include "profiler/report/report.h"
-#include "base/row_block.h"
+#include "base/memory/row_block.h"
 
 #include <math.h>
 #include <stdlib.h>

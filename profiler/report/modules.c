@@ -8,7 +8,7 @@
  */
 #include "profiler/report/report.h"
 
-#include "base/keyed_hash.h"
+#include "base/hash/keyed_hash.h"
 #include "base/shape.h"
 
 #include <string.h>
@@ -59,7 +59,7 @@ static bool is_index(char c)
 }
 
 /* "layer1.0" -> "layer"; "encoder.layer.3" -> "layer"; a part that is nothing but an index stays as it is. */
-static const char *type_from_path(prn_pool *pool, const char *path)
+static const char *type_from_path(prn_bump *pool, const char *path)
 {
     const char *part = strrchr(path, '/');
     part = part ? part + 1 : path;
@@ -68,7 +68,7 @@ static const char *type_from_path(prn_pool *pool, const char *path)
     if (length == 0) return part;
     size_t begin = length;
     while (begin > 0 && part[begin - 1] != '.') begin--;
-    return prn_pool_strndup(pool, part + begin, length - begin);
+    return prn_bump_strndup(pool, part + begin, length - begin);
 }
 
 /* Row of the path's first `length` bytes; made, if new, below `parent`. PRONY_NO_INDEX: out of memory. */
@@ -77,8 +77,8 @@ static uint32_t find_or_add(tree *t, const char *path, size_t length, uint32_t p
     if (!widen(t) || !PRN_GROW(t->rows, t->capacity, t->count + 1)) return PRONY_NO_INDEX;
     size_t slot = slot_of(t, path, length);
     if (t->slots[slot]) return t->slots[slot] - 1;
-    prn_pool *pool = &t->report->pool;
-    const char *copy = prn_pool_strndup(pool, path, length);
+    prn_bump *pool = &t->report->pool;
+    const char *copy = prn_bump_strndup(pool, path, length);
     const char *type = !copy ? NULL : length == 0 ? "model" : type_from_path(pool, copy);
     if (!type) return PRONY_NO_INDEX;
     t->rows[t->count] = (prn_module_row){.path = copy,
@@ -223,7 +223,7 @@ prony_status prn_report_fill_modules(prony_report *report, prony_error *error)
         status = add_layer(&t, &report->layers[l], error);
     if (status == PRONY_OK && report->nested_layer_count) status = add_nested(&t, error);
     if (status == PRONY_OK) {
-        report->modules = prn_pool_alloc(&report->pool, t.count, sizeof *report->modules);
+        report->modules = prn_bump_alloc(&report->pool, t.count, sizeof *report->modules);
         if (report->modules) {
             memcpy(report->modules, t.rows, t.count * sizeof *t.rows);
             report->module_count = t.count;

@@ -2,7 +2,7 @@
 #include "base/integers.h"
 #include "profiler/report/reasons.h"
 
-#include "profiler/forms/number_text.h"
+#include "profiler/text/number_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ typedef struct found {
 
 static void add(found *f, const char *reason, const char *text)
 {
-    const char *copy = prn_pool_strndup(&f->report->pool, text, strlen(text));
+    const char *copy = prn_bump_strndup(&f->report->pool, text, strlen(text));
     if (!copy || !PRN_GROW(f->reasons, f->capacity, f->count + 1))
         f->no_memory = true;
     else
@@ -240,7 +240,7 @@ static prony_status find(prony_report *r, prony_operator_row *row, prony_error *
         find_shape(&f, row);
         if (bound != PRONY_BOUND_UNKNOWN) find_traffic(&f, row);
     }
-    prony_reason *copy = f.count ? prn_pool_alloc(&r->pool, f.count, sizeof *copy) : NULL;
+    prony_reason *copy = f.count ? prn_bump_alloc(&r->pool, f.count, sizeof *copy) : NULL;
     const bool whole = !f.no_memory && (f.count == 0 || copy);
     if (copy && whole) memcpy(copy, f.reasons, f.count * sizeof *copy);
     prn_free(f.reasons);

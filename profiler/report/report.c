@@ -6,7 +6,7 @@
 #include "profiler/report/report.h"
 
 #include "base/shape.h"
-#include "profiler/judge/statistics/statistics.h"
+#include "profiler/statistics/statistics.h"
 #include "profiler/report/work.h"
 
 #include <string.h>
@@ -95,7 +95,7 @@ size_t prn_report_layer_samples(const prony_report *report, size_t layer, int64_
 prony_status prn_report_fill_latency(prony_report *report, const int64_t *latency_ns, size_t runs, prony_error *error)
 {
     PRN_TRY(prn_stats_compute(&report->latency, latency_ns, runs, true, error));
-    report->samples_ns = prn_pool_alloc(&report->pool, runs ? runs : 1, sizeof *report->samples_ns);
+    report->samples_ns = prn_bump_alloc(&report->pool, runs ? runs : 1, sizeof *report->samples_ns);
     if (!report->samples_ns) return prn_no_memory(error);
     if (runs) memcpy(report->samples_ns, latency_ns, runs * sizeof *latency_ns);
     report->measured = true;
@@ -273,8 +273,8 @@ prony_status prn_report_add_evaluation(prony_report *report, const char *metric,
                                        prony_error *error)
 {
     size_t count = report->evaluation_count;
-    const char *name = prn_pool_strndup(&report->pool, metric, strlen(metric));
-    prony_evaluation_row *rows = prn_pool_alloc(&report->pool, count + 1, sizeof *rows);
+    const char *name = prn_bump_strndup(&report->pool, metric, strlen(metric));
+    prony_evaluation_row *rows = prn_bump_alloc(&report->pool, count + 1, sizeof *rows);
     if (!name || !rows) return prn_no_memory(error);
     if (count) memcpy(rows, report->evaluations, count * sizeof *rows);
     rows[count] = (prony_evaluation_row){name, value, samples};

@@ -4,12 +4,12 @@
 #ifndef PRN_PROFILER_REPORT_REPORT_H
 #define PRN_PROFILER_REPORT_REPORT_H
 
-#include "base/clock.h"
-#include "base/alloc.h"
-#include "base/disturbance.h"
-#include "base/machine.h"
+#include "base/os/clock.h"
+#include "base/memory/alloc.h"
+#include "base/os/disturbance.h"
+#include "base/cpu/machine.h"
 #include "base/status.h"
-#include "profiler/judge/statistics/statistics.h"
+#include "profiler/statistics/statistics.h"
 #include "prony_analysis.h"
 
 typedef struct prn_report_model {
@@ -131,7 +131,7 @@ typedef struct prn_report_cost {
 #define PRN_NESTED_DEPTH 64
 
 struct prony_report {
-    prn_pool pool;
+    prn_bump pool;
     prony_model *source; /* reference that api holds, so that a hash nobody asked for yet can be made; NULL: read
                             back */
     char created[PRN_UTC_CHARS]; /* when it was made, in UTC; empty: unknown (read back from an older document) */

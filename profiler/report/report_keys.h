@@ -3,7 +3,7 @@
 #ifndef PRN_PROFILER_REPORT_REPORT_KEYS_H
 #define PRN_PROFILER_REPORT_REPORT_KEYS_H
 
-#include "profiler/report/keys.h"
+#include "profiler/json/keys.h"
 #include "profiler/report/report.h"
 
 #define PRN_REPORT_SCHEMA "prony.report/1"

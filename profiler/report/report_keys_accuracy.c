@@ -20,9 +20,9 @@ static const prn_key figure_keys[] = {
 
 #define E prony_accuracy_row
 const prn_key prn_error_keys[] = {
-    {"own", PRN_IN_WITH(E, own, own.known, figure_keys), PRN_IF_FLAG | PRN_FLAT,
+    {"own", PRN_IN_WITH(E, own, own.known, figure_keys), PRN_IF_FLAG | PRN_ROW_DIRECT,
      "Beside the reference on the same inputs; absent: not sampled, or there is no reference."},
-    {"accumulated", PRN_IN_WITH(E, accumulated, accumulated.known, figure_keys), PRN_IF_FLAG | PRN_FLAT,
+    {"accumulated", PRN_IN_WITH(E, accumulated, accumulated.known, figure_keys), PRN_IF_FLAG | PRN_ROW_DIRECT,
      "Beside the reference on the reference's own inputs, from the model's inputs on."},
     {"not_compared", PRN_AT(E, not_compared), PRN_IF_SET, "Why there are no figures."},
     {"note", PRN_AT(E, note), PRN_IF_SET, "What to know of them."},
@@ -66,11 +66,12 @@ void prn_key_read_later(prn_json_reader *j, const prn_json_value *object, const 
 }
 
 #define A prony_accuracy
-static const prn_key output_keys[] = {{"name", PRN_AT(prony_accuracy_output, name), PRN_ALWAYS, "Of the output."},
-                                      {"against", PRN_AT(prony_accuracy_output, against), PRN_IF_SET,
-                                       "File of another runtime's output; absent: beside the reference."},
-                                      {"error", PRN_IN(prony_accuracy_output, error, figure_keys), PRN_FLAT, NULL},
-                                      {0}};
+static const prn_key output_keys[] = {
+    {"name", PRN_AT(prony_accuracy_output, name), PRN_ALWAYS, "Of the output."},
+    {"against", PRN_AT(prony_accuracy_output, against), PRN_IF_SET,
+     "File of another runtime's output; absent: beside the reference."},
+    {"error", PRN_IN(prony_accuracy_output, error, figure_keys), PRN_ROW_DIRECT, NULL},
+    {0}};
 
 static void write_verdict(prn_json *j, const prn_key *key, const prn_at *at)
 {

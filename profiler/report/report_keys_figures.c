@@ -157,9 +157,9 @@ static const prn_key latency_keys[] = {
      .when = has_samples, .write = write_steady},
     {"outliers", PRN_MADE(U32S), PRN_ALWAYS, "Runs outside of Tukey's fences or with a modified z-score above 3.5.",
      .when = has_samples, .write = write_outliers},
-    {"process_runs", PRN_LIST(R, process_runs, process_count), PRN_IF_LIST | PRN_LEAST_1 | PRN_FLAT,
+    {"process_runs", PRN_LIST(R, process_runs, process_count), PRN_IF_LIST | PRN_LEAST_1 | PRN_ROW_DIRECT,
      "Samples of each process, one process after the other; absent: all are of one."},
-    {"samples", PRN_LIST(R, samples_ns, latency.count), PRN_COUNTED | PRN_FLAT,
+    {"samples", PRN_LIST(R, samples_ns, latency.count), PRN_COUNTED | PRN_ROW_DIRECT,
      "One latency per run, in order of time, ns"},
     {0}};
 
@@ -266,8 +266,8 @@ static const prn_key memory_keys[] = {
     {"peak_rss_bytes", PRN_AT(M, peak_rss_bytes), PRN_IF_SET, "Peak resident set of the process."},
     {"held", PRN_IN_WITH(M, held, held_known, held_keys), PRN_IF_FLAG, "What the process holds when its runs are done."},
     {"bytes_per_sample", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "planned_bytes over batch; null: no batch.", .figure = bytes_per_sample},
-    {"timeline", PRN_ROWS(M, timeline, timeline_count, point_keys), PRN_FLAT_ROWS, "Live bytes over the run.", .when = in_detail},
-    {"events", PRN_ROWS(M, events, event_count, event_keys), PRN_FLAT_ROWS, "Arena events of one run.", .when = in_detail},
+    {"timeline", PRN_ROWS(M, timeline, timeline_count, point_keys), PRN_ROW_DIRECT_ROWS, "Live bytes over the run.", .when = in_detail},
+    {"events", PRN_ROWS(M, events, event_count, event_keys), PRN_ROW_DIRECT_ROWS, "Arena events of one run.", .when = in_detail},
     {0}};
 // clang-format on
 #undef M
@@ -288,7 +288,7 @@ static const prn_key core_keys[] = {
     {"core", PRN_AT(prony_core_row, core), PRN_LEAST_0, "Number of the processor."},
     {"mean", PRN_AT(prony_core_row, mean), PRN_LEAST_0, "Share of busy time, all processes together."},
     {"use", PRN_PLACE(PRN_KEY_DOUBLES, offsetof(prony_core_row, use), sizeof(double), offsetof(R, core_points), NULL),
-     PRN_COUNTED | PRN_ROOT | PRN_FLAT | PRN_LEAST_0, "The same in each interval."},
+     PRN_COUNTED | PRN_ROOT | PRN_ROW_DIRECT | PRN_LEAST_0, "The same in each interval."},
     {0}};
 
 static const prn_key cpu_keys[] = {
@@ -297,11 +297,11 @@ static const prn_key cpu_keys[] = {
     {"system_ns", PRN_AT(R, cpu.system_ns), PRN_ALWAYS, "ns"},
     {"voluntary_switches", PRN_AT(R, cpu.voluntary_switches), PRN_ALWAYS, "Context switches."},
     {"involuntary_switches", PRN_AT(R, cpu.involuntary_switches), PRN_ALWAYS, "Context switches."},
-    {"workers", PRN_ROWS(R, cpu.workers, cpu.worker_count, worker_keys), PRN_IF_SET | PRN_FLAT_ROWS,
+    {"workers", PRN_ROWS(R, cpu.workers, cpu.worker_count, worker_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS,
      "Several workers, by number; 0 is the caller."},
-    {"core_times_ns", PRN_LIST(R, core_times_ns, core_points), PRN_IF_SET | PRN_FLAT | PRN_LEAST_0,
+    {"core_times_ns", PRN_LIST(R, core_times_ns, core_points), PRN_IF_SET | PRN_ROW_DIRECT | PRN_LEAST_0,
      "Ends of the intervals of use, from the first measured run's start, ns"},
-    {"cores", PRN_ROWS(R, cores, core_count, core_keys), PRN_FLAT_ROWS, "Processors that the runs could use.",
+    {"cores", PRN_ROWS(R, cores, core_count, core_keys), PRN_ROW_DIRECT_ROWS, "Processors that the runs could use.",
      .when = has_cores},
     {0}};
 
@@ -369,7 +369,7 @@ static bool is_stamped_or_counted(const prn_at *at)
 
 static const prn_key coverage_keys[] = {{"time_share", PRN_AT(R, time_share), PRN_IF_FROM_0,
                                          "Of the runs' wall time, inside operators.", .when = prn_at_stamped},
-                                        {"uncounted_ops", PRN_LIST(R, uncounted, uncounted_count), PRN_FLAT,
+                                        {"uncounted_ops", PRN_LIST(R, uncounted, uncounted_count), PRN_ROW_DIRECT,
                                          "Operator types that the counting preset leaves out, by the time they take.",
                                          .if_root = PRN_FLAG(R, totals.counted)},
                                         {"uncounted_time_share", PRN_AT(R, uncounted_time_share), PRN_LEAST_0,
@@ -396,7 +396,7 @@ static const prn_key overhead_keys[] = {
     {"ns_per_event", PRN_AT(R, overhead_ns_per_event), PRN_ALWAYS, "Measured cost of one event, ns"},
     {"share", PRN_AT(R, overhead_share), PRN_LEAST_0, "Of the runs' wall time."},
     {"dropped_events", PRN_AT(R, dropped_events), PRN_ALWAYS, "Events that found no room."},
-    {"paired", PRN_IN(R, cost, paired_keys), PRN_FLAT, "What profiling costs, measured.", .when = has_pairs},
+    {"paired", PRN_IN(R, cost, paired_keys), PRN_ROW_DIRECT, "What profiling costs, measured.", .when = has_pairs},
     {0}};
 
 static bool has_assumed_imports(const prn_at *at)
@@ -441,7 +441,7 @@ typedef struct evaluations {
 static const prn_key evaluation_keys[] = {
     {PRN_MORE(evaluations, first, further_keys)},
     {"samples", PRN_AT(evaluations, first.samples), PRN_ALWAYS, "Labelled samples."},
-    {"further", PRN_ROWS(evaluations, further, count, further_keys), PRN_IF_SET | PRN_FLAT_ROWS,
+    {"further", PRN_ROWS(evaluations, further, count, further_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS,
      "Other figures of the same samples."},
     {0}};
 static const prn_key evaluations_key = {
@@ -482,10 +482,10 @@ const prn_key prn_report_keys[] = {
     {PRN_MORE_HERE(prn_roof_keys)},
     {"cpu", PRN_HERE(cpu_keys), PRN_ALWAYS, NULL, .if_root = PRN_FLAG(R, measured)},
     {"io", PRN_HERE(io_keys), PRN_ALWAYS, NULL, .if_root = PRN_FLAG(R, measured)},
-    {"disturbance", PRN_IN_WITH(R, disturbance, has_disturbance, disturbance_keys), PRN_IF_FLAG | PRN_FLAT, NULL},
+    {"disturbance", PRN_IN_WITH(R, disturbance, has_disturbance, disturbance_keys), PRN_IF_FLAG | PRN_ROW_DIRECT, NULL},
     {PRN_MORE_HERE(prn_rows_keys)},
     {"tuning", PRN_IN_WITH(R, tuning, has_tuning, prn_tuning_keys), PRN_IF_FLAG, "With --tune: kernels chosen by measurement."},
-    {"estimates", PRN_HERE(estimates_keys), PRN_FLAT, "Present where a layer's time is an estimate.", .when = has_estimates},
+    {"estimates", PRN_HERE(estimates_keys), PRN_ROW_DIRECT, "Present where a layer's time is an estimate.", .when = has_estimates},
     {"coverage", PRN_HERE(coverage_keys), PRN_ALWAYS, NULL, .when = is_stamped_or_counted},
     {"overhead", PRN_HERE(overhead_keys), PRN_ALWAYS, NULL, .when = prn_at_stamped},
     {"counters", PRN_HERE(counters_keys), PRN_ALWAYS, "Hardware counters, where they were asked for (--counters).", .when = asked_for_counters},

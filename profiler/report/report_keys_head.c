@@ -57,8 +57,8 @@ static const prn_key model_keys[] = {
     {"parameter_bytes", PRN_AT(prn_report_model, parameter_bytes), PRN_ALWAYS, "Bytes of the weights."},
     {"parameter_bits", PRN_AT(prn_report_model, parameter_bits), PRN_OLD,
      "Bits of the weights' elements: codes that are packed into bytes have their own."},
-    {"inputs", PRN_ROWS(prn_report_model, inputs, input_count, port_keys), PRN_FLAT_ROWS, "As bound."},
-    {"outputs", PRN_ROWS(prn_report_model, outputs, output_count, port_keys), PRN_FLAT_ROWS, "As bound."},
+    {"inputs", PRN_ROWS(prn_report_model, inputs, input_count, port_keys), PRN_ROW_DIRECT_ROWS, "As bound."},
+    {"outputs", PRN_ROWS(prn_report_model, outputs, output_count, port_keys), PRN_ROW_DIRECT_ROWS, "As bound."},
     {0}};
 
 /* ---- config ---- */
@@ -90,7 +90,7 @@ static const prn_key config_keys[] = {
      "What of the list could not be had, or which thread was not pinned; null: nothing.", .when = is_pinned},
     {"batch", PRN_AT(C, batch), PRN_IF_FROM_0 | PRN_OR_NULL, "First dimension of the first input; null: it has none."},
     {"dims", PRN_NUMBERS(C, dims, dim_count), PRN_LENIENT, "Free dimensions by symbol."},
-    {"assumed_dims", PRN_ROWS(C, assumed, assumed_count, assumed_keys), PRN_OLD | PRN_FLAT_ROWS,
+    {"assumed_dims", PRN_ROWS(C, assumed, assumed_count, assumed_keys), PRN_OLD | PRN_ROW_DIRECT_ROWS,
      "Free dimensions that nobody fixed, and what they became."},
     {"precision", PRN_AT(C, precision), PRN_IF_SET, "fp32"},
     {"warmup_runs", PRN_AT(C, warmup_runs), PRN_IF_FROM_0, "Runs before the measured ones."},
@@ -119,7 +119,7 @@ typedef struct cache_list {
     size_t count;
 } cache_list;
 static const prn_key cache_list_key = {"caches", PRN_ROWS(cache_list, rows, count, cache_keys),
-                                       PRN_LENIENT | PRN_FLAT_ROWS, NULL};
+                                       PRN_LENIENT | PRN_ROW_DIRECT_ROWS, NULL};
 #define MOST_CACHES (sizeof PRN_FIELD(prn_machine, caches) / sizeof(prn_cache_level))
 
 static void write_caches(prn_json *j, const prn_key *key, const prn_at *at)
@@ -167,7 +167,7 @@ static void read_libraries(prn_json_reader *j, const prn_json_value *object, con
     const prn_json_value *map = prn_json_get_object(j, object, key->name, false);
     for (const prn_json_value *e = prn_json_first(map); e; e = prn_json_next(e)) {
         if (!prn_json_element_string(j, e, key->name, &version)) return;
-        list = prn_pool_printf(j->pool, "%s%s%s %s", list, *list ? ", " : "", prn_json_key(e), version);
+        list = prn_bump_printf(j->pool, "%s%s%s %s", list, *list ? ", " : "", prn_json_key(e), version);
         if (!list) {
             j->status = prn_no_memory(j->error);
             return;
@@ -188,7 +188,7 @@ static const prn_key system_keys[] = {
     {"os", PRN_AT(S, machine.os), PRN_IF_SET, "Operating system."},
     {"os_release", PRN_AT(S, machine.os_release), PRN_IF_SET, "Its release."},
     {"cpu_model", PRN_AT(S, machine.cpu_model), PRN_IF_SET, "Processor."},
-    {"isa", PRN_NAMES(S, isa), PRN_LENIENT | PRN_FLAT, "Instruction sets of note that the processor has."},
+    {"isa", PRN_NAMES(S, isa), PRN_LENIENT | PRN_ROW_DIRECT, "Instruction sets of note that the processor has."},
     {"isa_used", PRN_AT(S, isa_used), PRN_IF_SET, "Highest instruction set used, after the cap."},
     {"cpu_count", PRN_AT(S, machine.cpu_count), PRN_IF_SET, "Logical processors online."},
     {"usable_cpus", PRN_AT(S, machine.mask_count), PRN_IF_SET, "Logical processors in the affinity mask."},
@@ -238,9 +238,10 @@ static const prn_key work_keys[] = {{"work", PRN_AT(prn_roof_work, work), PRN_AL
                                     {0}};
 
 static const prn_key roof_keys[] = {
-    {"compute", PRN_ROWS(prn_report_roof, compute, compute_count, compute_keys), PRN_FLAT_ROWS, "Peak arithmetic."},
-    {"memory", PRN_ROWS(prn_report_roof, memory, memory_count, bandwidth_keys), PRN_FLAT_ROWS, "Peak bandwidth."},
-    {"work", PRN_ROWS(prn_report_roof, work, work_count, work_keys), PRN_IF_SET | PRN_FLAT_ROWS,
+    {"compute", PRN_ROWS(prn_report_roof, compute, compute_count, compute_keys), PRN_ROW_DIRECT_ROWS,
+     "Peak arithmetic."},
+    {"memory", PRN_ROWS(prn_report_roof, memory, memory_count, bandwidth_keys), PRN_ROW_DIRECT_ROWS, "Peak bandwidth."},
+    {"work", PRN_ROWS(prn_report_roof, work, work_count, work_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS,
      "What each kind of work makes of a second."},
     {"method", PRN_AT(prn_report_roof, method), PRN_IF_SET, "How they were measured."},
     {0}};

@@ -15,7 +15,7 @@ static const prn_key tuned_keys[] = {
     {"kernel", PRN_AT(prony_tuned_operator, kernel), PRN_ALWAYS, "Taken."},
     {"default", PRN_AT(prony_tuned_operator, standard), PRN_ALWAYS, "Taken without --tune."},
     {"kept", PRN_AT(prony_tuned_operator, kept), PRN_ALWAYS, "Measured by an earlier process."},
-    {"tried", PRN_ROWS(prony_tuned_operator, trials, trial_count, tune_trial_keys), PRN_FLAT_ROWS, NULL},
+    {"tried", PRN_ROWS(prony_tuned_operator, trials, trial_count, tune_trial_keys), PRN_ROW_DIRECT_ROWS, NULL},
     {0}};
 
 // clang-format off

@@ -4,7 +4,7 @@
 #include "profiler/report/report_read.h"
 
 #include "base/shape.h"
-#include "base/team.h"
+#include "base/threads/thread_pool.h"
 #include "profiler/report/report_keys.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef PRN_PROFILER_REPORT_REPORT_READ_H
 #define PRN_PROFILER_REPORT_REPORT_READ_H
 
-#include "profiler/report/json_read.h"
+#include "profiler/json/json_read.h"
 #include "profiler/report/report.h"
 
 /* The caller releases *out by prony_report_release; its pool owns everything. `file` appears in messages. */

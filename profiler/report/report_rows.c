@@ -6,7 +6,7 @@ void prony_report_release(prony_report *report)
 {
     if (!report) return;
     prony_model_release(report->source);
-    prn_pool_release(&report->pool);
+    prn_bump_release(&report->pool);
     prn_free(report);
 }
 

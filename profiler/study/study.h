@@ -5,11 +5,11 @@
  * Invariant: blocks are kept in the order in which they were measured, also those that failed or were disturbed;
  * nothing that was measured is ever taken away.
  */
-#ifndef PRN_PROFILER_STUDY_H
-#define PRN_PROFILER_STUDY_H
+#ifndef PRN_PROFILER_STUDY_STUDY_H
+#define PRN_PROFILER_STUDY_STUDY_H
 
-#include "profiler/judge/statistics/statistics.h"
-#include "profiler/report/json_write.h"
+#include "profiler/statistics/statistics.h"
+#include "profiler/json/json_write.h"
 #include "profiler/report/report.h"
 #include "prony_judge.h"
 
@@ -112,7 +112,7 @@ typedef struct prn_study_difference {
 } prn_study_difference;
 
 struct prony_study {
-    prn_pool pool;
+    prn_bump pool;
     prony_report *manifest;
     uint64_t seed;
     bool weak;
@@ -130,7 +130,7 @@ struct prony_study {
     size_t block_count, block_capacity;
 
     /* By prony_study_analyse, in `results_pool`. */
-    prn_pool results_pool;
+    prn_bump results_pool;
     bool analysed;
     prony_study_result *results;
     prn_study_fit *fits;
@@ -182,6 +182,6 @@ typedef prony_status prn_study_writer(const prony_study *study, const prony_writ
 PRN_MUST_USE prn_study_writer prn_study_write_json, prn_study_write_csv, prn_study_write_text, prn_study_write_svg,
     prn_study_write_html;
 /* How the study was made, in sentences for a paper. */
-const char *prn_study_statement(const prony_study *study, prn_pool *pool);
+const char *prn_study_statement(const prony_study *study, prn_bump *pool);
 
 #endif

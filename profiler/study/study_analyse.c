@@ -8,8 +8,8 @@
 /* Medians of a configuration's processes, in the results' pool. */
 static prony_status medians_of(prony_study *s, size_t configuration, prn_processes *out, prony_error *error)
 {
-    const prn_study_block **blocks = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *blocks);
-    double *values = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *values);
+    const prn_study_block **blocks = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *blocks);
+    double *values = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *values);
     if (!blocks || !values) return prn_no_memory(error);
     *out = (prn_processes){values, prn_study_blocks_of(s, configuration, blocks)};
     for (size_t i = 0; i < out->count; i++) values[i] = prn_study_block_median(blocks[i]);
@@ -21,9 +21,9 @@ static prony_status medians_of(prony_study *s, size_t configuration, prn_process
 static prony_status pair_rounds(prony_study *s, size_t base, size_t of, prn_processes *out, bool *paired,
                                 prony_error *error)
 {
-    const prn_study_block **first = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *first);
-    const prn_study_block **second = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *second);
-    double *values = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *values);
+    const prn_study_block **first = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *first);
+    const prn_study_block **second = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *second);
+    double *values = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *values);
     *paired = false;
     if (!first || !second || !values) return prn_no_memory(error);
     size_t n = prn_study_blocks_of(s, base, first), m = prn_study_blocks_of(s, of, second), pairs = 0;
@@ -90,13 +90,13 @@ static prony_status fill_result(prony_study *s, const prn_processes *medians, si
 prony_status prony_study_analyse(prony_study *s, prony_error *error)
 {
     if (!s) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_analyse: the study is NULL");
-    prn_pool_release(&s->results_pool);
-    s->results_pool = (prn_pool){0};
+    prn_bump_release(&s->results_pool);
+    s->results_pool = (prn_bump){0};
     s->analysed = s->compared = false;
     s->fit_count = s->loss_count = s->limit_count = s->difference_count = s->manifest_difference_count = 0;
     s->quality = (prn_study_quality){0};
-    s->results = prn_pool_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->results);
-    prn_processes *medians = prn_pool_alloc(&s->results_pool, s->configuration_count + 1, sizeof *medians);
+    s->results = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->results);
+    prn_processes *medians = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *medians);
     if (!s->results || !medians) return prn_no_memory(error);
     for (size_t i = 0; i < s->configuration_count; i++) PRN_TRY(medians_of(s, i, &medians[i], error));
     for (size_t i = 0; i < s->configuration_count; i++) PRN_TRY(fill_result(s, medians, i, error));
@@ -118,8 +118,8 @@ const prony_study_result *prony_study_results(const prony_study *s, size_t *coun
 
 static prony_status fit_law(prony_study *s, prn_study_fit *fit, prony_error *error)
 {
-    double *threads = prn_pool_alloc(&s->results_pool, s->configuration_count + 1, sizeof *threads);
-    prn_processes *rates = prn_pool_alloc(&s->results_pool, s->configuration_count + 1, sizeof *rates);
+    double *threads = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *threads);
+    prn_processes *rates = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *rates);
     size_t count = 0;
     if (!threads || !rates) return prn_no_memory(error);
     for (size_t i = 0; i < s->configuration_count; i++) {
@@ -138,7 +138,7 @@ static prony_status fit_law(prony_study *s, prn_study_fit *fit, prony_error *err
     }
     PRN_TRY(prn_law_fit_processes(&fit->fit, fit->law, threads, rates, count, error));
     if (!fit->fit.known)
-        fit->reason = prn_pool_printf(&s->results_pool, "not enough points to say: it takes %zu numbers of threads",
+        fit->reason = prn_bump_printf(&s->results_pool, "not enough points to say: it takes %zu numbers of threads",
                                       prn_law_points(fit->law));
     return fit->fit.known || fit->reason ? PRONY_OK : prn_no_memory(error);
 }
@@ -156,7 +156,7 @@ prony_status prn_study_fit_laws(prony_study *s, prony_error *error)
 {
     static const prn_law laws[] = {PRN_LAW_AMDAHL, PRN_LAW_USL, PRN_LAW_GUSTAFSON};
     size_t groups = prn_study_groups(s);
-    s->fits = prn_pool_alloc(&s->results_pool, groups * 6 + 1, sizeof *s->fits);
+    s->fits = prn_bump_alloc(&s->results_pool, groups * 6 + 1, sizeof *s->fits);
     if (!s->fits) return prn_no_memory(error);
     for (size_t g = 0; g < groups; g++)
         for (int inter = 0; inter < 2; inter++)

@@ -50,8 +50,8 @@ void prony_study_release(prony_study *s)
     if (!s) return;
     prony_report_release(s->manifest);
     prn_free(s->blocks);
-    prn_pool_release(&s->results_pool);
-    prn_pool_release(&s->pool);
+    prn_bump_release(&s->results_pool);
+    prn_bump_release(&s->pool);
     prn_free(s);
 }
 

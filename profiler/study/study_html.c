@@ -1,8 +1,8 @@
 /* The study as one HTML page that needs no network and runs no script: the verdict, tables, the charts as drawings
  * (study_svg.c), and the JSON study inside it. */
-#include "profiler/forms/form_out.h"
-#include "profiler/forms/html_assets.h"
-#include "profiler/forms/number_text.h"
+#include "profiler/exporters/export_out.h"
+#include "profiler/exporters/html_assets.h"
+#include "profiler/text/number_text.h"
 #include "profiler/study/study.h"
 
 #include <math.h>
@@ -214,7 +214,7 @@ prony_status prn_study_write_html(const prony_study *s, const prony_write_option
                                   void *user, prony_error *error)
 {
     prn_out out;
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_out_begin(&out, write, user, error);
     prn_out_text(
         &out,
@@ -250,6 +250,6 @@ prony_status prn_study_write_html(const prony_study *s, const prony_write_option
     prn_out_text(&out, "</p></div>\n</section>\n</main>\n<script type=\"application/json\" id=\"data\">");
     if (status == PRONY_OK) status = prn_study_write_json(s, options, to_data, &out, error);
     prn_out_text(&out, "</script>\n</body>\n</html>\n");
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     return status == PRONY_OK ? prn_out_end(&out) : status;
 }

@@ -1,5 +1,5 @@
 /* The study as JSON, "prony.study/1", and its samples as CSV. Reads the study only. */
-#include "profiler/forms/form_out.h"
+#include "profiler/exporters/export_out.h"
 #include "profiler/study/study_keys.h"
 
 prony_status prn_study_write_json(const prony_study *s, const prony_write_options *options, prony_write_fn write,

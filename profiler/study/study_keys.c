@@ -67,9 +67,9 @@ const prn_key prn_study_sample_keys[] = {
     {"warmup_runs", PRN_AT(prn_study_sample, warmup_runs), PRN_ALWAYS, NULL},
     {"warmup_detected", PRN_AT(prn_study_sample, warmup_detected), PRN_ALWAYS, NULL},
     {"involuntary_switches", PRN_AT(prn_study_sample, involuntary_switches), PRN_ALWAYS, NULL},
-    {"samples_ns", PRN_LIST(prn_study_sample, samples_ns, sample_count), PRN_FLAT | PRN_LEAST_0, NULL},
+    {"samples_ns", PRN_LIST(prn_study_sample, samples_ns, sample_count), PRN_ROW_DIRECT | PRN_LEAST_0, NULL},
     {"operators", PRN_ROWS(prn_study_sample, operators, operator_count, sample_operator_keys),
-     PRN_IF_LIST | PRN_FLAT_ROWS, NULL},
+     PRN_IF_LIST | PRN_ROW_DIRECT_ROWS, NULL},
     {0}};
 
 /* ---- the plan ---- */
@@ -86,7 +86,7 @@ static const prn_key configuration_keys[] = {
     {"beyond_quota", PRN_AT(C, beyond), PRN_ALWAYS, NULL},
     {"samples", PRN_AT(C, samples), PRN_IF_SET, "Of a run."},
     {"refused", PRN_AT(C, refused), PRN_IF_SET, "Why it cannot run."},
-    {"operators", PRN_ROWS(C, operators, operator_count, operator_keys), PRN_IF_SET | PRN_FLAT_ROWS, NULL},
+    {"operators", PRN_ROWS(C, operators, operator_count, operator_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, NULL},
     {0}};
 #undef C
 
@@ -101,7 +101,7 @@ static const prn_key plan_keys[] = {
     {"usable_processors", PRN_AT(S, usable), PRN_LEAST_0, NULL},
     {"arguments", PRN_LIST(S, arguments, argument_count), PRN_ALWAYS, "What else the processes were told."},
     {"configurations", PRN_ROWS(S, configurations, configuration_count, configuration_keys), PRN_ALWAYS, NULL},
-    {"order", PRN_LIST(S, order, order_count), PRN_FLAT, "Configurations, in the order of the blocks."},
+    {"order", PRN_LIST(S, order, order_count), PRN_ROW_DIRECT, "Configurations, in the order of the blocks."},
     {0}};
 
 /* ---- blocks ---- */
@@ -169,18 +169,18 @@ static const prn_key block_keys[] = {
     {"configuration", PRN_AT(B, configuration), PRN_ALWAYS, NULL},
     {"process", PRN_AT(B, process), PRN_LEAST_0, NULL},
     {"again", PRN_AT(B, again), PRN_ALWAYS, "Measured once more, because a block was disturbed."},
-    {"before", PRN_IN(B, before, state_keys), PRN_FLAT, "The machine; what is absent could not be read."},
-    {"after", PRN_IN(B, after, state_keys), PRN_FLAT, "The machine; what is absent could not be read."},
+    {"before", PRN_IN(B, before, state_keys), PRN_ROW_DIRECT, "The machine; what is absent could not be read."},
+    {"after", PRN_IN(B, after, state_keys), PRN_ROW_DIRECT, "The machine; what is absent could not be read."},
     {"cpu_ns", PRN_AT(B, cpu_ns), PRN_LEAST_0, NULL},
-    {"others", PRN_AT(B, others), PRN_IF_NUMBER | PRN_MADE_ANEW, "Share of the processors that other processes took."},
-    {"steal", PRN_AT(B, steal), PRN_IF_NUMBER | PRN_MADE_ANEW, NULL},
+    {"others", PRN_AT(B, others), PRN_IF_NUMBER | PRN_DERIVED, "Share of the processors that other processes took."},
+    {"steal", PRN_AT(B, steal), PRN_IF_NUMBER | PRN_DERIVED, NULL},
     {"failure", PRN_AT(B, failure), PRN_IF_SET, NULL},
-    {"disturbed", PRN_AT(B, disturbed), PRN_IF_SET | PRN_OR_NULL | PRN_MADE_ANEW, NULL},
+    {"disturbed", PRN_AT(B, disturbed), PRN_IF_SET | PRN_OR_NULL | PRN_DERIVED, NULL},
     {"warmup_runs", PRN_AT(B, warmup_runs), PRN_LEAST_0, NULL, .when = has_samples},
     {"warmup_detected", PRN_AT(B, warmup_detected), PRN_ALWAYS, NULL, .when = has_samples},
     {"involuntary_switches", PRN_AT(B, involuntary_switches), PRN_LEAST_0, NULL, .when = has_samples},
-    {"changes", PRN_AT(B, changes), PRN_MADE_ANEW, "Of level among the samples.", .when = has_samples},
-    {"samples_ns", PRN_LIST(B, samples_ns, sample_count), PRN_FLAT | PRN_LEAST_0, NULL},
+    {"changes", PRN_AT(B, changes), PRN_DERIVED, "Of level among the samples.", .when = has_samples},
+    {"samples_ns", PRN_LIST(B, samples_ns, sample_count), PRN_ROW_DIRECT | PRN_LEAST_0, NULL},
     {"operators", PRN_MADE(I64_SETS), PRN_ALWAYS,
      "Each: time_ns (median), tasks, threads that took part, busy_ns of all, busy_ns of the busiest, wake_ns until the "
      "others began; "
@@ -396,9 +396,9 @@ static void read_blocks(prn_json_reader *j, const prn_json_value *object, const 
 
 static void write_statement(prn_json *j, const prn_key *key, const prn_at *at)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_json_string(j, key->name, prn_study_statement(at->root, &pool));
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
 }
 
 static void write_created(prn_json *j, const prn_key *key, const prn_at *at)
@@ -413,20 +413,20 @@ static bool has_date(const prn_at *at)
 
 // clang-format off
 const prn_key prn_study_keys[] = {
-    {"created", PRN_MADE(STRING), PRN_MADE_ANEW, "When it was begun, in UTC (ISO 8601).", .when = has_date, .write = write_created},
+    {"created", PRN_MADE(STRING), PRN_DERIVED, "When it was begun, in UTC (ISO 8601).", .when = has_date, .write = write_created},
     {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, NULL, .write = write_manifest, .read = read_manifest},
     {"plan", PRN_HERE(plan_keys), PRN_ALWAYS, NULL},
     {"blocks", PRN_ROWS(S, blocks, block_count, block_keys), PRN_ALWAYS, "In the order in which they were measured.", .read = read_blocks},
-    {"results", PRN_ROWS(S, results, configuration_count, result_keys), PRN_MADE_ANEW, NULL, .if_root = PRN_FLAG(S, analysed)},
-    {"fits", PRN_HERE(law_keys), PRN_MADE_ANEW, NULL, .if_root = PRN_FLAG(S, analysed)},
-    {"operators", PRN_ROWS(S, losses, loss_count, loss_keys), PRN_MADE_ANEW | PRN_FLAT_ROWS, "By configuration, largest loss first.",
+    {"results", PRN_ROWS(S, results, configuration_count, result_keys), PRN_DERIVED, NULL, .if_root = PRN_FLAG(S, analysed)},
+    {"fits", PRN_HERE(law_keys), PRN_DERIVED, NULL, .if_root = PRN_FLAG(S, analysed)},
+    {"operators", PRN_ROWS(S, losses, loss_count, loss_keys), PRN_DERIVED | PRN_ROW_DIRECT_ROWS, "By configuration, largest loss first.",
      .if_root = PRN_FLAG(S, analysed)},
-    {"limits", PRN_ROWS(S, limits, limit_count, limit_keys), PRN_MADE_ANEW | PRN_FLAT_ROWS, NULL, .if_root = PRN_FLAG(S, analysed)},
-    {"quality", PRN_IN(S, quality, quality_keys), PRN_MADE_ANEW, NULL, .if_root = PRN_FLAG(S, analysed)},
+    {"limits", PRN_ROWS(S, limits, limit_count, limit_keys), PRN_DERIVED | PRN_ROW_DIRECT_ROWS, NULL, .if_root = PRN_FLAG(S, analysed)},
+    {"quality", PRN_IN(S, quality, quality_keys), PRN_DERIVED, NULL, .if_root = PRN_FLAG(S, analysed)},
     {"statement", PRN_MADE(STRING), PRN_ALWAYS, "How it was measured, for a paper.", .if_root = PRN_FLAG(S, analysed), .write = write_statement},
-    {"comparison", PRN_ROWS(S, differences, difference_count, difference_keys), PRN_MADE_ANEW | PRN_FLAT_ROWS, "With --repeat.",
+    {"comparison", PRN_ROWS(S, differences, difference_count, difference_keys), PRN_DERIVED | PRN_ROW_DIRECT_ROWS, "With --repeat.",
      .if_root = PRN_FLAG(S, compared)},
-    {"manifest_differences", PRN_LIST(S, manifest_differences, manifest_difference_count), PRN_MADE_ANEW,
+    {"manifest_differences", PRN_LIST(S, manifest_differences, manifest_difference_count), PRN_DERIVED,
      "With --repeat: what differs between the machines.", .if_root = PRN_FLAG(S, compared)},
     {0}};
 // clang-format on

@@ -1,8 +1,8 @@
 /* The keys of "prony.study/1", and of what a process of the study says of itself. */
-#ifndef PRN_PROFILER_STUDY_KEYS_H
-#define PRN_PROFILER_STUDY_KEYS_H
+#ifndef PRN_PROFILER_STUDY_STUDY_KEYS_H
+#define PRN_PROFILER_STUDY_STUDY_KEYS_H
 
-#include "profiler/report/keys.h"
+#include "profiler/json/keys.h"
 #include "profiler/study/study.h"
 
 /* Of a prony_study; all behind "schema". */

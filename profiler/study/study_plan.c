@@ -79,13 +79,13 @@ static prony_status add_group(prony_study *s, const prony_study_options *o, prn_
 static prony_status add_groups(prony_study *s, const prony_study_options *o, prony_error *error)
 {
     size_t batches = o->batch_count ? o->batch_count : 1, precisions = o->precision_count ? o->precision_count : 1;
-    s->configurations = prn_pool_alloc(&s->pool, PRN_STUDY_MOST_CONFIGURATIONS, sizeof *s->configurations);
+    s->configurations = prn_bump_alloc(&s->pool, PRN_STUDY_MOST_CONFIGURATIONS, sizeof *s->configurations);
     if (!s->configurations) return prn_no_memory(error);
     for (size_t p = 0; p < precisions; p++) {
         const char *name = o->precision_count ? o->precisions[p] : "fp32";
         for (size_t b = 0; b < batches; b++) {
             prn_study_configuration base = {.batch = o->batch_count ? o->batches[b] : 0, .group = p * batches + b};
-            base.precision = prn_pool_strndup(&s->pool, name, strlen(name));
+            base.precision = prn_bump_strndup(&s->pool, name, strlen(name));
             if (!base.precision) return prn_no_memory(error);
             PRN_TRY(add_group(s, o, base, error));
         }
@@ -98,7 +98,7 @@ static prony_status make_order(prony_study *s, prony_error *error)
     uint64_t random = s->seed;
     size_t count = s->configuration_count;
     s->order_count = count * (size_t)s->processes;
-    s->order = prn_pool_alloc(&s->pool, s->order_count, sizeof *s->order);
+    s->order = prn_bump_alloc(&s->pool, s->order_count, sizeof *s->order);
     if (!s->order) return prn_no_memory(error);
     for (size_t round = 0; round < (size_t)s->processes; round++) {
         uint32_t *of = s->order + round * count;
@@ -115,10 +115,10 @@ static prony_status make_order(prony_study *s, prony_error *error)
 
 static prony_status keep_arguments(prony_study *s, const char *const *arguments, size_t count, prony_error *error)
 {
-    const char **kept = prn_pool_alloc(&s->pool, count + 1, sizeof *kept);
+    const char **kept = prn_bump_alloc(&s->pool, count + 1, sizeof *kept);
     if (!kept) return prn_no_memory(error);
     for (size_t i = 0; i < count; i++)
-        if (!(kept[i] = prn_pool_strndup(&s->pool, arguments[i], strlen(arguments[i])))) return prn_no_memory(error);
+        if (!(kept[i] = prn_bump_strndup(&s->pool, arguments[i], strlen(arguments[i])))) return prn_no_memory(error);
     s->arguments = kept;
     s->argument_count = count;
     return PRONY_OK;
@@ -180,7 +180,7 @@ prony_status prn_study_plan_again(prony_study **out, prony_report *manifest, con
     s->warmup_runs = earlier->warmup_runs;
     s->budget_seconds = earlier->budget_seconds;
     prony_status status = keep_arguments(s, earlier->arguments, earlier->argument_count, error);
-    s->configurations = prn_pool_alloc(&s->pool, earlier->configuration_count + 1, sizeof *s->configurations);
+    s->configurations = prn_bump_alloc(&s->pool, earlier->configuration_count + 1, sizeof *s->configurations);
     if (status == PRONY_OK && !s->configurations) status = prn_no_memory(error);
     for (size_t i = 0; status == PRONY_OK && i < earlier->configuration_count; i++) {
         prn_study_configuration c = earlier->configurations[i];
@@ -189,7 +189,7 @@ prony_status prn_study_plan_again(prony_study **out, prony_report *manifest, con
         c.refused = NULL;
         c.samples = 0;
         c.beyond = prn_study_threads(&c) > usable;
-        c.precision = prn_pool_strndup(&s->pool, c.precision, strlen(c.precision));
+        c.precision = prn_bump_strndup(&s->pool, c.precision, strlen(c.precision));
         if (!c.precision) status = prn_no_memory(error);
         s->configurations[s->configuration_count++] = c;
     }

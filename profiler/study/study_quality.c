@@ -14,8 +14,8 @@ enum { PLAIN_NOTES = 8 }; /* that are not one for each configuration */
 static prony_status medians_of(prony_study *s, const prony_study *of, size_t configuration, prn_processes *out,
                                prony_error *error)
 {
-    const prn_study_block **blocks = prn_pool_alloc(&s->results_pool, of->block_count + 1, sizeof *blocks);
-    double *values = prn_pool_alloc(&s->results_pool, of->block_count + 1, sizeof *values);
+    const prn_study_block **blocks = prn_bump_alloc(&s->results_pool, of->block_count + 1, sizeof *blocks);
+    double *values = prn_bump_alloc(&s->results_pool, of->block_count + 1, sizeof *values);
     if (!blocks || !values) return prn_no_memory(error);
     *out = (prn_processes){values, prn_study_blocks_of(of, configuration, blocks)};
     for (size_t i = 0; i < out->count; i++) values[i] = prn_study_block_median(blocks[i]);
@@ -57,7 +57,7 @@ static void note(prony_study *s, const char **notes, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    const char *kept = prn_pool_strndup(&s->results_pool, text, strlen(text));
+    const char *kept = prn_bump_strndup(&s->results_pool, text, strlen(text));
     if (kept) notes[s->quality.note_count++] = kept;
 }
 
@@ -88,7 +88,7 @@ static void count_blocks(prony_study *s, size_t *unsteady, double *others)
 prony_status prn_study_judge_data(prony_study *s, prony_error *error)
 {
     prn_study_quality *q = &s->quality;
-    const char **notes = prn_pool_alloc(&s->results_pool, PLAIN_NOTES + s->configuration_count, sizeof *notes);
+    const char **notes = prn_bump_alloc(&s->results_pool, PLAIN_NOTES + s->configuration_count, sizeof *notes);
     size_t unsteady, few = 0, beyond = 0;
     double others;
     if (!notes) return prn_no_memory(error);
@@ -133,7 +133,7 @@ prony_status prn_study_judge_data(prony_study *s, prony_error *error)
 static void differ(prony_study *s, const char **out, const char *what, const char *now, const char *earlier)
 {
     if (strcmp(now ? now : "", earlier ? earlier : "") == 0) return;
-    const char *text = prn_pool_printf(&s->results_pool, "%s: %s, was %s", what, now && *now ? now : "not known",
+    const char *text = prn_bump_printf(&s->results_pool, "%s: %s, was %s", what, now && *now ? now : "not known",
                                        earlier && *earlier ? earlier : "not known");
     if (text) out[s->manifest_difference_count++] = text;
 }
@@ -150,7 +150,7 @@ static prony_status compare_manifests(prony_study *s, const prony_study *earlier
 {
     const prn_report_system *a = &s->manifest->system, *b = &earlier->manifest->system;
     const prn_machine *m = &a->machine, *n = &b->machine;
-    const char **out = prn_pool_alloc(&s->results_pool, 24, sizeof *out);
+    const char **out = prn_bump_alloc(&s->results_pool, 24, sizeof *out);
     if (!out) return prn_no_memory(error);
     s->manifest_differences = out;
     differ(s, out, "host", m->host_name, n->host_name);
@@ -229,7 +229,7 @@ prony_status prony_study_compare(prony_study *s, const prony_study *earlier, siz
                         "the studies have %zu and %zu configurations: their plans differ", s->configuration_count,
                         earlier->configuration_count);
     s->difference_count = s->manifest_difference_count = 0;
-    s->differences = prn_pool_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->differences);
+    s->differences = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->differences);
     if (!s->differences) return prn_no_memory(error);
     PRN_TRY(compare_manifests(s, earlier, error));
     /* What the machine makes of the same thing twice is no difference between two studies either. */
@@ -247,7 +247,7 @@ prony_status prony_study_compare(prony_study *s, const prony_study *earlier, siz
 
 /* ---- for a paper ---- */
 
-const char *prn_study_statement(const prony_study *s, prn_pool *pool)
+const char *prn_study_statement(const prony_study *s, prn_bump *pool)
 {
     const prn_report_system *system = &s->manifest->system;
     const prn_machine *m = &system->machine;
@@ -263,7 +263,7 @@ const char *prn_study_statement(const prony_study *s, prn_pool *pool)
     else
         snprintf(warm, sizeof warm, "after %lld runs of warm-up", (long long)s->warmup_runs);
     if (m->quota_cpus > 0) snprintf(quota, sizeof quota, ", a quota of %.3g", m->quota_cpus);
-    return prn_pool_printf(
+    return prn_bump_printf(
         pool,
         "Measured with Prony %s (%s; %s) on %s, %d logical processors, %d usable%s, %s %s, governor %s. Model %s, "
         "SHA-256 %.64s. "

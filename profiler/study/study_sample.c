@@ -3,7 +3,7 @@
  */
 #include "profiler/study/study_keys.h"
 
-#include "base/machine_state.h"
+#include "base/os/machine_state.h"
 
 #include <math.h>
 #include <string.h>
@@ -179,7 +179,7 @@ prony_status prony_study_add(prony_study *s, const prony_study_task *task, const
         b->sample_count = 0;
         b->parts = NULL;
     }
-    if (failure && !(b->failure = prn_pool_strndup(&s->pool, failure, strlen(failure)))) return prn_no_memory(error);
+    if (failure && !(b->failure = prn_bump_strndup(&s->pool, failure, strlen(failure)))) return prn_no_memory(error);
     if (failure && process->refused) s->configurations[task->configuration].refused = b->failure;
     prn_study_judge_block(b);
     s->block_count++;

@@ -106,9 +106,9 @@ prony_status prn_study_find_losses(prony_study *s, prony_error *error)
     size_t most = 0;
     for (size_t i = 0; i < s->configuration_count; i++) most += s->configurations[i].operator_count;
     scene at = {.s = s,
-                .room = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *at.room),
-                .blocks = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *at.blocks)};
-    s->losses = prn_pool_alloc(&s->results_pool, most + 1, sizeof *s->losses);
+                .room = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *at.room),
+                .blocks = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *at.blocks)};
+    s->losses = prn_bump_alloc(&s->results_pool, most + 1, sizeof *s->losses);
     if (!at.room || !at.blocks || !s->losses) return prn_no_memory(error);
     for (at.configuration = 0; at.configuration < s->configuration_count; at.configuration++) {
         const prn_study_configuration *c = &s->configurations[at.configuration];
@@ -182,23 +182,23 @@ static const char *why_of(prony_study *s, const floor_sums *f, bool workers)
     } causes[] = {{f->uncut, "is in operators that one thread runs alone"},
                   {f->roof, "is bound by the roof of memory or arithmetic of all processors"},
                   {f->few, "is in operators cut into fewer pieces than there are processors"}};
-    if (workers) return prn_pool_printf(&s->results_pool, "the longest chain of operators takes that long");
+    if (workers) return prn_bump_printf(&s->results_pool, "the longest chain of operators takes that long");
     for (size_t i = 0; i < 3; i++) {
         if (causes[i].lost < 0.005 * f->serial) continue;
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%.0f %% of the serial time %s", used ? "; " : "",
                                  100 * causes[i].lost / f->serial, causes[i].words);
         if (used >= sizeof text) break;
     }
-    return prn_pool_printf(&s->results_pool, "%s", *text ? text : "nothing but the number of processors bounds it");
+    return prn_bump_printf(&s->results_pool, "%s", *text ? text : "nothing but the number of processors bounds it");
 }
 
 prony_status prn_study_find_limits(prony_study *s, prony_error *error)
 {
     size_t groups = prn_study_groups(s);
     scene at = {.s = s,
-                .room = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *at.room),
-                .blocks = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *at.blocks)};
-    s->limits = prn_pool_alloc(&s->results_pool, groups + 1, sizeof *s->limits);
+                .room = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *at.room),
+                .blocks = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *at.blocks)};
+    s->limits = prn_bump_alloc(&s->results_pool, groups + 1, sizeof *s->limits);
     if (!at.room || !at.blocks || !s->limits) return prn_no_memory(error);
     for (size_t g = 0; g < groups && !s->weak; g++) {
         bool workers = false, traced = false;

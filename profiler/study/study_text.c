@@ -1,7 +1,7 @@
 /* A study on the terminal: the verdict on its data first, then what was measured, what follows, and where the time is
  * lost. Reads the study only. */
-#include "profiler/forms/number_text.h"
-#include "profiler/forms/text_cell.h"
+#include "profiler/text/number_text.h"
+#include "profiler/exporters/text_cell.h"
 #include "profiler/study/study.h"
 
 #include <math.h>
@@ -325,7 +325,7 @@ prony_status prn_study_write_text(const prony_study *s, const prony_write_option
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
     study_view view = {s, NULL};
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_text_begin(text, options->width ? options->width : 80, options->color, write, user, error);
     prn_text_putf(text, PRN_STYLE_TITLE, "%s", prn_report_title(s->manifest));
     prn_text_putf(text, PRN_STYLE_DIM, ", %s scaling, %zu blocks, seed %llu", s->weak ? "weak" : "strong",
@@ -343,7 +343,7 @@ prony_status prn_study_write_text(const prony_study *s, const prony_write_option
     const char *statement = prn_study_statement(s, &pool);
     prn_text_wrap(text, PRN_STYLE_DIM, 2, statement ? statement : "");
     prony_status ended = prn_text_end(text);
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
     prn_free(text);
     return status == PRONY_OK ? ended : status;
 }

@@ -1,6 +1,6 @@
 /* Large problems, one operator each, for cancel_times.c. */
-#ifndef PRN_TESTS_CANCEL_CASES_H
-#define PRN_TESTS_CANCEL_CASES_H
+#ifndef PRN_TESTS_BY_HAND_CANCEL_CASES_H
+#define PRN_TESTS_BY_HAND_CANCEL_CASES_H
 
 #include "tests/support/large_node.h"
 

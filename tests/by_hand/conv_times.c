@@ -8,9 +8,9 @@
  * them. Kernels take turns. Before each run the caches see other data, then the input again, as in a network, where a
  * layer's weights have not been read for a while. With -w they stay as a run leaves them, as in a network that fits
  * into them. */
-#include "base/clock.h"
-#include "base/parallel.h"
-#include "ops/loops/conv_problem.h"
+#include "base/os/clock.h"
+#include "base/threads/parallel.h"
+#include "ops/kernels/window/conv_problem.h"
 #include "tests/support/op_cases.h"
 
 #include <stdio.h>
@@ -52,7 +52,7 @@ static prony_status host_packed(const prony_context *context, const void *source
     return build(context, argument, packed[packed_count - 1]);
 }
 
-static const prn_host host = {.packed = host_packed};
+static const prn_services host = {.packed = host_packed};
 
 static void fail(const char *what)
 {
@@ -75,7 +75,7 @@ static bool try_kernel(tried *t, const prn_kernel *kernel, prony_context *contex
     }
     context->inputs = inputs;
     context->outputs = outputs;
-    if (kernel->usable && !kernel->usable(context)) return false;
+    if (kernel->supported && !kernel->supported(context)) return false;
     prn_layout in[3] = {PRN_PLAIN}, made[1] = {PRN_PLAIN};
     if (kernel->layouts) kernel->layouts(context, in, made);
     t->in[0].layout = (uint8_t)in[0];
@@ -110,7 +110,7 @@ static void run(tried *t, prony_context *context)
     context->scratch_bytes = t->prepared.scratch_bytes;
     if (!warm_runs) read_all(other, OTHER_BYTES);
     read_all(t->in[0].data, prn_layout_bytes(&t->in[0]));
-    prn_team_warm(context->threads);
+    prn_thread_pool_warm(context->threads);
     for (int i = 0; i < warm_runs || i == 0; i++) {
         int64_t from = prn_now_ns();
         if (t->kernel->run(context) != PRONY_OK) fail("a kernel failed");
@@ -193,8 +193,8 @@ static void measure(const shape *s, int threads, int rounds)
         tried *t = &tries[i];
         context.inputs = (const prony_value *const[]){&t->in[0], &t->in[1], &t->in[2]};
         context.outputs = (prony_value *const[]){&t->out};
-        const bool worth = !t->kernel->worth || t->kernel->worth(&context);
-        printf("  %s%s %7.1f us %6.1f", t->kernel->name, worth ? "" : "(-)", t->best_ns / 1e3,
+        const bool profitable = !t->kernel->profitable || t->kernel->profitable(&context);
+        printf("  %s%s %7.1f us %6.1f", t->kernel->name, profitable ? "" : "(-)", t->best_ns / 1e3,
                (double)cost.macs / t->best_ns);
         if (t->kernel->release) t->kernel->release(t->prepared.state);
         prn_free_aligned(t->in[0].data);

@@ -1,6 +1,6 @@
 /* Linked into every test: with PRN_TEST_DEFER set, constants of any size are deferred, so that whoever reads one that
  * nobody holds reads where nothing is. */
-#include "engine/bind/recipe.h"
+#include "engine/bind/lazy_constant.h"
 
 #include <stdlib.h>
 

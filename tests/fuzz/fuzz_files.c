@@ -39,13 +39,13 @@ static void as_archive(const char *path)
 
 static void as_list(const char *path)
 {
-    prn_pool pool = {0};
+    prn_bump pool = {0};
     prn_label_list list;
     prony_error error = {0};
     if (prn_label_list_read(&list, &pool, path, &error) == PRONY_OK)
         for (size_t i = 0; i < list.count; i++)
             if (!*list.rows[i].label) abort();
-    prn_pool_release(&pool);
+    prn_bump_release(&pool);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "ops/loops/attend.h"
-#include "ops/loops/attend_tiles.h"
-#include "ops/loops/vec.h"
+#include "base/memory/alloc.h"
+#include "ops/kernels/attention/attend.h"
+#include "ops/kernels/attention/attend_tiles.h"
+#include "ops/kernels/vector/vec.h"
 
 static uint32_t random_state = 1;
 

@@ -1,6 +1,6 @@
 /* Depthwise convolutions against sums in double, for rows of every width up to some tiles: where tiles begin and end
  * with a row, columns of padding are left out of them. */
-#include "base/isa.h"
+#include "base/cpu/isa.h"
 #include "tests/support/model_run.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Convolutions with --precision fast: within 1e-5 of the output's range of float64, for data that are made to be
  * difficult, and the same bits for every number of threads. */
-#include "ops/loops/split_product.h"
+#include "ops/kernels/gemm/bf16x3_product.h"
 #include "tests/support/model_run.h"
 
 #include <math.h>
@@ -173,7 +173,7 @@ static const problem shapes[] = {
 static void errors_are_within_the_contract(void **unused)
 {
     (void)unused;
-    if (!prn_split_there(2)) skip();
+    if (!prn_bf16x3_there(2)) skip();
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (int kind = 0; kind < KINDS; kind++) {
             problem p = shapes[s];
@@ -202,7 +202,7 @@ static void errors_are_within_the_contract(void **unused)
 static void infinities_stay_where_they_are(void **unused)
 {
     (void)unused;
-    if (!prn_split_there(2)) skip();
+    if (!prn_bf16x3_there(2)) skip();
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         problem p = shapes[s];
         const int count = p.out * p.places * p.places;

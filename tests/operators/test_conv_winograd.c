@@ -1,8 +1,8 @@
 /* The Winograd convolution: what it takes, how it is cut, and that it keeps the contract of docs/internals/accuracy_contract.md. */
-#include "base/alloc.h"
-#include "base/isa.h"
+#include "base/memory/alloc.h"
+#include "base/cpu/isa.h"
 #include "ops/layout.h"
-#include "ops/nn/conv_winograd_cut.h"
+#include "ops/conv/conv_winograd_tiling.h"
 #include "ops/op.h"
 #include "tests/support/op_cases.h"
 
@@ -49,7 +49,7 @@ static bool serves_other_extents(const prony_context *context, size_t input)
 
 static problem *open_problem(const char *attributes, const char *inputs)
 {
-    static const prn_host host = {.packed = host_packed, .serves_other_extents = serves_other_extents};
+    static const prn_services host = {.packed = host_packed, .serves_other_extents = serves_other_extents};
     const op_case row = {.op = "Conv", .opset = 13, .attributes = attributes, .inputs = inputs};
     char message[256] = "";
     problem *p = calloc(1, sizeof *p);
@@ -100,7 +100,7 @@ static const prn_kernel *winograd(const problem *p)
 static void need_winograd(void)
 {
     problem *p = open_problem("pads=[1,1,1,1]", "f32[1,64,8,8] !f32[64,64,3,3]");
-    const bool there = winograd(p) && winograd(p)->usable(&p->context);
+    const bool there = winograd(p) && winograd(p)->supported(&p->context);
     close_problem(p);
     if (!there) skip();
 }
@@ -110,9 +110,9 @@ static void need_winograd(void)
 static bool takes(const char *attributes, const char *inputs)
 {
     problem *p = open_problem(attributes, inputs);
-    const bool usable = winograd(p)->usable(&p->context);
+    const bool supported = winograd(p)->supported(&p->context);
     close_problem(p);
-    return usable;
+    return supported;
 }
 
 static void it_takes_3x3_in_steps_of_one(void **state)
@@ -170,7 +170,7 @@ static const prn_winograd_simd widths[] = {{.lanes = 8, .tiles = {0, 8, 6, 4, 3}
                                            {.lanes = 16, .tiles = {0, 12, 12, 8, 6}}};
 
 /* Every tile stands in one batch, and no batch is larger than what there is room for. */
-static void check_cut(const prn_conv *conv, const prn_winograd_cut *cut)
+static void check_cut(const prn_conv *conv, const prn_winograd_tiling *cut)
 {
     const int64_t of_image = cut->tile_rows * cut->tile_columns, batches = cut->tasks / cut->tasks_of_batch;
     char *seen = calloc((size_t)(conv->batch * of_image), 1);
@@ -202,9 +202,9 @@ static void batches_fill_the_images(void **state)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             const prn_conv conv = conv_of(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], shapes[i][4]);
             for (int kind = 0; kind < PRN_WINOGRAD_KINDS; kind++) {
-                prn_winograd_cut cut;
+                prn_winograd_tiling cut;
                 for (int in_run = 0; in_run < 2; in_run++) {
-                    prn_winograd_cut_as(&conv, &widths[w], (prn_winograd_kind)kind, in_run, &cut);
+                    prn_winograd_tiling_as(&conv, &widths[w], (prn_winograd_kind)kind, in_run, &cut);
                     check_cut(&conv, &cut);
                 }
             }
@@ -220,8 +220,8 @@ static void layers_of_networks_give_four_threads_work(void **state)
     for (size_t w = 0; w < 2; w++) {
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             const prn_conv conv = conv_of(1, shapes[i][0], shapes[i][1], shapes[i][1], shapes[i][2]);
-            prn_winograd_cut cut;
-            assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_KEPT, 0.0, &cut));
+            prn_winograd_tiling cut;
+            assert_true(prn_winograd_tiling_best(&conv, &widths[w], PRN_WINOGRAD_KEPT, 0.0, &cut));
             assert_true(cut.tasks >= 4 && cut.tasks % 2 == 0);
             assert_true(cut.cycles * 1.2 < prn_winograd_direct_cycles(&conv, &widths[w]));
         }
@@ -230,12 +230,12 @@ static void layers_of_networks_give_four_threads_work(void **state)
 
 /* Small images with large filters, which have to be read from memory, are left to the direct kernel, but where products
  * take longer beside that, or memory is quick. */
-static void what_reads_more_than_it_saves_is_not_worth_it(void **state)
+static void what_reads_more_than_it_saves_is_not_profitable_it(void **state)
 {
     (void)state;
     const prn_conv conv = conv_of(1, 512, 7, 7, 512);
-    prn_winograd_cut cut;
-    assert_true(prn_winograd_cut_best(&conv, &widths[1], PRN_WINOGRAD_KEPT, 0.0, &cut));
+    prn_winograd_tiling cut;
+    assert_true(prn_winograd_tiling_best(&conv, &widths[1], PRN_WINOGRAD_KEPT, 0.0, &cut));
     assert_int_equal(cut.cycles * 1.1 > prn_winograd_direct_cycles(&conv, &widths[1]),
                      !prn_isa_has(PRN_HALVES_AVX512) && !prn_isa_has(PRN_QUICK_MEMORY));
 }
@@ -255,12 +255,12 @@ static void large_filters_are_kept_beside_many_weights_alone(void **state)
     for (size_t w = 0; w < 2; w++) {
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             const prn_conv conv = conv_of(cases[i].batch, cases[i].in, cases[i].side, cases[i].side, cases[i].out);
-            prn_winograd_cut kept, cut, alone;
-            assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_KEPT, 0.0, &kept));
+            prn_winograd_tiling kept, cut, alone;
+            assert_true(prn_winograd_tiling_best(&conv, &widths[w], PRN_WINOGRAD_KEPT, 0.0, &kept));
             assert_int_equal(kept.u_point, 0);
             const double added = (double)((kept.points - 9) * cases[i].in * cases[i].out);
-            assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_EITHER, added / cases[i].share, &cut));
-            assert_true(prn_winograd_cut_best(&conv, &widths[w], PRN_WINOGRAD_IN_RUN, 0.0, &alone));
+            assert_true(prn_winograd_tiling_best(&conv, &widths[w], PRN_WINOGRAD_EITHER, added / cases[i].share, &cut));
+            assert_true(prn_winograd_tiling_best(&conv, &widths[w], PRN_WINOGRAD_IN_RUN, 0.0, &alone));
             const bool faster =
                 alone.cycles < kept.cycles * 0.95 && cases[i].share < 0.1; /* where memory is slow beside products */
             assert_int_equal(cut.u_point > 0, cases[i].in_run || faster);
@@ -432,10 +432,10 @@ static void check_contract(const shape *s, data_kind kind, bool in_run, bool *pa
     assert_true(x && y);
     fill(kind, s->in, spatial, s->out, x, p->node.values[1].data);
     const prn_conv conv = conv_of(1, s->in, s->height, s->width, s->out);
-    prn_winograd_cut cut;
+    prn_winograd_tiling cut;
     for (size_t w = 0; w < 2; w++) {
         assert_true(
-            prn_winograd_cut_best(&conv, &widths[w], in_run ? PRN_WINOGRAD_IN_RUN : PRN_WINOGRAD_KEPT, 0.0, &cut));
+            prn_winograd_tiling_best(&conv, &widths[w], in_run ? PRN_WINOGRAD_IN_RUN : PRN_WINOGRAD_KEPT, 0.0, &cut));
         assert_int_equal(cut.kind, s->kind);
         if (in_run) assert_true(cut.u_point > 0);
     }
@@ -576,7 +576,7 @@ int main(void)
                                        cmocka_unit_test(it_takes_3x3_in_steps_of_one),
                                        cmocka_unit_test(batches_fill_the_images),
                                        cmocka_unit_test(layers_of_networks_give_four_threads_work),
-                                       cmocka_unit_test(what_reads_more_than_it_saves_is_not_worth_it),
+                                       cmocka_unit_test(what_reads_more_than_it_saves_is_not_profitable_it),
                                        cmocka_unit_test(large_filters_are_kept_beside_many_weights_alone),
                                        cmocka_unit_test(executed_products_are_counted),
                                        cmocka_unit_test(errors_are_no_larger_than_the_plain_sums),

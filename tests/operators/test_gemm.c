@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/isa.h"
-#include "ops/loops/gemm_kernel.h"
+#include "base/memory/alloc.h"
+#include "base/cpu/isa.h"
+#include "ops/kernels/gemm/gemm_kernel.h"
 
 static uint32_t random_state = 1;
 
@@ -55,8 +55,8 @@ static void check(const problem *p, const prn_gemm *gemm, const step *s, const f
             for (int64_t j = 0; j < p->n; j++) {
                 double sum = 0;
                 for (int64_t k = 0; k < p->k; k++)
-                    sum += (double)gemm->a[item * s->a + i * gemm->a_row + k * gemm->a_col] *
-                           (double)gemm->b[item * s->b + k * gemm->b_row + j * gemm->b_col];
+                    sum += (double)gemm->a[item * s->a + i * gemm->rs_a + k * gemm->cs_a] *
+                           (double)gemm->b[item * s->b + k * gemm->rs_b + j * gemm->cs_b];
                 sum = (double)p->alpha * sum + (p->bias ? (double)gemm->bias[j] : 0.0);
                 const float got = c[item * s->c + i * p->n + j];
                 if (got == (float)sum) continue;
@@ -74,11 +74,11 @@ static void run(const problem *p)
     const step s = {p->m * p->k, p->packed ? 0 : p->k * p->n, p->m * p->n};
     float *a = random_floats(p->items * s.a), *b = random_floats((p->packed ? 1 : p->items) * p->k * p->n);
     float *c = random_floats(p->items * s.c), *again = random_floats(p->items * s.c), *bias = random_floats(p->n);
-    prn_gemm gemm = {.m = p->m, .n = p->n, .k = p->k, .a = a, .b = b, .c = c, .c_row = p->n, .alpha = p->alpha};
-    gemm.a_row = p->a_transposed ? 1 : p->k;
-    gemm.a_col = p->a_transposed ? p->m : 1;
-    gemm.b_row = p->b_transposed ? 1 : p->n;
-    gemm.b_col = p->b_transposed ? p->k : 1;
+    prn_gemm gemm = {.m = p->m, .n = p->n, .k = p->k, .a = a, .b = b, .c = c, .rs_c = p->n, .alpha = p->alpha};
+    gemm.rs_a = p->a_transposed ? 1 : p->k;
+    gemm.cs_a = p->a_transposed ? p->m : 1;
+    gemm.rs_b = p->b_transposed ? 1 : p->n;
+    gemm.cs_b = p->b_transposed ? p->k : 1;
     gemm.beta = 1.0f;
     gemm.bias = p->bias ? bias : NULL;
     gemm.bias_col = 1;
@@ -165,13 +165,13 @@ static void test_space_changes_no_bit(void **state)
                          .n = n,
                          .k = k,
                          .a = a,
-                         .a_row = k,
-                         .a_col = 1,
+                         .rs_a = k,
+                         .cs_a = 1,
                          .b = b,
-                         .b_row = n,
-                         .b_col = 1,
+                         .rs_b = n,
+                         .cs_b = 1,
                          .c = c,
-                         .c_row = n,
+                         .rs_c = n,
                          .alpha = 1.0f,
                          .beta = 1.0f,
                          .bias = bias,

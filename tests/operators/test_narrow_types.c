@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "ops/loops/cast_text.h"
-#include "ops/loops/quantized.h"
+#include "ops/kernels/copy/cast_text.h"
+#include "ops/kernels/int8/quantized.h"
 
 static const prn_cast_rule saturating = {.saturate = true}, overflowing = {.saturate = false};
 

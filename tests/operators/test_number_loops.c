@@ -1,10 +1,10 @@
 /* The loops that are compiled once per instruction set and run for every number type, against arithmetic on single
  * elements: conversions (number_simd.h), binary rows and picking (element_rows.h), folds (fold.h). Every table that
  * this processor can run is tried, at every length up to some vectors. */
-#include "base/simd.h"
-#include "ops/loops/element_rows.h"
-#include "ops/loops/fold.h"
-#include "ops/loops/number_simd.h"
+#include "base/cpu/simd.h"
+#include "ops/kernels/vector/element_rows.h"
+#include "ops/kernels/vector/fold.h"
+#include "ops/kernels/vector/number_simd.h"
 
 #include <math.h>
 #include <setjmp.h>

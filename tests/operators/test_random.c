@@ -1,7 +1,7 @@
 /* The two sources of random numbers: the counting stream's moments and independence, and the Mersenne Twister against
  * published figures. */
-#include "ops/loops/mersenne.h"
-#include "ops/loops/random.h"
+#include "ops/kernels/random/mersenne.h"
+#include "ops/kernels/random/random.h"
 
 #include <math.h>
 #include <setjmp.h>

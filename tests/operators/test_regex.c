@@ -2,7 +2,7 @@
  * long. */
 #include "ops/text/regex.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

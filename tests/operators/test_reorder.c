@@ -1,6 +1,6 @@
 /* prony::Reorder between every two layouts: each element lands where ops/layout.h says, padding lanes are zero, and any
  * thread count gives the same bytes. */
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "ops/op.h"
 
 #include <setjmp.h>

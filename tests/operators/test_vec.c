@@ -1,7 +1,7 @@
 /* The vector kernels of every instruction set this processor has, against libm in double: each map over a sweep of all
  * binades with subnormals, infinities and NaN; the same bits wherever an element stands in a row; sums and rows. */
-#include "base/simd.h"
-#include "ops/loops/vec.h"
+#include "base/cpu/simd.h"
+#include "ops/kernels/vector/vec.h"
 
 #include <float.h>
 #include <math.h>

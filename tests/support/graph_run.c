@@ -5,7 +5,7 @@
 #include "base/shape.h"
 #include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
-#include "engine/run/host.h"
+#include "engine/run/services.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,16 +32,16 @@ prony_status graph_open(graph_model *m, const random_graph *g)
         m->inputs[i].data = must(malloc(prn_value_bytes(&m->inputs[i]) + 1));
         random_graph_fill(g, i, -1, m->inputs[i].data);
     }
-    m->model.host = &prn_engine_host;
+    m->model.host = &prn_engine_services;
     prony_status status = prn_model_parse(&m->model.file, "random", bytes, size, &m->error);
-    return status == PRONY_OK ? prn_shared_create(&m->model.shared, &m->error) : status;
+    return status == PRONY_OK ? prn_weight_cache_create(&m->model.shared, &m->error) : status;
 }
 
 void graph_close(graph_model *m)
 {
     for (size_t i = 0; i < m->input_count; i++) free(m->inputs[i].data);
     free(m->inputs);
-    if (m->model.shared) prn_shared_release(m->model.shared);
+    if (m->model.shared) prn_weight_cache_release(m->model.shared);
     if (m->model.file) prn_model_close(m->model.file);
     mb_free(m->builder);
 }
@@ -97,11 +97,11 @@ static prony_status run_plan(graph_model *m, prn_plan *plan, const graph_way *wa
 
 static prony_status staff(prn_plan *plan, const graph_way *way, prony_error *error)
 {
-    prn_team *team = NULL;
+    prn_thread_pool *team = NULL;
     if (!plan->schedule || way->replay) return PRONY_OK;
-    PRN_TRY(prn_team_create(&team, way->workers * way->threads - 1, false, error));
+    PRN_TRY(prn_thread_pool_create(&team, way->workers * way->threads - 1, false, error));
     prony_status status = prn_schedule_staff(plan->schedule, team, error);
-    prn_team_release(team);
+    prn_thread_pool_release(team);
     return status;
 }
 

@@ -57,8 +57,8 @@ static prony_status mirror_out(void *to, const void *from, size_t bytes, prony_e
     return PRONY_OK;
 }
 
-static const prn_value_place mirror = {"mirror", mirror_take, mirror_give, mirror_in, mirror_out},
-                             other_mirror = {"other", mirror_take, mirror_give, mirror_in, mirror_out};
+static const prn_memory_space mirror = {"mirror", mirror_take, mirror_give, mirror_in, mirror_out},
+                              other_mirror = {"other", mirror_take, mirror_give, mirror_in, mirror_out};
 
 /* ---- operators, each with a kernel there and one on the host ---- */
 

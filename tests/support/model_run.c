@@ -1,7 +1,7 @@
 /* The tests' way from a builder to outputs. It owns the builder and everything it opens. */
 #include "tests/support/model_run.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "base/shape.h"
 #include "engine/session/session.h"
 

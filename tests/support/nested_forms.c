@@ -1,6 +1,6 @@
 #include "tests/support/nested_forms.h"
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "profiler/report/report.h"
 #include "tests/support/text_sink.h"
 

@@ -3,7 +3,7 @@
 #include "tests/support/op_cases.h"
 
 #include "base/attr.h"
-#include "ops/loops/narrow_types.h"
+#include "ops/kernels/lowbit/narrow_types.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <string.h>
 
 typedef struct reader {
-    prn_pool *pool;
+    prn_bump *pool;
     const char *at;
     char *message;
     size_t message_bytes;
@@ -76,7 +76,7 @@ static bool read_literal(reader *r, int *line, const char **out)
         if (!take(r, "\"")) return refuse(r, "unterminated string");
         skip_space(r, line);
     }
-    *out = prn_pool_strndup(r->pool, text, used);
+    *out = prn_bump_strndup(r->pool, text, used);
     return *out || refuse(r, "out of memory");
 }
 
@@ -110,7 +110,7 @@ static bool read_row(reader *r, int *line, op_case *row, bool *needs_png)
     return take(r, ")") || refuse(r, "wanted )");
 }
 
-static char *read_file(prn_pool *pool, const char *path)
+static char *read_file(prn_bump *pool, const char *path)
 {
     FILE *file = fopen(path, "rb");
     if (!file) return NULL;
@@ -118,7 +118,7 @@ static char *read_file(prn_pool *pool, const char *path)
     if (fseek(file, 0, SEEK_END) == 0) {
         long size = ftell(file);
         rewind(file);
-        text = size >= 0 ? prn_pool_alloc(pool, (size_t)size + 1, 1) : NULL;
+        text = size >= 0 ? prn_bump_alloc(pool, (size_t)size + 1, 1) : NULL;
         if (text && fread(text, 1, (size_t)size, file) != (size_t)size) text = NULL;
     }
     fclose(file);
@@ -128,7 +128,7 @@ static char *read_file(prn_pool *pool, const char *path)
 static bool load_file(op_case_list *list, const char *path, char *message, size_t message_bytes)
 {
     const char *slash = strrchr(path, '/');
-    const char *name = prn_pool_printf(&list->pool, "%s", slash ? slash + 1 : path);
+    const char *name = prn_bump_printf(&list->pool, "%s", slash ? slash + 1 : path);
     reader r = {&list->pool, read_file(&list->pool, path), message, message_bytes};
     if (!r.at || !name) {
         snprintf(message, message_bytes, "%s cannot be read: %s", path, strerror(errno));
@@ -173,7 +173,7 @@ bool op_cases_load(op_case_list *list, const char *folder, char *message, size_t
 void op_cases_release(op_case_list *list)
 {
     prn_free(list->items);
-    prn_pool_release(&list->pool);
+    prn_bump_release(&list->pool);
     *list = (op_case_list){0};
 }
 
@@ -407,7 +407,7 @@ static bool read_scalar(reader *r, prn_attr *attr)
         if (!close) return refuse(r, "unterminated text");
         attr->type = PRN_ATTR_STRING;
         attr->s.size = (size_t)(close - r->at);
-        attr->s.data = prn_pool_strndup(r->pool, r->at, attr->s.size);
+        attr->s.data = prn_bump_strndup(r->pool, r->at, attr->s.size);
         r->at = close + 1;
         return true;
     }
@@ -425,9 +425,9 @@ static bool read_scalar(reader *r, prn_attr *attr)
 static bool read_list(reader *r, prn_attr *attr)
 {
     enum { CAPACITY = 256 };
-    int64_t *ints = prn_pool_alloc(r->pool, CAPACITY, sizeof *ints);
-    float *floats = prn_pool_alloc(r->pool, CAPACITY, sizeof *floats);
-    prony_string *strings = prn_pool_alloc(r->pool, CAPACITY, sizeof *strings);
+    int64_t *ints = prn_bump_alloc(r->pool, CAPACITY, sizeof *ints);
+    float *floats = prn_bump_alloc(r->pool, CAPACITY, sizeof *floats);
+    prony_string *strings = prn_bump_alloc(r->pool, CAPACITY, sizeof *strings);
     if (!ints || !floats || !strings) return refuse(r, "out of memory");
     prn_attr_type type = PRN_ATTR_INT;
     while (!take(r, "]")) {
@@ -450,23 +450,23 @@ static bool read_list(reader *r, prn_attr *attr)
 static bool read_attributes(reader *r, op_case_node *out)
 {
     enum { CAPACITY = 32 };
-    prn_attr *items = prn_pool_alloc(r->pool, CAPACITY, sizeof *items);
+    prn_attr *items = prn_bump_alloc(r->pool, CAPACITY, sizeof *items);
     if (!items) return refuse(r, "out of memory");
     size_t count = 0;
     for (; *r->at; r->at += strspn(r->at, " ")) {
         size_t size = strcspn(r->at, "= ");
         if (count == CAPACITY || r->at[size] != '=') return refuse(r, "wanted name=value");
         prn_attr *attr = &items[count++];
-        attr->name = prn_pool_strndup(r->pool, r->at, size);
+        attr->name = prn_bump_strndup(r->pool, r->at, size);
         r->at += size + 1;
         if (take(r, "[")) {
             if (!read_list(r, attr)) return false;
         } else if (peek_dtype(r) < DTYPE_COUNT) {
-            prony_value *value = prn_pool_alloc(r->pool, 1, sizeof *value);
+            prony_value *value = prn_bump_alloc(r->pool, 1, sizeof *value);
             if (!value || !read_tensor(r, value, count)) return false;
             /* The pool owns attribute tensors: they outlive every kernel's use of them. */
             size_t bytes = prn_value_bytes(value);
-            void *data = prn_pool_alloc(r->pool, bytes ? bytes : 1, 1);
+            void *data = prn_bump_alloc(r->pool, bytes ? bytes : 1, 1);
             if (!data) return refuse(r, "out of memory");
             memcpy(data, value->data, bytes);
             prn_free_aligned(value->data);
@@ -511,9 +511,9 @@ bool op_case_parse(op_case_node *out, const op_case *row, char *message, size_t 
     for (size_t k = 0; k < 3; k++) {
         for (const char *c = parts[k]; *c; c++) seed = (seed ^ (unsigned char)*c) * UINT64_C(1099511628211);
     }
-    out->node.name = prn_pool_printf(&out->pool, "%s:%d", row->file, row->line);
+    out->node.name = prn_bump_printf(&out->pool, "%s:%d", row->file, row->line);
     out->node.op_type = colons ? colons + 2 : row->op;
-    out->node.domain = colons ? prn_pool_strndup(&out->pool, row->op, (size_t)(colons - row->op)) : "";
+    out->node.domain = colons ? prn_bump_strndup(&out->pool, row->op, (size_t)(colons - row->op)) : "";
     out->node.opset = row->opset;
     reader attributes = {&out->pool, row->attributes, message, message_bytes};
     reader inputs = {&out->pool, row->inputs, message, message_bytes};
@@ -523,5 +523,5 @@ bool op_case_parse(op_case_node *out, const op_case *row, char *message, size_t 
 void op_case_node_release(op_case_node *node)
 {
     for (size_t i = 0; i < OP_CASE_MAX_VALUES; i++) prn_free_aligned(node->values[i].data);
-    prn_pool_release(&node->pool);
+    prn_bump_release(&node->pool);
 }

@@ -1,6 +1,6 @@
 #include "tests/support/op_case_values.h"
 
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 #include "tests/support/op_cases.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 typedef struct answers {
     prony_status status;
     prony_cost cost;
-    bool usable[MOST_KERNELS], worth[MOST_KERNELS];
+    bool supported[MOST_KERNELS], profitable[MOST_KERNELS];
 } answers;
 
 static void ask(const prn_op *op, const prony_context *context, answers *out)
@@ -19,8 +19,8 @@ static void ask(const prn_op *op, const prony_context *context, answers *out)
     out->status = op->cost(context, &out->cost);
     for (size_t k = 0; op->kernels[k].name && k < MOST_KERNELS; k++) {
         const prn_kernel *kernel = &op->kernels[k];
-        out->usable[k] = !kernel->usable || kernel->usable(context);
-        out->worth[k] = out->usable[k] && (!kernel->worth || kernel->worth(context));
+        out->supported[k] = !kernel->supported || kernel->supported(context);
+        out->profitable[k] = out->supported[k] && (!kernel->profitable || kernel->profitable(context));
     }
 }
 

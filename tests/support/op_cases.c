@@ -3,7 +3,7 @@
  * four threads must give the same bytes. Invariant: a case passes only if every kernel ran. */
 #include "tests/support/op_cases.h"
 
-#include "engine/run/host.h"
+#include "engine/run/services.h"
 #include "tests/support/op_case_layouts.h"
 #include "tests/support/op_case_values.h"
 
@@ -99,21 +99,21 @@ static prony_status host_output_alloc(const prony_context *context, size_t index
 
 static prony_status host_image_decode(const prony_context *context, const void *bytes, size_t size, prn_pixels *out)
 {
-    return prn_engine_host.image_decode(context, bytes, size, out);
+    return prn_engine_services.image_decode(context, bytes, size, out);
 }
 
 static void host_image_drop(prn_pixels *image)
 {
-    prn_engine_host.image_drop(image);
+    prn_engine_services.image_drop(image);
 }
 
-static const prn_host test_host = {.packed = host_packed,
-                                   .subgraph_infer = host_infer,
-                                   .subgraph_cost = host_cost,
-                                   .subgraph_run = host_infer,
-                                   .output_alloc = host_output_alloc,
-                                   .image_decode = host_image_decode,
-                                   .image_drop = host_image_drop};
+static const prn_services test_host = {.packed = host_packed,
+                                       .subgraph_infer = host_infer,
+                                       .subgraph_cost = host_cost,
+                                       .subgraph_run = host_infer,
+                                       .output_alloc = host_output_alloc,
+                                       .image_decode = host_image_decode,
+                                       .image_drop = host_image_drop};
 
 /* ---- comparing */
 
@@ -358,7 +358,7 @@ static bool run_kernel(bench *b, const prn_kernel *kernel)
     size_t seen_count = 0;
     plan_inputs(b, PRN_PLAIN);
     if (!prn_kernel_takes_types(kernel, &b->context) || (b->post_ops.count && !kernel->post_ops)) return true;
-    if (kernel->usable && !kernel->usable(&b->context)) return true;
+    if (kernel->supported && !kernel->supported(&b->context)) return true;
     for (size_t offer = 0; offer < (kernel->layouts ? 4 : 1); offer++) {
         prn_layout *asked = seen[seen_count];
         memset(asked, 0, sizeof seen[0]);

@@ -14,7 +14,7 @@
 #ifndef PRN_TESTS_SUPPORT_OP_CASES_H
 #define PRN_TESTS_SUPPORT_OP_CASES_H
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "ops/op.h"
 
 #define OP_CASE_MAX_VALUES 64
@@ -29,7 +29,7 @@ typedef struct op_case {
 
 /* Everything that the cases of one test run own. Zero-initialise it. */
 typedef struct op_case_list {
-    prn_pool pool;
+    prn_bump pool;
     op_case *items;
     size_t count, capacity;
 } op_case_list;
@@ -40,7 +40,7 @@ void op_cases_release(op_case_list *list);
 
 /* A parsed row: the node with its attributes and plain input values with data. */
 typedef struct op_case_node {
-    prn_pool pool;
+    prn_bump pool;
     prony_node node;
     prn_attr_list attributes;
     prony_value values[OP_CASE_MAX_VALUES];

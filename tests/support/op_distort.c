@@ -3,7 +3,7 @@
 #include "tests/support/op_distort.h"
 
 #include "base/attr.h"
-#include "ops/loops/number.h"
+#include "ops/kernels/vector/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -161,8 +161,8 @@ static const char *const odd_texts[] = {"", "bogus", "SAME_UPPER", "linear", "co
 /* Lists get room for one more. */
 static void own_list(turn *t, prn_attr *attr)
 {
-    int64_t *ints = prn_pool_alloc(&t->row->pool, attr->count + 1, sizeof *ints);
-    float *floats = prn_pool_alloc(&t->row->pool, attr->count + 1, sizeof *floats);
+    int64_t *ints = prn_bump_alloc(&t->row->pool, attr->count + 1, sizeof *ints);
+    float *floats = prn_bump_alloc(&t->row->pool, attr->count + 1, sizeof *floats);
     if (attr->type == PRN_ATTR_INTS) memcpy(ints, attr->ints, attr->count * sizeof *ints);
     if (attr->type == PRN_ATTR_FLOATS) memcpy(floats, attr->floats, attr->count * sizeof *floats);
     attr->ints = ints;
@@ -228,7 +228,7 @@ static void distort_attributes(turn *t)
         } else if (attr->type != PRN_ATTR_TENSOR) {
             distort_list(t, a, attr);
         } else if (is_turn(t, "empty tensor: attribute", (long long)a, 0)) {
-            prony_value *tensor = prn_pool_alloc(&row->pool, 1, sizeof *tensor);
+            prony_value *tensor = prn_bump_alloc(&row->pool, 1, sizeof *tensor);
             *tensor = *attr->tensor;
             tensor->shape = (prony_shape){.rank = 1, .dim = {0}};
             attr->tensor = tensor;

@@ -6,7 +6,7 @@
 #ifndef PRN_TESTS_SUPPORT_PLAN_REPLAY_H
 #define PRN_TESTS_SUPPORT_PLAN_REPLAY_H
 
-#include "engine/run/schedule.h"
+#include "engine/plan/schedule.h"
 
 /* As prn_plan_run. The plan has a schedule. */
 PRN_MUST_USE prony_status plan_replay(prn_plan *plan, uint64_t seed, prony_error *error);

@@ -58,7 +58,7 @@ static double largest(const prony_value *v)
 static void expose(prn_program *p)
 {
     const size_t had = p->output_count;
-    uint32_t *all = must(prn_pool_alloc(&p->pool, had + 4 * p->value_count + 1, sizeof *all));
+    uint32_t *all = must(prn_bump_alloc(&p->pool, had + 4 * p->value_count + 1, sizeof *all));
     memcpy(all, p->outputs, had * sizeof *all);
     p->outputs = all;
     for (size_t n = 0; n < p->node_count; n++) {

@@ -22,7 +22,7 @@ int rg_add_value(random_graph *g, rg_value value)
 
 int *rg_copy_ids(random_graph *g, const int *ids, size_t count)
 {
-    int *copy = prn_pool_alloc(&g->pool, count + 1, sizeof *copy);
+    int *copy = prn_bump_alloc(&g->pool, count + 1, sizeof *copy);
     if (!copy) abort();
     if (count) memcpy(copy, ids, count * sizeof *copy);
     return copy;
@@ -33,7 +33,7 @@ rg_node *rg_add_node(random_graph *g, rg_graph *to, const char *op, const int *i
 {
     if (to->node_count == to->node_capacity) {
         size_t capacity = 2 * to->node_capacity + 8;
-        rg_node *nodes = prn_pool_alloc(&g->pool, capacity, sizeof *nodes);
+        rg_node *nodes = prn_bump_alloc(&g->pool, capacity, sizeof *nodes);
         if (!nodes) abort();
         if (to->node_count) memcpy(nodes, to->nodes, to->node_count * sizeof *nodes);
         to->nodes = nodes;
@@ -41,7 +41,7 @@ rg_node *rg_add_node(random_graph *g, rg_graph *to, const char *op, const int *i
     }
     rg_node *node = &to->nodes[to->node_count++];
     *node = (rg_node){.op = op, .in = rg_copy_ids(g, in, in_count), .in_count = in_count};
-    node->attributes = prn_pool_strndup(&g->pool, attributes, strlen(attributes));
+    node->attributes = prn_bump_strndup(&g->pool, attributes, strlen(attributes));
     if (!node->attributes) abort();
     return node;
 }
@@ -50,7 +50,7 @@ void random_graph_free(random_graph *g)
 {
     if (!g) return;
     prn_free(g->values);
-    prn_pool_release(&g->pool);
+    prn_bump_release(&g->pool);
     free(g);
 }
 

@@ -14,7 +14,7 @@
 #ifndef PRN_TESTS_SUPPORT_RANDOM_GRAPH_H
 #define PRN_TESTS_SUPPORT_RANDOM_GRAPH_H
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 #include "tests/support/model_builder.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ struct rg_graph {
 };
 
 typedef struct random_graph {
-    prn_pool pool; /* of everything below, and of what reducing makes */
+    prn_bump pool; /* of everything below, and of what reducing makes */
     uint64_t seed;
     rg_value *values;
     size_t value_count, value_capacity;

@@ -18,7 +18,7 @@ typedef struct scope {
 
 static rg_graph *enter(rg_maker *k, scope *outer)
 {
-    rg_graph *body = prn_pool_alloc(&k->g->pool, 1, sizeof *body);
+    rg_graph *body = prn_bump_alloc(&k->g->pool, 1, sizeof *body);
     if (!body) abort();
     *outer = (scope){k->graph, k->visible_count};
     k->graph = body;

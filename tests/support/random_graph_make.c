@@ -100,7 +100,7 @@ int rg_constant(rg_maker *k, prony_dtype dtype, const prony_shape *shape, double
 
 static int ints_of(rg_maker *k, const int64_t *ints, size_t count, int rank)
 {
-    int64_t *copy = prn_pool_alloc(&k->g->pool, count + 1, sizeof *copy);
+    int64_t *copy = prn_bump_alloc(&k->g->pool, count + 1, sizeof *copy);
     if (!copy) abort();
     if (count) memcpy(copy, ints, count * sizeof *copy);
     return rg_add_value(
@@ -257,7 +257,7 @@ static bool is_used(const rg_graph *graph, int id)
 static void add_outputs(rg_maker *k)
 {
     rg_graph *graph = &k->g->main;
-    int *ids = prn_pool_alloc(&k->g->pool, 2 * k->visible_count + 1, sizeof *ids);
+    int *ids = prn_bump_alloc(&k->g->pool, 2 * k->visible_count + 1, sizeof *ids);
     size_t count = 0;
     if (!ids) abort();
     for (size_t v = 0; v < k->visible_count; v++) {

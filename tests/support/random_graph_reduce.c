@@ -17,7 +17,7 @@ typedef struct reducer {
 static rg_graph copy_graph(random_graph *g, const rg_graph *from)
 {
     rg_graph copy = *from;
-    copy.nodes = prn_pool_alloc(&g->pool, from->node_count + 1, sizeof *copy.nodes);
+    copy.nodes = prn_bump_alloc(&g->pool, from->node_count + 1, sizeof *copy.nodes);
     if (!copy.nodes) abort();
     if (from->node_count) memcpy(copy.nodes, from->nodes, from->node_count * sizeof *copy.nodes);
     copy.node_capacity = from->node_count;
@@ -28,7 +28,7 @@ static rg_graph copy_graph(random_graph *g, const rg_graph *from)
         node->in = rg_copy_ids(g, node->in, node->in_count);
         for (size_t b = 0; b < RG_MOST_BODIES; b++) {
             if (!node->body[b]) continue;
-            rg_graph *body = prn_pool_alloc(&g->pool, 1, sizeof *body);
+            rg_graph *body = prn_bump_alloc(&g->pool, 1, sizeof *body);
             if (!body) abort();
             *body = copy_graph(g, node->body[b]);
             node->body[b] = body;
@@ -137,7 +137,7 @@ static bool drop_node(reducer *r, size_t outer, size_t body, size_t n, bool as_i
             substitute(graph, inputs[i], replacement(g, &node, inputs[i]));
             continue;
         }
-        int *longer = prn_pool_alloc(&g->pool, graph->input_count + 2, sizeof *longer);
+        int *longer = prn_bump_alloc(&g->pool, graph->input_count + 2, sizeof *longer);
         if (!longer) abort();
         if (graph->input_count) memcpy(longer, graph->inputs, graph->input_count * sizeof *longer);
         longer[graph->input_count++] = inputs[i];

@@ -37,7 +37,7 @@ static void note_parameters(qm_maker *q, int value, int index)
 int qm_reals(qm_maker *q, prony_dtype dtype, const double *reals, int64_t count)
 {
     const size_t n = count < 0 ? 1 : (size_t)count;
-    double *copy = prn_pool_alloc(&q->k.g->pool, n + 1, sizeof *copy);
+    double *copy = prn_bump_alloc(&q->k.g->pool, n + 1, sizeof *copy);
     if (!copy) abort();
     memcpy(copy, reals, n * sizeof *copy);
     rg_value value = {.dtype = dtype, .shape = {count < 0 ? 0 : 1, {count}}, .constant = true, .reals = copy};
@@ -125,7 +125,7 @@ static int code_node(qm_maker *q, const char *op, int x, const qm_parameters *p,
     const int in[3] = {x, p->scale, p->zero};
     const size_t count = p->zero < 0 && rg_chance(&q->k, 50) ? 2 : 3;
     snprintf(name, sizeof name, "%s%s", p->contrib ? "com.microsoft::" : "", op);
-    const char *kept = prn_pool_strndup(&q->k.g->pool, name, strlen(name));
+    const char *kept = prn_bump_strndup(&q->k.g->pool, name, strlen(name));
     if (!kept) abort();
     if (p->axis >= 0) return rg_node1(&q->k, kept, in, count, dtype, &v.shape, most, "axis=%d", p->axis);
     return rg_node1(&q->k, kept, in, count, dtype, &v.shape, most, "%s", "");
@@ -314,7 +314,7 @@ static void add_outputs(qm_maker *q)
 {
     rg_maker *k = &q->k;
     rg_graph *graph = &k->g->main;
-    int *ids = prn_pool_alloc(&k->g->pool, k->visible_count + 1, sizeof *ids);
+    int *ids = prn_bump_alloc(&k->g->pool, k->visible_count + 1, sizeof *ids);
     size_t count = 0;
     if (!ids) abort();
     const int middle = rg_chance(k, 30) ? 12 : 1;

@@ -5,7 +5,7 @@
 #include "base/shape.h"
 #include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
-#include "engine/run/host.h"
+#include "engine/run/services.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -105,15 +105,15 @@ void rc_load(rc_model *l, model_builder *m, prony_registry *registry)
     size_t size;
     const void *bytes = mb_finish(m, &size);
     *l = (rc_model){.model = {.registry = registry}};
-    l->model.host = &prn_engine_host;
+    l->model.host = &prn_engine_services;
     if (prn_model_parse(&l->model.file, "case.onnx", bytes, size, &l->error) != PRONY_OK)
         fail_msg("%s", l->error.message);
-    if (prn_shared_create(&l->model.shared, &l->error) != PRONY_OK) fail_msg("%s", l->error.message);
+    if (prn_weight_cache_create(&l->model.shared, &l->error) != PRONY_OK) fail_msg("%s", l->error.message);
 }
 
 void rc_unload(rc_model *l)
 {
-    prn_shared_release(l->model.shared);
+    prn_weight_cache_release(l->model.shared);
     prn_model_close(l->model.file);
 }
 

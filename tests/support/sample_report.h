@@ -53,7 +53,7 @@ static const struct {
 
 static void *sample_alloc(prony_report *r, size_t count, size_t size)
 {
-    void *block = prn_pool_alloc(&r->pool, count, size);
+    void *block = prn_bump_alloc(&r->pool, count, size);
     assert_non_null(block);
     return block;
 }

@@ -3,7 +3,7 @@
 #ifndef PRN_TESTS_SUPPORT_SIMULATED_TIMES_H
 #define PRN_TESTS_SUPPORT_SIMULATED_TIMES_H
 
-#include "profiler/judge/statistics/statistics.h"
+#include "profiler/statistics/statistics.h"
 
 #include <math.h>
 

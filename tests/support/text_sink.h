@@ -2,7 +2,7 @@
 #ifndef PRN_TESTS_SUPPORT_TEXT_SINK_H
 #define PRN_TESTS_SUPPORT_TEXT_SINK_H
 
-#include "base/alloc.h"
+#include "base/memory/alloc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "tests/support/tuned_case.h"
 
-#include "base/isa.h"
+#include "base/cpu/isa.h"
 #include "engine/plan/tune.h"
 #include "profiler/measure/tune_file.h"
 #include "prony_report.h"

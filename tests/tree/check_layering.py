@@ -1,9 +1,10 @@
 """Checks the include rules of the tree: check_layering.py ROOT
 
 prony.h <- base <- {loaders, ops} <- engine <- profiler <- api <- {bench, python, tests}. Within ops/, families never include one
-another, only the contract (ops/ itself) and what they share (ops/loops/); loops know no family and the contract neither;
-vendor libraries are called from ops/vendor/ alone. Files do not include one another in circles. Besides: each outside library has its one user, the heap is reached
-through base/alloc.c alone, the library neither prints nor ends the process, and source files have names of their own."""
+another, only the contract (ops/ itself) and what they share (ops/kernels/); kernels know no family and the contract neither;
+vendor libraries are called from ops/vendor/ alone. Files do not include one another in circles, nor do folders. Besides: each outside library has its one user, the heap is reached
+through base/memory/alloc.c alone, the library neither prints nor ends the process, and source files of the library have names of their own (an archive names its members by them)."""
+import collections
 import pathlib
 import re
 import sys
@@ -15,34 +16,39 @@ ALLOWED = {
     "ops": {"base", "ops"},
     "engine": {"base", "loaders", "ops", "engine"},
     "profiler": {"base", "loaders", "ops", "engine", "profiler", "generated"},
-    "api": {"base", "loaders", "ops", "engine", "profiler", "api", "generated"},
+    "quantize": {"base", "loaders", "ops", "engine", "profiler", "evaluate", "quantize"},
+    "evaluate": {"base", "loaders", "ops", "engine", "profiler", "evaluate"},
+    "api": {"base", "loaders", "ops", "engine", "profiler", "quantize", "evaluate", "api", "generated"},
     "bench": {"bench"},
     "python": {"python"},
 }
 # Rooms of ops/ that a room may include besides itself; a family is any other room.
-ROOMS = {"": set(), "loops": {""}, "vendor": {"", "loops"}}
-FAMILY = {"", "loops", "vendor"}
+ROOMS = {"": set(), "kernels": {""}, "vendor": {"", "kernels"}}
+FAMILY = {"", "kernels", "vendor"}
 OWNERS = {  # header prefix: files that may include it
-    "omp.h": r"base/parallel\.c",
+    "omp.h": r"base/threads/parallel\.c",
     "cblas": r"ops/vendor/blas\.c",
     "openblas": r"ops/vendor/blas\.c",
-    "dlfcn.h": r"ops/vendor/blas\.c|bench/ort\.c",
+    "dlfcn.h": r"ops/vendor/blas\.c|bench/versus/ort\.c",
     "oneapi/": r"ops/vendor/dnnl\w*\.[ch]",
     "dnnl": r"ops/vendor/dnnl\w*\.[ch]",
     "png.h": r"loaders/images/image_png\.c",
     "jpeglib.h": r"loaders/images/image_jpeg\.c",
     "jerror.h": r"loaders/images/image_jpeg\.c",
     "zlib.h": r"loaders/tensors/inflate\.c",
-    "cjson/": r"profiler/report/json_read\.c",
-    "cJSON": r"profiler/report/json_read\.c",
+    "cjson/": r"profiler/json/json_read\.c",
+    "cJSON": r"profiler/json/json_read\.c",
 }
 HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|strdup|strndup|aligned_alloc|posix_memalign|memalign"
                   r"|asprintf|vasprintf|getline|open_memstream|fopen|fdopen|opendir)\s*\(")
 SPEAK = re.compile(r"(?<![\w.>])(abort|exit|_exit|printf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b")
 # Files (a .c and its .h are one) that include one another, and may: a budget's last block frees the budget; the caller of a team
 # and its desk are one thing; the loops of a table and what picks it; a report estimates shares, which are read off its rows.
-PAIRS = {("base/alloc", "base/budget"), ("base/desk", "base/team"), ("ops/loops/number", "ops/loops/number_simd"),
+PAIRS = {("base/memory/alloc", "base/memory/budget"), ("base/threads/job_slot", "base/threads/thread_pool"), ("ops/kernels/vector/number", "ops/kernels/vector/number_simd"),
          ("profiler/report/report", "profiler/report/work")}
+# A Gradient node becomes nodes, which are bound as they are made.
+MUTUAL_ROOMS = {("engine/bind", "engine/gradient")}
+LARGEST_ROOM = 45 # files of C in one folder: what a reader still sees at once
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 PUBLIC = re.compile(r"prony(_\w+)?\.h")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>]+)>|"([^"]+)")', re.M)
@@ -95,8 +101,8 @@ def check_file(path, root, problems):
     code = COMMENT_OR_TEXT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
     for number, line in enumerate(code.splitlines(), 1):
         match = HEAP.search(line)
-        if match and name != "base/alloc.c":
-            problems.append(f"{name}:{number}: {match.group(1)} is called outside base/alloc.c")
+        if match and name != "base/memory/alloc.c":
+            problems.append(f"{name}:{number}: {match.group(1)} is called outside base/memory/alloc.c")
         match = SPEAK.search(line)
         if match:
             problems.append(f"{name}:{number}: the library may not use {match.group(1) or match.group(2)}")
@@ -117,6 +123,12 @@ def circles(includes):
     return {tuple(sorted(b for b in reached[a] | {a} if a in reached.get(b, ()))) for a in reached if a in reached[a]}
 
 
+def mutual_rooms(includes):
+    """Pairs of folders each of which includes the other, but for MUTUAL_ROOMS; a folder is a subject, and one of two needs the other."""
+    edges = {(str(pathlib.PurePosixPath(a).parent), str(pathlib.PurePosixPath(b).parent)) for a, used in includes.items() for b in used}
+    return {(a, b) for a, b in edges if a < b and (b, a) in edges and (a, b) not in MUTUAL_ROOMS}
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     problems, seen, count, includes = [], {}, 0, {}
@@ -130,10 +142,13 @@ def main():
             for _, quoted in INCLUDE.findall(path.read_text(encoding="utf-8")):
                 if (root / quoted).is_file() and pathlib.Path(quoted).with_suffix("").as_posix() != path.relative_to(root).with_suffix("").as_posix():
                     module.add(pathlib.Path(quoted).with_suffix("").as_posix())
-            other = seen.setdefault(path.name, path)
+            other = seen.setdefault((folder if folder in ("bench", "python") else "library", path.name), path)
             if other != path:
                 problems.append(f"{path.relative_to(root)}: {other.relative_to(root)} has the same name")
     problems += [f"{' and '.join(circle)} include one another" for circle in sorted(circles(includes))]
+    problems += [f"{a}/ and {b}/ include one another" for a, b in sorted(mutual_rooms(includes))]
+    rooms = collections.Counter(path.parent.as_posix() for (_, _), path in seen.items())
+    problems += [f"{room}: {n} files, more than {LARGEST_ROOM}" for room, n in sorted(rooms.items()) if n > LARGEST_ROOM]
     for problem in problems:
         print(problem)
     print(f"{count} files, {len(problems)} problems")

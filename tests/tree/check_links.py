@@ -1,6 +1,6 @@
 """Checks what the compiled library says of its layers: check_links.py NM LIBRARY.a COMPILE_COMMANDS ROOT BUILD_TYPE
 
-No object takes a symbol from a layer above its own (prony.h <- base <- {loaders, ops} <- engine <- profiler <- api), whatever
+No object takes a symbol from a layer above its own (prony.h <- base <- {loaders, ops} <- engine <- profiler <- evaluate <- quantize <- api), whatever
 headers it includes. Objects do not take symbols of one another in circles, but for MUTUAL. Every source of ops/ is compiled as kernels are, and every *_simd.c once per instruction set."""
 import json
 import pathlib
@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-FLOORS = {"base": 0, "loaders": 1, "ops": 1, "engine": 2, "profiler": 3, "api": 4}
+FLOORS = {"base": 0, "loaders": 1, "ops": 1, "engine": 2, "profiler": 3, "evaluate": 4, "quantize": 5, "api": 6}
 KERNEL_FLAGS = {"-fno-math-errno", "-fno-trapping-math"}
 VARIANTS = {"scalar": set(), "avx2": {"-mavx2", "-mfma"}, "avx512": {"-mavx512f", "-mavx512bw"}}
 DOT_VARIANTS = VARIANTS | {"vnni": {"-mavx512bw", "-mavx512vnni"}, "bf16": {"-mavx512vnni", "-mavx512bf16"}, "amx": {"-mavx512vnni", "-mamx-int8", "-mamx-bf16"}}  # of *_dot_simd.c
@@ -16,17 +16,17 @@ DOT_VARIANTS = VARIANTS | {"vnni": {"-mavx512bw", "-mavx512vnni"}, "bf16": {"-ma
 # one; a budget's last block frees the budget; a plan's values and steps are made where it is settled; a row's kernel for codes
 # is a file beside the file of the row.
 MUTUAL = [
-    {"base/alloc", "base/budget"},
+    {"base/memory/alloc", "base/memory/budget"},
     {"loaders/onnx/attributes", "loaders/onnx/graph"},
     {"engine/bind/bind", "engine/bind/bind_constants", "engine/bind/bind_costs", "engine/bind/bind_gradient",
      "engine/bind/bind_inline"},
-    {"engine/plan/constants", "engine/plan/planner", "engine/plan/settle"},
+    {"engine/plan/constants", "engine/plan/planner", "engine/plan/assign_layouts"},
     {"engine/plan/buffer_order", "engine/plan/buffers", "engine/plan/step_graph", "engine/plan/workers"},
-    {"ops/loops/stored_weights", "ops/loops/stored_weights_simd"},
-    {"ops/nn/recurrent_native", "ops/nn/recurrent_walk"},
-    {"ops/quantized/code_conv", "ops/quantized/int_conv"},
-    {"ops/quantized/code_matmul", "ops/quantized/int_matmul"},
-    {"profiler/accuracy/reference", "profiler/accuracy/reference_codes", "profiler/accuracy/reference_control",
+    {"ops/kernels/gemm/lowbit_weights", "ops/kernels/gemm/lowbit_weights_simd"},
+    {"ops/rnn/recurrent_native", "ops/rnn/recurrent_walk"},
+    {"ops/quantized/qint8_conv", "ops/quantized/int_conv"},
+    {"ops/quantized/qint8_matmul", "ops/quantized/int_matmul"},
+    {"profiler/accuracy/reference", "profiler/accuracy/reference_quantized", "profiler/accuracy/reference_control",
      "profiler/accuracy/reference_conv"},
 ]
 

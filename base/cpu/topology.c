@@ -1,0 +1,91 @@
+/* A processor's place is given by three numbers: how many of its core's processors stand before it in the mask, its
+ * node, and its own number. Selection runs over ranks and nodes, so that nothing has to be sorted or allocated. */
+#include "base/cpu/topology.h"
+#include "base/os/text_file.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+enum { MOST_NODES = 1024 };
+
+static bool read_list(prn_cpu_mask *mask, const char *path)
+{
+    char text[4096];
+    return prn_text_read(path, text, sizeof text) && prn_cpu_mask_parse(mask, text);
+}
+
+/* The processors of the core that `cpu` belongs to. Newer kernels call the list core_cpus_list. */
+static bool read_siblings(prn_cpu_mask *siblings, int cpu, const char *folder)
+{
+    static const char *const names[] = {"thread_siblings_list", "core_cpus_list"};
+    for (int i = 0; i < 2; i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%s/cpu/cpu%d/topology/%s", folder, cpu, names[i]);
+        if (read_list(siblings, path)) return true;
+    }
+    return false;
+}
+
+int prn_topology_cores(const prn_cpu_mask *mask, const char *folder)
+{
+    int cores = 0;
+    prn_cpu_mask seen = {0};
+    for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++) {
+        if (!prn_cpu_mask_has(mask, cpu)) continue;
+        prn_cpu_mask siblings;
+        if (!read_siblings(&siblings, cpu, folder)) return 0;
+        if (prn_cpu_mask_has(&seen, cpu)) continue;
+        for (int other = 0; other < PRN_MAX_CPUS; other++) {
+            if (prn_cpu_mask_has(&siblings, other)) prn_cpu_mask_add(&seen, other);
+        }
+        cores++;
+    }
+    return cores;
+}
+
+/* Processors of the same core in the mask that have a smaller number. */
+static int rank_in_core(const prn_cpu_mask *mask, int cpu, const char *folder)
+{
+    prn_cpu_mask siblings;
+    int rank = 0;
+    if (!read_siblings(&siblings, cpu, folder)) return 0;
+    for (int other = 0; other < cpu; other++)
+        rank += prn_cpu_mask_has(mask, other) && prn_cpu_mask_has(&siblings, other);
+    return rank;
+}
+
+/* Those of `left` that stand in `among` and have this rank, by number; they leave `left`. */
+static int take(int *order, prn_cpu_mask *left, const prn_cpu_mask *among, const unsigned char *ranks, int rank)
+{
+    int count = 0;
+    for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++) {
+        if (!prn_cpu_mask_has(left, cpu) || (among && !prn_cpu_mask_has(among, cpu)) || ranks[cpu] != rank) continue;
+        prn_cpu_mask_remove(left, cpu);
+        order[count++] = cpu;
+    }
+    return count;
+}
+
+void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder)
+{
+    unsigned char ranks[PRN_MAX_CPUS] = {0};
+    prn_cpu_mask left = *mask, nodes, members;
+    char path[PATH_MAX];
+    int done = 0, most = 0;
+    for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++) {
+        if (!prn_cpu_mask_has(mask, cpu)) continue;
+        int rank = rank_in_core(mask, cpu, folder);
+        ranks[cpu] = (unsigned char)(rank < UCHAR_MAX ? rank : UCHAR_MAX);
+        if (ranks[cpu] > most) most = ranks[cpu];
+    }
+    snprintf(path, sizeof path, "%s/node/online", folder);
+    bool known = read_list(&nodes, path);
+    for (int rank = 0; rank <= most; rank++) {
+        for (int node = 0; known && node < MOST_NODES; node++) {
+            if (!prn_cpu_mask_has(&nodes, node)) continue;
+            snprintf(path, sizeof path, "%s/node/node%d/cpulist", folder, node);
+            if (read_list(&members, path)) done += take(order + done, &left, &members, ranks, rank);
+        }
+        done += take(order + done, &left, NULL, ranks, rank); /* of no node */
+    }
+}

@@ -1,0 +1,53 @@
+/* The only way to the heap for Prony's own code. Thread-safe. Every function that allocates returns NULL on failure,
+ * size overflow, or where the calling thread's budget (base/memory/budget.h) has no room, and can be told to fail at its n-th
+ * call (tests). */
+#ifndef PRN_BASE_MEMORY_ALLOC_H
+#define PRN_BASE_MEMORY_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void *prn_alloc(size_t bytes);
+void *prn_calloc(size_t count, size_t size);
+/* As realloc for count * size bytes; the old block stays valid on failure. */
+void *prn_realloc(void *block, size_t count, size_t size);
+void prn_free(void *block);
+char *prn_strdup(const char *text);
+char *prn_strndup(const char *text, size_t size);
+
+/* `alignment` is a power of two >= sizeof(void *); contents undefined; released by prn_free_aligned. */
+void *prn_alloc_aligned(size_t alignment, size_t bytes);
+void prn_free_aligned(void *block);
+/* Whole pages among these bytes go back to the system until they are written to again; what the bytes hold is undefined
+ * afterwards. */
+void prn_bytes_forget(void *bytes, size_t count);
+/* Where no bytes are, as a pointer with which arithmetic is defined, which a null pointer's is not (C17 6.5.6): 64-byte
+ * aligned, belongs to nobody, may not be written. */
+void *prn_no_bytes(void);
+
+/* Makes room for at least `need` elements in a growing array; doubles. false: out of memory, array unchanged. */
+bool prn_grow(void **array, size_t *capacity, size_t need, size_t element_size);
+#define PRN_GROW(array, capacity, need) prn_grow((void **)&(array), &(capacity), (need), sizeof *(array))
+
+/* The n-th allocation from now (1-based) fails, once; 0 switches off. Process-wide; tests only. */
+void prn_alloc_fail_at(uint64_t n);
+/* Whether the failure asked for has happened. */
+bool prn_alloc_failed(void);
+/* For other ways to memory: whether a request is to fail, for its size or as it was told to. */
+bool prn_alloc_refused(size_t bytes);
+/* Calls into this file that reached the heap since the process started (allocations and releases). */
+uint64_t prn_heap_calls(void);
+
+/* Bump allocator for many small objects with one lifetime (names, nodes, dims). Not thread-safe. Zero-initialise it. */
+typedef struct prn_bump {
+    struct prn_bump_block *block;
+    size_t bytes; /* of its blocks */
+} prn_bump;
+/* Zeroed; aligned for objects of `size` bytes, bytes (size 1) to 16. */
+void *prn_bump_alloc(prn_bump *pool, size_t count, size_t size);
+char *prn_bump_strndup(prn_bump *pool, const char *text, size_t size);
+char *prn_bump_printf(prn_bump *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void prn_bump_release(prn_bump *pool);
+
+#endif

@@ -1,0 +1,20 @@
+/* What control groups leave this process: CPU quota, cpuset, memory. */
+#ifndef PRN_BASE_OS_CGROUP_H
+#define PRN_BASE_OS_CGROUP_H
+
+#include "base/os/cpu_mask.h"
+
+#include <stdint.h>
+
+/* Processors' worth of time: the smallest quota of the process's groups and all their ancestors that are visible here,
+ * versions 1 and 2; 0: none. The two paths are /proc/self/cgroup and /proc/self/mountinfo, or copies (tests). */
+double prn_cgroup_quota_cpus(const char *cgroup_path, const char *mountinfo_path);
+/* Bytes that may still be taken: the least, over the same groups, of the limit less what is charged to the group, pages
+ * of files that it could drop at once not counted; UINT64_MAX: no limit. */
+uint64_t prn_cgroup_memory_left(const char *cgroup_path, const char *mountinfo_path);
+
+/* Processors that all cpusets of these groups and their ancestors have in common; false: none says anything. Sets that
+ * have nothing in common with the others (a tree that is only partly visible) are passed over. */
+bool prn_cgroup_cpuset(prn_cpu_mask *out, const char *cgroup_path, const char *mountinfo_path);
+
+#endif

@@ -1,0 +1,25 @@
+/* The one monotonic clock; and the calendar, which only documents read. */
+#ifndef PRN_BASE_OS_CLOCK_H
+#define PRN_BASE_OS_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t prn_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+enum { PRN_UTC_CHARS = sizeof "2026-01-31T23:59:59Z" };
+
+/* Now, in UTC by ISO 8601, to the second; empty where the system has no date. */
+static inline void prn_now_utc(char text[PRN_UTC_CHARS])
+{
+    struct tm parts;
+    const time_t now = time(NULL);
+    if (!gmtime_r(&now, &parts) || strftime(text, PRN_UTC_CHARS, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) text[0] = '\0';
+}
+
+#endif

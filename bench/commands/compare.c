@@ -1,0 +1,73 @@
+/* prony compare A B: two reports, or two models that are measured side by side in this process. A is the baseline. */
+#include "bench/session/accuracy.h"
+#include "bench/terminal/json_file.h"
+#include "bench/session/judge.h"
+#include "prony_judge.h"
+
+static int write_comparison(const options *o, const prony_comparison *comparison, const target *first,
+                            const target *second)
+{
+    prony_error error = {0};
+    json_file json;
+    prony_write_options w = write_options(o);
+    int code = json_open(&json, o);
+    if (code != EXIT_DONE) return code;
+    prony_status status = PRONY_OK;
+    say_assumed(o, (const target *const[]){first, second}, 2);
+    if (!o->quiet && !stdout_taken(o))
+        status = prony_comparison_write(comparison, PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
+    if (status == PRONY_OK && !o->quiet && !stdout_taken(o)) {
+        print_accuracy("A", first->report);
+        print_accuracy("B", second->report);
+    }
+    if (status == PRONY_OK && json.stream)
+        status = prony_comparison_write(comparison, PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error);
+    return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
+}
+
+/* Metrics that look worse, of which it cannot be told. */
+static size_t undecided(const prony_comparison *comparison)
+{
+    size_t count, found = 0;
+    const prony_compare_metric *rows = prony_comparison_metrics(comparison, &count);
+    for (size_t i = 0; i < count; i++) {
+        bool up = rows[i].ratio > 1, larger = rows[i].first.metric->direction == PRONY_LARGER_IS_BETTER;
+        found += rows[i].verdict == PRONY_VERDICT_UNSURE && up != larger;
+    }
+    return found;
+}
+
+static int compare(const options *o, const target *first, const target *second)
+{
+    if (apply_count(o, first->report) != EXIT_DONE || apply_count(o, second->report) != EXIT_DONE) return EXIT_FAILED;
+    prony_error error = {0};
+    prony_comparison *comparison = NULL;
+    prony_compare_options c = PRONY_COMPARE_OPTIONS_INIT;
+    c.noise = o->noise;
+    c.ignore_load = o->ignore_load;
+    c.keys = o->metrics;
+    c.first_name = o->arguments[0];
+    c.second_name = o->arguments[1];
+    if (prony_compare(&comparison, first->report, second->report, &c, &error) != PRONY_OK)
+        return report_error(o, &error);
+    int code = write_comparison(o, comparison, first, second);
+    size_t worse = prony_comparison_regressions(comparison) + (o->strict ? undecided(comparison) : 0);
+    if (code == EXIT_DONE && worse) code = EXIT_VERDICT;
+    prony_comparison_release(comparison);
+    return code;
+}
+
+int command_compare(const options *o)
+{
+    target first = {0}, second = {0};
+    target *const both[] = {&first, &second};
+    int code = refuse_run_options(o, 2);
+    if (code == EXIT_DONE) code = target_open(o, 0, &first);
+    if (code == EXIT_DONE) code = target_open(o, 1, &second);
+    if (code == EXIT_DONE) code = targets_measure(o, both, 2);
+    if (code == EXIT_DONE) code = add_accuracy_of_both(o, &first, &second);
+    if (code == EXIT_DONE) code = compare(o, &first, &second);
+    target_close(&first);
+    target_close(&second);
+    return code;
+}

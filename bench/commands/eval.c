@@ -1,0 +1,160 @@
+/* prony eval MODEL DATA: every labelled sample through the model; top-1 and top-5, and what the runs took. With several
+ * precisions a line for each. */
+#include "bench/session/accuracy.h"
+#include "bench/session/inputs.h"
+#include "bench/process/interrupt.h"
+#include "bench/terminal/json_file.h"
+#include "bench/session/judge.h"
+#include "prony_analysis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void show_samples(void *user, int64_t done, int64_t samples)
+{
+    (void)user;
+    char text[64];
+    snprintf(text, sizeof text, "%lld of %lld samples", (long long)done, (long long)samples);
+    show_progress_text(text);
+}
+
+static prony_evaluate_options evaluate_options(const options *o)
+{
+    prony_evaluate_options e = PRONY_EVALUATE_OPTIONS_INIT;
+    e.batch = o->batch;
+    if (o->warmup >= 0) e.warmup_runs = o->warmup;
+    if (want_progress(o)) e.progress = show_samples;
+    return e;
+}
+
+static prony_status run_data(const options *o, prony_report **report, prony_model *model, prony_session **session,
+                             prony_dataset **data, prony_error *error)
+{
+    prony_session_options s = session_options(o);
+    prony_evaluate_options e = evaluate_options(o);
+    prony_dataset_options d = PRONY_DATASET_OPTIONS_INIT;
+    d.classes = o->labels;
+    d.image = image_options(o);
+    prony_status status = session_create(session, model, &s, error);
+    interrupt_at_once(true);
+    if (status == PRONY_OK) status = prony_dataset_open(data, o->arguments[1], model, &d, error);
+    interrupt_at_once(false);
+    if (status == PRONY_OK) status = prony_evaluate(report, *session, *data, &e, error);
+    return status;
+}
+
+/* In the precision of the options. *report may be there also after a failure. */
+static int evaluate(const options *o, prony_report **report)
+{
+    prony_error error = {0};
+    prony_model *model = NULL;
+    prony_session *session = NULL;
+    prony_dataset *data = NULL;
+    if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
+    int code = quantize_in_place(o, &model);
+    if (code == EXIT_DONE) {
+        prony_status status = run_data(o, report, model, &session, &data, &error);
+        clear_progress();
+        code = status == PRONY_NEEDS_DIMENSION ? report_session_error(o, model, &error)
+                                               : measured(o, status, *report, &error);
+    }
+    if (code == EXIT_DONE)
+        code = add_accuracy(o, model, session, *report); /* on the last batch, which is still
+                                                                               bound */
+    prony_dataset_release(data);
+    session_release(session);
+    prony_model_release(model);
+    return code;
+}
+
+static int evaluate_one(const options *o)
+{
+    prony_report *report = NULL;
+    options shown = *o;
+    if (!shown.levels) shown.levels = PRONY_LEVEL_MODEL;
+    int code = evaluate(o, &report);
+    if (code == EXIT_DONE) code = write_report(&shown, report);
+    code = check_after_report(o, report, code);
+    prony_report_release(report);
+    return code;
+}
+
+/* ---- several precisions ---- */
+
+static int print_rows(const options *o, prony_report *const *reports)
+{
+    static const char *const keys[] = {"top1_accuracy", "top5_accuracy", "latency", "model_size", "memory"};
+    enum { KEYS = sizeof keys / sizeof *keys };
+    prony_error error = {0};
+    prony_metrics *metrics = NULL;
+    prony_metric_value value;
+    double first = 0;
+    if (prony_metrics_create(&metrics, &error) != PRONY_OK) return report_error(o, &error);
+    size_t samples = 0;
+    const prony_evaluation_row *rows = prony_report_evaluations(reports[0], &samples);
+    put_text(stdout, o->arguments[0]);
+    printf(", %lld labelled samples\n\n", rows && samples ? (long long)rows->samples : 0);
+    printf("%-10s %9s %9s  %8s  %11s %11s %11s\n", "precision", "top 1", "top 5", "points", "latency", "weights",
+           "memory");
+    for (size_t i = 0; i < o->precision_count; i++) {
+        printf("%-10s", o->precisions[i]);
+        for (size_t k = 0; k < KEYS; k++) {
+            if (prony_metrics_compute(metrics, reports[i], keys[k], &value, &error) != PRONY_OK) continue;
+            printf(k < 2 ? " %9s" : " %11s", value.text);
+            if (k == 0 && i == 0) first = value.value;
+            if (k == 1) {
+                prony_metric_value top = {0};
+                (void)!prony_metrics_compute(metrics, reports[i], keys[0], &top, &error);
+                if (i == 0)
+                    printf("  %8s ", "");
+                else
+                    printf("  %+8.2f ", 100 * (top.value - first));
+            }
+        }
+        putchar('\n');
+    }
+    prony_metrics_release(metrics);
+    return EXIT_DONE;
+}
+
+static int write_rows(const options *o, prony_report *const *reports)
+{
+    prony_error error = {0};
+    prony_write_options w = write_options(o);
+    json_file json;
+    int code = json_open(&json, o);
+    if (code != EXIT_DONE || !json.stream) return code;
+    json_begin(&json, "prony.evaluations/1");
+    fputs(",\n  \"reports\": [\n", json.stream);
+    for (size_t i = 0; i < o->precision_count && code == EXIT_DONE; i++) {
+        if (prony_report_write(reports[i], PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error) != PRONY_OK)
+            code = report_error(o, &error);
+        if (i + 1 < o->precision_count) fputs(",\n", json.stream);
+    }
+    fprintf(json.stream, "  ]\n}\n");
+    return json_close(&json, o, code);
+}
+
+static int evaluate_list(const options *o)
+{
+    if (o->threshold_count || o->form_count)
+        return fail(o, "limits and other forms than JSON are of one precision"), EXIT_USAGE;
+    prony_report **reports = calloc(o->precision_count, sizeof *reports);
+    if (!reports) return fail(o, "out of memory");
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < o->precision_count && code == EXIT_DONE; i++) {
+        options one = *o;
+        one.precision = o->precisions[i];
+        code = evaluate(&one, &reports[i]);
+    }
+    if (code == EXIT_DONE && !o->quiet && !stdout_taken(o)) code = print_rows(o, reports);
+    if (code == EXIT_DONE) code = write_rows(o, reports);
+    for (size_t i = 0; i < o->precision_count; i++) prony_report_release(reports[i]);
+    free(reports);
+    return code;
+}
+
+int command_eval(const options *o)
+{
+    return o->precision_count > 1 ? evaluate_list(o) : evaluate_one(o);
+}

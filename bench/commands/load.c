@@ -1,0 +1,164 @@
+/* prony bench --scenario: which load, with which sessions; checks what the options say together. */
+#include "bench/process/interrupt.h"
+#include "bench/load/load.h"
+#include "bench/commands/matrix.h"
+#include "bench/options/option_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_SECONDS 10.0
+enum { DEFAULT_SAMPLES = 8, WARMUP_QUERIES = 10, OFFLINE_QUERIES = 8 };
+
+/* ---- options ---- */
+
+static scenario scenario_of(const options *o)
+{
+    for (int i = 0; o->scenario && scenario_names[i]; i++)
+        if (strcmp(scenario_names[i], o->scenario) == 0) return (scenario)i;
+    return SCENARIO_OFFLINE; /* --streams alone: as many as there are, as fast as they can */
+}
+
+static int check_options(const options *o, scenario s)
+{
+    if (is_matrix(o)) return usage(o, "--scenario takes one configuration; -b, -x, -y and -p no lists");
+    if (o->threshold_count || o->count) return usage(o, "--scenario has no use for --threshold and --count");
+    if (s == SCENARIO_SINGLE && (o->streams > 1 || o->max_batch > 1))
+        return usage(o, "single is one stream without batching: no --streams and --max-batch");
+    if (s == SCENARIO_SERVER && !o->latency_bound_ns) return usage(o, "server needs a --latency-bound such as 20ms");
+    if (s == SCENARIO_OFFLINE && o->latency_bound_ns)
+        return usage(o, "offline is about throughput: no --latency-bound");
+    if (s != SCENARIO_SERVER && o->rate > 0) return usage(o, "--rate is of --scenario server");
+    if (s == SCENARIO_SERVER && o->runs && !(o->rate > 0))
+        return usage(o, "-r is a number of queries at a --rate; a search takes -t");
+    if (s != SCENARIO_MULTI && o->samples_per_query) return usage(o, "--samples-per-query is of --scenario multi");
+    if (o->batch_window_ns > 0 && o->max_batch < 2) return usage(o, "--batch-window needs a --max-batch above 1");
+    if (o->max_batch > 1 && o->batch > 1)
+        return usage(o, "requests of one sample are combined: no -b beside --max-batch");
+    return EXIT_DONE;
+}
+
+/* ---- setting up ---- */
+
+static int take_inputs(load *l)
+{
+    l->input_count = prony_model_input_count(l->model);
+    l->inputs = calloc(l->input_count + 1, sizeof *l->inputs);
+    if (!l->inputs) return fail(l->o, "out of memory");
+    for (size_t i = 0; i < l->input_count; i++) l->inputs[i] = prony_session_input_value(l->session, i);
+    const prony_value *first = l->input_count ? l->inputs[0] : NULL;
+    l->samples_per_request =
+        first && first->kind == PRONY_TENSOR && first->shape.rank > 0 && l->o->batch > 0 ? first->shape.dim[0] : 1;
+    return EXIT_DONE;
+}
+
+static int make_batcher(load *l)
+{
+    const options *o = l->o;
+    prony_error error = {0};
+    prony_session_options session = session_options(o);
+    prony_batcher_options b = PRONY_BATCHER_OPTIONS_INIT;
+    b.sessions = l->streams;
+    b.max_batch = o->max_batch;
+    b.max_wait_ns = o->batch_window_ns > 0 ? o->batch_window_ns : 0;
+    if (prony_batcher_create(&l->batcher, l->model, &session, &b, &error) != PRONY_OK) return report_error(o, &error);
+    l->trial = prony_batcher_trial(l->batcher);
+    l->threads = l->trial.threads;
+    return EXIT_DONE;
+}
+
+static int set_up(load *l)
+{
+    const options *o = l->o;
+    prony_error error = {0};
+    if (load_model(o, &l->model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
+    int code = quantize_in_place(o, &l->model);
+    if (code == EXIT_DONE) code = make_session(o, l->model, &l->session, false);
+    if (code == EXIT_DONE) code = take_inputs(l);
+    if (code != EXIT_DONE) return code;
+    if (l->scenario != SCENARIO_SINGLE) return make_batcher(l);
+    l->threads = prony_session_threads(l->session);
+    return prony_session_pin(l->session, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+}
+
+static void take_down(load *l)
+{
+    prony_batcher_release(l->batcher);
+    prony_session_unpin(l->session);
+    session_release(l->session);
+    prony_model_release(l->model);
+    free(l->inputs);
+}
+
+/* ---- measuring ---- */
+
+static int warm_up(load *l)
+{
+    load_result warm;
+    int64_t queries = l->o->warmup >= 0 ? l->o->warmup : (int64_t)WARMUP_QUERIES * l->streams;
+    scenario scenario = l->scenario;
+    if (queries == 0) return EXIT_DONE;
+    if (scenario == SCENARIO_SERVER) l->scenario = SCENARIO_OFFLINE;
+    int code = load_issue(l, &(load_plan){.longest = DEFAULT_SECONDS, .least = (size_t)queries}, &warm);
+    l->scenario = scenario;
+    if (code == EXIT_DONE && warm.failed) code = fail(l->o, "%s", interrupted() ? interrupted() : l->failure);
+    load_result_free(&warm);
+    return code;
+}
+
+static int measure(load *l, load_result *result, load_searched *searched)
+{
+    const options *o = l->o;
+    double seconds = o->seconds > 0 ? o->seconds : DEFAULT_SECONDS;
+    size_t fewest = l->scenario == SCENARIO_OFFLINE ? OFFLINE_QUERIES : load_fewest_queries(l->percentile);
+    load_plan plan = {.seconds = seconds, .longest = seconds * 6, .least = fewest, .rate = o->rate, .seed = o->seed};
+    if (o->runs) {
+        plan = (load_plan){.least = (size_t)o->runs, .most = (size_t)o->runs, .rate = o->rate, .seed = o->seed};
+        if (o->seconds > 0) plan.longest = o->seconds;
+    }
+    if (l->scenario == SCENARIO_SERVER && !(o->rate > 0)) return load_search(l, result, searched);
+    int code = load_issue(l, &plan, result);
+    if (code == EXIT_DONE && result->failed && l->scenario != SCENARIO_SERVER && !interrupted())
+        code = fail(o, "%s", l->failure);
+    return code;
+}
+
+/* A bound that is missed is a verdict; too few queries to tell are none. */
+static int verdict(const load *l, const load_result *r)
+{
+    if (!l->bound_ns || r->met) return EXIT_DONE;
+    return r->queries && !r->quantile_valid && r->likely_met ? EXIT_DONE : EXIT_VERDICT;
+}
+
+int command_bench_load(const options *o)
+{
+    load l = {.o = o,
+              .scenario = scenario_of(o),
+              .streams = o->streams ? (int)o->streams : 1,
+              .requests_per_query = 1,
+              .bound_ns = o->latency_bound_ns,
+              .lock = PTHREAD_MUTEX_INITIALIZER,
+              .change = PTHREAD_COND_INITIALIZER};
+    load_result result = {0};
+    load_searched searched = {0};
+    busy beside;
+    l.percentile = o->percentile > 0 ? o->percentile : l.scenario == SCENARIO_SINGLE ? 0.9 : 0.99;
+    if (l.scenario == SCENARIO_MULTI)
+        l.requests_per_query = o->samples_per_query ? (int)o->samples_per_query : DEFAULT_SAMPLES;
+    int code = check_options(o, l.scenario);
+    if (code != EXIT_DONE) return code;
+    code = busy_start(&beside, o);
+    l.background_threads = beside.threads;
+    if (code == EXIT_DONE) code = set_up(&l);
+    if (code == EXIT_DONE) code = warm_up(&l);
+    if (code == EXIT_DONE) code = measure(&l, &result, &searched);
+    busy_stop(&beside);
+    clear_progress();
+    if (code == EXIT_DONE && interrupted()) fail(o, "%s; what was measured until then follows", interrupted());
+    if (code == EXIT_DONE) code = load_write(&l, &result, &searched);
+    if (code == EXIT_DONE) code = verdict(&l, &result);
+    load_result_free(&result);
+    free(searched.steps);
+    take_down(&l);
+    return code;
+}

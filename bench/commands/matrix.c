@@ -1,0 +1,350 @@
+/* prony bench over a matrix: a session per combination of batch, threads and precision, all measured in turns, one
+ * table, and which configuration serves most and which answers first. */
+#include "bench/process/interrupt.h"
+#include "bench/terminal/json_file.h"
+#include "bench/session/judge.h"
+#include "bench/commands/matrix.h"
+#include "bench/session/submodel.h"
+#include "prony_analysis.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CONFIGURATIONS = 256, LABEL_BYTES = 160, SHOWN_BYTES = 32 };
+
+typedef struct configuration {
+    int64_t batch; /* 0: the model's own */
+    int intra_op, inter_op;
+    const char *precision;
+    double samples_per_second;
+    const prony_time_stats *latency;
+    char count[64]; /* by the preset of --count */
+} configuration;
+
+typedef struct matrix {
+    configuration *rows;
+    prony_session **sessions;
+    prony_report **reports;
+    size_t count;
+    prony_model *quantized; /* NULL: not made yet, or not wanted */
+    prony_metrics *metrics; /* once measured */
+    int background_threads;
+} matrix;
+
+static size_t at_least_one(size_t count)
+{
+    return count ? count : 1;
+}
+
+bool is_matrix(const options *o)
+{
+    return o->batches.count > 1 || o->intra_ops.count > 1 || o->inter_ops.count > 1 || o->precision_count > 1;
+}
+
+/* ---- configurations ---- */
+
+static int make_rows(const options *o, matrix *m)
+{
+    size_t batches = at_least_one(o->batches.count), intra = at_least_one(o->intra_ops.count),
+           inter = at_least_one(o->inter_ops.count), precisions = at_least_one(o->precision_count);
+    size_t count = batches * intra * inter * precisions;
+    if (count > MOST_CONFIGURATIONS)
+        return fail(o, "%zu configurations; a matrix may have %d", count, MOST_CONFIGURATIONS), EXIT_USAGE;
+    m->rows = calloc(count, sizeof *m->rows);
+    m->sessions = calloc(count, sizeof *m->sessions);
+    m->reports = calloc(count, sizeof *m->reports);
+    if (!m->rows || !m->sessions || !m->reports) return fail(o, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        configuration *c = &m->rows[m->count++];
+        size_t at = i;
+        c->intra_op = o->intra_ops.count ? (int)o->intra_ops.values[at % intra] : 0;
+        at /= intra;
+        c->inter_op = o->inter_ops.count ? (int)o->inter_ops.values[at % inter] : 0;
+        at /= inter;
+        c->batch = o->batches.count ? o->batches.values[at % batches] : 0;
+        at /= batches;
+        c->precision = o->precision_count ? o->precisions[at] : NULL;
+    }
+    return EXIT_DONE;
+}
+
+static options options_of(const options *o, const configuration *c)
+{
+    options one = *o;
+    one.batch = c->batch;
+    one.intra_op = c->intra_op;
+    one.inter_op = c->inter_op;
+    one.precision = c->precision;
+    return one;
+}
+
+/* "batch 4, 2 threads": what differs between the configurations. */
+static const char *label(const options *o, const configuration *c, char text[LABEL_BYTES])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    if (c->batch) used += (size_t)snprintf(text + used, LABEL_BYTES - used, "batch %lld, ", (long long)c->batch);
+    if (c->intra_op)
+        used += (size_t)snprintf(text + used, LABEL_BYTES - used, "%d thread%s, ", c->intra_op,
+                                 c->intra_op == 1 ? "" : "s");
+    else
+        used += (size_t)snprintf(text + used, LABEL_BYTES - used, "auto threads, ");
+    if (o->inter_ops.count > 1)
+        used += c->inter_op > 0 ? (size_t)snprintf(text + used, LABEL_BYTES - used, "%d worker%s, ", c->inter_op,
+                                                   c->inter_op == 1 ? "" : "s")
+                                : (size_t)snprintf(text + used, LABEL_BYTES - used, "auto workers, ");
+    if (o->precision_count > 1) used += (size_t)snprintf(text + used, LABEL_BYTES - used, "%.40s, ", c->precision);
+    text[used - 2] = '\0';
+    return text;
+}
+
+static int read_figures(const options *o, const prony_metrics *metrics, prony_report *report, configuration *row)
+{
+    prony_error error = {0};
+    prony_metric_value throughput, count;
+    if (apply_count(o, report) != EXIT_DONE) return EXIT_FAILED;
+    if (prony_metrics_compute(metrics, report, "throughput", &throughput, &error) != PRONY_OK ||
+        prony_metrics_compute(metrics, report, "count", &count, &error) != PRONY_OK)
+        return report_error(o, &error);
+    row->samples_per_second = throughput.known ? throughput.value : 0;
+    row->latency = prony_report_latency(report);
+    snprintf(row->count, sizeof row->count, "%s", count.text);
+    return EXIT_DONE;
+}
+
+/* Its sessions keep the model; *quantized is made for the first that wants it. */
+static int add_session(const options *o, prony_model *model, prony_model **quantized, prony_session **session)
+{
+    const bool wanted = wants_codes(o, model);
+    int code = wanted && !*quantized ? quantize_model(o, model, quantized) : EXIT_DONE;
+    return code == EXIT_DONE ? make_session(o, wanted ? *quantized : model, session, false) : code;
+}
+
+static int measure(const options *o, prony_model *model, matrix *m)
+{
+    prony_error error = {0};
+    char text[LABEL_BYTES];
+    prony_profile_options p = profile_options(o);
+    for (size_t i = 0; i < m->count; i++) {
+        options one = options_of(o, &m->rows[i]);
+        int code = add_session(&one, model, &m->quantized, &m->sessions[i]);
+        if (code != EXIT_DONE) return fail(o, "in the configuration of %s", label(o, &m->rows[i], text));
+    }
+    prony_status status = prony_sessions_profile(m->reports, m->sessions, m->count, &p, &error);
+    if (measured(o, status, m->reports[0], &error) != EXIT_DONE) return EXIT_FAILED;
+    if (prony_metrics_create(&m->metrics, &error) != PRONY_OK) return report_error(o, &error);
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < m->count && code == EXIT_DONE; i++)
+        code = read_figures(o, m->metrics, m->reports[i], &m->rows[i]);
+    return code;
+}
+
+/* ---- the verdict ---- */
+
+static size_t best(const matrix *m, bool throughput)
+{
+    size_t found = 0;
+    for (size_t i = 1; i < m->count; i++)
+        if (throughput ? m->rows[i].samples_per_second > m->rows[found].samples_per_second
+                       : m->rows[i].latency->median_ns < m->rows[found].latency->median_ns)
+            found = i;
+    return found;
+}
+
+/* 95 % interval of a figure: of the median latency, or of the mean time per sample, which is what throughput goes by.
+ */
+static void interval(const configuration *c, bool throughput, double out[2])
+{
+    const prony_time_stats *t = c->latency;
+    double batch = c->batch ? (double)c->batch : 1;
+    double half = 1.96 * (double)t->std_ns / sqrt((double)t->count);
+    out[0] = throughput ? ((double)t->mean_ns - half) / batch : (double)t->median_ci95_ns[0];
+    out[1] = throughput ? ((double)t->mean_ns + half) / batch : (double)t->median_ci95_ns[1];
+}
+
+/* Whether the intervals overlap: then nothing tells the two apart. */
+static bool tied(const configuration *a, const configuration *b, bool throughput)
+{
+    double x[2], y[2];
+    interval(a, throughput, x);
+    interval(b, throughput, y);
+    return x[0] <= y[1] && y[0] <= x[1];
+}
+
+static const char *shown(const matrix *m, const char *key, double value, char text[SHOWN_BYTES])
+{
+    prony_metric_format(prony_metrics_find(m->metrics, key), value, text, SHOWN_BYTES);
+    return text;
+}
+
+/* Those that the winner is not told apart from, as many to a line as fit. */
+static void print_ties(const options *o, const matrix *m, size_t winner, bool throughput)
+{
+    enum { INDENT = 17, WIDTH = 80 };
+    char text[LABEL_BYTES];
+    size_t at = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        if (i == winner || !tied(&m->rows[winner], &m->rows[i], throughput)) continue;
+        size_t length = strlen(label(o, &m->rows[i], text));
+        if (at && at + length + 3 <= WIDTH) {
+            at += (size_t)printf("; %s", text);
+            continue;
+        }
+        at = (size_t)printf("%s%*s%s", at ? ";\n" : "", INDENT, "", at ? "" : "not told apart from ");
+        if (at + length + 1 > WIDTH) at = (size_t)printf("\n%*s", INDENT, "") - 1;
+        at += (size_t)printf("%s", text);
+    }
+    if (at) putchar('\n');
+}
+
+static void print_verdict(const options *o, const matrix *m, bool throughput)
+{
+    char text[LABEL_BYTES], figure[SHOWN_BYTES];
+    size_t winner = best(m, throughput);
+    const configuration *c = &m->rows[winner];
+    if (throughput)
+        shown(m, "throughput", c->samples_per_second, figure);
+    else
+        shown(m, "latency", (double)c->latency->median_ns, figure);
+    printf("%s  %s: %s\n", throughput ? "best throughput" : "lowest latency ", label(o, c, text), figure);
+    print_ties(o, m, winner, throughput);
+}
+
+/* The preset's figure of each batch size. */
+static void print_counts(const options *o, const matrix *m)
+{
+    if (!o->count) return;
+    printf("count by %s  ", o->count);
+    for (size_t i = 0; i < m->count; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < i; k++) seen = seen || m->rows[k].batch == m->rows[i].batch;
+        if (seen) continue;
+        printf("%s%s", i ? ", " : "", m->rows[i].count);
+        if (m->rows[i].batch) printf(" (batch %lld)", (long long)m->rows[i].batch);
+    }
+    putchar('\n');
+}
+
+/* A column for what differs alone; 80 columns are enough for the others. */
+static void print_table(const options *o, const matrix *m)
+{
+    bool precision = o->precision_count > 1, workers = o->inter_ops.count > 0, few = false;
+    put_text(stdout, o->arguments[0]);
+    int column = (int)strlen(o->arguments[0]) + printf(", %zu configurations measured in turns", m->count);
+    put_assumed(m->reports[0], column);
+    putchar('\n');
+    if (m->background_threads) printf("beside %d busy threads of another process\n", m->background_threads);
+    putchar('\n');
+    printf("batch  thr%s%s %9s %22s %9s  %11s %7s\n", workers ? "  wrk" : "", precision ? "  prec" : "", "median",
+           "its 95 % interval", "p90", "samples/s", "runs");
+    for (size_t i = 0; i < m->count; i++) {
+        const configuration *c = &m->rows[i];
+        const prony_time_stats *t = c->latency;
+        char batch[24] = "-", threads[24] = "auto", text[5][SHOWN_BYTES];
+        if (c->batch) snprintf(batch, sizeof batch, "%lld", (long long)c->batch);
+        if (c->intra_op) snprintf(threads, sizeof threads, "%d", c->intra_op);
+        shown(m, "latency", (double)t->median_ns, text[0]);
+        shown(m, "latency", (double)t->median_ci95_ns[0], text[1]);
+        shown(m, "latency", (double)t->median_ci95_ns[1], text[2]);
+        shown(m, "latency", (double)t->p90_ns, text[3]);
+        shown(m, "throughput", c->samples_per_second, text[4]);
+        text[4][strcspn(text[4], "s")] = '\0'; /* the title has the unit */
+        printf("%5s %4s", batch, threads);
+        if (workers && c->inter_op > 0) printf(" %4d", c->inter_op);
+        if (workers && c->inter_op < 0) printf(" %4s", "auto");
+        if (precision) printf("  %4s", c->precision);
+        printf(" %9s %10s - %9s %9s%s %11s %7llu\n", text[0], text[1], text[2], text[3], t->p90_valid ? " " : "?",
+               text[4], (unsigned long long)t->count);
+        few = few || !t->p90_valid;
+    }
+    puts(few ? "? of too few runs\n" : "");
+    print_counts(o, m);
+    print_verdict(o, m, true);
+    print_verdict(o, m, false);
+}
+
+static void write_verdict(FILE *to, const matrix *m, const char *key, bool throughput)
+{
+    size_t winner = best(m, throughput);
+    const configuration *c = &m->rows[winner];
+    fprintf(to, "    \"%s\": {\"report\": %zu, ", key, winner);
+    if (c->batch)
+        fprintf(to, "\"batch\": %lld, ", (long long)c->batch);
+    else
+        fprintf(to, "\"batch\": null, ");
+    if (throughput)
+        fprintf(to, "\"samples_per_second\": %.17g, ", c->samples_per_second);
+    else
+        fprintf(to, "\"median_ns\": %lld, ", (long long)c->latency->median_ns);
+    fprintf(to, "\"not_told_apart_from\": [");
+    const char *comma = "";
+    for (size_t i = 0; i < m->count; i++) {
+        if (i == winner || !tied(c, &m->rows[i], throughput)) continue;
+        fprintf(to, "%s%zu", comma, i);
+        comma = ", ";
+    }
+    fprintf(to, "]}");
+}
+
+static int write_json(const options *o, const matrix *m, const json_file *file)
+{
+    FILE *const to = file->stream;
+    prony_error error = {0};
+    prony_write_options w = write_options(o);
+    json_begin(file, "prony.matrix/1");
+    fputs(",\n  \"reports\": [\n", to);
+    for (size_t i = 0; i < m->count; i++) {
+        if (prony_report_write(m->reports[i], PRONY_FORMAT_JSON, &w, write_to_stream, to, &error) != PRONY_OK)
+            return report_error(o, &error);
+        if (i + 1 < m->count) fputs(",\n", to);
+    }
+    fprintf(to, "  ],\n  \"verdict\": {\n");
+    write_verdict(to, m, "throughput", true);
+    fputs(",\n", to);
+    write_verdict(to, m, "latency", false);
+    fputs("\n  }\n}\n", to);
+    return EXIT_DONE;
+}
+
+static int show(const options *o, const matrix *m)
+{
+    char text[LABEL_BYTES];
+    json_file json;
+    bool table = !o->quiet && !stdout_taken(o);
+    clear_progress();
+    if (table) print_table(o, m);
+    int code = json_open(&json, o);
+    if (code != EXIT_DONE) return code;
+    if (json.stream) code = write_json(o, m, &json);
+    code = json_close(&json, o, code);
+    for (size_t i = 0; i < m->count && o->threshold_count && code != EXIT_FAILED; i++) {
+        if (table) putchar('\n');
+        code = check_thresholds(o, m->reports[i], label(o, &m->rows[i], text), table ? stdout : NULL, NULL, code);
+    }
+    return code;
+}
+
+int command_bench_matrix(const options *o, int background_threads)
+{
+    prony_model *model = NULL;
+    prony_error error = {0};
+    matrix m = {.background_threads = background_threads};
+    if (is_part(o)) return fail(o, "--from and --to are for one configuration, not for a matrix"), EXIT_USAGE;
+    int code = make_rows(o, &m);
+    if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
+    if (code == EXIT_DONE) code = measure(o, model, &m);
+    for (size_t i = 0; i < m.count; i++) prony_report_set_background(m.reports[i], background_threads);
+    if (code == EXIT_DONE) code = show(o, &m);
+    for (size_t i = 0; i < m.count; i++) {
+        prony_report_release(m.reports[i]);
+        session_release(m.sessions[i]);
+    }
+    prony_metrics_release(m.metrics);
+    prony_model_release(m.quantized);
+    prony_model_release(model);
+    free(m.rows);
+    free(m.sessions);
+    free(m.reports);
+    return code;
+}

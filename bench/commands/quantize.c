@@ -1,0 +1,208 @@
+/* prony quantize MODEL -p int8 --calibrate DATA -o OUT.onnx, and the same in memory for the commands that take -p
+ * int8. */
+#include "bench/session/inputs.h"
+#include "bench/process/interrupt.h"
+#include "prony_quantize.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void show_samples(void *user, int64_t done, int64_t samples)
+{
+    (void)user;
+    char text[64];
+    snprintf(text, sizeof text, "calibration: %lld of %lld samples", (long long)done, (long long)samples);
+    show_progress_text(text);
+}
+
+static void show_trials(void *user, int64_t done, int64_t trials)
+{
+    (void)user;
+    char text[64];
+    snprintf(text, sizeof text, "layers that stay in float: trial %lld of %lld", (long long)done, (long long)trials);
+    show_progress_text(text);
+}
+
+static bool is_calibration(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && strcmp(dot, ".json") == 0;
+}
+
+/* ---- calibration ---- */
+
+static prony_status open_data(const options *o, prony_model *model, prony_dataset **data, prony_error *error)
+{
+    prony_dataset_options d = PRONY_DATASET_OPTIONS_INIT;
+    d.image = image_options(o);
+    d.unlabelled = true;
+    return prony_dataset_open(data, o->calibrate, model, &d, error);
+}
+
+char *calibration_path(const options *o)
+{
+    if (is_calibration(o->calibrate)) return strdup(o->calibrate);
+    const size_t size = strlen(o->arguments[0]) + sizeof ".calibration.json";
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s.calibration.json", o->arguments[0]);
+    return path;
+}
+
+/* Beside the model, for the next time. Commands that need no file say so and go on where that cannot be written. */
+static int keep_calibration(const options *o, const prony_calibration *calibration)
+{
+    prony_error error = {0};
+    char *path = calibration_path(o);
+    if (!path) return fail(o, "out of memory");
+    int code = EXIT_DONE;
+    if (prony_calibration_save(calibration, path, &error) != PRONY_OK) {
+        if (strcmp(o->command, "quantize") == 0 || strcmp(o->command, "scale") == 0)
+            code = report_error(o, &error);
+        else
+            fail(o, "warning: the calibration is not kept: %s", error.message);
+    }
+    free(path);
+    return code;
+}
+
+static prony_status calibrate(const options *o, prony_model *model, const prony_dataset *data,
+                              const prony_session_options *session, prony_calibration **out, prony_error *error)
+{
+    prony_calibrate_options c = PRONY_CALIBRATE_OPTIONS_INIT;
+    c.session = session;
+    if (o->calibrate_method) (void)prony_calibration_method_find(&c.method, o->calibrate_method);
+    if (want_progress(o)) c.progress = show_samples;
+    return prony_calibrate(out, model, data, &c, error);
+}
+
+/* *data is opened where its samples are needed: to find ranges, or which layers stay in float. */
+static int find_ranges(const options *o, prony_model *model, const prony_session_options *session, prony_dataset **data,
+                       prony_calibration **out)
+{
+    prony_error error = {0};
+    prony_status status = PRONY_OK;
+    if (is_calibration(o->calibrate)) {
+        if (o->keep_accuracy > 0)
+            return fail(o, "--keep-accuracy needs samples: --calibrate with data, not with '%s'", o->calibrate);
+        status = prony_calibration_load(out, o->calibrate, &error);
+        return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    }
+    interrupt_at_once(true);
+    status = open_data(o, model, data, &error);
+    if (status == PRONY_OK) status = calibrate(o, model, *data, session, out, &error);
+    interrupt_at_once(false);
+    clear_progress();
+    return status == PRONY_OK ? keep_calibration(o, *out) : report_session_error(o, model, &error);
+}
+
+/* ---- the model ---- */
+
+/* Convolutions want ranges: said once, though a matrix has many sessions. */
+static void say_floats(const options *o, const prony_model *made)
+{
+    static bool said;
+    const prony_quantized_row *rows;
+    size_t floats = 0, count = prony_model_quantized(made, &rows);
+    for (size_t i = 0; i < count; i++) floats += !rows[i].quantized;
+    if (o->calibrate || said || !floats || o->quiet) return;
+    fail(o, "warning: %zu of %zu layers with weights stay in float without --calibrate DATA", floats, count);
+    said = true;
+}
+
+int quantize_model(const options *o, prony_model *model, prony_model **out)
+{
+    prony_error error = {0};
+    prony_session_options s = session_options(o);
+    prony_dataset *data = NULL;
+    prony_calibration *calibration = NULL;
+    s.precision = NULL;
+    s.affinity = NULL;
+    s.record_memory = false;
+    int code = EXIT_DONE;
+    if (o->calibrate) code = find_ranges(o, model, &s, &data, &calibration);
+    if (code == EXIT_DONE && !o->calibrate && o->keep_accuracy > 0)
+        code = (fail(o, "--keep-accuracy needs samples: give --calibrate DATA"), EXIT_USAGE);
+    prony_quantize_options q = PRONY_QUANTIZE_OPTIONS_INIT;
+    q.calibration = calibration;
+    q.keep_accuracy = o->keep_accuracy;
+    q.data = data;
+    q.power_of_two = o->power_of_two;
+    q.session = &s;
+    if (want_progress(o)) q.progress = show_trials;
+    if (code == EXIT_DONE) {
+        interrupt_at_once(true);
+        prony_status status = prony_model_quantize(out, model, &q, &error);
+        interrupt_at_once(false);
+        clear_progress();
+        if (status != PRONY_OK)
+            code = report_session_error(o, model, &error);
+        else
+            say_floats(o, *out);
+    }
+    prony_calibration_release(calibration);
+    prony_dataset_release(data);
+    return code;
+}
+
+bool wants_codes(const options *o, const prony_model *model)
+{
+    return o->precision && strcmp(o->precision, "int8") == 0 && !prony_model_has_codes(model);
+}
+
+int quantize_in_place(const options *o, prony_model **model)
+{
+    prony_model *made = NULL;
+    if (!wants_codes(o, *model)) return EXIT_DONE;
+    int code = quantize_model(o, *model, &made);
+    if (code != EXIT_DONE) return code;
+    prony_model_release(*model);
+    *model = made;
+    return EXIT_DONE;
+}
+
+/* ---- the command ---- */
+
+/* The layers that stayed in float, and what each one loses by itself. */
+static void print_kept(const prony_quantized_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].quantized) continue;
+        fputs("  stays in float: ", stdout);
+        put_text(stdout, rows[i].name);
+        printf(" (%s)", rows[i].op);
+        if (!isnan(rows[i].error))
+            printf(", alone it moves the outputs by %.3g %% of their range", 100 * rows[i].error);
+        putchar('\n');
+    }
+}
+
+static int show(const options *o, const prony_model *made)
+{
+    const prony_quantized_row *rows;
+    const size_t count = prony_model_quantized(made, &rows);
+    size_t quantized = 0;
+    for (size_t i = 0; i < count; i++) quantized += rows[i].quantized;
+    if (o->quiet) return EXIT_DONE;
+    put_text(stdout, o->output);
+    printf("\n  %zu of %zu layers with weights compute on int8\n", quantized, count);
+    print_kept(rows, count);
+    return EXIT_DONE;
+}
+
+int command_quantize(const options *o)
+{
+    prony_error error = {0};
+    prony_model *model = NULL, *made = NULL;
+    if (!o->output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
+    if (o->precision && strcmp(o->precision, "int8") != 0)
+        return fail(o, "-p '%s': models are quantized to int8", o->precision), EXIT_USAGE;
+    if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
+    int code = quantize_model(o, model, &made);
+    if (code == EXIT_DONE && prony_model_save(made, o->output, prony_model_is_external(model), &error) != PRONY_OK)
+        code = report_error(o, &error);
+    if (code == EXIT_DONE) code = show(o, made);
+    prony_model_release(made);
+    prony_model_release(model);
+    return code;
+}

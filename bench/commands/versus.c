@@ -1,0 +1,374 @@
+/* prony versus MODEL: beside ONNX Runtime here, on this model. Both engines measure in processes of their own, which
+ * take turns: prony, peer, peer, prony, … each with the same inputs and number of threads. A process lasts about half a
+ * second, so that what else the machine does falls on both; the ratio is taken pair by pair. */
+#include "bench/process/child.h"
+#include "bench/process/interrupt.h"
+#include "bench/terminal/json_file.h"
+#include "bench/session/judge.h"
+#include "bench/versus/versus.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEFAULT_PAIRS = 7, MOST_WORDS = 24, NUMBER_BYTES = 32, LIMIT_LEAST = 600, LIMIT_FACTOR = 10 };
+#define DEFAULT_SECONDS "0.5"
+#define PROFILED_RUNS "20"
+#define PROFILE_PREFIX "profile"
+
+/* ---- the peer's library ---- */
+
+/* What an npm package onnxruntime-node in this folder brings; the newest interface last in order. */
+static bool find_beside(char *path, size_t size)
+{
+#if defined(__aarch64__)
+    static const char pattern[] = "node_modules/onnxruntime-node/bin/napi-v*/linux/arm64/libonnxruntime.so*";
+#else
+    static const char pattern[] = "node_modules/onnxruntime-node/bin/napi-v*/linux/x64/libonnxruntime.so*";
+#endif
+    glob_t found;
+    bool any = glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 0;
+    if (any) snprintf(path, size, "%s", found.gl_pathv[found.gl_pathc - 1]);
+    globfree(&found);
+    return any;
+}
+
+static int find_library(versus_job *job)
+{
+    const char *named = job->o->ort_lib ? job->o->ort_lib : getenv("PRONY_ORT_LIB");
+    char path[VERSUS_PATH] = "";
+    if (named && *named)
+        snprintf(path, sizeof path, "%s", named);
+    else if (!find_beside(path, sizeof path))
+        return fail(
+            job->o,
+            "no ONNX Runtime is known here: --ort-lib FILE or the environment's PRONY_ORT_LIB names its library "
+            "(libonnxruntime.so); `npm install --ignore-scripts onnxruntime-node` puts one into ./node_modules, "
+            "where it is found");
+    if (access(path, R_OK) != 0) return fail(job->o, "'%s': there is no such library of ONNX Runtime", path);
+    char *whole = realpath(path, NULL); /* dlopen looks elsewhere for what has no slash */
+    snprintf(job->library, sizeof job->library, "%s", whole ? whole : path);
+    free(whole);
+    return EXIT_DONE;
+}
+
+/* ---- processes ---- */
+
+typedef struct word_list {
+    const char **words;
+    size_t count;
+} word_list;
+
+static void add(word_list *list, const char *word)
+{
+    list->words[list->count++] = word;
+}
+
+/* Runs `command` on the model and the saved inputs; `more` ends with NULL. What it wrote is the child's, to be freed in
+ * any case. */
+static int run_child(const versus_job *job, child *c, const char *command, int threads, const char *const *more)
+{
+    const options *o = job->o;
+    char count[NUMBER_BYTES], text[CHILD_WORDS + 100];
+    const double limit = LIMIT_LEAST + LIMIT_FACTOR * o->seconds;
+    char **pairs = calloc(job->input_count + 1, sizeof *pairs);
+    word_list list = {calloc(MOST_WORDS + 2 * job->input_count, sizeof *list.words), 0};
+    int code = list.words && pairs ? EXIT_DONE : fail(o, "out of memory");
+    *c = (child){.out = -1, .err = -1};
+    if (code == EXIT_DONE) {
+        snprintf(count, sizeof count, "%d", threads);
+        add(&list, "prony");
+        add(&list, command);
+        add(&list, o->arguments[0]);
+        add(&list, "-x");
+        add(&list, count);
+        while (*more) add(&list, *more++);
+    }
+    for (size_t i = 0; code == EXIT_DONE && i < job->input_count; i++) {
+        const size_t size = strlen(job->inputs[i][0]) + strlen(job->inputs[i][1]) + 2;
+        pairs[i] = malloc(size);
+        if (!pairs[i]) {
+            code = fail(o, "out of memory");
+            break;
+        }
+        snprintf(pairs[i], size, "%s=%s", job->inputs[i][0], job->inputs[i][1]);
+        add(&list, "-i");
+        add(&list, pairs[i]);
+    }
+    int started = code == EXIT_DONE ? child_run(c, list.words, limit) : 0;
+    if (started)
+        code = fail(o, "cannot start a process: %s", strerror(started));
+    else if (code == EXIT_DONE && child_failed(c, limit, text, sizeof text))
+        code = interrupted() ? EXIT_FAILED : fail(o, "%s%s", strcmp(command, "peer") == 0 ? "the peer: " : "", text);
+    for (size_t i = 0; i < job->input_count && pairs; i++) free(pairs[i]);
+    free(pairs);
+    free(list.words);
+    return code;
+}
+
+/* The words for how long a process measures. */
+static const char *const *how_long(const options *o, char seconds[NUMBER_BYTES], char runs[NUMBER_BYTES],
+                                   const char *words[8])
+{
+    size_t n = 0;
+    snprintf(seconds, NUMBER_BYTES, "%g", o->seconds);
+    snprintf(runs, NUMBER_BYTES, "%lld", (long long)o->runs);
+    words[n++] = "-t";
+    words[n++] = o->seconds > 0 ? seconds : DEFAULT_SECONDS;
+    if (o->runs > 0) {
+        words[n++] = "-r";
+        words[n++] = runs;
+    }
+    words[n] = NULL;
+    return words;
+}
+
+/* When the runs are done: a report of thousands of layers takes memory that is no engine's. */
+static int64_t own_peak_of(const prony_report *report)
+{
+    const prony_memory_report *memory = prony_report_memory(report);
+    return memory && memory->peak_rss_bytes ? (int64_t)memory->peak_rss_bytes : -1;
+}
+
+/* This engine's report of one process, and what it measured. `command`: bench, or profile with stamps. */
+static int measure_own(const versus_job *job, const char *command, int threads, prony_report **report,
+                       prony_versus_process *process)
+{
+    char seconds[NUMBER_BYTES], runs[NUMBER_BYTES];
+    const char *words[8];
+    child c;
+    prony_error error = {0};
+    size_t count = 0;
+    if (strcmp(command, "profile") == 0) { /* an operator's time is a median, which takes some runs, however long they
+                                              are */
+        words[count++] = "-r";
+        words[count++] = PROFILED_RUNS;
+    } else {
+        how_long(job->o, seconds, runs, words);
+        while (words[count]) count++;
+    }
+    words[count++] = "--one-process";
+    if (job->o->tune) words[count++] = "--tune";
+    words[count] = NULL;
+    int code = run_child(job, &c, command, threads, words);
+    if (code == EXIT_DONE &&
+        prony_report_load_memory(report, "a process of prony", c.output ? c.output : "", c.size, &error) != PRONY_OK)
+        code = report_error(job->o, &error);
+    if (code == EXIT_DONE && prony_versus_process_of(process, *report, own_peak_of(*report), &error) != PRONY_OK)
+        code = report_error(job->o, &error);
+    child_free(&c);
+    return code;
+}
+
+/* What stands behind a word that begins a line of what the peer says. */
+static bool text_of(const child *c, const char *word, char text[NUMBER_BYTES])
+{
+    const size_t length = strlen(word);
+    for (const char *at = c->output, *end = at + c->size; at && at < end;) {
+        const char *next = memchr(at, '\n', (size_t)(end - at));
+        if (!next) return false;
+        if ((size_t)(next - at) > length + 1 && memcmp(at, word, length) == 0 && at[length] == ' ') {
+            snprintf(text, NUMBER_BYTES, "%.*s", (int)(next - at - (ptrdiff_t)length - 1), at + length + 1);
+            return true;
+        }
+        at = next + 1;
+    }
+    return false;
+}
+
+static bool number_of(const child *c, const char *word, int64_t *out)
+{
+    char text[NUMBER_BYTES], *end = text;
+    if (!text_of(c, word, text)) return false;
+    *out = strtoll(text, &end, 10);
+    return end != text && *end == '\0';
+}
+
+static int measure_peer(versus_job *job, int threads, const char *const *more, prony_versus_process *process)
+{
+    const char *words[16];
+    char seconds[NUMBER_BYTES], runs[NUMBER_BYTES], version[NUMBER_BYTES];
+    size_t count = 0;
+    child c;
+    int64_t start = -1, median = -1, done = -1, peak = -1;
+    how_long(job->o, seconds, runs, words);
+    while (words[count]) count++;
+    words[count++] = "--ort-lib";
+    words[count++] = job->library;
+    while (*more) words[count++] = *more++;
+    words[count] = NULL;
+    int code = run_child(job, &c, "peer", threads, words);
+    if (code == EXIT_DONE && !(number_of(&c, "start_ns", &start) && number_of(&c, "runs", &done) &&
+                               number_of(&c, "median_ns", &median) && number_of(&c, "peak_rss_bytes", &peak)))
+        code = fail(job->o, "the peer: its process ended without figures");
+    if (code == EXIT_DONE) *process = (prony_versus_process){threads, (uint64_t)done, median, start, peak};
+    if (code == EXIT_DONE && text_of(&c, "version", version))
+        snprintf(job->peer, sizeof job->peer, "onnxruntime %s", version);
+    child_free(&c);
+    return code;
+}
+
+/* ---- in turns ---- */
+
+static int one_side(versus_job *job, prony_versus *versus, int threads, bool peer)
+{
+    static const char *const nothing[] = {NULL};
+    prony_error error = {0};
+    prony_versus_process process;
+    prony_report *report = NULL;
+    int code =
+        peer ? measure_peer(job, threads, nothing, &process) : measure_own(job, "bench", threads, &report, &process);
+    prony_report_release(report);
+    if (code == EXIT_DONE && prony_versus_add(versus, peer, &process, &error) != PRONY_OK)
+        code = report_error(job->o, &error);
+    return code;
+}
+
+static int measure_pairs(versus_job *job, prony_versus *versus)
+{
+    const options *o = job->o;
+    const size_t pairs = o->processes > 0 ? (size_t)o->processes : DEFAULT_PAIRS;
+    int code = EXIT_DONE;
+    for (size_t p = 0; code == EXIT_DONE && p < pairs && !interrupted(); p++) {
+        for (size_t t = 0; code == EXIT_DONE && t < job->thread_count && !interrupted(); t++) {
+            char text[80];
+            snprintf(text, sizeof text, "pair %zu of %zu, %d thread%s", p + 1, pairs, job->threads[t],
+                     job->threads[t] == 1 ? "" : "s");
+            if (want_progress(o)) show_progress_text(text);
+            code = one_side(job, versus, job->threads[t], (p & 1) != 0);
+            if (code == EXIT_DONE) code = one_side(job, versus, job->threads[t], (p & 1) == 0);
+        }
+    }
+    clear_progress();
+    if (interrupted()) {
+        fail(o, "%s; the pairs until then follow", interrupted());
+        return EXIT_DONE;
+    }
+    return code;
+}
+
+/* ---- the peer's own profile ---- */
+
+static int read_whole(const options *o, const char *path, char **text, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    size_t capacity = 1 << 20;
+    *size = 0;
+    *text = malloc(capacity);
+    while (file && *text) {
+        size_t count = fread(*text + *size, 1, capacity - *size, file);
+        *size += count;
+        if (*size < capacity) break;
+        char *larger = realloc(*text, capacity *= 2);
+        if (!larger) free(*text);
+        *text = larger;
+    }
+    bool failed = !file || !*text || ferror(file);
+    if (file) fclose(file);
+    return failed ? fail(o, "the peer: its profile cannot be read") : EXIT_DONE;
+}
+
+static int add_profile(versus_job *job, prony_versus *versus)
+{
+    char prefix[VERSUS_PATH], pattern[VERSUS_PATH + 8];
+    prony_error error = {0};
+    prony_versus_process unused;
+    glob_t found;
+    char *text = NULL;
+    size_t size;
+    snprintf(prefix, sizeof prefix, "%s/" PROFILE_PREFIX, job->folder);
+    const char *more[] = {"--trace", prefix, NULL};
+    int code = measure_peer(job, job->threads[0], more, &unused);
+    if (code != EXIT_DONE) return interrupted() ? EXIT_DONE : code;
+    snprintf(pattern, sizeof pattern, "%s*", prefix);
+    if (glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 0) {
+        code = read_whole(job->o, found.gl_pathv[0], &text, &size);
+        if (code == EXIT_DONE &&
+            prony_versus_add_peer_profile(versus, "the peer's profile", text, size, &error) != PRONY_OK)
+            code = report_error(job->o, &error);
+        free(text);
+    }
+    globfree(&found);
+    return code;
+}
+
+/* ---- the whole ---- */
+
+static void remove_folder(const versus_job *job)
+{
+    char pattern[VERSUS_PATH];
+    glob_t found;
+    if (!*job->folder) return;
+    snprintf(pattern, sizeof pattern, "%s/*", job->folder);
+    if (glob(pattern, 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++) unlink(found.gl_pathv[i]);
+    globfree(&found);
+    rmdir(job->folder);
+}
+
+static int make_folder(versus_job *job)
+{
+    const char *temporary = getenv("TMPDIR");
+    int used = snprintf(job->folder, sizeof job->folder, "%s/prony-versus-XXXXXX",
+                        temporary && *temporary ? temporary : "/tmp");
+    if (used > 0 && (size_t)used < sizeof job->folder && mkdtemp(job->folder)) return EXIT_DONE;
+    *job->folder = '\0';
+    return fail(job->o, "no temporary folder can be made in '%s'", temporary && *temporary ? temporary : "/tmp");
+}
+
+static int show(const options *o, prony_versus *versus)
+{
+    prony_error error = {0};
+    const prony_write_options w = write_options(o);
+    json_file json;
+    int code = json_open(&json, o);
+    if (code != EXIT_DONE) return code;
+    prony_status status = PRONY_OK;
+    if (json.stream != stdout && !o->quiet)
+        status = prony_versus_write(versus, PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
+    if (status == PRONY_OK && json.stream)
+        status = prony_versus_write(versus, PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error);
+    return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
+}
+
+/* Once the model is known to run: outputs of both, this engine's stamped profile, then the pairs. */
+static int measure(versus_job *job, prony_model *model)
+{
+    const char *once[] = {"--output-dir", job->folder, NULL};
+    prony_error error = {0};
+    prony_report *profile = NULL;
+    prony_versus *versus = NULL;
+    prony_versus_process unused;
+    int code = measure_peer(job, job->threads[0], once, &unused);
+    if (code == EXIT_DONE) code = measure_own(job, "profile", job->threads[0], &profile, &unused);
+    if (code == EXIT_DONE && prony_versus_create(&versus, profile, job->peer, job->library, &error) != PRONY_OK)
+        code = report_error(job->o, &error);
+    if (code == EXIT_DONE) code = versus_compare(job, versus, model);
+    if (code == EXIT_DONE) code = measure_pairs(job, versus);
+    if (code == EXIT_DONE && !interrupted()) code = add_profile(job, versus);
+    if (code == EXIT_DONE) code = show(job->o, versus);
+    prony_versus_release(versus);
+    prony_report_release(profile);
+    return code;
+}
+
+int command_versus(const options *o)
+{
+    versus_job job = {.o = o};
+    prony_model *model = NULL;
+    int code = find_library(&job);
+    if (code == EXIT_DONE) code = make_folder(&job);
+    if (code == EXIT_DONE) code = versus_prepare(&job, &model);
+    if (code == EXIT_DONE) code = measure(&job, model);
+    remove_folder(&job);
+    prony_model_release(model);
+    for (size_t i = 0; i < job.input_count; i++) {
+        free((char *)(uintptr_t)job.inputs[i][0]);
+        free((char *)(uintptr_t)job.inputs[i][1]);
+    }
+    free(job.inputs);
+    free(job.threads);
+    return code;
+}

@@ -1,0 +1,51 @@
+/* prony worker: one process of a study. Measures the latency in a session without stamps, then where the time goes in
+ * one with them, and writes both to stdout for the study that started it. Not for people: no help names it.
+ */
+#include "bench/process/interrupt.h"
+#include "bench/session/judge.h"
+#include "prony_judge.h"
+
+#include <signal.h>
+#include <string.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+enum { MOST_RUNS = 5000, TRACED_RUNS = 20, FEWEST_TRACED = 3 };
+
+static int measure(const options *o, prony_model *model, bool traced, prony_report **report)
+{
+    prony_error error = {0};
+    prony_session *session = NULL;
+    prony_profile_options p = PRONY_PROFILE_OPTIONS_INIT;
+    p.warmup_runs = traced ? FEWEST_TRACED : o->warmup;
+    p.runs = traced ? TRACED_RUNS : o->runs > 0 ? o->runs : MOST_RUNS;
+    p.max_seconds = traced ? (o->seconds > 0 ? o->seconds / 5 : 0) : o->seconds;
+    p.trace_threads = traced;
+    int code = make_session(o, model, &session, traced);
+    if (code == EXIT_DONE && prony_session_profile(report, session, &p, &error) != PRONY_OK)
+        code = report_error(o, &error);
+    session_release(session);
+    return code;
+}
+
+int command_worker(const options *o)
+{
+    prony_error error = {0};
+    prony_model *model = NULL;
+    prony_report *latency = NULL, *operators = NULL;
+#ifdef __linux__
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would read what it measures */
+#endif
+    int code = EXIT_DONE;
+    if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
+    if (code == EXIT_DONE) code = quantize_in_place(o, &model);
+    if (code == EXIT_DONE) code = measure(o, model, false, &latency);
+    if (code == EXIT_DONE) code = measure(o, model, true, &operators);
+    if (code == EXIT_DONE && prony_study_sample_write(latency, operators, write_to_stream, stdout, &error) != PRONY_OK)
+        code = report_error(o, &error);
+    prony_report_release(latency);
+    prony_report_release(operators);
+    prony_model_release(model);
+    return code;
+}

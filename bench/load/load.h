@@ -1,0 +1,110 @@
+/* prony bench --scenario: the load that a service meets, in the spirit of MLPerf's LoadGen. load.c chooses,
+ * load_issue.c issues requests and collects their times, load_search.c looks for the largest rate, load_figures.c makes
+ * figures of the times, load_write.c shows them. */
+#ifndef PRN_BENCH_LOAD_LOAD_H
+#define PRN_BENCH_LOAD_LOAD_H
+
+#include "bench/command.h"
+#include "bench/load/rate_search.h"
+#include "prony_serve.h"
+
+#include <pthread.h>
+
+typedef enum scenario { SCENARIO_SINGLE, SCENARIO_MULTI, SCENARIO_SERVER, SCENARIO_OFFLINE } scenario;
+/* "single", "multi", "server", "offline"; NULL ends the list. */
+extern const char *const scenario_names[];
+
+/* A query: one request, or in `multi` several that are issued together. */
+typedef struct query {
+    int64_t scheduled_ns; /* when it was to be issued; latency counts from here */
+    int64_t issued_ns, finished_ns;
+    int64_t started_ns; /* of its first run */
+    int64_t batch;      /* requests in the run that ended it */
+    int left, failed;   /* requests of it that are under way; that went wrong */
+    struct load *load;
+} query;
+
+/* What a phase of load did. Times are ns. */
+typedef struct load_result {
+    scenario scenario;
+    double rate; /* of arrivals that was asked for; 0: none */
+    size_t queries, failed;
+    int64_t samples;     /* in all queries */
+    double seconds;      /* from the first query's schedule to the last one's end */
+    int64_t *latency_ns; /* [queries], in order of issue; of those that did not fail */
+    size_t latency_count;
+    prony_time_stats latency, queue, run, lag; /* lag: issued behind schedule */
+    double mean_batch;
+    int64_t quantile_ns, quantile_bound_ns; /* of the percentile that counts; bound: with 99 % confidence, -1: too
+                                               few */
+    bool quantile_valid;
+    size_t over_bound; /* queries later than the latency bound, failed ones among them */
+    bool met;          /* the bound, with 99 % confidence */
+    bool likely_met;   /* as far as these queries tell */
+    bool cut_short;    /* ended early: the bound was out of reach */
+} load_result;
+
+/* What all phases have in common. */
+typedef struct load {
+    const options *o;
+    prony_model *model;
+    prony_session *session; /* binds the inputs, and runs `single` */
+    prony_batcher *batcher; /* NULL for `single` */
+    const prony_value **inputs;
+    size_t input_count;
+    int64_t samples_per_request;
+    scenario scenario;
+    int streams, threads, requests_per_query;
+    double percentile; /* 0.99 */
+    int64_t bound_ns;  /* 0: none */
+    prony_batch_trial trial;
+    int background_threads;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    size_t under_way;  /* queries */
+    size_t over;       /* of the phase: later than bound_ns, or failed */
+    char failure[256]; /* of the first request that failed */
+} load;
+
+/* What a phase is to do: as long as `seconds`, and until `least` queries are done, but never more than `most` (0: no
+ * end) nor longer than `longest` seconds. */
+typedef struct load_plan {
+    double seconds, longest;
+    size_t least, most;
+    double rate;  /* server: arrivals per second */
+    bool give_up; /* server: ends when the bound is missed beyond doubt */
+    uint64_t seed;
+} load_plan;
+
+/* 0, or EXIT_FAILED after a message. The result is to be freed with load_result_free. */
+int load_issue(load *l, const load_plan *plan, load_result *out);
+void load_result_free(load_result *result);
+
+/* From `queries` to the figures of `out`, whose scenario and rate are set. */
+int load_figures(const load *l, const query *queries, size_t count, load_result *out);
+
+/* All phases of a search, in order, and what followed. Zero-initialise; the caller frees `steps`. */
+typedef struct load_searched {
+    load_result *steps; /* without their latencies */
+    size_t count;
+    rate_found found;
+} load_searched;
+/* The largest rate that meets the bound. `out` is the whole phase that kept it, or the last one that did not. */
+int load_search(load *l, load_result *out, load_searched *searched);
+
+/* Text on stdout and JSON where --json says. */
+int load_write(const load *l, const load_result *result, const load_searched *searched);
+
+int command_bench_load(const options *o);
+
+/* ---- --with-load ---- */
+
+/* A child process with a busy thread pinned to each processor that this process may use; it ends with its parent. */
+typedef struct busy {
+    int child, pipe, threads;
+} busy;
+/* Before there are sessions: of the threads that a child does not inherit none may hold a lock. */
+int busy_start(busy *b, const options *o);
+void busy_stop(busy *b);
+
+#endif

@@ -1,0 +1,220 @@
+/* Issuing queries and writing down their times.
+ *
+ * An open-loop scenario (`server`) issues at times drawn beforehand, whatever the service does, and a query's latency
+ * counts from the time it was due: a generator that is late, or that waits for the service, hides nothing (no
+ * coordinated omission). How late it was is reported as lag. The others are closed loops: `single` and `multi` issue
+ * the next query when the one before is done, `offline` keeps enough requests under way that no session ever waits.
+ *
+ * Queries lie in blocks that never move, because requests point at them while they are under way. */
+#include "bench/process/interrupt.h"
+#include "bench/load/load.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BLOCK_QUERIES = 4096, OFFLINE_DEPTH = 4, SPIN_NS = 50000, NAP_NS = 50000000 };
+
+typedef struct query_list {
+    query **blocks;
+    size_t block_count, count;
+} query_list;
+
+static query *add_query(load *l, query_list *list)
+{
+    if (list->count == list->block_count * BLOCK_QUERIES) {
+        query **blocks = realloc(list->blocks, (list->block_count + 1) * sizeof *blocks);
+        if (!blocks) return NULL;
+        list->blocks = blocks;
+        blocks[list->block_count] = calloc(BLOCK_QUERIES, sizeof **blocks);
+        if (!blocks[list->block_count]) return NULL;
+        list->block_count++;
+    }
+    query *q = &list->blocks[list->count / BLOCK_QUERIES][list->count % BLOCK_QUERIES];
+    *q = (query){.load = l, .left = l->requests_per_query, .started_ns = INT64_MAX};
+    list->count++;
+    return q;
+}
+
+/* All queries in one array, which the caller frees; NULL: out of memory. */
+static query *flatten(query_list *list)
+{
+    query *all = malloc((list->count + 1) * sizeof *all);
+    for (size_t i = 0; all && i < list->count; i++) all[i] = list->blocks[i / BLOCK_QUERIES][i % BLOCK_QUERIES];
+    for (size_t b = 0; b < list->block_count; b++) free(list->blocks[b]);
+    free(list->blocks);
+    return all;
+}
+
+/* A request of `q` is done; under the lock. */
+static void end_request(query *q, prony_status status, const char *message, int64_t started, int64_t finished,
+                        int64_t batch)
+{
+    load *l = q->load;
+    if (status != PRONY_OK) {
+        if (!l->failure[0]) snprintf(l->failure, sizeof l->failure, "%.255s", message);
+        q->failed++;
+    }
+    if (started < q->started_ns) q->started_ns = started;
+    if (finished > q->finished_ns) {
+        q->finished_ns = finished;
+        q->batch = batch > 0 ? batch : 1;
+    }
+    if (--q->left > 0) return;
+    l->under_way--;
+    if (q->failed || (l->bound_ns && q->finished_ns - q->scheduled_ns > l->bound_ns)) l->over++;
+    pthread_cond_signal(&l->change);
+}
+
+static void done(void *user, const prony_batch_result *result)
+{
+    query *q = user;
+    load *l = q->load;
+    pthread_mutex_lock(&l->lock);
+    end_request(q, result->status, result->message, result->started_ns, result->finished_ns, result->batch);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Into the batcher, or, where there is none, run by the calling thread at once. */
+static void issue(load *l, query *q)
+{
+    prony_error error = {0};
+    pthread_mutex_lock(&l->lock);
+    l->under_way++;
+    pthread_mutex_unlock(&l->lock);
+    q->issued_ns = prony_now_ns();
+    if (!q->scheduled_ns) q->scheduled_ns = q->issued_ns;
+    for (int i = 0; i < l->requests_per_query; i++) {
+        int64_t now = prony_now_ns();
+        prony_status status = l->batcher ? prony_batcher_submit(l->batcher, l->inputs, l->input_count, done, q, &error)
+                                         : prony_session_run(l->session, &error);
+        if (l->batcher && status == PRONY_OK) continue;
+        pthread_mutex_lock(&l->lock);
+        end_request(q, status, error.message, now, prony_now_ns(), 1);
+        pthread_mutex_unlock(&l->lock);
+    }
+}
+
+static void wait_until_under_way(load *l, size_t most)
+{
+    pthread_mutex_lock(&l->lock);
+    while (l->under_way > most) pthread_cond_wait(&l->change, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Sleeps, and spins for the last of it: to be woken takes longer than a small query. false: interrupted. */
+static bool wait_until(int64_t ns)
+{
+    int64_t early = ns - SPIN_NS;
+    for (int64_t now = prony_now_ns(); now < early; now = prony_now_ns()) {
+        int64_t next = early - now > NAP_NS ? now + NAP_NS : early;
+        struct timespec t = {next / 1000000000, next % 1000000000};
+        if (interrupted()) return false;
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+    }
+    while (prony_now_ns() < ns) continue;
+    return true;
+}
+
+/* splitmix64, as an exponential of mean 1. */
+static double next_gap(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    z ^= z >> 31;
+    return -log(((double)(z >> 11) + 0.5) * 0x1p-53);
+}
+
+/* Whether the bound is missed whatever the queries to come will do. */
+static bool hopeless(load *l, size_t planned)
+{
+    pthread_mutex_lock(&l->lock);
+    size_t over = l->over;
+    pthread_mutex_unlock(&l->lock);
+    return load_verdict((rate_count){planned, over}, l->percentile) == RATE_MISSED;
+}
+
+/* A closed loop ends with the first failure: there is nothing to be measured. */
+static bool has_failed(load *l)
+{
+    pthread_mutex_lock(&l->lock);
+    bool failed = l->failure[0] != '\0';
+    pthread_mutex_unlock(&l->lock);
+    return failed;
+}
+
+static void show_state(const load *l, size_t queries, double seconds, double rate)
+{
+    char text[128];
+    if (!want_progress(l->o)) return;
+    if (rate > 0)
+        snprintf(text, sizeof text, "%s at %.3g queries/s: %zu queries, %.1f s", scenario_names[l->scenario], rate,
+                 queries, seconds);
+    else
+        snprintf(text, sizeof text, "%s: %zu queries, %.1f s", scenario_names[l->scenario], queries, seconds);
+    show_progress_text(text);
+}
+
+/* false: enough. */
+static bool go_on(const load_plan *plan, size_t queries, double seconds)
+{
+    if (interrupted() || (plan->most && queries >= plan->most)) return false;
+    if (plan->longest > 0 && seconds >= plan->longest && queries > 0) return false;
+    return seconds < plan->seconds || queries < plan->least;
+}
+
+static bool run_queries(load *l, const load_plan *plan, query_list *list, load_result *out)
+{
+    uint64_t random = plan->seed;
+    int64_t begin = prony_now_ns(), due = begin, shown = begin;
+    size_t depth = l->scenario == SCENARIO_OFFLINE
+                       ? (size_t)OFFLINE_DEPTH * (size_t)l->streams *
+                             (size_t)(l->trial.sizes_count ? l->trial.sizes[l->trial.sizes_count - 1] : 1)
+                       : 1;
+    double planned = plan->rate * plan->seconds;
+    size_t wanted = planned > (double)plan->least ? (size_t)planned : plan->least;
+    while (go_on(plan, list->count, (double)((plan->rate > 0 ? due : prony_now_ns()) - begin) / 1e9)) {
+        if (plan->rate > 0) {
+            due += (int64_t)(next_gap(&random) / plan->rate * 1e9);
+            if (!wait_until(due)) break;
+        } else {
+            wait_until_under_way(l, depth - 1);
+        }
+        query *q = add_query(l, list);
+        if (!q) return false;
+        if (plan->rate > 0) q->scheduled_ns = due;
+        issue(l, q);
+        int64_t now = prony_now_ns();
+        if (plan->rate <= 0 && has_failed(l)) break;
+        if (now - shown > 100000000) {
+            show_state(l, list->count, (double)(now - begin) / 1e9, plan->rate);
+            shown = now;
+            if (plan->give_up && hopeless(l, wanted)) {
+                out->cut_short = true;
+                break;
+            }
+        }
+    }
+    return true;
+}
+
+int load_issue(load *l, const load_plan *plan, load_result *out)
+{
+    query_list list = {0};
+    *out = (load_result){.scenario = l->scenario, .rate = plan->rate};
+    l->under_way = l->over = 0;
+    l->failure[0] = '\0';
+    bool room = run_queries(l, plan, &list, out);
+    wait_until_under_way(l, 0);
+    query *all = flatten(&list);
+    if (!room || !all) {
+        free(all);
+        return fail(l->o, "out of memory");
+    }
+    /* What found no memory is not in `count`; everything else has ended. */
+    int code = load_figures(l, all, list.count, out);
+    free(all);
+    return code;
+}

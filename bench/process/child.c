@@ -1,0 +1,166 @@
+/* Processes that are this program again, whose output comes back through a pipe. A process has a group of its own, so
+ * that Ctrl-C reaches the command alone, which then ends it. */
+#include "bench/process/child.h"
+#include "bench/process/interrupt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { POLL_MS = 100, OUTPUT_MOST = 256 << 20 };
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+static int start(child *c, const char *const *words)
+{
+    int out[2], err[2];
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    if (pipe(out) != 0) return errno;
+    if (pipe(err) != 0) {
+        int code = errno;
+        close(out[0]);
+        close(out[1]);
+        return code;
+    }
+    fcntl(out[0], F_SETFD, FD_CLOEXEC);
+    fcntl(err[0], F_SETFD, FD_CLOEXEC);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, err[1], STDERR_FILENO);
+    posix_spawn_file_actions_addclose(&actions, out[1]);
+    posix_spawn_file_actions_addclose(&actions, err[1]);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    int code = posix_spawn(&c->pid, "/proc/self/exe", &actions, &attributes, (char *const *)(uintptr_t)words, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    close(out[1]);
+    close(err[1]);
+    c->out = out[0];
+    c->err = err[0];
+    if (code == 0) return 0;
+    close_end(&c->out);
+    close_end(&c->err);
+    return code;
+}
+
+static bool room(child *c, size_t more)
+{
+    if (c->size + more <= c->capacity) return true;
+    size_t capacity = c->capacity ? c->capacity * 2 : 1 << 16;
+    char *output = c->size + more <= OUTPUT_MOST ? realloc(c->output, capacity) : NULL;
+    if (!output) return false;
+    c->output = output;
+    c->capacity = capacity;
+    return true;
+}
+
+static void read_output(child *c)
+{
+    char bytes[16384];
+    ssize_t count = read(c->out, bytes, sizeof bytes);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (count <= 0) {
+        close_end(&c->out);
+    } else if (!c->too_much && room(c, (size_t)count)) {
+        memcpy(c->output + c->size, bytes, (size_t)count);
+        c->size += (size_t)count;
+    } else {
+        c->too_much = true;
+    }
+}
+
+/* The first words are kept: they name the cause. */
+static void read_words(child *c)
+{
+    char bytes[1024];
+    ssize_t count = read(c->err, bytes, sizeof bytes);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (count <= 0) {
+        close_end(&c->err);
+        return;
+    }
+    size_t left = sizeof c->words - 1 - c->word_count, taken = (size_t)count < left ? (size_t)count : left;
+    memcpy(c->words + c->word_count, bytes, taken);
+    c->word_count += taken;
+}
+
+static double now(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
+}
+
+/* Reads until the process has closed both ends. False: it took too long, or the study is interrupted. */
+static bool listen_to(child *c, double limit)
+{
+    double end = now() + limit;
+    while (c->out >= 0 || c->err >= 0) {
+        struct pollfd fds[2] = {{c->out, POLLIN, 0}, {c->err, POLLIN, 0}};
+        if (interrupted() || now() > end) return false;
+        if (poll(fds, 2, POLL_MS) <= 0) continue;
+        if (fds[0].revents) read_output(c);
+        if (fds[1].revents) read_words(c);
+    }
+    return true;
+}
+
+const char *child_said(child *c)
+{
+    char *text = c->words;
+    c->words[c->word_count] = '\0';
+    if (strncmp(text, "prony ", 6) == 0 && strstr(text, ": ")) text = strstr(text, ": ") + 2;
+    text[strcspn(text, "\n")] = '\0';
+    return *text ? text : "it said nothing";
+}
+
+int child_run(child *c, const char *const *words, double limit)
+{
+    *c = (child){.out = -1, .err = -1};
+    int code = start(c, words);
+    if (code) return code;
+    c->answered = listen_to(c, limit);
+    if (!c->answered) kill(c->pid, SIGKILL);
+    close_end(&c->out);
+    close_end(&c->err);
+    while (wait4(c->pid, &c->status, 0, &c->usage) < 0 && errno == EINTR) {
+    }
+    return 0;
+}
+
+bool child_failed(child *c, double limit, char *text, size_t size)
+{
+    if (!c->answered)
+        snprintf(text, size, "hung: no answer within %.0f s, ended", limit);
+    else if (WIFSIGNALED(c->status))
+        snprintf(text, size, "killed by signal %d (%s)", WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
+    else if (c->too_much)
+        snprintf(text, size, "what it measured found no memory");
+    else if (WEXITSTATUS(c->status) != EXIT_DONE)
+        snprintf(text, size, "%s", child_said(c));
+    else
+        return false;
+    return true;
+}
+
+void child_free(child *c)
+{
+    free(c->output);
+    c->output = NULL;
+}

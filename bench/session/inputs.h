@@ -1,0 +1,15 @@
+/* What stands behind -i, and the question that is asked where a model leaves its input shapes open. */
+#ifndef PRN_BENCH_SESSION_INPUTS_H
+#define PRN_BENCH_SESSION_INPUTS_H
+
+#include "bench/command.h"
+
+/* Binds the inputs that -i names, and generates the others. */
+int bind_inputs(const options *o, const prony_model *model, prony_session *session);
+/* The tensor that an input wants of an image file, by --preprocess and what the session knows of its shape. */
+prony_status load_image(const options *o, const prony_session *session, const char *name, const char *file,
+                        prony_value **out, prony_error *error);
+/* As report_error; PRONY_NEEDS_DIMENSION becomes a list of every free dimension with the option that sets it. */
+int report_session_error(const options *o, prony_model *model, const prony_error *error);
+
+#endif

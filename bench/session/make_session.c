@@ -1,0 +1,34 @@
+/* Models and sessions as the command line wants them. */
+#include "bench/session/inputs.h"
+#include "bench/process/interrupt.h"
+
+prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error)
+{
+    prony_model_options m = PRONY_MODEL_OPTIONS_INIT;
+    m.copy = o->copy_model;
+    m.data_folder = o->data_folder;
+    interrupt_at_once(true);
+    prony_status status = prony_model_load(model, path, &m, error);
+    interrupt_at_once(false);
+    return status;
+}
+
+/* What of --affinity could not be had: said once, though a matrix has many sessions. */
+static void say_affinity(const options *o, const prony_session *session)
+{
+    static bool said;
+    const char *failure;
+    (void)prony_session_affinity(session, &failure);
+    if (failure && !said) fail(o, "warning: --affinity %s: %s", o->affinity, failure);
+    said = said || failure;
+}
+
+int make_session(const options *o, prony_model *model, prony_session **session, bool profile)
+{
+    prony_error error = {0};
+    prony_session_options s = session_options(o);
+    s.no_profile = !profile;
+    if (session_create(session, model, &s, &error) != PRONY_OK) return report_error(o, &error);
+    say_affinity(o, *session);
+    return bind_inputs(o, model, *session);
+}

@@ -1,0 +1,106 @@
+/* The temporary file lies beside its target, so that the rename stays within one file system and a failure leaves an
+ * old file as it was. A target that is no regular file (a pipe, /dev/null) is written in place. */
+#include "bench/terminal/json_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static int cannot_write(json_file *file, const options *o, int code)
+{
+    if (file->stream && file->stream != stdout) fclose(file->stream);
+    if (file->temporary) unlink(file->temporary);
+    free(file->target);
+    free(file->temporary);
+    *file = (json_file){0};
+    return fail(o, "'%s': cannot write: %s", o->json, strerror(code));
+}
+
+int json_open(json_file *file, const options *o)
+{
+    struct stat info;
+    *file = (json_file){0};
+    if (!o->json) return EXIT_DONE;
+    if (strcmp(o->json, "-") == 0) {
+        file->stream = stdout;
+        return EXIT_DONE;
+    }
+    if (stat(o->json, &info) == 0 && !S_ISREG(info.st_mode)) {
+        file->stream = fopen(o->json, "w");
+        return file->stream ? EXIT_DONE : cannot_write(file, o, errno);
+    }
+    file->target = realpath(o->json, NULL); /* what a link points at */
+    if (!file->target) file->target = strdup(o->json);
+    size_t size = file->target ? strlen(file->target) + 32 : 0;
+    char *temporary = size ? malloc(size) : NULL;
+    if (!temporary) return cannot_write(file, o, ENOMEM);
+    snprintf(temporary, size, "%s.%ld.tmp", file->target, (long)getpid());
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int code = errno;
+    if (fd >= 0) file->temporary = temporary;
+    if (fd >= 0 && (file->stream = fdopen(fd, "w"))) return EXIT_DONE;
+    if (fd >= 0)
+        close(fd);
+    else
+        free(temporary);
+    return cannot_write(file, o, code);
+}
+
+void json_begin(const json_file *file, const char *schema)
+{
+    char text[sizeof "2026-01-31T23:59:59Z"];
+    struct tm parts;
+    const time_t now = time(NULL);
+    fprintf(file->stream, "{\n  \"schema\": \"%s\"", schema);
+    if (gmtime_r(&now, &parts) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) > 0)
+        fprintf(file->stream, ",\n  \"created\": \"%s\"", text);
+}
+
+int json_close(json_file *file, const options *o, int code)
+{
+    if (!file->stream || file->stream == stdout) return code;
+    bool failed = fflush(file->stream) != 0 || ferror(file->stream);
+    if (fclose(file->stream) != 0) failed = true;
+    file->stream = NULL;
+    if (failed || (file->temporary && rename(file->temporary, file->target) != 0)) return cannot_write(file, o, errno);
+    free(file->target);
+    free(file->temporary);
+    *file = (json_file){0};
+    return code;
+}
+
+/* Bytes of the UTF-8 character that `text` starts with; 0: it starts with none. */
+static size_t character_bytes(const unsigned char *text)
+{
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t count = text[0] < 0x80 ? 1 : text[0] >> 5 == 6 ? 2 : text[0] >> 4 == 14 ? 3 : text[0] >> 3 == 30 ? 4 : 0;
+    unsigned code = count > 1 ? text[0] & (0x7fu >> count) : text[0];
+    for (size_t i = 1; i < count; i++) {
+        if (text[i] >> 6 != 2) return 0;
+        code = code << 6 | (text[i] & 63u);
+    }
+    return count && code >= least[count] && code <= 0x10ffff && code >> 11 != 27 ? count : 0;
+}
+
+void json_text(FILE *to, const char *text)
+{
+    fputc('"', to);
+    while (*text) {
+        size_t bytes = character_bytes((const unsigned char *)text);
+        unsigned char c = (unsigned char)*text;
+        if (bytes == 0)
+            fputs("\\ufffd", to);
+        else if (c == '"' || c == '\\')
+            fprintf(to, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(to, "\\u%04x", c);
+        else
+            fwrite(text, 1, bytes, to);
+        text += bytes ? bytes : 1;
+    }
+    fputc('"', to);
+}

@@ -1,0 +1,134 @@
+/* What subcommands say on a terminal: messages, text that is broken at its width, progress. */
+#include "bench/options/option_table.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+int terminal_width(void)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    int width = columns ? atoi(columns) : 0;
+    if (width <= 0 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
+    if (width < 80) width = 80;
+    return width > 160 ? 160 : width;
+}
+
+bool want_color(const options *o)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (o->no_color || (no_color && *no_color) || (term && strcmp(term, "dumb") == 0)) return false;
+    return isatty(STDOUT_FILENO);
+}
+
+bool want_progress(const options *o)
+{
+    return !o->quiet && !o->no_progress && isatty(STDERR_FILENO);
+}
+
+/* Columns of stderr's last line that hold progress. */
+static int progress_columns;
+
+void show_progress_text(const char *text)
+{
+    int columns = (int)strlen(text);
+    fprintf(stderr, "\r%-*s", progress_columns, text);
+    fflush(stderr);
+    if (columns > progress_columns) progress_columns = columns;
+}
+
+void show_progress(void *user, int64_t runs, double seconds, double relative_error)
+{
+    const options *o = user;
+    char text[128];
+    if (o->runs > 0)
+        snprintf(text, sizeof text, "%lld of %lld runs, %.1f s", (long long)runs, (long long)o->runs, seconds);
+    else if (isnan(relative_error))
+        snprintf(text, sizeof text, "%lld runs, %.1f s", (long long)runs, seconds);
+    else
+        snprintf(text, sizeof text, "%lld runs, %.1f s, median known to %.1f %%", (long long)runs, seconds,
+                 relative_error * 100);
+    show_progress_text(text);
+}
+
+void clear_progress(void)
+{
+    if (progress_columns) fprintf(stderr, "\r%*s\r", progress_columns, "");
+    progress_columns = 0;
+}
+
+void put_text(FILE *to, const char *text)
+{
+    while (*text) {
+        const size_t bytes = prony_text_printable(text);
+        if (bytes)
+            fwrite(text, 1, bytes, to);
+        else if (((unsigned char)*text & 0xc0) != 0x80)
+            fputc('?', to); /* one for a sequence */
+        text += bytes ? bytes : 1;
+    }
+}
+
+/* The first `length` bytes of `text`, in the same way. */
+static void put_word(const char *text, size_t length)
+{
+    char word[256];
+    for (size_t part; length > 0; text += part, length -= part) {
+        part = length < sizeof word ? length : sizeof word - 1;
+        memcpy(word, text, part);
+        word[part] = '\0';
+        put_text(stdout, word);
+    }
+}
+
+void put_wrapped(const char *text, int column, int indent)
+{
+    int width = terminal_width();
+    for (bool first = true; *text; first = false) {
+        size_t length = strcspn(text, " ,");
+        length += text[length] == ',';
+        if (!first && column + 1 + (int)length > width) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        } else if (!first) {
+            putchar(' ');
+            column++;
+        }
+        put_word(text, length);
+        column += (int)length;
+        text += length + (text[length] == ' ');
+    }
+    putchar('\n');
+}
+
+static void complain(const options *o, const char *format, va_list args)
+{
+    char message[PRONY_ERROR_MESSAGE_BYTES + 1024];
+    vsnprintf(message, sizeof message, format, args);
+    fprintf(stderr, "prony%s%s: ", o->command ? " " : "", o->command ? o->command : "");
+    put_text(stderr, message);
+    fputc('\n', stderr);
+}
+
+int fail(const options *o, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    complain(o, format, args);
+    va_end(args);
+    return EXIT_FAILED;
+}
+
+int usage(const options *o, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    complain(o, format, args);
+    va_end(args);
+    fprintf(stderr, "Try 'prony --help'.\n");
+    return EXIT_USAGE;
+}

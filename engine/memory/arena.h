@@ -1,0 +1,73 @@
+/* One block of memory per session and plan: the planned region, and behind it the dynamic region for what is sized at
+ * run time. Records who took what.
+ *
+ *   +---------------------- planned_bytes ---------------------+------------- dynamic -------------+
+ *   | buffers at the plan's offsets                            | best fit over a free list         |
+ *   +----------------------------------------------------------+-----------------------------------+
+ *
+ * The dynamic region grows by a chunk when it is too small (a heap call, counted) and keeps what it has; frees
+ * coalesce. A block may have several holders (a tensor that stands in two sequences): it is free when the last one
+ * gives it back. Live dynamic bytes return to zero after every run (prn_arena_run_end checks it). Not thread-safe: one
+ * session; its workers take turns by prn_arena_lock. */
+#ifndef PRN_ENGINE_MEMORY_ARENA_H
+#define PRN_ENGINE_MEMORY_ARENA_H
+
+#include "base/status.h"
+
+typedef struct prn_arena prn_arena;
+
+typedef struct prn_arena_event {
+    bool release;
+    uint32_t owner; /* value id in the plan */
+    uint8_t tag;    /* prn_arena_tag */
+    uint64_t asked_bytes, given_bytes, offset_bytes;
+    uint32_t step;
+    int64_t time_ns;
+} prn_arena_event;
+
+typedef enum prn_arena_tag { PRN_TAG_ACTIVATION, PRN_TAG_SCRATCH, PRN_TAG_DYNAMIC } prn_arena_tag;
+const char *prn_arena_tag_name(prn_arena_tag tag);
+
+typedef struct prn_arena_figures {
+    uint64_t planned_bytes, dynamic_bytes; /* held */
+    uint64_t live_bytes, peak_live_bytes;  /* dynamic region only; planned lifetimes are the plan's */
+    uint64_t allocations, releases;        /* dynamic, this run */
+    uint64_t asked_bytes, given_bytes;     /* dynamic, this run */
+    double external_fragmentation;         /* of the dynamic region, at its worst in this run */
+    uint64_t growths;                      /* heap calls made by the dynamic region since creation */
+} prn_arena_figures;
+
+/* All of it is booked to the calling thread's budget. */
+PRN_MUST_USE prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, bool record, prony_error *error);
+void prn_arena_release(prn_arena *arena);
+/* From now on several threads of one run take and give back: what they do between lock and unlock no other does
+ * meanwhile. Without it both do nothing, and there is no lock. */
+PRN_MUST_USE prony_status prn_arena_share_out(prn_arena *arena, prony_error *error);
+void prn_arena_lock(prn_arena *arena);
+void prn_arena_unlock(prn_arena *arena);
+/* Tests: dead bytes of the dynamic region hold a pattern, see engine/plan/buffer_poison.h. Before the first
+ * prn_arena_take. */
+void prn_arena_fill_unused(prn_arena *arena);
+/* 64-byte aligned start of the planned region. */
+uint8_t *prn_arena_base(prn_arena *arena);
+PRN_MUST_USE prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, uint32_t step, void **out,
+                                         prony_error *error);
+void prn_arena_give(prn_arena *arena, void *block, uint32_t step);
+/* One more holder for the block that starts at `block`, who gives it back once more. false: no live block of the
+ * dynamic region starts there (a planned buffer, an input, a constant, or the middle of a block). */
+PRN_MUST_USE bool prn_arena_share(prn_arena *arena, const void *block);
+/* Holders of a block; 0 where none starts. */
+uint32_t prn_arena_holders(const prn_arena *arena, const void *block);
+/* Bytes asked for a block, and what its holders noted of it (0 at first); 0 where none starts. */
+uint64_t prn_arena_room(const prn_arena *arena, const void *block, uint64_t *filled);
+void prn_arena_note(prn_arena *arena, const void *block, uint64_t filled);
+/* Pages of large free blocks go back to the system until they are taken again. */
+void prn_arena_trim(prn_arena *arena);
+void prn_arena_run_begin(prn_arena *arena);
+/* Releases what is still live (there should be nothing) and returns how many bytes that was. */
+uint64_t prn_arena_run_end(prn_arena *arena);
+void prn_arena_read(const prn_arena *arena, prn_arena_figures *figures);
+/* Events of the last run, if recording; borrowed until the next run. */
+const prn_arena_event *prn_arena_events(const prn_arena *arena, size_t *count);
+
+#endif

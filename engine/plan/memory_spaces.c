@@ -1,0 +1,137 @@
+/* What of a plan is not on the host: the block of bytes at each place, planned as the arena is and apart from it, and
+ * prony::Copy, which the plan puts between two kernels that work at different places. A plan whose places are all the
+ * host has nothing here. */
+#include "engine/plan/planner.h"
+
+enum { ALIGNMENT = 64 };
+
+static const prn_memory_space *place_of(const prn_plan *plan, uint32_t value)
+{
+    const uint8_t number = plan->values[value]->place;
+    return number == PRN_ON_HOST ? NULL : plan->places[number - 1].place;
+}
+
+/* ---- memory ---- */
+
+/* Buffers at one place, of the roots there. */
+typedef struct place_buffers {
+    prn_buffer *buffers;
+    uint32_t *root;      /* of each */
+    uint32_t *number_of; /* by root: of its buffer, from 1 on */
+    size_t count;
+} place_buffers;
+
+static void find_buffers(prn_plan *plan, uint8_t number, place_buffers *b)
+{
+    /* What several workers make has no one order, and the step graph knows the host's buffers alone. */
+    const bool all_run = plan->options.no_reuse || plan->graph;
+    b->count = 0;
+    for (uint32_t v = 0; v < plan->value_count; v++) {
+        const prn_plan_value *value = plan->values[v];
+        if (value->place != number) continue;
+        const uint32_t root = prn_plan_root(plan, v, NULL);
+        if (!b->number_of[root]) {
+            b->root[b->count] = root;
+            b->buffers[b->count] = (prn_buffer){.bytes = plan->values[root]->bytes, .first = PRN_NO_STEP};
+            b->number_of[root] = (uint32_t)++b->count;
+        }
+        prn_buffer *buffer = &b->buffers[b->number_of[root] - 1];
+        if (value->defined < buffer->first) buffer->first = value->defined;
+        if (value->last_use > buffer->last) buffer->last = value->last_use;
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        prn_buffer *buffer = &b->buffers[i];
+        if (all_run || buffer->first == PRN_NO_STEP)
+            *buffer = (prn_buffer){.bytes = buffer->bytes, .last = (uint32_t)plan->step_count};
+        if (buffer->last < buffer->first) buffer->last = buffer->first;
+    }
+}
+
+static prony_status allot_place(prn_plan *plan, uint8_t number, place_buffers *b, prony_error *error)
+{
+    prn_plan_memory_space *at = &plan->places[number - 1];
+    find_buffers(plan, number, b);
+    PRN_TRY(prn_memory_plan(b->buffers, b->count, (uint32_t)plan->step_count + 1, ALIGNMENT, &at->figures, error));
+    const uint64_t bytes = at->figures.planned_bytes ? at->figures.planned_bytes : ALIGNMENT;
+    at->block = bytes <= SIZE_MAX ? at->place->take((size_t)bytes) : NULL;
+    if (!at->block)
+        return prn_fail(error, PRONY_OUT_OF_MEMORY, "there is no room for %llu bytes at %s", (unsigned long long)bytes,
+                        at->place->name);
+    for (size_t i = 0; i < b->count; i++)
+        plan->values[b->root[i]]->value.data = (uint8_t *)at->block + b->buffers[i].offset;
+    return PRONY_OK;
+}
+
+prony_status prn_plan_memory_spaces_allot(prn_plan *plan, prony_error *error)
+{
+    if (plan->place_count == 0) return PRONY_OK;
+    place_buffers b = {.buffers = prn_calloc(plan->value_count + 1, sizeof *b.buffers),
+                       .root = prn_calloc(plan->value_count + 1, sizeof *b.root),
+                       .number_of = prn_calloc(plan->value_count + 1, sizeof *b.number_of)};
+    prony_status status = b.buffers && b.root && b.number_of ? PRONY_OK : prn_no_memory(error);
+    for (size_t p = 1; p <= plan->place_count && status == PRONY_OK; p++)
+        status = allot_place(plan, (uint8_t)p, &b, error);
+    prn_free(b.buffers);
+    prn_free(b.root);
+    prn_free(b.number_of);
+    return status;
+}
+
+void prn_plan_memory_spaces_release(prn_plan *plan)
+{
+    for (size_t p = 0; p < plan->place_count; p++)
+        if (plan->places[p].block) plan->places[p].place->give(plan->places[p].block);
+}
+
+prony_status prn_plan_fetch(const prn_plan *plan, uint32_t value, void *to, prony_error *error)
+{
+    const prn_plan_value *from = plan->values[value];
+    return from->bytes ? place_of(plan, value)->copy_out(to, from->value.data, from->bytes, error) : PRONY_OK;
+}
+
+/* ---- prony::Copy ---- */
+
+static const prn_plan_value *copied(const prony_context *context, const prn_memory_space **from,
+                                    const prn_memory_space **to)
+{
+    const prn_node_environment *site = context->host_data;
+    *from = place_of(site->plan, site->step->inputs[0]);
+    *to = place_of(site->plan, site->step->outputs[0]);
+    return site->plan->values[site->step->inputs[0]];
+}
+
+static bool leaves_host(const prony_context *context)
+{
+    const prn_memory_space *from, *to;
+    (void)copied(context, &from, &to);
+    return to != NULL;
+}
+
+static prony_status run_copy(const prony_context *context)
+{
+    const prn_memory_space *from, *to;
+    const size_t bytes = (size_t)copied(context, &from, &to)->bytes;
+    if (bytes == 0) return PRONY_OK;
+    prony_status status =
+        (to ? to->copy_in : from->copy_out)(context->outputs[0]->data, context->inputs[0]->data, bytes, context->error);
+    if (status != PRONY_OK) prn_error_name_node(context->error, context->node);
+    return status;
+}
+
+static const prn_kernel kernels[] = {
+    {.name = "copy_from_host", .backend = "native", .supported = leaves_host, .run = run_copy},
+    {.name = "copy_to_host", .backend = "native", .run = run_copy},
+    {0}};
+static const prn_op copy = {.name = "Copy",
+                            .domain = "prony",
+                            .since_opset = 1,
+                            .inputs = {1, 1},
+                            .infer = prn_infer_same,
+                            .cost = prn_cost_none,
+                            .cost_text = "none: data movement",
+                            .kernels = kernels};
+
+prn_operator_binding prn_plan_copy_binding(void)
+{
+    return (prn_operator_binding){.op = &copy, .infer = copy.infer, .cost = copy.cost};
+}

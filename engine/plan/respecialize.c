@@ -1,0 +1,126 @@
+/* A plan made for the largest extents, run with smaller ones: values take the shapes that the program has now, each
+ * step's kernel is chosen as the planner would and prepares anew, and whatever of the plan followed from shapes is
+ * looked at again. */
+#include "engine/bind/node.h"
+#include "engine/plan/planner.h"
+
+#include <string.h>
+
+static bool changes(const prn_plan *plan, uint32_t value)
+{
+    return value != PRN_NO_VALUE &&
+           (plan->program->values[plan->values[value]->source]->extents & PRN_DYNAMIC_DIMS_AFFECT);
+}
+
+/* Shapes and what follows from them; pointers as while a plan is made, when only constants have any: kernels tell those
+ * by it. */
+static bool take_shapes(prn_plan *plan)
+{
+    for (uint32_t v = 0; v < plan->value_count; v++) {
+        prn_plan_value *value = plan->values[v];
+        const prn_value_def *def = plan->program->values[value->source];
+        if (!value->constant && !value->dynamic) value->value.data = NULL;
+        if (!(def->extents & PRN_DYNAMIC_DIMS_AFFECT)) continue;
+        value->dynamic = !def->constant && !def->input && !prn_shape_known(&def->info.shape);
+        value->value.shape = def->info.shape;
+        if (def->constant) value->value.data = def->info.data;
+        if (value->dynamic) continue;
+        value->bytes = prn_layout_bytes(&value->value);
+        if (value->buffer != PRN_NO_BUFFER && value->bytes > plan->buffers[value->buffer].bytes) return false;
+    }
+    for (uint32_t v = 0; v < plan->value_count; v++)
+        if (plan->values[v]->constant && plan->values[v]->view != PRN_NO_VALUE)
+            plan->values[v]->value.data = plan->values[prn_plan_root(plan, v, NULL)]->value.data;
+    return true;
+}
+
+/* Views are their input's bytes, whole, and forms of the same bytes still are that. */
+static bool forms_still_same(const prn_plan *plan)
+{
+    for (uint32_t v = 0; v < plan->value_count; v++) {
+        const prn_plan_value *value = plan->values[v];
+        if (value->view == PRN_NO_VALUE || !changes(plan, v)) continue;
+        const prn_plan_value *from = plan->values[value->view];
+        const bool reshaped = value->source != from->source;
+        if (value->value.layout != PRN_PLAIN && reshaped && !prn_shape_equal(&value->value.shape, &from->value.shape))
+            return false;
+        if (!reshaped && !prn_layout_same_bytes(&value->value.shape, (prn_layout)from->value.layout,
+                                                (prn_layout)value->value.layout))
+            return false;
+    }
+    return true;
+}
+
+/* Whether the kernel, offered what it was given, takes and makes just that. */
+static prony_status layouts_stay(const prn_step *step, const prn_kernel *kernel, bool *stay, prony_error *error)
+{
+    const size_t in_count = step->context.input_count, out_count = step->context.output_count;
+    prn_layout few[16] = {PRN_PLAIN},
+               *in = in_count + out_count <= 16 ? few : prn_calloc(in_count + out_count, sizeof *in);
+    if (!in) return prn_no_memory(error);
+    if (kernel->layouts) kernel->layouts(&step->context, in, in + in_count);
+    *stay = true;
+    for (size_t i = 0; i < in_count; i++)
+        if (step->input_values[i]) *stay &= step->input_values[i]->layout == (uint8_t)in[i];
+    for (size_t k = 0; k < out_count; k++)
+        if (step->output_values[k]) *stay &= step->output_values[k]->layout == (uint8_t)in[in_count + k];
+    if (in != few) prn_free(in);
+    return PRONY_OK;
+}
+
+/* Another kernel may need bytes of large constants that this one has packed. */
+static bool reads_large_constant(const prn_plan *plan, const prn_step *step)
+{
+    for (size_t i = 0; i < step->context.input_count; i++)
+        if (step->inputs[i] != PRN_NO_VALUE && plan->values[step->inputs[i]]->constant &&
+            prn_lazy_constant_profitable(step->input_values[i]))
+            return true;
+    return false;
+}
+
+static prony_status choose(const prn_plan *plan, prn_step *step, const prn_kernel **out, bool *fits, prony_error *error)
+{
+    step->context.error = error;
+    const prn_kernel *kernel = prn_node_kernel(step->node, &step->context, false);
+    step->context.error = NULL;
+    *fits = kernel && (kernel == step->kernel || !reads_large_constant(plan, step));
+    if (*fits) PRN_TRY(layouts_stay(step, kernel, fits, error));
+    *out = kernel;
+    return PRONY_OK;
+}
+
+static bool step_changes(const prn_plan *plan, const prn_step *step)
+{
+    bool found = false;
+    for (size_t i = 0; i < step->context.input_count; i++) found |= changes(plan, step->inputs[i]);
+    for (size_t k = 0; k < step->context.output_count; k++) found |= changes(plan, step->outputs[k]);
+    return found;
+}
+
+static prony_status follow_step(prn_plan *plan, prn_step *step, bool *fits, prony_error *error)
+{
+    const prn_kernel *kernel;
+    if (!step_changes(plan, step)) return PRONY_OK;
+    if (step->dynamic) { /* learns everything when it runs */
+        step->chosen = NULL;
+        return PRONY_OK;
+    }
+    PRN_TRY(choose(plan, step, &kernel, fits, error));
+    if (!*fits) return PRONY_OK;
+    if (step->kernel->release) step->kernel->release(step->state);
+    step->state = step->context.state = NULL;
+    step->context.scratch_bytes = 0;
+    step->kernel = kernel;
+    step->empty = prn_node_makes_nothing(step->node, &step->context);
+    PRN_TRY(prn_plan_prepare_step(step, error));
+    const uint64_t room = step->scratch_buffer == PRN_NO_BUFFER ? 0 : plan->buffers[step->scratch_buffer].bytes;
+    *fits = step->context.scratch_bytes <= room && prn_plan_stays_in_place(plan, step);
+    return prn_plan_step_cost(plan, step, error);
+}
+
+prony_status prn_plan_respecialize(prn_plan *plan, bool *fits, prony_error *error)
+{
+    *fits = plan->options.follows && plan->place_count == 0 && take_shapes(plan) && forms_still_same(plan);
+    for (size_t s = 0; s < plan->step_count && *fits; s++) PRN_TRY(follow_step(plan, plan->steps[s], fits, error));
+    return PRONY_OK;
+}

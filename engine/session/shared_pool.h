@@ -1,0 +1,11 @@
+/* A pool in memory: its threads. Sessions keep those, not the pool. */
+#ifndef PRN_ENGINE_SESSION_SHARED_POOL_H
+#define PRN_ENGINE_SESSION_SHARED_POOL_H
+
+#include "base/threads/thread_pool.h"
+
+struct prony_pool {
+    prn_thread_pool *team;
+};
+
+#endif

@@ -1,0 +1,20 @@
+/* Scores of classes in an output. */
+#ifndef PRN_EVALUATE_CLASS_SCORES_H
+#define PRN_EVALUATE_CLASS_SCORES_H
+
+#include "base/status.h"
+
+/* A view of [samples, classes]. */
+typedef struct prn_scores {
+    const prony_value *value;
+    int64_t samples, classes;
+} prn_scores;
+
+/* `batch`: samples that are expected in the first dimension; 0: any. Refuses what is no table of numbers. */
+PRN_MUST_USE prony_status prn_scores_of(prn_scores *out, const prony_value *value, int64_t batch, prony_error *error);
+double prn_score_at(const prn_scores *scores, int64_t sample, int64_t class_index);
+/* How many classes come before this one: higher scores, and equal ones of a lower number. Classes whose score is no
+ * number come last. */
+int64_t prn_score_rank(const prn_scores *scores, int64_t sample, int64_t class_index);
+
+#endif

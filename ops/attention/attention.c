@@ -1,0 +1,368 @@
+/* prony::Attention, which rewrites put in the place of attention written out in primitives:
+ *
+ *   Y = softmax(scale Q K^T + mask) V        Q [B, H, S, D], K [B, H, T, D], V [B, H, T, E], Y [B, H, S, E]
+ *
+ * An operand may come permuted: q_perm, k_perm and v_perm are what a Transpose would do to the input to give the shapes
+ * above; y_perm is what is done to the result. Rank 3 stands for B = 1 left out, in all operands at once. mask
+ * (optional) is added and broadcasts to [B, H, S, T]; one of truth values makes Where(mask, scores, fill) of the scaled
+ * scores instead, or Where(mask, fill, scores) with kept = 0.
+ */
+#include "base/memory/alloc.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/attention/attend.h"
+#include "ops/kernels/attention/attend_tiles.h"
+#include "ops/kernels/gemm/bf16x3_product.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { Q, K, V, MASK };
+typedef struct attention_params {
+    float scale, fill;
+    int64_t kept;
+    prn_ints q_perm, k_perm, v_perm, y_perm;
+} attention_params;
+
+/* A tensor seen as [B, H, rows, columns]. */
+typedef struct view {
+    int64_t dim[4], stride[4];
+    void *data;
+} view;
+
+typedef struct attention {
+    view q, k, v, mask, y;
+    bool masked, chosen; /* by what is added, or by truth values */
+    float scale, fill;
+    bool kept;
+    int64_t batch, heads, rows, keys, depth, width; /* B, H, S, T, D, E */
+} attention;
+
+static prony_status refuse(const prony_context *context, size_t input, const char *what)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, %s", input,
+                      prn_value_text(context->inputs[input], text), what);
+}
+
+static bool is_permutation(const prn_ints *perm, int rank)
+{
+    unsigned seen = 0;
+    if (!perm->present) return true;
+    if (perm->count != (size_t)rank) return false;
+    for (int d = 0; d < rank; d++) {
+        if (perm->v[d] < 0 || perm->v[d] >= rank || (seen >> perm->v[d] & 1)) return false;
+        seen |= 1u << perm->v[d];
+    }
+    return true;
+}
+
+/* Which of the tensor's dimensions is dimension d of its view; -1: the batch that rank 3 leaves out. */
+static int source_dim(const prn_ints *perm, int rank, int d)
+{
+    const int missing = 4 - rank;
+    if (d < missing) return -1;
+    return perm->present ? (int)perm->v[d - missing] : d - missing;
+}
+
+static prony_status view_of(const prony_context *context, size_t input, const prn_ints *perm, view *out)
+{
+    const prony_value *value = context->inputs[input];
+    const int rank = value->shape.rank;
+    int64_t stride[PRONY_MAX_RANK];
+    if (rank != context->inputs[Q]->shape.rank) return refuse(context, input, "Q, K and V must have the same rank");
+    if (!is_permutation(perm, rank)) return refuse(context, input, "whose rank its perm does not fit");
+    prn_shape_strides(&value->shape, stride);
+    out->data = value->data;
+    for (int d = 0; d < 4; d++) {
+        const int from = source_dim(perm, rank, d);
+        out->dim[d] = from < 0 ? 1 : value->shape.dim[from];
+        out->stride[d] = from < 0 ? 0 : stride[from];
+    }
+    return PRONY_OK;
+}
+
+static prony_status view_mask(const prony_context *context, attention *at)
+{
+    const prony_value *mask = prn_input(context, MASK);
+    if (!mask) return PRONY_OK;
+    at->chosen = mask->dtype == PRONY_BOOL;
+    at->masked = !at->chosen;
+    const prony_shape scores = prn_shape_make(4, (const int64_t[]){at->batch, at->heads, at->rows, at->keys});
+    prony_shape both;
+    if (!prn_shape_broadcast(&both, &mask->shape, &scores) || !prn_shape_equal(&both, &scores))
+        return refuse(context, MASK, "which does not broadcast to the scores");
+    prn_shape_broadcast_strides(&mask->shape, &scores, at->mask.stride);
+    at->mask.data = mask->data;
+    return PRONY_OK;
+}
+
+/* The shape of Y as stored, and its view. */
+static prony_status view_result(const prony_context *context, attention *at, prony_shape *shape)
+{
+    const attention_params *params = context->params;
+    const int rank = context->inputs[Q]->shape.rank, missing = 4 - rank;
+    const int64_t dim[4] = {at->batch, at->heads, at->rows, at->width};
+    int64_t stride[PRONY_MAX_RANK];
+    if (!is_permutation(&params->y_perm, rank) || source_dim(&params->y_perm, rank, 3) != rank - 1)
+        return prony_fail(context, PRONY_INVALID_MODEL, "y_perm is no permutation that leaves the last axis in place");
+    *shape = (prony_shape){.rank = rank};
+    for (int d = 0; d < rank; d++) {
+        const int from = source_dim(&params->y_perm, rank, d + missing) + missing;
+        shape->dim[d] = dim[from];
+    }
+    prn_shape_strides(shape, stride);
+    for (int d = 0; d < rank; d++) at->y.stride[source_dim(&params->y_perm, rank, d + missing) + missing] = stride[d];
+    at->y.data = context->outputs[0]->data;
+    return PRONY_OK;
+}
+
+static prony_status read_node(const prony_context *context, attention *at, prony_shape *y)
+{
+    const attention_params *params = context->params;
+    *at = (attention){.scale = params->scale, .fill = params->fill, .kept = params->kept != 0};
+    PRN_TRY(view_of(context, Q, &params->q_perm, &at->q));
+    PRN_TRY(view_of(context, K, &params->k_perm, &at->k));
+    PRN_TRY(view_of(context, V, &params->v_perm, &at->v));
+    at->batch = at->q.dim[0];
+    at->heads = at->q.dim[1];
+    at->rows = at->q.dim[2];
+    at->depth = at->q.dim[3];
+    at->keys = at->k.dim[2];
+    at->width = at->v.dim[3];
+    const bool same = at->k.dim[0] == at->batch && at->v.dim[0] == at->batch && at->k.dim[1] == at->heads &&
+                      at->v.dim[1] == at->heads;
+    if (!same) return refuse(context, K, "Q, K and V differ in batch or heads");
+    if (at->k.dim[3] != at->depth) return refuse(context, K, "its last axis is not Q's");
+    if (at->v.dim[2] != at->keys) return refuse(context, V, "its rows are not K's");
+    PRN_TRY(view_mask(context, at));
+    return view_result(context, at, y);
+}
+
+static prony_status infer(const prony_context *context)
+{
+    for (size_t i = Q; i <= V; i++) PRN_TRY(prn_check_type(context, i, PRN_TYPE_F32));
+    PRN_TRY(prn_check_type(context, MASK, PRN_TYPE_F32 | PRN_TYPE(PRONY_BOOL)));
+    PRN_TRY(prn_check_rank(context, Q, 3, 4));
+    attention at;
+    prony_shape y;
+    PRN_TRY(read_node(context, &at, &y));
+    prn_set_output(context, 0, PRONY_FLOAT32, &y);
+    return PRONY_OK;
+}
+
+static prony_status cost(const prony_context *context, prony_cost *out)
+{
+    attention at;
+    prony_shape y;
+    PRN_TRY(read_node(context, &at, &y));
+    uint64_t rows, scores, macs;
+    if (!prn_mul_u64(&rows, (uint64_t)at.batch * (uint64_t)at.heads, (uint64_t)at.rows) ||
+        !prn_mul_u64(&scores, rows, (uint64_t)at.keys) ||
+        !prn_mul_u64(&macs, scores, (uint64_t)at.depth + (uint64_t)at.width)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "the number of MACs does not fit 64 bits");
+    }
+    PRN_TRY(prn_cost_macs(context, out, macs, false));
+    prn_cost_fact(out, "axis_length", at.keys);
+    prn_cost_fact(out, "rows", (int64_t)rows);
+    PRN_TRY(prn_cost_elementwise(context, out, scores, 5u + at.masked + (at.scale != 1.0f), 2));
+    if (scores > 0) out->flops -= 2 * rows;
+    return PRONY_OK;
+}
+
+/* ---- native */
+
+static prn_attend_view attend_view(const view *from)
+{
+    return (prn_attend_view){from->data, {from->stride[0], from->stride[1], from->stride[2], from->stride[3]}};
+}
+
+static prony_status read_attend(const prony_context *context, prn_attend *out)
+{
+    attention at;
+    prony_shape y;
+    PRN_TRY(read_node(context, &at, &y));
+    *out = (prn_attend){.batch = at.batch,
+                        .heads = at.heads,
+                        .key_heads = at.heads,
+                        .rows = at.rows,
+                        .keys = at.keys,
+                        .depth = at.depth,
+                        .width = at.width,
+                        .q = attend_view(&at.q),
+                        .k = attend_view(&at.k),
+                        .v = attend_view(&at.v),
+                        .y = at.y.data,
+                        .y_stride = {at.y.stride[0], at.y.stride[1], at.y.stride[2]},
+                        .scale = at.scale};
+    if (at.masked) out->mask = attend_view(&at.mask);
+    if (!at.chosen) return PRONY_OK;
+    out->choice = at.mask.data;
+    memcpy(out->choice_stride, at.mask.stride, sizeof out->choice_stride);
+    out->kept = at.kept;
+    out->fill = at.fill;
+    return PRONY_OK;
+}
+
+/* What is prepared, on the bytes that the context has now. */
+static prn_attend kept_attend(const prony_context *context)
+{
+    prn_attend at = *(const prn_attend *)context->state;
+    const prony_value *mask = prn_input(context, MASK);
+    at.q.data = context->inputs[Q]->data;
+    at.k.data = context->inputs[K]->data;
+    at.v.data = context->inputs[V]->data;
+    at.y = context->outputs[0]->data;
+    if (mask && mask->dtype == PRONY_BOOL)
+        at.choice = mask->data;
+    else if (mask)
+        at.mask.data = mask->data;
+    return at;
+}
+
+static bool native_supported(const prony_context *context)
+{
+    prn_attend at;
+    return read_attend(context, &at) == PRONY_OK && prn_attend_fits(&at);
+}
+
+static prony_status native_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_attend at;
+    int64_t floats;
+    PRN_TRY(read_attend(context, &at));
+    if (!prn_attend_space(&at, &floats))
+        return prony_fail(context, PRONY_LIMIT, "the packed keys and values do not fit in memory");
+    out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, floats);
+    return prn_prepared_keep(context, &at, sizeof at, out);
+}
+
+static prony_status native_run(const prony_context *context)
+{
+    const prn_attend at = kept_attend(context);
+    prn_attend_run(context->threads, &at, context->scratch);
+    return PRONY_OK;
+}
+
+/* ---- native, on tiles of bfloat16 */
+
+static bool tiles_supported(const prony_context *context)
+{
+    prn_attend at;
+    return context->precision == PRONY_PRECISION_BF16 && read_attend(context, &at) == PRONY_OK &&
+           prn_attend_tiles_fit(&at);
+}
+
+static bool tiles_profitable(const prony_context *context)
+{
+    prn_attend at;
+    return read_attend(context, &at) == PRONY_OK && prn_attend_tiles_profitable(&at);
+}
+
+static prony_status tiles_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_attend at;
+    PRN_TRY(read_attend(context, &at));
+    if (!prn_attend_tiles_space(context->threads, &at, &out->scratch_bytes))
+        return prony_fail(context, PRONY_LIMIT, "the packed keys and values do not fit in memory");
+    return prn_prepared_keep(context, &at, sizeof at, out);
+}
+
+static prony_status tiles_run(const prony_context *context)
+{
+    const prn_attend at = kept_attend(context);
+    prn_attend_tiles_run(context->threads, &at, context->scratch);
+    return PRONY_OK;
+}
+
+static void tiles_facts(const prony_context *context, prony_cost *facts)
+{
+    (void)context;
+    prn_cost_fact(facts, "tile_rows", PRN_BF16X3_ROWS);
+    prn_cost_fact(facts, "tile_columns", PRN_BF16X3_COLUMNS);
+    prn_cost_fact(facts, "bf16_products", 1);
+}
+
+/* ---- reference */
+
+/* Row `row` of a head; a tensor without elements has no address. */
+static float *row_of(const view *of, int64_t b, int64_t h, int64_t row)
+{
+    float *data = of->data;
+    return data ? data + b * of->stride[0] + h * of->stride[1] + row * of->stride[2] : NULL;
+}
+
+static double score(const attention *at, int64_t b, int64_t h, int64_t s, int64_t t)
+{
+    const float *q = row_of(&at->q, b, h, s), *k = row_of(&at->k, b, h, t);
+    double sum = 0.0;
+    for (int64_t d = 0; d < at->depth; d++) sum += (double)q[d * at->q.stride[3]] * (double)k[d * at->k.stride[3]];
+    sum *= (double)at->scale;
+    const int64_t *stride = at->mask.stride, place = b * stride[0] + h * stride[1] + s * stride[2] + t * stride[3];
+    if (at->chosen) return (((const uint8_t *)at->mask.data)[place] != 0) == at->kept ? sum : (double)at->fill;
+    return at->masked ? sum + (double)((const float *)at->mask.data)[place] : sum;
+}
+
+static void reference_row(const attention *at, int64_t b, int64_t h, int64_t s)
+{
+    const float *v = row_of(&at->v, b, h, 0);
+    float *y = row_of(&at->y, b, h, s);
+    double highest = -INFINITY, total = 0.0;
+    for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++) highest = fmax(highest, score(at, b, h, s, t));
+    for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++) total += exp(score(at, b, h, s, t) - highest);
+    for (int64_t e = 0; e < at->width && !prn_cancelled(); e++) {
+        double sum = 0.0;
+        for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++)
+            sum += exp(score(at, b, h, s, t) - highest) / total * (double)v[t * at->v.stride[2] + e * at->v.stride[3]];
+        y[e * at->y.stride[3]] = (float)sum;
+    }
+}
+
+static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+{
+    attention at;
+    prony_shape y;
+    PRN_TRY(read_node(context, &at, &y));
+    return prn_prepared_keep(context, &at, sizeof at, out);
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    attention at = *(const attention *)context->state;
+    at.q.data = context->inputs[Q]->data;
+    at.k.data = context->inputs[K]->data;
+    at.v.data = context->inputs[V]->data;
+    at.y.data = context->outputs[0]->data;
+    if (prn_input(context, MASK)) at.mask.data = context->inputs[MASK]->data;
+    for (int64_t b = 0; b < at.batch; b++) {
+        for (int64_t h = 0; h < at.heads; h++) {
+            for (int64_t s = 0; s < at.rows && !prn_cancelled(); s++) reference_row(&at, b, h, s);
+        }
+    }
+    return PRONY_OK;
+}
+
+/* ---- descriptor */
+
+static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN_FLOAT(attention_params, fill, 0.0f),
+                                   PRN_INT(attention_params, kept, 1),       PRN_INTS(attention_params, q_perm),
+                                   PRN_INTS(attention_params, k_perm),       PRN_INTS(attention_params, v_perm),
+                                   PRN_INTS(attention_params, y_perm),       {0}};
+
+// clang-format off
+static const prn_kernel kernels[] = {
+    {.name = "attention_bf16_dot", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .supported = tiles_supported,
+     .profitable = tiles_profitable, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .facts = tiles_facts},
+    {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
+     .prepare = native_prepare, .run = native_run, .release = prn_free},
+    {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .prepare = prepare_reference,
+     .run = run_reference, .release = prn_free},
+    {0}};
+
+const prn_op prn_ops_attention[] = {
+    {.name = "Attention", .domain = "prony", .since_opset = 1, .inputs = {3, 4},
+     .params = params, .params_bytes = sizeof(attention_params),
+     .infer = infer, .cost = cost, .kernels = kernels,
+     .cost_text = "r rows of d scores: MACs M = r d (D + E); FLOPs 2M + r(5d-2), + r d with mask, + r d with "
+                  "scale; special 2 r d"},
+    {0}};
+// clang-format on

@@ -1,0 +1,482 @@
+/* com.microsoft GroupQueryAttention: attention of H heads of queries over Hk heads of keys and values that a cache
+ * holds, with rotary position embedding of queries and new keys.
+ *
+ * New keys and values are laid behind the past ones in the present outputs (or in scratch, where they are not wanted or
+ * of another type than is computed in), rows beyond a sequence's length are zeros. The kernels compute in float32, the
+ * reference in float64. Invariant: a row of the cache, or of queries, is laid by one task; scores are formed in an
+ * order that shapes alone decide. */
+#include "ops/attention/group_query.h"
+
+#include "base/integers.h"
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/attention/attend.h"
+#include "ops/op.h"
+#include "ops/kernels/vector/number.h"
+#include "ops/kernels/copy/rotate.h"
+#include "ops/kernels/vector/vec.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_TASKS = 64, LINE_BYTES = 64 };
+enum { Y, PRESENT_KEY, PRESENT_VALUE };
+
+typedef struct gqa_job {
+    prn_gqa g;
+    prony_dtype work;      /* what is computed in */
+    const char *q, *k, *v; /* in that type: queries as prn_gqa_rows says or [B, S, H D], keys and values [B, Hk, T,
+                               D] */
+    int64_t q_width;       /* of a row of queries */
+    bool blocks;           /* by ops/kernels/attention/attend.h, otherwise row by row: */
+    char *row_space;
+    int64_t per_task, tasks, row_bytes; /* rows of scores of a task, tasks, working space of one */
+} gqa_job;
+
+/* ---- shapes and cost */
+
+static prony_status infer(const prony_context *context)
+{
+    prn_gqa g;
+    PRN_TRY(prn_gqa_read(context, &g));
+    const prony_dtype type = context->inputs[PRN_GQA_QUERY]->dtype;
+    const prony_shape y = {3, {g.batch, g.rows, g.heads * g.depth}},
+                      present = {4, {g.batch, g.key_heads, g.present, g.depth}};
+    const prony_shape open = prn_shape_unknown();
+    if (prony_shape_numel(&present) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the cache is too large");
+    prn_set_output(context, Y, type, g.known ? &y : &open);
+    prn_set_output(context, PRESENT_KEY, type, g.known ? &present : &open);
+    prn_set_output(context, PRESENT_VALUE, type, g.known ? &present : &open);
+    return PRONY_OK;
+}
+
+static prony_status cost(const prony_context *context, prony_cost *out)
+{
+    prn_gqa g;
+    PRN_TRY(prn_gqa_read(context, &g));
+    const uint64_t rows = (uint64_t)(g.batch * g.heads * g.rows),
+                   turned = (uint64_t)(g.batch * g.rows * (g.heads + g.key_heads) * 2 * g.half);
+    uint64_t scores, macs;
+    if (!prn_mul_u64(&scores, rows, (uint64_t)g.total) || !prn_mul_u64(&macs, scores, 2 * (uint64_t)g.depth))
+        return prony_fail(context, PRONY_LIMIT, "the number of MACs does not fit 64 bits");
+    PRN_TRY(prn_cost_macs(context, out, macs, false));
+    prn_cost_fact(out, "axis_length", g.total);
+    prn_cost_fact(out, "rows", (int64_t)rows);
+    const uint64_t capped = g.params->softcap > 0.0f, biased = prn_input(context, PRN_GQA_BIAS) != NULL;
+    PRN_TRY(prn_cost_elementwise(context, out, scores, 6 + biased + 3 * capped, 2 + 2 * capped));
+    if (scores > 0) out->flops -= 2 * rows;
+    return prn_cost_elementwise(context, out, turned, 3, 0);
+}
+
+/* ---- rows of queries and of the cache */
+
+/* Turns a row of the type computed in by the angles of a position. */
+static void turn(const gqa_job *job, void *row, int64_t position)
+{
+    const prn_gqa *g = &job->g;
+    const prony_value *cosines = g->context->inputs[PRN_GQA_COSINES], *sines = g->context->inputs[PRN_GQA_SINES];
+    const prn_pairs pairs = prn_pairs_of(g->half, g->params->rotary_interleaved != 0);
+    double cosine[PRN_BLOCK], sine[PRN_BLOCK]; /* floats lie in them too */
+    for (int64_t at = 0, n; at < g->half && !prn_cancelled(); at += n) {
+        const int64_t angle = position * g->half + at;
+        n = g->half - at < PRN_BLOCK ? g->half - at : PRN_BLOCK;
+        prn_convert(cosine, job->work, prn_block_at(cosines->data, cosines->dtype, angle), cosines->dtype, n);
+        prn_convert(sine, job->work, prn_block_at(sines->data, sines->dtype, angle), sines->dtype, n);
+        if (job->work == PRONY_FLOAT32) {
+            float *y = (float *)row + at * pairs.step;
+            prn_rotate_f32(y, y, (const float *)(void *)cosine, (const float *)(void *)sine, n, pairs);
+        } else {
+            double *y = (double *)row + at * pairs.step;
+            prn_rotate_f64(y, y, cosine, sine, n, pairs);
+        }
+    }
+}
+
+static void load_row(const gqa_job *job, const prn_gqa_rows *rows, int64_t b, int64_t s, int64_t head, void *to)
+{
+    const int64_t from = (b * job->g.rows + s) * rows->width + rows->column + head * job->g.depth;
+    prn_convert(to, job->work, prn_block_at(rows->value->data, rows->value->dtype, from), rows->value->dtype,
+                job->g.depth);
+}
+
+static void lay_queries(void *argument, int64_t begin, int64_t end)
+{
+    const gqa_job *job = argument;
+    const prn_gqa *g = &job->g;
+    const size_t bytes = prony_dtype_bytes(job->work, g->depth);
+    for (int64_t i = begin; i < end && !prn_cancelled(); i++) {
+        const int64_t h = i % g->heads, s = i / g->heads % g->rows, b = i / g->heads / g->rows;
+        char *to = (char *)(uintptr_t)job->q + (size_t)i * bytes;
+        load_row(job, &g->q, b, s, h, to);
+        if (g->half) turn(job, to, prn_gqa_position(g, b, s));
+    }
+}
+
+typedef struct cache_job {
+    const gqa_job *job;
+    const prn_gqa_rows *fresh;
+    const prony_value *past; /* NULL: none */
+    prony_value *present;    /* NULL: not wanted */
+    char *work;              /* NULL: the present one serves */
+    bool turned;
+} cache_job;
+
+/* Row t of a sequence and a head, counted by these, in both places. */
+static void lay_cache_rows(void *argument, int64_t begin, int64_t end)
+{
+    const cache_job *cache = argument;
+    const gqa_job *job = cache->job;
+    const prn_gqa *g = &job->g;
+    const prony_dtype type = cache->fresh->value->dtype;
+    const size_t bytes = prony_dtype_bytes(type, g->depth), work_bytes = prony_dtype_bytes(job->work, g->depth);
+    for (int64_t i = begin; i < end && !prn_cancelled(); i++) {
+        const int64_t t = i % g->present, item = i / g->present, b = item / g->key_heads, past = prn_gqa_past(g, b);
+        char *present = cache->present ? (char *)cache->present->data + (size_t)i * bytes : NULL;
+        char *work = cache->work ? cache->work + (size_t)i * work_bytes : present;
+        if (t < past) {
+            const char *from = (const char *)cache->past->data + (size_t)(item * g->past + t) * bytes;
+            if (present) memcpy(present, from, bytes);
+            if (work != present) prn_convert(work, job->work, from, type, g->depth);
+        } else if (t < past + g->rows) {
+            load_row(job, cache->fresh, b, t - past, item % g->key_heads, work);
+            if (cache->turned) turn(job, work, prn_gqa_position(g, b, t - past));
+            if (present && work != present) prn_convert(present, type, work, job->work, g->depth);
+        } else {
+            memset(work, 0, work_bytes);
+            if (present) memset(present, 0, bytes);
+        }
+    }
+}
+
+/* ---- what becomes of a row of products */
+
+/* Addend of key t in a row: the bias. NULL data: none. */
+static double bias_of(const prn_gqa *g, int64_t b, int64_t h, int64_t s, int64_t t)
+{
+    const prony_value *bias = prn_input(g->context, PRN_GQA_BIAS);
+    if (!bias) return 0.0;
+    const int64_t *dim = bias->shape.dim;
+    const int64_t row = ((dim[0] > 1 ? b : 0) * dim[1] + (dim[1] > 1 ? h : 0)) * dim[2] + s;
+    return prn_get_f64(bias->data, bias->dtype, row * dim[3] + t);
+}
+
+/* Whether a further term, exp(*extra), stands in the softmax's denominator. */
+static bool has_sink(const prn_gqa *g, int64_t h, double *extra)
+{
+    const prony_value *sink = prn_input(g->context, PRN_GQA_SINK);
+    *extra = sink ? prn_get_f64(sink->data, sink->dtype, h) : 0.0;
+    return sink || g->params->smooth_softmax == 1;
+}
+
+static void softmax_f32(const prn_gqa *g, int64_t h, float *x, int64_t n)
+{
+    const prn_vec_table *vec = prn_vec();
+    double extra;
+    if (!has_sink(g, h, &extra)) {
+        vec->softmax(x, x, n);
+        return;
+    }
+    const float highest = vec->max(x, n), top = highest > (float)extra ? highest : (float)extra;
+    const double sum = vec->exp_sum(x, x, n, top) + exp(extra - (double)top);
+    vec->vs[PRN_BINARY_MUL](x, x, (float)(1.0 / sum), n);
+}
+
+/* Weights from products with all keys; those out of sight are 0. */
+static void weigh_f32(const prn_gqa *g, int64_t b, int64_t h, int64_t s, float *scores)
+{
+    const prn_vec_table *vec = prn_vec();
+    const float cap = g->params->softcap;
+    const prony_value *bias = prn_input(g->context, PRN_GQA_BIAS);
+    int64_t first, end;
+    prn_gqa_span(g, b, s, &first, &end);
+    float *x = scores + first;
+    const int64_t n = end - first;
+    vec->map[PRN_MAP_AFFINE](x, x, n, (float)g->scale, 0.0f);
+    if (cap > 0.0f) {
+        vec->vs[PRN_BINARY_DIV](x, x, cap, n);
+        vec->map[PRN_MAP_TANH](x, x, n, 0.0f, 0.0f);
+        vec->map[PRN_MAP_AFFINE](x, x, n, cap, 0.0f);
+    }
+    for (int64_t t = 0; bias && t < n; t++) x[t] += (float)bias_of(g, b, h, s, first + t);
+    softmax_f32(g, h, x, n);
+    memset(scores, 0, (size_t)first * sizeof *scores);
+    memset(scores + end, 0, (size_t)(g->total - end) * sizeof *scores);
+}
+
+static void weigh_f64(const prn_gqa *g, int64_t b, int64_t h, int64_t s, double *scores)
+{
+    const double cap = (double)g->params->softcap;
+    int64_t first, end;
+    double extra, top = -(double)INFINITY, sum = 0.0;
+    prn_gqa_span(g, b, s, &first, &end);
+    for (int64_t t = first; t < end && !prn_cancelled_at(t); t++) {
+        scores[t] *= g->scale;
+        if (cap > 0.0) scores[t] = cap * tanh(scores[t] / cap);
+        scores[t] += bias_of(g, b, h, s, t);
+        top = scores[t] > top || scores[t] != scores[t] ? scores[t] : top;
+    }
+    const bool sink = has_sink(g, h, &extra);
+    if (sink && extra > top) top = extra;
+    for (int64_t t = 0; t < g->total && !prn_cancelled_at(t); t++)
+        sum += scores[t] = t >= first && t < end ? exp(scores[t] - top) : 0.0;
+    if (sink) sum += exp(extra - top);
+    for (int64_t t = first; t < end && !prn_cancelled_at(t); t++) scores[t] /= sum;
+}
+
+/* ---- row by row */
+
+static void row_f32(const gqa_job *job, const float *q, const float *k, const float *v, const int64_t at[3],
+                    float *scores, char *y)
+{
+    const prn_gqa *g = &job->g;
+    float *sums = scores + g->total;
+    const prony_value *out = g->context->outputs[Y];
+    for (int64_t t = 0; t < g->total && !prn_cancelled(); t++)
+        scores[t] = (float)prn_vec()->dot(q, k + t * g->depth, g->depth);
+    weigh_f32(g, at[0], at[1], at[2], scores);
+    memset(sums, 0, (size_t)g->depth * sizeof *sums);
+    for (int64_t t = 0; t < g->total && !prn_cancelled(); t++) {
+        if (scores[t] != 0.0f) prn_vec()->add_scaled(sums, v + t * g->depth, scores[t], g->depth);
+    }
+    prn_convert(y, out->dtype, sums, PRONY_FLOAT32, g->depth);
+}
+
+static void row_f64(const gqa_job *job, const double *q, const double *k, const double *v, const int64_t at[3],
+                    double *scores, char *y)
+{
+    const prn_gqa *g = &job->g;
+    double *sums = scores + g->total;
+    const prony_value *out = g->context->outputs[Y];
+    for (int64_t t = 0; t < g->total && !prn_cancelled(); t++) {
+        scores[t] = 0.0;
+        for (int64_t d = 0; d < g->depth; d++) scores[t] += q[d] * k[t * g->depth + d];
+    }
+    weigh_f64(g, at[0], at[1], at[2], scores);
+    for (int64_t d = 0; d < g->depth; d++) sums[d] = 0.0;
+    for (int64_t t = 0; t < g->total && !prn_cancelled(); t++) {
+        for (int64_t d = 0; d < g->depth; d++) sums[d] += scores[t] * v[t * g->depth + d];
+    }
+    prn_convert(y, out->dtype, sums, PRONY_FLOAT64, g->depth);
+}
+
+static void run_rows(void *argument, int64_t task)
+{
+    const gqa_job *job = argument;
+    const prn_gqa *g = &job->g;
+    const int64_t count = g->batch * g->rows * g->heads, begin = task * job->per_task;
+    const size_t head_bytes = prony_dtype_bytes(job->work, g->present * g->depth);
+    const prony_value *out = g->context->outputs[Y];
+    void *space = job->row_space + task * job->row_bytes;
+    for (int64_t i = begin; i < count && i < begin + job->per_task && !prn_cancelled(); i++) {
+        const int64_t at[3] = {i / g->heads / g->rows, i % g->heads, i / g->heads % g->rows}; /* sequence, head, row */
+        const int64_t item = at[0] * g->key_heads + at[1] / (g->heads / g->key_heads);
+        const char *q =
+            job->q + prony_dtype_bytes(job->work, (at[0] * g->rows + at[2]) * job->q_width + at[1] * g->depth);
+        const char *k = job->k + (size_t)item * head_bytes, *v = job->v + (size_t)item * head_bytes;
+        char *y = (char *)out->data + prony_dtype_bytes(out->dtype, i * g->depth);
+        if (job->work == PRONY_FLOAT32)
+            row_f32(job, (const void *)q, (const void *)k, (const void *)v, at, space, y);
+        else
+            row_f64(job, (const void *)q, (const void *)k, (const void *)v, at, space, y);
+    }
+}
+
+/* ---- by blocks of rows. One row of every head that shares keys is a block like several rows of one head. */
+
+static bool is_grouped(const prn_gqa *g)
+{
+    return g->rows == 1;
+}
+
+static void weigh_block(const void *argument, int64_t b, int64_t head, int64_t row, float *scores)
+{
+    const prn_gqa *g = argument;
+    const int64_t group = g->heads / g->key_heads;
+    weigh_f32(g, b, is_grouped(g) ? head * group + row : head, is_grouped(g) ? 0 : row, scores);
+}
+
+static prn_attend attend_of(const gqa_job *job, int64_t keys)
+{
+    const prn_gqa *g = &job->g;
+    const int64_t group = g->heads / g->key_heads, out = g->heads * g->depth, width = job->q_width;
+    const bool grouped = is_grouped(g);
+    const int64_t head = (grouped ? group : 1) * g->depth;
+    const prn_attend_view cache = {NULL, {g->key_heads * g->present * g->depth, g->present * g->depth, g->depth, 1}};
+    prn_attend at = {.batch = g->batch,
+                     .heads = grouped ? g->key_heads : g->heads,
+                     .key_heads = g->key_heads,
+                     .rows = grouped ? group : g->rows,
+                     .keys = keys,
+                     .depth = g->depth,
+                     .width = g->depth,
+                     .q = {(const void *)job->q, {g->rows * width, head, grouped ? g->depth : width, 1}},
+                     .k = cache,
+                     .v = cache,
+                     .y = g->context->outputs[Y]->data,
+                     .y_stride = {g->rows * out, head, grouped ? g->depth : out},
+                     .weigh = weigh_block,
+                     .argument = g};
+    at.k.data = (const void *)job->k;
+    at.v.data = (const void *)job->v;
+    return at;
+}
+
+/* ---- working space: queries, keys, values, and what the rows need, each from a cache line on */
+
+typedef struct gqa_space {
+    size_t q, k, v, own, end;
+    bool q_laid, k_laid, v_laid; /* whether they have a place in it */
+} gqa_space;
+
+static bool reserve(gqa_space *space, size_t *at, bool wanted, prony_dtype work, int64_t rows, int64_t depth)
+{
+    uint64_t count, bytes;
+    *at = space->end;
+    if (!wanted) return true;
+    if (!prn_mul_u64(&count, (uint64_t)rows, (uint64_t)depth) ||
+        !prn_mul_u64(&bytes, count, (uint64_t)prony_dtype_bytes(work, 1)) || bytes > SIZE_MAX / 16 ||
+        space->end > SIZE_MAX / 16)
+        return false;
+    space->end += ((size_t)bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    return true;
+}
+
+static bool needs_cache(const gqa_job *job, size_t output)
+{
+    const prony_value *present = prn_output(job->g.context, output);
+    return !present || present->dtype != job->work;
+}
+
+static prony_status read_job(const prony_context *context, prony_dtype work, gqa_job *job, gqa_space *space)
+{
+    *job = (gqa_job){.work = work};
+    *space = (gqa_space){0};
+    PRN_TRY(prn_gqa_read(context, &job->g));
+    const prn_gqa *g = &job->g;
+    const int64_t rows = g->batch * g->rows * g->heads, cache = g->batch * g->key_heads * g->present;
+    space->q_laid = g->half > 0 || g->q.value->dtype != work;
+    space->k_laid = needs_cache(job, PRESENT_KEY);
+    space->v_laid = needs_cache(job, PRESENT_VALUE);
+    job->q_width = space->q_laid ? g->heads * g->depth : g->q.width;
+    const prn_attend core = attend_of(job, g->present);
+    int64_t floats = 0;
+    job->blocks = work == PRONY_FLOAT32 && context->outputs[Y]->dtype == work && prn_attend_fits(&core);
+    job->per_task = rows / MOST_TASKS + 1;
+    job->tasks = prn_ceil_div(rows, job->per_task);
+    job->row_bytes =
+        (int64_t)((prony_dtype_bytes(work, g->present + g->depth) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES);
+    if (job->blocks && !prn_attend_space(&core, &floats)) job->blocks = false;
+    if (reserve(space, &space->q, space->q_laid, work, rows, g->depth) &&
+        reserve(space, &space->k, space->k_laid, work, cache, g->depth) &&
+        reserve(space, &space->v, space->v_laid, work, cache, g->depth) &&
+        (job->blocks ? reserve(space, &space->own, true, PRONY_FLOAT32, floats, 1)
+                     : reserve(space, &space->own, true, PRONY_UINT8, job->tasks, job->row_bytes)))
+        return PRONY_OK;
+    return prony_fail(context, PRONY_LIMIT, "the keys and values do not fit in memory");
+}
+
+/* ---- kernels */
+
+static const char *lay_cache(gqa_job *job, const prn_gqa_rows *fresh, size_t past, size_t output, char *work)
+{
+    const prn_gqa *g = &job->g;
+    const int64_t rows = g->batch * g->key_heads * g->present;
+    cache_job cache = {.job = job,
+                       .fresh = fresh,
+                       .past = prn_input(g->context, past),
+                       .present = prn_output(g->context, output),
+                       .work = work,
+                       .turned = g->half > 0 && output == PRESENT_KEY};
+    prn_parallel_items(g->context->threads, rows, 8 * rows * g->depth, lay_cache_rows, &cache);
+    return work ? work : cache.present->data;
+}
+
+static prony_status prepare_as(const prony_context *context, prony_dtype work, prn_prepared *out)
+{
+    gqa_job job;
+    gqa_space space;
+    PRN_TRY(read_job(context, work, &job, &space));
+    out->scratch_bytes = space.end;
+    return PRONY_OK;
+}
+
+static prony_status run_as(const prony_context *context, prony_dtype work)
+{
+    gqa_job job;
+    gqa_space space;
+    PRN_TRY(read_job(context, work, &job, &space));
+    const prn_gqa *g = &job.g;
+    const int64_t rows = g->batch * g->rows * g->heads;
+    char *scratch = context->scratch;
+    if (!g->known || space.end > context->scratch_bytes)
+        return prony_fail(context, PRONY_INTERNAL, "the working space is too small");
+    if (g->batch == 0 || g->rows == 0 || g->depth == 0) return PRONY_OK;
+    PRN_TRY(prn_gqa_check_data(g));
+    job.q = space.q_laid ? scratch + space.q : (const char *)g->q.value->data;
+    if (space.q_laid) prn_parallel_items(context->threads, rows, 8 * rows * g->depth, lay_queries, &job);
+    job.k = lay_cache(&job, &g->k, PRN_GQA_PAST_KEY, PRESENT_KEY, space.k_laid ? scratch + space.k : NULL);
+    job.v = lay_cache(&job, &g->v, PRN_GQA_PAST_VALUE, PRESENT_VALUE, space.v_laid ? scratch + space.v : NULL);
+    job.row_space = scratch ? scratch + space.own : NULL;
+    if (prn_cancelled()) return PRONY_OK;
+    if (job.blocks) {
+        const prn_attend core = attend_of(&job, g->total);
+        prn_attend_run(context->threads, &core, (float *)(void *)job.row_space);
+    } else {
+        prn_parallel_tasks(context->threads, job.tasks, run_rows, &job);
+    }
+    return PRONY_OK;
+}
+
+static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+{
+    return prepare_as(context, PRONY_FLOAT32, out);
+}
+
+static prony_status run_native(const prony_context *context)
+{
+    return run_as(context, PRONY_FLOAT32);
+}
+
+static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+{
+    return prepare_as(context, PRONY_FLOAT64, out);
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    return run_as(context, PRONY_FLOAT64);
+}
+
+/* ---- row */
+
+static const prn_param params[] = {PRN_INT_REQUIRED(prn_gqa_params, num_heads),
+                                   PRN_INT_REQUIRED(prn_gqa_params, kv_num_heads),
+                                   PRN_INT(prn_gqa_params, do_rotary, 0),
+                                   PRN_INT(prn_gqa_params, rotary_interleaved, 0),
+                                   PRN_INT(prn_gqa_params, local_window_size, -1),
+                                   PRN_INT(prn_gqa_params, smooth_softmax, 0),
+                                   PRN_INT(prn_gqa_params, causal, 1),
+                                   PRN_INT(prn_gqa_params, qk_output, 0),
+                                   PRN_INT(prn_gqa_params, kv_cache_bit_width, 0),
+                                   PRN_INT(prn_gqa_params, sliding_window_cache, 0),
+                                   PRN_FLOAT(prn_gqa_params, scale, 0.0f),
+                                   PRN_FLOAT(prn_gqa_params, softcap, 0.0f),
+                                   PRN_FLOAT(prn_gqa_params, qk_norm_epsilon, 1e-6f),
+                                   PRN_STRING(prn_gqa_params, k_quant_type, "NONE"),
+                                   PRN_STRING(prn_gqa_params, v_quant_type, "NONE"),
+                                   {0}};
+
+static const prn_kernel kernels[] = {
+    {.name = "group_query_native", .backend = "native", .prepare = prepare_native, .run = run_native},
+    {.name = "group_query_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
+    {0}};
+
+// clang-format off
+const prn_op prn_ops_group_query[] = {
+    {.name = "GroupQueryAttention", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 16}, .outputs = {1, 4},
+     .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0x3e0, .params = params, .params_bytes = sizeof(prn_gqa_params), .check = prn_gqa_check,
+     .infer = infer, .cost = cost, .kernels = kernels,
+     .cost_text = "MACs M = B H S T 2D over the T keys of the longest sequence; FLOPs 2M, + 6 per score - 2 per row (softmax), + 1 with "
+                  "bias, + 3 with softcap, + 3 per element turned; special 2 per score, + 2 with softcap"},
+    {0}};
+// clang-format on

@@ -1,0 +1,310 @@
+/* Register tiles of the blocked direct convolution (compiled once per PRN_SIMD). A tile's sums stay in registers over
+ * all its taps; with four blocks of three positions, AVX2's sixteen registers hold twelve sums, three inputs and one
+ * vector of weights. Invariant: each output is summed in one order, whatever the lanes: unit of 16 input channels, tap,
+ * channel; then what it is added to. */
+#include "ops/conv/conv_direct_simd.h"
+#include "base/cpu/simd.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#define LANES (PRN_SIMD_BYTES / 4)
+/* Positions of a tile with so many blocks, where all are counted from one address, and where each has an address of its
+ * own, of which no more than eight have a register. */
+#if LANES == 16
+#define POSITIONS_1 12
+#define POSITIONS_2 12
+#define POSITIONS_3 8
+#define POSITIONS_4 6
+#elif LANES == 8
+#define POSITIONS_1 8
+#define POSITIONS_2 6
+#define POSITIONS_3 4
+#define POSITIONS_4 3
+#else
+#define POSITIONS_1 8
+#define POSITIONS_2 4
+#define POSITIONS_3 3
+#define POSITIONS_4 3
+#endif
+#define UNIT_BLOCKS (PRN_DIRECT_UNIT / LANES)
+#define ADDRESSES(positions) ((positions) < 8 ? (positions) : 8)
+
+typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+
+static inline vec splat(float x)
+{
+    return x - (vec){0};
+}
+
+/* The bound where x is beyond it, else x: NaN stays. */
+#if LANES == 16 && defined(__AVX512F__)
+#define AT_LEAST(bound, x) (vec) _mm512_max_ps((__m512)(bound), (__m512)(x))
+#define AT_MOST(bound, x) (vec) _mm512_min_ps((__m512)(bound), (__m512)(x))
+#elif LANES == 8 && defined(__AVX2__)
+#define AT_LEAST(bound, x) (vec) _mm256_max_ps((__m256)(bound), (__m256)(x))
+#define AT_MOST(bound, x) (vec) _mm256_min_ps((__m256)(bound), (__m256)(x))
+#else
+typedef int32_t mask __attribute__((vector_size(LANES * sizeof(float))));
+
+static inline vec bounded(mask where, vec yes, vec no)
+{
+    return (vec)((where & (mask)yes) | (~where & (mask)no));
+}
+#define AT_LEAST(bound, x) bounded((x) < (bound), bound, x)
+#define AT_MOST(bound, x) bounded((x) > (bound), bound, x)
+#endif
+
+/* What padding is read from. */
+static const float padding[LANES];
+
+/* Without a branch: edges of small images are no pattern that a processor could foresee. */
+static inline __attribute__((always_inline)) const float *tap_input(const float *x, int32_t offset)
+{
+    const float *at = (const float *)((uintptr_t)x + (uintptr_t)(uint32_t)offset * sizeof(float));
+#ifdef __x86_64__
+    __asm__("testl %1, %1\n\tcmovs %2, %0" : "+r"(at) : "r"(offset), "r"(padding) : "cc");
+    return at;
+#else
+    return offset < 0 ? padding : at;
+#endif
+}
+
+static inline __attribute__((always_inline)) void tap_inputs(const float *x, const int32_t *offsets,
+                                                             const int positions, const float **at)
+{
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) at[p] = tap_input(x, offsets[p]);
+}
+
+typedef vec sums[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
+
+/* channels, blocks and positions are constants after inlining. */
+static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights,
+                                                          const int channels, const int blocks, const int positions,
+                                                          sums sum)
+{
+    PRN_UNROLL
+    for (int c = 0; c < channels; c++) {
+        /* Held in registers: whichever are fewer, inputs or weights. */
+        vec held[PRN_DIRECT_MOST_BLOCKS];
+        const float *w = weights + c * blocks * LANES;
+        if (positions < blocks) {
+            PRN_UNROLL
+            for (int p = 0; p < positions; p++) held[p] = splat(at[p][c]);
+            PRN_UNROLL
+            for (int b = 0; b < blocks; b++) {
+                const vec one = *(const vec *)(w + b * LANES);
+                PRN_UNROLL
+                for (int p = 0; p < positions; p++) sum[b][p] += held[p] * one;
+            }
+        } else {
+            PRN_UNROLL
+            for (int b = 0; b < blocks; b++) held[b] = *(const vec *)(w + b * LANES);
+            PRN_UNROLL
+            for (int p = 0; p < positions; p++) {
+                const vec one = splat(at[p][c]);
+                PRN_UNROLL
+                for (int b = 0; b < blocks; b++) sum[b][p] += one * held[b];
+            }
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void add_start(sums sum, const float *start, const int blocks,
+                                                            const int positions)
+{
+    PRN_UNROLL
+    for (int b = 0; b < blocks; b++) {
+        PRN_UNROLL
+        for (int p = 0; p < positions; p++) sum[b][p] += *(const vec *)(start + b * LANES);
+    }
+}
+
+/* Where position p's results lie. */
+static inline __attribute__((always_inline)) int64_t place(const int32_t *places, const int p)
+{
+    return places ? places[p] : p * LANES;
+}
+
+static inline __attribute__((always_inline)) void add_there(sums sum, const float *there, const int64_t y_block,
+                                                            const int32_t *places, const int blocks,
+                                                            const int positions)
+{
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) {
+        const float *at = there + place(places, p);
+        PRN_UNROLL
+        for (int b = 0; b < blocks; b++) sum[b][p] += *(const vec *)(at + b * y_block);
+    }
+}
+
+/* Lines that are needed soon, on the way: many at once would keep the loads behind them waiting. No pointer to them
+ * lives on: the registers are the positions' addresses. */
+static inline __attribute__((always_inline)) void fetch_next(const prn_direct_tile *t, int64_t step, const bool near)
+{
+    const float *next = t->next + step * t->next_lines * PRN_DIRECT_LINE_FLOATS;
+    for (int64_t i = 0; i < t->next_lines; i++) {
+        if (near)
+            __builtin_prefetch(next + i * PRN_DIRECT_LINE_FLOATS, 0, 3);
+        else
+            __builtin_prefetch(next + i * PRN_DIRECT_LINE_FLOATS, 0, 2);
+    }
+}
+
+static inline __attribute__((always_inline)) void fetch_there(const float *there, const int64_t y_block,
+                                                              const int blocks, const int positions)
+{
+    PRN_UNROLL
+    for (int b = 0; b < blocks; b++) {
+        for (int p = 0; p < positions; p += PRN_DIRECT_LINE_FLOATS / LANES)
+            __builtin_prefetch(there + b * y_block + p * LANES, 0, 3);
+    }
+}
+
+static inline __attribute__((always_inline)) void fetch_ahead(const float *x, const int32_t *offsets,
+                                                              const int positions)
+{
+    for (int p = 0; p < positions; p++) __builtin_prefetch(x + offsets[p], 0, 3);
+}
+
+static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile *t, const int blocks,
+                                                           const int positions, sums sum)
+{
+    for (int64_t i = 0; i < t->in_blocks; i += UNIT_BLOCKS) {
+        const float *x = t->x + i * t->x_block, *filters = t->weights + i * t->w_block;
+        const int64_t blocks_here = t->in_blocks - i < UNIT_BLOCKS ? t->in_blocks - i : UNIT_BLOCKS;
+        const float *at[PRN_DIRECT_MOST_POSITIONS];
+        for (int64_t k = 0; k < t->taps; k++) {
+            const float *weights = filters + (int64_t)t->numbers[k] * (PRN_DIRECT_UNIT * blocks * LANES);
+            for (int64_t b = 0; b < (UNIT_BLOCKS == 1 ? 1 : blocks_here); b++) {
+                if (t->next_lines) fetch_next(t, (i + b) * t->taps + k, blocks <= 2);
+                if (k < t->fresh_count) fetch_ahead(x + b * t->x_block, t->ahead + t->fresh[k] * positions, positions);
+                tap_inputs(x + b * t->x_block, t->offsets + k * positions, positions, at);
+                sum_tap(at, weights + b * LANES * blocks * LANES, LANES, blocks, positions, sum);
+            }
+        }
+    }
+}
+
+/* One tap: the next tile's input is what follows. */
+static inline __attribute__((always_inline)) void sum_row(const prn_direct_tile *t, const int blocks,
+                                                          const int positions, sums sum)
+{
+    const float *x = t->x, *weights = t->weights, *at[PRN_DIRECT_MOST_POSITIONS];
+    const int64_t whole = t->in_blocks - t->ends_half;
+    for (int64_t i = 0; i < whole; i++, x += t->x_block, weights += LANES * blocks * LANES) {
+        fetch_next(t, i, false);
+        PRN_UNROLL
+        for (int p = 0; p < positions; p++) at[p] = x + p * LANES;
+        for (int p = positions; p < 2 * positions; p += PRN_DIRECT_LINE_FLOATS / LANES)
+            __builtin_prefetch(x + p * LANES, 0, 3);
+        sum_tap(at, weights, LANES, blocks, positions, sum);
+    }
+    if (!t->ends_half) return;
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) at[p] = x + p * LANES;
+    sum_tap(at, weights, LANES / 2, blocks, positions, sum);
+}
+
+/* Plain input: one address, as the positions stand at distances that are known. */
+static inline __attribute__((always_inline)) void sum_windows(const prn_direct_tile *t, const int stride,
+                                                              const int blocks, const int positions, sums sum)
+{
+    const float *weights = t->weights;
+    for (int64_t k = 0; k < t->taps; k++, weights += blocks * LANES) {
+        const float *x = t->x + t->steps[k];
+        vec held[PRN_DIRECT_MOST_BLOCKS];
+        PRN_UNROLL
+        for (int b = 0; b < blocks; b++) held[b] = *(const vec *)(weights + b * LANES);
+        PRN_UNROLL
+        for (int p = 0; p < positions; p++) {
+            const vec one = splat(x[p * stride]);
+            PRN_UNROLL
+            for (int b = 0; b < blocks; b++) sum[b][p] += one * held[b];
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void sum_all(const prn_direct_tile *t, const int blocks,
+                                                          const int positions, sums sum)
+{
+    if (t->offsets)
+        sum_taps(t, blocks, positions, sum);
+    else if (!t->steps)
+        sum_row(t, blocks, positions, sum);
+    else if (t->stride == 1)
+        sum_windows(t, 1, blocks, positions, sum);
+    else if (t->stride == 2)
+        sum_windows(t, 2, blocks, positions, sum);
+    else
+        sum_windows(t, 4, blocks, positions, sum);
+}
+
+static inline __attribute__((always_inline)) void clamp(sums sum, const float low, const float high, const int blocks,
+                                                        const int positions)
+{
+    const vec least = splat(low), most = splat(high);
+    PRN_UNROLL
+    for (int b = 0; b < blocks; b++) {
+        PRN_UNROLL
+        for (int p = 0; p < positions; p++) {
+            const vec x = AT_LEAST(least, sum[b][p]);
+            sum[b][p] = AT_MOST(most, x);
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t, const int blocks, const int positions)
+{
+    sums sum;
+    const int64_t y_block = t->y_block;
+    const float *there = t->start ? t->added : t->y;
+    if (there && !t->places) fetch_there(there, y_block, blocks, positions);
+    PRN_UNROLL
+    for (int b = 0; b < blocks; b++) {
+        PRN_UNROLL
+        for (int p = 0; p < positions; p++) {
+            sum[b][p] = (vec){0};
+        }
+    }
+    sum_all(t, blocks, positions, sum);
+    /* What is there already comes last: short sums are the more exact ones. */
+    if (!t->start) {
+        add_there(sum, t->y, y_block, t->places, blocks, positions);
+    } else {
+        add_start(sum, t->start, blocks, positions);
+        if (t->added) add_there(sum, t->added, y_block, t->places, blocks, positions);
+    }
+    if (t->clamped) clamp(sum, t->low, t->high, blocks, positions);
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) {
+        float *y = t->y + place(t->places, p);
+        PRN_UNROLL
+        for (int b = 0; b < blocks; b++) *(vec *)(y + b * y_block) = sum[b][p];
+    }
+}
+
+#define TILE(blocks, positions)                                                                                        \
+    static void tile_##blocks##x##positions(const prn_direct_tile *t)                                                  \
+    {                                                                                                                  \
+        tile(t, blocks, positions);                                                                                    \
+    }
+#define EACH_3(X, b) X(b, 1) X(b, 2) X(b, 3)
+#define EACH_4(X, b) EACH_3(X, b) X(b, 4)
+#define EACH_6(X, b) EACH_4(X, b) X(b, 5) X(b, 6)
+#define EACH_8(X, b) EACH_6(X, b) X(b, 7) X(b, 8)
+#define EACH_12(X, b) EACH_8(X, b) X(b, 9) X(b, 10) X(b, 11) X(b, 12)
+#define EACH(X, b) PRN_SIMD_JOIN(EACH_, POSITIONS_##b)(X, b)
+EACH(TILE, 1)
+EACH(TILE, 2)
+EACH(TILE, 3)
+EACH(TILE, 4)
+
+#define ENTRY(blocks, positions) [positions] = tile_##blocks##x##positions,
+const prn_direct_simd PRN_SIMD_TABLE(prn_direct_simd_) = {
+    .lanes = LANES,
+    .positions = {0, ADDRESSES(POSITIONS_1), ADDRESSES(POSITIONS_2), ADDRESSES(POSITIONS_3), ADDRESSES(POSITIONS_4)},
+    .row_positions = {0, POSITIONS_1, POSITIONS_2, POSITIONS_3, POSITIONS_4},
+    .tile = {[1] = {EACH(ENTRY, 1)}, [2] = {EACH(ENTRY, 2)}, [3] = {EACH(ENTRY, 3)}, [4] = {EACH(ENTRY, 4)}}};

@@ -1,0 +1,456 @@
+/* conv_f32_flat: few channels, small images, plain layouts.
+ *
+ *   an image with its padding, of pitch P, as one row        positions p of its outputs: y P + x
+ *
+ *     0 0 0 0 0 0                what every position meets at a tap stands at one distance from it, so a vector of successive
+ *     0 a b c d 0 | ...          positions is one load for each tap, whatever the rows' length. The P - W' positions between
+ *     0 e f g h 0 | ...          the ends of rows and their next beginnings are computed too, and not stored.
+ *
+ * With steps of s the image is dealt to s x s images of every s-th row and column, where the same holds. An image
+ * without padding and steps is read where it lies; others are copied into the scratch.
+ *
+ *     unit = one image, a block of a group's output channels        task = successive units, or a run of one's tiles; where it has all units
+ *                                                                          of its inputs, it copies them itself, while
+ *                                                                          caches hold them
+ *     tile = the block's channels at a few vectors of positions, sums in registers
+ *
+ * Packed weights belong to the model: [group][block][input channel, row, column of the window][channel of the block].
+ * Invariant: pieces depend on the problem alone; each output is summed in one order, the same on every instruction
+ * set. */
+#include "ops/conv/conv_row_direct.h"
+#include "base/memory/alloc.h"
+#include "base/integers.h"
+#include "base/cpu/isa.h"
+#include "base/threads/parallel.h"
+#include "base/cpu/simd.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/window/conv_problem.h"
+#include "ops/kernels/vector/post_ops_vec.h"
+#include "ops/conv/conv_direct_simd.h"
+#include "ops/conv/conv_row_direct_simd.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+PRN_SIMD_PICK(prn_row_direct_simd, prn_row_direct_simd_, const prn_row_direct_simd *prn_row_direct_rows)
+
+enum {
+    MOST_TAPS = 4096,  /* of all input channels of a group */
+    FEW_CHANNELS = 16, /* of plain images whose every place is a product of its own, which takes less than reordering
+                          them */
+    MOST_POSITIONS = 1 << 17,
+    MOST_PLANE = 1 << 24,        /* floats of a channel as it is copied, which nothing interrupts */
+    MOST_COPIED = 1 << 28,       /* floats */
+    MOST_WORTH_COPIED = 1 << 18, /* stay in the second-level cache */
+    MOST_GROUPS_COPIED = 1 << 22,
+    TASK_WORK = 400000,  /* multiply-adds */
+    FILL_WORK = 1 << 15, /* floats */
+    FIRST_LAYER = 3      /* input channels */
+};
+
+/* How an image lies as one row. */
+typedef struct flat_image {
+    int64_t pitch, rows;  /* of one of the images that it is dealt to */
+    int64_t dealt, plane; /* floats of such an image, of all of one channel */
+    int64_t positions;    /* up to the last output */
+    bool copied;
+} flat_image;
+
+typedef struct flat_plan {
+    const prn_row_direct_simd *simd;
+    prn_conv conv;
+    flat_image image;
+    const float *packed;
+    int64_t taps, blocks;            /* blocks of a group's output channels */
+    int64_t vectors, tiles;          /* of an image's positions */
+    int64_t units, per_task, pieces; /* units of a task, or pieces of a unit */
+    bool copies;                     /* tasks copy what they read */
+    prn_post_ops rest;               /* what tiles leave to do */
+    bool clamped;
+    float low, high;
+    int32_t *steps;
+    prn_row_direct_part *parts;
+} flat_plan;
+
+static flat_image lay_out(const prn_conv *conv, const prn_row_direct_simd *simd)
+{
+    const prn_window *window = &conv->window;
+    const int64_t *stride = window->stride + 1, *out = window->out + 1;
+    flat_image image = {0};
+    int64_t behind[2]; /* padding that windows see behind the image */
+    for (int a = 0; a < 2; a++) {
+        behind[a] =
+            (out[a] - 1) * stride[a] + prn_window_reach(window, a + 1) - window->pad_begin[a + 1] - window->in[a + 1];
+        if (behind[a] < 0) behind[a] = 0;
+    }
+    image.rows = out[0] + (prn_window_reach(window, 1) - 1) / stride[0];
+    image.pitch = out[1] + (prn_window_reach(window, 2) - 1) / stride[1];
+    image.copied = true;
+    if (stride[0] == 1 && stride[1] == 1) {
+        /* The padding behind a row is also the one in front of the next. */
+        const int64_t padding = window->pad_begin[2] > behind[1] ? window->pad_begin[2] : behind[1];
+        image.pitch = window->in[2] + padding > out[1] ? window->in[2] + padding : out[1];
+        image.copied = padding || window->pad_begin[1] || behind[0];
+    }
+    image.positions = (out[0] - 1) * image.pitch + out[1];
+    if (image.positions < 2 * PRN_ROW_DIRECT_MOST_VECTORS * simd->lanes)
+        image.copied = true; /* vectors would read beyond its
+                                                                                           end */
+    image.dealt = image.rows * image.pitch + prn_window_reach(window, 2);
+    image.plane = image.copied ? image.dealt * stride[0] * stride[1] : conv->in_spatial;
+    return image;
+}
+
+bool prn_conv_row_direct_supported(const prony_context *context)
+{
+    prn_conv conv;
+    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
+    if (conv.batch < 1 || conv.group_in < 1 || conv.group_out < 1 || conv.out_spatial < 1) return false;
+    if (!prn_conv_in_plane(&conv) || conv.kernel_volume > MOST_TAPS / conv.group_in) return false;
+    for (int a = 1; a < PRN_WINDOW_AXES; a++) {
+        const prn_window *window = &conv.window;
+        const int64_t most = MOST_POSITIONS;
+        if (window->in[a] > most || window->out[a] > most || prn_window_reach(window, a) > most ||
+            window->pad_begin[a] > most)
+            return false;
+        if (window->stride[a] > 8) return false;
+    }
+    const flat_image image = lay_out(&conv, prn_row_direct_rows());
+    if (image.positions > MOST_POSITIONS || image.plane > INT32_MAX / conv.group_in) return false;
+    if (image.copied && image.plane > MOST_PLANE) return false;
+    return !image.copied || (double)image.plane * (double)conv.in_channels * (double)conv.batch < MOST_COPIED;
+}
+
+/* Whether vectors of positions leave fewer lanes unused than channel blocks, by enough to make up for what neighbours
+ * in blocks are reordered for; all inputs but a first layer's mostly come in blocks. In processor cycles of an image,
+ * each of two vectors of multiply-adds. */
+static bool is_cheaper(const prn_conv *conv, const flat_image *image, int64_t lanes)
+{
+    const bool first = conv->in_channels <= FIRST_LAYER, small = prn_conv_is_small(conv);
+    if (conv->kernel_volume == 1 && !first)
+        return conv->x->layout == PRN_PLAIN && conv->in_channels <= FEW_CHANNELS && conv->out_channels <= FEW_CHANNELS;
+    const int64_t in = conv->in_channels < lanes ? conv->in_channels : prn_ceil_div(conv->in_channels, lanes) * lanes;
+    const int64_t out = prn_ceil_div(conv->out_channels, lanes) * lanes;
+    const double tap = 1.15 * (double)conv->kernel_volume / (double)(2 * lanes), spatial = (double)conv->out_spatial;
+    const double blocked = spatial * tap * (double)(in * out);
+    const double flat = (double)(prn_ceil_div(image->positions, lanes) * lanes) * tap *
+                        (double)(conv->in_channels * conv->out_channels);
+    const double reordered =
+        spatial * (double)conv->out_channels + (first ? 0.0 : (double)conv->in_spatial * (double)conv->in_channels);
+    return flat + (small ? 0.3 : 0.6) * reordered < (small || first ? 1.0 : 0.5) * blocked;
+}
+
+bool prn_conv_row_direct_profitable(const prony_context *context)
+{
+    prn_conv conv;
+    if (prn_conv_read(context, &conv) != PRONY_OK) return false;
+    const int64_t lanes = prn_row_direct_rows()->lanes;
+    const flat_image image = lay_out(&conv, prn_row_direct_rows());
+    const double copied = image.copied ? (double)image.plane * (double)conv.in_channels * (double)conv.batch : 0;
+    if (conv.groups == 1) return copied < MOST_WORTH_COPIED && is_cheaper(&conv, &image, lanes);
+    if (conv.group_in == 1 && conv.group_out == 1) return false; /* conv_f32_depthwise */
+    if (copied > MOST_GROUPS_COPIED) return false;
+    /* Groups that no kernel on blocks takes. */
+#ifdef PRN_HAVE_DNNL
+    return conv.group_in % lanes != 0 || conv.group_out % lanes != 0;
+#else
+    return conv.group_in % PRN_DIRECT_UNIT != 0 || conv.group_out % PRN_DIRECT_UNIT != 0;
+#endif
+}
+
+/* ---- prepared */
+
+/* The first of a group's output channels in block `block`. */
+static int64_t first_channel(const flat_plan *plan, int64_t block)
+{
+    return block * plan->conv.group_out / plan->blocks;
+}
+
+static int64_t first_vector(const flat_plan *plan, int64_t tile)
+{
+    return tile * plan->vectors / plan->tiles;
+}
+
+static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+{
+    (void)context;
+    const flat_plan *plan = argument;
+    const float *weights = plan->conv.weights->data;
+    float *to = packed;
+    for (int64_t g = 0; g < plan->conv.groups; g++, weights += plan->conv.group_out * plan->taps) {
+        for (int64_t block = 0; block < plan->blocks && !prn_cancelled(); block++) {
+            const int64_t begin = first_channel(plan, block), end = first_channel(plan, block + 1);
+            for (int64_t t = 0; t < plan->taps; t++) {
+                for (int64_t k = begin; k < end; k++) *to++ = weights[k * plan->taps + t];
+            }
+        }
+    }
+    return PRONY_OK;
+}
+
+static prony_status pack(const prony_context *context, flat_plan *plan)
+{
+    char tag[96];
+    const void *packed;
+    const prn_conv *conv = &plan->conv;
+    snprintf(tag, sizeof tag, "conv flat: %lld x %lld in %lld blocks x %lld", (long long)conv->groups,
+             (long long)conv->group_out, (long long)plan->blocks, (long long)plan->taps);
+    const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, conv->out_channels * plan->taps);
+    PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
+    plan->packed = packed;
+    return PRONY_OK;
+}
+
+static void find_steps(flat_plan *plan)
+{
+    const prn_window *window = &plan->conv.window;
+    const flat_image *image = &plan->image;
+    int32_t *step = plan->steps;
+    for (int64_t c = 0; c < plan->conv.group_in; c++) {
+        for (int64_t ky = 0; ky < window->kernel[1]; ky++) {
+            const int64_t y = ky * window->dilation[1], row = y % window->stride[1];
+            for (int64_t kx = 0; kx < window->kernel[2]; kx++) {
+                const int64_t x = kx * window->dilation[2], dealt = row * window->stride[2] + x % window->stride[2];
+                *step++ = (int32_t)(c * image->plane + dealt * image->dealt + y / window->stride[1] * image->pitch +
+                                    x / window->stride[2]);
+            }
+        }
+    }
+}
+
+/* The first position of a tile. The last one ends with the last output where nothing may be read behind it, and stores
+ * what the tile before it has not. */
+static int64_t first_position(const flat_plan *plan, int64_t tile)
+{
+    const int64_t first = first_vector(plan, tile), lanes = plan->simd->lanes;
+    if (plan->image.copied || tile + 1 < plan->tiles) return first * lanes;
+    return plan->image.positions - (plan->vectors - first) * lanes;
+}
+
+static void find_parts(flat_plan *plan)
+{
+    const int64_t pitch = plan->image.pitch, width = plan->conv.window.out[2], lanes = plan->simd->lanes;
+    int64_t done = 0; /* positions */
+    int32_t at = 0;
+    for (int64_t tile = 0; tile < plan->tiles; tile++) {
+        int64_t p = first_position(plan, tile);
+        for (int64_t v = first_vector(plan, tile); v < first_vector(plan, tile + 1); v++) {
+            prn_row_direct_part *part = &plan->parts[v];
+            part->at = at;
+            for (int64_t i = 0; i < lanes; i++, p++) {
+                if (p < done || p >= plan->image.positions) continue;
+                done = p + 1;
+                if (p % pitch < width) part->lane[part->count++] = (uint8_t)i;
+            }
+            at += part->count;
+        }
+    }
+}
+
+static void cut(flat_plan *plan)
+{
+    const prn_conv *conv = &plan->conv;
+    const double work = (double)plan->vectors * (double)plan->simd->lanes * (double)plan->taps *
+                        (double)conv->group_out / (double)plan->blocks;
+    plan->units = conv->batch * conv->groups * plan->blocks;
+    plan->per_task = work < TASK_WORK ? prn_least((int64_t)(TASK_WORK / (work + 1)) + 1, plan->units) : 1;
+    plan->pieces = prn_least((int64_t)(work / TASK_WORK) + 1, plan->tiles);
+    if (plan->pieces > 1 || plan->units == plan->blocks) return;
+    plan->per_task = prn_ceil_div(plan->per_task, plan->blocks) * plan->blocks;
+    plan->copies = plan->image.copied;
+}
+
+static void find_end(const prn_post_ops *post_ops, flat_plan *plan)
+{
+    size_t i = 0;
+    const size_t count = post_ops ? post_ops->count : 0;
+    if (count && (post_ops->op[0].kind == PRN_POST_RELU || post_ops->op[0].kind == PRN_POST_CLIP)) {
+        const bool relu = post_ops->op[0].kind == PRN_POST_RELU;
+        plan->clamped = true;
+        plan->low = relu ? 0.0f : post_ops->op[0].a;
+        plan->high = relu ? INFINITY : post_ops->op[0].b;
+        i = 1;
+    }
+    while (i < count) plan->rest.op[plan->rest.count++] = post_ops->op[i++];
+}
+
+static flat_plan *make_plan(const prn_conv *conv)
+{
+    const prn_row_direct_simd *table = prn_row_direct_rows();
+    const flat_image image = lay_out(conv, table);
+    const int64_t vectors = prn_ceil_div(image.positions, table->lanes), taps = conv->group_in * conv->kernel_volume;
+    flat_plan *plan =
+        prn_calloc(1, sizeof *plan + (size_t)vectors * sizeof plan->parts[0] + (size_t)taps * sizeof plan->steps[0]);
+    if (!plan) return NULL;
+    plan->simd = table;
+    plan->conv = *conv;
+    plan->image = image;
+    plan->taps = taps;
+    plan->blocks = prn_ceil_div(conv->group_out, table->channels);
+    plan->vectors = vectors;
+    plan->tiles = prn_ceil_div(vectors, table->vectors[prn_ceil_div(conv->group_out, plan->blocks)]);
+    plan->steps = (int32_t *)(plan + 1);
+    plan->parts = (prn_row_direct_part *)(plan->steps + taps);
+    find_steps(plan);
+    find_parts(plan);
+    cut(plan);
+    return plan;
+}
+
+prony_status prn_conv_row_direct_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_read(context, &conv));
+    flat_plan *plan = make_plan(&conv);
+    if (!plan) return prn_no_memory(context->error);
+    find_end(context->post_ops, plan);
+    prony_status status = pack(context, plan);
+    if (status != PRONY_OK) {
+        prn_free(plan);
+        return status;
+    }
+    if (plan->image.copied)
+        out->scratch_bytes =
+            prony_dtype_bytes(PRONY_FLOAT32, conv.batch * conv.in_channels * plan->image.plane + plan->simd->lanes);
+    out->state = plan;
+    return PRONY_OK;
+}
+
+void prn_conv_row_direct_release(void *state)
+{
+    prn_free(state);
+}
+
+void prn_conv_row_direct_facts(const prony_context *context, prony_cost *facts)
+{
+    const flat_plan *plan = context->state;
+    const int64_t channels = prn_ceil_div(plan->conv.group_out, plan->blocks);
+    prn_cost_fact(facts, "product_rows", plan->image.positions);
+    prn_cost_fact(facts, "product_columns", plan->conv.group_out);
+    prn_cost_fact(facts, "product_depth", plan->taps);
+    prn_cost_fact(facts, "tile_rows", plan->simd->vectors[channels] * plan->simd->lanes);
+    prn_cost_fact(facts, "tile_columns", channels);
+}
+
+/* ---- run */
+
+typedef struct job {
+    const flat_plan *plan;
+    const prony_context *context;
+    const float *x;
+    float *y, *copy;
+} job;
+
+/* One channel of one image into the scratch. */
+static void fill_plane(void *argument, int64_t plane)
+{
+    const job *job = argument;
+    const flat_image *image = &job->plan->image;
+    const prn_window *window = &job->plan->conv.window;
+    const int64_t height = window->in[1], width = window->in[2];
+    const float *x = job->x + plane * height * width;
+    const prn_row_direct_simd *simd = job->plan->simd;
+    for (int64_t d = 0; d < window->stride[1] * window->stride[2] && !prn_cancelled(); d++) {
+        float *to = job->copy + plane * image->plane + d * image->dealt;
+        prn_row_direct_fill rows = {.image = x,
+                                    .height = height,
+                                    .width = width,
+                                    .top = d / window->stride[2] - window->pad_begin[1],
+                                    .left = d % window->stride[2] - window->pad_begin[2],
+                                    .stride = {window->stride[1], window->stride[2]},
+                                    .rows = image->rows,
+                                    .pitch = image->pitch};
+        if (image->pitch == width && rows.left == 0 && rows.stride[0] == 1 && rows.stride[1] == 1) { /* one row */
+            rows.left = rows.top * width;
+            rows.top = 0;
+            rows.width *= height;
+            rows.rows = rows.height = 1;
+            rows.pitch *= image->rows;
+        }
+        simd->fill(to, &rows);
+        simd->fill(to + image->rows * image->pitch,
+                   &(prn_row_direct_fill){
+                       .image = x, .stride = {1, 1}, .rows = 1, .pitch = image->dealt - image->rows * image->pitch});
+    }
+}
+
+/* Some tiles of one unit. */
+static void run_unit(const job *job, int64_t unit, int64_t first, int64_t end)
+{
+    const flat_plan *plan = job->plan;
+    const prn_conv *conv = &plan->conv;
+    const int64_t block = unit % plan->blocks, group = unit / plan->blocks % conv->groups;
+    const int64_t from = first_channel(plan, block), channels = first_channel(plan, block + 1) - from;
+    const int64_t channel = group * conv->group_out + from, n = unit / (plan->blocks * conv->groups);
+    const float *x = (plan->image.copied ? job->copy : job->x) +
+                     (n * conv->in_channels + group * conv->group_in) * plan->image.plane;
+    static const float none[PRN_ROW_DIRECT_MOST_CHANNELS];
+    prn_row_direct_tile tile = {.steps = plan->steps,
+                                .taps = plan->taps,
+                                .weights = plan->packed + channel * plan->taps,
+                                .bias = conv->bias ? (const float *)conv->bias->data + channel : none,
+                                .y = job->y + (n * conv->out_channels + channel) * conv->out_spatial,
+                                .y_plane = conv->out_spatial,
+                                .clamped = plan->clamped,
+                                .low = plan->low,
+                                .high = plan->high};
+    for (int64_t i = first; i < end && !prn_cancelled(); i++) {
+        tile.x = x + first_position(plan, i);
+        tile.parts = plan->parts + first_vector(plan, i);
+        plan->simd->tile[channels][first_vector(plan, i + 1) - first_vector(plan, i)](&tile);
+    }
+}
+
+/* The post-operations that are left, on outputs [from, to) of the channels of some units, or of all outputs. */
+static void finish(const job *job, int64_t first_unit, int64_t end_unit, int64_t from, int64_t to)
+{
+    const flat_plan *plan = job->plan;
+    const prn_conv *conv = &plan->conv;
+    const int64_t begin = first_unit / plan->blocks * conv->group_out + first_channel(plan, first_unit % plan->blocks);
+    const int64_t end = end_unit / plan->blocks * conv->group_out + first_channel(plan, end_unit % plan->blocks);
+    prony_context rest = *job->context;
+    rest.post_ops = &plan->rest;
+    if (to - from == conv->out_spatial) {
+        prn_post_ops_apply_vec(&rest, job->y + begin * to, begin * to, (end - begin) * to);
+        return;
+    }
+    for (int64_t at = begin * conv->out_spatial + from; begin < end && at < end * conv->out_spatial;
+         at += conv->out_spatial)
+        prn_post_ops_apply_vec(&rest, job->y + at, at, to - from);
+}
+
+static void run_task(void *argument, int64_t task)
+{
+    const job *job = argument;
+    const flat_plan *plan = job->plan;
+    const int64_t piece = task % plan->pieces, unit = task / plan->pieces * plan->per_task;
+    const int64_t end_unit = prn_least(unit + plan->per_task, plan->units);
+    const int64_t first = piece * plan->tiles / plan->pieces, end = (piece + 1) * plan->tiles / plan->pieces;
+    for (int64_t u = unit; u < end_unit && !prn_cancelled(); u++) {
+        const int64_t plane = u / plan->blocks * plan->conv.group_in; /* of all images */
+        for (int64_t c = 0; c < plan->conv.group_in && plan->copies && u % plan->blocks == 0; c++)
+            fill_plane(argument, plane + c);
+        run_unit(job, u, first, end);
+    }
+    if (plan->rest.count)
+        finish(job, unit, end_unit, plan->parts[first_vector(plan, first)].at,
+               end < plan->tiles ? plan->parts[first_vector(plan, end)].at : plan->conv.out_spatial);
+}
+
+prony_status prn_conv_row_direct_run(const prony_context *context)
+{
+    const flat_plan *plan = context->state;
+    const prn_conv *conv = &plan->conv;
+    job job = {plan, context, context->inputs[0]->data, context->outputs[0]->data, context->scratch};
+    if (plan->image.copied) {
+        const int64_t planes = conv->batch * conv->in_channels;
+        for (int64_t i = 0; i < plan->simd->lanes; i++)
+            job.copy[planes * plan->image.plane + i] = 0.0f; /* the last vector reads on */
+        if (!plan->copies)
+            prn_parallel_tasks(planes * plan->image.plane < FILL_WORK ? 1 : context->threads, planes, fill_plane, &job);
+    }
+    prn_parallel_tasks(context->threads, prn_ceil_div(plan->units, plan->per_task) * plan->pieces, run_task, &job);
+    return PRONY_OK;
+}

@@ -1,0 +1,244 @@
+/* Blocks of sums of products of bytes, for one instruction set; for ops/kernels/int8/int8_dot_simd.c alone.
+ *
+ *   AMX        two tiles of 16 rows by two of 16 columns, 64 depths a step
+ *   VNNI       up to 12 rows by two vectors of 16 columns, 4 depths a step
+ *   AVX2       up to 3 rows by four vectors of 8 columns, products added in 16 bits first (ops/kernels/int8/int16_dot.h)
+ *   otherwise  both operands are widened to 16 bits, pairs of products summed in 32 */
+#ifndef PRN_OPS_KERNELS_INT8_INT8_BLOCKS_H
+#define PRN_OPS_KERNELS_INT8_INT8_BLOCKS_H
+
+#include "base/cpu/simd.h"
+#include "ops/kernels/int8/int8_dot.h"
+#include "ops/kernels/int8/int16_pairs.h"
+
+#include <string.h>
+
+#if defined(__AVX512BW__)
+#define WIDE 1 /* 512 bits */
+#else
+#define WIDE 0
+#endif
+
+enum { ROWS = PRN_QINT8_ROWS, COLUMNS = PRN_QINT8_COLUMNS };
+
+#if defined(PRN_TILES_INT8)
+
+typedef struct tile_config {
+    uint8_t palette, start, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} tile_config;
+
+/* Tiles 0 to 3 are sums, 4 and 5 rows of A, 6 and 7 columns of B. Static: compilers are not told that all of it is
+ * read. */
+static const tile_config config = {
+    .palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+
+static void begin(void)
+{
+    _tile_loadconfig(&config);
+}
+
+static void end(void)
+{
+    _tile_release();
+}
+
+#else
+
+static void begin(void)
+{
+}
+
+static void end(void)
+{
+}
+
+#endif
+
+#if defined(__AVX512VNNI__)
+
+static inline __m512i four_of(const uint8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return _mm512_set1_epi32(four);
+}
+
+/* `rows` is a constant after inlining. */
+static inline __attribute__((always_inline)) void rows_of(const uint8_t *a, int64_t rs_a, const int rows,
+                                                          const int8_t *b, int64_t depth, int32_t *sums, bool add)
+{
+    enum { MOST = 12 };
+    __m512i left[MOST], right[MOST];
+    PRN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        left[r] = add ? _mm512_loadu_si512(sums + r * COLUMNS) : _mm512_setzero_si512();
+        right[r] = add ? _mm512_loadu_si512(sums + r * COLUMNS + 16) : _mm512_setzero_si512();
+    }
+    for (int64_t k = 0; k < depth; k += 4, b += 4 * COLUMNS) {
+        const __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 64);
+        PRN_UNROLL
+        for (int r = 0; r < rows; r++) {
+            const __m512i x = four_of(a + r * rs_a + k);
+            left[r] = _mm512_dpbusd_epi32(left[r], x, b0);
+            right[r] = _mm512_dpbusd_epi32(right[r], x, b1);
+        }
+    }
+    PRN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        _mm512_storeu_si512(sums + r * COLUMNS, left[r]);
+        _mm512_storeu_si512(sums + r * COLUMNS + 16, right[r]);
+    }
+}
+
+static void vector_block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
+                         bool add)
+{
+    for (; rows >= 12; rows -= 12, a += 12 * rs_a, sums += 12 * COLUMNS) rows_of(a, rs_a, 12, b, depth, sums, add);
+    for (; rows >= 8; rows -= 8, a += 8 * rs_a, sums += 8 * COLUMNS) rows_of(a, rs_a, 8, b, depth, sums, add);
+    for (; rows >= 4; rows -= 4, a += 4 * rs_a, sums += 4 * COLUMNS) rows_of(a, rs_a, 4, b, depth, sums, add);
+    for (; rows >= 2; rows -= 2, a += 2 * rs_a, sums += 2 * COLUMNS) rows_of(a, rs_a, 2, b, depth, sums, add);
+    if (rows > 0) rows_of(a, rs_a, 1, b, depth, sums, add);
+}
+
+#endif
+
+#if defined(PRN_TILES_INT8)
+
+/* Up to which vectors do less work than tiles of 16 rows. */
+enum { FEW_ROWS = 4 };
+
+static void tiles_16(const uint8_t *a, int64_t rs_a, const int8_t *b, int64_t depth, int32_t *sums, bool add)
+{
+    if (add) {
+        _tile_loadd(0, sums, 4 * COLUMNS);
+        _tile_loadd(1, sums + 16, 4 * COLUMNS);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+    }
+    for (int64_t k = 0; k < depth; k += 64, b += 64 * COLUMNS) {
+        _tile_loadd(4, a + k, (long)rs_a);
+        _tile_loadd(6, b, 4 * COLUMNS);
+        _tile_dpbusd(0, 4, 6);
+        _tile_loadd(7, b + 64, 4 * COLUMNS);
+        _tile_dpbusd(1, 4, 7);
+    }
+    _tile_stored(0, sums, 4 * COLUMNS);
+    _tile_stored(1, sums + 16, 4 * COLUMNS);
+}
+
+static void tiles_32(const uint8_t *a, int64_t rs_a, const int8_t *b, int64_t depth, int32_t *sums, bool add)
+{
+    int32_t *lower = sums + 16 * COLUMNS;
+    if (add) {
+        _tile_loadd(0, sums, 4 * COLUMNS);
+        _tile_loadd(1, sums + 16, 4 * COLUMNS);
+        _tile_loadd(2, lower, 4 * COLUMNS);
+        _tile_loadd(3, lower + 16, 4 * COLUMNS);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    for (int64_t k = 0; k < depth; k += 64, b += 64 * COLUMNS) {
+        _tile_loadd(4, a + k, (long)rs_a);
+        _tile_loadd(6, b, 4 * COLUMNS);
+        _tile_dpbusd(0, 4, 6);
+        _tile_loadd(7, b + 64, 4 * COLUMNS);
+        _tile_dpbusd(1, 4, 7);
+        _tile_loadd(5, a + 16 * rs_a + k, (long)rs_a);
+        _tile_dpbusd(2, 5, 6);
+        _tile_dpbusd(3, 5, 7);
+    }
+    _tile_stored(0, sums, 4 * COLUMNS);
+    _tile_stored(1, sums + 16, 4 * COLUMNS);
+    _tile_stored(2, lower, 4 * COLUMNS);
+    _tile_stored(3, lower + 16, 4 * COLUMNS);
+}
+
+static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
+                  int steps)
+{
+    (void)steps;
+    if (rows <= FEW_ROWS) {
+        vector_block(a, rs_a, rows, b, depth, sums, add);
+    } else if (rows <= 16) {
+        tiles_16(a, rs_a, b, depth, sums, add);
+    } else {
+        tiles_32(a, rs_a, b, depth, sums, add);
+    }
+}
+
+#elif defined(__AVX512VNNI__)
+
+static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
+                  int steps)
+{
+    (void)steps;
+    vector_block(a, rs_a, rows, b, depth, sums, add);
+}
+
+#elif !defined(__AVX2__) || WIDE
+
+/* Both operands are widened to 16 bits, a piece of the depth at a time: then pairs of products fit every sum. */
+
+enum { TILE_ROWS = PAIR_LANES == 16 ? 12 : 4, PIECE = 128, PAIR_ROW = 2 * COLUMNS };
+
+/* `rows` rows and two vectors' columns. */
+static inline __attribute__((always_inline)) void tile(const int16_t *a, const int rows, const int16_t *b,
+                                                       int64_t pairs, int32_t *sums, bool add)
+{
+    pair_tile(a, PIECE, rows, b, PAIR_ROW, pairs, sums, COLUMNS, add);
+}
+
+static void widen_rows(const uint8_t *a, int64_t rs_a, int64_t rows, int64_t depth, int16_t *to)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const uint8_t *from = a + r * rs_a;
+        for (int64_t k = 0; k < depth; k++) to[r * PIECE + k] = from[k];
+    }
+}
+
+/* Four depths of a column are one word of a panel; pairs of them go to two rows. */
+static void widen_panel(const int8_t *b, int64_t depth, int16_t *to)
+{
+    for (int64_t k = 0; k < depth; k += 4, b += 4 * COLUMNS, to += 2 * PAIR_ROW) {
+        int32_t words[COLUMNS], pairs[2][COLUMNS];
+        memcpy(words, b, sizeof words);
+        for (int c = 0; c < COLUMNS; c++) {
+            const uint32_t w = (uint32_t)words[c];
+            const int32_t b0 = (int32_t)(w << 24) >> 24, b1 = (int32_t)(w << 16) >> 24, b2 = (int32_t)(w << 8) >> 24;
+            pairs[0][c] = (int32_t)(((uint32_t)b0 & 0xffff) | (uint32_t)b1 << 16);
+            pairs[1][c] = (int32_t)(((uint32_t)b2 & 0xffff) | ((uint32_t)((int32_t)w >> 24) << 16));
+        }
+        memcpy(to, pairs, sizeof pairs);
+    }
+}
+
+static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
+                  int steps)
+{
+    (void)steps;
+    int16_t wide_a[ROWS * PIECE], wide_b[PIECE * COLUMNS];
+    for (int64_t k = 0, n; k < depth; k += n) {
+        n = depth - k < PIECE ? depth - k : PIECE;
+        const bool more = add || k > 0;
+        widen_rows(a + k, rs_a, rows, n, wide_a);
+        widen_panel(b + k * COLUMNS, n, wide_b);
+        for (int64_t j = 0; j < COLUMNS; j += 2 * PAIR_LANES) {
+            int64_t r = 0;
+            for (; r + TILE_ROWS <= rows; r += TILE_ROWS)
+                tile(wide_a + r * PIECE, TILE_ROWS, wide_b + 2 * j, n / 2, sums + r * COLUMNS + j, more);
+            for (; r + 2 <= rows; r += 2)
+                tile(wide_a + r * PIECE, 2, wide_b + 2 * j, n / 2, sums + r * COLUMNS + j, more);
+            if (r < rows) tile(wide_a + r * PIECE, 1, wide_b + 2 * j, n / 2, sums + r * COLUMNS + j, more);
+        }
+    }
+}
+
+#endif
+
+#endif

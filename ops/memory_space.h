@@ -1,0 +1,21 @@
+/* Where the bytes of a value are. NULL is the host's memory, where inputs, outputs and constants of a graph are and
+ * every kernel works that does not say otherwise (prn_kernel in ops/op.h). Another place, the memory of a device say,
+ * is one constant row of functions, known by its address; the plan has one block of bytes there, and Copy steps where a
+ * value is at one place and read at another. */
+#ifndef PRN_OPS_MEMORY_SPACE_H
+#define PRN_OPS_MEMORY_SPACE_H
+
+#include "prony.h"
+
+typedef struct prn_memory_space {
+    const char *name; /* for names of steps and messages */
+    /* At least `bytes` bytes, aligned to 64, booked to nobody. What it returns may be added to, and is an address at
+     * this place alone. NULL: there is no room. */
+    void *(*take)(size_t bytes);
+    void (*give)(void *block);
+    /* Between the host and this place; complete on return. Steps that run side by side may call them at once. */
+    prony_status (*copy_in)(void *to, const void *from, size_t bytes, prony_error *error);
+    prony_status (*copy_out)(void *to, const void *from, size_t bytes, prony_error *error);
+} prn_memory_space;
+
+#endif

@@ -1,0 +1,81 @@
+/* prony::QMap, which rewriting makes: 8-bit codes that are a function of other ones, by a table of all 256.
+ *
+ *   y = table[x], x read as an unsigned byte
+ *
+ * Elements are independent, so any layout and any cut among threads gives the same codes. */
+#include "base/threads/parallel.h"
+#include "base/threads/cancel.h"
+#include "ops/kernels/int8/int8_dot.h"
+#include "ops/kernels/int8/quantized.h"
+
+enum { X, TABLE, CODES = 256 };
+
+static prony_status infer(const prony_context *context)
+{
+    const prony_value *x = context->inputs[X], *table = prn_input(context, TABLE);
+    if (!x || !table) return prony_fail(context, PRONY_INVALID_MODEL, "an operand is missing");
+    PRN_TRY(prn_check_type(context, X, PRN_TYPES_8_BIT));
+    PRN_TRY(prn_check_type(context, TABLE, PRN_TYPES_8_BIT));
+    if (table->shape.rank != 1 || table->shape.dim[0] != CODES) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "the table is %s, wanted 256 codes",
+                          prn_value_text(table, text));
+    }
+    prn_set_output(context, 0, table->dtype, &x->shape);
+    return PRONY_OK;
+}
+
+static prony_status cost(const prony_context *context, prony_cost *cost)
+{
+    const uint64_t n = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
+    if (!prn_add_u64(&cost->int_ops, cost->int_ops, n))
+        return prony_fail(context, PRONY_LIMIT, "the operation count does not fit into 64 bits");
+    return PRONY_OK;
+}
+
+/* Codes one by one, wherever they lie. */
+static void layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    if (context->inputs[X]->layout == PRN_NHWC) in[X] = out[0] = PRN_NHWC;
+}
+
+typedef struct job {
+    const uint8_t *table, *x;
+    uint8_t *y;
+} job;
+
+static void map_range(void *argument, int64_t begin, int64_t end)
+{
+    const job *job = argument;
+    prn_qint8_dot_table()->look_up(job->table, job->x + begin, job->y + begin, end - begin);
+}
+
+static prony_status run_native(const prony_context *context)
+{
+    job job = {context->inputs[TABLE]->data, context->inputs[X]->data, context->outputs[0]->data};
+    prn_parallel_range(context->threads, prony_shape_numel(&context->outputs[0]->shape), PRN_QUANT_GRAIN, map_range,
+                       &job);
+    return PRONY_OK;
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    const uint8_t *table = context->inputs[TABLE]->data, *x = context->inputs[X]->data;
+    uint8_t *y = context->outputs[0]->data;
+    for (int64_t i = 0; i < prony_shape_numel(&context->outputs[0]->shape) && !prn_cancelled_at(i); i++)
+        y[i] = table[x[i]];
+    return PRONY_OK;
+}
+
+static const prn_kernel kernels[] = {
+    {.name = "qmap_int8_native", .backend = "native", .layouts = layouts, .run = run_native},
+    {.name = "qmap_reference", .backend = "reference", .run = run_reference},
+    {0}};
+
+// clang-format off
+const prn_op prn_ops_code_map[] = {
+    {.name = "QMap", .domain = "prony", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 0x2,
+     .infer = infer, .cost = cost, .cost_text = "int_ops n (a look-up)", .kernels = kernels},
+    {0}};
+// clang-format on

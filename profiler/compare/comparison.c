@@ -1,0 +1,284 @@
+/* prony_compare: two reports side by side, and what may be concluded from their metrics; comparison_parts.c does it for
+ * layers and types, comparison_notes.c says what sets the reports apart.
+ *
+ * A metric is judged by what is known of its scatter. Those that follow from model and configuration have none. Those
+ * of latencies have the raw samples: a rank test and a bootstrap interval must agree, both of which allow for runs that
+ * resemble their neighbours. What was measured once is shown
+ * and not judged. Layers and types have mean and deviation of their times: Welch's test, adjusted for the number of
+ * rows. In all cases a difference counts only where it is beyond the noise threshold as a whole.
+ */
+#include "base/option_struct.h"
+#include "profiler/compare/comparison.h"
+
+#include "profiler/metrics/metrics.h"
+#include "profiler/statistics/statistics.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DEFAULT_NOISE 0.01
+
+const char *prony_verdict_name(prony_verdict verdict)
+{
+    static const char *const names[] = {"none", "same", "better", "worse", "cannot tell"};
+    return (size_t)verdict < sizeof names / sizeof names[0] ? names[verdict] : "none";
+}
+
+const char *prn_verdict_mark(prony_verdict verdict)
+{
+    return verdict == PRONY_VERDICT_NONE     ? ""
+           : verdict == PRONY_VERDICT_SAME   ? "~"
+           : verdict == PRONY_VERDICT_UNSURE ? "?"
+                                             : prony_verdict_name(verdict);
+}
+
+const char *prony_basis_name(prony_basis evidence)
+{
+    static const char *const names[] = {"single", "exact", "runs", "interval", "means"};
+    return (size_t)evidence < sizeof names / sizeof names[0] ? names[evidence] : "single";
+}
+
+/* ---- metrics ---- */
+
+/* Fractions by their difference: twice next to nothing is nothing. */
+static double exact_change(const prony_compare_metric *row)
+{
+    double a = row->first.value, b = row->second.value;
+    if (row->first.metric->scale == PRONY_SCALE_PERCENT) return 1 + (b - a);
+    if (a > 0 || a < 0) return 1 + (b - a) / fabs(a);
+    return b > 0 ? INFINITY : b < 0 ? -INFINITY : 1;
+}
+
+/* What the rank test takes of a side: its latencies, or the medians (of rates: the means) of its processes. */
+static prony_status rank_values(double **out, size_t *count, const prony_report *r, bool processes, bool rate,
+                                prony_error *error)
+{
+    size_t begin = 0;
+    *count = processes ? r->process_count : (size_t)r->latency.count;
+    double *values = *out = prn_calloc(*count, sizeof *values);
+    if (!values) return prn_no_memory(error);
+    for (size_t i = 0; i < *count; i++) {
+        prony_time_stats one;
+        values[i] = processes ? 0 : (double)r->samples_ns[i];
+        if (!processes) continue;
+        PRN_TRY(prn_stats_compute(&one, r->samples_ns + begin, (size_t)r->process_runs[i], false, error));
+        values[i] = (double)(rate ? one.mean_ns : one.median_ns);
+        begin += (size_t)r->process_runs[i];
+    }
+    return PRONY_OK;
+}
+
+/* Latencies as they are, or as the rate that the metric makes of each. */
+static prony_status rank_test(const prn_comparing *c, const prony_compare_metric *row, bool rate, double *p)
+{
+    double *values[2] = {NULL, NULL}, memory[2];
+    size_t count[2] = {0, 0};
+    prn_rank_test test = {0};
+    prony_status status = PRONY_OK;
+    for (int side = 0; side < 2 && status == PRONY_OK; side++) {
+        const prony_report *r = c->report[side];
+        double scale = (side ? row->second : row->first).value * (double)r->latency.mean_ns;
+        status = rank_values(&values[side], &count[side], r, c->by_processes, rate, c->error);
+        memory[side] = c->by_processes ? 1 : c->memory[side];
+        for (size_t i = 0; status == PRONY_OK && rate && i < count[side]; i++)
+            values[side][i] = scale / fmax(values[side][i], 1);
+    }
+    if (status == PRONY_OK)
+        status = prn_rank_test_compute(&test, values[0], count[0], memory[0], values[1], count[1], memory[1], c->error);
+    prn_free(values[0]);
+    prn_free(values[1]);
+    *p = test.p;
+    return status;
+}
+
+static prony_status judge_samples(prn_comparing *c, const prn_metric_builtin *by, prony_compare_metric *row)
+{
+    const double *interval = c->intervals[by->statistic];
+    row->ratio_ci95[0] = interval[0];
+    row->ratio_ci95[1] = interval[1];
+    if (by->rate) {
+        double means = (double)c->report[1]->latency.mean_ns / (double)c->report[0]->latency.mean_ns;
+        row->ratio_ci95[0] = row->ratio * means / interval[1];
+        row->ratio_ci95[1] = row->ratio * means / interval[0];
+    }
+    row->evidence = by->evidence;
+    if (by->evidence == PRONY_BASIS_RUNS) PRN_TRY(rank_test(c, row, by->rate, &row->p));
+    bool chance = row->p >= PRN_COMPARE_ALPHA;
+    if (chance) {
+        prn_interval_widen(row->ratio_ci95, row->ratio, 1 - PRN_COMPARE_ALPHA, c->deviation);
+        row->verdict = row->first.metric->direction == PRONY_NO_DIRECTION ? PRONY_VERDICT_NONE : PRONY_VERDICT_SAME;
+    } else {
+        row->verdict = prn_verdict_on_times(c, row->first.metric->direction, row->ratio, row->ratio_ci95, c->deviation);
+    }
+    return PRONY_OK;
+}
+
+/* A figure that two reports mean differently is not judged. */
+static bool comparable(const prn_comparing *c, const char *key)
+{
+    const prony_report *a = c->report[0], *b = c->report[1];
+    if (strcmp(key, "evaluation") == 0) return strcmp(a->evaluations->metric, b->evaluations->metric) == 0;
+    if (strcmp(key, "count") == 0 && a->config.count_preset && b->config.count_preset)
+        return strcmp(a->config.count_preset, b->config.count_preset) == 0;
+    return true;
+}
+
+static prony_status compare_metric(prn_comparing *c, size_t index, prony_compare_metric *row)
+{
+    const prony_metric *metric = row->first.metric;
+    const prn_metric_builtin *by = prn_metrics_builtin(c->metrics, index);
+    row->difference = row->second.value - row->first.value;
+    row->ratio = row->first.value > 0 || row->first.value < 0 ? row->second.value / row->first.value : NAN;
+    row->ratio_ci95[0] = row->ratio_ci95[1] = row->p = NAN;
+    if (prn_metric_samples(by))
+        return c->sampled && row->first.value > 0 && row->second.value > 0 ? judge_samples(c, by, row) : PRONY_OK;
+    if ((by && by->evidence == PRONY_BASIS_NONE) || !comparable(c, metric->key)) return PRONY_OK;
+    double change = exact_change(row);
+    row->evidence = PRONY_BASIS_EXACT;
+    row->verdict = prn_verdict_of(metric->direction, change, change, c->noise);
+    return PRONY_OK;
+}
+
+static prony_status compare_metrics(prn_comparing *c)
+{
+    prony_comparison *out = c->out;
+    size_t count = prony_metrics_count(c->metrics);
+    prony_metric_value *first = prn_calloc(count + 1, sizeof *first), *second = prn_calloc(count + 1, sizeof *second);
+    out->metrics = prn_bump_alloc(&out->pool, count + 1, sizeof *out->metrics);
+    prony_status status = first && second && out->metrics ? PRONY_OK : prn_no_memory(c->error);
+    if (status == PRONY_OK) status = prony_metrics_compute_all(c->metrics, c->report[0], first, c->error);
+    if (status == PRONY_OK) status = prony_metrics_compute_all(c->metrics, c->report[1], second, c->error);
+    for (size_t i = 0; status == PRONY_OK && i < count; i++) {
+        if (!first[i].known || !second[i].known || !prn_metrics_named(c->keys, first[i].metric->key)) continue;
+        prony_compare_metric *row = &out->metrics[out->metric_count++];
+        row->first = first[i];
+        row->second = second[i];
+        status = compare_metric(c, i, row);
+        out->regressions += row->verdict == PRONY_VERDICT_WORSE;
+    }
+    prn_free(first);
+    prn_free(second);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static bool is_busy(const prony_report *r)
+{
+    return r->has_disturbance && r->disturbance.verdict == PRN_LOAD_BUSY;
+}
+
+static prony_status fill_side(prn_comparing *c, int side, const char *name)
+{
+    const prony_report *r = c->report[side];
+    prn_bump *pool = &c->out->pool;
+    const char *model = prn_text_or_empty(r->model.name), *hash = r->model.sha256;
+    name = name ? name : prn_report_title(r);
+    prn_compare_side *s = &c->out->side[side];
+    *s = (prn_compare_side){.name = prn_bump_strndup(pool, name, strlen(name)),
+                            .model = prn_bump_strndup(pool, model, strlen(model)),
+                            .sha256 = hash ? prn_bump_strndup(pool, hash, strlen(hash)) : NULL,
+                            .batch = r->config.batch,
+                            .threads = r->config.intra_op_threads,
+                            .runs = r->measured ? r->latency.count : 0};
+    return s->name && s->model && (s->sha256 || !hash) ? PRONY_OK : prn_no_memory(c->error);
+}
+
+static prony_status compare(prn_comparing *c, const prony_compare_options *options)
+{
+    const prony_report *a = c->report[0], *b = c->report[1];
+    PRN_TRY(fill_side(c, 0, options->first_name));
+    PRN_TRY(fill_side(c, 1, options->second_name));
+    c->sampled = a->measured && b->measured && a->samples_ns && b->samples_ns && a->latency.count && b->latency.count &&
+                 a->latency.mean_ns > 0 && b->latency.mean_ns > 0;
+    prn_times first = prn_report_times(a), second = prn_report_times(b);
+    bool in_turns = a->turns && a->turns == b->turns;
+    if (c->sampled) {
+        PRN_TRY(prn_series_memory(&c->memory[0], first.samples, first.count, c->error));
+        PRN_TRY(prn_series_memory(&c->memory[1], second.samples, second.count, c->error));
+        PRN_TRY(prn_times_intervals(c->intervals, 1 - PRN_COMPARE_ALPHA, first, &second, c->error));
+    }
+    c->deviation = in_turns ? 0 : prn_process_deviation(first, &second);
+    c->by_processes = a->process_count >= PRN_FEWEST_PROCESSES && b->process_count >= PRN_FEWEST_PROCESSES;
+    c->part_deviation = in_turns ? 0 : PRN_PROCESS_DEVIATION * sqrt(2);
+    /* How much more processes scatter on a busy machine only they can tell. */
+    bool busy = !in_turns && !c->by_processes && (is_busy(a) || is_busy(b));
+    c->loads_differ = !options->ignore_load && (busy || prn_loads_differ(a, b));
+    PRN_TRY(compare_metrics(c));
+    PRN_TRY(prn_compare_parts(c, PRN_BY_LAYER));
+    PRN_TRY(prn_compare_parts(c, PRN_BY_NESTED));
+    PRN_TRY(prn_compare_parts(c, PRN_BY_TYPE));
+    return prn_compare_notes(c);
+}
+
+prony_status prony_compare(prony_comparison **out, const prony_report *first, const prony_report *second,
+                           const prony_compare_options *options, prony_error *error)
+{
+    prony_compare_options own = PRONY_COMPARE_OPTIONS_INIT;
+    if (!out || !first || !second) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_compare: an argument is NULL");
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "compare options", error));
+    options = &own;
+    if (!(options->noise >= 0)) return prn_fail(error, PRONY_INVALID_ARGUMENT, "compare options: a negative threshold");
+    prony_comparison *made = prn_calloc(1, sizeof *made);
+    if (!made) return prn_no_memory(error);
+    made->noise = options->noise > 0 ? options->noise : DEFAULT_NOISE;
+    prn_comparing c = {.out = made,
+                       .report = {first, second},
+                       .metrics = options->metrics,
+                       .noise = made->noise,
+                       .keys = options->keys,
+                       .error = error};
+    prony_status status = options->metrics ? PRONY_OK : prony_metrics_create(&made->own_metrics, error);
+    if (!c.metrics) c.metrics = made->own_metrics;
+    if (status == PRONY_OK) status = prn_metrics_check_keys(c.metrics, c.keys, error);
+    if (status == PRONY_OK) status = compare(&c, options);
+    if (status == PRONY_OK)
+        *out = made;
+    else
+        prony_comparison_release(made);
+    return status;
+}
+
+void prony_comparison_release(prony_comparison *comparison)
+{
+    if (!comparison) return;
+    prony_metrics_release(comparison->own_metrics);
+    prn_free(comparison->notes);
+    prn_bump_release(&comparison->pool);
+    prn_free(comparison);
+}
+
+const prony_compare_metric *prony_comparison_metrics(const prony_comparison *comparison, size_t *count)
+{
+    if (count) *count = comparison ? comparison->metric_count : 0;
+    return comparison ? comparison->metrics : NULL;
+}
+
+const prony_compare_part *prony_comparison_layers(const prony_comparison *comparison, size_t *count)
+{
+    if (count) *count = comparison ? comparison->layer_count : 0;
+    return comparison ? comparison->layers : NULL;
+}
+
+const prony_compare_part *prony_comparison_types(const prony_comparison *comparison, size_t *count)
+{
+    if (count) *count = comparison ? comparison->type_count : 0;
+    return comparison ? comparison->types : NULL;
+}
+
+const prony_compare_part *prony_comparison_nested(const prony_comparison *comparison, size_t *count)
+{
+    if (count) *count = comparison ? comparison->nested_count : 0;
+    return comparison ? comparison->nested : NULL;
+}
+
+const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count)
+{
+    if (count) *count = comparison ? comparison->note_count : 0;
+    return comparison ? comparison->notes : NULL;
+}
+
+size_t prony_comparison_regressions(const prony_comparison *comparison)
+{
+    return comparison ? comparison->regressions : 0;
+}

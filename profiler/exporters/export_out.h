@@ -1,0 +1,34 @@
+/* A buffered sink for the output forms that are neither JSON nor the terminal's text. Errors stick: after the first,
+ * calls do nothing and prn_out_end returns it. Numbers are independent of the locale. Not thread-safe.
+ */
+#ifndef PRN_PROFILER_EXPORTERS_EXPORT_OUT_H
+#define PRN_PROFILER_EXPORTERS_EXPORT_OUT_H
+
+#include "base/status.h"
+
+typedef struct prn_out {
+    prony_write_fn write;
+    void *user;
+    prony_error *error;
+    prony_status status;
+    size_t size;
+    char buffer[8192];
+} prn_out;
+
+void prn_out_begin(prn_out *out, prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_out_end(prn_out *out);
+
+void prn_out_bytes(prn_out *out, const char *data, size_t size);
+void prn_out_text(prn_out *out, const char *text);
+/* Strings of any length and integers; no floating-point conversions, which follow the locale. */
+void prn_out_format(prn_out *out, const char *format, ...) PRN_PRINTF(2, 3);
+/* Shortest of 15 to 17 digits that reads back to the same double; nothing for what is no number. */
+void prn_out_double(prn_out *out, double value);
+void prn_out_fixed(prn_out *out, double value, int decimals);
+/* Names of a model, of which nothing reaches a terminal or another program as a command: a control character, and what
+ * is no UTF-8, becomes '?'; `special` is written as `instead`. */
+void prn_out_printable(prn_out *out, const char *text, size_t size, char special, const char *instead);
+/* As text or attribute value of XML and HTML: markup escaped, what XML cannot hold replaced by U+FFFD. */
+void prn_out_xml(prn_out *out, const char *text);
+
+#endif

@@ -1,0 +1,67 @@
+/* Chooses the chart that was asked for by name, and refuses one whose figures the report does not hold. */
+#include "profiler/exporters/report_svg.h"
+
+#include <string.h>
+
+static const char *lacks_layers(const prony_report *r)
+{
+    return r->layer_count ? NULL : "layers";
+}
+
+static const char *lacks_latency(const prony_report *r)
+{
+    return r->measured && r->samples_ns && r->latency.count ? NULL : "latencies: the model was not run";
+}
+
+static const char *lacks_times(const prony_report *r)
+{
+    return prn_report_stamped(r) && r->operator_count ? NULL : "times of operators: the model was not profiled";
+}
+
+static const char *lacks_timeline(const prony_report *r)
+{
+    return r->has_memory && r->memory.timeline_count ? NULL : "memory timeline: the model was not run";
+}
+
+static const char *lacks_errors(const prony_report *r)
+{
+    return r->operator_errors && r->operator_count ? NULL
+                                                   : "errors of operators: there was no accuracy profile (--accuracy)";
+}
+
+static const struct {
+    const char *name;
+    const char *(*lacks)(const prony_report *report);
+    prony_status (*draw)(prn_out *out, const prony_report *report, prony_error *error);
+} charts[] = {
+    {"layers", lacks_layers, prn_svg_layers},    {"types", lacks_layers, prn_svg_types},
+    {"roofline", lacks_times, prn_svg_roofline}, {"memory", lacks_timeline, prn_svg_memory},
+    {"latency", lacks_latency, prn_svg_latency}, {"modules", lacks_layers, prn_svg_modules},
+    {"graph", lacks_layers, prn_svg_graph},      {"accuracy", lacks_errors, prn_svg_accuracy},
+};
+
+const char *const *prony_chart_names(void)
+{
+    static const char *const names[] = {"layers",  "types", "roofline", "memory", "latency",
+                                        "modules", "graph", "accuracy", NULL};
+    _Static_assert(sizeof names / sizeof names[0] == sizeof charts / sizeof charts[0] + 1, "one name per chart");
+    return names;
+}
+
+prony_status prn_report_write_svg(const prony_report *r, const prony_write_options *options, prony_write_fn write,
+                                  void *user, prony_error *error)
+{
+    const char *name = options->chart ? options->chart : "";
+    for (size_t i = 0; i < sizeof charts / sizeof charts[0]; i++) {
+        if (strcmp(charts[i].name, name) != 0) continue;
+        const char *lacks = charts[i].lacks(r);
+        if (lacks) return prn_fail(error, PRONY_INVALID_ARGUMENT, "chart \"%s\": the report holds no %s", name, lacks);
+        prn_out out;
+        prn_out_begin(&out, write, user, error);
+        PRN_TRY(charts[i].draw(&out, r, error));
+        return prn_out_end(&out);
+    }
+    return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                    "chart \"%s\": there are layers, types, roofline, memory, latency, modules, graph and accuracy",
+                    name);
+}

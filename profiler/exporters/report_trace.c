@@ -1,0 +1,320 @@
+/* The last run as Chrome trace events, which Perfetto and chrome://tracing open. Process 1 is the model: one track for
+ * the run, one per worker with its operators, one per worker with the layers that each operator stands for (an
+ * operator's time is shared among them as an estimate, and marked as attributed), where threads were traced one per
+ * thread of a worker's team with its part of each operator as measured, and a counter with the arena's live bytes. A
+ * flow leads from each layer to its operator. What ran in an operator's subgraphs stands inside of it: where it was
+ * measured if it ran once, else with the time of all its executions behind what stands before it (and "accumulated").
+ * Reads the report only. */
+#include "base/threads/thread_pool.h"
+#include "profiler/exporters/nested_lines.h"
+#include "profiler/json/json_write.h"
+
+enum { RUN_TRACK = 1, WORKER_TRACK = 100, LAYER_TRACK = 10000, TEAM_TRACK = 20000, TEAM_ORDER = 10000, PROCESS = 1 };
+
+static int team_track(int worker, int thread)
+{
+    return TEAM_TRACK + worker * PRN_MOST_THREADS + thread;
+}
+
+static void open_event(prn_json *j, const char *phase, const char *name, int track)
+{
+    prn_json_open(j, NULL, '{', true);
+    prn_json_string(j, "ph", phase);
+    prn_json_string(j, "name", name);
+    prn_json_int(j, "pid", PROCESS);
+    prn_json_int(j, "tid", track);
+}
+
+/* Timestamps of the format are microseconds; three decimals keep the nanosecond. */
+static void put_us(prn_json *j, const char *key, int64_t ns)
+{
+    prn_json_double(j, key, (double)ns / 1e3);
+}
+
+/* A slice, with its arguments open. */
+static void open_span(prn_json *j, const char *name, int track, const char *category, int64_t start_ns, int64_t took_ns)
+{
+    open_event(j, "X", name, track);
+    prn_json_string(j, "cat", category);
+    put_us(j, "ts", start_ns);
+    put_us(j, "dur", took_ns);
+    prn_json_open(j, "args", '{', true);
+}
+
+static void name_track(prn_json *j, const char *what, const char *name, int track, int order)
+{
+    open_event(j, "M", what, track);
+    prn_json_open(j, "args", '{', true);
+    prn_json_string(j, "name", name);
+    prn_json_close(j, '}');
+    prn_json_close(j, '}');
+    if (order < 0) return;
+    open_event(j, "M", "thread_sort_index", track);
+    prn_json_open(j, "args", '{', true);
+    prn_json_int(j, "sort_index", order);
+    prn_json_close(j, '}');
+    prn_json_close(j, '}');
+}
+
+/* The most threads of a team that took part in something; 0: threads were not traced. */
+static int team_size(const prony_report *r)
+{
+    int threads = 0;
+    for (size_t i = 0; i < r->operator_count; i++)
+        for (size_t t = 0; t < r->operators[i].team_count; t++)
+            if (r->operators[i].team[t].thread >= threads) threads = r->operators[i].team[t].thread + 1;
+    return threads;
+}
+
+static void name_team(prn_json *j, int worker, int threads, prn_bump *pool)
+{
+    for (int t = 0; t < threads; t++) {
+        const char *name =
+            prn_bump_printf(pool, t ? "worker %d: thread %d" : "worker %d: thread %d (its own)", worker, t);
+        if (!name && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
+        name_track(j, "thread_name", name ? name : "", team_track(worker, t), TEAM_ORDER + t);
+    }
+}
+
+static void name_tracks(prn_json *j, const prony_report *r, int threads, prn_bump *pool)
+{
+    int workers = 0;
+    for (size_t i = 0; i < r->operator_count; i++)
+        if (r->operators[i].traced && r->operators[i].worker >= workers) workers = r->operators[i].worker + 1;
+    const char *process = prn_bump_printf(pool, "prony: %s", r->model.name);
+    if (!process && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
+    name_track(j, "process_name", process ? process : "", RUN_TRACK, -1);
+    name_track(j, "thread_name", "run", RUN_TRACK, 0);
+    for (int w = 0; w < workers; w++) {
+        const char *operators = prn_bump_printf(pool, "worker %d: operators", w);
+        const char *layers = prn_bump_printf(pool, "worker %d: layers (attributed)", w);
+        if ((!operators || !layers) && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
+        name_track(j, "thread_name", operators ? operators : "", WORKER_TRACK + w, 1 + 2 * w);
+        name_track(j, "thread_name", layers ? layers : "", LAYER_TRACK + w, 2 + 2 * w);
+        name_team(j, w, threads, pool);
+    }
+}
+
+static void put_shape(prn_json *j, const prony_value *const *values, size_t count)
+{
+    if (!count || !values[0] || values[0]->shape.rank < 0) return;
+    prn_json_open(j, "output_shape", '[', true);
+    for (int d = 0; d < values[0]->shape.rank && d < PRONY_MAX_RANK; d++)
+        prn_json_int(j, NULL, values[0]->shape.dim[d]);
+    prn_json_close(j, ']');
+}
+
+static void put_cost(prn_json *j, const prony_cost *c)
+{
+    prn_json_uint(j, "macs", c->macs);
+    prn_json_uint(j, "flops", c->flops);
+    if (c->int_ops) prn_json_uint(j, "int_ops", c->int_ops);
+    prn_json_uint(j, "bytes_read", c->bytes_read);
+    prn_json_uint(j, "bytes_written", c->bytes_written);
+    prn_json_uint(j, "parameters", c->parameters);
+}
+
+static void put_operator(prn_json *j, const prony_operator_row *o)
+{
+    int64_t took = o->trace_end_ns - o->trace_start_ns;
+    open_span(j, o->name, WORKER_TRACK + o->worker, "operator", o->trace_start_ns, took);
+    prn_json_uint(j, "operator", o->index);
+    prn_json_string(j, "op", o->op);
+    prn_json_string(j, "kernel", o->kernel);
+    prn_json_string(j, "backend", o->backend);
+    prn_json_int(j, "threads", o->threads);
+    put_cost(j, &o->cost);
+    if (took > 0) prn_json_double(j, "gflops_per_second", (double)o->cost.flops / (double)took);
+    prn_json_int(j, "mean_ns", o->time.mean_ns);
+    prn_json_double(j, "share", o->share);
+    prn_json_uint(j, "output_bytes", o->output_bytes);
+    prn_json_uint(j, "scratch_bytes", o->scratch_bytes);
+    prn_json_close(j, '}');
+    prn_json_close(j, '}');
+}
+
+static void put_nested_event(prn_json *j, const prony_nested_row *n, int worker, int64_t start, int64_t took)
+{
+    open_span(j, n->name, WORKER_TRACK + worker, "nested", start, took);
+    prn_json_uint(j, "nested_operator", n->index);
+    prn_json_string(j, "path", n->path);
+    prn_json_string(j, "op", n->op);
+    prn_json_string(j, "kernel", n->kernel);
+    prn_json_string(j, "backend", n->backend);
+    prn_json_uint(j, "executions", n->executions);
+    prn_json_bool(j, "accumulated", n->executions > 1);
+    put_cost(j, &n->cost);
+    if (took > 0) prn_json_double(j, "gflops_per_second", (double)n->cost.flops / (double)took);
+    prn_json_int(j, "mean_ns", n->time.mean_ns);
+    prn_json_double(j, "share", n->share);
+    prn_json_close(j, '}');
+    prn_json_close(j, '}');
+}
+
+/* Where each row's slice begins and ends, and how far those inside of it have filled it. */
+typedef struct slice {
+    int64_t start, end, filled;
+} slice;
+
+/* A slice never leaves the one that it is inside of. */
+static slice place_nested(const prony_nested_row *n, slice *around)
+{
+    int64_t start = n->executions == 1 ? n->trace_start_ns : around->filled;
+    if (start < around->filled) start = around->filled;
+    if (start > around->end) start = around->end;
+    int64_t end = n->trace_ns < around->end - start ? start + n->trace_ns : around->end;
+    around->filled = end;
+    return (slice){start, end, start};
+}
+
+static void put_nested(prn_json *j, const prony_report *r, const prony_operator_row *o)
+{
+    size_t first, count = prn_nested_of(r->nested_operators, r->nested_operator_count, o->index, &first);
+    slice whole = {o->trace_start_ns, o->trace_end_ns, o->trace_start_ns};
+    slice *slices = count ? prn_calloc(count, sizeof *slices) : NULL;
+    if (count && !slices && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
+    for (size_t i = 0; slices && i < count; i++) {
+        const prony_nested_row *n = &r->nested_operators[first + i];
+        if (!n->traced || !n->executions) continue;
+        slices[i] = place_nested(n, n->parent == PRONY_NO_INDEX ? &whole : &slices[n->parent - first]);
+        put_nested_event(j, n, o->worker, slices[i].start, slices[i].end - slices[i].start);
+    }
+    prn_free(slices);
+}
+
+/* What each thread did of the operator. The caller's own thread alone did what no team took part in. */
+static void put_team(prn_json *j, const prony_operator_row *o)
+{
+    const prony_thread_share alone = {0, o->trace_start_ns, o->trace_end_ns, o->trace_end_ns - o->trace_start_ns, 0};
+    const prony_thread_share *team = o->team_count ? o->team : &alone;
+    double took = (double)(o->trace_end_ns - o->trace_start_ns);
+    for (size_t t = 0; t < (o->team_count ? o->team_count : 1); t++) {
+        open_span(j, o->name, team_track(o->worker, team[t].thread), "thread", team[t].start_ns,
+                  team[t].end_ns - team[t].start_ns);
+        prn_json_uint(j, "operator", o->index);
+        prn_json_string(j, "op", o->op);
+        prn_json_int(j, "busy_ns", team[t].busy_ns);
+        if (took > 0) prn_json_double(j, "busy_share", (double)team[t].busy_ns / took);
+        if (o->team_count)
+            prn_json_int(j, "tasks", team[t].tasks);
+        else
+            prn_json_bool(j, "alone", true);
+        prn_json_close(j, '}');
+        prn_json_close(j, '}');
+    }
+}
+
+static void put_flow(prn_json *j, const char *phase, const prony_layer_row *layer, int track, int64_t ns)
+{
+    open_event(j, phase, "layer to operator", track);
+    prn_json_string(j, "cat", "flow");
+    prn_json_uint(j, "id", layer->index);
+    put_us(j, "ts", ns);
+    if (*phase == 'f') prn_json_string(j, "bp", "e");
+    prn_json_close(j, '}');
+}
+
+/* The layers stand side by side in the operator's time, in the proportions of their mean times. */
+static void put_layers(prn_json *j, const prony_report *r, const prony_operator_row *o)
+{
+    double whole = (double)o->time.mean_ns, took = (double)(o->trace_end_ns - o->trace_start_ns), before = 0;
+    for (size_t k = 0; k < o->layer_count; k++) {
+        if (o->layers[k] >= r->layer_count) continue;
+        const prony_layer_row *l = &r->layers[o->layers[k]];
+        double after = before + (double)l->time.mean_ns;
+        double from = whole > 0 ? before / whole : (double)k / (double)o->layer_count;
+        double to = whole > 0 ? after / whole : (double)(k + 1) / (double)o->layer_count;
+        int64_t start = o->trace_start_ns + (int64_t)(took * from), end = o->trace_start_ns + (int64_t)(took * to);
+        if (end > o->trace_end_ns) end = o->trace_end_ns;
+        before = after;
+        open_span(j, l->name, LAYER_TRACK + o->worker, "layer", start, end - start);
+        prn_json_uint(j, "layer", l->index);
+        prn_json_string(j, "op", l->op);
+        prn_json_string(j, "module", l->module);
+        prn_json_uint(j, "operator", o->index);
+        prn_json_bool(j, "time_attributed", l->time_attributed);
+        put_shape(j, l->outputs, l->output_count);
+        put_cost(j, &l->cost);
+        prn_json_close(j, '}');
+        prn_json_close(j, '}');
+        put_flow(j, "s", l, LAYER_TRACK + o->worker, start);
+        put_flow(j, "f", l, WORKER_TRACK + o->worker, start);
+    }
+}
+
+static void put_counter(prn_json *j, int64_t ns, uint64_t bytes)
+{
+    open_event(j, "C", "arena live bytes", RUN_TRACK);
+    put_us(j, "ts", ns);
+    prn_json_open(j, "args", '{', true);
+    prn_json_uint(j, "live_bytes", bytes);
+    prn_json_close(j, '}');
+    prn_json_close(j, '}');
+}
+
+static void put_run(prn_json *j, const prony_report *r, int64_t end_ns)
+{
+    open_event(j, "X", "run", RUN_TRACK);
+    prn_json_string(j, "cat", "run");
+    prn_json_double(j, "ts", 0);
+    put_us(j, "dur", end_ns);
+    prn_json_open(j, "args", '{', true);
+    prn_json_uint(j, "runs_measured", r->latency.count);
+    prn_json_int(j, "median_latency_ns", r->latency.median_ns);
+    prn_json_int(j, "intra_op_threads", r->config.intra_op_threads);
+    prn_json_int(j, "inter_op_threads", r->config.inter_op_threads);
+    prn_json_close(j, '}');
+    prn_json_close(j, '}');
+}
+
+static void put_events(prn_json *j, const prony_report *r, int64_t last_end)
+{
+    bool threads = team_size(r) > 0;
+    int64_t run_end = r->traced_run_ns;
+    if (run_end <= 0) run_end = r->samples_ns && r->latency.count ? r->samples_ns[r->latency.count - 1] : last_end;
+    put_run(j, r, run_end > last_end ? run_end : last_end);
+    for (size_t i = 0; i < r->operator_count; i++) {
+        if (!r->operators[i].traced) continue;
+        put_operator(j, &r->operators[i]);
+        put_nested(j, r, &r->operators[i]);
+        put_layers(j, r, &r->operators[i]);
+        if (threads) put_team(j, &r->operators[i]);
+    }
+    for (size_t i = 0; i < r->memory.timeline_count; i++) {
+        const prony_memory_point *p = &r->memory.timeline[i];
+        if (p->step < r->operator_count && r->operators[p->step].traced)
+            put_counter(j, r->operators[p->step].trace_start_ns, p->live_bytes);
+    }
+    put_counter(j, last_end, 0);
+}
+
+prony_status prn_report_write_trace(const prony_report *r, const prony_write_options *options, prony_write_fn write,
+                                    void *user, prony_error *error)
+{
+    (void)options;
+    int64_t last_end = -1;
+    for (size_t i = 0; i < r->operator_count; i++)
+        if (r->operators[i].traced && r->operators[i].trace_end_ns > last_end) last_end = r->operators[i].trace_end_ns;
+    if (last_end < 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "the report holds no timestamps of a run, so there is nothing to trace: profile the model");
+    prn_json *j = prn_alloc(sizeof *j);
+    if (!j) return prn_no_memory(error);
+    prn_bump pool = {0};
+    prn_json_begin(j, write, user, error);
+    prn_json_open(j, NULL, '{', false);
+    prn_json_string(j, "displayTimeUnit", "ns");
+    prn_json_open(j, "otherData", '{', true);
+    prn_json_string(j, "model", r->model.name);
+    prn_json_string(j, "prony_version", PRONY_VERSION);
+    prn_json_close(j, '}');
+    prn_json_open(j, "traceEvents", '[', false);
+    name_tracks(j, r, team_size(r), &pool);
+    put_events(j, r, last_end);
+    prn_json_close(j, ']');
+    prn_json_close(j, '}');
+    prony_status status = prn_json_end(j);
+    prn_bump_release(&pool);
+    prn_free(j);
+    return status;
+}

@@ -1,0 +1,419 @@
+/* The built-in metrics. Each reads what a report says; what was not measured is NaN, never zero. */
+#include "profiler/metrics/metrics.h"
+
+#include "base/memory/row_block.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- size and complexity ---- */
+
+static double evaluation(const prony_report *r)
+{
+    return r->evaluation_count ? r->evaluations[0].value : NAN;
+}
+
+static double evaluated(const prony_report *r, const char *metric)
+{
+    const prony_evaluation_row *row = prn_report_find_evaluation(r, metric);
+    return row ? row->value : NAN;
+}
+
+static double top1_accuracy(const prony_report *r)
+{
+    return evaluated(r, "top1_accuracy");
+}
+
+static double top5_accuracy(const prony_report *r)
+{
+    return evaluated(r, "top5_accuracy");
+}
+
+/* Beside the reference; where there is none, beside another runtime's outputs. */
+static double output_error(const prony_report *r)
+{
+    double worst[2] = {NAN, NAN};
+    for (size_t k = 0; r->has_accuracy && k < r->accuracy.output_count; k++) {
+        const prony_error_figures *e = &r->accuracy.outputs[k].error;
+        double *of = &worst[r->accuracy.outputs[k].against != NULL];
+        if (e->known) *of = fmax(*of, e->nonfinite ? INFINITY : e->max_rel);
+    }
+    return isnan(worst[0]) ? worst[1] : worst[0];
+}
+
+static double operator_error(const prony_report *r)
+{
+    double worst = NAN;
+    for (size_t o = 0; r->has_accuracy && r->operator_errors && o < r->operator_count; o++) {
+        const prony_error_figures *e = &r->operator_errors[o].own;
+        if (e->known) worst = fmax(worst, e->nonfinite ? INFINITY : e->max_rel);
+    }
+    return worst;
+}
+
+static double model_size(const prony_report *r)
+{
+    return (double)r->model.parameter_bytes;
+}
+
+static double file_size(const prony_report *r)
+{
+    return (double)r->model.file_bytes;
+}
+
+static double parameters(const prony_report *r)
+{
+    return (double)r->totals.cost.parameters;
+}
+
+static double buffers(const prony_report *r)
+{
+    double sum = 0;
+    for (size_t i = 0; i < r->parameter_count; i++)
+        if (!r->parameters[i].trainable) sum += (double)r->parameters[i].elements;
+    return sum;
+}
+
+#define TOTAL(name)                                                                                                    \
+    static double name(const prony_report *r)                                                                          \
+    {                                                                                                                  \
+        return (double)r->totals.cost.name;                                                                            \
+    }
+TOTAL(macs)
+TOTAL(madds)
+TOTAL(flops)
+TOTAL(special)
+TOTAL(int_ops)
+
+static double count(const prony_report *r)
+{
+    return r->totals.counted ? (double)r->totals.count : NAN;
+}
+
+static double traffic(const prony_report *r)
+{
+    return (double)r->totals.cost.bytes_read + (double)r->totals.cost.bytes_written;
+}
+
+static double intensity(const prony_report *r)
+{
+    return traffic(r) > 0 ? flops(r) / traffic(r) : NAN;
+}
+
+static double layers(const prony_report *r)
+{
+    return r->totals.layers;
+}
+
+static double operators(const prony_report *r)
+{
+    return r->operator_count ? (double)r->operator_count : NAN;
+}
+
+/* ---- memory ---- */
+
+static double activation_memory(const prony_report *r)
+{
+    double sum = 0;
+    for (size_t l = 0; l < r->layer_count; l++) sum += (double)r->layers[l].output_bytes;
+    return sum;
+}
+
+static double memory_footprint(const prony_report *r)
+{
+    return model_size(r) + activation_memory(r);
+}
+
+static double memory(const prony_report *r)
+{
+    const prony_memory_report *m = &r->memory;
+    if (!r->has_memory) return NAN;
+    return (double)m->weight_bytes + (double)m->packed_weight_bytes + (double)m->planned_bytes;
+}
+
+#define MEMORY(name, field)                                                                                            \
+    static double name(const prony_report *r)                                                                          \
+    {                                                                                                                  \
+        return r->has_memory ? (double)r->memory.field : NAN;                                                          \
+    }
+MEMORY(peak_memory, peak_live_bytes)
+MEMORY(average_memory, average_live_bytes)
+MEMORY(planned_memory, planned_bytes)
+MEMORY(packed_weights, packed_weight_bytes)
+MEMORY(scratch_memory, scratch_bytes)
+MEMORY(plan_gap, plan_gap)
+MEMORY(internal_fragmentation, internal_fragmentation)
+MEMORY(external_fragmentation, external_fragmentation)
+MEMORY(allocations, allocations)
+
+static double memory_per_sample(const prony_report *r)
+{
+    return r->has_memory && r->config.batch > 0 ? (double)r->memory.planned_bytes / (double)r->config.batch : NAN;
+}
+
+static double peak_resident(const prony_report *r)
+{
+    return r->has_memory && r->memory.peak_rss_bytes ? (double)r->memory.peak_rss_bytes : NAN;
+}
+
+static double heap_calls(const prony_report *r)
+{
+    return r->has_memory && r->memory.heap_calls_known ? (double)r->memory.heap_calls_per_run : NAN;
+}
+
+/* ---- time ---- */
+
+#define LATENCY(name, field, valid)                                                                                    \
+    static double name(const prony_report *r)                                                                          \
+    {                                                                                                                  \
+        const prony_time_stats *t = &r->latency;                                                                       \
+        return r->measured && t->count && (valid) ? (double)t->field : NAN;                                            \
+    }
+LATENCY(latency, median_ns, true)
+LATENCY(latency_mean, mean_ns, true)
+LATENCY(latency_min, min_ns, true)
+LATENCY(latency_max, max_ns, true)
+LATENCY(latency_std, std_ns, true)
+LATENCY(latency_p90, p90_ns, t->p90_valid)
+LATENCY(latency_p95, p95_ns, t->p95_valid)
+LATENCY(latency_p99, p99_ns, t->p99_valid)
+LATENCY(latency_p999, p999_ns, t->p999_valid)
+
+#define PHASE(name, field)                                                                                             \
+    static double name(const prony_report *r)                                                                          \
+    {                                                                                                                  \
+        return r->phases.field >= 0 ? (double)r->phases.field : NAN;                                                   \
+    }
+PHASE(load_time, load_ns)
+PHASE(bind_time, bind_ns)
+PHASE(plan_time, plan_ns)
+PHASE(first_run_time, first_run_ns)
+
+/* What the caller does around each run; -1 where it does nothing. */
+static double around(const prony_report *r, int64_t ns)
+{
+    return r->has_around && ns >= 0 ? (double)ns : NAN;
+}
+
+static double preprocess_time(const prony_report *r)
+{
+    return around(r, r->around.preprocess_ns);
+}
+
+static double postprocess_time(const prony_report *r)
+{
+    return around(r, r->around.postprocess_ns);
+}
+
+static double end_to_end(const prony_report *r)
+{
+    return around(r, r->around.end_to_end.median_ns);
+}
+
+static double known_rate(double rate)
+{
+    return rate >= 0 ? rate : NAN;
+}
+
+#define RATE(name, field)                                                                                              \
+    static double name(const prony_report *r)                                                                          \
+    {                                                                                                                  \
+        return known_rate(prn_report_rates_of(r).field);                                                               \
+    }
+RATE(images_per_second, images)
+RATE(tokens_per_second, tokens)
+RATE(requests_per_second, requests)
+
+/* Where there is no batch, a run is a sample. */
+static double throughput(const prony_report *r)
+{
+    prn_report_rates rates = prn_report_rates_of(r);
+    return known_rate(rates.samples >= 0 ? rates.samples : rates.requests);
+}
+
+static double per_second(const prony_report *r, double quantity)
+{
+    return r->measured && r->latency.mean_ns > 0 ? quantity / ((double)r->latency.mean_ns / 1e9) : NAN;
+}
+
+static double flops_per_second(const prony_report *r)
+{
+    return per_second(r, flops(r));
+}
+
+static double bytes_per_second(const prony_report *r)
+{
+    double bytes = 0;
+    if (r->operator_count == 0) return NAN;
+    for (size_t o = 0; o < r->operator_count; o++)
+        bytes += (double)r->operators[o].cost.bytes_read + (double)r->operators[o].cost.bytes_written;
+    return per_second(r, bytes);
+}
+
+/* What the roofs would allow for all operators, over what they took. */
+static double efficiency(const prony_report *r)
+{
+    double allowed = 0, took = 0;
+    for (size_t o = 0; o < r->operator_count; o++) {
+        double roof = prn_operator_roof_ns(r, &r->operators[o], NULL);
+        if (!r->operators[o].measured || roof <= 0) continue;
+        allowed += roof;
+        took += (double)r->operators[o].time.mean_ns;
+    }
+    return allowed > 0 && took > 0 ? allowed / took : NAN;
+}
+
+static double critical_path(const prony_report *r)
+{
+    uint32_t *chain = NULL;
+    size_t length;
+    int64_t time_ns;
+    if (prony_report_critical_path(&chain, &length, &time_ns, r, NULL) != PRONY_OK) return NAN;
+    prony_rows_release(chain);
+    return (double)time_ns;
+}
+
+static double critical_path_share(const prony_report *r)
+{
+    double sum = 0, path = critical_path(r);
+    for (size_t o = 0; o < r->operator_count; o++) sum += (double)r->operators[o].time.mean_ns;
+    return sum > 0 ? path / sum : NAN;
+}
+
+static double coverage(const prony_report *r)
+{
+    return prn_report_stamped(r) ? r->time_share : NAN;
+}
+
+static double profiling_cost(const prony_report *r)
+{
+    return prn_report_stamped(r) && r->cost.pairs ? r->cost.share : NAN;
+}
+
+static double overhead(const prony_report *r)
+{
+    return prn_report_stamped(r) ? r->overhead_share : NAN;
+}
+
+/* ---- processor and files ---- */
+
+#define PROCESS(name, field)                                                                                           \
+    static double name(const prony_report *r)                                                                          \
+    {                                                                                                                  \
+        return r->measured ? (double)r->cpu.field : NAN;                                                               \
+    }
+PROCESS(cpu_utilisation, utilisation)
+PROCESS(cpu_user, user_ns)
+
+static double core_use(const prony_report *r)
+{
+    double sum = 0;
+    for (size_t c = 0; c < r->core_count; c++) sum += r->cores[c].mean;
+    return r->core_count ? sum / (double)r->core_count : NAN;
+}
+
+static double core_use_most(const prony_report *r)
+{
+    double most = NAN;
+    for (size_t c = 0; c < r->core_count; c++)
+        if (isnan(most) || r->cores[c].mean > most) most = r->cores[c].mean;
+    return most;
+}
+
+PROCESS(cpu_system, system_ns)
+PROCESS(context_switches, involuntary_switches)
+PROCESS(read_bytes, read_bytes)
+PROCESS(written_bytes, written_bytes)
+PROCESS(read_calls, read_calls)
+PROCESS(write_calls, write_calls)
+
+#define LESS PRONY_SMALLER_IS_BETTER
+#define MORE PRONY_LARGER_IS_BETTER
+#define EITHER PRONY_NO_DIRECTION
+/* What a difference of two reports is judged by. */
+#define ONCE PRONY_BASIS_NONE, PRN_STATISTIC_MEAN, false
+#define EXACT PRONY_BASIS_EXACT, PRN_STATISTIC_MEAN, false
+#define MEDIAN PRONY_BASIS_RUNS, PRN_STATISTIC_MEDIAN, false
+#define MEAN PRONY_BASIS_RUNS, PRN_STATISTIC_MEAN, false
+#define PER_TIME PRONY_BASIS_RUNS, PRN_STATISTIC_MEAN, true
+#define QUANTILE(which) PRONY_BASIS_INTERVAL, PRN_STATISTIC_##which, false
+#define METRIC(key, evidence, name, description, unit, scale, direction)                                               \
+    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, key, evidence}
+
+// clang-format off
+const prn_metric_builtin prn_metric_builtins[] = {
+    METRIC(evaluation, EXACT, "Evaluation metric", "what the evaluation on labelled data gave", "", NONE, MORE),
+    METRIC(top1_accuracy, EXACT, "Top-1 accuracy", "labelled samples whose class has the highest score", "", PERCENT, MORE),
+    METRIC(top5_accuracy, EXACT, "Top-5 accuracy", "labelled samples whose class is among the five best", "", PERCENT, MORE),
+    METRIC(output_error, EXACT, "Output error", "largest error of an output over its range, beside the accuracy profile's reference", "", NONE, LESS),
+    METRIC(operator_error, EXACT, "Operator error", "largest error over the range that an operator makes by itself", "", NONE, LESS),
+    METRIC(model_size, EXACT, "Model size", "bytes of the weights", "", BINARY, LESS),
+    METRIC(file_size, EXACT, "File size", "bytes of the model file", "", BINARY, LESS),
+    METRIC(macs, EXACT, "Computational complexity", "multiplications accumulated into contractions, one run", "MACs", SI, LESS),
+    METRIC(madds, EXACT, "Multiply-adds", "MACs and the scale-and-shift pairs of normalisations", "MAdds", SI, LESS),
+    METRIC(flops, EXACT, "Floating-point operations", "arithmetic on floating-point data, one run; a MAC is 2", "FLOPs", SI, LESS),
+    METRIC(special, EXACT, "Special functions", "those FLOPs that are exp, log, tanh, erf, sin, pow, sqrt or division", "FLOPs", SI, LESS),
+    METRIC(int_ops, EXACT, "Integer operations", "arithmetic on integer data, one run", "ops", SI, LESS),
+    METRIC(count, EXACT, "Count by preset", "what the tool of the counting preset would say", "", SI, LESS),
+    METRIC(parameters, EXACT, "Parameters", "elements of the weights", "", SI, LESS),
+    METRIC(buffers, EXACT, "Buffers", "elements that are stored but not trained, such as running statistics", "", SI, LESS),
+    METRIC(traffic, EXACT, "Traffic", "compulsory bytes of all layers: inputs, weights and outputs once", "", BINARY, LESS),
+    METRIC(intensity, EXACT, "Arithmetic intensity", "FLOPs over compulsory bytes", "FLOP/byte", NONE, EITHER),
+    METRIC(layers, EXACT, "Layers", "nodes of the model", "", NONE, EITHER),
+    METRIC(operators, EXACT, "Operators", "kernels that run", "", NONE, EITHER),
+    METRIC(memory_footprint, EXACT, "Memory footprint", "weights and all activations together", "", BINARY, LESS),
+    METRIC(activation_memory, EXACT, "Activation memory", "bytes of all layers' outputs", "", BINARY, LESS),
+    METRIC(memory, EXACT, "Memory", "what running takes: weights, packed weights and the planned arena", "", BINARY, LESS),
+    METRIC(peak_memory, EXACT, "Peak memory", "most bytes of the arena live at once", "", BINARY, LESS),
+    METRIC(average_memory, EXACT, "Average memory", "mean of the live bytes over the steps", "", BINARY, LESS),
+    METRIC(memory_per_sample, EXACT, "Memory per sample", "planned arena over the batch", "", BINARY, LESS),
+    METRIC(planned_memory, EXACT, "Planned arena", "bytes that the memory plan needs", "", BINARY, LESS),
+    METRIC(packed_weights, EXACT, "Packed weights", "bytes of the weights as laid out for kernels", "", BINARY, LESS),
+    METRIC(scratch_memory, EXACT, "Scratch memory", "working memory of kernels, part of the plan", "", BINARY, LESS),
+    METRIC(plan_gap, EXACT, "Plan gap", "1 - proven lower bound / planned arena", "", PERCENT, LESS),
+    METRIC(internal_fragmentation, EXACT, "Internal fragmentation", "1 - bytes asked / bytes given", "", PERCENT, LESS),
+    METRIC(external_fragmentation, EXACT, "External fragmentation", "1 - largest free block / free bytes, at its worst step", "", PERCENT, LESS),
+    METRIC(allocations, EXACT, "Allocations", "of the arena, one run", "", NONE, LESS),
+    METRIC(heap_calls, EXACT, "Heap calls", "of Prony itself, one run", "", NONE, LESS),
+    METRIC(peak_resident, ONCE, "Peak resident set", "of the process so far", "", BINARY, LESS),
+    METRIC(latency, MEDIAN, "Execution time", "median latency of a run", "", TIME, LESS),
+    METRIC(latency_mean, MEAN, "Mean latency", "mean of the runs", "", TIME, LESS),
+    METRIC(latency_min, ONCE, "Minimum latency", "fastest run", "", TIME, LESS),
+    METRIC(latency_max, ONCE, "Maximum latency", "slowest run", "", TIME, LESS),
+    METRIC(latency_std, ONCE, "Latency deviation", "standard deviation of the runs", "", TIME, LESS),
+    METRIC(latency_p90, QUANTILE(P90), "P90 latency", "90 % of the runs are at or below; needs 64 runs", "", TIME, LESS),
+    METRIC(latency_p95, QUANTILE(P95), "P95 latency", "95 % of the runs are at or below; needs 130 runs", "", TIME, LESS),
+    METRIC(latency_p99, QUANTILE(P99), "P99 latency", "99 % of the runs are at or below; needs 662 runs", "", TIME, LESS),
+    METRIC(latency_p999, QUANTILE(P999), "P99.9 latency", "99.9 % of the runs are at or below; needs 6636 runs", "", TIME, LESS),
+    METRIC(throughput, PER_TIME, "Throughput", "batch over mean latency", "samples/s", SI, MORE),
+    METRIC(images_per_second, PER_TIME, "Image throughput", "where the first input is images", "images/s", SI, MORE),
+    METRIC(tokens_per_second, PER_TIME, "Token throughput", "where the first input is tokens: batch times sequence", "tokens/s", SI, MORE),
+    METRIC(requests_per_second, PER_TIME, "Request throughput", "runs over time", "requests/s", SI, MORE),
+    METRIC(flops_per_second, PER_TIME, "Achieved arithmetic", "FLOPs over mean latency", "FLOP/s", SI, MORE),
+    METRIC(bytes_per_second, PER_TIME, "Achieved bandwidth", "operators' compulsory bytes over mean latency", "B/s", SI, MORE),
+    METRIC(efficiency, ONCE, "Efficiency", "time that this machine's roofs allow over the operators' time", "", PERCENT, MORE),
+    METRIC(critical_path, ONCE, "Critical path", "longest chain of operators that wait for one another", "", TIME, LESS),
+    METRIC(critical_path_share, ONCE, "Critical path share", "of the operators' summed time: 100 % leaves nothing to run side by side", "", PERCENT, EITHER),
+    METRIC(cpu_utilisation, ONCE, "CPU utilisation", "CPU time over wall time and threads", "", PERCENT, MORE),
+    METRIC(core_use, ONCE, "Core use", "busy time of the usable processors, all processes together", "", PERCENT, EITHER),
+    METRIC(core_use_most, ONCE, "Busiest core", "busy time of the processor that was used most", "", PERCENT, EITHER),
+    METRIC(cpu_user, ONCE, "User time", "CPU time of the measured runs outside of the kernel", "", TIME, LESS),
+    METRIC(cpu_system, ONCE, "System time", "CPU time of the measured runs inside of the kernel", "", TIME, LESS),
+    METRIC(context_switches, ONCE, "Involuntary switches", "times the threads lost their core", "", NONE, LESS),
+    METRIC(read_bytes, ONCE, "Bytes read", "from storage during the measured runs", "", BINARY, LESS),
+    METRIC(written_bytes, ONCE, "Bytes written", "to storage during the measured runs", "", BINARY, LESS),
+    METRIC(read_calls, ONCE, "Read calls", "system calls during the measured runs", "", NONE, LESS),
+    METRIC(write_calls, ONCE, "Write calls", "system calls during the measured runs", "", NONE, LESS),
+    METRIC(load_time, ONCE, "Load time", "opening and checking the model file", "", TIME, LESS),
+    METRIC(bind_time, ONCE, "Bind time", "inferring shapes", "", TIME, LESS),
+    METRIC(plan_time, ONCE, "Plan time", "choosing kernels, packing weights, planning memory", "", TIME, LESS),
+    METRIC(first_run_time, ONCE, "First run", "latency of the first run", "", TIME, LESS),
+    METRIC(preprocess_time, ONCE, "Preprocessing", "before each run, median", "", TIME, LESS),
+    METRIC(postprocess_time, ONCE, "Postprocessing", "after each run, median", "", TIME, LESS),
+    METRIC(end_to_end, ONCE, "End to end", "preprocessing, run and postprocessing, median", "", TIME, LESS),
+    METRIC(coverage, ONCE, "Time inside operators", "of the runs' wall time", "", PERCENT, MORE),
+    METRIC(profiling_cost, ONCE, "Profiling costs", "latency with profiling over without it, less one, by pairs of runs", "", PERCENT, LESS),
+    METRIC(overhead, ONCE, "Profiler overhead", "of the runs' wall time, reckoned from the cost of an event", "", PERCENT, LESS),
+};
+// clang-format on
+const size_t prn_metric_builtin_count = sizeof prn_metric_builtins / sizeof prn_metric_builtins[0];

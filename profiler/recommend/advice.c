@@ -1,0 +1,56 @@
+/* prony_recommend: what the figures say about what to change.
+ *
+ * Two kinds of reasons, and no others. Measured (advice_measured.c): a variant's report lies beside, and comparing it
+ * gives a significant gain. Computed (advice_computed.c): times, counts and bytes of this report bound from above what
+ * a change can give. What falls below a topic's threshold is not recommended; then a row says what was found. Rows own
+ * their strings.
+ */
+#include "profiler/recommend/advice.h"
+#include "profiler/text/number_text.h"
+#include "base/memory/row_block.h"
+
+#include <string.h>
+
+#define TOPICS_MOST 16 /* rows of a topic that has no row for each variant */
+
+static prony_status advise_all(prn_adviser *a)
+{
+    PRN_TRY(prn_advise_batch(a));
+    PRN_TRY(prn_advise_threads(a));
+    PRN_TRY(prn_advise_fusion(a));
+    PRN_TRY(prn_advise_precision(a));
+    prn_advise_overhead(a);
+    prn_advise_memory(a);
+    return a->failed ? prn_no_memory(a->error) : PRONY_OK;
+}
+
+/* Those that apply first, otherwise in order. */
+static void put_first(prony_advice *rows, size_t count)
+{
+    size_t placed = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!rows[i].applies) continue;
+        prony_advice row = rows[i];
+        memmove(&rows[placed + 1], &rows[placed], (i - placed) * sizeof *rows);
+        rows[placed++] = row;
+    }
+}
+
+prony_status prony_recommend(prony_advice **rows, size_t *count, const prony_report *report,
+                             const prony_report *const *variants, size_t variant_count, prony_error *error)
+{
+    if (!rows || !count || !report || (variant_count && !variants))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_recommend: an argument is NULL");
+    prn_adviser a = {.report = report, .variants = variants, .variant_count = variant_count, .error = error};
+    a.rows = prn_rows_create(TOPICS_MOST + variant_count, sizeof *a.rows);
+    if (!a.rows) return prn_no_memory(error);
+    prony_status status = advise_all(&a);
+    if (status != PRONY_OK) {
+        prony_rows_release(a.rows);
+        return status;
+    }
+    put_first(a.rows, a.count);
+    *rows = a.rows;
+    *count = a.count;
+    return PRONY_OK;
+}

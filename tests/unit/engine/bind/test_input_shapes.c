@@ -1,0 +1,236 @@
+/* Free dimensions, values written as text and parts of models, as a program that links the library meets them; each
+ * again with the n-th allocation failing, for every n. */
+#include "base/memory/alloc.h"
+#include "model_builder.h"
+#include "prony_report.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct sample {
+    model_builder *builder;
+    prony_model *model;
+} sample;
+
+/* A convolution over an image whose size is free, and a second input with a batch of its own name. */
+static void open_sample(sample *s)
+{
+    static const float weights[4 * 3 * 3 * 3];
+    prony_error error = {0};
+    size_t size;
+    s->builder = mb_begin(13);
+    mb_input(s->builder, "x", PRONY_FLOAT32, "N,3,height,?");
+    mb_input(s->builder, "scale", PRONY_FLOAT32, "N,1,1,1");
+    mb_initializer(s->builder, "w", PRONY_FLOAT32, "4,3,3,3", weights);
+    mb_node(s->builder, "Conv", "x w", "c", "");
+    mb_node(s->builder, "Mul", "c scale", "m", "");
+    mb_node(s->builder, "Relu", "m", "y", "");
+    mb_output(s->builder, "y", PRONY_FLOAT32, NULL);
+    const void *data = mb_finish(s->builder, &size);
+    if (prony_model_load_memory(&s->model, "sample", data, size, NULL, &error) != PRONY_OK)
+        fail_msg("%s", error.message);
+}
+
+static void close_sample(sample *s)
+{
+    prony_model_release(s->model);
+    mb_free(s->builder);
+}
+
+static void test_list(void **state)
+{
+    (void)state;
+    sample s;
+    prony_error error = {0};
+    prony_free_dim *rows;
+    size_t count;
+    open_sample(&s);
+    assert_int_equal(prony_model_free_dims(&rows, &count, s.model, NULL, &error), PRONY_OK);
+    assert_int_equal(count, 3); /* N stands once */
+    assert_string_equal(rows[0].name, "N");
+    assert_int_equal(rows[0].value, 1);
+    assert_string_equal(rows[0].reason, "batch");
+    assert_string_equal(rows[1].name, "height");
+    assert_int_equal(rows[1].value, -1);
+    assert_true(rows[1].example >= 3);
+    assert_string_equal(rows[2].name, "x.3");
+    assert_string_equal(rows[2].input, "x");
+    assert_int_equal(rows[2].axis, 3);
+    prony_rows_release(rows);
+
+    static const prony_dim given[] = {{"x.3", 7}, {"*", 5}};
+    prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
+    options.free_dims = PRONY_FREE_ASK;
+    options.dims = given;
+    options.dim_count = 2;
+    assert_int_equal(prony_model_free_dims(&rows, &count, s.model, &options, &error), PRONY_OK);
+    assert_int_equal(rows[0].value, 5);
+    assert_int_equal(rows[1].value, 5);
+    assert_int_equal(rows[2].value, 7);
+    assert_string_equal(rows[2].reason, "given");
+    prony_rows_release(rows);
+    close_sample(&s);
+}
+
+/* Without being told otherwise the library goes on taking 1; asked to, it refuses with a status of its own. */
+static void test_policies(void **state)
+{
+    (void)state;
+    sample s;
+    prony_error error = {0};
+    prony_session *session;
+    prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
+    prony_shape shape;
+    open_sample(&s);
+    assert_int_equal(prony_session_create(&session, s.model, &options, &error), PRONY_OK);
+    assert_int_equal(prony_session_input_shape(session, "x", &shape, &error), PRONY_OK);
+    assert_int_equal(shape.dim[2], 1);
+    assert_int_equal(prony_session_generate_inputs(session, 0, &error), PRONY_OK);
+    assert_int_not_equal(prony_session_run(session, &error), PRONY_OK); /* 3 x 3 does not fit */
+    assert_non_null(strstr(error.message, "height=1 (assumed)"));
+    assert_non_null(strstr(error.message, "x.3=1 (assumed)"));
+    prony_session_release(session);
+
+    options.free_dims = PRONY_FREE_ASK;
+    assert_int_equal(prony_session_create(&session, s.model, &options, &error), PRONY_OK);
+    assert_int_equal(prony_session_generate_inputs(session, 0, &error), PRONY_NEEDS_DIMENSION);
+    assert_non_null(strstr(error.message, "'height'"));
+    assert_non_null(strstr(error.message, "'x.3'"));
+    float data[2 * 3 * 4 * 5] = {0};
+    prony_value value = {.dtype = PRONY_FLOAT32, .shape = {4, {2, 3, 4, 5}}, .data = data};
+    prony_port port;
+    assert_int_equal(prony_session_set_input(session, "x", &value, &error), PRONY_OK);
+    assert_int_equal(prony_session_input(session, "scale", &port, &error), PRONY_OK);
+    assert_int_equal(port.shape.dim[0], 2); /* N follows from x */
+    assert_int_equal(prony_session_generate_inputs(session, 0, &error), PRONY_OK);
+    assert_int_equal(prony_session_run(session, &error), PRONY_OK);
+    prony_session_release(session);
+
+    prony_report *report;
+    assert_int_equal(prony_inspect(&report, s.model, &options, &error), PRONY_NEEDS_DIMENSION);
+    static const prony_dim big[] = {{"height", 8}, {"x.3", 9}};
+    size_t count;
+    options.dims = big;
+    options.dim_count = 2;
+    assert_int_equal(prony_inspect(&report, s.model, &options, &error), PRONY_OK);
+    const prony_assumed_dim *assumed = prony_report_assumed_dims(report, &count);
+    assert_int_equal(count, 1);
+    assert_string_equal(assumed[0].name, "N");
+    prony_report_release(report);
+    close_sample(&s);
+}
+
+static void test_text_as_value(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        prony_dtype dtype;
+        prony_shape shape;
+        prony_status status;
+        double first;
+    } rows[] = {{"1.5", PRONY_FLOAT64, {1, {3}}, PRONY_OK, 1.5},
+                {"[1.5, 2]", PRONY_FLOAT64, {1, {-1}}, PRONY_OK, 1.5},
+                {"[[1.5], [2]]", PRONY_FLOAT64, {2, {-1, 1}}, PRONY_OK, 1.5},
+                {"[1.5, 2]", PRONY_FLOAT64, {2, {2, 1}}, PRONY_OK, 1.5},
+                {"zeros", PRONY_FLOAT64, {0, {0}}, PRONY_OK, 0},
+                {"[]", PRONY_FLOAT64, {1, {-1}}, PRONY_OK, 0},
+                {"1", PRONY_FLOAT64, {1, {-1}}, PRONY_NEEDS_DIMENSION, 0},
+                {"[1, 2]", PRONY_FLOAT64, {1, {3}}, PRONY_SHAPE_MISMATCH, 0},
+                {"[1, [2]]", PRONY_FLOAT64, {1, {-1}}, PRONY_INVALID_ARGUMENT, 0},
+                {"[1", PRONY_FLOAT64, {1, {-1}}, PRONY_INVALID_ARGUMENT, 0},
+                {"300", PRONY_UINT8, {1, {1}}, PRONY_INVALID_ARGUMENT, 0},
+                {"1", PRONY_STRING, {1, {1}}, PRONY_UNSUPPORTED, 0},
+                {"uniform:2:1", PRONY_FLOAT64, {1, {1}}, PRONY_INVALID_ARGUMENT, 0},
+                {"", PRONY_FLOAT64, {1, {1}}, PRONY_INVALID_ARGUMENT, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        prony_value *value = NULL;
+        prony_error error = {0};
+        prony_status got = prony_value_parse(&value, rows[i].text, rows[i].dtype, &rows[i].shape, 0, &error);
+        if (got != rows[i].status) fail_msg("'%s': %s: %s", rows[i].text, prony_status_text(got), error.message);
+        if (got != PRONY_OK) continue;
+        if (prony_shape_numel(&value->shape)) assert_float_equal(*(double *)value->data, rows[i].first, 0);
+        prony_value_release(value);
+    }
+    assert_true(prony_value_is_literal("16000") && prony_value_is_literal("[1]") && prony_value_is_literal("ones"));
+    assert_false(prony_value_is_literal("cat.npy") || prony_value_is_literal("16000.npy") ||
+                 prony_value_is_literal(""));
+}
+
+/* ---- the n-th allocation fails ---- */
+
+static prony_status list_once(prony_model *model, prony_error *error)
+{
+    prony_free_dim *rows = NULL;
+    size_t count;
+    prony_status status = prony_model_free_dims(&rows, &count, model, NULL, error);
+    prony_rows_release(rows);
+    return status;
+}
+
+static prony_status part_once(prony_model *model, prony_error *error)
+{
+    static const char *const from[] = {"c"};
+    static const prony_dim dims[] = {{"*", 8}};
+    prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
+    prony_part part = PRONY_PART_INIT;
+    prony_model *cut = NULL;
+    options.dims = dims;
+    options.dim_count = 1;
+    part.from = from;
+    part.from_count = 1;
+    part.options = &options;
+    prony_status status = prony_model_part(&cut, model, &part, error);
+    if (status == PRONY_OK) {
+        assert_int_equal(prony_model_input_count(cut), 2);
+        assert_string_equal(prony_model_input(cut, 0)->name, "scale");
+        assert_int_equal(prony_model_input(cut, 1)->shape.dim[2], 6);
+    }
+    prony_model_release(cut);
+    return status;
+}
+
+static prony_status parse_once(prony_model *model, prony_error *error)
+{
+    (void)model;
+    static const prony_shape shape = {2, {-1, 2}};
+    prony_value *value = NULL;
+    prony_status status = prony_value_parse(&value, "[[1, 2], [3, 4], [5, 6]]", PRONY_FLOAT16, &shape, 0, error);
+    prony_value_release(value);
+    return status;
+}
+
+static void test_allocations_that_fail(void **state)
+{
+    (void)state;
+    static prony_status (*const calls[])(prony_model *, prony_error *) = {list_once, part_once, parse_once};
+    sample s;
+    open_sample(&s);
+    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
+        for (uint64_t n = 1;; n++) {
+            prony_error error = {0};
+            prn_alloc_fail_at(n);
+            prony_status status = calls[c](s.model, &error);
+            bool failed = prn_alloc_failed();
+            prn_alloc_fail_at(0);
+            if (!failed) {
+                if (status != PRONY_OK) fail_msg("%s", error.message);
+                break;
+            }
+            if (status != PRONY_OK) assert_int_equal(status, PRONY_OUT_OF_MEMORY);
+        }
+    }
+    close_sample(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_list), cmocka_unit_test(test_policies),
+                                       cmocka_unit_test(test_text_as_value),
+                                       cmocka_unit_test(test_allocations_that_fail)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,421 @@
+/* The JSON report, read back with cJSON: its keys are those of docs/schemas/report.schema.json and docs/reference/report.md, its
+ * numbers those of the report, its strings valid whatever a model is called. */
+#include "tests/support/sample_report.h"
+#include "tests/support/text_sink.h"
+
+#include "profiler/json/json_write.h"
+
+#include <cjson/cJSON.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+
+static cJSON *write_and_parse(const prony_report *r, bool memory)
+{
+    sink s = {0};
+    prony_error error = {0};
+    prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
+    options.memory = memory;
+    if (prn_report_write_json(r, &options, sink_write, &s, &error) != PRONY_OK) fail_msg("%s", error.message);
+    assert_int_equal(s.text[s.size - 1], '\n');
+    cJSON *json = cJSON_ParseWithOpts(s.text, NULL, true);
+    if (!json) fail_msg("no JSON: %.200s", cJSON_GetErrorPtr() ? cJSON_GetErrorPtr() : s.text);
+    prn_free(s.text);
+    return json;
+}
+
+static char *read_text(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/docs/%s", PRN_SOURCE_DIR, name);
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("%s: cannot be read", path);
+    static char text[262144];
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    assert_true(size < sizeof text - 1);
+    text[size] = '\0';
+    return text;
+}
+
+static double number(const cJSON *json, const char *path)
+{
+    char part[64];
+    const cJSON *at = json;
+    while (*path) {
+        size_t span = strcspn(path, ".");
+        memcpy(part, path, span);
+        part[span] = '\0';
+        const cJSON *next =
+            cJSON_IsArray(at) ? cJSON_GetArrayItem(at, atoi(part)) : cJSON_GetObjectItemCaseSensitive(at, part);
+        if (!next) fail_msg("no key %s", part);
+        at = next;
+        path += span + (path[span] == '.');
+    }
+    assert_true(cJSON_IsNumber(at));
+    return at->valuedouble;
+}
+
+/* ---- against the schema ---- */
+
+static const cJSON *resolve(const cJSON *schema, const cJSON *root)
+{
+    const cJSON *one_of = cJSON_GetObjectItemCaseSensitive(schema, "oneOf");
+    if (one_of) schema = cJSON_GetArrayItem(one_of, 0);
+    const cJSON *reference = cJSON_GetObjectItemCaseSensitive(schema, "$ref");
+    if (!reference) return schema;
+    const char *name = strrchr(reference->valuestring, '/') + 1;
+    const cJSON *found = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "$defs"), name);
+    assert_non_null(found);
+    return found;
+}
+
+/* Every key that was written is in the schema, every key that the schema requires was written, and every schema key met
+ * is marked, so that what nothing writes can be told. */
+static void check_keys(const cJSON *json, const cJSON *schema, const cJSON *root, const char *where)
+{
+    schema = resolve(schema, root);
+    if (cJSON_IsArray(json)) {
+        const cJSON *items = cJSON_GetObjectItemCaseSensitive(schema, "items"), *element;
+        assert_non_null(items);
+        cJSON_ArrayForEach(element, json) check_keys(element, items, root, where);
+        return;
+    }
+    if (!cJSON_IsObject(json)) return;
+    const cJSON *properties = cJSON_GetObjectItemCaseSensitive(schema, "properties"), *member;
+    if (!properties) {
+        assert_non_null(cJSON_GetObjectItemCaseSensitive(schema, "additionalProperties"));
+        return;
+    }
+    cJSON_ArrayForEach(member, json)
+    {
+        cJSON *property = cJSON_GetObjectItemCaseSensitive(properties, member->string);
+        if (!property) fail_msg("%s.%s is not in the schema", where, member->string);
+        property->valueint = 1;
+        check_keys(member, property, root, member->string);
+    }
+    cJSON_ArrayForEach(member, cJSON_GetObjectItemCaseSensitive(schema, "required"))
+    {
+        if (!cJSON_GetObjectItemCaseSensitive(json, member->valuestring))
+            fail_msg("%s.%s is required and missing", where, member->valuestring);
+    }
+}
+
+static void check_all_met(const cJSON *schema, const char *where)
+{
+    const cJSON *properties = cJSON_GetObjectItemCaseSensitive(schema, "properties"), *child;
+    cJSON_ArrayForEach(child, properties)
+    {
+        if (child->valueint != 1) fail_msg("nothing wrote %s.%s", where, child->string);
+    }
+    cJSON_ArrayForEach(child, schema)
+    {
+        if (cJSON_IsObject(child)) check_all_met(child, child->string ? child->string : where);
+    }
+}
+
+static void check_documented(const cJSON *json, const char *text)
+{
+    const cJSON *member;
+    cJSON_ArrayForEach(member, json)
+    {
+        if (cJSON_IsObject(json) && strcmp(json->string ? json->string : "", "facts") != 0 &&
+            strcmp(json->string ? json->string : "", "dims") != 0 &&
+            strcmp(json->string ? json->string : "", "libraries") != 0) {
+            char quoted[80], nested[80], list[80], map[80];
+            snprintf(quoted, sizeof quoted, "`%s`", member->string);
+            snprintf(nested, sizeof nested, ".%s`", member->string);
+            snprintf(list, sizeof list, "`%s[", member->string);
+            snprintf(map, sizeof map, "`%s{}`", member->string);
+            if (!strstr(text, quoted) && !strstr(text, nested) && !strstr(text, list) && !strstr(text, map) &&
+                strcmp(member->string, "schema") != 0 && strcmp(member->string, "coverage") != 0 &&
+                strcmp(member->string, "overhead") != 0)
+                fail_msg("docs/reference/report.md does not explain %s", member->string);
+        }
+        check_documented(member, text);
+    }
+}
+
+/* A subgraph of layer 4, which operator 2 stands for, in which a run was called off. */
+static void add_subgraph(prony_report *r)
+{
+    static const uint32_t none[] = {PRONY_NO_INDEX, PRONY_NO_INDEX}, first[] = {0};
+    prony_nested_row *layer = sample_alloc(r, 1, sizeof *layer), *row = sample_alloc(r, 1, sizeof *row);
+    *row = (prony_nested_row){.parent = PRONY_NO_INDEX,
+                              .owner = 2,
+                              .depth = 1,
+                              .subgraph = "body",
+                              .path = "/layer1/layer1.0/conv1/Conv > body",
+                              .name = "inside",
+                              .op = "Add",
+                              .module = "",
+                              .kernel = "add_f32_native",
+                              .backend = "native",
+                              .operator_index = PRONY_NO_INDEX,
+                              .layers = first,
+                              .layer_count = 1,
+                              .executed = true,
+                              .executions = 12,
+                              .cost = {.flops = 24},
+                              .measured = true,
+                              .time = r->operators[0].time,
+                              .share = 0.25,
+                              .traced = true,
+                              .trace_start_ns = 1200,
+                              .trace_ns = 300,
+                              .stopped = true};
+    *layer = *row;
+    layer->owner = 4;
+    layer->operator_index = 0;
+    layer->layers = NULL;
+    layer->layer_count = 0;
+    layer->traced = false;
+    layer->inputs = r->layers[0].inputs;
+    layer->input_count = 2;
+    layer->outputs = r->layers[0].inputs;
+    layer->output_count = 1;
+    layer->sources = none;
+    r->nested_layers = layer;
+    r->nested_operators = row;
+    r->nested_layer_count = r->nested_operator_count = 1;
+    r->stopped_at = "/layer1/layer1.0/conv1/Conv > body > inside";
+    r->modules[0].nested_layers = 1;
+}
+
+static void test_schema_and_documentation(void **state)
+{
+    (void)state;
+    prony_report r;
+    sample_report(&r, true);
+    const prn_worker_row workers[] = {{17000000, 2000000}, {15000000, 4000000}};
+    r.config.inter_op_reason = "2 workers: the critical path is 40 % of the work";
+    r.cpu.workers = workers;
+    r.cpu.worker_count = 2;
+    r.system.git_commit = "0123abcd";
+    strcpy(r.system.machine.governor, "performance");
+    r.config.affinity = "0-1,9";
+    r.config.affinity_used = "0,1";
+    r.config.affinity_failure = "processor 9 does not exist here or may not be used; the others are";
+    r.traced_run_ns = 2900000;
+    r.config.background_threads = 2;
+    add_subgraph(&r);
+    sample_add_accuracy(&r);
+    sample_add_tuning(&r);
+    prony_value sequence = {.kind = PRONY_SEQUENCE, .dtype = PRONY_INT64, .shape = {.rank = -1}};
+    const prony_value *outputs[] = {&sequence};
+    r.layers[0].outputs = outputs;
+    prony_port port = {"state", PRONY_OPTIONAL, PRONY_FLOAT32, {1, {4}}, {"states"}};
+    r.model.outputs = &port;
+    static const char *const uncounted[] = {"MaxPool"};
+    r.totals.counted = r.layers[0].counted = true;
+    r.uncounted = uncounted;
+    r.uncounted_count = 1;
+    const prony_port tokens[] = {{"ids", PRONY_TENSOR, PRONY_INT64, {2, {1, 128}}, {NULL}}, port};
+    cJSON *images = write_and_parse(&r, false);
+    assert_non_null(cJSON_GetObjectItem(cJSON_GetObjectItem(images, "throughput"), "images_per_second"));
+    r.model.inputs = tokens;
+    r.model.input_count = 2;
+    cJSON *json = write_and_parse(&r, true), *schema = cJSON_Parse(read_text("schemas/report.schema.json"));
+    assert_non_null(schema);
+    check_keys(images, schema, schema, "report");
+    check_keys(json, schema, schema, "report");
+    check_all_met(schema, "report");
+    check_documented(json, read_text("reference/report.md"));
+    cJSON_Delete(json);
+    cJSON_Delete(images);
+    cJSON_Delete(schema);
+    prn_bump_release(&r.pool);
+}
+
+static double sum_over(const cJSON *rows, const char *key)
+{
+    double sum = 0;
+    const cJSON *row;
+    cJSON_ArrayForEach(row, rows) sum += number(row, key);
+    return sum;
+}
+
+static void test_sums(void **state)
+{
+    (void)state;
+    prony_report r;
+    sample_report(&r, true);
+    cJSON *json = write_and_parse(&r, false);
+    static const char *const keys[] = {"macs", "madds", "flops", "special", "int_ops", "parameters"};
+    const cJSON *totals = cJSON_GetObjectItem(json, "totals");
+    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+        double total = number(totals, keys[k]);
+        assert_true(total == sum_over(cJSON_GetObjectItem(json, "layers"), keys[k]));
+        assert_true(total == sum_over(cJSON_GetObjectItem(json, "operators"), keys[k]));
+    }
+    assert_true(number(json, "totals.flops") == 704198632);
+    assert_true(number(json, "modules.0.flops") == 704198632);
+    const cJSON *samples = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "latency_ns"), "samples");
+    assert_int_equal(cJSON_GetArraySize(samples), SAMPLE_RUNS);
+    for (int i = 0; i < SAMPLE_RUNS; i++)
+        assert_true(cJSON_GetArrayItem(samples, i)->valuedouble == (double)r.samples_ns[i]);
+    assert_true(fabs(number(json, "throughput.samples_per_second") - 1e9 / (double)r.latency.mean_ns) < 1e-9);
+    assert_true(number(json, "coverage.time_share") == r.time_share);
+    const cJSON *memory = cJSON_GetObjectItem(json, "memory");
+    assert_null(cJSON_GetObjectItem(memory, "timeline"));
+    assert_null(cJSON_GetObjectItem(memory, "events"));
+    cJSON_Delete(json);
+    prn_bump_release(&r.pool);
+}
+
+static void test_absent_and_null(void **state)
+{
+    (void)state;
+    prony_report r;
+    sample_report(&r, true);
+    cJSON *json = write_and_parse(&r, true);
+    const cJSON *view = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "layers"), 9);
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(view, "time_ns")));
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(view, "operator")));
+    assert_true(cJSON_IsNull(cJSON_GetArrayItem(cJSON_GetObjectItem(view, "inputs"), 1)));
+    const cJSON *outside = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "operators"), 5);
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(outside, "offset_bytes")));
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "memory"), "events")), 2);
+    cJSON_Delete(json);
+    r.time_share = -1; /* latency alone */
+    for (size_t l = 0; l < r.layer_count; l++) r.layers[l].measured = false;
+    json = write_and_parse(&r, true);
+    assert_non_null(cJSON_GetObjectItem(json, "latency_ns"));
+    assert_null(cJSON_GetObjectItem(json, "coverage"));
+    assert_null(cJSON_GetObjectItem(json, "overhead"));
+    assert_null(cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "layers"), 9), "time_ns"));
+    assert_null(cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "modules"), 0), "time_ns"));
+    cJSON_Delete(json);
+    prn_bump_release(&r.pool);
+    sample_report(&r, false);
+    r.config.batch = -1;
+    json = write_and_parse(&r, true);
+    static const char *const measured[] = {"phases_ns", "latency_ns", "throughput", "memory",     "cpu",
+                                           "io",        "coverage",   "overhead",   "evaluation", "output_sha256"};
+    for (size_t k = 0; k < sizeof measured / sizeof measured[0]; k++)
+        assert_null(cJSON_GetObjectItem(json, measured[k]));
+    const cJSON *layer = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "layers"), 0);
+    assert_null(cJSON_GetObjectItem(layer, "time_ns"));
+    assert_null(cJSON_GetObjectItem(layer, "share"));
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "config"), "batch")));
+    assert_null(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "config"), "seed"));
+    assert_null(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "model"), "sha256"));
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "unsupported_operators")), 1);
+    cJSON_Delete(json);
+    prn_bump_release(&r.pool);
+}
+
+static void test_strings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *read_back;
+    } rows[] = {
+        {"plain", "plain"},
+        {"q\"b\\s/\b\f\n\r\t\x01\x7f", "q\"b\\s/\b\f\n\r\t\x01\x7f"},
+        {"gr\xc3\xbc\xc3\x9f \xe6\xa8\xa1 \xf0\x9f\x94\xa5", "gr\xc3\xbc\xc3\x9f \xe6\xa8\xa1 \xf0\x9f\x94\xa5"},
+        {"\xff|\xc3|\xc0\x80|\xe2\x82|\xed\xa0\x80|\xf5\x80\x80\x80",
+         "\xef\xbf\xbd|\xef\xbf\xbd|\xef\xbf\xbd\xef\xbf\xbd|\xef\xbf\xbd\xef\xbf\xbd|"
+         "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd|"
+         "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        {"cut \xe2", "cut \xef\xbf\xbd"}};
+    prony_report r;
+    sample_report(&r, false);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        r.model.name = rows[i].name;
+        cJSON *json = write_and_parse(&r, false);
+        assert_string_equal(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "model"), "name")->valuestring,
+                            rows[i].read_back);
+        cJSON_Delete(json);
+    }
+    prn_bump_release(&r.pool);
+}
+
+static prony_status write_number(sink *s, bool integer, double real, uint64_t whole, prony_error *error)
+{
+    static prn_json j;
+    s->size = 0;
+    prn_json_begin(&j, sink_write, s, error);
+    if (integer)
+        prn_json_uint(&j, NULL, whole);
+    else
+        prn_json_double(&j, NULL, real);
+    return prn_json_end(&j);
+}
+
+/* tests/CMakeLists.txt has it compiled; ctest says where it is. */
+static bool use_comma(void)
+{
+    bool there = setlocale(LC_NUMERIC, "comma") != NULL;
+    assert_true(there || !getenv("LOCPATH"));
+    return there;
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    sink s = {0};
+    prony_error error = {0};
+    static const double reals[] = {0.1, 1.0 / 3, 1e300, 5e-324, 123456789.123456789, -2.5, 0, 1 - 1e-16, 46.5};
+    bool comma = use_comma();
+    for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
+        assert_int_equal(write_number(&s, false, reals[i], 0, &error), PRONY_OK);
+        assert_null(strchr(s.text, ','));
+        setlocale(LC_NUMERIC, "C");
+        assert_true(strtod(s.text, NULL) == reals[i]);
+        assert_true(use_comma() == comma);
+    }
+    setlocale(LC_NUMERIC, "C");
+    if (!comma) print_message("no locale with a decimal comma\n");
+    assert_int_equal(write_number(&s, false, 0.1, 0, &error), PRONY_OK);
+    assert_string_equal(s.text, "0.1\n");
+    assert_int_equal(write_number(&s, false, NAN, 0, &error), PRONY_OK);
+    assert_string_equal(s.text, "null\n");
+    assert_int_equal(write_number(&s, true, 0, (uint64_t)1 << 53, &error), PRONY_OK);
+    assert_string_equal(s.text, "9007199254740992\n");
+    assert_int_equal(write_number(&s, true, 0, ((uint64_t)1 << 53) + 1, &error), PRONY_OUT_OF_RANGE);
+    prn_free(s.text);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    prony_report r;
+    sample_report(&r, true);
+    sink s = {0};
+    prony_error error = {0};
+    r.layers[3].cost.macs = UINT64_MAX;
+    assert_int_equal(prn_report_write_json(&r, NULL, sink_write, &s, &error), PRONY_OUT_OF_RANGE);
+    assert_non_null(strstr(error.message, "macs is 18446744073709551615"));
+    r.layers[3].cost.macs = 0;
+    for (int n = 1; n < 3; n++) {
+        s = (sink){.text = s.text, .capacity = s.capacity, .refuse_after = n};
+        assert_int_equal(prn_report_write_json(&r, NULL, sink_write, &s, &error), PRONY_IO_ERROR);
+    }
+    s.refuse_after = 0;
+    for (uint64_t n = 1; n <= 3; n++) { /* writer, two arrays of the module tree; the sink allocates as well */
+        sink own = {0};
+        own.text = malloc(1 << 20);
+        own.capacity = own.text ? 1 << 20 : 0;
+        prn_alloc_fail_at(n);
+        assert_int_equal(prn_report_write_json(&r, NULL, sink_write, &own, &error), PRONY_OUT_OF_MEMORY);
+        assert_true(prn_alloc_failed());
+        prn_alloc_fail_at(0);
+        free(own.text);
+    }
+    prn_free(s.text);
+    prn_bump_release(&r.pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_schema_and_documentation),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_absent_and_null),
+        cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
