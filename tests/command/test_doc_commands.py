@@ -109,7 +109,8 @@ class Page(command_case.CommandTest):
             self.save(name, self.decoder())
         elif name.endswith("_int8.onnx"):
             self.provide("samples.npz")
-            self.succeed("quantize", self.digits, "--calibrate", "samples.npz", "-q", "-o", name)
+            shutil.copy(self.digits, "float.onnx")  # the calibration is kept beside the model
+            self.succeed("quantize", "float.onnx", "--calibrate", "samples.npz", "-q", "-o", name)
         elif name == "models/net.onnx" or name == "base.onnx":
             shutil.copy(self.lenet, name)
         elif name.endswith(".onnx"):
