@@ -18,7 +18,7 @@ SELECT ?=
 
 PARTS := tidy tsan trixie bookworm required asan fuzz asan-avx2 asan-scalar again plain
 
-.PHONY: demo build python check quick check-all $(addprefix check-,$(PARTS)) check-models dist deb install clean
+.PHONY: demo build python docs check quick check-all $(addprefix check-,$(PARTS)) check-models dist deb install clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 
@@ -31,6 +31,10 @@ build:
 	@scripts/install_packages.sh build
 	cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF $(CMAKE_FLAGS)
 	cmake --build $(BUILD) -j $(JOBS)
+
+# The C API reference, from the public headers by Doxygen; left out with a line where that is missing.
+docs:
+	@scripts/make_api_docs.sh $(BUILD)/api || [ $$? = 77 ]
 
 # The Python package, in a virtual environment that sees the system's packages; nothing is fetched. The CMake folder is used again.
 python:

@@ -10,10 +10,9 @@ install(FILES ${prn_schemas} DESTINATION ${CMAKE_INSTALL_DATADIR}/prony/schemas)
 if(TARGET prony_command)
   install(TARGETS prony_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-file(GLOB prn_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*.c)
-install(FILES ${prn_pages} DESTINATION ${CMAKE_INSTALL_DOCDIR})
-file(GLOB prn_pictures CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/images/*)
-install(FILES ${prn_pictures} DESTINATION ${CMAKE_INSTALL_DOCDIR}/images)
+# The pages keep their folders, so their links, README.md's included, lead where they lead in the sources.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.webp" PATTERN "*.schema.json")
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.txt DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Manual pages and completion scripts, which the command writes from its own tables. What it is built for may not run here.

@@ -93,7 +93,7 @@ typedef struct prony_fact {
     int64_t value;
 } prony_fact;
 
-/* Analytic cost of one node at its bound shapes; docs/counting.md has the rules. Counts are exact integers. */
+/* Analytic cost of one node at its bound shapes; docs/reference/counting.md has the rules. Counts are exact integers. */
 typedef struct prony_cost {
     uint64_t macs;          /* multiplications accumulated into a contraction's sum */
     uint64_t madds;         /* macs plus scale-and-shift pairs of normalisations */
@@ -235,7 +235,8 @@ typedef struct prony_session_options {
                                  intra_op_threads; 0 and 1: one, no queue; or PRONY_INTER_OP_AUTO. Together at most 1024
                                  threads */
     const char *precision; /* NULL or "fp32"; "fp32-strict", "fast", "bf16", "fp16", "int8-weights", "int4-weights"
-                                 (docs/precision.md); "int8", where the model computes on codes (prony_quantize.h);
+                                 (docs/reference/precision.md); "int8", where the model computes on codes
+                                 (prony_quantize.h);
                                  others are refused by name */
     const char *affinity;  /* core list such as "0-3,8"; NULL leaves masks alone. See prony_session_affinity. */
     const prony_dim *dims; /* free dimensions by symbol */
@@ -257,7 +258,8 @@ typedef struct prony_session_options {
                                  above and free; the session keeps them, the pool may be released before */
     prony_free_dims free_dims;
     /* Free dimensions that change from run to run, by name ("*" is none), and the largest extent of each, from 1. The
-     * model is bound once and planned once, for the largest, where the model lets it (docs/extents.md), whose memory is
+     * model is bound once and planned once, for the largest, where the model lets it
+     * (docs/guides/changing_dimensions.md), whose memory is
      * taken then; runs with other extents up to that bind, rewrite and plan nothing. Larger ones are
      * PRONY_OUT_OF_RANGE. The bits are those of a session of its own for each extent, but for last places where a
      * kernel is chosen by what stands beside it in memory. */

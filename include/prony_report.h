@@ -40,8 +40,8 @@ typedef struct prony_layer_row {
     size_t input_count, output_count;
     prony_cost cost;
     bool measured;        /* time_ns and share below are set */
-    bool time_attributed; /* one operator runs several layers: their times are estimates, by what each kind of work
-                             takes (docs/profiler.md) */
+    bool time_attributed; /* an estimate: its operator runs several layers, which share its time by what each kind of
+                             work costs on this machine (docs/internals/measurement.md) */
     prony_time_stats time;
     double share; /* of the operators' summed mean time, 0..1 */
     uint64_t output_bytes;
@@ -73,7 +73,8 @@ typedef struct prony_parallel {
     double efficiency;     /* achieved_cores over the threads it may use */
 } prony_parallel;
 
-/* Why an operator does not reach its roof: a word that programs know (docs/machine.md), and a sentence with the
+/* Why an operator does not reach its roof: a word that programs know
+ * (docs/guides/find_a_bottleneck.md), and a sentence with the
  * figures. */
 typedef struct prony_reason {
     const char *reason, *text;
@@ -109,7 +110,7 @@ typedef struct prony_operator_row {
     bool counted; /* the three below are set: hardware counters, mean per run, of all threads, user space
                                     only */
     uint64_t cycles, instructions, cache_misses;
-    const prony_fact *kernel_facts; /* what the kernel says of its work; docs/report.md has the keys */
+    const prony_fact *kernel_facts; /* what the kernel says of its work; docs/reference/report.md has the keys */
     size_t kernel_fact_count;
     const prony_reason *reasons; /* what explains most surely first */
     size_t reason_count;

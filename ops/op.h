@@ -313,8 +313,9 @@ typedef struct prn_op {
     size_t params_bytes;
     prony_status (*check)(const prony_context *context); /* attribute ranges; NULL: none to check */
     prony_infer_fn infer;
-    prony_cost_fn cost;        /* never NULL; prn_cost_none for data movement */
-    const char *cost_text;     /* the formula, for docs/counting.md: n output elements, K kernel volume, M macs … */
+    prony_cost_fn cost; /* never NULL; prn_cost_none for data movement */
+    const char
+        *cost_text; /* the formula, for docs/reference/counting.md: n output elements, K kernel volume, M macs … */
     const prn_kernel *kernels; /* ordered; the first usable wins; the last is the plain C reference; ends with NULL
                                   name */
     const void *variant; /* which of the family's operators it is (an activation, a reduction, an arity …), in the

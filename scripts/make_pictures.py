@@ -1,4 +1,4 @@
-"""Makes the pictures of README.md and docs/reading_a_report.md: the terminal's first screen and parts of the HTML report.
+"""Makes the pictures of README.md and docs/tutorials/read_a_report.md: the terminal's first screen and parts of the HTML report.
 
     python3 scripts/make_pictures.py --prony BUILD/prony --model MODEL.onnx [--out docs/images]
 

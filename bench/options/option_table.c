@@ -266,7 +266,7 @@ static const struct {
                   "                         and memory)\n"},
     {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
-    {OPT_SCENARIO, "      --scenario NAME    single, multi, server or offline load (docs/load.md)\n"},
+    {OPT_SCENARIO, "      --scenario NAME    single, multi, server or offline load\n"},
     {OPT_STREAMS, "      --streams N        sessions side by side on one model's weights\n"},
     {OPT_MAX_BATCH, "      --max-batch N      up to N requests in one run\n"},
     {OPT_BATCH_WINDOW, "      --batch-window T   that a request waits for others: 2ms (default 0ms)\n"},
@@ -282,7 +282,7 @@ static const struct {
     {OPT_COUNTERS, "      --counters         cycles, instructions and cache misses per operator,\n"
                    "                         where the kernel gives them\n"},
     {OPT_ACCURACY, "      --accuracy         every operator beside a float64 reference: its own\n"
-                   "                         error, and what has accumulated (docs/precision.md)\n"},
+                   "                         error, and the accumulated one\n"},
     {OPT_ACCURACY_SAMPLES, "      --accuracy-samples N   own errors of N operators, evenly along the network\n"
                            "                         (default: all); the accumulated ones are of all\n"},
     {OPT_REFERENCE, "      --reference MODEL  --accuracy beside another model in float64, such as the\n"

@@ -43,10 +43,11 @@ typedef struct prn_winograd_place {
 
 extern const struct prn_winograd_tile {
     int64_t rows, columns;
-    int64_t least_channels;  /* summed over: of fewer it is less exact than a plain sum (docs/accuracy.md) */
-    int64_t long_channels;   /* from so many on running sums may be long */
-    double forward, inverse; /* cycles for a tile of a block of channels */
-    double filters;          /* for those of an input channel and a block of output channels, in a run */
+    int64_t
+        least_channels; /* summed over: of fewer it is less exact than a plain sum (docs/internals/accuracy_contract.md) */
+    int64_t long_channels;                /* from so many on running sums may be long */
+    double forward, inverse;              /* cycles for a tile of a block of channels */
+    double filters;                       /* for those of an input channel and a block of output channels, in a run */
     int64_t forward_flops, inverse_flops; /* of a tile of one channel */
 } prn_winograd_tiles[PRN_WINOGRAD_KINDS];
 

@@ -1,5 +1,5 @@
 /* The report in memory: everything that writers and analyses know. Plain data, filled by the engine and api; JSON key
- * names are those of the interface (docs/report.md). Owned whole by its pool. Immutable once built, so readers need no
+ * names are those of the interface (docs/reference/report.md). Owned whole by its pool. Immutable once built, so readers need no
  * lock. */
 #ifndef PRN_PROFILER_REPORT_REPORT_H
 #define PRN_PROFILER_REPORT_REPORT_H

@@ -14,7 +14,7 @@ Measuring: profile, inspect, bench, scale (threads), evaluate (accuracy), count_
 Precision: quantize, profile(accuracy=True). Judging: compare, check, recommend. Reading back: load_report, load_study.
 Running: Model, Session, Registry (operators in Python).
 Elsewhere: prony.onnxruntime (drop-in for ONNX Runtime's Python API), prony.backend (ONNX's backend API), prony.torch.profile
-(a PyTorch module). Errors are prony.Error and its classes. docs/python.md is the guide.
+(a PyTorch module). Errors are prony.Error and its classes. docs/guides/python.md is the guide.
 """
 
 from __future__ import annotations

@@ -264,7 +264,7 @@ def evaluate(model: Union[ModelSource, Session], data: Union[PathLike, Mapping[s
              progress: Optional[Callable[[int, int], object]] = None, **options: Any) -> Report:
     """Accuracy on labelled data, and what the runs took; report["evaluation"] has the figures.
 
-    data: a folder or file (docs/data.md), or {input: array [N, …]} with labels [N].
+    data: a folder or file (docs/reference/data_formats.md), or {input: array [N, …]} with labels [N].
     preprocess: of images, such as "imagenet" or "resize=256,crop=224,normalize=0..1". classes: file of class names.
     batch: samples a run; 0: what the model or session says. output: index of the output with the scores.
     metric(outputs, labels) -> float: instead of top-1 and top-5, of one batch; the mean over all samples counts.

@@ -4,7 +4,7 @@
 
 Names, shapes, types and kinds of errors are those of ONNX Runtime for the common calls: InferenceSession, SessionOptions, RunOptions,
 io_binding, OrtValue, providers. Everything runs on the processor. Options that Prony has no use for (arenas, logging,
-configuration entries, provider options) are kept and read back, and do nothing; docs/python.md lists them.
+configuration entries, provider options) are kept and read back, and do nothing; docs/guides/python.md lists them.
 """
 
 from __future__ import annotations

@@ -7,9 +7,6 @@ import copy
 import json
 import os
 import random
-import re
-import shlex
-import shutil
 import statistics
 import sys
 
@@ -585,27 +582,6 @@ class Judgement(command_case.CommandTest):
         self.succeed("profile", self.lenet, "-r", "3", "-q", "--json", report)
         self.refuse(USAGE, ["is a report: --accuracy runs models"], "compare", report, coarse, "--accuracy", "-r", "3")
         self.succeed("profile", self.lenet, "-r", "3", "-q", "--accuracy", "--threshold", "output_error:1e-5")
-
-    # ---- the documented workflow ----
-
-    def test_commands_of_the_ci_page(self):
-        """Every command of docs/ci.md runs as it stands there, from the folder that holds the model and the baselines."""
-        with open(os.path.join(command_case.SOURCE, "docs", "ci.md"), encoding="utf-8") as file:
-            commands = [line.strip() for line in file if re.match(r" +build/prony ", line)]
-        self.assertGreaterEqual(len(commands), 6)
-        for folder in ("ci", "models"):
-            os.mkdir(self.path(folder))
-        for name in ("models/net.onnx", "base.onnx"):
-            shutil.copy(self.lenet, self.path(name))
-        here = os.getcwd()
-        self.addCleanup(os.chdir, here)
-        os.chdir(self.folder)
-        short = {"-r": "20", "-t": "0.2"}
-        for command in commands[-1:] + commands:  # the baseline has to be there first
-            words = shlex.split(command, comments=True)[1:]
-            words = [short.get(before, word) for before, word in zip([""] + words, words)]
-            code, out, err = run(*words)
-            self.assertIn(code, (DONE, VERDICT), "%s: %s" % (command, err))
 
     # ---- bad input, alike for all ----
 

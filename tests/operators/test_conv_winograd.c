@@ -1,4 +1,4 @@
-/* The Winograd convolution: what it takes, how it is cut, and that it keeps the contract of docs/accuracy.md. */
+/* The Winograd convolution: what it takes, how it is cut, and that it keeps the contract of docs/internals/accuracy_contract.md. */
 #include "base/memory/alloc.h"
 #include "base/cpu/isa.h"
 #include "ops/layout.h"
@@ -516,7 +516,7 @@ static void fill_outside(outside_kind kind, const shape *s, float *x, float *w)
         w[i] = kind == INTEGERS ? (float)(int)(9 * uniform() - 4) : (float)normal();
 }
 
-/* Largest error of the outputs of each channel, in units of 2^-24 max|x| sum|w|: what docs/accuracy.md promises for any
+/* Largest error of the outputs of each channel, in units of 2^-24 max|x| sum|w|: what docs/internals/accuracy_contract.md promises for any
  * finite data. */
 static double normwise_error(const shape *s, outside_kind kind)
 {
@@ -551,7 +551,7 @@ static double normwise_error(const shape *s, outside_kind kind)
 static void errors_of_any_data_are_bounded(void **state)
 {
     (void)state;
-    /* The bound of docs/accuracy.md. An error of half precision would be 2^13. */
+    /* The bound of docs/internals/accuracy_contract.md. An error of half precision would be 2^13. */
     static const double most = 2.0;
     static const shape shapes[] = {{32, 18, 17, 32, PRN_WINOGRAD_2X2},
                                    {64, 21, 19, 32, PRN_WINOGRAD_2X4},

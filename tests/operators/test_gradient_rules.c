@@ -326,14 +326,14 @@ static void test_every_rule_has_a_row(void **state)
     assert_int_equal(missing, 0);
 }
 
-/* docs/gradients.md lists them by hand. */
+/* docs/reference/gradients.md lists them by hand. */
 static void test_the_page_names_every_rule(void **state)
 {
     static char page[1 << 15];
     char name[64];
     size_t missing = 0;
     (void)state;
-    FILE *file = fopen(PRN_SOURCE_DIR "/docs/gradients.md", "rb");
+    FILE *file = fopen(PRN_SOURCE_DIR "/docs/reference/gradients.md", "rb");
     assert_non_null(file);
     page[fread(page, 1, sizeof page - 1, file)] = 0;
     fclose(file);
@@ -341,7 +341,7 @@ static void test_the_page_names_every_rule(void **state)
         snprintf(name, sizeof name, "`%s`", prn_gradient_rule_at(k)->op);
         if (strstr(page, name)) continue;
         missing++;
-        print_error("docs/gradients.md says nothing of %s\n", name);
+        print_error("docs/reference/gradients.md says nothing of %s\n", name);
     }
     assert_int_equal(missing, 0);
 }

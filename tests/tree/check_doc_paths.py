@@ -2,8 +2,9 @@
 
 Every link leads to a file, every path and every name of a source file is one of the tree, and every name of the code that a
 page mentions stands in the sources. `*` and a word in capitals (cases/FAMILY.inc) stand for anything, {a,b} for each.
-C on a page includes public headers that declare all that it uses, none in vain; in docs/adding_an_operator.md, whose
-examples are an operator of the tree, a piece of C without an ellipsis stands so in a file that the page names."""
+C on a page includes public headers that declare all that it uses, none in vain; in docs/internals/adding_an_operator.md, whose
+examples are an operator of the tree, a piece of C without an ellipsis stands so in a file that the page names.
+Prose in docs/ is wrapped at 100 columns. CHANGELOG.md and CITATION.cff have the version of include/prony.h."""
 import fnmatch
 import os
 import pathlib
@@ -20,6 +21,7 @@ WORD = re.compile(r"\b(?:prn|prony|PRN|PRONY)_\w*[A-Za-z0-9]\b(?![*.-])")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 CODE = re.compile(r"^```c\n(.*?)^```", re.M | re.S)
 INCLUDE = re.compile(r"^#include <(prony\w*\.h)>", re.M)
+WIDTH = 100
 PUBLIC = re.compile(r"\b(?:prony|PRONY)_\w+")
 
 
@@ -127,21 +129,42 @@ class Tree:
                 problems.append(f"{page}: no file that it names has\n{code.rstrip()}")
 
 
+def check_width(page, text, problems):
+    """Prose in lines of 100 columns; tables, code and pictures may be wider."""
+    code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        code ^= line.startswith("```")
+        if len(line) > WIDTH and not code and not line.startswith(("|", "    ", "!", "#", "<!--")) and " " in line.strip():
+            problems.append(f"{page}:{number}: {len(line)} columns, wanted {WIDTH} at most")
+
+
+def check_version(root, problems):
+    """The version stands in prony.h; the release and its citation have the same."""
+    version = re.search(r'^#define PRONY_VERSION "([^"]+)"', (root / "include/prony.h").read_text(encoding="utf-8"), re.M).group(1)
+    for name, pattern in (("CHANGELOG.md", r"^## (\d\S*) - \d{4}-\d\d-\d\d$"), ("CITATION.cff", r"^version: (\S+)$")):
+        found = re.search(pattern, (root / name).read_text(encoding="utf-8"), re.M)
+        if not found or found.group(1) != version:
+            problems.append(f"{name}: the version is {found.group(1) if found else 'missing'}, wanted {version} of include/prony.h")
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     here, problems = Tree(root), []
-    pages = sorted(name for name in here.files if re.fullmatch(r"README\.md|(docs|models)/\w+\.md", name))
+    pages = sorted(name for name in here.files if re.fullmatch(r"(README|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)\.md|(models|docs(/\w+)?)/[\w-]+\.md", name))
     for page in pages:
         text = (root / page).read_text(encoding="utf-8")
         here.check_names(page, text, problems)
+        if page.startswith("docs/"):
+            check_width(page, text, problems)
         for code in CODE.findall(text):
             here.check_includes(page, code, problems)
-        if page == "docs/adding_an_operator.md":
+        if page == "docs/internals/adding_an_operator.md":
             here.check_walk(page, text, problems)
     sources = sorted(name for name in here.files if name.endswith((".c", ".h", ".inc")))
     for name in sources:
         here.check_names(name, comments((root / name).read_text(encoding="utf-8", errors="replace")), problems)
     here.check_includes("docs/example.c", (root / "docs/example.c").read_text(encoding="utf-8"), problems)
+    check_version(root, problems)
     for problem in problems:
         print(problem)
     print(f"{len(pages)} pages, {len(sources)} sources, {len(problems)} problems")

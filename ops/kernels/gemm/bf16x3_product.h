@@ -8,7 +8,7 @@
  *
  * Tiles add the products of 32 depths up before they add them to a float32 sum, so that a sum rounds 6 times in 32
  * depths where a plain one rounds 32 times: the result is nearer to the exact one than the plain sum's
- * (docs/accuracy.md). With fewer parts it is coarser: two leave out 2^-16 |x y|, one 2^-8 |x y|.
+ * (docs/internals/accuracy_contract.md). With fewer parts it is coarser: two leave out 2^-16 |x y|, one 2^-8 |x y|.
  *
  * Invariants: sums are formed in one order, whatever the number of rows. Nothing here owns memory. Values below 2^-102
  * lose their last parts, as tiles take subnormal numbers for 0. Infinities, NaN and what rounds to infinity have no

@@ -1,4 +1,4 @@
-/* The JSON report, read back with cJSON: its keys are those of docs/schemas/report.schema.json and docs/report.md, its
+/* The JSON report, read back with cJSON: its keys are those of docs/schemas/report.schema.json and docs/reference/report.md, its
  * numbers those of the report, its strings valid whatever a model is called. */
 #include "tests/support/sample_report.h"
 #include "tests/support/text_sink.h"
@@ -130,7 +130,7 @@ static void check_documented(const cJSON *json, const char *text)
             if (!strstr(text, quoted) && !strstr(text, nested) && !strstr(text, list) && !strstr(text, map) &&
                 strcmp(member->string, "schema") != 0 && strcmp(member->string, "coverage") != 0 &&
                 strcmp(member->string, "overhead") != 0)
-                fail_msg("docs/report.md does not explain %s", member->string);
+                fail_msg("docs/reference/report.md does not explain %s", member->string);
         }
         check_documented(member, text);
     }
@@ -221,7 +221,7 @@ static void test_schema_and_documentation(void **state)
     check_keys(images, schema, schema, "report");
     check_keys(json, schema, schema, "report");
     check_all_met(schema, "report");
-    check_documented(json, read_text("report.md"));
+    check_documented(json, read_text("reference/report.md"));
     cJSON_Delete(json);
     cJSON_Delete(images);
     cJSON_Delete(schema);

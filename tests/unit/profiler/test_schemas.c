@@ -199,17 +199,16 @@ static void write_shared(prn_json *j)
 static const struct schema {
     const char *file, *id, *title, *about;
     const prn_key *keys;
-} schemas[] = {{"report", PRN_REPORT_SCHEMA, "Prony report",
-                "What docs/report.md explains. A key that is absent is unknown or was not measured; null says that "
-                "there is no such "
-                "value here. Keys may be added.",
-                prn_report_keys},
-               {"study", PRN_STUDY_SCHEMA, "Prony study",
-                "prony scale --json: a thread-scaling study. Everything that was measured, and what follows from it.",
-                prn_study_keys},
-               {"machine", PRN_MACHINE_SCHEMA, "Prony machine",
-                "prony machine --json, and the file it keeps: what this machine reached at its best.",
-                prn_machine_keys}};
+} schemas[] = {
+    {"report", PRN_REPORT_SCHEMA, "Prony report",
+     "docs/reference/report.md explains the keys. An absent key is unknown or was not measured; null says that "
+     "the value does not apply. Keys may be added.",
+     prn_report_keys},
+    {"study", PRN_STUDY_SCHEMA, "Prony study",
+     "prony scale --json: a thread-scaling study. Everything that was measured, and what follows from it.",
+     prn_study_keys},
+    {"machine", PRN_MACHINE_SCHEMA, "Prony machine",
+     "prony machine --json, and the file it keeps: what this machine reached at its best.", prn_machine_keys}};
 
 static char *schema_text(const struct schema *schema)
 {
