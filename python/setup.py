@@ -81,8 +81,9 @@ if ABI3:
         try:
             from wheel.bdist_wheel import bdist_wheel
         except ImportError:
-            sys.exit("the package 'wheel' is missing in this environment: pip install wheel, or Debian's python3-wheel and a virtual environment "
-                     "that sees it (python3 -m venv --system-site-packages); pip without --no-build-isolation fetches it by itself")
+            sys.exit("the package 'wheel' is missing in this environment: pip install wheel, or Debian's python3-wheel and a "
+                     "virtual environment that sees it (python3 -m venv --system-site-packages); "
+                     "pip without --no-build-isolation fetches it by itself")
 
     class Wheel(bdist_wheel):
         def finalize_options(self):

@@ -51,7 +51,8 @@ def profile(model: ModelSource, inputs: Optional[Mapping[str, Any]] = None, *, t
     runs: measured runs; 0: until the median is known to 1 %, or `seconds` (0: 5) are up. warmup: runs before; -1: detected.
     keep_samples: each operator's time in each run. trace_threads: what each thread does. measure_cost: what measuring itself costs.
     count_hardware: cycles, instructions and cache misses, where the kernel gives them. count: a counting preset.
-    accuracy: one more run beside a float64 reference: errors of operators and outputs (report["accuracy"], docs/guides/accuracy_profile.md).
+    accuracy: one more run beside a float64 reference: errors of operators and outputs (report["accuracy"],
+        docs/guides/accuracy_profile.md).
     accuracy_samples: operators whose own error is measured; 0: all. reference: another model whose nodes are the reference, such as the
     one that this was quantized from. against: {output: array} that another runtime made of the same inputs.
     progress(runs, seconds, error): called now and then.

@@ -28,7 +28,8 @@ def quantize(model: ModelSource, path: Optional[PathLike] = None, *, calibrate: 
              keep_accuracy: float = 0.0, power_of_two: bool = False, operators: Optional["Registry"] = None, **options: Any) -> Quantized:
     """A standard QDQ model (docs/guides/quantize.md) of a float model, written to `path` (None: it is only loaded).
 
-    calibrate: samples that show the ranges of activations: {input: array [N, …]}, a folder, .npz or list (docs/reference/data_formats.md), or a
+    calibrate: samples that show the ranges of activations: {input: array [N, …]}, a folder, .npz or list
+        (docs/reference/data_formats.md), or a
     .calibration.json that was kept; None: ranges are found in each run, and convolutions stay in float.
     method: "minmax", "percentile" or "entropy". preprocess: of images. keep_calibration: where the ranges are saved.
     keep_accuracy: as many layers stay in float as keep the outputs on the samples within this part of their range.

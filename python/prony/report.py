@@ -55,7 +55,8 @@ _TYPE_NAMES = {"time_ns": "time_mean_ns"}
 class Report(_prony.Report):
     """A report: the model as a whole, its layers as they were written, the operators as they were executed.
 
-    `report["latency_ns"]` and `data` are the document prony.report/1 (docs/reference/report.md) as dicts and lists, without pandas. `layers`,
+    `report["latency_ns"]` and `data` are the document prony.report/1 (docs/reference/report.md) as dicts and lists, without
+        pandas. `layers`,
     `operators`, `modules`, `types`, `memory_timeline` are pandas frames with the units in the names of the columns; `rows(level)`
     has the same as lists of dicts. `plot(kind)` draws with matplotlib, `save(path)` writes JSON, HTML, CSV, … by the suffix.
     Times are nanoseconds, sizes bytes, shares parts of 1.

@@ -227,7 +227,8 @@ COUNTS = "macs, madds, flops, special, int_ops, bytes_read, bytes_written, param
 @pytest.mark.parametrize("cost,message", [
     ({"flop": 3}, "unknown key 'flop'; allowed: " + COUNTS), ({1: 3}, "unknown key 1; allowed: " + COUNTS),
     ({"flops": 3, "int_ops": -1}, r"'int_ops' is -1; wanted a number from 0 below 2\*\*63"), (-5, "'flops' is -5; wanted a number from 0"),
-    ({"macs": float("nan")}, "'macs' is nan; wanted"), ({"macs": None}, "'macs' is None; wanted"), ({"macs": 1 << 63}, "'macs' is 9223372036854775808; wanted")])
+    ({"macs": float("nan")}, "'macs' is nan; wanted"), ({"macs": None}, "'macs' is None; wanted"), ({"macs": 1 << 63},
+            "'macs' is 9223372036854775808; wanted")])
 def test_costs_that_are_wrong(cost, message):
     registry = prony.Registry()
     registry.add("Twice", lambda node, x: x, infer=same, cost=lambda node, x: cost, domain="mine")

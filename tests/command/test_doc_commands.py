@@ -131,7 +131,8 @@ class Page(command_case.CommandTest):
             for folder in "01":
                 shutil.copy(os.path.join(images, "palette.png"), "val/%s/a.png" % folder)
         elif name.endswith(".json"):
-            self.succeed("profile", self.lenet if name.startswith("ci/") else self.digits, "-r", "20", "--processes", "3", "-q", "--json", name)
+            self.succeed("profile", self.lenet if name.startswith("ci/") else self.digits, "-r", "20", "--processes", "3",
+                    "-q", "--json", name)
 
     def inputs(self, words):
         """The files that a command reads: words that name a file and are not the value of an option that writes one."""

@@ -7,6 +7,7 @@ import copy
 import json
 import os
 import random
+import re
 import statistics
 import sys
 

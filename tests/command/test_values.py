@@ -3,7 +3,6 @@
     test_values.py PRONY SOURCE_DIR"""
 import os
 import struct
-import unittest
 
 import command_case
 import onnx_bytes as ob
@@ -83,11 +82,15 @@ class Values(CommandTest):
         self.assertEqual(texts(folder + "/output_0.npy"), ((2, 3), ["a", "b", "c", "d", "e", "f"]))
 
     def test_every_kind_of_output(self):
-        nodes = [ob.node("Identity", ["a"], ["text"]), ob.node("Cast", ["x"], ["bf"], to=BFLOAT16), ob.node("Cast", ["x"], ["f8"], to=FLOAT8),
-                 ob.node("Cast", ["x"], ["i4"], to=INT4), ob.node("SplitToSequence", ["x", "one"], ["parts"]), ob.node("Optional", ["x"], ["some"]),
+        nodes = [ob.node("Identity", ["a"], ["text"]), ob.node("Cast", ["x"], ["bf"], to=BFLOAT16), ob.node("Cast", ["x"],
+                ["f8"], to=FLOAT8),
+                 ob.node("Cast", ["x"], ["i4"], to=INT4), ob.node("SplitToSequence", ["x", "one"], ["parts"]),
+                         ob.node("Optional", ["x"], ["some"]),
                  ob.node("SequenceConstruct", ["a", "text"], ["words"]), ob.node("Relu", ["x"], ["last"])]
-        outputs = [ob.value("text", STRING, ["k"]), ob.value("bf", BFLOAT16, ["n"]), ob.value("f8", FLOAT8, ["n"]), ob.value("i4", INT4, ["n"]),
-                   wrapped(4, "parts", ob.FLOAT), wrapped(9, "some", ob.FLOAT), wrapped(4, "words", STRING), ob.value("last", ob.FLOAT, ["n"])]
+        outputs = [ob.value("text", STRING, ["k"]), ob.value("bf", BFLOAT16, ["n"]), ob.value("f8", FLOAT8, ["n"]),
+                ob.value("i4", INT4, ["n"]),
+                   wrapped(4, "parts", ob.FLOAT), wrapped(9, "some", ob.FLOAT), wrapped(4, "words", STRING),
+                           ob.value("last", ob.FLOAT, ["n"])]
         model = self.save("kinds.onnx", ob.graph(nodes, [ob.value("a", STRING, ["k"]), ob.value("x", ob.FLOAT, ["n"])], outputs,
                                                  [ob.int64s("one", [], [1])]), opset=21)
         folder = self.outputs(model, "-i", 'a=["p", "q"]', "-i", "x=[1.5, -2, 0.3]")
@@ -117,7 +120,8 @@ class Values(CommandTest):
         self.assertIn("element 1 ends with a NUL character", err)
 
     def test_names_with_an_equals_sign(self):
-        model = self.save("equals.onnx", ob.graph([ob.node("Sub", ["a", "a=b"], ["y=z"])], [ob.value("a", ob.FLOAT, ["m=n"]), ob.value("a=b", ob.FLOAT, ["m=n"])],
+        model = self.save("equals.onnx", ob.graph([ob.node("Sub", ["a", "a=b"], ["y=z"])], [ob.value("a", ob.FLOAT,
+                ["m=n"]), ob.value("a=b", ob.FLOAT, ["m=n"])],
                                                   [ob.value("y=z", ob.FLOAT, ["m=n"])]))
         file = self.write("w=3.npy", ob.npy("<f4", [2], struct.pack("<2f", 3, 4)))
         expected = self.write("e=1.npy", ob.npy("<f4", [2], struct.pack("<2f", 2, 1)))
@@ -145,16 +149,20 @@ class Values(CommandTest):
         self.refuse(FAILED, ["one.npy", "samples of text are read from one array"], "eval", model, samples)
 
     def test_versus_says_what_it_does_not_compare(self):
-        for name, nodes, given, words in (("text", [ob.node("Identity", ["a"], ["y"])], ob.value("a", STRING, [1]), ["input 'a'", "string"]),
-                                          ("told", [ob.node("Cast", ["a"], ["y"], to=STRING)], ob.value("a", ob.FLOAT, [1]), ["output 'y' is text"])):
+        for name, nodes, given, words in (("text", [ob.node("Identity", ["a"], ["y"])], ob.value("a", STRING, [1]),
+                ["input 'a'", "string"]),
+                                          ("told", [ob.node("Cast", ["a"], ["y"], to=STRING)], ob.value("a", ob.FLOAT,
+                                                  [1]), ["output 'y' is text"])):
             model = self.save(name + ".onnx", ob.graph(nodes, [given], [ob.value("y", STRING, [1])]))
             arguments = ["-i", 'a=["x"]'] if name == "text" else []
             self.refuse(FAILED, words, "versus", model, *arguments, "--ort-lib", command_case.fake_library())
 
     def test_versus_hands_over_names_with_an_equals_sign(self):
         nodes = [ob.node("Relu", ["x=1"], ["h"], name="/body/act/Relu"), ob.node("Mul", ["h", "two"], ["y"], name="/body/Mul")]
-        model = self.save("x=y.onnx", ob.graph(nodes, [ob.value("x=1", ob.FLOAT, [4, 64])], [ob.value("y", ob.FLOAT, [4, 64])], [ob.floats("two", [], [2.0])]))
-        code, out, err = run("versus", model, "--ort-lib", command_case.fake_library(), "-x", "1", "-t", "10ms", "--processes", "2", environment={"TMPDIR": self.folder})
+        model = self.save("x=y.onnx", ob.graph(nodes, [ob.value("x=1", ob.FLOAT, [4, 64])], [ob.value("y", ob.FLOAT, [4,
+                64])], [ob.floats("two", [], [2.0])]))
+        code, out, err = run("versus", model, "--ort-lib", command_case.fake_library(), "-x", "1", "-t", "10ms",
+                "--processes", "2", environment={"TMPDIR": self.folder})
         self.assertEqual(code, DONE, out + err)
 
 

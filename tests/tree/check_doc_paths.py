@@ -150,7 +150,8 @@ def check_version(root, problems):
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     here, problems = Tree(root), []
-    pages = sorted(name for name in here.files if re.fullmatch(r"(README|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)\.md|(models|docs(/\w+)?)/[\w-]+\.md", name))
+    page = re.compile(r"(README|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)\.md|(models|docs(/\w+)?)/[\w-]+\.md")
+    pages = sorted(name for name in here.files if page.fullmatch(name))
     for page in pages:
         text = (root / page).read_text(encoding="utf-8")
         here.check_names(page, text, problems)
