@@ -16,9 +16,9 @@ export CMAKE_FLAGS
 # More of ctest's options for check and quick: make check SELECT="-R test_op"
 SELECT ?=
 
-PARTS := tidy tsan trixie bookworm required asan fuzz asan-avx2 asan-scalar again plain
+PARTS := trixie bookworm required mpi asan-avx2 asan-scalar again tidy asan fuzz tsan plain
 
-.PHONY: demo build python docs check quick check-all $(addprefix check-,$(PARTS)) check-models dist deb install clean
+.PHONY: demo build mpi python docs check quick check-all $(addprefix check-,$(PARTS)) check-models dist deb install clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 
@@ -35,6 +35,13 @@ build:
 # The C API reference, from the public headers by Doxygen; left out with a line where that is missing.
 docs:
 	@scripts/make_api_docs.sh $(BUILD)/api || [ $$? = 77 ]
+
+# prony-mpi beside prony, for studies over the nodes of a cluster.
+mpi:
+	@scripts/install_packages.sh build
+	@command -v mpicc >/dev/null || scripts/install_packages.sh mpi
+	cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DPRONY_MPI=ON $(CMAKE_FLAGS)
+	cmake --build $(BUILD) -j $(JOBS) --target prony_mpi prony_command
 
 # The Python package, in a virtual environment that sees the system's packages; nothing is fetched. The CMake folder is used again.
 python:

@@ -81,6 +81,8 @@ typedef struct options {
     const char *repeat;           /* of scale: an earlier study */
     const char *ort_lib;          /* of versus: a file; NULL: looked for */
     bool weak, resume, overwrite; /* of scale */
+    int_list replicas;            /* of scale: processes at once */
+    bool barrier;                 /* of worker: waits before it measures */
     const char *memory_limit;     /* as given; NULL: not */
     const char *metrics;          /* of compare and metrics: keys, comma-separated */
     const char *scenario;         /* of bench; NULL: none */
@@ -106,6 +108,10 @@ typedef struct options {
 /* 0, or EXIT_USAGE after a message; EXIT_DONE + 1 … never. *stop is set after --help and --version. */
 int options_parse(options *o, int argc, char **argv, bool *stop);
 void options_free(options *o);
+
+/* Around main. command_end returns the exit status: EXIT_FAILED where stdout could not be written. */
+void command_begin(void);
+int command_end(int status);
 
 /* ---- shared by subcommands ---- */
 

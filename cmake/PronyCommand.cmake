@@ -12,7 +12,7 @@ target_compile_options(prony_embedded PRIVATE "-Wa,-I${PROJECT_SOURCE_DIR}/model
 set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/embedded.S PROPERTIES OBJECT_DEPENDS "${prn_embedded}")
 
 file(GLOB_RECURSE prn_bench CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
-list(FILTER prn_bench EXCLUDE REGEX "/heap_hooks\\.c$")
+list(FILTER prn_bench EXCLUDE REGEX "/heap_hooks\\.c$|/bench/cluster/")
 add_executable(prony_command ${prn_bench} $<TARGET_OBJECTS:prony_heap_hooks> $<TARGET_OBJECTS:prony_embedded>)
 target_include_directories(prony_command PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(prony_command PRIVATE prony_static m)

@@ -13,6 +13,9 @@ endif()
 # The pages keep their folders, so their links, README.md's included, lead where they lead in the sources.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
         FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.webp" PATTERN "*.schema.json")
+if(TARGET prony_mpi)
+  install(TARGETS prony_mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT mpi)
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.txt DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Manual pages and completion scripts, which the command writes from its own tables. What it is built for may not run here.

@@ -21,4 +21,6 @@ if(PRONY_OPENBLAS) # any build of OpenBLAS would do for the name of the library,
 endif()
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
     WORLD_EXECUTE)
+# Without prony-mpi, so that the package depends on no MPI.
+set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};prony;Unspecified;/")
 include(CPack)

@@ -258,9 +258,11 @@ typedef struct prony_study_options {
     const char *const *arguments; /* what else the processes are told, for the record and for repeating */
     size_t argument_count;
     const prony_session_options *session; /* for the manifest; NULL: defaults */
+    const int64_t *replicas;              /* independent processes at once; none: 1 */
+    size_t replica_count;
 } prony_study_options;
 #define PRONY_STUDY_OPTIONS_INIT                                                                                       \
-    {sizeof(prony_study_options), 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, -1, 0, 0, 0, 0}
+    {sizeof(prony_study_options), 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0}
 
 /* Plans; nothing runs. A serial baseline (1 thread, 1 worker) is in every plan, and once more to see what this machine
  * makes of the same thing twice. */
@@ -305,6 +307,47 @@ typedef struct prony_study_process {
 PRONY_API PRONY_MUST_USE prony_status prony_study_add(prony_study *study, const prony_study_task *task,
                                                       const prony_study_process *process, prony_error *error);
 
+/* ---- replicas ---- */
+
+/* Processes of a configuration that run at once, from one start: 1 where it has no replicas. */
+PRONY_API int prony_study_replicas(const prony_study *study, size_t configuration);
+/* As prony_study_add_on, of `count` processes that ran at once: as many as the configuration has replicas. Each one's
+ * cpu_ns is that of all, and so are the states of the machine. A failure of one is the block's. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_add_replicas(prony_study *study, size_t node,
+                                                               const prony_study_task *task,
+                                                               const prony_study_process *processes, size_t count,
+                                                               prony_error *error);
+/* Throughput of all replicas together beside that of one, after prony_study_analyse. Efficiency is the speed-up over
+ * the number of replicas. False: the configuration has no replicas, or was not measured. */
+typedef struct prony_study_replica_result {
+    int replicas;
+    size_t rounds;
+    double samples_per_second, ci95[2], speedup, speedup_ci95[2], efficiency, efficiency_ci95[2];
+} prony_study_replica_result;
+PRONY_API bool prony_study_replica_result_of(const prony_study *study, size_t configuration,
+                                             prony_study_replica_result *out);
+
+/* ---- studies over the nodes of a cluster ---- */
+
+/* Each node writes its description (manifest, processors, NUMA, microcode, network) for prony_study_set_nodes. `model`
+ * is the study's model; `session` may be NULL. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_node_write(prony_model *model, const prony_session_options *session,
+                                                             prony_write_fn write, void *user, prony_error *error);
+/* Makes a study that has no blocks yet one over these nodes: each round then holds every configuration once on every
+ * node. nodes[i], of sizes[i] bytes, is what prony_study_node_write wrote on node i. A node with another model is an
+ * error that names it. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_set_nodes(prony_study *study, const char *const *nodes,
+                                                            const size_t *sizes, size_t count, prony_error *error);
+/* Nodes of a study; 0: it is of one machine. */
+PRONY_API size_t prony_study_node_count(const prony_study *study);
+/* Host name of a node; NULL: the study has no such node. */
+PRONY_API const char *prony_study_node_host(const prony_study *study, size_t node);
+/* As prony_study_next and prony_study_add, on one node. *position (may be NULL): of the block in the plan's order,
+ * PRONY_NO_INDEX where a disturbed block is measured again. Nodes may measure at the same time, one block each. */
+PRONY_API bool prony_study_next_on(const prony_study *study, size_t node, prony_study_task *out, size_t *position);
+PRONY_API PRONY_MUST_USE prony_status prony_study_add_on(prony_study *study, size_t node, const prony_study_task *task,
+                                                         const prony_study_process *process, prony_error *error);
+
 typedef struct prony_study_progress {
     size_t done, planned; /* blocks */
     size_t failed, disturbed;
@@ -332,8 +375,18 @@ typedef struct prony_study_result {
     double samples_per_second, speedup, speedup_ci95[2], efficiency, efficiency_ci95[2];
     double karp_flatt; /* NaN: one thread, or weak scaling */
 } prony_study_result;
-/* One per configuration, after prony_study_analyse. */
+/* One per configuration, after prony_study_analyse. Over nodes: the median of the nodes' medians; intervals draw nodes,
+ * then processes. */
 PRONY_API const prony_study_result *prony_study_results(const prony_study *study, size_t *count);
+/* Those of one node; NULL: the study has no such node. */
+PRONY_API const prony_study_result *prony_study_results_on(const prony_study *study, size_t node, size_t *count);
+/* How a node's times compare with those of all others, after prony_study_analyse. */
+typedef struct prony_study_node_verdict {
+    const char *verdict; /* "slower", "faster", "same" or "cannot tell" */
+    double ratio;        /* of the node's times to the others'; NaN: not measured */
+    double interval[2];  /* 95 % */
+} prony_study_node_verdict;
+PRONY_API bool prony_study_node_verdict_of(const prony_study *study, size_t node, prony_study_node_verdict *out);
 /* Arguments of the plan, and its options as they were given. */
 PRONY_API const char *const *prony_study_arguments(const prony_study *study, size_t *count);
 PRONY_API uint64_t prony_study_seed(const prony_study *study);

@@ -23,6 +23,7 @@ parts="
        asan-avx2   18  3400  build,test           the same build; unit tests with instruction sets up to AVX2
        asan-scalar 18  3400  build,test           the same build; operator tests without vector instructions
        tsan         4   110  build,test           ThreadSanitizer, tests of threads
+       mpi          8   700  build,test           Release build; prony-mpi with Open MPI and MPICH, 1 to 4 ranks, and under a Slurm of its own
        tidy         5    60  build,test           clang-tidy 19: every source; its static analyzer: api, base and loaders, which read files
        bookworm    22  6000  bare                 README's commands and the package on a bare Debian 12, made by debootstrap (needs root)
        trixie      22  6000  bare                 the same on Debian 13
@@ -113,6 +114,17 @@ part_asan-scalar() {
 
 part_tsan() {
     preset tsan prony_threads_tests && run_tests build-tsan -L threads
+}
+
+# Packages of MPI that cannot be installed here leave their tests out; the build says which.
+part_mpi() {
+    scripts/install_packages.sh mpi || echo "mpi: its packages cannot be installed here"
+    if ! command -v mpicc >/dev/null; then
+        echo "mpi: MPI is not installed: left out"
+        return
+    fi
+    cmake -S . -B build-check -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DPRONY_WERROR=ON "${cmake_flags[@]}"
+    cmake --build build-check -j "$jobs" --target prony_mpi_tests && run_tests build-check -C mpi -L mpi
 }
 
 # Compile commands are gcc's, which has options that clang does not know and a header of OpenMP.

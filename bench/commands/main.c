@@ -1,10 +1,7 @@
 /* Entry point: picks the subcommand. */
 #include "bench/process/interrupt.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 static int dispatch(const options *o)
 {
@@ -36,29 +33,16 @@ static int dispatch(const options *o)
     return EXIT_USAGE;
 }
 
-/* A stream that the caller closed would lend its number to the next file that is opened, and messages would go there.
- * The wrong direction keeps reads and writes failing. */
-static void occupy_closed_streams(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
-}
-
 int main(int argc, char **argv)
 {
     options o;
     bool stop;
-    occupy_closed_streams();
-    signal(SIGXFSZ, SIG_IGN); /* a file at its size limit fails like one on a full disk, with a message */
+    command_begin();
     int status = options_parse(&o, argc, argv, &stop);
     if (!stop) {
         interrupt_begin(&o);
         status = interrupt_status(dispatch(&o));
     }
     options_free(&o);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_DONE) {
-        perror("prony: stdout");
-        status = EXIT_FAILED;
-    }
-    return status;
+    return command_end(status);
 }

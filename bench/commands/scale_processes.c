@@ -4,21 +4,14 @@
 #include "bench/process/interrupt.h"
 #include "bench/commands/scale.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 /* ---- what a process is told ---- */
 
-typedef struct words {
-    const char **list; /* ends with NULL */
-    size_t count, capacity;
-    bool no_memory;
-    char numbers[8][40], trips[24];
-    size_t number_count;
-} words;
-
-static void put(words *w, const char *word)
+static void put(scale_words *w, const char *word)
 {
     if (w->count + 2 > w->capacity) {
         const size_t capacity = 2 * w->capacity + 32;
@@ -34,7 +27,7 @@ static void put(words *w, const char *word)
     w->list[w->count] = NULL;
 }
 
-static void put_number(words *w, const char *option, const char *format, double value)
+static void put_number(scale_words *w, const char *option, const char *format, double value)
 {
     char *text = w->numbers[w->number_count++];
     snprintf(text, sizeof w->numbers[0], format, value);
@@ -45,7 +38,7 @@ static void put_number(words *w, const char *option, const char *format, double 
 }
 
 /* What this call is given to be held to: no part of the study, which another machine may repeat with other limits. */
-static void put_limits(words *w, const options *o)
+static void put_limits(scale_words *w, const options *o)
 {
     if (o->memory_limit) put(w, "--memory-limit"), put(w, o->memory_limit);
     if (o->time_limit) put(w, "--time-limit"), put(w, o->time_limit);
@@ -56,11 +49,11 @@ static void put_limits(words *w, const options *o)
     if (o->copy_model) put(w, "--copy-model");
 }
 
-static void make_words(words *w, const options *o, const prony_study *study, const prony_study_task *task)
+void scale_make_words(scale_words *w, const options *o, const prony_study *study, const prony_study_task *task)
 {
     size_t count;
     const char *const *more = prony_study_arguments(study, &count);
-    *w = (words){0};
+    *w = (scale_words){0};
     put(w, "prony");
     put(w, "worker");
     put(w, o->arguments[0]);
@@ -71,6 +64,7 @@ static void make_words(words *w, const options *o, const prony_study *study, con
     if (task->runs) put_number(w, "-r", "%.0f", (double)task->runs);
     if (task->seconds > 0) put_number(w, "-t", "%.6f", task->seconds);
     if (task->warmup_runs >= 0) put_number(w, "-w", "%.0f", (double)task->warmup_runs);
+    if (prony_study_replicas(study, task->configuration) > 1) put(w, "--barrier");
     put(w, "-p");
     put(w, task->precision);
     for (size_t i = 0; i < count; i++) put(w, more[i]);
@@ -83,29 +77,66 @@ static int64_t cpu_of(const struct rusage *usage)
            ((int64_t)usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
 }
 
+/* A round: the processes' results, of which a failure is the first one that is no consequence of another. */
+static void fill_round(scale_round *round, double limit)
+{
+    int64_t cpu_ns = 0;
+    bool failed = false;
+    for (size_t i = 0; i < round->count; i++) cpu_ns += cpu_of(&round->children[i].usage);
+    for (size_t i = 0; i < round->count; i++) {
+        child *c = &round->children[i];
+        prony_study_process *p = &round->processes[i];
+        p->cpu_ns = cpu_ns;
+        p->sample = c->output ? c->output : "";
+        p->sample_bytes = c->size;
+        if (failed || c->waited || !child_failed(c, limit, round->failure, sizeof round->failure)) continue;
+        failed = true;
+        p->failure = round->failure;
+        p->refused = c->answered && !WIFSIGNALED(c->status) &&
+                     (WEXITSTATUS(c->status) == EXIT_FAILED || WEXITSTATUS(c->status) == EXIT_USAGE);
+    }
+}
+
+int scale_run_round(scale_round *round, const char *const *words, size_t count, double limit)
+{
+    *round = (scale_round){.count = count,
+                           .children = calloc(count, sizeof *round->children),
+                           .processes = calloc(count, sizeof *round->processes)};
+    if (!round->children || !round->processes) return ENOMEM;
+    prony_machine_state before, after;
+    prony_machine_state_read(&before);
+    int code = children_run(round->children, count, words, limit);
+    if (code) return code;
+    prony_machine_state_read(&after);
+    for (size_t i = 0; i < count; i++) {
+        round->processes[i].before = before;
+        round->processes[i].after = after;
+    }
+    fill_round(round, limit);
+    return 0;
+}
+
+void scale_free_round(scale_round *round)
+{
+    for (size_t i = 0; round->children && i < round->count; i++) child_free(&round->children[i]);
+    free(round->children);
+    free(round->processes);
+    round->children = NULL;
+    round->processes = NULL;
+}
+
 int scale_run_task(const options *o, prony_study *study, const prony_study_task *task, double limit)
 {
     prony_error error = {0};
-    prony_study_process process = {0};
-    char text[CHILD_WORDS + 100];
-    child c;
-    words w;
-    make_words(&w, o, study, task);
+    scale_round round;
+    scale_words w;
+    scale_make_words(&w, o, study, task);
     if (w.no_memory) return free(w.list), fail(o, "out of memory");
-    prony_machine_state_read(&process.before);
-    int code = child_run(&c, w.list, limit);
+    int code = scale_run_round(&round, w.list, (size_t)prony_study_replicas(study, task->configuration), limit);
     free(w.list);
-    if (code) return fail(o, "cannot start a process: %s", strerror(code));
-    prony_machine_state_read(&process.after);
-    process.cpu_ns = cpu_of(&c.usage);
-    process.sample = c.output ? c.output : "";
-    process.sample_bytes = c.size;
-    if (child_failed(&c, limit, text, sizeof text)) {
-        process.failure = text;
-        process.refused = c.answered && !WIFSIGNALED(c.status) &&
-                          (WEXITSTATUS(c.status) == EXIT_FAILED || WEXITSTATUS(c.status) == EXIT_USAGE);
-    }
-    if (!interrupted() && prony_study_add(study, task, &process, &error) != PRONY_OK) code = report_error(o, &error);
-    child_free(&c);
+    if (code) return scale_free_round(&round), fail(o, "cannot start a process: %s", strerror(code));
+    if (!interrupted() && prony_study_add_replicas(study, 0, task, round.processes, round.count, &error) != PRONY_OK)
+        code = report_error(o, &error);
+    scale_free_round(&round);
     return code;
 }

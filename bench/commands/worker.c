@@ -5,13 +5,28 @@
 #include "bench/session/judge.h"
 #include "prony_judge.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
 
 enum { MOST_RUNS = 5000, TRACED_RUNS = 20, FEWEST_TRACED = 3 };
+
+/* Tells the study by a byte on stdout that this process is ready, and waits for its stdin to close: replicas begin
+ * together. */
+static int wait_at_barrier(const options *o)
+{
+    char byte;
+    ssize_t count;
+    if (!o->barrier) return EXIT_DONE;
+    if (putchar('\n') == EOF || fflush(stdout) != 0) return fail(o, "the barrier cannot be reached");
+    while ((count = read(STDIN_FILENO, &byte, 1)) != 0)
+        if (count < 0 && errno != EINTR) return fail(o, "the barrier cannot be waited for");
+    return EXIT_DONE;
+}
 
 static int measure(const options *o, prony_model *model, bool traced, prony_report **report)
 {
@@ -23,6 +38,7 @@ static int measure(const options *o, prony_model *model, bool traced, prony_repo
     p.max_seconds = traced ? (o->seconds > 0 ? o->seconds / 5 : 0) : o->seconds;
     p.trace_threads = traced;
     int code = make_session(o, model, &session, traced);
+    if (code == EXIT_DONE && !traced) code = wait_at_barrier(o);
     if (code == EXIT_DONE && prony_session_profile(report, session, &p, &error) != PRONY_OK)
         code = report_error(o, &error);
     session_release(session);

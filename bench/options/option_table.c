@@ -86,6 +86,8 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"overwrite", no_argument, NULL, OPT_OVERWRITE},
                                       {"weak", no_argument, NULL, OPT_WEAK},
                                       {"budget", required_argument, NULL, OPT_BUDGET},
+                                      {"replicas", required_argument, NULL, OPT_REPLICAS},
+                                      {"barrier", no_argument, NULL, OPT_BARRIER},
                                       {"processes", required_argument, NULL, OPT_PROCESSES},
                                       {"timeout", required_argument, NULL, OPT_TIMEOUT},
                                       {"plot", required_argument, NULL, OPT_PLOT},
@@ -131,13 +133,14 @@ static const int recommend_options[] = {OPT_AFFINITY,    OPT_DIM,      OPT_SHAPE
                                         OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
 static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
-static const int scale_options[] = {OPT_PROCESSES, OPT_BUDGET,   OPT_WEAK, OPT_RESUME, OPT_OVERWRITE,   OPT_REPEAT,
-                                    OPT_TIMEOUT,   OPT_AFFINITY, OPT_DIM,  OPT_SHAPE,  OPT_TOP,         OPT_JSON,
-                                    OPT_CSV,       OPT_HTML,     OPT_SVG,  OPT_PLOT,   OPT_NO_REWRITES, 0};
+static const int scale_options[] = {
+    OPT_PROCESSES, OPT_BUDGET,   OPT_REPLICAS, OPT_WEAK,        OPT_RESUME, OPT_OVERWRITE, OPT_REPEAT,
+    OPT_TIMEOUT,   OPT_AFFINITY, OPT_DIM,      OPT_SHAPE,       OPT_TOP,    OPT_JSON,      OPT_CSV,
+    OPT_HTML,      OPT_SVG,      OPT_PLOT,     OPT_NO_REWRITES, 0};
 static const int versus_options[] = {OPT_ORT_LIB, OPT_PROCESSES, OPT_IGNORE_LOAD, OPT_DIM, OPT_SHAPE,
                                      OPT_TOP,     OPT_JSON,      OPT_TUNE,        0};
 static const int peer_options[] = {OPT_ORT_LIB, OPT_OUTPUT_DIR, OPT_TRACE, 0};
-static const int worker_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_NO_REWRITES, 0};
+static const int worker_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_NO_REWRITES, OPT_BARRIER, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
 
 static const int no_options[] = {0};
@@ -239,6 +242,7 @@ static const struct {
                   "                         PRONY_ORT_LIB, or an npm package onnxruntime-node in\n"
                   "                         ./node_modules\n"},
     {OPT_BUDGET, "      --budget 10m       time for the whole study: s, m or h\n"},
+    {OPT_REPLICAS, "      --replicas LIST    so many independent processes at once as well: 1,2,4\n"},
     {OPT_WEAK, "      --weak             the batch grows with the threads\n"},
     {OPT_RESUME, "      --resume           goes on with the study in the file of --json\n"},
     {OPT_OVERWRITE, "      --overwrite        replaces the study in the file of --json by a new\n"

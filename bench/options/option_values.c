@@ -65,6 +65,12 @@ static int take_workers(options *o, char *argument)
     return code;
 }
 
+static int take_replicas(options *o, char *argument)
+{
+    if (int_list_parse(&o->replicas, argument, 1, 1024, NULL)) return 0;
+    return usage(o, "--replicas '%s': numbers from 1 to 1024 such as 1,2,4", argument);
+}
+
 static int take_batches(options *o, char *argument)
 {
     if (!takes_lists(o))
@@ -445,6 +451,7 @@ static const struct row {
     {OPT_ALL, FLAGS(all)},
     {OPT_BATCH_WINDOW, LATENCY, AT(batch_window_ns), 0, 0, "--batch-window",
      "a time from 0 with its unit, such as 20ms", NULL},
+    {OPT_BARRIER, FLAGS(barrier)},
     {OPT_BUDGET, SECONDS, AT(budget), 0, 0, "--budget", "a time such as 90s, 10m or 1h", NULL},
     {OPT_CALIBRATE, TEXTS(calibrate)},
     {OPT_CALIBRATE_METHOD, CALLS(take_method)},
@@ -491,6 +498,7 @@ static const struct row {
     {OPT_RATE, CALLS(take_rate)},
     {OPT_REFERENCE, TEXTS(reference)},
     {OPT_REPEAT, TEXTS(repeat)},
+    {OPT_REPLICAS, CALLS(take_replicas)},
     {OPT_RESUME, FLAGS(resume)},
     {OPT_OVERWRITE, FLAGS(overwrite)},
     {OPT_SAMPLES_PER_QUERY, WHOLE, AT(samples_per_query), 1, 65536, "--samples-per-query", "a number from 1 to 65536",

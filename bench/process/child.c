@@ -1,5 +1,6 @@
 /* Processes that are this program again, whose output comes back through a pipe. A process has a group of its own, so
  * that Ctrl-C reaches the command alone, which then ends it. */
+#define _GNU_SOURCE
 #include "bench/process/child.h"
 #include "bench/process/interrupt.h"
 
@@ -8,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -18,15 +20,24 @@ extern char **environ;
 
 enum { POLL_MS = 100, OUTPUT_MOST = 256 << 20 };
 
+static atomic_bool all_end;
+
+void children_end(void)
+{
+    atomic_store(&all_end, true);
+}
+
 static void close_end(int *fd)
 {
     if (*fd >= 0) close(*fd);
     *fd = -1;
 }
 
-static int start(child *c, const char *const *words)
+/* `gated`: its stdin stays open until close_end(&c->gate). The writing end is closed in all processes that start
+ * later. */
+static int start(child *c, const char *const *words, bool gated)
 {
-    int out[2], err[2];
+    int out[2], err[2], gate[2] = {-1, -1};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     if (pipe(out) != 0) return errno;
@@ -36,10 +47,18 @@ static int start(child *c, const char *const *words)
         close(out[1]);
         return code;
     }
+    if (gated && pipe2(gate, O_CLOEXEC) != 0) {
+        int code = errno;
+        for (int i = 0; i < 2; i++) close(out[i]), close(err[i]);
+        return code;
+    }
     fcntl(out[0], F_SETFD, FD_CLOEXEC);
     fcntl(err[0], F_SETFD, FD_CLOEXEC);
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (gated)
+        posix_spawn_file_actions_adddup2(&actions, gate[0], STDIN_FILENO);
+    else
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, err[1], STDERR_FILENO);
     posix_spawn_file_actions_addclose(&actions, out[1]);
@@ -51,9 +70,12 @@ static int start(child *c, const char *const *words)
     posix_spawn_file_actions_destroy(&actions);
     close(out[1]);
     close(err[1]);
+    close_end(&gate[0]);
     c->out = out[0];
     c->err = err[0];
+    c->gate = gate[1];
     if (code == 0) return 0;
+    close_end(&c->gate);
     close_end(&c->out);
     close_end(&c->err);
     return code;
@@ -107,18 +129,43 @@ static double now(void)
     return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
-/* Reads until the process has closed both ends. False: it took too long, or the study is interrupted. */
-static bool listen_to(child *c, double limit)
+enum { CHILDREN_MOST = 1024 };
+
+/* Opens the gates once every process is ready. False: one has closed its output before that. */
+static bool open_gates(child *list, size_t count, bool *open)
 {
-    double end = now() + limit;
-    while (c->out >= 0 || c->err >= 0) {
-        struct pollfd fds[2] = {{c->out, POLLIN, 0}, {c->err, POLLIN, 0}};
-        if (interrupted() || now() > end) return false;
-        if (poll(fds, 2, POLL_MS) <= 0) continue;
-        if (fds[0].revents) read_output(c);
-        if (fds[1].revents) read_words(c);
+    if (*open) return true;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].gate >= 0 && list[i].size == 0 && list[i].out < 0) return false;
+        if (list[i].gate >= 0 && list[i].size == 0) return true;
     }
+    for (size_t i = 0; i < count; i++) close_end(&list[i].gate);
+    *open = true;
     return true;
+}
+
+/* Reads until the processes have closed both ends. False: it took too long, or the study is interrupted. */
+static bool listen_to(child *list, size_t count, double limit)
+{
+    static struct pollfd fds[2 * CHILDREN_MOST];
+    const double end = now() + limit;
+    bool open = false;
+    for (;;) {
+        bool any = false;
+        if (!open_gates(list, count, &open)) return true;
+        for (size_t i = 0; i < count; i++) {
+            fds[2 * i] = (struct pollfd){list[i].out, POLLIN, 0};
+            fds[2 * i + 1] = (struct pollfd){list[i].err, POLLIN, 0};
+            any = any || list[i].out >= 0 || list[i].err >= 0;
+        }
+        if (!any) return true;
+        if (interrupted() || atomic_load(&all_end) || now() > end) return false;
+        if (poll(fds, 2 * count, POLL_MS) <= 0) continue;
+        for (size_t i = 0; i < count; i++) {
+            if (fds[2 * i].revents) read_output(&list[i]);
+            if (fds[2 * i + 1].revents) read_words(&list[i]);
+        }
+    }
 }
 
 const char *child_said(child *c)
@@ -132,21 +179,46 @@ const char *child_said(child *c)
 
 int child_run(child *c, const char *const *words, double limit)
 {
-    *c = (child){.out = -1, .err = -1};
-    int code = start(c, words);
-    if (code) return code;
-    c->answered = listen_to(c, limit);
-    if (!c->answered) kill(c->pid, SIGKILL);
-    close_end(&c->out);
-    close_end(&c->err);
-    while (wait4(c->pid, &c->status, 0, &c->usage) < 0 && errno == EINTR) {
+    return children_run(c, 1, words, limit);
+}
+
+/* A process that closed its output before the gates opened has failed: it is left to end by itself, the others, which
+ * wait, are ended. */
+static void end_children(child *list, size_t count, bool answered)
+{
+    for (size_t i = 0; i < count; i++) {
+        child *c = &list[i];
+        c->answered = answered && (c->out < 0 || c->gate < 0);
+        c->waited = answered && !c->answered;
+        if (!c->answered) kill(c->pid, SIGKILL);
+        close_end(&c->gate);
+        close_end(&c->out);
+        close_end(&c->err);
     }
-    return 0;
+    for (size_t i = 0; i < count; i++)
+        while (wait4(list[i].pid, &list[i].status, 0, &list[i].usage) < 0 && errno == EINTR) {
+        }
+}
+
+int children_run(child *list, size_t count, const char *const *words, double limit)
+{
+    int code = count > CHILDREN_MOST ? E2BIG : 0;
+    size_t started = 0;
+    for (size_t i = 0; i < count; i++) list[i] = (child){.out = -1, .err = -1, .gate = -1};
+    while (code == 0 && started < count) {
+        code = start(&list[started], words, count > 1);
+        started += code == 0;
+    }
+    bool answered = code == 0 && listen_to(list, count, limit);
+    end_children(list, started, answered);
+    return code;
 }
 
 bool child_failed(child *c, double limit, char *text, size_t size)
 {
-    if (!c->answered)
+    if (c->waited)
+        snprintf(text, size, "ended, because another replica failed");
+    else if (!c->answered)
         snprintf(text, size, "hung: no answer within %.0f s, ended", limit);
     else if (WIFSIGNALED(c->status))
         snprintf(text, size, "killed by signal %d (%s)", WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));

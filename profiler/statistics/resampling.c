@@ -314,6 +314,57 @@ prony_status prn_process_interval(double *value, double interval[2], prn_process
     return PRONY_OK;
 }
 
+/* The median of the medians of `drawn` groups; with `random` groups and values are drawn, or values alone where
+ * `draws_groups` is false. */
+static double median_of_groups(const prn_processes *groups, size_t count, bool draws_groups, double *room,
+                               double *medians, uint64_t *random)
+{
+    size_t known = 0;
+    for (size_t g = 0; g < count; g++) {
+        const prn_processes *group = &groups[random && draws_groups ? prn_random_below(random, count) : g];
+        if (random) {
+            medians[known++] = draw_median(*group, room, random);
+        } else {
+            memcpy(room, group->values, group->count * sizeof *room);
+            medians[known++] = prn_median(room, group->count);
+        }
+    }
+    return prn_median(medians, known);
+}
+
+prony_status prn_grouped_interval(double *value, double interval[2], const prn_processes *groups, size_t count,
+                                  size_t fewest_groups, prony_error *error)
+{
+    size_t known = 0, most = 0, all = 0;
+    *value = 0;
+    interval[0] = -INFINITY;
+    interval[1] = INFINITY;
+    prn_processes *used = prn_calloc(count + 1, sizeof *used);
+    for (size_t g = 0; used && g < count; g++) {
+        if (groups[g].count == 0) continue;
+        used[known++] = groups[g];
+        all += groups[g].count;
+        most = groups[g].count > most ? groups[g].count : most;
+    }
+    double *room = prn_calloc(most + 1, sizeof *room), *medians = prn_calloc(count + 1, sizeof *medians),
+           *values = prn_calloc(PROCESS_RESAMPLES, sizeof *values);
+    prony_status status = used && room && medians && values ? PRONY_OK : prn_no_memory(error);
+    if (status == PRONY_OK && known) *value = median_of_groups(used, known, false, room, medians, NULL);
+    if (status == PRONY_OK && all >= FEWEST_PROCESSES) {
+        const bool draws_groups = known >= fewest_groups;
+        uint64_t random = BOOTSTRAP_SEED;
+        for (size_t r = 0; r < PROCESS_RESAMPLES; r++)
+            values[r] = median_of_groups(used, known, draws_groups, room, medians, &random);
+        prn_interval_of(interval, values, PROCESS_RESAMPLES,
+                        prn_interval_tail(0.95, (double)(draws_groups ? known : all)));
+    }
+    prn_free(used);
+    prn_free(room);
+    prn_free(medians);
+    prn_free(values);
+    return status;
+}
+
 prony_status prn_process_compare(prn_process_test *out, prn_processes first, prn_processes second, double noise,
                                  double equal, prony_error *error)
 {

@@ -129,6 +129,12 @@ typedef struct prn_processes {
 PRN_MUST_USE prony_status prn_process_interval(double *value, double interval[2], prn_processes of,
                                                const prn_processes *base, prony_error *error);
 
+/* Median of the groups' medians and its 95 % interval, which draws groups and then values within each group drawn (a
+ * two-level bootstrap). Of fewer than `fewest_groups` groups it draws values alone. Empty groups are left out; an
+ * interval of fewer than 3 values is infinite. */
+PRN_MUST_USE prony_status prn_grouped_interval(double *value, double interval[2], const prn_processes *groups,
+                                               size_t count, size_t fewest_groups, prony_error *error);
+
 typedef enum prn_sameness { PRN_SAME, PRN_DIFFERENT, PRN_CANNOT_TELL } prn_sameness;
 
 typedef struct prn_process_test {

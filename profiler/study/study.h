@@ -3,11 +3,12 @@
  * prony_study_release.
  *
  * Invariant: blocks are kept in the order in which they were measured, also those that failed or were disturbed;
- * nothing that was measured is ever taken away.
+ * nothing that was measured is ever taken away. A study of one machine has no nodes, and all of its blocks have node 0.
  */
 #ifndef PRN_PROFILER_STUDY_STUDY_H
 #define PRN_PROFILER_STUDY_STUDY_H
 
+#include "base/cpu/node_facts.h"
 #include "profiler/statistics/statistics.h"
 #include "profiler/json/json_write.h"
 #include "profiler/report/report.h"
@@ -19,6 +20,10 @@
 #define PRN_STUDY_EQUAL 0.05     /* margin of "same" */
 #define PRN_STUDY_FEWEST_QUIET 3 /* undisturbed processes that results may rest on alone */
 #define PRN_STUDY_REPEATS 4      /* one block in so many may be measured again */
+#define PRN_STUDY_MOST_NODES 1024
+#define PRN_STUDY_MOST_REPLICAS 1024
+#define PRN_STUDY_ALL_NODES SIZE_MAX
+#define PRN_STUDY_FEWEST_NODES 3 /* that intervals draw; of fewer, they draw processes alone */
 
 /* What is the same for an operator at every thread count. */
 typedef struct prn_study_operator {
@@ -40,6 +45,7 @@ typedef struct prn_study_part {
 
 typedef struct prn_study_configuration {
     int intra_op, inter_op;
+    int replicas;  /* processes at once; 0: one */
     int64_t batch; /* 0: not given */
     const char *precision;
     size_t group;        /* configurations that share a baseline */
@@ -52,8 +58,21 @@ typedef struct prn_study_configuration {
     size_t operator_count;
 } prn_study_configuration;
 
+/* A node of the cluster that takes part. */
+typedef struct prn_study_node {
+    const char *host;
+    int usable; /* processors within the quota */
+    prn_node_facts facts;
+    const uint64_t *numa_memory_bytes; /* as read from a document; `facts` is what is written */
+    size_t numa_count;
+    prony_report *manifest; /* its fields lie in the study's pool */
+    size_t lane;            /* nodes of one host share a lane, in which one block runs at a time */
+} prn_study_node;
+
 typedef struct prn_study_block {
     size_t configuration;
+    size_t node;
+    int replica; /* the blocks of replicas that ran at once follow one another, from 0 */
     int process;
     bool again; /* measured once more, because one was disturbed */
     prony_machine_state before, after;
@@ -86,6 +105,19 @@ typedef struct prn_study_loss {
     const char *reason;
 } prn_study_loss;
 
+/* The throughput of replicas beside that of one: a configuration and the one that it repeats. */
+typedef struct prn_study_replication {
+    size_t configuration, single;
+    prony_study_replica_result result;
+} prn_study_replication;
+
+/* A law of throughput over replicas of a configuration. */
+typedef struct prn_study_replica_fit {
+    size_t configuration; /* the single one */
+    prn_law law;
+    prn_law_fit fit;
+} prn_study_replica_fit;
+
 /* What no number of this machine's processors gets beyond. */
 typedef struct prn_study_limit {
     size_t group;
@@ -111,6 +143,17 @@ typedef struct prn_study_difference {
     const char *verdict, *why;
 } prn_study_difference;
 
+/* A node beside all others. Times are relative to the other nodes' median of the same configuration. */
+typedef struct prn_study_node_difference {
+    size_t node;
+    double ratio, interval[2], p;
+    size_t worst; /* configuration that deviates most; PRONY_NO_INDEX: none was measured */
+    double worst_ratio;
+    const char *verdict;         /* "slower", "faster", "same", "cannot tell" */
+    const char *const *manifest; /* facts in which the node differs from most others */
+    size_t manifest_count;
+} prn_study_node_difference;
+
 struct prony_study {
     prn_bump pool;
     prony_report *manifest;
@@ -125,6 +168,11 @@ struct prony_study {
     size_t configuration_count;
     uint32_t *order; /* configurations, one per block */
     size_t order_count;
+    bool over_nodes;
+    prn_study_node *nodes; /* NULL: one machine */
+    size_t node_count;
+    uint32_t *order_nodes; /* [order_count]; NULL: one machine */
+    size_t order_node_count;
 
     prn_study_block *blocks;
     size_t block_count, block_capacity;
@@ -133,6 +181,14 @@ struct prony_study {
     prn_bump results_pool;
     bool analysed;
     prony_study_result *results;
+    prony_study_result *node_results; /* [node_count * configuration_count], node by node */
+    size_t node_result_count;
+    prn_study_node_difference *node_differences;
+    size_t node_difference_count;
+    prn_study_replication *replications;
+    size_t replication_count;
+    prn_study_replica_fit *replica_fits;
+    size_t replica_fit_count;
     prn_study_fit *fits;
     size_t fit_count;
     prn_study_loss *losses;
@@ -153,10 +209,21 @@ PRN_MUST_USE prony_status prn_study_plan(prony_study **out, prony_report *manife
 PRN_MUST_USE prony_status prn_study_plan_again(prony_study **out, prony_report *manifest, const prony_study *earlier,
                                                int usable, prony_error *error);
 int prn_study_threads(const prn_study_configuration *c);
+/* 1 or more. */
+int prn_study_replicas(const prn_study_configuration *c);
+/* Threads of all replicas. */
+int prn_study_processors(const prn_study_configuration *c);
+/* Blocks without those of further replicas: what the plan counts. */
+size_t prn_study_rounds_done(const prony_study *study);
 /* Blocks of this configuration that gave samples; undisturbed ones if there are 3 or more of them, else all. `out` may
  * be NULL. */
 size_t prn_study_blocks_of(const prony_study *study, size_t configuration, const prn_study_block **out);
 double prn_study_block_median(const prn_study_block *block);
+/* The same of one node, or of PRN_STUDY_ALL_NODES. */
+size_t prn_study_blocks_on(const prony_study *s, size_t node, size_t configuration, const prn_study_block **out);
+/* Medians of the processes of `of`, in the results' pool of `s`; of replicas, the median of each round's. */
+PRN_MUST_USE prony_status prn_study_medians(prony_study *s, const prony_study *of, size_t node, size_t configuration,
+                                            prn_processes *out, prony_error *error);
 /* PRONY_NO_INDEX: the group has none. */
 size_t prn_study_baseline(const prony_study *study, size_t group);
 /* Judges what disturbed a block from its states; study_sample.c. */
@@ -165,6 +232,41 @@ void prn_study_judge_block(prn_study_block *block);
 #define PRN_STUDY_LABEL_BYTES 96
 const char *prn_study_label(const prony_study *study, size_t configuration, char text[PRN_STUDY_LABEL_BYTES]);
 size_t prn_study_groups(const prony_study *study);
+/* Draws the order of the blocks from the seed. */
+PRN_MUST_USE prony_status prn_study_make_order(prony_study *study, prony_error *error);
+
+/* study_nodes.c: which nodes a study has; study_set_nodes.c sets them. */
+size_t prn_study_node_total(const prony_study *study); /* 1 of one machine */
+size_t prn_study_lane_of(const prony_study *study, size_t node);
+size_t prn_study_lanes(const prony_study *study);
+/* Nodes in a lane. */
+size_t prn_study_lane_nodes(const prony_study *study, size_t lane);
+/* "host", or "host, rank 3" where several nodes have that name. */
+#define PRN_STUDY_NODE_BYTES 160
+const char *prn_study_node_label(const prony_study *study, size_t node, char text[PRN_STUDY_NODE_BYTES]);
+/* Finds the lanes, after the nodes were read or set. */
+void prn_study_find_lanes(prony_study *study);
+
+/* study_replicas.c */
+/* Samples per second of each round, all replicas together. */
+PRN_MUST_USE prony_status prn_study_rates(prony_study *s, size_t node, size_t configuration, prn_processes *out,
+                                          prony_error *error);
+prony_status prn_study_find_replications(prony_study *s, prony_error *error);
+/* Whether replicas of a round follow each block that begins one. */
+bool prn_study_round_is_whole(const prony_study *s, size_t block);
+
+/* study_over_nodes.c: results over nodes. Ratios base / of are paired by rounds on each node. */
+PRN_MUST_USE prony_status prn_study_time_over_nodes(prony_study *s, size_t configuration, prony_study_result *r,
+                                                    prony_error *error);
+PRN_MUST_USE prony_status prn_study_speedup_over_nodes(prony_study *s, size_t base, size_t of, prony_study_result *r,
+                                                       prony_error *error);
+/* A median a node. */
+PRN_MUST_USE prony_status prn_study_node_levels(prony_study *s, size_t configuration, prn_processes *out,
+                                                prony_error *error);
+PRN_MUST_USE prony_status prn_study_compare_nodes(prony_study *s, prony_error *error);
+/* study_blocks.c: ratios base / of by rounds on a node. */
+PRN_MUST_USE prony_status prn_study_pair_rounds(prony_study *s, size_t node, size_t base, size_t of, prn_processes *out,
+                                                bool *paired, prony_error *error);
 
 /* study_scaling.c, study_quality.c: parts of prony_study_analyse. */
 prony_status prn_study_fit_laws(prony_study *study, prony_error *error);

@@ -5,53 +5,33 @@
 #include <math.h>
 #include <string.h>
 
-/* Medians of a configuration's processes, in the results' pool. */
-static prony_status medians_of(prony_study *s, size_t configuration, prn_processes *out, prony_error *error)
+/* Blocks that results are made of: those of one node, or of all. */
+typedef struct result_view {
+    size_t node;                  /* PRN_STUDY_ALL_NODES: of one machine, or over nodes */
+    const prn_processes *medians; /* [configuration_count], of these blocks */
+} result_view;
+
+static bool is_over_nodes(const prony_study *s, const result_view *view)
 {
-    const prn_study_block **blocks = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *blocks);
-    double *values = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *values);
-    if (!blocks || !values) return prn_no_memory(error);
-    *out = (prn_processes){values, prn_study_blocks_of(s, configuration, blocks)};
-    for (size_t i = 0; i < out->count; i++) values[i] = prn_study_block_median(blocks[i]);
-    return PRONY_OK;
+    return s->node_count && view->node == PRN_STUDY_ALL_NODES;
 }
 
-/* Ratios base / of by rounds: the two blocks of a round lie close in time, and what the machine does meets both. False,
- * and nothing usable, where less than three quarters of the rounds have both. */
-static prony_status pair_rounds(prony_study *s, size_t base, size_t of, prn_processes *out, bool *paired,
-                                prony_error *error)
-{
-    const prn_study_block **first = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *first);
-    const prn_study_block **second = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *second);
-    double *values = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *values);
-    *paired = false;
-    if (!first || !second || !values) return prn_no_memory(error);
-    size_t n = prn_study_blocks_of(s, base, first), m = prn_study_blocks_of(s, of, second), pairs = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < m; k++) {
-            if (first[i]->process != second[k]->process || first[i]->again || second[k]->again) continue;
-            values[pairs++] = prn_study_block_median(first[i]) / fmax(1, prn_study_block_median(second[k]));
-            break;
-        }
-    *out = (prn_processes){values, pairs};
-    *paired = pairs >= PRN_STUDY_FEWEST_QUIET && pairs * 4 >= (n < m ? n : m) * 3;
-    return PRONY_OK;
-}
-
-static prony_status speedup_of(prony_study *s, const prn_processes *medians, size_t base, size_t of,
-                               prony_study_result *r, prony_error *error)
+static prony_status speedup_of(prony_study *s, const result_view *view, size_t base, size_t of, prony_study_result *r,
+                               prony_error *error)
 {
     prn_processes ratios;
     bool paired;
-    PRN_TRY(pair_rounds(s, base, of, &ratios, &paired, error));
+    if (is_over_nodes(s, view)) return prn_study_speedup_over_nodes(s, base, of, r, error);
+    PRN_TRY(prn_study_pair_rounds(s, view->node, base, of, &ratios, &paired, error));
     if (paired) return prn_process_interval(&r->speedup, r->speedup_ci95, ratios, NULL, error);
-    return prn_process_interval(&r->speedup, r->speedup_ci95, medians[of], &medians[base], error);
+    return prn_process_interval(&r->speedup, r->speedup_ci95, view->medians[of], &view->medians[base], error);
 }
 
-static prony_status fill_result(prony_study *s, const prn_processes *medians, size_t index, prony_error *error)
+static prony_status fill_result(prony_study *s, const result_view *view, size_t index, prony_study_result *r,
+                                prony_error *error)
 {
     const prn_study_configuration *c = &s->configurations[index];
-    prony_study_result *r = &s->results[index];
+    const prn_processes *medians = view->medians;
     size_t baseline = prn_study_baseline(s, c->group);
     *r = (prony_study_result){.intra_op_threads = c->intra_op,
                               .inter_op_threads = c->inter_op,
@@ -66,15 +46,24 @@ static prony_status fill_result(prony_study *s, const prn_processes *medians, si
                               .efficiency_ci95 = {NAN, NAN},
                               .karp_flatt = NAN};
     if (r->processes == 0) return PRONY_OK;
-    PRN_TRY(prn_process_interval(&r->median_ns, r->ci95_ns, medians[index], NULL, error));
+    if (is_over_nodes(s, view))
+        PRN_TRY(prn_study_time_over_nodes(s, index, r, error));
+    else
+        PRN_TRY(prn_process_interval(&r->median_ns, r->ci95_ns, medians[index], NULL, error));
     if (r->median_ns > 0) r->samples_per_second = 1e9 * (double)(c->samples ? c->samples : 1) / r->median_ns;
+    if (c->replicas > 1) { /* their throughput stands beside that of one (study_replicas.c) */
+        prn_processes rates;
+        PRN_TRY(prn_study_rates(s, view->node, index, &rates, error));
+        r->samples_per_second = prn_median((double *)(uintptr_t)rates.values, rates.count);
+        return PRONY_OK;
+    }
     if (baseline == PRONY_NO_INDEX || medians[baseline].count == 0) return PRONY_OK;
     if (baseline == index) { /* itself, not a second draw of it */
         r->speedup = r->efficiency = 1;
         for (int end = 0; end < 2; end++) r->speedup_ci95[end] = r->efficiency_ci95[end] = 1;
         return PRONY_OK;
     }
-    PRN_TRY(speedup_of(s, medians, baseline, index, r, error));
+    PRN_TRY(speedup_of(s, view, baseline, index, r, error));
     double threads = prn_study_threads(c), work = 1;
     if (s->weak) work = (double)c->samples / fmax(1, (double)s->configurations[baseline].samples);
     r->speedup *= work;
@@ -87,6 +76,27 @@ static prony_status fill_result(prony_study *s, const prn_processes *medians, si
     return PRONY_OK;
 }
 
+static prony_status fill_results(prony_study *s, size_t node, prony_study_result *results, prony_error *error)
+{
+    prn_processes *medians = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *medians);
+    if (!medians) return prn_no_memory(error);
+    const result_view view = {node, medians};
+    for (size_t i = 0; i < s->configuration_count; i++) PRN_TRY(prn_study_medians(s, s, node, i, &medians[i], error));
+    for (size_t i = 0; i < s->configuration_count; i++) PRN_TRY(fill_result(s, &view, i, &results[i], error));
+    return PRONY_OK;
+}
+
+static prony_status fill_node_results(prony_study *s, prony_error *error)
+{
+    size_t count = s->node_count * s->configuration_count;
+    s->node_results = prn_bump_alloc(&s->results_pool, count + 1, sizeof *s->node_results);
+    if (!s->node_results) return prn_no_memory(error);
+    for (size_t n = 0; n < s->node_count; n++)
+        PRN_TRY(fill_results(s, n, s->node_results + n * s->configuration_count, error));
+    s->node_result_count = count;
+    return prn_study_compare_nodes(s, error);
+}
+
 prony_status prony_study_analyse(prony_study *s, prony_error *error)
 {
     if (!s) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_analyse: the study is NULL");
@@ -94,12 +104,13 @@ prony_status prony_study_analyse(prony_study *s, prony_error *error)
     s->results_pool = (prn_bump){0};
     s->analysed = s->compared = false;
     s->fit_count = s->loss_count = s->limit_count = s->difference_count = s->manifest_difference_count = 0;
+    s->node_result_count = s->node_difference_count = s->replication_count = s->replica_fit_count = 0;
     s->quality = (prn_study_quality){0};
     s->results = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->results);
-    prn_processes *medians = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *medians);
-    if (!s->results || !medians) return prn_no_memory(error);
-    for (size_t i = 0; i < s->configuration_count; i++) PRN_TRY(medians_of(s, i, &medians[i], error));
-    for (size_t i = 0; i < s->configuration_count; i++) PRN_TRY(fill_result(s, medians, i, error));
+    if (!s->results) return prn_no_memory(error);
+    PRN_TRY(fill_results(s, PRN_STUDY_ALL_NODES, s->results, error));
+    if (s->node_count) PRN_TRY(fill_node_results(s, error));
+    PRN_TRY(prn_study_find_replications(s, error));
     PRN_TRY(prn_study_fit_laws(s, error));
     PRN_TRY(prn_study_find_losses(s, error));
     PRN_TRY(prn_study_find_limits(s, error));
@@ -114,7 +125,21 @@ const prony_study_result *prony_study_results(const prony_study *s, size_t *coun
     return s->analysed ? s->results : NULL;
 }
 
+const prony_study_result *prony_study_results_on(const prony_study *s, size_t node, size_t *count)
+{
+    const bool known = s->analysed && node < s->node_count;
+    *count = known ? s->configuration_count : 0;
+    return known ? s->node_results + node * s->configuration_count : NULL;
+}
+
 /* ---- laws ---- */
+
+/* Throughputs that a law is fitted to: of processes; of nodes, where there are enough of them to be drawn. */
+static prony_status times_for_law(prony_study *s, size_t configuration, prn_processes *out, prony_error *error)
+{
+    if (s->node_count >= PRN_STUDY_FEWEST_NODES) return prn_study_node_levels(s, configuration, out, error);
+    return prn_study_medians(s, s, PRN_STUDY_ALL_NODES, configuration, out, error);
+}
 
 static prony_status fit_law(prony_study *s, prn_study_fit *fit, prony_error *error)
 {
@@ -124,8 +149,9 @@ static prony_status fit_law(prony_study *s, prn_study_fit *fit, prony_error *err
     if (!threads || !rates) return prn_no_memory(error);
     for (size_t i = 0; i < s->configuration_count; i++) {
         const prn_study_configuration *c = &s->configurations[i];
-        if (c->group != fit->group || c->beyond || (fit->inter ? c->intra_op : c->inter_op) != 1) continue;
-        PRN_TRY(medians_of(s, i, &rates[count], error));
+        if (c->group != fit->group || c->beyond || c->replicas > 1 || (fit->inter ? c->intra_op : c->inter_op) != 1)
+            continue;
+        PRN_TRY(times_for_law(s, i, &rates[count], error));
         if (rates[count].count == 0) continue;
         double *values = (double *)(uintptr_t)rates[count].values;
         for (size_t k = 0; k < rates[count].count; k++) values[k] = 1e9 * (double)c->samples / fmax(values[k], 1);

@@ -1,6 +1,7 @@
 /* What a study holds: its configurations and groups, and the blocks that count. */
 #include "profiler/study/study.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,28 @@ size_t prn_study_groups(const prony_study *s)
 int prn_study_threads(const prn_study_configuration *c)
 {
     return c->intra_op * c->inter_op;
+}
+
+int prn_study_replicas(const prn_study_configuration *c)
+{
+    return c->replicas > 1 ? c->replicas : 1;
+}
+
+int prn_study_processors(const prn_study_configuration *c)
+{
+    return prn_study_threads(c) * prn_study_replicas(c);
+}
+
+int prony_study_replicas(const prony_study *s, size_t configuration)
+{
+    return configuration < s->configuration_count ? prn_study_replicas(&s->configurations[configuration]) : 1;
+}
+
+size_t prn_study_rounds_done(const prony_study *s)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s->block_count; i++) count += s->blocks[i].replica == 0;
+    return count;
 }
 
 size_t prn_study_baseline(const prony_study *s, size_t group)
@@ -41,6 +64,8 @@ const char *prn_study_label(const prony_study *s, size_t configuration, char tex
     if (batches)
         used += snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", batch %lld", (long long)c->batch);
     if (precisions) used += snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", %.16s", c->precision);
+    if (c->replicas > 1)
+        used += snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", %d replicas", prn_study_replicas(c));
     if (c->again) snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", again");
     return text;
 }
@@ -67,19 +92,82 @@ double prn_study_block_median(const prn_study_block *b)
     return median;
 }
 
-size_t prn_study_blocks_of(const prony_study *s, size_t configuration, const prn_study_block **out)
+static bool begins_round(const prony_study *s, size_t i, size_t node, size_t configuration)
 {
-    size_t quiet = 0, count = 0;
+    const prn_study_block *b = &s->blocks[i];
+    return b->configuration == configuration && b->node == node && b->replica == 0 && !b->failure;
+}
+
+/* Whether no block of the round that begins at `i` was disturbed. */
+static bool round_is_quiet(const prony_study *s, size_t i, size_t replicas)
+{
+    for (size_t r = 0; r < replicas; r++)
+        if (s->blocks[i + r].disturbed) return false;
+    return true;
+}
+
+/* Whole rounds: all replicas of one, or none. */
+static size_t blocks_of_node(const prony_study *s, size_t node, size_t configuration, const prn_study_block **out)
+{
+    size_t quiet = 0, count = 0, replicas = (size_t)prn_study_replicas(&s->configurations[configuration]);
+    for (size_t i = 0; i < s->block_count; i++)
+        quiet += begins_round(s, i, node, configuration) && round_is_quiet(s, i, replicas);
     for (size_t i = 0; i < s->block_count; i++) {
-        const prn_study_block *b = &s->blocks[i];
-        quiet += b->configuration == configuration && !b->failure && !b->disturbed;
-    }
-    for (size_t i = 0; i < s->block_count; i++) {
-        const prn_study_block *b = &s->blocks[i];
-        if (b->configuration != configuration || b->failure || (quiet >= PRN_STUDY_FEWEST_QUIET && b->disturbed))
-            continue;
-        if (out) out[count] = b;
-        count++;
+        if (!begins_round(s, i, node, configuration)) continue;
+        if (quiet >= PRN_STUDY_FEWEST_QUIET && !round_is_quiet(s, i, replicas)) continue;
+        for (size_t r = 0; r < replicas; r++, count++)
+            if (out) out[count] = &s->blocks[i + r];
     }
     return count;
+}
+
+size_t prn_study_blocks_on(const prony_study *s, size_t node, size_t configuration, const prn_study_block **out)
+{
+    size_t count = 0;
+    if (node != PRN_STUDY_ALL_NODES) return blocks_of_node(s, node, configuration, out);
+    for (size_t n = 0; n < prn_study_node_total(s); n++)
+        count += blocks_of_node(s, n, configuration, out ? out + count : NULL);
+    return count;
+}
+
+size_t prn_study_blocks_of(const prony_study *s, size_t configuration, const prn_study_block **out)
+{
+    return prn_study_blocks_on(s, PRN_STUDY_ALL_NODES, configuration, out);
+}
+
+prony_status prn_study_medians(prony_study *s, const prony_study *of, size_t node, size_t configuration,
+                               prn_processes *out, prony_error *error)
+{
+    const prn_study_block **blocks = prn_bump_alloc(&s->results_pool, of->block_count + 1, sizeof *blocks);
+    double *values = prn_bump_alloc(&s->results_pool, of->block_count + 1, sizeof *values);
+    if (!blocks || !values) return prn_no_memory(error);
+    const size_t replicas = (size_t)prn_study_replicas(&of->configurations[configuration]);
+    const size_t count = prn_study_blocks_on(of, node, configuration, blocks);
+    for (size_t i = 0; i < count; i++) values[i] = prn_study_block_median(blocks[i]);
+    for (size_t i = 0; replicas > 1 && i < count; i += replicas)
+        values[i / replicas] = prn_median(values + i, replicas); /* sorts replicas of one round alone */
+    *out = (prn_processes){values, count / replicas};
+    return PRONY_OK;
+}
+
+/* Ratios base / of by rounds: the two blocks of a round lie close in time, and what the machine does meets both. False,
+ * and nothing usable, where less than three quarters of the rounds have both. */
+prony_status prn_study_pair_rounds(prony_study *s, size_t node, size_t base, size_t of, prn_processes *out,
+                                   bool *paired, prony_error *error)
+{
+    const prn_study_block **first = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *first);
+    const prn_study_block **second = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *second);
+    double *values = prn_bump_alloc(&s->results_pool, s->block_count + 1, sizeof *values);
+    *paired = false;
+    if (!first || !second || !values) return prn_no_memory(error);
+    size_t n = prn_study_blocks_on(s, node, base, first), m = prn_study_blocks_on(s, node, of, second), pairs = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < m; k++) {
+            if (first[i]->process != second[k]->process || first[i]->again || second[k]->again) continue;
+            values[pairs++] = prn_study_block_median(first[i]) / fmax(1, prn_study_block_median(second[k]));
+            break;
+        }
+    *out = (prn_processes){values, pairs};
+    *paired = pairs >= PRN_STUDY_FEWEST_QUIET && pairs * 4 >= (n < m ? n : m) * 3;
+    return PRONY_OK;
 }

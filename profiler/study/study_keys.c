@@ -79,6 +79,7 @@ static const prn_key configuration_keys[] = {
     {"intra_op_threads", PRN_AT(C, intra_op), PRN_LEAST_0, NULL},
     {"inter_op_threads", PRN_AT(C, inter_op), PRN_LEAST_0, NULL},
     {"batch", PRN_AT(C, batch), PRN_IF_SET | PRN_OR_NULL, "null: the model's own."},
+    {"replicas", PRN_AT(C, replicas), PRN_IF_SET, "Independent processes at once; absent: one."},
     {"precision", PRN_AT(C, precision), PRN_ALWAYS, NULL},
     {"group", PRN_AT(C, group), PRN_ALWAYS, "Configurations that share a baseline."},
     {"baseline", PRN_AT(C, baseline), PRN_ALWAYS, NULL},
@@ -102,6 +103,8 @@ static const prn_key plan_keys[] = {
     {"arguments", PRN_LIST(S, arguments, argument_count), PRN_ALWAYS, "What else the processes were told."},
     {"configurations", PRN_ROWS(S, configurations, configuration_count, configuration_keys), PRN_ALWAYS, NULL},
     {"order", PRN_LIST(S, order, order_count), PRN_ROW_DIRECT, "Configurations, in the order of the blocks."},
+    {"order_nodes", PRN_LIST(S, order_nodes, order_node_count), PRN_OLD | PRN_ROW_DIRECT,
+     "Over nodes: the node of each block of `order`.", .if_root = PRN_FLAG(S, over_nodes)},
     {0}};
 
 /* ---- blocks ---- */
@@ -167,7 +170,10 @@ static void read_parts(prn_json_reader *j, const prn_json_value *object, const p
 #define B prn_study_block
 static const prn_key block_keys[] = {
     {"configuration", PRN_AT(B, configuration), PRN_ALWAYS, NULL},
+    {"node", PRN_AT(B, node), PRN_OLD, "Over nodes: its index in `nodes`.", .if_root = PRN_FLAG(S, over_nodes)},
     {"process", PRN_AT(B, process), PRN_LEAST_0, NULL},
+    {"replica", PRN_AT(B, replica), PRN_IF_SET,
+     "Of the processes that ran at once; absent: the first. They follow one another."},
     {"again", PRN_AT(B, again), PRN_ALWAYS, "Measured once more, because a block was disturbed."},
     {"before", PRN_IN(B, before, state_keys), PRN_ROW_DIRECT, "The machine; what is absent could not be read."},
     {"after", PRN_IN(B, after, state_keys), PRN_ROW_DIRECT, "The machine; what is absent could not be read."},
@@ -210,8 +216,7 @@ static double rate_of(const prn_at *at)
 }
 
 #define R prony_study_result
-static const prn_key result_keys[] = {
-    {"configuration", PRN_MADE(U64), PRN_ALWAYS, NULL, .write = write_index},
+static const prn_key result_value_keys[] = {
     {"processes", PRN_AT(R, processes), PRN_ALWAYS, NULL},
     {"median_ns", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .figure = median_of},
     {"ci95", PRN_TWO(R, ci95_ns), PRN_NULLS, "Of the median of processes."},
@@ -224,6 +229,122 @@ static const prn_key result_keys[] = {
      "Serial fraction; null: one thread, or weak scaling."},
     {0}};
 #undef R
+
+static const prn_key result_keys[] = {
+    {"configuration", PRN_MADE(U64), PRN_ALWAYS, NULL, .write = write_index}, {PRN_MORE_HERE(result_value_keys)}, {0}};
+
+/* ---- replicas ---- */
+
+#define P prn_study_replication
+static const prn_key replication_keys[] = {
+    {"configuration", PRN_AT(P, configuration), PRN_ALWAYS, NULL},
+    {"single", PRN_AT(P, single), PRN_ALWAYS, "The configuration that it repeats."},
+    {"replicas", PRN_AT(P, result.replicas), PRN_LEAST_1, NULL},
+    {"rounds", PRN_AT(P, result.rounds), PRN_ALWAYS, NULL},
+    {"samples_per_second", PRN_AT(P, result.samples_per_second), PRN_IF_NUMBER | PRN_OR_NULL,
+     "Of all replicas together; over nodes: of a node."},
+    {"ci95", PRN_TWO(P, result.ci95), PRN_NULLS, "Rounds drawn anew."},
+    {"speedup", PRN_AT(P, result.speedup), PRN_IF_NUMBER | PRN_OR_NULL, "Against one."},
+    {"speedup_ci95", PRN_TWO(P, result.speedup_ci95), PRN_NULLS, "As above."},
+    {"efficiency", PRN_AT(P, result.efficiency), PRN_IF_NUMBER | PRN_OR_NULL, "The speed-up over the replicas."},
+    {"efficiency_ci95", PRN_TWO(P, result.efficiency_ci95), PRN_NULLS, "As above."},
+    {0}};
+#undef P
+
+static const char *law_name(const prn_at *at)
+{
+    return ((const prn_study_replica_fit *)at->row)->law == PRN_LAW_USL ? "usl" : "amdahl";
+}
+
+#define G prn_study_replica_fit
+static const prn_key replica_fit_keys[] = {
+    {"configuration", PRN_AT(G, configuration), PRN_ALWAYS, "The single one."},
+    {"law", PRN_MADE(STRING), PRN_ALWAYS, NULL, "amdahl|usl", .word = law_name},
+    {"known", PRN_AT(G, fit.known), PRN_ALWAYS, "Whether there were numbers of replicas enough."},
+    {"alpha", PRN_AT(G, fit.alpha), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(G, fit.known)},
+    {"alpha_ci95", PRN_TWO(G, fit.alpha_ci95), PRN_NULLS, "Rounds drawn anew.", .if_row = PRN_FLAG(G, fit.known)},
+    {"beta", PRN_AT(G, fit.beta), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(G, fit.known)},
+    {"beta_ci95", PRN_TWO(G, fit.beta_ci95), PRN_NULLS, "As above.", .if_row = PRN_FLAG(G, fit.known)},
+    {"peak", PRN_AT(G, fit.peak), PRN_IF_NUMBER | PRN_OR_NULL,
+     "Replicas of the largest throughput; null: it only grows.", .if_row = PRN_FLAG(G, fit.known)},
+    {"residual", PRN_AT(G, fit.rms), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(G, fit.known)},
+    {0}};
+#undef G
+
+/* ---- nodes ---- */
+
+static size_t node_result_index(const prn_at *at)
+{
+    return (size_t)((const prony_study_result *)at->row - ((const prony_study *)at->root)->node_results);
+}
+
+static void write_result_node(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_json_uint(j, key->name, node_result_index(at) / ((const prony_study *)at->root)->configuration_count);
+}
+
+static void write_result_configuration(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_json_uint(j, key->name, node_result_index(at) % ((const prony_study *)at->root)->configuration_count);
+}
+
+static bool has_worst(const prn_at *at)
+{
+    return ((const prn_study_node_difference *)at->row)->worst != PRONY_NO_INDEX;
+}
+
+static const prn_key node_result_keys[] = {
+    {"node", PRN_MADE(U64), PRN_ALWAYS, NULL, .write = write_result_node},
+    {"configuration", PRN_MADE(U64), PRN_ALWAYS, NULL, .write = write_result_configuration},
+    {PRN_MORE_HERE(result_value_keys)},
+    {0}};
+
+static const prn_key manifest_keys[] = {{PRN_MORE_HERE(prn_manifest_keys)}, {PRN_MORE_HERE(prn_roof_keys)}, {0}};
+
+static void write_node_manifest(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prony_report *manifest = ((const prn_study_node *)at->row)->manifest;
+    prn_json_open(j, key->name, '{', false);
+    prn_keys_write(j, manifest_keys, &(prn_at){.root = manifest, .row = manifest});
+    prn_json_close(j, '}');
+}
+
+static void read_node_manifest(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    const prn_json_value *inner = prn_json_get_object(j, object, key->name, true);
+    prony_report *manifest = inner ? prn_json_room(j, 1, sizeof *manifest) : NULL;
+    if (!manifest) return;
+    prn_keys_read(j, inner, manifest_keys, &(prn_at){.root = manifest, .row = manifest});
+    ((prn_study_node *)at->row)->manifest = manifest;
+}
+
+#define N prn_study_node
+const prn_key prn_study_node_keys[] = {
+    {"host_name", PRN_AT(N, host), PRN_ALWAYS, NULL},
+    {"usable_processors", PRN_AT(N, usable), PRN_LEAST_0, "Within the affinity mask and the quota."},
+    {"frequency_max_hz", PRN_AT(N, facts.frequency_max_hz), PRN_IF_SET, "Of the first processor."},
+    {"smt", PRN_AT(N, facts.smt), PRN_IF_SET, "The kernel's word: on, off, notsupported."},
+    {"microcode", PRN_AT(N, facts.microcode), PRN_IF_SET, NULL},
+    {"numa_memory_bytes", PRN_LIST(N, numa_memory_bytes, numa_count), PRN_OLD | PRN_ROW_DIRECT, "Of each NUMA node."},
+    {"network", PRN_AT(N, facts.network), PRN_IF_SET, "Interfaces whose speed the kernel knows."},
+    {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, "As the study's own.",
+     .write = write_node_manifest, .read = read_node_manifest},
+    {0}};
+#undef N
+
+#define E prn_study_node_difference
+static const prn_key node_difference_keys[] = {
+    {"node", PRN_AT(E, node), PRN_ALWAYS, NULL},
+    {"verdict", PRN_AT(E, verdict), PRN_ALWAYS, NULL, "slower|faster|same|cannot tell"},
+    {"ratio", PRN_AT(E, ratio), PRN_IF_NUMBER | PRN_OR_NULL,
+     "Times of the node over the other nodes' median of the same configuration."},
+    {"interval", PRN_TWO(E, interval), PRN_NULLS, "Of the ratio, 95 %."},
+    {"p", PRN_AT(E, p), PRN_IF_NUMBER | PRN_OR_NULL, "Mann and Whitney, adjusted for the number of nodes (Holm)."},
+    {"worst_configuration", PRN_AT(E, worst), PRN_ALWAYS, "The one that deviates most.", .when = has_worst},
+    {"worst_ratio", PRN_AT(E, worst_ratio), PRN_IF_NUMBER, NULL},
+    {"manifest", PRN_LIST(E, manifest, manifest_count), PRN_ALWAYS, "Facts in which the node differs from most nodes."},
+    {0}};
+#undef E
 
 /* ---- laws ---- */
 
@@ -352,8 +473,6 @@ static const prn_key difference_keys[] = {
 
 /* ---- the whole ---- */
 
-static const prn_key manifest_keys[] = {{PRN_MORE_HERE(prn_manifest_keys)}, {PRN_MORE_HERE(prn_roof_keys)}, {0}};
-
 static void write_manifest(prn_json *j, const prn_key *key, const prn_at *at)
 {
     prony_report *manifest = ((const prony_study *)at->root)->manifest;
@@ -394,6 +513,17 @@ static void read_blocks(prn_json_reader *j, const prn_json_value *object, const 
     s->block_count = list.count;
 }
 
+static const prn_key node_list_key = {"nodes", PRN_ROWS(S, nodes, node_count, prn_study_node_keys), PRN_OLD, NULL};
+
+static void read_nodes(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    prony_study *s = at->root;
+    (void)key;
+    prn_key_read(j, object, &node_list_key, at);
+    s->over_nodes = s->node_count > 0;
+    if (j->status == PRONY_OK) prn_study_find_lanes(s);
+}
+
 static void write_statement(prn_json *j, const prn_key *key, const prn_at *at)
 {
     prn_bump pool = {0};
@@ -406,6 +536,16 @@ static void write_created(prn_json *j, const prn_key *key, const prn_at *at)
     prn_json_string(j, key->name, ((const prony_study *)at->root)->manifest->created);
 }
 
+static bool has_nodes(const prn_at *at)
+{
+    return ((const prony_study *)at->root)->over_nodes;
+}
+
+static bool has_replicas(const prn_at *at)
+{
+    return ((const prony_study *)at->root)->replication_count > 0;
+}
+
 static bool has_date(const prn_at *at)
 {
     return ((const prony_study *)at->root)->manifest->created[0] != '\0';
@@ -415,9 +555,19 @@ static bool has_date(const prn_at *at)
 const prn_key prn_study_keys[] = {
     {"created", PRN_MADE(STRING), PRN_DERIVED, "When it was begun, in UTC (ISO 8601).", .when = has_date, .write = write_created},
     {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, NULL, .write = write_manifest, .read = read_manifest},
+    {"nodes", PRN_ROWS(S, nodes, node_count, prn_study_node_keys), PRN_OLD, "Of the cluster; absent: one machine.",
+     .if_root = PRN_FLAG(S, over_nodes), .read = read_nodes},
     {"plan", PRN_HERE(plan_keys), PRN_ALWAYS, NULL},
     {"blocks", PRN_ROWS(S, blocks, block_count, block_keys), PRN_ALWAYS, "In the order in which they were measured.", .read = read_blocks},
     {"results", PRN_ROWS(S, results, configuration_count, result_keys), PRN_DERIVED, NULL, .if_root = PRN_FLAG(S, analysed)},
+    {"replicas", PRN_ROWS(S, replications, replication_count, replication_keys), PRN_DERIVED, "Throughput of replicas beside that of one.",
+     .if_root = PRN_FLAG(S, analysed), .when = has_replicas},
+    {"replica_fits", PRN_ROWS(S, replica_fits, replica_fit_count, replica_fit_keys), PRN_DERIVED, "Laws over the number of replicas.",
+     .if_root = PRN_FLAG(S, analysed), .when = has_replicas},
+    {"node_results", PRN_ROWS(S, node_results, node_result_count, node_result_keys), PRN_DERIVED, "Of each node, as `results`.",
+     .if_root = PRN_FLAG(S, analysed), .when = has_nodes},
+    {"node_differences", PRN_ROWS(S, node_differences, node_difference_count, node_difference_keys), PRN_DERIVED,
+     "Each node beside all others.", .if_root = PRN_FLAG(S, analysed), .when = has_nodes},
     {"fits", PRN_HERE(law_keys), PRN_DERIVED, NULL, .if_root = PRN_FLAG(S, analysed)},
     {"operators", PRN_ROWS(S, losses, loss_count, loss_keys), PRN_DERIVED | PRN_ROW_DIRECT_ROWS, "By configuration, largest loss first.",
      .if_root = PRN_FLAG(S, analysed)},

@@ -8,6 +8,9 @@
 /* Of a prony_study; all behind "schema". */
 extern const prn_key prn_study_keys[];
 
+/* Of a prn_study_node; also the whole document that a node writes of itself. */
+extern const prn_key prn_study_node_keys[];
+
 /* What one process measured. */
 typedef struct prn_study_sample_operator {
     prn_study_operator what;

@@ -1,10 +1,9 @@
 /* What a study measures: configurations, the order of its blocks, and what comes next.
  *
- * Every round holds each configuration once, in an order drawn anew, so that what changes on the machine meets all of
- * them. When the plan is done, configurations whose blocks were disturbed are measured again, one block in
- * PRN_STUDY_REPEATS at most. With a budget, the time of a block follows from what is left of it; where that would be
- * too little, later rounds are dropped.
- */
+ * Every round holds each configuration once (over nodes: once on each node), in an order drawn anew, so that what
+ * changes on the machine meets all of them. When the plan is done, configurations whose blocks were disturbed are
+ * measured again, one block in PRN_STUDY_REPEATS at most. With a budget, the time of a block follows from what is left
+ * of it; where that would be too little, later rounds are dropped. */
 #include "profiler/study/study.h"
 
 #include <math.h>
@@ -21,7 +20,8 @@ static prony_status add(prony_study *s, prn_study_configuration c, prony_error *
 {
     for (size_t i = 0; i < s->configuration_count; i++) {
         const prn_study_configuration *o = &s->configurations[i];
-        if (o->group == c.group && o->intra_op == c.intra_op && o->inter_op == c.inter_op && o->again == c.again)
+        if (o->group == c.group && o->intra_op == c.intra_op && o->inter_op == c.inter_op && o->again == c.again &&
+            prn_study_replicas(o) == prn_study_replicas(&c))
             return PRONY_OK;
     }
     if (s->configuration_count == PRN_STUDY_MOST_CONFIGURATIONS)
@@ -45,7 +45,19 @@ static prony_status add_threads(prony_study *s, const prony_study_options *o, pr
     base.beyond = threads > s->usable;
     if (o->weak && __builtin_mul_overflow(base.batch ? base.batch : 1, (int64_t)threads, &base.batch))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "the batch of %d threads is too large", threads);
-    return add(s, base, error);
+    PRN_TRY(add(s, base, error));
+    for (size_t i = 0; i < o->replica_count; i++) {
+        prn_study_configuration many = base;
+        if (o->replicas[i] < 1 || o->replicas[i] > PRN_STUDY_MOST_REPLICAS)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%lld replicas: numbers from 1 to %d",
+                            (long long)o->replicas[i], PRN_STUDY_MOST_REPLICAS);
+        if (o->replicas[i] == 1) continue;
+        many.replicas = (int)o->replicas[i];
+        many.baseline = false;
+        many.beyond = prn_study_processors(&many) > s->usable;
+        PRN_TRY(add(s, many, error));
+    }
+    return PRONY_OK;
 }
 
 /* 1, 2, 4 … and as many as can be used. */
@@ -93,13 +105,17 @@ static prony_status add_groups(prony_study *s, const prony_study_options *o, pro
     return PRONY_OK;
 }
 
-static prony_status make_order(prony_study *s, prony_error *error)
+/* Every round holds each configuration once on each node. The pairs are shuffled as numbers, node * configurations +
+ * configuration, and then taken apart; of one machine they are the configurations themselves. */
+prony_status prn_study_make_order(prony_study *s, prony_error *error)
 {
     uint64_t random = s->seed;
-    size_t count = s->configuration_count;
+    size_t count = s->configuration_count * prn_study_node_total(s);
     s->order_count = count * (size_t)s->processes;
     s->order = prn_bump_alloc(&s->pool, s->order_count, sizeof *s->order);
-    if (!s->order) return prn_no_memory(error);
+    if (s->node_count) s->order_nodes = prn_bump_alloc(&s->pool, s->order_count, sizeof *s->order_nodes);
+    if (!s->order || (s->node_count && !s->order_nodes)) return prn_no_memory(error);
+    s->order_node_count = s->node_count ? s->order_count : 0;
     for (size_t round = 0; round < (size_t)s->processes; round++) {
         uint32_t *of = s->order + round * count;
         for (size_t i = 0; i < count; i++) of[i] = (uint32_t)i;
@@ -109,6 +125,10 @@ static prony_status make_order(prony_study *s, prony_error *error)
             of[i] = of[other];
             of[other] = swapped;
         }
+    }
+    for (size_t i = 0; i < s->order_node_count; i++) {
+        s->order_nodes[i] = s->order[i] / (uint32_t)s->configuration_count;
+        s->order[i] %= (uint32_t)s->configuration_count;
     }
     return PRONY_OK;
 }
@@ -140,7 +160,7 @@ static prony_status fill(prony_study *s, const prony_study_options *o, prony_err
     s->budget_seconds = o->budget_seconds;
     PRN_TRY(keep_arguments(s, o->arguments, o->argument_count, error));
     PRN_TRY(add_groups(s, o, error));
-    return make_order(s, error);
+    return prn_study_make_order(s, error);
 }
 
 static prony_status begin(prony_study **out, prony_report *manifest, int usable, prony_error *error)
@@ -188,12 +208,12 @@ prony_status prn_study_plan_again(prony_study **out, prony_report *manifest, con
         c.operator_count = 0;
         c.refused = NULL;
         c.samples = 0;
-        c.beyond = prn_study_threads(&c) > usable;
+        c.beyond = prn_study_processors(&c) > usable;
         c.precision = prn_bump_strndup(&s->pool, c.precision, strlen(c.precision));
         if (!c.precision) status = prn_no_memory(error);
         s->configurations[s->configuration_count++] = c;
     }
-    if (status == PRONY_OK) status = make_order(s, error);
+    if (status == PRONY_OK) status = prn_study_make_order(s, error);
     if (status == PRONY_OK) {
         *out = s;
         return status;
@@ -210,56 +230,79 @@ static double elapsed(const prn_study_block *b)
     return (double)(b->after.time_ns - b->before.time_ns) * 1e-9;
 }
 
-/* Seconds of measuring, and those of starting and warming up, of the blocks so far. */
-static double spent(const prony_study *s, double *beside)
+/* What the blocks of a lane took so far: one block of it runs at a time. */
+typedef struct lane_use {
+    double all, beside; /* seconds; beside: those of starting and warming up */
+    size_t blocks;
+} lane_use;
+
+static lane_use spent(const prony_study *s, size_t lane)
 {
-    double all = 0;
-    *beside = 0;
+    lane_use use = {0};
     for (size_t i = 0; i < s->block_count; i++) {
         double measured = 0;
+        if (s->blocks[i].replica || prn_study_lane_of(s, s->blocks[i].node) != lane) continue;
         for (size_t k = 0; k < s->blocks[i].sample_count; k++) measured += (double)s->blocks[i].samples_ns[k] * 1e-9;
-        all += elapsed(&s->blocks[i]);
-        *beside += fmax(0, elapsed(&s->blocks[i]) - measured);
+        use.all += elapsed(&s->blocks[i]);
+        use.beside += fmax(0, elapsed(&s->blocks[i]) - measured);
+        use.blocks++;
     }
-    return all;
+    return use;
 }
 
-/* Blocks of the plan that the budget allows: whole rounds. */
+static size_t round_blocks(const prony_study *s)
+{
+    return s->configuration_count * prn_study_node_total(s);
+}
+
+/* Blocks of the plan that the budget allows: whole rounds, as many as the slowest lane has time for. */
 static size_t planned_blocks(const prony_study *s)
 {
-    size_t count = s->configuration_count, done = s->block_count < s->order_count ? s->block_count : s->order_count;
-    if (s->budget_seconds <= 0 || done < count || s->configuration_count == 0) return s->order_count;
-    double beside, all = spent(s, &beside), each = beside / (double)s->block_count + SHORTEST_SECONDS;
-    size_t rounds = (size_t)fmax(0, (s->budget_seconds - all) / each / (double)count) + done / count;
-    if (rounds < FEWEST_ROUNDS) rounds = FEWEST_ROUNDS;
-    return rounds * count < s->order_count ? rounds * count : s->order_count;
+    size_t count = round_blocks(s), done = prn_study_rounds_done(s);
+    if (s->budget_seconds <= 0 || done < count || count == 0) return s->order_count;
+    size_t fewest = s->order_count / count;
+    for (size_t lane = 0; lane < prn_study_lanes(s); lane++) {
+        lane_use use = spent(s, lane);
+        if (use.blocks == 0) continue;
+        double each = use.beside / (double)use.blocks + SHORTEST_SECONDS;
+        size_t of_round = s->configuration_count * prn_study_lane_nodes(s, lane);
+        size_t rounds = (size_t)fmax(0, (s->budget_seconds - use.all) / each / (double)of_round) +
+                        (use.blocks < s->order_count ? use.blocks : s->order_count) / of_round;
+        if (rounds < fewest) fewest = rounds;
+    }
+    if (fewest < FEWEST_ROUNDS) fewest = FEWEST_ROUNDS;
+    return fewest * count < s->order_count ? fewest * count : s->order_count;
 }
 
-static double block_seconds(const prony_study *s, size_t planned)
+/* Seconds that a block of this lane may measure: an even share of what is left of the budget. */
+static double block_seconds(const prony_study *s, size_t planned, size_t lane)
 {
     if (s->budget_seconds <= 0) return s->seconds;
-    double beside, all = spent(s, &beside), left = s->budget_seconds * 0.95 - all;
-    if (s->block_count < s->configuration_count) { /* nothing is known yet of what stands beside */
-        double even = s->budget_seconds / (double)(s->order_count + 1);
+    lane_use use = spent(s, lane);
+    size_t nodes = prn_study_lane_nodes(s, lane), total = prn_study_node_total(s);
+    if (use.blocks < s->configuration_count * nodes) { /* nothing is known yet of what stands beside */
+        double even = s->budget_seconds / (double)(s->order_count / total * nodes + 1);
         return fmax(SHORTEST_SECONDS, fmin(s->seconds, even / 2));
     }
-    double each = left / (double)(planned > s->block_count ? planned - s->block_count : 1);
-    return fmax(SHORTEST_SECONDS, each - beside / (double)s->block_count);
+    size_t own = planned / total * nodes;
+    double left = s->budget_seconds * 0.95 - use.all;
+    return fmax(SHORTEST_SECONDS,
+                left / (double)(own > use.blocks ? own - use.blocks : 1) - use.beside / (double)use.blocks);
 }
 
-/* The configuration with the most disturbed blocks that were not measured again yet. */
-static bool next_again(const prony_study *s, size_t planned, size_t *configuration)
+/* The configuration with the most disturbed blocks on this node that were not measured again yet. */
+static bool next_again(const prony_study *s, size_t planned, size_t node, size_t *configuration)
 {
     size_t repeated = 0, most = 0;
-    for (size_t i = 0; i < s->block_count; i++) repeated += s->blocks[i].again;
-    if (repeated >= planned / PRN_STUDY_REPEATS) return false;
-    double beside;
-    if (s->budget_seconds > 0 && spent(s, &beside) > s->budget_seconds * 0.95) return false;
+    for (size_t i = 0; i < s->block_count; i++)
+        repeated += s->blocks[i].node == node && s->blocks[i].again && !s->blocks[i].replica;
+    if (repeated >= planned / prn_study_node_total(s) / PRN_STUDY_REPEATS) return false;
+    if (s->budget_seconds > 0 && spent(s, prn_study_lane_of(s, node)).all > s->budget_seconds * 0.95) return false;
     for (size_t c = 0; c < s->configuration_count; c++) {
         size_t disturbed = 0, again = 0;
         for (size_t i = 0; i < s->block_count; i++) {
             const prn_study_block *b = &s->blocks[i];
-            if (b->configuration != c) continue;
+            if (b->configuration != c || b->node != node || b->replica) continue;
             again += b->again;
             disturbed += (b->disturbed || b->failure) && !b->again;
         }
@@ -270,66 +313,80 @@ static bool next_again(const prony_study *s, size_t planned, size_t *configurati
     return most > 0;
 }
 
-/* Where the plan stands: the first of its blocks that is neither measured nor refused. Blocks of a refused
- * configuration are passed over, so the place is found by counting each configuration's own. */
-static bool next_planned(const prony_study *s, size_t planned, size_t *configuration, int *process)
+/* Where the plan stands on a node: the first of its blocks that is neither measured nor refused. Blocks of a refused
+ * configuration are passed over, so the position is found by counting each configuration's own. */
+static bool next_planned(const prony_study *s, size_t planned, size_t node, prony_study_task *task, size_t *position)
 {
     uint32_t seen[PRN_STUDY_MOST_CONFIGURATIONS] = {0}, done[PRN_STUDY_MOST_CONFIGURATIONS] = {0};
-    for (size_t i = 0; i < s->block_count; i++) done[s->blocks[i].configuration] += !s->blocks[i].again;
+    for (size_t i = 0; i < s->block_count; i++)
+        done[s->blocks[i].configuration] += s->blocks[i].node == node && !s->blocks[i].again && !s->blocks[i].replica;
     for (size_t i = 0; i < planned; i++) {
         uint32_t c = s->order[i];
+        if (s->order_nodes && s->order_nodes[i] != node) continue;
         if (s->configurations[c].refused || seen[c]++ < done[c]) continue;
-        *configuration = c;
-        *process = (int)done[c];
+        *position = i;
+        task->configuration = c;
+        task->process = (int)done[c];
         return true;
     }
     return false;
 }
 
+bool prony_study_next_on(const prony_study *s, size_t node, prony_study_task *out, size_t *position)
+{
+    size_t planned = planned_blocks(s), at = PRONY_NO_INDEX;
+    prony_study_task task = {.block = s->block_count};
+    if (node >= prn_study_node_total(s)) return false;
+    task.again = !next_planned(s, planned, node, &task, &at);
+    if (task.again) {
+        if (!next_again(s, planned, node, &task.configuration)) return false;
+        for (size_t i = 0; i < s->block_count; i++)
+            task.process +=
+                s->blocks[i].node == node && s->blocks[i].configuration == task.configuration && !s->blocks[i].replica;
+    }
+    const prn_study_configuration *c = &s->configurations[task.configuration];
+    task.intra_op_threads = c->intra_op;
+    task.inter_op_threads = c->inter_op;
+    task.batch = c->batch;
+    task.precision = c->precision;
+    task.runs = s->runs;
+    task.warmup_runs = s->warmup_runs;
+    task.seconds = s->runs && s->budget_seconds <= 0 ? 0 : block_seconds(s, planned, prn_study_lane_of(s, node));
+    *out = task;
+    if (position) *position = at;
+    return true;
+}
+
+/* Of a study over nodes, what its first unfinished node measures next. */
 bool prony_study_next(const prony_study *s, prony_study_task *out)
 {
-    size_t configuration = 0, planned = planned_blocks(s);
-    int process = 0;
-    bool again = !next_planned(s, planned, &configuration, &process);
-    if (again) {
-        if (!next_again(s, planned, &configuration)) return false;
-        for (size_t i = 0; i < s->block_count; i++) process += s->blocks[i].configuration == configuration;
-    }
-    const prn_study_configuration *c = &s->configurations[configuration];
-    *out = (prony_study_task){.block = s->block_count,
-                              .configuration = configuration,
-                              .process = process,
-                              .again = again,
-                              .intra_op_threads = c->intra_op,
-                              .inter_op_threads = c->inter_op,
-                              .batch = c->batch,
-                              .precision = c->precision,
-                              .runs = s->runs,
-                              .warmup_runs = s->warmup_runs,
-                              .seconds = s->runs && s->budget_seconds <= 0 ? 0 : block_seconds(s, planned)};
-    return true;
+    for (size_t node = 0; node < prn_study_node_total(s); node++)
+        if (prony_study_next_on(s, node, out, NULL)) return true;
+    return false;
 }
 
 void prony_study_progress_of(const prony_study *s, prony_study_progress *out)
 {
-    double beside, all = spent(s, &beside);
-    *out = (prony_study_progress){.done = s->block_count, .planned = planned_blocks(s), .half_width = NAN};
+    double all = 0;
+    for (size_t lane = 0; lane < prn_study_lanes(s); lane++) all = fmax(all, spent(s, lane).all);
+    *out = (prony_study_progress){.done = prn_study_rounds_done(s), .planned = planned_blocks(s), .half_width = NAN};
     for (size_t i = 0; i < s->block_count; i++) {
         out->failed += s->blocks[i].failure != NULL;
         out->disturbed += s->blocks[i].disturbed != NULL;
-        out->planned += s->blocks[i].again;
+        out->planned += s->blocks[i].again && !s->blocks[i].replica;
     }
     prony_study_task task;
     if (out->done >= out->planned) out->planned = out->done + prony_study_next(s, &task);
     size_t left = out->planned - out->done;
     if (out->done) out->seconds_left = all / (double)out->done * (double)left;
     if (s->budget_seconds > 0) out->seconds_left = fmax(0, s->budget_seconds - all);
-    double rounds = (double)planned_blocks(s) / (double)(s->configuration_count ? s->configuration_count : 1);
+    size_t of_round = round_blocks(s);
+    double rounds = (double)planned_blocks(s) / (double)(of_round ? of_round : 1);
     for (size_t c = 0; c < s->configuration_count; c++) {
         double sum = 0, square = 0, n = 0;
         for (size_t i = 0; i < s->block_count; i++) {
             const prn_study_block *b = &s->blocks[i];
-            if (b->configuration != c || b->failure || b->disturbed) continue;
+            if (b->configuration != c || b->node != 0 || b->failure || b->disturbed) continue;
             double median = prn_study_block_median(b);
             sum += median;
             square += median * median;

@@ -11,14 +11,36 @@ enum { PLAIN_NOTES = 8 }; /* that are not one for each configuration */
 
 /* ---- quality ---- */
 
-static prony_status medians_of(prony_study *s, const prony_study *of, size_t configuration, prn_processes *out,
-                               prony_error *error)
+/* Times of two sets of processes, of one machine as they are. Over nodes each time is divided by the median that its
+ * node has in `first`: then differences between nodes do not hide those between the sets. */
+static prony_status pair_sets(prony_study *s, const prony_study *first_of, size_t first, const prony_study *second_of,
+                              size_t second, prn_processes *a, prn_processes *b, prony_error *error)
 {
-    const prn_study_block **blocks = prn_bump_alloc(&s->results_pool, of->block_count + 1, sizeof *blocks);
-    double *values = prn_bump_alloc(&s->results_pool, of->block_count + 1, sizeof *values);
-    if (!blocks || !values) return prn_no_memory(error);
-    *out = (prn_processes){values, prn_study_blocks_of(of, configuration, blocks)};
-    for (size_t i = 0; i < out->count; i++) values[i] = prn_study_block_median(blocks[i]);
+    bool same_nodes = first_of->node_count && first_of->node_count == second_of->node_count;
+    for (size_t n = 0; same_nodes && n < first_of->node_count; n++)
+        same_nodes = strcmp(first_of->nodes[n].host, second_of->nodes[n].host) == 0;
+    if (!same_nodes) {
+        PRN_TRY(prn_study_medians(s, first_of, PRN_STUDY_ALL_NODES, first, a, error));
+        return prn_study_medians(s, second_of, PRN_STUDY_ALL_NODES, second, b, error);
+    }
+    double *values[2];
+    size_t counts[2] = {0, 0};
+    for (int k = 0; k < 2; k++) {
+        values[k] =
+            prn_bump_alloc(&s->results_pool, first_of->block_count + second_of->block_count + 1, sizeof(double));
+        if (!values[k]) return prn_no_memory(error);
+    }
+    for (size_t n = 0; n < first_of->node_count; n++) {
+        prn_processes sides[2];
+        PRN_TRY(prn_study_medians(s, first_of, n, first, &sides[0], error));
+        PRN_TRY(prn_study_medians(s, second_of, n, second, &sides[1], error));
+        if (sides[0].count == 0 || sides[1].count == 0) continue;
+        double median = prn_median((double *)(uintptr_t)sides[0].values, sides[0].count);
+        for (int k = 0; k < 2; k++)
+            for (size_t i = 0; i < sides[k].count; i++) values[k][counts[k]++] = sides[k].values[i] / fmax(1, median);
+    }
+    *a = (prn_processes){values[0], counts[0]};
+    *b = (prn_processes){values[1], counts[1]};
     return PRONY_OK;
 }
 
@@ -37,8 +59,8 @@ static prony_status judge_twins(prony_study *s, prony_error *error)
         if (!s->configurations[i].again) continue;
         prn_processes first, second;
         prn_process_test test;
-        PRN_TRY(medians_of(s, s, prn_study_baseline(s, s->configurations[i].group), &first, error));
-        PRN_TRY(medians_of(s, s, i, &second, error));
+        size_t baseline = prn_study_baseline(s, s->configurations[i].group);
+        PRN_TRY(pair_sets(s, s, baseline, s, i, &first, &second, error));
         if (first.count == 0 || second.count == 0) continue;
         PRN_TRY(prn_process_compare(&test, first, second, NOISE, PRN_STUDY_EQUAL, error));
         if (!isnan(q->aa_ratio) && fabs(test.ratio - 1) <= fabs(q->aa_ratio - 1)) continue;
@@ -52,7 +74,7 @@ static prony_status judge_twins(prony_study *s, prony_error *error)
 static void note(prony_study *s, const char **notes, const char *format, ...) PRN_PRINTF(3, 4);
 static void note(prony_study *s, const char **notes, const char *format, ...)
 {
-    char text[300];
+    char text[700];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -78,17 +100,54 @@ static void count_blocks(prony_study *s, size_t *unsteady, double *others)
         known++;
     }
     if (known) *others /= (double)known;
-    for (size_t i = 0; i < s->configuration_count; i++) {
-        const prony_study_result *r = &s->results[i];
+    /* Over nodes: of each node, since an interval over nodes holds what they differ by as well. */
+    const prony_study_result *results = s->node_count ? s->node_results : s->results;
+    size_t count = s->node_count ? s->node_result_count : s->configuration_count;
+    for (size_t i = 0; i < count; i++) {
+        const prony_study_result *r = &results[i];
         double half = r->processes >= 3 && r->median_ns > 0 ? (r->ci95_ns[1] - r->ci95_ns[0]) / 2 / r->median_ns : NAN;
         if (half > q->widest) q->widest = half;
+    }
+}
+
+/* Processes of the node that has fewest. */
+static size_t fewest_processes(const prony_study *s, size_t configuration)
+{
+    size_t fewest = s->results[configuration].processes;
+    for (size_t n = 0; n < s->node_count; n++) {
+        size_t own = s->node_results[n * s->configuration_count + configuration].processes;
+        if (n == 0 || own < fewest) fewest = own;
+    }
+    return fewest;
+}
+
+/* Nodes that differ from the others, by time or by manifest. */
+static void note_nodes(prony_study *s, const char **notes)
+{
+    for (size_t n = 0; n < s->node_difference_count; n++) {
+        const prn_study_node_difference *d = &s->node_differences[n];
+        char name[PRN_STUDY_NODE_BYTES], label[PRN_STUDY_LABEL_BYTES], facts[300] = "";
+        size_t used = 0;
+        for (size_t i = 0; i < d->manifest_count && used < sizeof facts - 1; i++)
+            used += (size_t)snprintf(facts + used, sizeof facts - used, "%s%.120s", i ? "; " : "", d->manifest[i]);
+        prn_study_node_label(s, n, name);
+        if (strcmp(d->verdict, "slower") == 0 || strcmp(d->verdict, "faster") == 0)
+            note(s, notes,
+                 "node %s is %s: its runs take %.2f times as long as those of the other nodes (95 %%: %.2f to %.2f), "
+                 "%.2f "
+                 "times on %s%s%s",
+                 name, d->verdict, d->ratio, d->interval[0], d->interval[1], d->worst_ratio,
+                 prn_study_label(s, d->worst, label), *facts ? "; " : "", facts);
+        else if (*facts)
+            note(s, notes, "node %s differs in %s", name, facts);
     }
 }
 
 prony_status prn_study_judge_data(prony_study *s, prony_error *error)
 {
     prn_study_quality *q = &s->quality;
-    const char **notes = prn_bump_alloc(&s->results_pool, PLAIN_NOTES + s->configuration_count, sizeof *notes);
+    const char **notes =
+        prn_bump_alloc(&s->results_pool, PLAIN_NOTES + s->configuration_count + s->node_count, sizeof *notes);
     size_t unsteady, few = 0, beyond = 0;
     double others;
     if (!notes) return prn_no_memory(error);
@@ -96,13 +155,14 @@ prony_status prn_study_judge_data(prony_study *s, prony_error *error)
     PRN_TRY(judge_twins(s, error));
     count_blocks(s, &unsteady, &others);
     for (size_t i = 0; i < s->configuration_count; i++) {
-        few += !s->configurations[i].refused && s->results[i].processes < 5;
+        few += !s->configurations[i].refused && fewest_processes(s, i) < 5;
         beyond += s->configurations[i].beyond;
     }
     bool poor = strcmp(q->aa, "different") == 0 || few || q->disturbed * 2 > q->blocks || q->widest > 0.1;
     bool fair = poor || strcmp(q->aa, "same") != 0 || q->disturbed * 10 > q->blocks || q->failed || q->widest > 0.03 ||
                 unsteady;
     q->verdict = poor ? "poor" : fair ? "fair" : "good";
+    note_nodes(s, notes);
     if (few)
         note(s, notes, "%zu of %zu configurations have fewer than 5 processes: their intervals say little", few,
              s->configuration_count);
@@ -154,6 +214,7 @@ static prony_status compare_manifests(prony_study *s, const prony_study *earlier
     if (!out) return prn_no_memory(error);
     s->manifest_differences = out;
     differ(s, out, "host", m->host_name, n->host_name);
+    differ_number(s, out, "nodes", (double)prn_study_node_total(s), (double)prn_study_node_total(earlier));
     differ(s, out, "processor", m->cpu_model, n->cpu_model);
     differ(s, out, "instructions used", a->isa_used, b->isa_used);
     differ_number(s, out, "processors", m->cpu_count, n->cpu_count);
@@ -193,12 +254,13 @@ static prony_status compare_configuration(prony_study *s, const prony_study *ear
                                 .within = NAN,
                                 .verdict = "cannot tell",
                                 .why = "not measured in both"};
-    PRN_TRY(medians_of(s, earlier, i, &first, error));
-    PRN_TRY(medians_of(s, s, i, &second, error));
+    PRN_TRY(pair_sets(s, earlier, i, s, i, &first, &second, error));
     if (first.count == 0 || second.count == 0) return PRONY_OK;
     PRN_TRY(prn_process_compare(&test, first, second, noise, PRN_STUDY_EQUAL, error));
     double median, interval[2];
-    PRN_TRY(prn_process_interval(&median, interval, first, NULL, error));
+    prn_processes times;
+    PRN_TRY(prn_study_medians(s, earlier, PRN_STUDY_ALL_NODES, i, &times, error));
+    PRN_TRY(prn_process_interval(&median, interval, times, NULL, error));
     d->earlier_ns = median;
     d->ratio = test.ratio;
     memcpy(d->interval, test.interval, sizeof d->interval);
@@ -247,6 +309,27 @@ prony_status prony_study_compare(prony_study *s, const prony_study *earlier, siz
 
 /* ---- for a paper ---- */
 
+/* ", on 4 nodes (a, b, c, d)", and how results over nodes are made. */
+static const char *node_statement(const prony_study *s, prn_bump *pool)
+{
+    const char *names = "";
+    char label[PRN_STUDY_NODE_BYTES];
+    if (!s->node_count) return "";
+    for (size_t n = 0; n < s->node_count && n < 16 && names; n++)
+        names = prn_bump_printf(pool, "%s%s%s", names, n ? "; " : "", prn_study_node_label(s, n, label));
+    return names ? prn_bump_printf(pool,
+                                   " Measured on %zu nodes (%s%s), whose descriptions are in the file; the machine "
+                                   "above is the first. Each "
+                                   "round of the order holds every configuration on every node. Results over nodes are "
+                                   "medians of the "
+                                   "nodes' medians; their intervals %s.",
+                                   s->node_count, names, s->node_count > 16 ? "; ..." : "",
+                                   s->node_count >= PRN_STUDY_FEWEST_NODES
+                                       ? "draw nodes, then processes of each node; fitted laws draw nodes"
+                                       : "draw processes alone, since there are fewer than 3 nodes")
+                 : NULL;
+}
+
 const char *prn_study_statement(const prony_study *s, prn_bump *pool)
 {
     const prn_report_system *system = &s->manifest->system;
@@ -263,21 +346,24 @@ const char *prn_study_statement(const prony_study *s, prn_bump *pool)
     else
         snprintf(warm, sizeof warm, "after %lld runs of warm-up", (long long)s->warmup_runs);
     if (m->quota_cpus > 0) snprintf(quota, sizeof quota, ", a quota of %.3g", m->quota_cpus);
+    const char *nodes = node_statement(s, pool);
+    if (!nodes) return NULL;
     return prn_bump_printf(
         pool,
         "Measured with Prony %s (%s; %s) on %s, %d logical processors, %d usable%s, %s %s, governor %s. Model %s, "
         "SHA-256 %.64s. "
-        "%zu configurations in %d fresh processes each, in a random interleaved order (seed %llu), %s %s. %s scaling; "
+        "%zu configurations in %d fresh processes each%s, in a random interleaved order (seed %llu), %s %s. %s "
+        "scaling; "
         "the baseline "
         "is one thread without a pool or queue, measured twice (ratio %.4g). Medians over processes with 95 %% "
         "percentile "
         "bootstrap intervals that draw processes anew, widened for their number (Hesterberg 2015). Data quality: %s "
-        "(%zu of %zu blocks disturbed). Repeat with: prony scale MODEL --repeat STUDY.json",
+        "(%zu of %zu blocks disturbed).%s Repeat with: %s scale MODEL --repeat STUDY.json",
         system->prony_version ? system->prony_version : PRONY_VERSION,
         system->git_commit && *system->git_commit ? system->git_commit : "no commit known", system->libraries,
         m->cpu_model, m->cpu_count, s->usable, quota, m->os, m->os_release, *m->governor ? m->governor : "not readable",
         prn_report_title(s->manifest), s->manifest->model.sha256 ? s->manifest->model.sha256 : "not known",
-        s->configuration_count, s->processes, (unsigned long long)s->seed, length, warm, s->weak ? "Weak" : "Strong",
-        s->quality.aa_ratio, s->quality.verdict ? s->quality.verdict : "not judged", s->quality.disturbed,
-        s->quality.blocks);
+        s->configuration_count, s->processes, s->node_count ? " on each node" : "", (unsigned long long)s->seed, length,
+        warm, s->weak ? "Weak" : "Strong", s->quality.aa_ratio, s->quality.verdict ? s->quality.verdict : "not judged",
+        s->quality.disturbed, s->quality.blocks, nodes, s->node_count ? "prony-mpi" : "prony");
 }

@@ -16,7 +16,8 @@ static void check_plan(prn_json_reader *j, const prony_study *s)
         const prn_study_configuration *c = &s->configurations[i];
         prn_where row = prn_json_enter(j, "configurations", i);
         if (c->intra_op < 1 || c->intra_op > 1024 || c->inter_op < 1 || c->inter_op > 1024 || c->batch < 0 ||
-            c->samples < 0 || c->group >= PRN_STUDY_MOST_CONFIGURATIONS)
+            c->replicas < 0 || c->replicas > PRN_STUDY_MOST_REPLICAS || c->samples < 0 ||
+            c->group >= PRN_STUDY_MOST_CONFIGURATIONS)
             prn_json_bad(j, "intra_op_threads", "a configuration of %d x %d threads, batch %lld, is none", c->inter_op,
                          c->intra_op, (long long)c->batch);
         prn_json_leave(j, row);
@@ -27,13 +28,30 @@ static void check_plan(prn_json_reader *j, const prony_study *s)
     prn_json_leave(j, where);
 }
 
+static void check_nodes(prn_json_reader *j, const prony_study *s)
+{
+    if (s->node_count > PRN_STUDY_MOST_NODES)
+        prn_json_bad(j, "nodes", "%zu of them; at most %d are possible", s->node_count, PRN_STUDY_MOST_NODES);
+    for (size_t i = 0; i < s->node_count && j->status == PRONY_OK; i++)
+        if (s->nodes[i].usable < 1) prn_json_bad(j, "nodes", "node %zu has no usable processors", i);
+    if (j->status == PRONY_OK && s->order_node_count != (s->node_count ? s->order_count : 0))
+        prn_json_bad(j, "plan.order_nodes", "%zu elements, and the order has %zu", s->order_node_count, s->order_count);
+    for (size_t i = 0; i < s->order_node_count && j->status == PRONY_OK; i++)
+        if (s->order_nodes[i] >= s->node_count)
+            prn_json_bad(j, "plan.order_nodes", "there is no node %u", s->order_nodes[i]);
+}
+
 static void check_blocks(prn_json_reader *j, prony_study *s)
 {
     for (size_t i = 0; i < s->block_count && j->status == PRONY_OK; i++) {
         prn_study_block *b = &s->blocks[i];
         prn_where where = prn_json_enter(j, "blocks", i);
-        if (b->configuration >= s->configuration_count)
+        if (b->node >= prn_study_node_total(s))
+            prn_json_bad(j, "node", "there is no node %zu", b->node);
+        else if (b->configuration >= s->configuration_count)
             prn_json_bad(j, "configuration", "there is none of number %zu", b->configuration);
+        else if (!prn_study_round_is_whole(s, i))
+            prn_json_bad(j, "replica", "the round of this block is not whole: replica %d", b->replica);
         else if (!b->failure && b->sample_count == 0)
             prn_json_bad(j, "samples_ns", "a block without samples says why it failed");
         else
@@ -57,6 +75,7 @@ prony_status prn_study_read(prony_study **out, const char *file, const char *tex
     prn_json_check_schema(&j, root, PRN_STUDY_SCHEMA, "study");
     prn_keys_read(&j, root, prn_study_keys, &(prn_at){.root = s, .row = s});
     if (j.status == PRONY_OK) check_plan(&j, s);
+    if (j.status == PRONY_OK) check_nodes(&j, s);
     if (j.status == PRONY_OK) check_blocks(&j, s);
     prn_json_document_release(root);
     if (j.status == PRONY_OK)

@@ -94,11 +94,14 @@ prony_status prony_study_sample_write(const prony_report *latency, const prony_r
 
 /* ---- read by the study ---- */
 
-static void keep_operators(prn_json_reader *j, const prn_study_sample *sample, prn_study_configuration *c,
-                           prn_study_block *b)
+/* A node may run other kernels than the first one that measured a configuration. Where it has another number of
+ * operators, its block has none: samples alone are comparable. */
+static void keep_operators(prn_json_reader *j, const prony_study *s, const prn_study_sample *sample,
+                           prn_study_configuration *c, prn_study_block *b)
 {
     size_t count = sample->operator_count;
     if (count == 0) return;
+    if (c->operators && c->operator_count != count && s->node_count) return; /* a node with other instruction sets */
     if (c->operators && c->operator_count != count) {
         prn_json_bad(j, "operators", "%zu operators, where other processes of this configuration had %zu", count,
                      c->operator_count);
@@ -130,7 +133,7 @@ static prony_status read_sample(prony_study *s, prn_study_block *b, const prony_
     b->involuntary_switches = sample.involuntary_switches;
     b->samples_ns = sample.samples_ns;
     b->sample_count = sample.sample_count;
-    if (j.status == PRONY_OK) keep_operators(&j, &sample, c, b);
+    if (j.status == PRONY_OK) keep_operators(&j, s, &sample, c, b);
     if (j.status == PRONY_OK && b->sample_count == 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "the process measured nothing");
     if (j.status == PRONY_OK) c->samples = sample.batch > 0 ? sample.batch : 1;
@@ -160,13 +163,27 @@ void prn_study_judge_block(prn_study_block *b)
 prony_status prony_study_add(prony_study *s, const prony_study_task *task, const prony_study_process *process,
                              prony_error *error)
 {
+    return prony_study_add_on(s, 0, task, process, error);
+}
+
+prony_status prony_study_add_on(prony_study *s, size_t node, const prony_study_task *task,
+                                const prony_study_process *process, prony_error *error)
+{
+    return prony_study_add_replicas(s, node, task, process, 1, error);
+}
+
+static prony_status add_block(prony_study *s, size_t node, const prony_study_task *task,
+                              const prony_study_process *process, int replica, prony_error *error)
+{
     if (!s || !task || !process || (!process->sample && !process->failure) ||
-        task->configuration >= s->configuration_count)
+        task->configuration >= s->configuration_count || node >= prn_study_node_total(s))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "prony_study_add: an argument is NULL, or no task of this study");
     if (!PRN_GROW(s->blocks, s->block_capacity, s->block_count + 1)) return prn_no_memory(error);
     prn_study_block *b = &s->blocks[s->block_count];
     *b = (prn_study_block){.configuration = task->configuration,
+                           .node = node,
+                           .replica = replica,
                            .process = task->process,
                            .again = task->again,
                            .before = process->before,
@@ -184,5 +201,33 @@ prony_status prony_study_add(prony_study *s, const prony_study_task *task, const
     prn_study_judge_block(b);
     s->block_count++;
     s->analysed = false;
+    return PRONY_OK;
+}
+
+/* One block a replica, one behind the other; a failure is one block alone. A replica whose data are damaged fails its
+ * round: its blocks are taken back, since a round is whole. */
+prony_status prony_study_add_replicas(prony_study *s, size_t node, const prony_study_task *task,
+                                      const prony_study_process *processes, size_t count, prony_error *error)
+{
+    if (!s || !task || !processes || task->configuration >= s->configuration_count || count < 1)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "prony_study_add: an argument is NULL, or no task of this study");
+    for (size_t i = 0; i < count; i++)
+        if (processes[i].failure) return add_block(s, node, task, &processes[i], 0, error);
+    if (count != (size_t)prn_study_replicas(&s->configurations[task->configuration]))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_add: %zu processes, and the configuration has %d",
+                        count, prn_study_replicas(&s->configurations[task->configuration]));
+    const size_t begin = s->block_count;
+    for (size_t i = 0; i < count; i++) {
+        PRN_TRY(add_block(s, node, task, &processes[i], (int)i, error));
+        if (!s->blocks[begin + i].failure || i == 0) {
+            if (s->blocks[begin].failure) return PRONY_OK;
+            continue;
+        }
+        s->blocks[begin] = s->blocks[begin + i];
+        s->blocks[begin].replica = 0;
+        s->block_count = begin + 1;
+        return PRONY_OK;
+    }
     return PRONY_OK;
 }

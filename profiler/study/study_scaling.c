@@ -113,7 +113,7 @@ prony_status prn_study_find_losses(prony_study *s, prony_error *error)
     for (at.configuration = 0; at.configuration < s->configuration_count; at.configuration++) {
         const prn_study_configuration *c = &s->configurations[at.configuration];
         at.baseline = prn_study_baseline(s, c->group);
-        if (c->baseline || at.baseline == PRONY_NO_INDEX) continue;
+        if (c->baseline || c->replicas > 1 || at.baseline == PRONY_NO_INDEX) continue;
         if (s->configurations[at.baseline].operator_count != c->operator_count) continue;
         for (size_t o = 0; o < c->operator_count; o++) {
             prn_study_loss loss = {.configuration = at.configuration, .operator= o };

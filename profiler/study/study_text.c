@@ -275,6 +275,127 @@ static size_t shown_configuration(const prony_study *s)
     return best;
 }
 
+static const prn_column replica_columns[] = {{"replicas", false, false, 1, 15}, {"samples/s", true, false, 0, 0},
+                                             {"95 %", true, false, 0, 0},       {"times one", true, false, 0, 0},
+                                             {"95 %", true, false, 0, 0},       {"eff.", true, false, 0, 0},
+                                             {"n", true, false, 0, 0}};
+
+static void replica_cell(const void *user, size_t row, int column, prn_cell *cell)
+{
+    const prony_study *s = ((const study_view *)user)->study;
+    const prn_study_replication *p = &s->replications[row];
+    const prony_study_replica_result *r = &p->result;
+    prn_number_text number, more;
+    char label[PRN_STUDY_LABEL_BYTES];
+    switch (column) {
+    case 0:
+        prn_study_label(s, p->configuration, label);
+        snprintf(cell->own, sizeof cell->own, "%.58s%s", abridged(label),
+                 s->configurations[p->configuration].beyond ? " !" : "");
+        cell->string = cell->own;
+        return;
+    case 1:
+        own(cell, isfinite(r->samples_per_second) ? prn_number_si(number, r->samples_per_second, 4, "") : "-");
+        return;
+    case 2:
+        if (!isfinite(r->ci95[0]) || !isfinite(r->ci95[1])) return;
+        snprintf(cell->own, sizeof cell->own, "%s..%s", prn_number_si(number, r->ci95[0], 3, ""),
+                 prn_number_si(more, r->ci95[1], 3, ""));
+        cell->string = cell->own;
+        return;
+    case 3:
+        fixed(cell, r->speedup, 2);
+        return;
+    case 4:
+        interval(cell, r->speedup_ci95, 2);
+        return;
+    case 5:
+        if (!isfinite(r->efficiency)) return;
+        snprintf(cell->own, sizeof cell->own, "%s%%", prn_number_fixed(number, 100 * r->efficiency, 0));
+        cell->string = cell->own;
+        return;
+    default:
+        prn_cell_index(cell, r->rounds);
+    }
+}
+
+static void put_replicas(prn_text *text, const prony_study *s)
+{
+    study_view view = {s, NULL};
+    prn_text_put(text, PRN_STYLE_TITLE, "Replicas: all of them together, beside one");
+    prn_text_line(text);
+    put_table(text, &view, replica_columns, 7, s->replication_count, replica_cell);
+    for (size_t i = 0; i < s->replica_fit_count; i++) {
+        const prn_study_replica_fit *f = &s->replica_fits[i];
+        char label[PRN_STUDY_LABEL_BYTES], line[300];
+        prn_number_text a, b, peak;
+        if (!f->fit.known) continue;
+        int used = snprintf(line, sizeof line, "%s over replicas of %.60s: contention %s %%, residual %s %%",
+                            f->law == PRN_LAW_USL ? "USL" : "Amdahl", prn_study_label(s, f->configuration, label),
+                            prn_number_fixed(a, 100 * f->fit.alpha, 2), prn_number_fixed(b, 100 * f->fit.rms, 2));
+        if (f->law == PRN_LAW_USL)
+            snprintf(line + used, sizeof line - (size_t)used, ", peak at %s replicas",
+                     isfinite(f->fit.peak) ? prn_number_fixed(peak, f->fit.peak, 1) : "no number of");
+        prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+    }
+    prn_text_line(text);
+}
+
+static const prn_column node_columns[] = {{"node", false, false, 1, 12},
+                                          {"processors", true, true, 0, 0},
+                                          {"1 thread", true, false, 0, 0},
+                                          {"ratio", true, false, 0, 0},
+                                          {"95 %", true, false, 0, 0},
+                                          {"n", true, false, 0, 0},
+                                          {"beside the others", false, false, 0, 0}};
+
+static void node_cell(const void *user, size_t row, int column, prn_cell *cell)
+{
+    const prony_study *s = ((const study_view *)user)->study;
+    const prn_study_node_difference *d = &s->node_differences[row];
+    const prony_study_result *r = &s->node_results[row * s->configuration_count];
+    char name[PRN_STUDY_NODE_BYTES];
+    size_t blocks = 0;
+    switch (column) {
+    case 0:
+        snprintf(cell->own, sizeof cell->own, "%.60s", prn_study_node_label(s, row, name));
+        cell->string = cell->own;
+        return;
+    case 1:
+        prn_cell_index(cell, (size_t)s->nodes[row].usable);
+        return;
+    case 2:
+        if (r->processes) prn_cell_time(cell, (int64_t)llround(r->median_ns));
+        return;
+    case 3:
+        fixed(cell, d->ratio, 2);
+        return;
+    case 4:
+        interval(cell, d->interval, 2);
+        return;
+    case 5:
+        for (size_t c = 0; c < s->configuration_count; c++) blocks += r[c].processes;
+        prn_cell_index(cell, blocks);
+        return;
+    default:
+        cell->string = d->verdict;
+        cell->style = strcmp(d->verdict, "same") == 0     ? PRN_STYLE_GOOD
+                      : strcmp(d->verdict, "slower") == 0 ? PRN_STYLE_BAD
+                                                          : PRN_STYLE_WARN;
+    }
+}
+
+static void put_nodes(prn_text *text, const prony_study *s)
+{
+    study_view view = {s, NULL};
+    prn_text_put(text, PRN_STYLE_TITLE, "Nodes");
+    prn_text_line(text);
+    put_table(text, &view, node_columns, 7, s->node_difference_count, node_cell);
+    prn_text_wrap(text, PRN_STYLE_DIM, 2,
+                  "ratio: times of the node over the other nodes' median, all configurations; n: processes that count");
+    prn_text_line(text);
+}
+
 static prony_status put_losses(prn_text *text, const prony_study *s, const prony_write_options *options,
                                prony_error *error)
 {
@@ -330,11 +451,14 @@ prony_status prn_study_write_text(const prony_study *s, const prony_write_option
     prn_text_putf(text, PRN_STYLE_TITLE, "%s", prn_report_title(s->manifest));
     prn_text_putf(text, PRN_STYLE_DIM, ", %s scaling, %zu blocks, seed %llu", s->weak ? "weak" : "strong",
                   s->block_count, (unsigned long long)s->seed);
+    if (s->node_count) prn_text_putf(text, PRN_STYLE_DIM, ", %zu nodes", s->node_count);
     prn_text_line(text);
     put_quality(text, s);
     if (s->compared) put_comparison(text, s);
     put_table(text, &view, result_columns, 9, s->configuration_count, result_cell);
     prn_text_line(text);
+    if (s->replication_count) put_replicas(text, s);
+    if (s->node_count) put_nodes(text, s);
     put_laws(text, s);
     prony_status status = put_losses(text, s, options, error);
     prn_text_line(text);

@@ -113,6 +113,43 @@ class Plan(ScaleTest):
         enough = len(rounds) >= 3 and 4 * len(rounds) >= 3 * min(map(len, sides))
         return [medians[0][r] / medians[1][r] for r in rounds] if enough else []
 
+    def test_replicas_run_at_once(self):
+        study = self.study("-x", "1", "--replicas", "1,2", "--processes", "3", "-t", "0.2", "-w", "2")
+        configurations = study["plan"]["configurations"]
+        self.assertEqual([c.get("replicas", 1) for c in configurations], [1, 2, 1])
+        self.assertEqual([r["configuration"] for r in study["replicas"]], [1])
+        replicated = study["replicas"][0]
+        self.assertEqual((replicated["single"], replicated["replicas"]), (0, 2))
+        self.assertGreaterEqual(replicated["rounds"], 3)
+        self.assertAlmostEqual(replicated["efficiency"], replicated["speedup"] / 2)
+        self.assertEqual((study["results"][1]["speedup"], study["results"][1]["samples_per_second"]),
+                         (None, replicated["samples_per_second"]))
+        blocks = study["blocks"]
+        for first, second in zip(blocks, blocks[1:]):
+            if first["configuration"] == 1 and "replica" not in first:
+                self.assertEqual((second.get("replica"), second["process"], second["before"]), (1, first["process"], first["before"]))
+                self.assertNotEqual(first["samples_ns"], second["samples_ns"])
+        self.assertEqual(self.study("--resume")["blocks"], blocks)
+        self.refuse(USAGE, ["--replicas", "-r"], "scale", self.digits, "--replicas", "2", "-r", "5")
+        self.refuse(USAGE, ["--replicas"], "scale", self.digits, "--replicas", "0")
+
+    def test_a_killed_replica_fails_its_round(self):
+        path = self.path("study.json")
+        process = self.start(path, "-x", "1", "--replicas", "3", "--processes", "2", "-t", "3", "--budget", "8s", "--overwrite")
+        victim = None
+        while victim is None and process.poll() is None:
+            workers = self.workers_of(process)
+            victim = workers[1] if len(workers) == 3 else None
+            time.sleep(0.005)
+        os.kill(victim, signal.SIGKILL)
+        self.assertEqual(process.wait(), DONE, process.stderr.read())
+        failed = [b for b in self.load(path)["blocks"] if "failure" in b]
+        self.assertEqual([("signal 9" in b["failure"], b["configuration"]) for b in failed], [(True, 1)])
+
+    def workers_of(self, process):
+        with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as file:
+            return [int(child) for child in file.read().split()]
+
     def test_weak_scaling(self):
         study = self.study("-x", "1,2", "-b", "2", "--weak", *QUICK)
         self.assertEqual([c["batch"] for c in study["plan"]["configurations"]], [2, 4, 2])

@@ -6,7 +6,7 @@
 #include "base/option_struct.h"
 #include "engine/bind/engine_model.h"
 #include "profiler/measure/machine_peaks.h"
-#include "profiler/study/study.h"
+#include "profiler/study/study_keys.h"
 
 #include <math.h>
 #include <string.h>
@@ -50,6 +50,22 @@ prony_status prony_study_create(prony_study **out, prony_model *model, const pro
     manifest->config.seed_known = true;
     prony_status status = prn_study_plan(out, manifest, options, prn_machine_auto_threads(1, NULL), error);
     if (status != PRONY_OK) prony_report_release(manifest);
+    return status;
+}
+
+prony_status prony_study_node_write(prony_model *model, const prony_session_options *session, prony_write_fn write,
+                                    void *user, prony_error *error)
+{
+    prn_study_node node = {.usable = prn_machine_auto_threads(1, NULL)};
+    if (!model || !write) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_node_write: an argument is NULL");
+    PRN_TRY(make_manifest(&node.manifest, model, session, error));
+    prn_node_facts_read(&node.facts);
+    node.host = node.manifest->system.machine.host_name;
+    node.numa_memory_bytes = node.facts.numa_memory_bytes;
+    node.numa_count = node.facts.numa_count;
+    prony_status status = prn_keys_write_document(PRN_STUDY_SCHEMA, prn_study_node_keys,
+                                                  &(prn_at){.root = NULL, .row = &node}, write, user, error);
+    prony_report_release(node.manifest);
     return status;
 }
 

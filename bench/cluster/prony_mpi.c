@@ -1,0 +1,133 @@
+/* prony-mpi: the commands of `prony` that run on the ranks of an MPI program. Processes that it starts are this program
+ * again, and call nothing of MPI. */
+#include "bench/cluster/cluster.h"
+
+#include "bench/process/interrupt.h"
+
+#include <fcntl.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int print_usage(FILE *to, int status)
+{
+    fputs("usage: mpirun -n NODES --map-by ppr:1:node --bind-to none prony-mpi scale MODEL [options]\n"
+          "       srun -N NODES --ntasks-per-node=1 --cpu-bind=none prony-mpi scale MODEL [options]\n\n"
+          "  scale      MODEL      a thread-scaling study over the nodes, in one file\n\n"
+          "The options are those of `prony scale`: prony-mpi scale --help\n",
+          to);
+    return status;
+}
+
+/* The rank as the launcher says it, before MPI is asked; 0: not known. */
+static bool is_first_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && *text) return atoi(text) == 0;
+    }
+    return true;
+}
+
+/* Every rank reads the same command line; only the first one says what is wrong with it. Returns a descriptor for
+ * restore_stream. */
+static int silence_stream(FILE *stream, int fd)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC), kept = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    fflush(stream);
+    if (nowhere < 0) return kept;
+    dup2(nowhere, fd);
+    close(nowhere);
+    return kept;
+}
+
+static void restore_stream(FILE *stream, int fd, int kept)
+{
+    fflush(stream);
+    if (kept < 0) return;
+    dup2(kept, fd);
+    close(kept);
+}
+
+static int parse(options *o, int argc, char **argv, bool silent, bool *stop)
+{
+    if (!silent) return options_parse(o, argc, argv, stop);
+    int out = silence_stream(stdout, STDOUT_FILENO), err = silence_stream(stderr, STDERR_FILENO);
+    int status = options_parse(o, argc, argv, stop);
+    if (!*stop && strcmp(o->command, "scale") != 0) *stop = true, status = EXIT_USAGE;
+    restore_stream(stdout, STDOUT_FILENO, out);
+    restore_stream(stderr, STDERR_FILENO, err);
+    return status;
+}
+
+static int run_process(const options *o)
+{
+    interrupt_begin(o);
+    return interrupt_status(command_worker(o));
+}
+
+static volatile sig_atomic_t warned;
+
+static void note_warning(int signal)
+{
+    (void)signal;
+    warned = 1;
+}
+
+bool cluster_warned(void)
+{
+    return warned;
+}
+
+/* Signals are blocked before MPI makes its threads, which then leave them to interrupt_begin's. */
+static int run_ranks(const options *o, int *argc, char ***argv)
+{
+    int level, code;
+    bool together = true;
+    sigset_t both;
+    sigemptyset(&both);
+    sigaddset(&both, SIGINT);
+    sigaddset(&both, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &both, NULL);
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = note_warning, .sa_flags = SA_RESTART}, NULL);
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+        return fail(o, "MPI does not start on this rank");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    interrupt_begin(o);
+    if (cluster_rank() == 0)
+        code = interrupt_status(coordinator_run(o, &together));
+    else
+        code = agent_run(o, &together);
+    if (together) {
+        MPI_Finalize();
+        return code;
+    }
+    code = command_end(code);
+    fflush(NULL);
+    if (cluster_rank() == 0) MPI_Abort(MPI_COMM_WORLD, code);
+    _exit(code);
+}
+
+int main(int argc, char **argv)
+{
+    options o;
+    bool stop;
+    command_begin();
+    const bool first = is_first_rank();
+    if (argc < 2) return first ? print_usage(stderr, EXIT_USAGE) : EXIT_USAGE;
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return first ? print_usage(stdout, EXIT_DONE) : EXIT_DONE;
+    const bool is_process = strcmp(argv[1], "worker") == 0;
+    int status = parse(&o, argc, argv, !first && !is_process, &stop);
+    if (!stop && is_process)
+        status = run_process(&o);
+    else if (!stop && strcmp(o.command, "scale") != 0)
+        status = (fail(&o, "prony-mpi has no command '%s'; run it with prony", o.command), EXIT_USAGE);
+    else if (!stop)
+        status = run_ranks(&o, &argc, &argv);
+    options_free(&o);
+    return command_end(status);
+}

@@ -1,0 +1,18 @@
+/* Runs one process of a study at a time in a thread of its own, so that the rank's main thread goes on answering. */
+#ifndef PRN_BENCH_CLUSTER_RUNNER_H
+#define PRN_BENCH_CLUSTER_RUNNER_H
+
+#include "bench/cluster/message.h"
+
+/* Takes a task over: number of replicas, number of words, the words, and the limit in milliseconds. False: out of
+ * memory, or no thread. */
+bool runner_start(message *task);
+/* Whether a process is running, or its result was not taken yet. */
+bool runner_busy(void);
+/* The result, once the process has ended: `result` is then a message for TAG_RESULT. False: there is none. */
+bool runner_result(message *result);
+
+/* Ends the process that runs, and waits for that. */
+void runner_end(void);
+
+#endif

@@ -1,0 +1,342 @@
+/* The study of a `scale` command: planned or taken up, saved as blocks end, and shown at the end. `prony scale`
+ * measures it on this machine (scale.c), `prony-mpi scale` on the nodes of a cluster (bench/cluster/). The file of
+ * --json is written anew as blocks end, so that an interruption leaves the blocks until then. */
+#include "bench/session/inputs.h"
+#include "bench/process/interrupt.h"
+#include "bench/session/judge.h"
+#include "bench/commands/scale.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LIMIT_LEAST = 60, LIMIT_FACTOR = 10 };
+
+/* ---- the plan ---- */
+
+typedef struct arguments {
+    const char **list;
+    char **made; /* those that are joined here */
+    size_t count, made_count;
+} arguments;
+
+static bool add_joined(arguments *a, const char *option, const char *name, const char *value)
+{
+    size_t size = strlen(name) + strlen(value) + 2;
+    char *text = malloc(size);
+    if (!text) return false;
+    snprintf(text, size, "%s=%s", name, value);
+    a->made[a->made_count++] = text;
+    a->list[a->count++] = option;
+    a->list[a->count++] = text;
+    return true;
+}
+
+static const char *shape_text(const prony_shape *shape, char text[256])
+{
+    size_t used = 0;
+    snprintf(text, 256, "scalar");
+    for (int d = 0; d < shape->rank && used < 230; d++)
+        used += (size_t)snprintf(text + used, 256 - used, "%s%lld", d ? "x" : "", (long long)shape->dim[d]);
+    return text;
+}
+
+/* The processes take ranges that were found once. */
+static bool add_calibration(const options *o, arguments *a)
+{
+    if (o->power_of_two) a->list[a->count++] = "--power-of-two";
+    if (!o->calibrate) return true;
+    char *path = calibration_path(o);
+    if (!path) return false;
+    a->made[a->made_count++] = path;
+    a->list[a->count++] = "--calibrate";
+    a->list[a->count++] = path;
+    return true;
+}
+
+/* What else the command line says, for the processes. */
+static bool gather(const options *o, arguments *a)
+{
+    size_t most = 2 * (o->dim_count + o->shape_count + o->input_count) + 13;
+    *a = (arguments){.list = calloc(most, sizeof *a->list), .made = calloc(most, sizeof *a->made)};
+    bool ok = a->list && a->made;
+    for (size_t i = 0; ok && i < o->dim_count; i++) {
+        char value[32];
+        snprintf(value, sizeof value, "%lld", (long long)o->dims[i].value);
+        ok = add_joined(a, "--dim", o->dims[i].name, value);
+    }
+    for (size_t i = 0; ok && i < o->shape_count; i++) {
+        char text[256];
+        ok = add_joined(a, "--shape", o->shapes[i].name, shape_text(&o->shapes[i].shape, text));
+    }
+    for (size_t i = 0; ok && i < o->input_count; i++) ok = add_joined(a, "-i", o->inputs[i].name, o->inputs[i].file);
+    if (ok && o->affinity) {
+        a->list[a->count++] = "--affinity";
+        a->list[a->count++] = o->affinity;
+    }
+    if (ok && o->preprocess_list) {
+        a->list[a->count++] = "--preprocess";
+        a->list[a->count++] = o->preprocess_list;
+    }
+    if (ok && o->data_folder) {
+        a->list[a->count++] = "--data-folder";
+        a->list[a->count++] = o->data_folder;
+    }
+    if (ok) ok = add_calibration(o, a);
+    if (ok && o->no_rewrites) a->list[a->count++] = "--no-rewrites";
+    return ok;
+}
+
+static void free_arguments(arguments *a)
+{
+    for (size_t i = 0; i < a->made_count; i++) free(a->made[i]);
+    free(a->made);
+    free(a->list);
+}
+
+prony_session_options scale_session_options(const options *o)
+{
+    options one = *o;
+    one.intra_op = one.inter_op = 1;
+    prony_session_options session = session_options(&one);
+    if (o->input_count) session.free_dims = PRONY_FREE_ONE; /* the processes know by their files */
+    return session;
+}
+
+static int plan(const options *o, prony_model *model, prony_study **study)
+{
+    prony_error error = {0};
+    arguments a;
+    if (!gather(o, &a)) {
+        free_arguments(&a);
+        return fail(o, "out of memory");
+    }
+    prony_session_options session = scale_session_options(o);
+    prony_study_options p = PRONY_STUDY_OPTIONS_INIT;
+    p.intra_op = o->intra_ops.values;
+    p.intra_op_count = o->intra_ops.count;
+    p.inter_op = o->inter_ops.values;
+    p.inter_op_count = o->inter_ops.count;
+    p.batches = o->batches.values;
+    p.batch_count = o->batches.count;
+    p.precisions = o->precisions;
+    p.precision_count = o->precision_count;
+    p.weak = o->weak;
+    p.seed = o->seed;
+    p.processes = (int)o->processes;
+    p.runs = o->runs;
+    p.seconds = o->seconds;
+    p.warmup_runs = o->warmup;
+    p.budget_seconds = o->budget;
+    p.arguments = a.list;
+    p.argument_count = a.count;
+    p.session = &session;
+    p.replicas = o->replicas.values;
+    p.replica_count = o->replicas.count;
+    prony_status status = prony_study_create(study, model, &p, &error);
+    free_arguments(&a);
+    return status == PRONY_OK ? EXIT_DONE : report_session_error(o, model, &error);
+}
+
+static bool to_file(const options *o)
+{
+    return o->json && strcmp(o->json, "-") != 0;
+}
+
+/* A study takes hours: a new one does not replace its file, unless --overwrite says so. */
+static int keep_study(const options *o)
+{
+    prony_study *there = NULL;
+    prony_study_task task;
+    prony_study_progress done;
+    if (o->overwrite || !to_file(o) || access(o->json, F_OK) != 0) return EXIT_DONE;
+    if (prony_study_load(&there, o->json, NULL, NULL) != PRONY_OK) return EXIT_DONE;
+    prony_study_progress_of(there, &done);
+    const bool unfinished = prony_study_next(there, &task);
+    prony_study_release(there);
+    if (done.done == 0) return EXIT_DONE;
+    return fail(
+        o, "'%s' holds %s study: %zu of %zu blocks are measured. --resume goes on with it, --overwrite replaces it",
+        o->json, unfinished ? "an unfinished" : "a finished", done.done, done.planned);
+}
+
+static int refuse_plan_options(const options *o)
+{
+    if (!o->replicas.count && !o->intra_ops.count && !o->inter_ops.count && !o->batches.count && !o->precision_count &&
+        !o->runs && !(o->seconds > 0) && !o->processes && !o->weak && !(o->budget > 0) && o->warmup < 0 && !o->seed &&
+        !o->dim_count && !o->shape_count && !o->input_count && !o->affinity && !o->no_rewrites)
+        return EXIT_DONE;
+    fail(o, "%s takes the whole plan from the study: no other option says what to measure",
+         o->resume ? "--resume" : "--repeat");
+    return EXIT_USAGE;
+}
+
+static int open_study(const options *o, prony_model *model, const prony_study *earlier, prony_study **study)
+{
+    prony_error error = {0};
+    if (o->resume && !to_file(o)) {
+        fail(o, "--resume needs the study's file: --json FILE");
+        return EXIT_USAGE;
+    }
+    if (o->resume && access(o->json, F_OK) == 0)
+        return prony_study_load(study, o->json, model, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    if (o->resume) return fail(o, "'%s': there is no study to go on with", o->json);
+    int code = keep_study(o);
+    if (code != EXIT_DONE) return code;
+    if (earlier)
+        return prony_study_repeat(study, earlier, model, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    return plan(o, model, study);
+}
+
+/* ---- measuring ---- */
+
+void scale_say_progress(const scale_job *job)
+{
+    const options *o = job->o;
+    prony_study_progress p;
+    char text[160], width[60] = "", left[40];
+    if (!want_progress(o)) return;
+    prony_study_progress_of(job->study, &p);
+    if (!isnan(p.half_width)) snprintf(width, sizeof width, ", intervals will be about +-%.1f %%", 100 * p.half_width);
+    if (p.seconds_left >= 90)
+        snprintf(left, sizeof left, "%.0f min", ceil(p.seconds_left / 60));
+    else
+        snprintf(left, sizeof left, "%.0f s", ceil(p.seconds_left));
+    snprintf(text, sizeof text, "block %zu of %zu, %s left%s", p.done, p.planned, p.done ? left : "?", width);
+    show_progress_text(text);
+}
+
+double scale_limit(const options *o, const prony_study_task *task)
+{
+    return o->timeout > 0 ? o->timeout : LIMIT_LEAST + LIMIT_FACTOR * task->seconds;
+}
+
+/* A disk that is full now may have room later: the study goes on, and the file before stays as it was. */
+void scale_save(scale_job *job)
+{
+    prony_error error = {0};
+    const options *o = job->o;
+    if (!to_file(o) || prony_study_save(job->study, PRONY_FORMAT_JSON, NULL, o->json, &error) == PRONY_OK) return;
+    if (!job->warned) {
+        report_error(o, &error);
+        fail(o, "the study goes on, and is kept in memory; it is tried again as blocks end");
+    }
+    job->warned = true;
+}
+
+void scale_save_in_turn(scale_job *job)
+{
+    enum { REST = 9 };
+    int64_t begin = prony_now_ns();
+    if (begin - job->saved_ns < REST * job->save_took_ns) return;
+    scale_save(job);
+    job->saved_ns = prony_now_ns();
+    job->save_took_ns = job->saved_ns - begin;
+}
+
+/* ---- showing ---- */
+
+static int write_form_to(const options *o, const prony_study *study, prony_format format, const char *chart,
+                         const char *file)
+{
+    prony_error error = {0};
+    prony_write_options w = write_options(o);
+    w.chart = chart;
+    prony_status status = strcmp(file, "-") == 0 ? prony_study_write(study, format, &w, write_to_stream, stdout, &error)
+                                                 : prony_study_save(study, format, &w, file, &error);
+    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+}
+
+static int show(const options *o, const prony_study *study)
+{
+    int code = EXIT_DONE;
+    if (!o->quiet && !stdout_taken(o)) code = write_form_to(o, study, PRONY_FORMAT_TEXT, NULL, "-");
+    if (o->json) {
+        int written = write_form_to(o, study, PRONY_FORMAT_JSON, NULL, o->json);
+        if (code == EXIT_DONE) code = written;
+    }
+    for (size_t i = 0; i < o->form_count; i++) {
+        int written = write_form_to(o, study, o->forms[i].format, o->forms[i].chart, o->forms[i].file);
+        if (code == EXIT_DONE) code = written;
+    }
+    return code;
+}
+
+static int say_refusals(const options *o, const prony_study *study)
+{
+    size_t count, measured = 0;
+    const prony_study_result *results = prony_study_results(study, &count);
+    for (size_t i = 0; i < count; i++) measured += results[i].processes > 0;
+    return measured ? EXIT_DONE : fail(o, "nothing could be measured; the reasons stand above and in the file");
+}
+
+int scale_finish(scale_job *job)
+{
+    const options *o = job->o;
+    prony_study *study = job->study, *earlier = job->earlier;
+    prony_error error = {0};
+    size_t different = 0;
+    prony_study_progress done;
+    prony_study_task task;
+    const char *ended = job->ended ? job->ended : interrupted();
+    prony_study_progress_of(study, &done);
+    if (done.done == 0) return fail(o, "%s before anything was measured", ended ? ended : "interrupted");
+    if (prony_study_analyse(study, &error) != PRONY_OK) return report_error(o, &error);
+    if (earlier && prony_study_analyse(earlier, &error) != PRONY_OK) return report_error(o, &error);
+    if (earlier && prony_study_compare(study, earlier, &different, &error) != PRONY_OK) return report_error(o, &error);
+    int code = show(o, study);
+    fflush(stdout);
+    if (code == EXIT_DONE) code = say_refusals(o, study);
+    if (ended && prony_study_next(study, &task))
+        return fail(o, "%s after %zu of %zu blocks%s", job->ended ? job->ended : "interrupted", done.done, done.planned,
+                    to_file(o) ? "; --resume goes on" : "; without --json nothing is left of them but this");
+    return code == EXIT_DONE && different ? EXIT_VERDICT : code;
+}
+
+/* Once here, so that what a model or its data lack is said before anything is measured, and every process takes the
+ * same ranges. */
+static int find_ranges_once(const options *o, prony_model *model)
+{
+    prony_model *made = NULL;
+    options one = *o;
+    one.precision = "int8";
+    bool codes = false;
+    for (size_t i = 0; i < o->precision_count; i++) codes = codes || strcmp(o->precisions[i], "int8") == 0;
+    if (!codes || !wants_codes(&one, model)) return EXIT_DONE;
+    if (o->keep_accuracy > 0)
+        return fail(o, "--keep-accuracy: write the model first (prony quantize), and study that"), EXIT_USAGE;
+    int code = quantize_model(&one, model, &made);
+    prony_model_release(made);
+    return code;
+}
+
+int scale_check(const options *o)
+{
+    if (o->resume && o->repeat) return fail(o, "--resume and --repeat exclude one another"), EXIT_USAGE;
+    if (o->replicas.count && o->runs) {
+        fail(o, "--replicas takes seconds (-t), not runs (-r): replicas of few runs end before the last one begins");
+        return EXIT_USAGE;
+    }
+    return o->resume || o->repeat ? refuse_plan_options(o) : EXIT_DONE;
+}
+
+int scale_open(scale_job *job)
+{
+    prony_error error = {0};
+    const options *o = job->o;
+    int code = EXIT_DONE;
+    if (o->repeat && prony_study_load(&job->earlier, o->repeat, job->model, &error) != PRONY_OK)
+        return report_error(o, &error);
+    if (!o->resume && !o->repeat) code = find_ranges_once(o, job->model);
+    if (code == EXIT_DONE) code = open_study(o, job->model, job->earlier, &job->study);
+    job->saved_ns = prony_now_ns();
+    return code;
+}
+
+void scale_release(scale_job *job)
+{
+    prony_study_release(job->study);
+    prony_study_release(job->earlier);
+    prony_model_release(job->model);
+}
