@@ -105,6 +105,9 @@ class Page(command_case.CommandTest):
             self.save(name, self.image_model())
         elif name == "default.onnx":
             self.save(name, self.model_with_default())
+        elif name == "text.onnx":
+            self.save(name, ob.graph([ob.node("Identity", ["words"], ["y"])], [ob.value("words", ob.STRING, ["n"])],
+                                     [ob.value("y", ob.STRING, None)]))
         elif name == "decoder.onnx":
             self.save(name, self.decoder())
         elif name.endswith("_int8.onnx"):
