@@ -78,8 +78,8 @@ def main():
             if found is None or found[1] < place[1]:
                 problems.append(f"{struct}: had {place[1]} bytes, {'is gone' if found is None else f'has {found[1]}'}")
         elif found != place:
-            now = f"is at {found[0]} with {found[1]}" if found else "is gone"
-            problems.append(f"{struct}.{field}: was at {place[0]} with {place[1]} bytes, {now}")
+            state = f"is at {found[0]} with {found[1]}" if found else "is gone"
+            problems.append(f"{struct}.{field}: was at {place[0]} with {place[1]} bytes, {state}")
     for (struct, field), (offset, _) in now.items():
         if field != "-" and (struct, field) not in kept and offset < kept.get((struct, "-"), (0, 0))[1]:
             problems.append(f"{struct}.{field}: new, but lies within the {kept[(struct, '-')][1]} bytes that older programs have")
