@@ -16,7 +16,7 @@ export CMAKE_FLAGS
 # More of ctest's options for check and quick: make check SELECT="-R test_op"
 SELECT ?=
 
-PARTS := trixie bookworm required mpi asan-avx2 asan-scalar again tidy asan fuzz tsan plain
+PARTS := trixie bookworm required mpi asan-avx2 asan-scalar again tidy tsan asan fuzz plain
 
 .PHONY: demo build mpi python docs check quick check-all $(addprefix check-,$(PARTS)) check-models dist deb install clean
 MAKEFLAGS += --no-print-directory

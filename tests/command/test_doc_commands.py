@@ -55,7 +55,8 @@ def shortened(words):
     if command == "bench" and ("--scenario" in words or "--streams" in words):
         words += ["-t", "0.2"]
     if command == "scale" and "--repeat" not in words:
-        words += [word for option, value in (("--processes", "3"), ("-r", "5"), ("-w", "1")) if option not in words
+        words += [word for option, value in (("--processes", "3"), ("-r", "5"), ("-w", "1"))
+                  if option not in words and not (option == "-r" and "--replicas" in words)
                   for word in (option, value)]
     if command == "versus":
         words += [word for option, value in (("--processes", "3"), ("-t", "10ms")) if option not in words for word in (option, value)]
