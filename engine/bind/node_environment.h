@@ -1,4 +1,4 @@
-/* Where a node stands when its operator calls the engine services: context->host_data. */
+/* Where a node stands when its operator calls the engine services: context->services_data. */
 #ifndef PRN_ENGINE_BIND_NODE_ENVIRONMENT_H
 #define PRN_ENGINE_BIND_NODE_ENVIRONMENT_H
 

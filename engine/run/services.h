@@ -1,6 +1,6 @@
 /* Engine services: what operators may ask of it, in every phase.
  *
- * context->host_data is a prn_node_environment. At bind time it names program and node; in a plan also the plan and
+ * context->services_data is a prn_node_environment. At bind time it names program and node; in a plan also the plan and
  * step. A call that a phase does not offer (running a subgraph while binding) is PRONY_INTERNAL. */
 #ifndef PRN_ENGINE_RUN_SERVICES_H
 #define PRN_ENGINE_RUN_SERVICES_H

@@ -11,6 +11,7 @@
 #include "engine/rewrites/rewrite.h"
 #include "tests/support/near_miss.h"
 #include "tests/support/near_miss_check.h"
+#include "tests/support/seed_options.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -18,7 +19,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -35,19 +35,11 @@ enum { USUAL_COUNT = 2500 };
 /* That many graphs from seed 1 let every rewrite fire in its own pattern. */
 enum { ALL_FIRE_COUNT = 2500, MOST_WRONG = 5 };
 
-static uint64_t first_seed = 1, seed_count = USUAL_COUNT;
-static double seconds;
+static seed_options options = {.first = 1, .count = USUAL_COUNT};
 
 /* By rewrite: graphs that are its pattern, unchanged and changed, and in how many of them it fired. */
 static uint64_t plain[NEAR_MISS_REWRITES], plain_fired[NEAR_MISS_REWRITES], missed[NEAR_MISS_REWRITES],
     missed_fired[NEAR_MISS_REWRITES];
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static bool still_wrong(const random_graph *g, void *argument)
 {
@@ -107,14 +99,14 @@ static void near_misses(void **state)
     (void)state;
     near_miss_tally t = {0};
     uint64_t wrong = 0, bare = 0;
-    const double start = now();
-    for (uint64_t seed = first_seed; seconds > 0 ? now() - start < seconds : seed - first_seed < seed_count; seed++) {
+    const double start = seed_options_now();
+    for (uint64_t seed = options.first; seed_options_include(&options, seed, start); seed++) {
         wrong += !try_seed(seed, &t);
         if (wrong >= MOST_WRONG) break;
     }
     printf("%" PRIu64 " graphs of %" PRIu64 " nodes from seed %" PRIu64 ", %" PRIu64 " refused, %" PRIu64
            " without a float64 run, %" PRIu64 " wrong\n",
-           t.models, t.nodes, first_seed, t.refused, t.alone, wrong);
+           t.models, t.nodes, options.first, t.refused, t.alone, wrong);
     for (size_t k = 0; k < prn_rewrite_count(); k++) {
         if (!plain[k]) continue;
         printf("%s fired in %" PRIu64 " of %" PRIu64 " patterns and %" PRIu64 " of %" PRIu64 " near misses\n",
@@ -142,30 +134,15 @@ static int print_seed(uint64_t seed)
     return 0;
 }
 
-static int save_seed(uint64_t seed, const char *path)
+static random_graph *near_miss_plain(uint64_t seed)
 {
-    random_graph *g = near_miss_make(seed, NULL);
-    model_builder *m = random_graph_build(g);
-    size_t size;
-    const void *bytes = mb_finish(m, &size);
-    FILE *to = fopen(path, "wb");
-    const bool good = to && fwrite(bytes, 1, size, to) == size;
-    if (to) fclose(to);
-    mb_free(m);
-    random_graph_free(g);
-    return !good;
+    return near_miss_make(seed, NULL);
 }
 
 int main(int argc, char **argv)
 {
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seed") == 0) first_seed = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--count") == 0) seed_count = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--seconds") == 0) seconds = strtod(argv[i + 1], NULL);
-        if (strcmp(argv[i], "--print") == 0) return print_seed(strtoull(argv[i + 1], NULL, 10));
-        if (strcmp(argv[i], "--save") == 0 && i + 2 < argc)
-            return save_seed(strtoull(argv[i + 1], NULL, 10), argv[i + 2]);
-    }
+    const int status = seed_options_read(&options, argc, argv, print_seed, near_miss_plain);
+    if (status >= 0) return status;
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_rewrite_has_a_pattern), cmocka_unit_test(near_misses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include "tests/support/qdq_check.h"
 #include "tests/support/qdq_ways.h"
 #include "tests/support/random_qdq.h"
+#include "tests/support/seed_options.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -17,7 +18,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -34,15 +34,7 @@ enum { USUAL_COUNT = 400 };
 /* That many networks from seed 1 hold every form; fewer may lack one. */
 enum { ALL_FORMS_COUNT = 400, MOST_WRONG = 5 };
 
-static uint64_t first_seed = 1, seed_count = USUAL_COUNT;
-static double seconds;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+static seed_options options = {.first = 1, .count = USUAL_COUNT};
 
 static bool still_wrong(const random_graph *g, void *argument)
 {
@@ -76,14 +68,14 @@ static void networks(void **state)
     (void)state;
     qdq_tally t = {0};
     uint64_t wrong = 0;
-    const double start = now();
-    for (uint64_t seed = first_seed; seconds > 0 ? now() - start < seconds : seed - first_seed < seed_count; seed++) {
+    const double start = seed_options_now();
+    for (uint64_t seed = options.first; seed_options_include(&options, seed, start); seed++) {
         wrong += !try_seed(seed, &t);
         if (wrong >= MOST_WRONG) break;
     }
     printf("%" PRIu64 " networks of %" PRIu64 " nodes from seed %" PRIu64 ", %" PRIu64 " refused, %" PRIu64
            " wrong; %" PRIu64 " codes, %" PRIu64 " of them at a tie, %" PRIu64 " vague\n",
-           t.models, t.nodes, first_seed, t.refused, wrong, t.codes, t.ties, t.vague);
+           t.models, t.nodes, options.first, t.refused, wrong, t.codes, t.ties, t.vague);
     for (int f = 0; f < QDQ_FORMS; f++) printf("%s%s: %" PRIu64, f ? ", " : "", qdq_form_names[f], t.forms[f]);
     printf("\n");
     assert_int_equal(wrong, 0);
@@ -100,8 +92,8 @@ static void other_ways(void **state)
     (void)state;
     qdq_ways_tally t = {0};
     uint64_t wrong = 0, tried = 0;
-    const double start = now();
-    for (uint64_t seed = first_seed; seconds > 0 ? now() - start < seconds : seed - first_seed < seed_count; seed++) {
+    const double start = seed_options_now();
+    for (uint64_t seed = options.first; seed_options_include(&options, seed, start); seed++) {
         char text[1024] = "";
         random_graph *g = random_qdq_make(seed);
         const bool good = seed % 3 == 2 ? qdq_batches_agree(g, &t, text, sizeof text)
@@ -127,30 +119,10 @@ static int print_seed(uint64_t seed)
     return 0;
 }
 
-static int save_seed(uint64_t seed, const char *path)
-{
-    random_graph *g = random_qdq_make(seed);
-    model_builder *m = random_graph_build(g);
-    size_t size;
-    const void *bytes = mb_finish(m, &size);
-    FILE *to = fopen(path, "wb");
-    const bool good = to && fwrite(bytes, 1, size, to) == size;
-    if (to) fclose(to);
-    mb_free(m);
-    random_graph_free(g);
-    return !good;
-}
-
 int main(int argc, char **argv)
 {
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seed") == 0) first_seed = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--count") == 0) seed_count = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--seconds") == 0) seconds = strtod(argv[i + 1], NULL);
-        if (strcmp(argv[i], "--print") == 0) return print_seed(strtoull(argv[i + 1], NULL, 10));
-        if (strcmp(argv[i], "--save") == 0 && i + 2 < argc)
-            return save_seed(strtoull(argv[i + 1], NULL, 10), argv[i + 2]);
-    }
+    const int status = seed_options_read(&options, argc, argv, print_seed, random_qdq_make);
+    if (status >= 0) return status;
     const struct CMUnitTest tests[] = {cmocka_unit_test(networks), cmocka_unit_test(other_ways)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,26 @@
+/* The command line of tests that make random models from seeds:
+ *
+ *     --seed FIRST --count N      N of them, from seed FIRST on
+ *     --seconds S                 for so long, instead of a count
+ *     --print SEED                the model of a seed as text
+ *     --save SEED FILE            and as ONNX */
+#ifndef PRN_TESTS_SUPPORT_SEED_OPTIONS_H
+#define PRN_TESTS_SUPPORT_SEED_OPTIONS_H
+
+#include "tests/support/random_graph.h"
+
+typedef struct seed_options {
+    uint64_t first, count;
+    double seconds; /* 0: `count` decides */
+} seed_options;
+
+/* Reads the command line. Returns -1 when the tests are to run; otherwise the exit status of --print, which `print`
+ * serves, or of --save, for which `make` makes the graph. */
+int seed_options_read(seed_options *options, int argc, char **argv, int (*print)(uint64_t seed),
+                      random_graph *(*make)(uint64_t seed));
+/* Seconds of a monotonic clock. */
+double seed_options_now(void);
+/* True while `seed` is one of those asked for; `start` is when the first one was tried. */
+bool seed_options_include(const seed_options *options, uint64_t seed, double start);
+
+#endif
