@@ -16,8 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { POLL_MS = 100, OUTPUT_MOST = 256 << 20 };
 
 static atomic_bool all_end;

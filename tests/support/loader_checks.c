@@ -81,3 +81,10 @@ void folder_write(const char *name, const void *data, size_t size)
     if (size) assert_int_equal(fwrite(data, 1, size, file), size);
     assert_int_equal(fclose(file), 0);
 }
+
+void skip_without_test_data(void)
+{
+    if (access(TEST_DATA "/node", R_OK) == 0) return;
+    print_message("skipped: " TEST_DATA " is missing (Debian: libonnx-testdata)\n");
+    skip();
+}

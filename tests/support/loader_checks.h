@@ -6,6 +6,8 @@
 #include "tests/support/model_builder.h"
 
 #define TEST_DATA "/usr/share/libonnx-testdata/data"
+/* Skips the calling case, with a line, on a machine without ONNX's test data (Debian: libonnx-testdata). */
+void skip_without_test_data(void);
 
 /* Finishes and parses; fails the test if it is refused. The builder must outlive the file. */
 prn_model_file *must_load(model_builder *m);

@@ -33,6 +33,7 @@ static const prn_attr *attr_of(const prn_model_node *node, const char *name)
 static void test_every_real_model_loads(void **state)
 {
     (void)state;
+    skip_without_test_data();
     glob_t found;
     assert_int_equal(glob(TEST_DATA "/*/test_*/model.onnx", 0, NULL, &found), 0);
     size_t nodes = 0;
@@ -50,6 +51,7 @@ static void test_every_real_model_loads(void **state)
 static void test_real_fields(void **state)
 {
     (void)state;
+    skip_without_test_data();
     prn_model_file *file = must_open(TEST_DATA "/node/test_conv_with_strides_padding/model.onnx");
     assert_in_range(file->ir_version, 6, 99); /* ONNX writes its cases anew for each release */
     assert_in_range(prn_model_opset(file, "ai.onnx"), 11, 999);

@@ -337,6 +337,7 @@ static size_t check_data_set(const char *folder, const char *name, const prn_por
 static void test_every_real_value(void **state)
 {
     (void)state;
+    skip_without_test_data();
     glob_t found;
     size_t values = 0;
     assert_int_equal(glob(TEST_DATA "/node/test_*", 0, NULL, &found), 0);
@@ -356,6 +357,7 @@ static void test_every_real_value(void **state)
 static void test_real_sequence_and_optional(void **state)
 {
     (void)state;
+    skip_without_test_data();
     prony_value *value =
         must_read(TEST_DATA "/node/test_sequence_insert_at_back/test_data_set_0/input_0.pb", PRONY_SEQUENCE);
     assert_int_equal(value->kind, PRONY_SEQUENCE);
@@ -431,39 +433,42 @@ static void test_pb_damage(void **state)
     for (size_t i = 0; i < 3; i++) mb_release(all[i]);
 }
 
-static void test_allocation_failures(void **state)
+/* Makes every allocation of the reader fail in turn; each failure is PRONY_OUT_OF_MEMORY and leaves no value. */
+static void fail_every_allocation(const char *path, prony_kind kind)
+{
+    for (uint64_t n = 1;; n++) {
+        prony_value *value = NULL;
+        prn_alloc_fail_at(n);
+        const prony_status status = prn_value_file_load(&value, path, kind, NULL);
+        const bool failed = prn_alloc_failed();
+        prn_alloc_fail_at(0);
+        assert_int_equal(status, failed ? PRONY_OUT_OF_MEMORY : PRONY_OK);
+        prn_value_free(value);
+        if (!failed) {
+            assert_true(n > 2);
+            return;
+        }
+        assert_null(value);
+    }
+}
+
+static void test_npy_allocation_failures(void **state)
 {
     (void)state;
-    static const struct {
-        const char *path;
-        prony_kind kind;
-    } rows[] = {
-        {TEST_DATA "/node/test_sequence_insert_at_back/test_data_set_0/input_0.pb", PRONY_SEQUENCE},
-        {TEST_DATA "/node/test_add/test_data_set_0/input_0.pb", PRONY_TENSOR},
-        {PRN_SOURCE_DIR "/models/digits_labels.npy", PRONY_TENSOR},
-        {"text.npy", PRONY_TENSOR},
-    };
     uint8_t bytes[512];
     const size_t size =
         make_npy(bytes, 1, "{'descr': '|S2', 'fortran_order': True, 'shape': (2, 2), }", "abc\0de\0\0", 8);
     folder_write("text.npy", bytes, size);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        for (uint64_t n = 1;; n++) {
-            prony_value *value = NULL;
-            prn_alloc_fail_at(n);
-            prony_status status = prn_value_file_load(
-                &value, strchr(rows[i].path, '/') ? rows[i].path : folder_path(rows[i].path), rows[i].kind, NULL);
-            bool failed = prn_alloc_failed();
-            prn_alloc_fail_at(0);
-            assert_int_equal(status, failed ? PRONY_OUT_OF_MEMORY : PRONY_OK);
-            prn_value_free(value);
-            if (!failed) {
-                assert_true(n > 2);
-                break;
-            }
-            assert_null(value);
-        }
-    }
+    fail_every_allocation(folder_path("text.npy"), PRONY_TENSOR);
+    fail_every_allocation(PRN_SOURCE_DIR "/models/digits_labels.npy", PRONY_TENSOR);
+}
+
+static void test_pb_allocation_failures(void **state)
+{
+    (void)state;
+    skip_without_test_data();
+    fail_every_allocation(TEST_DATA "/node/test_sequence_insert_at_back/test_data_set_0/input_0.pb", PRONY_SEQUENCE);
+    fail_every_allocation(TEST_DATA "/node/test_add/test_data_set_0/input_0.pb", PRONY_TENSOR);
 }
 
 int main(void)
@@ -481,7 +486,8 @@ int main(void)
         cmocka_unit_test(test_real_sequence_and_optional),
         cmocka_unit_test(test_strings_own_their_bytes),
         cmocka_unit_test(test_pb_damage),
-        cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_npy_allocation_failures),
+        cmocka_unit_test(test_pb_allocation_failures),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
