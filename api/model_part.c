@@ -5,6 +5,7 @@
 #include "engine/session/static_types.h"
 #include "loaders/onnx/graph_submodel.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct typing {
@@ -58,8 +59,9 @@ prony_status prony_model_part(prony_model **out, prony_model *model, const prony
     prony_model_options options = PRONY_MODEL_OPTIONS_INIT;
     options.registry = model->registry;
     PRN_TRY(write_part(&data, &size, model, part, error));
-    char *name = prn_alloc(strlen(model->file->name) + sizeof " (part)");
-    if (name) strcat(strcpy(name, model->file->name), " (part)");
+    const size_t name_bytes = strlen(model->file->name) + sizeof " (part)";
+    char *name = prn_alloc(name_bytes);
+    if (name) snprintf(name, name_bytes, "%s (part)", model->file->name);
     prony_status status = name ? prony_model_load_memory(out, name, data, size, &options, error) : prn_no_memory(error);
     prn_free(name);
     if (status == PRONY_OK)

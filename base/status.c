@@ -42,7 +42,7 @@ prony_status prn_fail_v(prony_error *error, prony_status status, const char *for
     return status;
 }
 
-prony_status prn_fail(prony_error *error, prony_status status, const char *format, ...)
+prony_status(prn_fail)(prony_error *error, prony_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

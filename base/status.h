@@ -30,6 +30,12 @@ prony_status prn_error_blame(prony_error *error, prony_status status, const pron
  * refused. */
 prony_status prn_no_memory(prony_error *error);
 
+/* The static analyzer reads one source at a time; here it learns that a failure has a failing status. */
+#ifdef __clang_analyzer__
+#define prn_fail(error, status, ...) ((void)prn_fail(error, status, __VA_ARGS__), (status))
+#define prn_no_memory(error) ((void)prn_no_memory(error), PRONY_OUT_OF_MEMORY)
+#endif
+
 /* Hands a failing status up. `expression` is evaluated once. */
 #define PRN_TRY(expression)                                                                                            \
     do {                                                                                                               \

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -157,7 +158,8 @@ static void find(void)
         if (strcasecmp(cap, sets[i].name) == 0) present &= sets[i].cap;
     for (int i = 0; i < SETS; i++)
         if ((sets[i].needs & ~present) == 0) set_name = sets[i].name;
-    for (int i = 0; i < SETS; i++) strcat(strcat(set_names, i ? ", " : ""), sets[i].name);
+    for (size_t i = 0, used = 0; i < SETS && used < sizeof set_names; i++)
+        used += (size_t)snprintf(set_names + used, sizeof set_names - used, "%s%s", i ? ", " : "", sets[i].name);
 }
 
 /* Asked by every kernel that is picked by it, in every run: once found, `present` is read without a call. */

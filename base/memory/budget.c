@@ -131,7 +131,7 @@ void prn_budget_unbook(prn_budget *budget, size_t bytes)
     prn_budget_release(budget);
 }
 
-prony_status prn_no_memory(prony_error *error)
+prony_status(prn_no_memory)(prony_error *error)
 {
     prn_refusal refusal;
     if (!prn_budget_refused(&refusal)) return prn_fail(error, PRONY_OUT_OF_MEMORY, "out of memory");

@@ -8,7 +8,7 @@ enum { MODEL_GRAPH = 7, MODEL_METADATA = 14, GRAPH_OUTPUT = 12, GRAPH_VALUE_INFO
 
 static bool span_is(prn_span span, const char *text)
 {
-    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
+    return span.data && span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
 }
 
 const char *prn_declared_metadata(const prn_model_file *file, prn_bump *pool, const char *key)

@@ -9,6 +9,7 @@
 
 void prn_owned_fill(prony_value *value, const uint8_t *from)
 {
+    if (!from) return; /* an empty tensor may have no data */
     size_t bytes = prn_value_bytes(value);
     uint8_t *to = value->data;
     if (value->dtype == PRONY_BOOL) {
@@ -58,7 +59,7 @@ prony_status prn_owned_copy(const prony_value *from, prony_value *out, prony_err
         return PRONY_OK;
     }
     const prony_string *strings = from->data;
-    int64_t count = prony_shape_numel(&from->shape);
+    const int64_t count = strings ? prony_shape_numel(&from->shape) : 0;
     size_t text_bytes = 0;
     for (int64_t i = 0; i < count; i++) text_bytes += strings[i].size;
     PRN_TRY(prn_owned_tensor(out, PRONY_STRING, &from->shape, text_bytes, error));

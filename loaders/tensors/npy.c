@@ -106,7 +106,7 @@ static bool parse_text_type(header *h, const char *text)
 
 static prony_status parse_type(header *h, prony_error *error)
 {
-    char text[32];
+    char text[32] = "";
     if (!take_string(h, text, sizeof text)) return bad_header(h, error);
     if (parse_text_type(h, text)) return PRONY_OK;
     if (strcmp(text, "|O") == 0)
@@ -166,7 +166,7 @@ static prony_status parse_dictionary(header *h, prony_error *error)
 static void fill_transposed(prony_value *value, const uint8_t *from)
 {
     size_t width = prony_dtype_bytes(value->dtype, 1);
-    int64_t count = prony_shape_numel(&value->shape), at[PRONY_MAX_RANK] = {0}, stride[PRONY_MAX_RANK];
+    int64_t count = prony_shape_numel(&value->shape), at[PRONY_MAX_RANK] = {0}, stride[PRONY_MAX_RANK] = {0};
     int32_t rank = value->shape.rank;
     if (!count) return;
     for (int64_t d = 0, step = 1; d < rank; step *= value->shape.dim[d++]) stride[d] = step;
