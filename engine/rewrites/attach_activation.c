@@ -12,7 +12,7 @@ static bool read_clip(const prn_rewriter *r, const prn_node_def *node, prn_post_
 {
     op->kind = PRN_POST_CLIP;
     if (!prn_rewrite_clip_bounds(r, node, &op->a, &op->b)) return false;
-    if (op->a == 0.0f && isinf(op->b)) *op = (prn_post_op){.kind = PRN_POST_RELU};
+    if (op->a == 0.0f && op->b == INFINITY) *op = (prn_post_op){.kind = PRN_POST_RELU};
     return true;
 }
 

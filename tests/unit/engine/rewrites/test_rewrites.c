@@ -4,6 +4,7 @@
 #include "engine/rewrites/rewrite.h"
 #include "rewrite_check.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -202,6 +203,8 @@ static void attach_activations(void **state)
         {"Clip", "c zero six", "", "Conv[clip]"},
         {"Clip", "c zero", "", "Conv[relu]"},
         {"Clip", "c ? six", "", "Conv[clip]"},
+        {"Clip", "c zero infinity", "", "Conv[relu]"},
+        {"Clip", "c zero minus_infinity", "", "Conv[clip]"}, /* every element is the maximum */
         {"LeakyRelu", "c", "alpha=0.2", "Conv[leaky]"},
         {"PRelu", "c half", "", "Conv[leaky]"},
         {"PRelu", "c slopes", "", "Conv PRelu"},
@@ -217,6 +220,8 @@ static void attach_activations(void **state)
         rc_scalar(m, "zero", 0.0f);
         rc_scalar(m, "half", 0.5f);
         rc_scalar(m, "six", 6.0f);
+        rc_scalar(m, "infinity", INFINITY);
+        rc_scalar(m, "minus_infinity", -INFINITY);
         rc_weights(m, "slopes", "4,1,1");
         conv(m, "x small", "c");
         mb_node(m, cases[k].op, cases[k].inputs, "y", cases[k].attributes);
