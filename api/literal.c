@@ -28,7 +28,7 @@ typedef struct list {
     prn_literal_texts *texts; /* which take the place of the numbers; NULL: numbers */
 } list;
 
-static const char *skip(const char *text)
+static const char *literal_skip(const char *text)
 {
     while (isspace((unsigned char)*text)) text++;
     return text;
@@ -44,7 +44,7 @@ static bool starts(const char **text, const char *word)
 
 static const char *read_one(const char *text, number *out)
 {
-    text = skip(text);
+    text = literal_skip(text);
     if (starts(&text, "true") || starts(&text, "false")) {
         bool is = text[-2] == 'u';
         *out = (number){is, is, true};
@@ -74,16 +74,16 @@ static const char *read_item(const char *text, list *out)
 }
 
 /* One list with what is nested in it; every list of a depth has the length of the first one there. */
-static const char *read_list(const char *text, list *out, int depth)
+static const char *literal_read_list(const char *text, list *out, int depth)
 {
     int64_t count = 0;
-    text = skip(text + 1);
+    text = literal_skip(text + 1);
     if (depth == PRONY_MAX_RANK || (out->leaf && depth >= out->leaf)) return NULL;
     bool first = out->shape.rank <= depth;
     if (first) out->shape.rank = depth + 1;
     while (*text && *text != ']') {
         if (*text == '[') {
-            text = read_list(text, out, depth + 1);
+            text = literal_read_list(text, out, depth + 1);
         } else {
             out->leaf = depth + 1;
             if (out->shape.rank != depth + 1) return NULL;
@@ -91,9 +91,9 @@ static const char *read_list(const char *text, list *out, int depth)
         }
         if (!text) return NULL;
         count++;
-        text = skip(text);
+        text = literal_skip(text);
         if (*text == ',')
-            text = skip(text + 1);
+            text = literal_skip(text + 1);
         else if (*text != ']')
             return NULL;
     }
@@ -135,7 +135,7 @@ static bool store_integer(uint8_t *to, prony_dtype dtype, const number *n)
     return false;
 }
 
-static bool store(uint8_t *to, prony_dtype dtype, const number *n)
+static bool literal_store(uint8_t *to, prony_dtype dtype, const number *n)
 {
     switch (dtype) {
     case PRONY_FLOAT32:
@@ -158,7 +158,7 @@ static bool store(uint8_t *to, prony_dtype dtype, const number *n)
 static bool can_store(prony_dtype dtype)
 {
     uint8_t scratch[16];
-    return store(scratch, dtype, &(number){0, 0, true});
+    return literal_store(scratch, dtype, &(number){0, 0, true});
 }
 
 /* ---- shapes ---- */
@@ -191,7 +191,7 @@ static prony_status need_shape(const prony_shape *shape, const char *text, prony
 
 /* ---- the forms ---- */
 
-static prony_status refuse(const char *text, prony_dtype dtype, prony_error *error)
+static prony_status literal_refuse(const char *text, prony_dtype dtype, prony_error *error)
 {
     if (dtype == PRONY_STRING)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
@@ -206,14 +206,14 @@ static prony_status parse_list(prony_value *out, const char *text, const prony_s
 {
     prn_literal_texts texts = {0};
     list l = {.texts = out->dtype == PRONY_STRING ? &texts : NULL};
-    const char *rest = read_list(text, &l, 0);
+    const char *rest = literal_read_list(text, &l, 0);
     prony_status status = PRONY_OK;
     prony_shape own;
     char want[PRN_SHAPE_TEXT_BYTES], got[PRN_SHAPE_TEXT_BYTES];
     if (l.no_memory)
         status = prn_no_memory(error);
-    else if (!rest || *skip(rest))
-        status = refuse(text, out->dtype, error);
+    else if (!rest || *literal_skip(rest))
+        status = literal_refuse(text, out->dtype, error);
     else if (!fit_list(&own, shape, &l))
         status = prn_fail(error, PRONY_SHAPE_MISMATCH, "the list is %s, and %s is wanted",
                           prn_shape_text(&l.shape, got), prn_shape_text(shape, want));
@@ -222,7 +222,7 @@ static prony_status parse_list(prony_value *out, const char *text, const prony_s
                          : prn_owned_tensor(out, out->dtype, &own, 0, error);
     size_t width = prony_dtype_bytes(out->dtype, 1);
     for (size_t i = 0; status == PRONY_OK && !l.texts && i < l.count; i++)
-        if (!store((uint8_t *)out->data + i * width, out->dtype, &l.items[i]))
+        if (!literal_store((uint8_t *)out->data + i * width, out->dtype, &l.items[i]))
             status = prn_fail(error, PRONY_INVALID_ARGUMENT, "element %zu of the list is no %s", i,
                               prony_dtype_name(out->dtype));
     prn_free(l.items);
@@ -231,29 +231,30 @@ static prony_status parse_list(prony_value *out, const char *text, const prony_s
 }
 
 /* One string, which fills the input. */
-static prony_status fill_text(prony_value *out, const char *text, const prony_shape *shape, prony_error *error)
+static prony_status literal_fill_text(prony_value *out, const char *text, const prony_shape *shape, prony_error *error)
 {
     prn_literal_texts texts = {0};
     const char *rest = prn_literal_text_read(&texts, text);
     prony_status status = need_shape(shape, text, error);
     if (texts.no_memory)
         status = prn_no_memory(error);
-    else if (!rest || *skip(rest))
-        status = refuse(text, PRONY_STRING, error);
+    else if (!rest || *literal_skip(rest))
+        status = literal_refuse(text, PRONY_STRING, error);
     if (status == PRONY_OK) status = prn_literal_text_tensor(out, &texts, shape, error);
     prn_literal_text_free(&texts);
     return status;
 }
 
-static prony_status fill(prony_value *out, const number *n, const char *text, const prony_shape *shape,
-                         prony_error *error)
+static prony_status literal_fill(prony_value *out, const number *n, const char *text, const prony_shape *shape,
+                                 prony_error *error)
 {
     PRN_TRY(need_shape(shape, text, error));
     PRN_TRY(prn_owned_tensor(out, out->dtype, shape, 0, error));
     int64_t count = prony_shape_numel(shape);
     size_t width = prony_dtype_bytes(out->dtype, 1);
     for (int64_t i = 0; i < count; i++)
-        if (!store((uint8_t *)out->data + (size_t)i * width, out->dtype, n)) return refuse(text, out->dtype, error);
+        if (!literal_store((uint8_t *)out->data + (size_t)i * width, out->dtype, n))
+            return literal_refuse(text, out->dtype, error);
     return PRONY_OK;
 }
 
@@ -266,28 +267,29 @@ static prony_status parse_uniform(prony_value *out, const char *text, const pron
         at = read_one(at + 1, &high);
     else
         at = NULL;
-    if (!at || *at || !(low.real <= high.real)) return refuse(text, out->dtype, error);
-    PRN_TRY(fill(out, &low, text, shape, error));
+    if (!at || *at || !(low.real <= high.real)) return literal_refuse(text, out->dtype, error);
+    PRN_TRY(literal_fill(out, &low, text, shape, error));
     bool whole = !prn_dtype_is_float(out->dtype);
-    if (whole && (!low.is_whole || !high.is_whole)) return refuse(text, out->dtype, error);
+    if (whole && (!low.is_whole || !high.is_whole)) return literal_refuse(text, out->dtype, error);
     size_t width = prony_dtype_bytes(out->dtype, 1);
     for (int64_t i = 0, count = prony_shape_numel(shape); i < count; i++) {
         double part = prn_random_fraction(&seed);
         number n = {low.real + (high.real - low.real) * part, 0, whole};
         if (whole) n.whole = low.whole + (int64_t)(part * ((double)(high.whole - low.whole) + 1));
-        if (!store((uint8_t *)out->data + (size_t)i * width, out->dtype, &n)) return refuse(text, out->dtype, error);
+        if (!literal_store((uint8_t *)out->data + (size_t)i * width, out->dtype, &n))
+            return literal_refuse(text, out->dtype, error);
     }
     return PRONY_OK;
 }
 
-static prony_status parse(prony_value *out, const char *text, const prony_shape *shape, uint64_t seed,
-                          prony_error *error)
+static prony_status literal_parse(prony_value *out, const char *text, const prony_shape *shape, uint64_t seed,
+                                  prony_error *error)
 {
     number n = {0, 0, true};
     const char *rest = "";
-    text = skip(text);
+    text = literal_skip(text);
     if (out->dtype == PRONY_STRING)
-        return *text == '[' ? parse_list(out, text, shape, error) : fill_text(out, text, shape, error);
+        return *text == '[' ? parse_list(out, text, shape, error) : literal_fill_text(out, text, shape, error);
     if (!can_store(out->dtype))
         return prn_fail(error, PRONY_UNSUPPORTED, "values of type %s are not read from text; give a file",
                         prony_dtype_name(out->dtype));
@@ -297,8 +299,8 @@ static prony_status parse(prony_value *out, const char *text, const prony_shape 
         n = (number){1, 1, true};
     else if (strcmp(text, "zeros") != 0)
         rest = read_one(text, &n);
-    if (!rest || *skip(rest)) return refuse(text, out->dtype, error);
-    return fill(out, &n, text, shape, error);
+    if (!rest || *literal_skip(rest)) return literal_refuse(text, out->dtype, error);
+    return literal_fill(out, &n, text, shape, error);
 }
 
 prony_status prony_value_parse(prony_value **out, const char *text, prony_dtype dtype, const prony_shape *shape,
@@ -309,7 +311,7 @@ prony_status prony_value_parse(prony_value **out, const char *text, prony_dtype 
     prony_value *value = prn_calloc(1, sizeof *value);
     if (!value) return prn_no_memory(error);
     value->dtype = dtype;
-    prony_status status = parse(value, text, shape, seed, error);
+    prony_status status = literal_parse(value, text, shape, seed, error);
     if (status == PRONY_OK)
         *out = value;
     else
@@ -320,10 +322,10 @@ prony_status prony_value_parse(prony_value **out, const char *text, prony_dtype 
 bool prony_value_is_literal(const char *text)
 {
     number n;
-    text = skip(text);
+    text = literal_skip(text);
     if (*text == '[' || *text == '"' || *text == '\'' || strcmp(text, "zeros") == 0 || strcmp(text, "ones") == 0 ||
         strncmp(text, "uniform:", 8) == 0)
         return true;
     const char *rest = read_one(text, &n);
-    return rest && !*skip(rest);
+    return rest && !*literal_skip(rest);
 }

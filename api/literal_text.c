@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static bool put(prn_literal_texts *texts, const char *bytes, size_t count)
+static bool literal_text_put(prn_literal_texts *texts, const char *bytes, size_t count)
 {
     if (!PRN_GROW(texts->bytes, texts->room, texts->used + count)) {
         texts->no_memory = true;
@@ -64,7 +64,7 @@ static const char *put_unicode(prn_literal_texts *texts, const char *text)
         }
         bytes[count++] = (char)(0x80 | (code & 0x3f));
     }
-    return put(texts, bytes, count) ? text : NULL;
+    return literal_text_put(texts, bytes, count) ? text : NULL;
 }
 
 /* The escape behind a backslash. */
@@ -73,7 +73,7 @@ static const char *put_escape(prn_literal_texts *texts, const char *text)
     static const char names[] = "\"'\\/bfnrt", characters[] = "\"'\\/\b\f\n\r\t";
     if (*text == 'u') return put_unicode(texts, text + 1);
     const char *name = *text ? strchr(names, *text) : NULL;
-    return name && put(texts, &characters[name - names], 1) ? text + 1 : NULL;
+    return name && literal_text_put(texts, &characters[name - names], 1) ? text + 1 : NULL;
 }
 
 const char *prn_literal_text_read(prn_literal_texts *texts, const char *text)
@@ -85,7 +85,7 @@ const char *prn_literal_text_read(prn_literal_texts *texts, const char *text)
         if (*text == '\\') {
             text = put_escape(texts, text + 1);
             if (!text) return NULL;
-        } else if (put(texts, text, 1)) {
+        } else if (literal_text_put(texts, text, 1)) {
             text++;
         } else {
             return NULL;

@@ -6,8 +6,8 @@
 #include "profiler/measure/machine_peaks.h"
 #include "profiler/measure/tune_file.h"
 
-static prony_status load(prony_model **out, prn_model_source *from, const prony_model_options *options,
-                         prony_error *error)
+static prony_status model_load(prony_model **out, prn_model_source *from, const prony_model_options *options,
+                               prony_error *error)
 {
     prony_model_options own = PRONY_MODEL_OPTIONS_INIT;
     PRN_TRY(prn_options_read(&own, sizeof own, options, "model options", error));
@@ -27,7 +27,7 @@ prony_status prony_model_load(prony_model **out, const char *path, const prony_m
 {
     if (!out || !path) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_load: an argument is NULL");
     prn_model_source from = {.name = path};
-    return load(out, &from, options, error);
+    return model_load(out, &from, options, error);
 }
 
 prony_status prony_model_load_memory(prony_model **out, const char *name, const void *data, size_t size,
@@ -35,5 +35,5 @@ prony_status prony_model_load_memory(prony_model **out, const char *name, const 
 {
     if (!out || !data) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_load_memory: an argument is NULL");
     prn_model_source from = {.name = name ? name : "memory", .data = data, .size = size};
-    return load(out, &from, options, error);
+    return model_load(out, &from, options, error);
 }

@@ -14,7 +14,7 @@ typedef struct typing {
     prn_program *program;
 } typing;
 
-static prony_status type_of(void *user, const char *name, prony_value *out, prony_error *error)
+static prony_status model_part_type_of(void *user, const char *name, prony_value *out, prony_error *error)
 {
     typing *t = user;
     if (!t->program) PRN_TRY(prn_static_types(&t->program, t->model, t->options, error));
@@ -27,8 +27,8 @@ static prony_status type_of(void *user, const char *name, prony_value *out, pron
     return PRONY_OK;
 }
 
-static prony_status write_part(uint8_t **data, size_t *size, prony_model *model, const prony_part *part,
-                               prony_error *error)
+static prony_status model_part_write(uint8_t **data, size_t *size, prony_model *model, const prony_part *part,
+                                     prony_error *error)
 {
     prony_part own = PRONY_PART_INIT;
     PRN_TRY(prn_options_read(&own, sizeof own, part, "part", error));
@@ -39,7 +39,7 @@ static prony_status write_part(uint8_t **data, size_t *size, prony_model *model,
                       .from_count = part->from_count,
                       .to_count = part->to_count,
                       .values = part->values,
-                      .type_of = type_of,
+                      .type_of = model_part_type_of,
                       .user = &t};
     prn_budget *former = prn_budget_enter(model->budget);
     prony_status status = prn_part_write(data, size, model->file, &p, error);
@@ -58,7 +58,7 @@ prony_status prony_model_part(prony_model **out, prony_model *model, const prony
     size_t size = 0;
     prony_model_options options = PRONY_MODEL_OPTIONS_INIT;
     options.registry = model->registry;
-    PRN_TRY(write_part(&data, &size, model, part, error));
+    PRN_TRY(model_part_write(&data, &size, model, part, error));
     const size_t name_bytes = strlen(model->file->name) + sizeof " (part)";
     char *name = prn_alloc(name_bytes);
     if (name) snprintf(name, name_bytes, "%s (part)", model->file->name);
@@ -78,7 +78,7 @@ prony_status prony_model_save_part(prony_model *model, const prony_part *part, c
     uint8_t *data = NULL;
     size_t size = 0;
     prn_file_writer *writer = NULL;
-    PRN_TRY(write_part(&data, &size, model, part, error));
+    PRN_TRY(model_part_write(&data, &size, model, part, error));
     prony_status status = prn_file_create(&writer, path, error);
     if (status == PRONY_OK) {
         (void)prn_file_write(writer, (const char *)data, size); /* a failure shows at the commit */

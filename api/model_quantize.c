@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static prony_status make_plan(prn_quant_plan *plan, prony_model *model, const prony_session_options *session,
-                              bool dynamic, prony_error *error)
+static prony_status model_quantize_make_plan(prn_quant_plan *plan, prony_model *model,
+                                             const prony_session_options *session, bool dynamic, prony_error *error)
 {
     prn_program *types = NULL;
     *plan = (prn_quant_plan){0};
@@ -44,7 +44,7 @@ typedef struct probing {
 } probing;
 
 /* What is stored, and the model's own outputs behind it, so that the probe has all of its inputs. */
-static prony_status choose(probing *p, const prn_quant_plan *plan, prn_bump *pool, prony_error *error)
+static prony_status model_quantize_choose(probing *p, const prn_quant_plan *plan, prn_bump *pool, prony_error *error)
 {
     const prn_graph *g = plan->graph;
     p->to = prn_bump_alloc(pool, plan->value_count + g->output_count + 1, sizeof *p->to);
@@ -92,7 +92,7 @@ static prony_status run_probe(prony_calibration *c, const prn_quant_plan *plan, 
     prony_status status = prn_options_read(&s, sizeof s, options->session, "session options", error);
     s.precision = NULL;
     s.no_profile = true;
-    if (status == PRONY_OK) status = choose(&p, plan, &pool, error);
+    if (status == PRONY_OK) status = model_quantize_choose(&p, plan, &pool, error);
     prony_part part = PRONY_PART_INIT;
     part.to = p.to;
     part.to_count = p.to_count;
@@ -118,7 +118,7 @@ prony_status prony_calibrate(prony_calibration **out, prony_model *model, const 
         !(own.percentile == 0 || (own.percentile >= 0.5 && own.percentile <= 1)))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "calibrate options: no such method, or a percentile not from 0.5 to 1");
-    PRN_TRY(make_plan(&plan, model, own.session, false, error));
+    PRN_TRY(model_quantize_make_plan(&plan, model, own.session, false, error));
     prony_calibration *c = prn_calloc(1, sizeof *c);
     prony_status status = c ? run_probe(c, &plan, model, data, &own, error) : prn_no_memory(error);
     if (status == PRONY_OK) prn_model_hash(model->file, c->sha256);
@@ -132,13 +132,14 @@ prony_status prony_calibrate(prony_calibration **out, prony_model *model, const 
 
 /* ---- the model ---- */
 
-static int by_text(const void *a, const void *b)
+static int model_quantize_by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Which layers became what, kept with the model. */
-static prony_status describe(prony_model *model, const prn_quant_plan *plan, const double *errors, prony_error *error)
+static prony_status model_quantize_describe(prony_model *model, const prn_quant_plan *plan, const double *errors,
+                                            prony_error *error)
 {
     size_t count = 0;
     for (size_t n = 0; n < plan->graph->node_count; n++) count += prn_quant_is_contraction(&plan->nodes[n]);
@@ -158,14 +159,14 @@ static prony_status describe(prony_model *model, const prn_quant_plan *plan, con
         if (plan->nodes[n].kept) q->kept[q->kept_count++] = row.name;
         rows[count++] = row;
     }
-    if (q->kept_count) qsort(q->kept, q->kept_count, sizeof *q->kept, by_text);
+    if (q->kept_count) qsort(q->kept, q->kept_count, sizeof *q->kept, model_quantize_by_text);
     q->rows = rows;
     q->count = count;
     return PRONY_OK;
 }
 
-static prony_status quantize(prony_model **out, prn_quant_plan *plan, prony_model *model,
-                             const prony_quantize_options *options, prony_error *error)
+static prony_status model_quantize_quantize(prony_model **out, prn_quant_plan *plan, prony_model *model,
+                                            const prony_quantize_options *options, prony_error *error)
 {
     prn_bump pool = {0};
     double *errors = NULL;
@@ -176,7 +177,7 @@ static prony_status quantize(prony_model **out, prn_quant_plan *plan, prony_mode
         status = errors ? prn_quantize_keep(plan, model, options, errors, error) : prn_no_memory(error);
     }
     if (status == PRONY_OK) status = prn_quantized_load(&made, plan, options, error);
-    if (status == PRONY_OK) status = describe(made, plan, errors, error);
+    if (status == PRONY_OK) status = model_quantize_describe(made, plan, errors, error);
     prn_bump_release(&pool);
     if (status == PRONY_OK)
         *out = made;
@@ -197,8 +198,8 @@ prony_status prony_model_quantize(prony_model **out, prony_model *model, const p
                         "quantize options: keep_accuracy is from 0 on, and wants data and a "
                         "calibration");
     if (own.calibration) PRN_TRY(prn_calibration_check(own.calibration, model, error));
-    PRN_TRY(make_plan(&plan, model, own.session, !own.calibration, error));
-    prony_status status = quantize(out, &plan, model, &own, error);
+    PRN_TRY(model_quantize_make_plan(&plan, model, own.session, !own.calibration, error));
+    prony_status status = model_quantize_quantize(out, &plan, model, &own, error);
     prn_quant_plan_release(&plan);
     return status;
 }

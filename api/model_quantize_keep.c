@@ -80,7 +80,8 @@ static prony_status compare_batch(void *user, prony_session *session, int64_t fi
     return PRONY_OK;
 }
 
-static prony_status run(search *s, prony_model *model, int64_t samples, prn_each_batch each, prony_error *error)
+static prony_status model_quantize_keep_run(search *s, prony_model *model, int64_t samples, prn_each_batch each,
+                                            prony_error *error)
 {
     prony_session *session = NULL;
     PRN_TRY(prony_session_create(&session, model, &s->session, error));
@@ -90,7 +91,7 @@ static prony_status run(search *s, prony_model *model, int64_t samples, prn_each
 }
 
 /* The error of the plan as its nodes are kept, over the first samples. */
-static prony_status try_plan(search *s, int64_t samples, double *out, prony_error *error)
+static prony_status model_quantize_keep_try_plan(search *s, int64_t samples, double *out, prony_error *error)
 {
     prony_model *made = NULL;
     prn_quant_plan_resolve(s->plan);
@@ -99,7 +100,7 @@ static prony_status try_plan(search *s, int64_t samples, double *out, prony_erro
         s->at[k] = 0;
     }
     PRN_TRY(prn_quantized_load(&made, s->plan, s->options, error));
-    prony_status status = run(s, made, samples, compare_batch, error);
+    prony_status status = model_quantize_keep_run(s, made, samples, compare_batch, error);
     prony_model_release(made);
     *out = 0;
     for (size_t k = 0; k < s->output_count; k++) {
@@ -130,7 +131,7 @@ static prony_status measure_alone(search *s, double *errors, prony_error *error)
 {
     for (size_t i = 0; i < s->count; i++) {
         for (size_t k = 0; k < s->count; k++) s->plan->nodes[s->order[k]].kept = k != i;
-        PRN_TRY(try_plan(s, SAMPLES_ALONE, &errors[s->order[i]], error));
+        PRN_TRY(model_quantize_keep_try_plan(s, SAMPLES_ALONE, &errors[s->order[i]], error));
     }
     order_by(s, errors);
     return PRONY_OK;
@@ -144,7 +145,7 @@ static prony_status find_fewest(search *s, double all, prony_error *error)
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         keep_first(s, middle);
-        PRN_TRY(try_plan(s, MOST_SAMPLES, &found, error));
+        PRN_TRY(model_quantize_keep_try_plan(s, MOST_SAMPLES, &found, error));
         least = fmin(least, found);
         if (found <= most)
             high = middle;
@@ -165,8 +166,8 @@ static prony_status find_fewest(search *s, double all, prony_error *error)
 static prony_status decide(search *s, double *errors, prony_error *error)
 {
     double all;
-    PRN_TRY(run(s, s->model, MOST_SAMPLES, keep_batch, error));
-    PRN_TRY(try_plan(s, MOST_SAMPLES, &all, error));
+    PRN_TRY(model_quantize_keep_run(s, s->model, MOST_SAMPLES, keep_batch, error));
+    PRN_TRY(model_quantize_keep_try_plan(s, MOST_SAMPLES, &all, error));
     if (all <= s->options->keep_accuracy) return PRONY_OK;
     PRN_TRY(measure_alone(s, errors, error));
     return find_fewest(s, all, error);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool add(int_list *list, int64_t value)
+static bool int_list_add(int_list *list, int64_t value)
 {
     for (size_t i = 0; i < list->count; i++)
         if (list->values[i] == value) return true;
@@ -16,7 +16,7 @@ static bool add(int_list *list, int64_t value)
 }
 
 /* Digits alone: strtoll would take blanks and signs. */
-static bool read_number(const char **text, int64_t min, int64_t max, int64_t *out)
+static bool int_list_read_number(const char **text, int64_t min, int64_t max, int64_t *out)
 {
     char *end;
     if (!isdigit((unsigned char)**text)) return false;
@@ -38,13 +38,13 @@ bool int_list_parse(int_list *list, const char *text, int64_t min, int64_t max, 
             text += word;
             first = last = 0;
         } else {
-            if (!read_number(&text, min, max, &first)) return false;
+            if (!int_list_read_number(&text, min, max, &first)) return false;
             last = first;
-            if (*text == '-' && (text++, !read_number(&text, min, max, &last))) return false;
+            if (*text == '-' && (text++, !int_list_read_number(&text, min, max, &last))) return false;
         }
         if (last < first || last - first >= INT_LIST_MOST) return false;
         for (int64_t v = first; v <= last; v++)
-            if (!add(list, v)) return false;
+            if (!int_list_add(list, v)) return false;
         if (!*text) return true;
         if (*text != ',') return false;
     }

@@ -69,7 +69,7 @@ double prn_score_at(const prn_scores *scores, int64_t sample, int64_t class_inde
     }
 }
 
-static bool comes_before(double a, int64_t a_index, double b, int64_t b_index)
+static bool class_scores_comes_before(double a, int64_t a_index, double b, int64_t b_index)
 {
     if (isnan(a) || isnan(b)) return isnan(b) && (!isnan(a) || a_index < b_index);
     return a > b || (a == b && a_index < b_index);
@@ -81,7 +81,7 @@ int64_t prn_score_rank(const prn_scores *scores, int64_t sample, int64_t class_i
     int64_t before = 0;
     if (isnan(own)) return scores->classes;
     for (int64_t c = 0; c < scores->classes; c++)
-        before += comes_before(prn_score_at(scores, sample, c), c, own, class_index);
+        before += class_scores_comes_before(prn_score_at(scores, sample, c), c, own, class_index);
     return before;
 }
 
@@ -92,7 +92,7 @@ typedef struct softmax {
     double shift, sum;
 } softmax;
 
-static softmax softmax_of(const prn_scores *scores, int64_t sample)
+static softmax class_scores_softmax_of(const prn_scores *scores, int64_t sample)
 {
     softmax s = {.already = true, .shift = -INFINITY};
     double sum = 0;
@@ -117,12 +117,12 @@ prony_status prony_top_classes(prony_class_row *rows, size_t capacity, size_t *c
     if (sample < 0 || sample >= scores.samples)
         return prn_fail(error, PRONY_OUT_OF_RANGE, "there is no sample %lld of %lld", (long long)sample,
                         (long long)scores.samples);
-    softmax s = softmax_of(&scores, sample);
+    softmax s = class_scores_softmax_of(&scores, sample);
     *count = 0;
     for (int64_t c = 0; c < scores.classes && capacity; c++) {
         double score = prn_score_at(&scores, sample, c);
         size_t at = *count;
-        while (at > 0 && comes_before(score, c, rows[at - 1].score, rows[at - 1].index)) at--;
+        while (at > 0 && class_scores_comes_before(score, c, rows[at - 1].score, rows[at - 1].index)) at--;
         if (at == capacity) continue;
         if (*count < capacity) ++*count;
         memmove(rows + at + 1, rows + at, (*count - at - 1) * sizeof *rows);

@@ -31,8 +31,8 @@ int64_t prony_dataset_count(const prony_dataset *data)
 
 /* ---- opening ---- */
 
-static prony_status create(prony_dataset **out, const prony_model *model, const prony_dataset_options *options,
-                           prony_error *error)
+static prony_status dataset_create(prony_dataset **out, const prony_model *model, const prony_dataset_options *options,
+                                   prony_error *error)
 {
     prony_dataset_options own = PRONY_DATASET_OPTIONS_INIT;
     PRN_TRY(prn_options_read(&own, sizeof own, options, "dataset options", error));
@@ -55,7 +55,7 @@ static prony_status create(prony_dataset **out, const prony_model *model, const 
     return status;
 }
 
-static bool ends_with(const char *path, const char *ending)
+static bool dataset_ends_with(const char *path, const char *ending)
 {
     const char *dot = strrchr(path, '.');
     return dot && strcasecmp(dot, ending) == 0;
@@ -75,7 +75,7 @@ static prony_status has_file(const char *folder, const char *name, bool *has, pr
 
 static prony_status read_any(prony_dataset *data, const char *path, const prony_model *model, prony_error *error)
 {
-    bool arrays = ends_with(path, ".npz"), folder = prn_is_folder(path);
+    bool arrays = dataset_ends_with(path, ".npz"), folder = prn_is_folder(path);
     if (folder) PRN_TRY(has_file(path, "labels.npy", &arrays, error));
     if (arrays) return prn_dataset_read_arrays(data, path, model, error);
     if (prony_model_input_count(model) != 1)
@@ -84,7 +84,8 @@ static prony_status read_any(prony_dataset *data, const char *path, const prony_
                         "an .npz has an array for each",
                         prony_model_input_count(model));
     if (folder) return prn_dataset_read_folder(data, path, error);
-    if (ends_with(path, ".txt") || ends_with(path, ".csv")) return prn_dataset_read_list(data, path, error);
+    if (dataset_ends_with(path, ".txt") || dataset_ends_with(path, ".csv"))
+        return prn_dataset_read_list(data, path, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "data are a folder, an .npz, or a list in a .txt or .csv");
 }
 
@@ -94,7 +95,7 @@ prony_status prony_dataset_open(prony_dataset **out, const char *path, const pro
     prony_dataset *data = NULL;
     if (!out || !path || !model)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_dataset_open: an argument is NULL");
-    PRN_TRY(create(&data, model, options, error));
+    PRN_TRY(dataset_create(&data, model, options, error));
     prony_status status = read_any(data, path, model, error);
     if (status == PRONY_OK) {
         *out = data;
@@ -106,7 +107,7 @@ prony_status prony_dataset_open(prony_dataset **out, const char *path, const pro
     return status;
 }
 
-static prony_status copy_of(prony_value **out, const prony_value *value, prony_error *error)
+static prony_status dataset_copy_of(prony_value **out, const prony_value *value, prony_error *error)
 {
     prony_value *copy = prn_calloc(1, sizeof *copy);
     if (!copy) return prn_no_memory(error);
@@ -135,12 +136,12 @@ static prony_status copy_all(prony_dataset *data, const prony_model *model, cons
         for (size_t k = 0; k < data->array_count; k++)
             if (data->arrays[k].input == input)
                 return prn_fail(error, PRONY_INVALID_ARGUMENT, "input '%s' is given twice", names[i]);
-        PRN_TRY(copy_of(&copy, values[i], error));
+        PRN_TRY(dataset_copy_of(&copy, values[i], error));
         PRN_TRY(prn_dataset_add_array(data, model, input, names[i], copy, error));
     }
     if (!labels && data->unlabelled) return PRONY_OK;
     if (!labels) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_dataset_create: an argument is NULL");
-    PRN_TRY(copy_of(&copy, labels, error));
+    PRN_TRY(dataset_copy_of(&copy, labels, error));
     return prn_dataset_set_labels(data, copy, error);
 }
 
@@ -151,7 +152,7 @@ prony_status prony_dataset_create(prony_dataset **out, const prony_model *model,
     prony_dataset *data = NULL;
     if (!out || !model || !names || !values || !count)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_dataset_create: an argument is NULL");
-    PRN_TRY(create(&data, model, options, error));
+    PRN_TRY(dataset_create(&data, model, options, error));
     prony_status status = copy_all(data, model, names, values, count, labels, error);
     if (status == PRONY_OK)
         *out = data;

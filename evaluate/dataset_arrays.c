@@ -21,7 +21,7 @@ typedef struct array_source {
 static const char *const label_names[] = {"labels", "label", "y", "targets", "target", "y_test", "arr_1", NULL};
 static const char *const input_names[] = {"x", "images", "image", "inputs", "input", "data", "x_test", "arr_0", NULL};
 
-static prony_status list_folder(array_source *s, prony_error *error)
+static prony_status dataset_arrays_list_folder(array_source *s, prony_error *error)
 {
     prn_folder list;
     PRN_TRY(prn_folder_read(&list, &s->pool, s->folder, error));
@@ -55,7 +55,7 @@ static prony_status read_array(prony_value **out, array_source *s, size_t index,
 }
 
 /* SIZE_MAX: none. */
-static size_t find(const array_source *s, const char *name)
+static size_t dataset_arrays_find(const array_source *s, const char *name)
 {
     for (size_t i = 0; i < s->count; i++)
         if (strcmp(s->names[i], name) == 0) return i;
@@ -65,7 +65,7 @@ static size_t find(const array_source *s, const char *name)
 static size_t find_any(const array_source *s, const char *const *names, size_t but)
 {
     for (; *names; names++) {
-        size_t index = find(s, *names);
+        size_t index = dataset_arrays_find(s, *names);
         if (index != SIZE_MAX && index != but) return index;
     }
     return SIZE_MAX;
@@ -95,7 +95,7 @@ static prony_status read_inputs(prony_dataset *data, array_source *s, const pron
     size_t inputs = prony_model_input_count(model);
     for (size_t i = 0; i < inputs; i++) {
         const char *name = prony_model_input(model, i)->name;
-        size_t index = find(s, name);
+        size_t index = dataset_arrays_find(s, name);
         prony_value *value = NULL;
         if (index == labels) index = SIZE_MAX;
         if (index == SIZE_MAX && inputs == 1) index = only_array(s, labels);
@@ -109,7 +109,8 @@ static prony_status read_inputs(prony_dataset *data, array_source *s, const pron
     return nothing_for(s, what, error);
 }
 
-static prony_status read_source(prony_dataset *data, array_source *s, const prony_model *model, prony_error *error)
+static prony_status dataset_arrays_read_source(prony_dataset *data, array_source *s, const prony_model *model,
+                                               prony_error *error)
 {
     size_t labels = find_any(s, label_names, SIZE_MAX);
     prony_value *value = NULL;
@@ -125,8 +126,8 @@ prony_status prn_dataset_read_arrays(prony_dataset *data, const char *path, cons
 {
     bool folder = prn_is_folder(path);
     array_source source = {.folder = folder ? path : NULL};
-    prony_status status = folder ? list_folder(&source, error) : list_archive(&source, path, error);
-    if (status == PRONY_OK) status = read_source(data, &source, model, error);
+    prony_status status = folder ? dataset_arrays_list_folder(&source, error) : list_archive(&source, path, error);
+    if (status == PRONY_OK) status = dataset_arrays_read_source(data, &source, model, error);
     prn_npz_close(source.npz);
     prn_bump_release(&source.pool);
     return status;

@@ -46,8 +46,8 @@ static prony_status with_file(prony_status status, const char *path, prony_error
     return status;
 }
 
-static prony_status decode(prn_image *out, const feed_input *in, const prony_dataset *data, int64_t index,
-                           prony_error *error)
+static prony_status dataset_feed_decode(prn_image *out, const feed_input *in, const prony_dataset *data, int64_t index,
+                                        prony_error *error)
 {
     if (in->array) {
         prony_shape shape = in->array->shape;
@@ -70,7 +70,7 @@ static prony_status put_image(const feed_input *in, const prony_dataset *data, i
     prn_image image;
     prn_image_window window;
     prn_image_target target = in->target;
-    PRN_TRY(decode(&image, in, data, index, error));
+    PRN_TRY(dataset_feed_decode(&image, in, data, index, error));
     target.value.data = in->batch.data;
     prony_status status = prn_image_fit(&window, &target, &image, &data->image, error);
     if (status == PRONY_OK) status = prn_image_write(&target, place, &image, &window, &data->image, error);
@@ -116,7 +116,7 @@ static prony_status put_file(const feed_input *in, const char *path, int64_t pla
     return status;
 }
 
-static void fill_place(void *argument, int64_t place)
+static void dataset_feed_fill_place(void *argument, int64_t place)
 {
     const filling *f = argument;
     const feed_input *in = f->input;
@@ -140,7 +140,7 @@ prony_status prn_feed_bind(prn_feed *feed, prony_session *session, int64_t first
     for (size_t i = 0; i < feed->count; i++) {
         feed_input *in = &feed->inputs[i];
         filling f = {feed, in, first};
-        prn_parallel_tasks(feed->threads, real, fill_place, &f);
+        prn_parallel_tasks(feed->threads, real, dataset_feed_fill_place, &f);
         for (int64_t place = 0; place < real; place++) {
             if (feed->errors[place].status == PRONY_OK) continue;
             if (error) *error = feed->errors[place];
@@ -214,14 +214,14 @@ static prony_status describe_images(feed_input *in, const prony_dataset *data, p
 {
     prn_image image;
     prn_image_window window;
-    PRN_TRY(decode(&image, in, data, 0, error));
+    PRN_TRY(dataset_feed_decode(&image, in, data, 0, error));
     prony_status status = prn_image_fit(&window, &in->target, &image, &data->image, error);
     prn_image_free(&image);
     return in->array ? status : with_file(status, data->files[0], error);
 }
 
-static prony_status describe(feed_input *in, prn_feed *feed, prony_session *session, int64_t *batch, int64_t asked,
-                             prony_error *error)
+static prony_status dataset_feed_describe(feed_input *in, prn_feed *feed, prony_session *session, int64_t *batch,
+                                          int64_t asked, prony_error *error)
 {
     const prony_dataset *data = feed->data;
     prony_port port = *in->port;
@@ -245,7 +245,7 @@ static prony_status describe(feed_input *in, prn_feed *feed, prony_session *sess
     return agree_batch(batch, in, fixed, asked, error);
 }
 
-static prony_status reserve(feed_input *in, int64_t batch, prony_error *error)
+static prony_status dataset_feed_reserve(feed_input *in, int64_t batch, prony_error *error)
 {
     if (!in->whole) in->batch.shape.dim[0] = batch;
     size_t bytes = prn_value_bytes(&in->batch);
@@ -266,11 +266,11 @@ static prony_status fill_feed(prn_feed *feed, prony_session *session, int64_t *b
         in->port = prony_model_input(session->model, array ? array->input : 0);
         in->array = array ? array->value : NULL;
         in->images = array && array->images;
-        PRN_TRY(describe(in, feed, session, batch, asked, error));
+        PRN_TRY(dataset_feed_describe(in, feed, session, batch, asked, error));
     }
     if (*batch == 0) *batch = asked > 0 ? asked : 1;
     feed->batch = *batch;
-    for (size_t i = 0; i < feed->count; i++) PRN_TRY(reserve(&feed->inputs[i], *batch, error));
+    for (size_t i = 0; i < feed->count; i++) PRN_TRY(dataset_feed_reserve(&feed->inputs[i], *batch, error));
     feed->errors = prn_calloc((size_t)*batch, sizeof *feed->errors);
     return feed->errors ? PRONY_OK : prn_no_memory(error);
 }

@@ -11,7 +11,7 @@
 
 /* ---- labels ---- */
 
-static bool whole_number(const char *text, int64_t *out)
+static bool dataset_files_whole_number(const char *text, int64_t *out)
 {
     int64_t value = 0;
     const char *at = text;
@@ -37,7 +37,7 @@ static prony_status find_class(int64_t *out, const prony_dataset *data, const ch
         *out = (int64_t)i;
         return PRONY_OK;
     }
-    if (whole_number(label, out)) return PRONY_OK;
+    if (dataset_files_whole_number(label, out)) return PRONY_OK;
     for (size_t i = 0; i < classes->count; i++) {
         if (!first_word_is(classes->lines[i], label)) continue;
         *out = (int64_t)i;
@@ -49,7 +49,7 @@ static prony_status find_class(int64_t *out, const prony_dataset *data, const ch
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.100s' is no class number, and no class names are given", label);
 }
 
-static prony_status reserve(prony_dataset *data, size_t count, int64_t **labels, prony_error *error)
+static prony_status dataset_files_reserve(prony_dataset *data, size_t count, int64_t **labels, prony_error *error)
 {
     if (count == 0) return prn_fail(error, PRONY_INVALID_ARGUMENT, "no samples: files are .npy, .png, .jpg or .jpeg");
     data->files = prn_bump_alloc(&data->pool, count, sizeof *data->files);
@@ -69,7 +69,7 @@ static bool is_sample(const prn_folder_entry *entry)
 }
 
 /* Entries that are samples, in their order, to the front. */
-static size_t keep_samples(prn_folder *list)
+static size_t dataset_files_keep_samples(prn_folder *list)
 {
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++)
@@ -90,7 +90,7 @@ static bool all_numbers(const prn_folder *list)
 {
     int64_t number;
     for (size_t i = 0; i < list->count; i++)
-        if (list->entries[i].folder && !whole_number(list->entries[i].name, &number)) return false;
+        if (list->entries[i].folder && !dataset_files_whole_number(list->entries[i].name, &number)) return false;
     return true;
 }
 
@@ -102,15 +102,15 @@ static prony_status read_class(prony_dataset *data, prn_bump *pool, class_folder
     c->label = order;
     if (numbers || data->classes.count) PRN_TRY(find_class(&c->label, data, name, error));
     PRN_TRY(prn_folder_read(&c->list, pool, c->path, error));
-    c->samples = keep_samples(&c->list);
+    c->samples = dataset_files_keep_samples(&c->list);
     if (c->samples == 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': no samples: files are .npy, .png, .jpg or .jpeg",
                         c->path);
     return PRONY_OK;
 }
 
-static prony_status read_classes(prony_dataset *data, prn_bump *pool, const char *path, const prn_folder *folders,
-                                 prony_error *error)
+static prony_status dataset_files_read_classes(prony_dataset *data, prn_bump *pool, const char *path,
+                                               const prn_folder *folders, prony_error *error)
 {
     class_folder *classes = prn_bump_alloc(pool, folders->count + 1, sizeof *classes);
     size_t count = 0, samples = 0, at = 0;
@@ -124,7 +124,7 @@ static prony_status read_classes(prony_dataset *data, prn_bump *pool, const char
         samples += c->samples;
         count++;
     }
-    PRN_TRY(reserve(data, samples, &labels, error));
+    PRN_TRY(dataset_files_reserve(data, samples, &labels, error));
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < classes[i].samples; k++, at++) {
             data->files[at] = prn_bump_printf(&data->pool, "%s/%s", classes[i].path, classes[i].list.entries[k].name);
@@ -143,7 +143,7 @@ static prony_status match_order(prony_dataset *data, const char *folder, const p
 {
     prn_folder list;
     PRN_TRY(prn_folder_read(&list, &data->pool, folder, error));
-    size_t samples = keep_samples(&list);
+    size_t samples = dataset_files_keep_samples(&list);
     if (samples != rows->count)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s' has %zu labels for %zu files", list_path, rows->count,
                         samples);
@@ -174,14 +174,15 @@ static prony_status match_rows(prony_dataset *data, const char *folder, const pr
     return PRONY_OK;
 }
 
-static prony_status read_rows(prony_dataset *data, const char *folder, const char *list_path, prony_error *error)
+static prony_status dataset_files_read_rows(prony_dataset *data, const char *folder, const char *list_path,
+                                            prony_error *error)
 {
     prn_label_list rows;
     int64_t *labels = NULL;
     bool alone = true;
     PRN_TRY(prn_label_list_read(&rows, &data->pool, list_path, error));
     for (size_t i = 0; i < rows.count; i++) alone = alone && !rows.rows[i].file;
-    PRN_TRY(reserve(data, rows.count, &labels, error));
+    PRN_TRY(dataset_files_reserve(data, rows.count, &labels, error));
     for (size_t i = 0; alone && data->unlabelled && i < rows.count; i++) rows.rows[i].file = rows.rows[i].label;
     return alone && !data->unlabelled ? match_order(data, folder, &rows, labels, list_path, error)
                                       : match_rows(data, folder, &rows, labels, list_path, error);
@@ -191,14 +192,14 @@ prony_status prn_dataset_read_list(prony_dataset *data, const char *path, prony_
 {
     const char *slash = strrchr(path, '/');
     const char *folder = slash ? prn_bump_strndup(&data->pool, path, (size_t)(slash - path) + (slash == path)) : ".";
-    return folder ? read_rows(data, folder, path, error) : prn_no_memory(error);
+    return folder ? dataset_files_read_rows(data, folder, path, error) : prn_no_memory(error);
 }
 
 /* A folder's own files, without labels. */
-static prony_status read_files(prony_dataset *data, const char *path, prn_folder *list, prony_error *error)
+static prony_status dataset_files_read(prony_dataset *data, const char *path, prn_folder *list, prony_error *error)
 {
     int64_t *labels = NULL;
-    PRN_TRY(reserve(data, keep_samples(list), &labels, error));
+    PRN_TRY(dataset_files_reserve(data, dataset_files_keep_samples(list), &labels, error));
     for (int64_t i = 0; i < data->count; i++) {
         labels[i] = 0;
         data->files[i] = prn_bump_printf(&data->pool, "%s/%s", path, list->entries[i].name);
@@ -216,12 +217,12 @@ static prony_status read_folder(prony_dataset *data, prn_bump *pool, const char 
         for (size_t i = 0; i < list.count; i++) {
             if (list.entries[i].folder || strcmp(list.entries[i].name, lists[k]) != 0) continue;
             const char *list_path = prn_bump_printf(pool, "%s/%s", path, lists[k]);
-            return list_path ? read_rows(data, path, list_path, error) : prn_no_memory(error);
+            return list_path ? dataset_files_read_rows(data, path, list_path, error) : prn_no_memory(error);
         }
     }
     for (size_t i = 0; i < list.count; i++)
-        if (list.entries[i].folder) return read_classes(data, pool, path, &list, error);
-    if (data->unlabelled) return read_files(data, path, &list, error);
+        if (list.entries[i].folder) return dataset_files_read_classes(data, pool, path, &list, error);
+    if (data->unlabelled) return dataset_files_read(data, path, &list, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
                     "no labels: neither labels.npy, labels.csv nor labels.txt, and no folders per class");
 }

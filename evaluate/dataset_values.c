@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static prony_status to_floats(prony_value *value, prony_error *error)
+static prony_status dataset_values_to_floats(prony_value *value, prony_error *error)
 {
     int64_t count = prony_shape_numel(&value->shape);
     const double *from = value->data;
@@ -43,7 +43,7 @@ static prony_status resize_integers(prony_value *value, bool wide, prony_error *
 prony_status prn_dataset_convert(prony_value *value, const prony_port *port, prony_error *error)
 {
     if (value->dtype == port->dtype || port->dtype == PRONY_UNDEFINED) return PRONY_OK;
-    if (value->dtype == PRONY_FLOAT64 && port->dtype == PRONY_FLOAT32) return to_floats(value, error);
+    if (value->dtype == PRONY_FLOAT64 && port->dtype == PRONY_FLOAT32) return dataset_values_to_floats(value, error);
     if (value->dtype == PRONY_INT32 && port->dtype == PRONY_INT64) return resize_integers(value, true, error);
     if (value->dtype == PRONY_INT64 && port->dtype == PRONY_INT32) return resize_integers(value, false, error);
     char text[PRN_SHAPE_TEXT_BYTES];
@@ -53,7 +53,8 @@ prony_status prn_dataset_convert(prony_value *value, const prony_port *port, pro
                                                 : "");
 }
 
-static prony_status check_count(prony_dataset *data, const prony_value *value, const char *what, prony_error *error)
+static prony_status dataset_values_check_count(prony_dataset *data, const prony_value *value, const char *what,
+                                               prony_error *error)
 {
     int64_t count = value->shape.rank > 0 ? value->shape.dim[0] : 0;
     if (value->kind != PRONY_TENSOR || count <= 0)
@@ -82,7 +83,7 @@ prony_status prn_dataset_add_array(prony_dataset *data, const prony_model *model
     char what[160];
     *array = (prn_dataset_array){.input = input, .value = value};
     snprintf(what, sizeof what, "array '%.120s'", name);
-    PRN_TRY(check_count(data, value, what, error));
+    PRN_TRY(dataset_values_check_count(data, value, what, error));
     prony_status status = accept_array(data, prony_model_input(model, input), array, error);
     if (status != PRONY_OK && status != PRONY_OUT_OF_MEMORY) prn_error_prefix(error, "%s", what);
     return status;
@@ -91,5 +92,5 @@ prony_status prn_dataset_add_array(prony_dataset *data, const prony_model *model
 prony_status prn_dataset_set_labels(prony_dataset *data, prony_value *labels, prony_error *error)
 {
     data->labels = labels;
-    return check_count(data, labels, "labels", error);
+    return dataset_values_check_count(data, labels, "labels", error);
 }

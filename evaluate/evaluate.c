@@ -111,7 +111,7 @@ static prony_status score_classes(evaluation *e, const prony_value *output, int6
 }
 
 /* The first `samples` of a value; itself, where its first dimension is not the batch. */
-static prony_value cut(const prony_value *value, int64_t batch, int64_t samples)
+static prony_value evaluate_cut(const prony_value *value, int64_t batch, int64_t samples)
 {
     prony_value view = *value;
     if (view.kind == PRONY_TENSOR && view.shape.rank > 0 && view.shape.dim[0] == batch) view.shape.dim[0] = samples;
@@ -134,7 +134,7 @@ static prony_status score_batch(evaluation *e, const prony_session *session, pro
     for (size_t k = 0; k < e->output_count; k++) {
         const prony_value *output;
         PRN_TRY(prony_session_output(session, k, &output, error));
-        e->views[k] = cut(output, e->batch, samples);
+        e->views[k] = evaluate_cut(output, e->batch, samples);
     }
     PRN_TRY(e->options->metric ? score_by_user(e, samples, error)
                                : score_classes(e, &e->views[e->options->output], samples, error));
@@ -200,7 +200,7 @@ static prony_status set_figures(prony_report *report, const evaluation *e, prony
     return prony_report_add_evaluation(report, "top5_accuracy", (double)e->right[1] / count, error);
 }
 
-static prony_status prepare(evaluation *e, prony_session *session, prony_error *error)
+static prony_status evaluate_prepare(evaluation *e, prony_session *session, prony_error *error)
 {
     e->output_count = prony_model_output_count(session->model);
     if (!e->options->metric) PRN_TRY(check_labels(e->data->labels, error));
@@ -228,7 +228,7 @@ prony_status prony_evaluate(prony_report **out, prony_session *session, const pr
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "evaluate options: a negative count, or a metric without its functions");
     evaluation e = {.data = data, .options = options, .batch = options->batch, .warmups = options->warmup_runs};
-    prony_status status = prepare(&e, session, error);
+    prony_status status = evaluate_prepare(&e, session, error);
     if (status == PRONY_OK) status = run_all(&report, &e, session, error);
     bool partial = status == PRONY_CANCELLED && report && e.done > 0;
     if (partial) report->stop_reason = "cancelled";

@@ -87,7 +87,7 @@ static bool split_fields(char *line, field_list *fields)
     }
 }
 
-static bool is_one_of(const char *word, const char *const *list)
+static bool label_file_is_one_of(const char *word, const char *const *list)
 {
     for (; *list; list++)
         if (strcasecmp(word, *list) == 0) return true;
@@ -106,8 +106,8 @@ static columns find_columns(char *const *fields, size_t count)
     static const char *const labels[] = {"label", "class", "category", "target", "y", NULL};
     columns c = {.file = count, .label = count};
     for (size_t i = count; i-- > 0;) {
-        if (is_one_of(fields[i], files)) c.file = i;
-        if (is_one_of(fields[i], labels)) c.label = i;
+        if (label_file_is_one_of(fields[i], files)) c.file = i;
+        if (label_file_is_one_of(fields[i], labels)) c.label = i;
     }
     c.named = c.label < count;
     if (!c.named) c = (columns){.file = 0, .label = 1};
@@ -124,7 +124,7 @@ static void from_fields(prn_label_row *row, char *const *fields, size_t count, c
     row->label = c->label < count ? fields[c->label] : "";
 }
 
-static void from_words(prn_label_row *row, char *line)
+static void label_file_from_words(prn_label_row *row, char *line)
 {
     char *label = line + strlen(line);
     while (label > line && !is_blank(label[-1])) label--;
@@ -143,8 +143,8 @@ static bool ends_with_csv(const char *path)
 }
 
 /* `fields` is room for those of a line. */
-static prony_status read_list(prn_label_list *out, prn_bump *pool, const char *path, field_list *fields,
-                              prony_error *error)
+static prony_status label_file_read_list(prn_label_list *out, prn_bump *pool, const char *path, field_list *fields,
+                                         prony_error *error)
 {
     prn_text_lines text;
     columns c = {.file = 0, .label = 1};
@@ -167,7 +167,7 @@ static prony_status read_list(prn_label_list *out, prn_bump *pool, const char *p
             }
             from_fields(row, fields->items, fields->count, &c);
         } else {
-            from_words(row, line);
+            label_file_from_words(row, line);
         }
         first = false;
         if (!*row->label)
@@ -181,7 +181,7 @@ prony_status prn_label_list_read(prn_label_list *out, prn_bump *pool, const char
 {
     field_list fields = {0};
     *out = (prn_label_list){0};
-    const prony_status status = read_list(out, pool, path, &fields, error);
+    const prony_status status = label_file_read_list(out, pool, path, &fields, error);
     prn_free(fields.items);
     return status;
 }

@@ -49,7 +49,7 @@ typedef struct user_loop {
     const prn_cancel_token *stop;
 } user_loop;
 
-static void run_piece(void *argument, int64_t begin, int64_t end)
+static void context_run_piece(void *argument, int64_t begin, int64_t end)
 {
     const user_loop *loop = argument;
     const prn_cancel_token *former = prn_cancel_token_enter(loop->stop);
@@ -64,6 +64,6 @@ void prony_parallel_for(const prony_context *context, int64_t count, int64_t gra
     if (!fn) return;
     user_loop loop = {fn, argument, prn_cancel_token_current()};
     const prn_cancel_token *former = prn_cancel_token_enter(NULL);
-    prn_parallel_range(context ? context->threads : 1, count, grain, run_piece, &loop);
+    prn_parallel_range(context ? context->threads : 1, count, grain, context_run_piece, &loop);
     (void)prn_cancel_token_enter(former);
 }

@@ -52,7 +52,7 @@ const prn_op *prn_op_at(size_t index)
 static const prn_op *by_name[ROW_SLOTS];
 static pthread_once_t by_name_made = PTHREAD_ONCE_INIT;
 
-static size_t slot_of(const char *name)
+static size_t op_list_slot_of(const char *name)
 {
     uint32_t hash = UINT32_C(2166136261);
     for (; *name; name++) hash = (hash ^ (uint8_t)*name) * UINT32_C(16777619);
@@ -64,7 +64,7 @@ static void make_by_name(void)
     const prn_op *const *family = families;
     assert(prn_op_count() <= ROW_SLOTS / 2);
     for (const prn_op *op = NULL; (op = next_row(&family, op));) {
-        size_t at = slot_of(op->name);
+        size_t at = op_list_slot_of(op->name);
         while (by_name[at]) at = (at + 1) & (ROW_SLOTS - 1);
         by_name[at] = op;
     }
@@ -74,7 +74,7 @@ const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset)
 {
     const prn_op *best = NULL;
     pthread_once(&by_name_made, make_by_name);
-    for (size_t at = slot_of(name); by_name[at]; at = (at + 1) & (ROW_SLOTS - 1)) {
+    for (size_t at = op_list_slot_of(name); by_name[at]; at = (at + 1) & (ROW_SLOTS - 1)) {
         const prn_op *op = by_name[at];
         if (op->since_opset > opset || (best && op->since_opset < best->since_opset)) continue;
         if (strcmp(op->name, name) == 0 && strcmp(prn_op_domain(op), domain) == 0) best = op;
@@ -119,7 +119,7 @@ bool prn_kernel_takes_types(const prn_kernel *kernel, const prony_context *conte
 }
 
 /* Whether the row serves this node, however fast. */
-static bool takes(const prn_kernel *k, const prony_context *context)
+static bool op_list_takes(const prn_kernel *k, const prony_context *context)
 {
     if (!prn_kernel_takes_types(k, context)) return false;
     if (k->precisions && !(k->precisions >> context->precision & 1)) return false;
@@ -135,7 +135,7 @@ const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, 
             continue;
         if (like && like->name && strcmp(k->name, like->name) != 0) continue;
         if (plain_only && (k->own_layout || k->place)) continue;
-        if (!takes(k, context) || (k->profitable && !k->profitable(context))) continue;
+        if (!op_list_takes(k, context) || (k->profitable && !k->profitable(context))) continue;
         if (!plain_only || stays_plain(k, context)) return k;
     }
     return NULL;
@@ -145,7 +145,7 @@ size_t prn_op_kernels(const prn_op *op, const prony_context *context, const prn_
 {
     size_t count = 0;
     for (const prn_kernel *k = op->kernels; k->name && count < most; k++)
-        if (takes(k, context)) out[count++] = k;
+        if (op_list_takes(k, context)) out[count++] = k;
     return count;
 }
 

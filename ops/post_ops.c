@@ -4,12 +4,12 @@
 
 #include <math.h>
 
-static float clamp_unit(float x)
+static float post_ops_clamp_unit(float x)
 {
     return x < 0.0f ? 0.0f : (x > 1.0f ? 1.0f : x);
 }
 
-static float sigmoid(float x)
+static float post_ops_sigmoid(float x)
 {
     return 1.0f / (1.0f + expf(-x));
 }
@@ -20,7 +20,8 @@ static float sigmoid(float x)
         data[i] = (expression);                                                                                        \
     }
 
-static void apply_one(const prony_context *context, const prn_post_op *op, float *data, int64_t first, int64_t count)
+static void post_ops_apply_one(const prony_context *context, const prn_post_op *op, float *data, int64_t first,
+                               int64_t count)
 {
     const float a = op->a, b = op->b;
     switch (op->kind) {
@@ -44,7 +45,7 @@ void prn_post_ops_apply_f32(const prony_context *context, float *data, int64_t f
 {
     const prn_post_ops *post_ops = context->post_ops;
     if (!post_ops) return;
-    for (size_t k = 0; k < post_ops->count; k++) apply_one(context, &post_ops->op[k], data, first, count);
+    for (size_t k = 0; k < post_ops->count; k++) post_ops_apply_one(context, &post_ops->op[k], data, first, count);
 }
 
 bool prn_post_op_keeps_zero(const prn_post_op *op)

@@ -83,7 +83,7 @@ static prony_status watch_all(watching *w, prony_session *probe, const prony_dat
 }
 
 /* Values of one group have one range. */
-static void settle(prony_calibration *c, const watching *w)
+static void calibrate_settle(prony_calibration *c, const watching *w)
 {
     const double share = w->options->percentile > 0 ? w->options->percentile : 0.9999;
     for (size_t k = 0; k < w->count; k++) {
@@ -131,7 +131,7 @@ prony_status prn_calibrate_run(prony_calibration *c, const prn_quant_plan *plan,
     if (status == PRONY_OK) status = watch_all(&w, probe, data, error);
     if (status == PRONY_OK) {
         c->count = count;
-        settle(c, &w);
+        calibrate_settle(c, &w);
         status = keep_names(c, error);
     }
     prn_bump_release(&room);

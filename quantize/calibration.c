@@ -51,20 +51,20 @@ size_t prony_calibration_count(const prony_calibration *c)
 
 /* ---- rows ---- */
 
-static int by_name(const void *a, const void *b)
+static int calibration_by_name(const void *a, const void *b)
 {
     return strcmp(((const prn_calibrated *)a)->name, ((const prn_calibrated *)b)->name);
 }
 
 void prn_calibration_sort(prony_calibration *c)
 {
-    if (c->count) qsort(c->rows, c->count, sizeof *c->rows, by_name);
+    if (c->count) qsort(c->rows, c->count, sizeof *c->rows, calibration_by_name);
 }
 
 const prn_calibrated *prn_calibration_find(const prony_calibration *c, const char *name)
 {
     const prn_calibrated key = {.name = name};
-    return c->count ? bsearch(&key, c->rows, c->count, sizeof *c->rows, by_name) : NULL;
+    return c->count ? bsearch(&key, c->rows, c->count, sizeof *c->rows, calibration_by_name) : NULL;
 }
 
 void prn_calibrated_resolve(prn_calibrated *row)
@@ -116,7 +116,7 @@ prony_status prony_calibration_save(const prony_calibration *c, const char *path
     return committed != PRONY_OK ? committed : status;
 }
 
-static void read_row(prn_json_reader *j, const prn_json_value *object, prn_calibrated *row)
+static void calibration_read_row(prn_json_reader *j, const prn_json_value *object, prn_calibrated *row)
 {
     if (!prn_json_get_string(j, object, "name", true, &row->name)) return;
     prn_json_get_double(j, object, "low", true, &row->low);
@@ -133,7 +133,7 @@ static void read_row(prn_json_reader *j, const prn_json_value *object, prn_calib
     row->scale = (double)(float)row->scale;
 }
 
-static void read_rows(prn_json_reader *j, const prn_json_value *root, prony_calibration *c)
+static void calibration_read_rows(prn_json_reader *j, const prn_json_value *root, prony_calibration *c)
 {
     size_t count = 0;
     const prn_json_value *rows = prn_json_get_array(j, root, "values", true, &count);
@@ -142,7 +142,7 @@ static void read_rows(prn_json_reader *j, const prn_json_value *root, prony_cali
     c->rows = prn_json_room(j, count, sizeof *c->rows);
     for (const prn_json_value *row = prn_json_first(rows); row && c->rows && j->status == PRONY_OK;
          row = prn_json_next(row))
-        if (prn_json_element_is_object(j, row, "values")) read_row(j, row, &c->rows[c->count++]);
+        if (prn_json_element_is_object(j, row, "values")) calibration_read_row(j, row, &c->rows[c->count++]);
     if (j->status != PRONY_OK) return;
     prn_calibration_sort(c);
     for (size_t i = 1; i < c->count; i++)
@@ -152,7 +152,8 @@ static void read_rows(prn_json_reader *j, const prn_json_value *root, prony_cali
         }
 }
 
-static prony_status read_file(prony_calibration *c, const char *path, const prn_map *map, prony_error *error)
+static prony_status calibration_read_file(prony_calibration *c, const char *path, const prn_map *map,
+                                          prony_error *error)
 {
     prn_json_value *root;
     const char *schema = NULL, *hash = NULL, *method = NULL;
@@ -167,7 +168,7 @@ static prony_status read_file(prony_calibration *c, const char *path, const prn_
     if (prn_json_get_i64(j, root, "samples", true, &c->samples) && c->samples < 1)
         prn_json_bad(j, "samples", "%lld", (long long)c->samples);
     if (j->status == PRONY_OK) memcpy(c->sha256, hash, sizeof c->sha256);
-    if (j->status == PRONY_OK) read_rows(j, root, c);
+    if (j->status == PRONY_OK) calibration_read_rows(j, root, c);
     prn_json_document_release(root);
     return j->status;
 }
@@ -180,7 +181,7 @@ prony_status prony_calibration_load(prony_calibration **out, const char *path, p
     prony_calibration *c = prn_calloc(1, sizeof *c);
     prony_status status = c ? PRONY_OK : prn_no_memory(error);
     if (c) c->file = prn_bump_strndup(&c->pool, path, strlen(path));
-    if (status == PRONY_OK) status = c->file ? read_file(c, path, &map, error) : prn_no_memory(error);
+    if (status == PRONY_OK) status = c->file ? calibration_read_file(c, path, &map, error) : prn_no_memory(error);
     prn_map_close(&map);
     if (status == PRONY_OK)
         *out = c;

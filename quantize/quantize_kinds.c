@@ -10,7 +10,7 @@ enum { MOST_OPERANDS = 32, MOST_PARTS = 16 };
 
 /* ---- looking ---- */
 
-static double attribute(const prn_model_node *node, const char *name, double absent)
+static double quantize_kinds_attribute(const prn_model_node *node, const char *name, double absent)
 {
     const prn_attr *a = prn_attr_find(&node->attributes, name);
     if (!a) return absent;
@@ -26,13 +26,14 @@ static bool is_activation(const prn_quant_plan *plan, const char *name)
 }
 
 /* The float32 constant of an input, with its elements; NULL: something else. */
-static const prn_quant_value *weights_of(const prn_quant_plan *plan, const prn_model_node *node, size_t input)
+static const prn_quant_value *quantize_kinds_weights_of(const prn_quant_plan *plan, const prn_model_node *node,
+                                                        size_t input)
 {
     const prn_quant_value *v = input < node->input_count ? prn_quant_value_of(plan, node->inputs[input]) : NULL;
     return v && v->constant && v->info.data && v->info.dtype == PRONY_FLOAT32 ? v : NULL;
 }
 
-static bool has_input(const prn_model_node *node, size_t input)
+static bool quantize_kinds_has_input(const prn_model_node *node, size_t input)
 {
     return input < node->input_count && *node->inputs[input];
 }
@@ -58,28 +59,28 @@ static size_t only_reader(const prn_quant_plan *plan, const char *name)
 /* A bias is left out, or one number for each channel. */
 static bool bias_fits(const prn_quant_plan *plan, const prn_model_node *node, int64_t channels)
 {
-    if (!has_input(node, 2)) return true;
-    const prn_quant_value *bias = weights_of(plan, node, 2);
+    if (!quantize_kinds_has_input(node, 2)) return true;
+    const prn_quant_value *bias = quantize_kinds_weights_of(plan, node, 2);
     if (!bias) return false;
     const prony_shape *shape = &bias->info.shape;
     const int64_t count = prony_shape_numel(shape);
     return count == channels && shape->rank >= 1 && shape->dim[shape->rank - 1] == channels;
 }
 
-static bool is_contraction(const prn_quant_plan *plan, const prn_model_node *node, prn_quant_node *out)
+static bool quantize_kinds_is_contraction(const prn_quant_plan *plan, const prn_model_node *node, prn_quant_node *out)
 {
     /* Scales of the outputs are those of groups together. */
-    const bool transposed = prn_quant_is_op(node, "ConvTranspose") && attribute(node, "group", 1) == 1;
+    const bool transposed = prn_quant_is_op(node, "ConvTranspose") && quantize_kinds_attribute(node, "group", 1) == 1;
     const bool conv = prn_quant_is_op(node, "Conv") || transposed, gemm = prn_quant_is_op(node, "Gemm"),
                matmul = prn_quant_is_op(node, "MatMul");
-    const prn_quant_value *w = weights_of(plan, node, 1);
+    const prn_quant_value *w = quantize_kinds_weights_of(plan, node, 1);
     if ((!conv && !gemm && !matmul) || !w || !is_activation(plan, node->inputs[0])) return false;
     const int rank = w->info.shape.rank, operand = prn_quant_value_of(plan, node->inputs[0])->info.shape.rank;
     if (conv ? rank < 3 || rank > 5 : rank != 2 || operand < 2) return false;
-    if (gemm &&
-        (attribute(node, "alpha", 1) != 1 || attribute(node, "beta", 1) != 1 || attribute(node, "transA", 0) != 0))
+    if (gemm && (quantize_kinds_attribute(node, "alpha", 1) != 1 || quantize_kinds_attribute(node, "beta", 1) != 1 ||
+                 quantize_kinds_attribute(node, "transA", 0) != 0))
         return false;
-    out->channel_axis = (conv && !transposed) || (gemm && attribute(node, "transB", 0) != 0) ? 0 : 1;
+    out->channel_axis = (conv && !transposed) || (gemm && quantize_kinds_attribute(node, "transB", 0) != 0) ? 0 : 1;
     out->channels = w->info.shape.dim[out->channel_axis];
     out->kind = conv ? PRN_QUANT_CONV : gemm ? PRN_QUANT_GEMM : PRN_QUANT_MATMUL;
     return prony_shape_numel(&w->info.shape) > 0 && (matmul || bias_fits(plan, node, out->channels));
@@ -130,10 +131,10 @@ static bool is_clamp(const prn_quant_plan *plan, const prn_model_node *node)
 static bool is_norm(const prn_quant_plan *plan, const prn_model_node *node, int64_t channels)
 {
     if (!prn_quant_is_op(node, "BatchNormalization") || node->input_count != 5 || node->output_count != 1 ||
-        attribute(node, "training_mode", 0) != 0)
+        quantize_kinds_attribute(node, "training_mode", 0) != 0)
         return false;
     for (size_t i = 1; i < 5; i++) {
-        const prn_quant_value *v = weights_of(plan, node, i);
+        const prn_quant_value *v = quantize_kinds_weights_of(plan, node, i);
         if (!v || prony_shape_numel(&v->info.shape) != channels) return false;
     }
     return true;
@@ -142,7 +143,8 @@ static bool is_norm(const prn_quant_plan *plan, const prn_model_node *node, int6
 const prn_quant_value *prn_quant_bias_of(const prn_quant_plan *plan, const prn_model_node *add, int64_t channels)
 {
     for (size_t i = 0; i < 2 && prn_quant_is_op(add, "Add") && add->input_count == 2; i++) {
-        const prn_quant_value *bias = weights_of(plan, add, i), *sum = prn_quant_value_of(plan, add->outputs[0]),
+        const prn_quant_value *bias = quantize_kinds_weights_of(plan, add, i),
+                              *sum = prn_quant_value_of(plan, add->outputs[0]),
                               *product = prn_quant_value_of(plan, add->inputs[1 - i]);
         if (!bias || !sum || !product || prony_shape_numel(&bias->info.shape) != channels) continue;
         const prony_shape *shape = &bias->info.shape;
@@ -155,7 +157,7 @@ const prn_quant_value *prn_quant_bias_of(const prn_quant_plan *plan, const prn_m
 
 /* ---- functions of each element ---- */
 
-static bool is_scalar(const prn_quant_plan *plan, const char *name)
+static bool quantize_kinds_is_scalar(const prn_quant_plan *plan, const char *name)
 {
     const prn_quant_value *v = prn_quant_value_of(plan, name);
     return !*name || (v && v->constant && prn_shape_known(&v->info.shape) && prony_shape_numel(&v->info.shape) == 1);
@@ -176,7 +178,7 @@ static bool is_elementwise(const prn_quant_plan *plan, const prn_model_node *nod
     for (size_t i = 0; i < node->input_count; i++) {
         const bool same = is_activation(plan, node->inputs[i]) &&
                           prn_shape_equal(&prn_quant_value_of(plan, node->inputs[i])->info.shape, shape);
-        if (!same && !is_scalar(plan, node->inputs[i])) return false;
+        if (!same && !quantize_kinds_is_scalar(plan, node->inputs[i])) return false;
     }
     return true;
 }
@@ -187,7 +189,7 @@ static bool is_biased_product(const prn_quant_plan *plan, const prn_model_node *
     for (size_t i = 0; i < 2 && prn_quant_is_op(node, "Add") && node->input_count == 2; i++) {
         const prn_quant_value *v = prn_quant_value_of(plan, node->inputs[i]);
         if (v && v->producer != PRN_QUANT_NONE && prn_quant_is_op(&plan->graph->nodes[v->producer], "MatMul") &&
-            weights_of(plan, node, 1 - i) && !is_scalar(plan, node->inputs[1 - i]))
+            quantize_kinds_weights_of(plan, node, 1 - i) && !quantize_kinds_is_scalar(plan, node->inputs[1 - i]))
             return true;
     }
     return false;
@@ -211,7 +213,7 @@ typedef struct function {
     size_t count, root;
 } function;
 
-static bool is_part(const function *f, size_t n)
+static bool quantize_kinds_is_part(const function *f, size_t n)
 {
     for (size_t i = 0; i < f->count; i++)
         if (f->nodes[i] == n) return true;
@@ -219,15 +221,15 @@ static bool is_part(const function *f, size_t n)
 }
 
 /* Whether nobody but nodes of the function reads the value. */
-static bool is_inside(const function *f, const prn_quant_value *v)
+static bool quantize_kinds_is_inside(const function *f, const prn_quant_value *v)
 {
     bool inside = !v->outside && v->use_count > 0;
-    for (size_t u = 0; u < v->use_count && inside; u++) inside = is_part(f, v->uses[u].node);
+    for (size_t u = 0; u < v->use_count && inside; u++) inside = quantize_kinds_is_part(f, v->uses[u].node);
     return inside;
 }
 
 /* Adds the makers of what its nodes read, where nobody else needs them. Returns whether there was one. */
-static bool grow(const prn_quant_plan *plan, function *f)
+static bool quantize_kinds_grow(const prn_quant_plan *plan, function *f)
 {
     const size_t before = f->count;
     for (size_t k = 0; k < f->count; k++) {
@@ -235,9 +237,11 @@ static bool grow(const prn_quant_plan *plan, function *f)
         for (size_t i = 0; i < node->input_count && f->count < MOST_PARTS; i++) {
             const prn_quant_value *v = prn_quant_value_of(plan, node->inputs[i]);
             const size_t maker = v ? v->producer : PRN_QUANT_NONE;
-            if (maker == PRN_QUANT_NONE || is_part(f, maker) || plan->nodes[maker].map_of != PRN_QUANT_NONE) continue;
+            if (maker == PRN_QUANT_NONE || quantize_kinds_is_part(f, maker) ||
+                plan->nodes[maker].map_of != PRN_QUANT_NONE)
+                continue;
             const prn_model_node *made_by = &plan->graph->nodes[maker];
-            if (is_inside(f, v) && is_elementwise(plan, made_by) && !bounds_another(plan, made_by))
+            if (quantize_kinds_is_inside(f, v) && is_elementwise(plan, made_by) && !bounds_another(plan, made_by))
                 f->nodes[f->count++] = maker;
         }
     }
@@ -246,7 +250,7 @@ static bool grow(const prn_quant_plan *plan, function *f)
 
 static bool is_made_inside(const prn_quant_plan *plan, const function *f, size_t v)
 {
-    return plan->values[v].producer != PRN_QUANT_NONE && is_part(f, plan->values[v].producer);
+    return plan->values[v].producer != PRN_QUANT_NONE && quantize_kinds_is_part(f, plan->values[v].producer);
 }
 
 /* The one value that its nodes read from outside. false: there is none, or there are several. */
@@ -257,7 +261,7 @@ static bool find_root(const prn_quant_plan *plan, function *f)
         const prn_model_node *node = &plan->graph->nodes[f->nodes[k]];
         for (size_t i = 0; i < node->input_count; i++) {
             const size_t v = prn_quant_value_find(plan, node->inputs[i]);
-            if (is_scalar(plan, node->inputs[i])) continue;
+            if (quantize_kinds_is_scalar(plan, node->inputs[i])) continue;
             if (is_made_inside(plan, f, v)) continue;
             if (f->root != PRN_QUANT_NONE && f->root != v) return false;
             f->root = v;
@@ -272,7 +276,7 @@ static void find_function(prn_quant_plan *plan, size_t last)
     const prn_model_node *node = &plan->graph->nodes[last];
     function f = {.nodes = {last}, .count = 1};
     if (plan->nodes[last].map_of != PRN_QUANT_NONE || !is_elementwise(plan, node) || bounds_another(plan, node)) return;
-    while (grow(plan, &f)) continue;
+    while (quantize_kinds_grow(plan, &f)) continue;
     if (!find_root(plan, &f)) return;
     plan->nodes[last].root = f.root;
     for (size_t k = 0; k < f.count; k++) plan->nodes[f.nodes[k]].map_of = last;
@@ -304,7 +308,7 @@ static void classify(prn_quant_plan *plan, size_t n)
     const prn_model_node *node = &plan->graph->nodes[n];
     prn_quant_node *q = &plan->nodes[n];
     if (node->output_count == 0 || node->input_count == 0 || !is_activation(plan, node->outputs[0])) return;
-    if (!is_contraction(plan, node, q))
+    if (!quantize_kinds_is_contraction(plan, node, q))
         q->kind = q->map_of == n                     ? PRN_QUANT_MAP
                   : q->map_of != PRN_QUANT_NONE      ? PRN_QUANT_OTHER
                   : is_sum(plan, node)               ? PRN_QUANT_ADD

@@ -14,8 +14,8 @@ size_t prn_quant_operands(const prn_quant_plan *plan, size_t n)
 
 /* ---- making ---- */
 
-static void add_value(prn_quant_plan *plan, const char *name, const prony_value *info, size_t producer,
-                      size_t initializer)
+static void quantize_plan_add_value(prn_quant_plan *plan, const char *name, const prony_value *info, size_t producer,
+                                    size_t initializer)
 {
     if (!*name) return;
     prn_quant_value *v = &plan->values[plan->value_count];
@@ -36,9 +36,9 @@ static prony_status list_values(prn_quant_plan *plan, prony_error *error)
     plan->nodes = prn_bump_alloc(&plan->pool, g->node_count + 1, sizeof *plan->nodes);
     if (!plan->values || !plan->names || !plan->nodes) return prn_no_memory(error);
     for (size_t i = 0; i < g->initializer_count; i++)
-        add_value(plan, g->initializers[i].name, &g->initializers[i].value, PRN_QUANT_NONE, i);
+        quantize_plan_add_value(plan, g->initializers[i].name, &g->initializers[i].value, PRN_QUANT_NONE, i);
     for (size_t i = 0; i < g->input_count; i++)
-        add_value(plan, g->inputs[i].name, NULL, PRN_QUANT_NONE, PRN_QUANT_NONE);
+        quantize_plan_add_value(plan, g->inputs[i].name, NULL, PRN_QUANT_NONE, PRN_QUANT_NONE);
     for (size_t n = 0; n < g->node_count; n++) {
         const prn_model_node *node = &g->nodes[n];
         plan->nodes[n] = (prn_quant_node){.norm = PRN_QUANT_NONE,
@@ -48,7 +48,8 @@ static prony_status list_values(prn_quant_plan *plan, prony_error *error)
                                           .map_of = PRN_QUANT_NONE,
                                           .root = PRN_QUANT_NONE,
                                           .result = PRN_QUANT_NONE};
-        for (size_t k = 0; k < node->output_count; k++) add_value(plan, node->outputs[k], NULL, n, PRN_QUANT_NONE);
+        for (size_t k = 0; k < node->output_count; k++)
+            quantize_plan_add_value(plan, node->outputs[k], NULL, n, PRN_QUANT_NONE);
         const prn_attr *value = prn_quant_is_op(node, "Constant") ? prn_attr_find(&node->attributes, "value") : NULL;
         if (!value || !value->tensor || !*node->outputs[0]) continue;
         plan->values[plan->value_count - 1].info = *value->tensor;
@@ -164,7 +165,7 @@ static bool is_between(const prn_quant_plan *plan, size_t n)
     return is_read_by_codes(plan, &plan->values[plan->nodes[n].result]);
 }
 
-static size_t group_of(const prn_quant_plan *plan, size_t v)
+static size_t quantize_plan_group_of(const prn_quant_plan *plan, size_t v)
 {
     for (prn_quant_value *all = plan->values; all[v].group != v; v = all[v].group)
         all[v].group = all[all[v].group].group;
@@ -184,10 +185,11 @@ static void mark_coded(prn_quant_plan *plan)
         for (size_t i = 0; i < prn_quant_operands(plan, n); i++) {
             const size_t v = prn_quant_value_find(plan, plan->graph->nodes[n].inputs[i]);
             plan->values[v].coded = true;
-            if (q->kind == PRN_QUANT_MOVE) plan->values[group_of(plan, v)].group = group_of(plan, q->result);
+            if (q->kind == PRN_QUANT_MOVE)
+                plan->values[quantize_plan_group_of(plan, v)].group = quantize_plan_group_of(plan, q->result);
         }
     }
-    for (size_t v = 0; v < plan->value_count; v++) plan->values[v].group = group_of(plan, v);
+    for (size_t v = 0; v < plan->value_count; v++) plan->values[v].group = quantize_plan_group_of(plan, v);
 }
 
 /* Forwards for what is made of floats, backwards for what floats alone read. */

@@ -17,7 +17,7 @@ float prn_power_of_two(float scale)
 }
 
 /* Constants may lie at any address. */
-static double element(const prn_quant_value *v, int64_t i)
+static double quantize_weights_element(const prn_quant_value *v, int64_t i)
 {
     float x;
     memcpy(&x, (const char *)v->info.data + (size_t)i * sizeof x, sizeof x);
@@ -31,20 +31,21 @@ static const prn_quant_value *input_of(const prn_quant_plan *plan, const prn_mod
 }
 
 /* What a BatchNormalization behind the node multiplies channel c by and adds to it. */
-static void norm_of(const prn_quant_plan *plan, size_t norm, int64_t c, double *times, double *plus)
+static void quantize_weights_norm_of(const prn_quant_plan *plan, size_t norm, int64_t c, double *times, double *plus)
 {
     *times = 1;
     *plus = 0;
     if (norm == PRN_QUANT_NONE) return;
     const prn_model_node *node = &plan->graph->nodes[norm];
     const prn_attr *epsilon = prn_attr_find(&node->attributes, "epsilon");
-    *times = element(input_of(plan, node, 1), c) /
-             sqrt(element(input_of(plan, node, 4), c) + (epsilon ? (double)epsilon->f : 1e-5));
-    *plus = element(input_of(plan, node, 2), c) - element(input_of(plan, node, 3), c) * *times;
+    *times = quantize_weights_element(input_of(plan, node, 1), c) /
+             sqrt(quantize_weights_element(input_of(plan, node, 4), c) + (epsilon ? (double)epsilon->f : 1e-5));
+    *plus = quantize_weights_element(input_of(plan, node, 2), c) -
+            quantize_weights_element(input_of(plan, node, 3), c) * *times;
 }
 
 /* Element e of channel c of weights [rows, channels, …] or [channels, …]. */
-static int64_t place(const prn_quant_node *q, const prony_shape *shape, int64_t c, int64_t e)
+static int64_t quantize_weights_place(const prn_quant_node *q, const prony_shape *shape, int64_t c, int64_t e)
 {
     const int64_t each = prony_shape_numel(shape) / q->channels;
     if (q->channel_axis == 0) return c * each + e;
@@ -58,14 +59,15 @@ static void quantize_channel(prn_quant_weights *out, const prn_quant_node *q, co
     const int64_t each = prony_shape_numel(&w->info.shape) / q->channels;
     double largest = 0;
     for (int64_t e = 0; e < each; e++)
-        largest = fmax(largest, fabs(element(w, place(q, &w->info.shape, c, e)) * times));
+        largest =
+            fmax(largest, fabs(quantize_weights_element(w, quantize_weights_place(q, &w->info.shape, c, e)) * times));
     double scale = largest / LARGEST_CODE;
     if (input_scale > 0) scale = fmax(scale, fabs(out->bias[c]) / ((double)input_scale * LARGEST_BIAS));
     if (scale < (double)FLT_MIN) scale = largest > 0 ? (double)FLT_MIN : 1;
     out->scales[c] = power_of_two ? prn_power_of_two((float)scale) : (float)scale;
     for (int64_t e = 0; e < each; e++) {
-        const int64_t at = place(q, &w->info.shape, c, e);
-        const double code = rint(element(w, at) * times / (double)out->scales[c]);
+        const int64_t at = quantize_weights_place(q, &w->info.shape, c, e);
+        const double code = rint(quantize_weights_element(w, at) * times / (double)out->scales[c]);
         out->codes[at] = (int8_t)fmin(fmax(code, -LARGEST_CODE), LARGEST_CODE);
     }
     if (!(input_scale > 0)) return;
@@ -74,12 +76,12 @@ static void quantize_channel(prn_quant_weights *out, const prn_quant_node *q, co
         (int32_t)fmin(fmax(rint(out->bias[c] / (double)out->bias_scales[c]), -LARGEST_BIAS), LARGEST_BIAS);
 }
 
-static bool all_finite(const prn_quant_weights *out, const prn_quant_node *q, const prn_quant_value *w, int64_t c,
-                       double times)
+static bool quantize_weights_all_finite(const prn_quant_weights *out, const prn_quant_node *q, const prn_quant_value *w,
+                                        int64_t c, double times)
 {
     double sum = out->bias[c] * 0;
     for (int64_t e = 0; e < prony_shape_numel(&w->info.shape) / q->channels; e++)
-        sum += element(w, place(q, &w->info.shape, c, e)) * times * 0;
+        sum += quantize_weights_element(w, quantize_weights_place(q, &w->info.shape, c, e)) * times * 0;
     return sum == 0 && isfinite((float)times);
 }
 
@@ -103,9 +105,9 @@ prony_status prn_quant_weights_make(prn_quant_weights *out, const prn_quant_plan
     if (!out->codes || !out->scales || !out->bias || !out->bias_codes || !out->bias_scales) return prn_no_memory(error);
     for (int64_t c = 0; c < q->channels; c++) {
         double times, plus;
-        norm_of(plan, norm, c, &times, &plus);
-        out->bias[c] = (bias ? element(bias, c) : 0) * times + plus;
-        if (!all_finite(out, q, w, c, times))
+        quantize_weights_norm_of(plan, norm, c, &times, &plus);
+        out->bias[c] = (bias ? quantize_weights_element(bias, c) : 0) * times + plus;
+        if (!quantize_weights_all_finite(out, q, w, c, times))
             return prn_fail(error, PRONY_UNSUPPORTED,
                             "%.300s: node " PRN_NAME " (%.60s): a weight or bias of output channel %lld is not finite",
                             plan->model->file->name, node->name, node->op_type, (long long)c);

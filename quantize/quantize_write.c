@@ -110,7 +110,7 @@ static void put_changed(writer *w, size_t n, const char *const *inputs, size_t i
 /* Scale and zero point of a value's group, as the file has them. With powers of two, sums lie on halves of a step
  * often: an even zero point has those rounded the same way by engines that add it before they round (QLinearAdd of ONNX
  * Runtime). */
-static float step_of(const writer *w, size_t v, uint8_t *zero)
+static float quantize_write_step_of(const writer *w, size_t v, uint8_t *zero)
 {
     const prn_calibrated *row = w->steps[w->plan->values[v].group];
     float scale = (float)row->scale;
@@ -129,7 +129,7 @@ static prony_status name_step(writer *w, size_t group)
     w->zero_names[group] = new_name(w, name, "_zero_point");
     if (!w->scale_names[group] || !w->zero_names[group]) return prn_no_memory(w->error);
     uint8_t zero;
-    const float scale = step_of(w, group, &zero);
+    const float scale = quantize_write_step_of(w, group, &zero);
     const prony_shape scalar = {0};
     put_constant(w, w->scale_names[group], PRONY_FLOAT32, &scalar, &scale);
     put_constant(w, w->zero_names[group], PRONY_UINT8, &scalar, &zero);
@@ -186,7 +186,7 @@ static prony_status put_weights(writer *w, size_t n, const char **inputs, size_t
     const char *bias = new_name(w, base, "_bias_codes"), *steps = new_name(w, base, "_bias_scale"),
                *sums = new_name(w, base, "_bias");
     if (!codes || !scales || !floats || !bias || !steps || !sums) return prn_no_memory(w->error);
-    const float scale = step_of(w, prn_quant_value_find(w->plan, node->inputs[0]), &zero);
+    const float scale = quantize_write_step_of(w, prn_quant_value_find(w->plan, node->inputs[0]), &zero);
     prony_status status = prn_quant_weights_make(&made, w->plan, n, scale, w->power_of_two, &room, w->error);
     if (status == PRONY_OK) {
         put_constant(w, codes, PRONY_INT8, &made.shape, made.codes);
@@ -247,7 +247,7 @@ static prony_status put_static(writer *w, size_t n)
 }
 
 /* [rows, columns] turned. */
-static void turn(const int8_t *from, int8_t *to, int64_t rows, int64_t columns)
+static void quantize_write_turn(const int8_t *from, int8_t *to, int64_t rows, int64_t columns)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) to[j * rows + i] = from[i * columns + j];
@@ -270,7 +270,7 @@ static prony_status put_dynamic(writer *w, size_t n)
     float *bias = prn_bump_alloc(&room, (size_t)q->channels, sizeof *bias);
     if (status == PRONY_OK && q->channel_axis == 0) {
         codes = prn_bump_alloc(&room, (size_t)prony_shape_numel(&made.shape), 1);
-        if (codes) turn(made.codes, codes, made.shape.dim[0], made.shape.dim[1]);
+        if (codes) quantize_write_turn(made.codes, codes, made.shape.dim[0], made.shape.dim[1]);
         made.shape = (prony_shape){2, {made.shape.dim[1], made.shape.dim[0]}};
     }
     if (status == PRONY_OK && (!codes || !bias)) status = prn_no_memory(w->error);
@@ -371,7 +371,7 @@ static prony_status put_weight(writer *w, const prn_field *field, prn_wire messa
 }
 
 /* Whether the graph still has the value: inner ones of folded nodes are gone. */
-static bool is_there(const writer *w, size_t v)
+static bool quantize_write_is_there(const writer *w, size_t v)
 {
     if (v == PRN_QUANT_NONE) return false;
     const prn_quant_value *value = &w->plan->values[v];
@@ -381,7 +381,7 @@ static bool is_there(const writer *w, size_t v)
     return !q->quantized || q->norm == PRN_QUANT_NONE;
 }
 
-static prony_status put_field(writer *w, prn_wire *wire, const prn_field *field)
+static prony_status quantize_write_put_field(writer *w, prn_wire *wire, const prn_field *field)
 {
     switch (field->number) {
     case PRN_GRAPH_NODE:
@@ -392,7 +392,7 @@ static prony_status put_field(writer *w, prn_wire *wire, const prn_field *field)
         return put_weight(w, field, prn_wire_enter(wire, field));
     case PRN_GRAPH_INPUT:
     case PRN_GRAPH_VALUE_INFO:
-        if (!is_there(w, named_by(w, prn_wire_enter(wire, field), 1))) return PRONY_OK;
+        if (!quantize_write_is_there(w, named_by(w, prn_wire_enter(wire, field), 1))) return PRONY_OK;
         break;
     default:
         break;
@@ -402,7 +402,7 @@ static prony_status put_field(writer *w, prn_wire *wire, const prn_field *field)
     return PRONY_OK;
 }
 
-static prony_status put_graph(writer *w, prn_wire wire)
+static prony_status quantize_write_put_graph(writer *w, prn_wire wire)
 {
     const prn_graph *g = w->plan->graph;
     prn_span *spans = prn_bump_alloc(&w->pool, g->node_count + 1, sizeof *spans);
@@ -414,7 +414,7 @@ static prony_status put_graph(writer *w, prn_wire wire)
         if (field.number == PRN_GRAPH_NODE && count < g->node_count) spans[count++] = field.bytes;
     for (size_t n = 0; n < g->node_count; n++) w->nodes[n] = spans[g->nodes[n].file_index];
     for (size_t n = 0; n < g->node_count; n++) PRN_TRY(put_any(w, n));
-    for (prn_field field; prn_wire_next(&wire, &field);) PRN_TRY(put_field(w, &wire, &field));
+    for (prn_field field; prn_wire_next(&wire, &field);) PRN_TRY(quantize_write_put_field(w, &wire, &field));
     return PRONY_OK;
 }
 
@@ -431,7 +431,7 @@ static void put_opset(prn_proto *model, prn_wire opset, const prn_field *field)
         prn_proto_put_bytes(model, PRN_MODEL_OPSET, field->bytes.data, field->bytes.size);
 }
 
-static prony_status put_model(writer *w, prn_proto *model)
+static prony_status quantize_write_put_model(writer *w, prn_proto *model)
 {
     const prn_model_file *file = w->plan->model->file;
     prn_wire wire = prn_wire_make(file->data, (size_t)file->file_bytes);
@@ -440,7 +440,7 @@ static prony_status put_model(writer *w, prn_proto *model)
     prn_proto_put_text(model, PRN_MODEL_PRODUCER_VERSION, PRONY_VERSION);
     for (prn_field field; prn_wire_next(&wire, &field);) {
         if (field.number == PRN_MODEL_GRAPH) {
-            PRN_TRY(put_graph(w, prn_wire_enter(&wire, &field)));
+            PRN_TRY(quantize_write_put_graph(w, prn_wire_enter(&wire, &field)));
             if (w->graph.size >= PRN_LARGEST_PROTOBUF)
                 return prn_fail(w->error, PRONY_UNSUPPORTED,
                                 "%.300s: quantized, it has 2 GiB or more, and one file of ONNX cannot", file->name);
@@ -465,7 +465,7 @@ static prony_status put_model(writer *w, prn_proto *model)
 
 /* ---- before anything is written ---- */
 
-static prony_status find_steps(writer *w)
+static prony_status quantize_write_find_steps(writer *w)
 {
     const prn_quant_plan *plan = w->plan;
     for (size_t v = 0; v < plan->value_count; v++) {
@@ -479,7 +479,7 @@ static prony_status find_steps(writer *w)
     return PRONY_OK;
 }
 
-static prony_status begin(writer *w)
+static prony_status quantize_write_begin(writer *w)
 {
     const size_t count = w->plan->value_count + 1;
     w->stored = prn_bump_alloc(&w->pool, count, sizeof *w->stored);
@@ -495,7 +495,7 @@ static prony_status begin(writer *w)
         return prn_fail(w->error, PRONY_UNSUPPORTED,
                         "%.300s: opset %lld; scales per channel are from opset %d on: convert the model first",
                         file->name, (long long)opset, LEAST_OPSET);
-    return w->plan->dynamic ? PRONY_OK : find_steps(w);
+    return w->plan->dynamic ? PRONY_OK : quantize_write_find_steps(w);
 }
 
 prony_status prn_quant_write(uint8_t **out, size_t *size, const prn_quant_plan *plan,
@@ -503,8 +503,8 @@ prony_status prn_quant_write(uint8_t **out, size_t *size, const prn_quant_plan *
 {
     writer w = {.plan = plan, .calibration = calibration, .power_of_two = power_of_two, .error = error};
     prn_proto model = {0};
-    prony_status status = begin(&w);
-    if (status == PRONY_OK) status = put_model(&w, &model);
+    prony_status status = quantize_write_begin(&w);
+    if (status == PRONY_OK) status = quantize_write_put_model(&w, &model);
     prn_free(w.graph.data);
     prn_bump_release(&w.pool);
     if (status != PRONY_OK) {

@@ -16,6 +16,7 @@ mapfile -t sources < <(c_sources)
 run clang-format-19 --dry-run --Werror "${sources[@]}"
 run /usr/bin/python3 tests/tree/check_layering.py .
 run /usr/bin/python3 tests/tree/check_words.py .
+run /usr/bin/python3 tests/tree/check_statics.py .
 run /usr/bin/python3 tests/tree/check_doc_paths.py .
 list() { # ENDING: files of this name
     git ls-files "*.$1" 2>/dev/null || find models python scripts tests -name "*.$1"

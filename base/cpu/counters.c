@@ -22,7 +22,7 @@ struct prn_counters {
     size_t count, capacity;
 };
 
-static int open_event(const prn_counter_event *event, pid_t thread, int leader)
+static int counters_open_event(const prn_counter_event *event, pid_t thread, int leader)
 {
     struct perf_event_attr attr = {.type = event->type,
                                    .size = sizeof attr,
@@ -40,13 +40,13 @@ static bool open_thread(prn_counters *counters, const prn_counter_event events[P
     for (int e = 0; e < PRN_COUNTERS; e++) fds[e] = -1;
     counters->count++;
     for (int e = 0; e < PRN_COUNTERS; e++) {
-        fds[e] = open_event(&events[e], thread, e ? fds[0] : -1);
+        fds[e] = counters_open_event(&events[e], thread, e ? fds[0] : -1);
         if (fds[e] < 0) return errno == ESRCH && e == 0; /* the thread has ended meanwhile */
     }
     return true;
 }
 
-static void explain(char why[160], int code)
+static void counters_explain(char why[160], int code)
 {
     if (code == EACCES || code == EPERM)
         snprintf(why, 160,
@@ -72,7 +72,7 @@ prony_status prn_counters_open(prn_counters **out, const prn_counter_event event
         if (!PRN_GROW(counters->fds, counters->capacity, counters->count + 1))
             status = prn_no_memory(error);
         else if (!open_thread(counters, events, (pid_t)atoi(threads.entries[i].name)))
-            explain(why, errno);
+            counters_explain(why, errno);
     }
     prn_bump_release(&pool);
     if (status == PRONY_OK && !*why)

@@ -86,7 +86,7 @@ static uint8_t saved_state(uint32_t leaf1_c)
     return (uint8_t)state;
 }
 
-static bool has(const char *name)
+static bool isa_has(const char *name)
 {
     for (int i = 0; features[i]; i++) {
         if (strcasecmp(features[i], name) == 0) return true;
@@ -108,17 +108,17 @@ static unsigned flags_of_family(uint32_t signature)
 static unsigned flags_of_features(void)
 {
     unsigned flags = 0;
-    if (has("sha")) flags |= PRN_HAS_SHA;
-    if (!has("avx2") || !has("fma") || !has("f16c") || !has("bmi2")) return flags;
+    if (isa_has("sha")) flags |= PRN_HAS_SHA;
+    if (!isa_has("avx2") || !isa_has("fma") || !isa_has("f16c") || !isa_has("bmi2")) return flags;
     flags |= PRN_HAS_AVX2;
 #ifdef PRN_EMULATED_AVX512
     return flags | PRN_HAS_AVX512;
 #endif
-    if (!has("avx512f") || !has("avx512dq") || !has("avx512bw") || !has("avx512vl")) return flags;
+    if (!isa_has("avx512f") || !isa_has("avx512dq") || !isa_has("avx512bw") || !isa_has("avx512vl")) return flags;
     flags |= PRN_HAS_AVX512;
-    if (has("avx512_vnni")) flags |= PRN_HAS_VNNI;
-    if (has("avx512_bf16")) flags |= PRN_HAS_BF16;
-    if (has("amx_tile") && has("amx_int8") && has("amx_bf16")) flags |= PRN_HAS_AMX;
+    if (isa_has("avx512_vnni")) flags |= PRN_HAS_VNNI;
+    if (isa_has("avx512_bf16")) flags |= PRN_HAS_BF16;
+    if (isa_has("amx_tile") && isa_has("amx_int8") && isa_has("amx_bf16")) flags |= PRN_HAS_AMX;
     return flags;
 }
 
@@ -150,7 +150,7 @@ static unsigned ask_processor(void)
 }
 #endif
 
-static void find(void)
+static void isa_find(void)
 {
     present = ask_processor();
     const char *cap = getenv("PRONY_MAX_ISA");
@@ -169,7 +169,7 @@ bool prn_isa_has(unsigned flags)
     static atomic_uint answer;
     unsigned found = atomic_load_explicit(&answer, memory_order_relaxed);
     if (!(found & KNOWN)) {
-        pthread_once(&once, find);
+        pthread_once(&once, isa_find);
         found = present | KNOWN;
         atomic_store_explicit(&answer, found, memory_order_relaxed);
     }
@@ -178,18 +178,18 @@ bool prn_isa_has(unsigned flags)
 
 const char *prn_isa_name(void)
 {
-    pthread_once(&once, find);
+    pthread_once(&once, isa_find);
     return set_name;
 }
 
 const char *prn_isa_set_names(void)
 {
-    pthread_once(&once, find);
+    pthread_once(&once, isa_find);
     return set_names;
 }
 
 const char *const *prn_isa_features(void)
 {
-    pthread_once(&once, find);
+    pthread_once(&once, isa_find);
     return features;
 }

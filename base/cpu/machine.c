@@ -24,7 +24,7 @@
 #define OWN_MOUNTS "/proc/self/mountinfo"
 
 /* Cuts what does not fit. */
-static void copy_text(char *to, size_t size, const char *from)
+static void machine_copy_text(char *to, size_t size, const char *from)
 {
     size_t length = strlen(from);
     if (length > size - 1) length = size - 1;
@@ -44,7 +44,7 @@ static bool find_field(const char *path, const char *key, char separator, char *
         if (!value || strncmp(line, key, key_length) != 0) continue;
         if (strspn(line + key_length, " \t") != (size_t)(value - line) - key_length) continue;
         value += 1 + strspn(value + 1, " \t\"");
-        copy_text(out, size, value);
+        machine_copy_text(out, size, value);
         out[strcspn(out, "\"")] = '\0';
         found = true;
     }
@@ -76,7 +76,7 @@ static bool read_cpu_list(prn_cpu_mask *mask, int cpu, const char *name)
 }
 
 /* "32K", "8192K", "16M" */
-static uint64_t parse_size(const char *text)
+static uint64_t machine_parse_size(const char *text)
 {
     char *end;
     uint64_t size = strtoull(text, &end, 10);
@@ -86,7 +86,7 @@ static uint64_t parse_size(const char *text)
     return size;
 }
 
-static void read_caches(prn_machine *machine, int cpu)
+static void machine_read_caches(prn_machine *machine, int cpu)
 {
     int most = (int)(sizeof machine->caches / sizeof machine->caches[0]);
     for (int index = 0; index < most; index++) {
@@ -104,7 +104,7 @@ static void read_caches(prn_machine *machine, int cpu)
         prn_cpu_mask shared;
         cache->shared_by = read_cpu_list(&shared, cpu, path) ? prn_cpu_mask_count(&shared) : 0;
         cache->level = (int)level;
-        cache->bytes = parse_size(text);
+        cache->bytes = machine_parse_size(text);
         machine->cache_count++;
     }
 }
@@ -125,7 +125,7 @@ static void ask_for_caches(prn_machine *machine)
         prn_cache_level *cache = &machine->caches[machine->cache_count];
         if (bytes <= 0) continue;
         *cache = (prn_cache_level){.level = rows[i].level, .bytes = (uint64_t)bytes};
-        copy_text(cache->type, sizeof cache->type, rows[i].type);
+        machine_copy_text(cache->type, sizeof cache->type, rows[i].type);
         machine->cache_count++;
     }
 #endif
@@ -135,9 +135,9 @@ static void read_names(prn_machine *machine)
 {
     struct utsname names;
     if (uname(&names) == 0) {
-        copy_text(machine->host_name, sizeof machine->host_name, names.nodename);
+        machine_copy_text(machine->host_name, sizeof machine->host_name, names.nodename);
         snprintf(machine->os_release, sizeof machine->os_release, "%.48s %.64s", names.sysname, names.release);
-        copy_text(machine->os, sizeof machine->os, names.sysname);
+        machine_copy_text(machine->os, sizeof machine->os, names.sysname);
     }
     find_field("/etc/os-release", "PRETTY_NAME", '=', machine->os, sizeof machine->os);
     find_field("/proc/cpuinfo", "model name", ':', machine->cpu_model, sizeof machine->cpu_model);
@@ -184,7 +184,7 @@ void prn_machine_read(prn_machine *machine, const prn_cpu_mask *restricted)
     machine->load_avg_1min = prn_text_read("/proc/loadavg", text, sizeof text) ? strtod(text, NULL) : -1;
     snprintf(path, sizeof path, CPU_FOLDER "/cpu%d/cpufreq/scaling_governor", first);
     prn_text_read(path, machine->governor, sizeof machine->governor);
-    read_caches(machine, first);
+    machine_read_caches(machine, first);
     if (!machine->cache_count) ask_for_caches(machine);
 }
 
@@ -231,7 +231,7 @@ static void read_times(prn_usage *usage)
     usage->involuntary_switches = own.ru_nivcsw;
 }
 
-static void read_files(prn_usage *usage)
+static void machine_read_files(prn_usage *usage)
 {
     usage->peak_rss_bytes = (uint64_t)find_number("/proc/self/status", "VmHWM") << 10;
     usage->read_bytes = (uint64_t)find_number("/proc/self/io", "read_bytes");
@@ -243,7 +243,7 @@ static void read_files(prn_usage *usage)
 void prn_usage_begin(prn_usage *usage)
 {
     *usage = (prn_usage){0};
-    read_files(usage);
+    machine_read_files(usage);
     usage->time_ns = prn_now_ns();
     read_times(usage);
 }
@@ -253,7 +253,7 @@ void prn_usage_end(prn_usage *usage)
     *usage = (prn_usage){0};
     read_times(usage);
     usage->time_ns = prn_now_ns();
-    read_files(usage);
+    machine_read_files(usage);
 }
 
 static uint64_t (*_Atomic heap_hook)(void);

@@ -70,7 +70,7 @@ static void meet(measurement *s)
 }
 
 /* One thread's part of a trial. */
-static void work(member *m)
+static void peak_work(member *m)
 {
     measurement *s = m->shared;
     uint64_t result = 0;
@@ -103,7 +103,7 @@ static void work(member *m)
 }
 
 /* Threads meet twice per trial: when its length is known, and when all are done. */
-static void *follow(void *argument)
+static void *peak_follow(void *argument)
 {
     member *m = argument;
     pthread_mutex_lock(&m->shared->gate);
@@ -114,12 +114,12 @@ static void *follow(void *argument)
     for (;;) {
         meet(m->shared);
         if (m->shared->rounds == 0) return NULL;
-        work(m);
+        peak_work(m);
         meet(m->shared);
     }
 }
 
-static int by_start(const void *a, const void *b)
+static int peak_by_start(const void *a, const void *b)
 {
     const prn_peak_interval *x = a, *y = b;
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
@@ -127,7 +127,7 @@ static int by_start(const void *a, const void *b)
 
 void prn_peak_overlap(prn_peak_interval *intervals, int count, int64_t *any_ns, int64_t *all_ns)
 {
-    qsort(intervals, (size_t)count, sizeof *intervals, by_start);
+    qsort(intervals, (size_t)count, sizeof *intervals, peak_by_start);
     int64_t reached = intervals[0].start_ns, first_end = INT64_MAX;
     *any_ns = 0;
     for (int t = 0; t < count; t++) {
@@ -149,7 +149,7 @@ static int64_t trial(measurement *s, int64_t rounds, int64_t *all_ns)
     int64_t any_ns;
     s->rounds = rounds;
     meet(s);
-    work(&s->members[0]);
+    peak_work(&s->members[0]);
     meet(s);
     for (int t = 0; t < s->threads; t++) s->intervals[t] = s->members[t].interval;
     prn_peak_overlap(s->intervals, s->threads, &any_ns, all_ns);
@@ -191,8 +191,8 @@ static void measure_kind(measurement *s, prn_peak *out, int trials, int64_t tria
     }
 }
 
-static void measure(measurement *s, prn_peak *out, const prn_peak_kind *kinds, size_t count, int trials,
-                    int64_t trial_ns)
+static void peak_measure(measurement *s, prn_peak *out, const prn_peak_kind *kinds, size_t count, int trials,
+                         int64_t trial_ns)
 {
     for (size_t k = 0; k < count; k++) {
         s->kind = kinds[k];
@@ -203,12 +203,12 @@ static void measure(measurement *s, prn_peak *out, const prn_peak_kind *kinds, s
     meet(s);
 }
 
-static prony_status start(measurement *s, int *started, prony_error *error)
+static prony_status peak_start(measurement *s, int *started, prony_error *error)
 {
     pthread_mutex_lock(&s->gate);
     for (*started = 0; *started < s->threads - 1; ++*started) {
         member *m = &s->members[*started + 1];
-        if (pthread_create(&m->thread, NULL, follow, m) != 0) break;
+        if (pthread_create(&m->thread, NULL, peak_follow, m) != 0) break;
     }
     s->complete = *started == s->threads - 1;
     pthread_mutex_unlock(&s->gate);
@@ -217,15 +217,15 @@ static prony_status start(measurement *s, int *started, prony_error *error)
 }
 
 /* Buffers are there: starts threads and runs what `kinds` asks for. */
-static prony_status run(measurement *s, prn_peak *out, const prn_peak_kind *kinds, size_t count, int trials,
-                        int64_t trial_ns, prony_error *error)
+static prony_status peak_run(measurement *s, prn_peak *out, const prn_peak_kind *kinds, size_t count, int trials,
+                             int64_t trial_ns, prony_error *error)
 {
     int started = 0;
     if (pthread_mutex_init(&s->gate, NULL) != 0) return prn_no_memory(error);
-    prony_status status = start(s, &started, error);
+    prony_status status = peak_start(s, &started, error);
     if (status == PRONY_OK) {
         if (s->bytes) memset(s->members[0].buffer, 1, s->bytes);
-        measure(s, out, kinds, count, trials, trial_ns);
+        peak_measure(s, out, kinds, count, trials, trial_ns);
     }
     for (int t = 1; t <= started; t++) pthread_join(s->members[t].thread, NULL);
     pthread_mutex_destroy(&s->gate);
@@ -251,7 +251,7 @@ prony_status prn_peak_measure(prn_peak *out, const prn_peak_kind *kinds, size_t 
         s.members[t].shared = &s;
         if (bytes && !(s.members[t].buffer = prn_alloc_aligned(4096, s.bytes))) status = prn_no_memory(error);
     }
-    if (status == PRONY_OK) status = run(&s, out, kinds, count, trials, trial_ns, error);
+    if (status == PRONY_OK) status = peak_run(&s, out, kinds, count, trials, trial_ns, error);
     for (int t = 0; t < threads && s.members; t++) prn_free_aligned(s.members[t].buffer);
     prn_free(s.members);
     prn_free(s.intervals);

@@ -45,7 +45,7 @@ enum { PART_COUNT = 8 }; /* vectors per round; buffers hold whole rounds */
 #define WRITE(k) p[i + k] = v;
 #define COPY(k) p[i + k] = q[i + k];
 
-static uint64_t read_memory(const void *from, size_t bytes)
+static uint64_t peak_simd_read_memory(const void *from, size_t bytes)
 {
     const words *p = from;
     words all = {0};
@@ -79,6 +79,6 @@ static void copy_memory(void *to, const void *from, size_t bytes)
 
 const prn_peak_loops PRN_SIMD_TABLE(prn_peak_loops_) = {.compute_f32 = compute_f32,
                                                         .compute_f64 = compute_f64,
-                                                        .read = read_memory,
+                                                        .read = peak_simd_read_memory,
                                                         .write = write_memory,
                                                         .copy = copy_memory};

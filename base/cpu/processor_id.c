@@ -41,7 +41,7 @@ uint32_t prn_processor_approximations(void)
 enum { FAMILY, MODEL, STEPPING, MICROCODE, REVISION, PARTS, FLAGS = PARTS, KINDS };
 
 /* Which part of the identity a line states; KINDS: none. */
-static int kind_of(const char *line, size_t length)
+static int processor_id_kind_of(const char *line, size_t length)
 {
     static const struct {
         const char *key;
@@ -69,7 +69,7 @@ void prn_processor_id_of(char out[PRN_PROCESSOR_ID_BYTES], const char *cpuinfo, 
             char *colon = strchr(line, ':');
             size_t length = colon ? (size_t)(colon - line) : 0, used = 0;
             while (length && (line[length - 1] == ' ' || line[length - 1] == '\t')) length--;
-            const int kind = length ? kind_of(line, length) : KINDS;
+            const int kind = length ? processor_id_kind_of(line, length) : KINDS;
             if (kind == KINDS || (kind < PARTS && parts[kind][0]) || (kind == FLAGS && flags)) continue;
             if (kind == FLAGS) {
                 sum = checksum(sum, colon, strlen(colon));

@@ -8,7 +8,7 @@
 
 enum { MOST_NODES = 1024 };
 
-static bool read_list(prn_cpu_mask *mask, const char *path)
+static bool topology_read_list(prn_cpu_mask *mask, const char *path)
 {
     char text[4096];
     return prn_text_read(path, text, sizeof text) && prn_cpu_mask_parse(mask, text);
@@ -21,7 +21,7 @@ static bool read_siblings(prn_cpu_mask *siblings, int cpu, const char *folder)
     for (int i = 0; i < 2; i++) {
         char path[PATH_MAX];
         snprintf(path, sizeof path, "%s/cpu/cpu%d/topology/%s", folder, cpu, names[i]);
-        if (read_list(siblings, path)) return true;
+        if (topology_read_list(siblings, path)) return true;
     }
     return false;
 }
@@ -55,7 +55,8 @@ static int rank_in_core(const prn_cpu_mask *mask, int cpu, const char *folder)
 }
 
 /* Those of `left` that stand in `among` and have this rank, by number; they leave `left`. */
-static int take(int *order, prn_cpu_mask *left, const prn_cpu_mask *among, const unsigned char *ranks, int rank)
+static int topology_take(int *order, prn_cpu_mask *left, const prn_cpu_mask *among, const unsigned char *ranks,
+                         int rank)
 {
     int count = 0;
     for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++) {
@@ -79,13 +80,13 @@ void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder
         if (ranks[cpu] > most) most = ranks[cpu];
     }
     snprintf(path, sizeof path, "%s/node/online", folder);
-    bool known = read_list(&nodes, path);
+    bool known = topology_read_list(&nodes, path);
     for (int rank = 0; rank <= most; rank++) {
         for (int node = 0; known && node < MOST_NODES; node++) {
             if (!prn_cpu_mask_has(&nodes, node)) continue;
             snprintf(path, sizeof path, "%s/node/node%d/cpulist", folder, node);
-            if (read_list(&members, path)) done += take(order + done, &left, &members, ranks, rank);
+            if (topology_read_list(&members, path)) done += topology_take(order + done, &left, &members, ranks, rank);
         }
-        done += take(order + done, &left, NULL, ranks, rank); /* of no node */
+        done += topology_take(order + done, &left, NULL, ranks, rank); /* of no node */
     }
 }

@@ -14,14 +14,14 @@ static pthread_once_t drawn = PTHREAD_ONCE_INIT;
 
 /* Without random numbers of the system (an old kernel, a sandbox) the clock, the process and an address make the
  * key. */
-static void draw_key(void)
+static void keyed_hash_draw_key(void)
 {
     if (getrandom(key, sizeof key, GRND_NONBLOCK) == (ssize_t)sizeof key) return;
     key[0] = (uint64_t)prn_now_ns() * UINT64_C(0x9e3779b97f4a7c15);
     key[1] = (uint64_t)(uintptr_t)&key ^ (uint64_t)getpid() << 32;
 }
 
-static inline uint64_t rotate(uint64_t x, unsigned by)
+static inline uint64_t keyed_hash_rotate(uint64_t x, unsigned by)
 {
     return x << by | x >> (64 - by);
 }
@@ -30,19 +30,19 @@ static inline void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[2] += v[3];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] = rotate(v[0], 32);
+    v[1] = keyed_hash_rotate(v[1], 13) ^ v[0];
+    v[3] = keyed_hash_rotate(v[3], 16) ^ v[2];
+    v[0] = keyed_hash_rotate(v[0], 32);
     v[2] += v[1];
     v[0] += v[3];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] = rotate(v[2], 32);
+    v[1] = keyed_hash_rotate(v[1], 17) ^ v[2];
+    v[3] = keyed_hash_rotate(v[3], 21) ^ v[0];
+    v[2] = keyed_hash_rotate(v[2], 32);
 }
 
 void prn_keyed_hash_init(prn_keyed_hash *hash)
 {
-    pthread_once(&drawn, draw_key);
+    pthread_once(&drawn, keyed_hash_draw_key);
     /* the four constants are SipHash's */
     *hash = (prn_keyed_hash){{key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d),
                               key[0] ^ UINT64_C(0x6c7967656e657261), key[1] ^ UINT64_C(0x7465646279746573)}};

@@ -22,12 +22,12 @@ static const uint32_t round_constant[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-static uint32_t rotate(uint32_t x, unsigned by)
+static uint32_t sha256_rotate(uint32_t x, unsigned by)
 {
     return x >> by | x << (32 - by);
 }
 
-static void add_block(uint32_t state[8], const uint8_t *block)
+static void sha256_add_block(uint32_t state[8], const uint8_t *block)
 {
     uint32_t w[64];
     for (int t = 0; t < 16; t++) {
@@ -35,17 +35,17 @@ static void add_block(uint32_t state[8], const uint8_t *block)
                block[4 * t + 3];
     }
     for (int t = 16; t < 64; t++) {
-        uint32_t s0 = rotate(w[t - 15], 7) ^ rotate(w[t - 15], 18) ^ w[t - 15] >> 3;
-        uint32_t s1 = rotate(w[t - 2], 17) ^ rotate(w[t - 2], 19) ^ w[t - 2] >> 10;
+        uint32_t s0 = sha256_rotate(w[t - 15], 7) ^ sha256_rotate(w[t - 15], 18) ^ w[t - 15] >> 3;
+        uint32_t s1 = sha256_rotate(w[t - 2], 17) ^ sha256_rotate(w[t - 2], 19) ^ w[t - 2] >> 10;
         w[t] = s1 + w[t - 7] + s0 + w[t - 16];
     }
     uint32_t v[8];
     memcpy(v, state, sizeof v);
     for (int t = 0; t < 64; t++) {
-        uint32_t s1 = rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25);
+        uint32_t s1 = sha256_rotate(v[4], 6) ^ sha256_rotate(v[4], 11) ^ sha256_rotate(v[4], 25);
         uint32_t choose = (v[4] & v[5]) ^ (~v[4] & v[6]);
         uint32_t t1 = v[7] + s1 + choose + round_constant[t] + w[t];
-        uint32_t s0 = rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22);
+        uint32_t s0 = sha256_rotate(v[0], 2) ^ sha256_rotate(v[0], 13) ^ sha256_rotate(v[0], 22);
         uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
         memmove(v + 1, v, 7 * sizeof v[0]);
         v[4] += t1;
@@ -97,7 +97,7 @@ static void add_blocks(uint32_t state[8], const uint8_t *at, size_t blocks)
         return;
     }
 #endif
-    for (; blocks > 0; blocks--, at += 64) add_block(state, at);
+    for (; blocks > 0; blocks--, at += 64) sha256_add_block(state, at);
 }
 
 void prn_sha256_init(prn_sha256 *hash)

@@ -96,14 +96,14 @@ bool prn_alloc_refused(size_t bytes)
     return bytes > LARGEST_BYTES || must_fail();
 }
 
-static bool may_take(size_t bytes)
+static bool alloc_may_take(size_t bytes)
 {
     return bytes <= LARGEST_BYTES && !must_fail();
 }
 
 void *prn_alloc(size_t bytes)
 {
-    if (!may_take(bytes)) return NULL;
+    if (!alloc_may_take(bytes)) return NULL;
     prn_budget *budget = prn_budget_current();
     bytes += sizeof(header);
     if (!prn_budget_book(budget, bytes)) return NULL;
@@ -114,7 +114,7 @@ void *prn_alloc(size_t bytes)
 void *prn_calloc(size_t count, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || !may_take(bytes)) return NULL;
+    if (__builtin_mul_overflow(count, size, &bytes) || !alloc_may_take(bytes)) return NULL;
     prn_budget *budget = prn_budget_current();
     bytes += sizeof(header);
     if (!prn_budget_book(budget, bytes)) return NULL;
@@ -127,7 +127,7 @@ void *prn_realloc(void *block, size_t count, size_t size)
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
     if (!block) return prn_alloc(bytes);
-    if (!may_take(bytes)) return NULL;
+    if (!alloc_may_take(bytes)) return NULL;
     const header former = *header_of(block);
     size_t held = booked_bytes(&former);
     bytes += sizeof(header);
@@ -180,7 +180,7 @@ static void *alloc_huge(size_t bytes)
 
 void *prn_alloc_aligned(size_t alignment, size_t bytes)
 {
-    if (alignment > LARGEST_BYTES || !may_take(bytes)) return NULL;
+    if (alignment > LARGEST_BYTES || !alloc_may_take(bytes)) return NULL;
     if (alignment < sizeof(header)) alignment = sizeof(header);
     prn_budget *budget = prn_budget_current();
     size_t whole = (bytes + 2 * alignment - 1) & ~(alignment - 1);

@@ -62,7 +62,7 @@ prn_budget *prn_budget_current(void)
     return current;
 }
 
-static uint64_t room_of(const prn_budget *budget)
+static uint64_t budget_room_of(const prn_budget *budget)
 {
     uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
     uint64_t held = atomic_load_explicit(&budget->held, memory_order_relaxed);
@@ -74,7 +74,7 @@ uint64_t prn_budget_room(void)
 {
     uint64_t least = UINT64_MAX;
     for (const prn_budget *b = current ? current : &process; b; b = outer_of(b))
-        if (room_of(b) < least) least = room_of(b);
+        if (budget_room_of(b) < least) least = budget_room_of(b);
     return least;
 }
 

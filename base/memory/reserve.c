@@ -13,7 +13,7 @@
 #define PAGE_BYTES ((size_t)4096)
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
-static size_t room_of(size_t bytes)
+static size_t reserve_room_of(size_t bytes)
 {
     return (bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
 }
@@ -62,7 +62,7 @@ bool prn_reserve_open(prn_reserve *reserve, size_t bytes)
 {
     *reserve = (prn_reserve){.bytes = bytes ? bytes : 1};
     if (prn_alloc_refused(bytes)) return false;
-    reserve->data = map_empty(room_of(reserve->bytes));
+    reserve->data = map_empty(reserve_room_of(reserve->bytes));
     return reserve->data != NULL;
 }
 
@@ -76,7 +76,7 @@ static void trim(prn_spare *spare, size_t room)
 
 /* What the spare has, and the rest fresh. What the spare has beyond that is given up: a plan packs what is largest
  * first. */
-static bool borrow(prn_reserve *reserve, prn_spare *spare, size_t room)
+static bool reserve_borrow(prn_reserve *reserve, prn_spare *spare, size_t room)
 {
     if (spare->bytes > room) trim(spare, room);
     const size_t part = spare->bytes < room ? spare->bytes : room;
@@ -91,10 +91,10 @@ static bool borrow(prn_reserve *reserve, prn_spare *spare, size_t room)
 
 bool prn_reserve_fill(prn_reserve *reserve, prn_spare *spare)
 {
-    const size_t room = room_of(reserve->bytes);
+    const size_t room = reserve_room_of(reserve->bytes);
     prn_budget *budget = prn_budget_current();
     if (prn_alloc_refused(room) || !prn_budget_book(budget, room)) return false;
-    const bool borrowed = spare && !spare->lent && borrow(reserve, spare, room);
+    const bool borrowed = spare && !spare->lent && reserve_borrow(reserve, spare, room);
     if (!borrowed && !make_readable(reserve->data, room)) {
         make_unreadable(reserve->data, room);
         prn_budget_unbook(budget, room);
@@ -106,7 +106,7 @@ bool prn_reserve_fill(prn_reserve *reserve, prn_spare *spare)
 }
 
 /* Moves the range's pages back; a spare that is smaller than they are moves to where there is room. */
-static bool give_back(prn_spare *spare, const prn_reserve *reserve, size_t room)
+static bool reserve_give_back(prn_spare *spare, const prn_reserve *reserve, size_t room)
 {
     prn_spare grown = {.data = spare->data, .bytes = spare->bytes, .budget = prn_budget_current()};
     if (grown.bytes < room) {
@@ -127,9 +127,9 @@ static bool give_back(prn_spare *spare, const prn_reserve *reserve, size_t room)
 void prn_reserve_empty(prn_reserve *reserve)
 {
     if (!reserve->filled) return;
-    const size_t room = room_of(reserve->bytes);
+    const size_t room = reserve_room_of(reserve->bytes);
     prn_budget_unbook(reserve->budget, room);
-    if (reserve->spare) (void)give_back(reserve->spare, reserve, room);
+    if (reserve->spare) (void)reserve_give_back(reserve->spare, reserve, room);
     make_unreadable(reserve->data, room);
     reserve->spare = NULL;
     reserve->budget = NULL;
@@ -148,7 +148,7 @@ void prn_reserve_close(prn_reserve *reserve)
 {
     if (!reserve->data) return;
     prn_reserve_empty(reserve);
-    (void)munmap(reserve->data, room_of(reserve->bytes));
+    (void)munmap(reserve->data, reserve_room_of(reserve->bytes));
     *reserve = (prn_reserve){0};
 }
 

@@ -12,7 +12,7 @@ static _Thread_local struct {
     uintptr_t low, high; /* both 0: not known */
 } bounds;
 
-static void ask(void)
+static void stack_ask(void)
 {
     pthread_attr_t attributes;
     void *low = NULL;
@@ -29,7 +29,7 @@ static void ask(void)
 
 size_t prn_stack_left(void)
 {
-    if (!bounds.asked) ask();
+    if (!bounds.asked) stack_ask();
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     return here > bounds.low && here <= bounds.high ? (size_t)(here - bounds.low) : SIZE_MAX;
 }

@@ -60,7 +60,7 @@ static uint64_t droppable_bytes(const char *directory, bool v2)
     return bytes;
 }
 
-static void read_memory(question *q, const char *directory, bool v2)
+static void cgroup_read_memory(question *q, const char *directory, bool v2)
 {
     char path[PATH_MAX + 32];
     int64_t limit, used;
@@ -178,7 +178,7 @@ static void walk_up(question *q, const mount *mount, const char *group, bool v2)
     }
 }
 
-static void ask(question *q, const char *cgroup_path, const char *mountinfo_path)
+static void cgroup_ask(question *q, const char *cgroup_path, const char *mountinfo_path)
 {
     char group[2][PATH_MAX];
     bool known[2];
@@ -198,21 +198,21 @@ static void ask(question *q, const char *cgroup_path, const char *mountinfo_path
 double prn_cgroup_quota_cpus(const char *cgroup_path, const char *mountinfo_path)
 {
     question q = {.controller = "cpu", .read = read_quota};
-    ask(&q, cgroup_path, mountinfo_path);
+    cgroup_ask(&q, cgroup_path, mountinfo_path);
     return q.quota;
 }
 
 uint64_t prn_cgroup_memory_left(const char *cgroup_path, const char *mountinfo_path)
 {
-    question q = {.controller = "memory", .read = read_memory, .left = UINT64_MAX};
-    ask(&q, cgroup_path, mountinfo_path);
+    question q = {.controller = "memory", .read = cgroup_read_memory, .left = UINT64_MAX};
+    cgroup_ask(&q, cgroup_path, mountinfo_path);
     return q.left;
 }
 
 bool prn_cgroup_cpuset(prn_cpu_mask *out, const char *cgroup_path, const char *mountinfo_path)
 {
     question q = {.controller = "cpuset", .read = read_set};
-    ask(&q, cgroup_path, mountinfo_path);
+    cgroup_ask(&q, cgroup_path, mountinfo_path);
     if (q.has_set) *out = q.set;
     return q.has_set;
 }

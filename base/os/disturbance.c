@@ -54,7 +54,7 @@ static double at_least_0(double x)
 
 /* Threads that stand in line while nobody else runs stand in each other's way: more of them than processors were asked
  * for. */
-static prn_verdict judge(const prn_disturbance *d, double own)
+static prn_verdict disturbance_judge(const prn_disturbance *d, double own)
 {
     if (d->others < 0) return d->waited > MUCH_WAITED ? PRN_LOAD_BUSY : PRN_LOAD_UNKNOWN;
     if (d->steal > SOME || (d->others > SOME && d->waited > MUCH_WAITED)) return PRN_LOAD_BUSY;
@@ -88,7 +88,7 @@ void prn_disturbance_between(prn_disturbance *out, const prn_load_state *before,
         prn_machine_shares_between(&before->machine, &after->machine, after->own_cpu_ns - before->own_cpu_ns);
     out->others = shares.others;
     out->steal = shares.steal;
-    out->verdict = judge(out, shares.own);
+    out->verdict = disturbance_judge(out, shares.own);
 }
 
 const char *prn_verdict_name(prn_verdict verdict)

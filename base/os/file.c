@@ -22,7 +22,7 @@ static prony_status fail_errno(prony_error *error, const char *path, const char 
     return prn_fail(error, PRONY_IO_ERROR, "'%s': %s: %s", path, what, strerror_r(code, reason, sizeof reason));
 }
 
-static void remember(prn_map *map, const struct stat *info)
+static void file_remember(prn_map *map, const struct stat *info)
 {
     map->size = (size_t)info->st_size;
     map->modified_s = (int64_t)info->st_mtim.tv_sec;
@@ -78,7 +78,7 @@ static prony_status open_as(prn_map *map, const char *path,
     } else if (!S_ISREG(info.st_mode)) {
         status = prn_fail(error, PRONY_IO_ERROR, "'%s': not a regular file", path);
     } else if (info.st_size > 0) {
-        remember(map, &info);
+        file_remember(map, &info);
         status = take(map, path, fd, error);
         if (status != PRONY_OK) prn_map_close(map);
     }

@@ -33,7 +33,7 @@ bool prn_is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-static prony_status add(listing *l, const record *r, prony_error *error)
+static prony_status folder_add(listing *l, const record *r, prony_error *error)
 {
     struct stat info;
     bool folder = r->type == DT_DIR, file = r->type == DT_REG;
@@ -59,13 +59,13 @@ static prony_status read_all(listing *l, prony_error *error)
         if (got < 0) return prn_fail(error, PRONY_IO_ERROR, "cannot read the folder: %s", strerrordesc_np(errno));
         for (long at = 0; at < got;) {
             const record *r = (const record *)(const void *)(buffer + at);
-            PRN_TRY(add(l, r, error));
+            PRN_TRY(folder_add(l, r, error));
             at += r->bytes;
         }
     }
 }
 
-static int by_name(const void *a, const void *b)
+static int folder_by_name(const void *a, const void *b)
 {
     return strcmp(((const prn_folder_entry *)a)->name, ((const prn_folder_entry *)b)->name);
 }
@@ -79,7 +79,7 @@ prony_status prn_folder_read(prn_folder *out, prn_bump *pool, const char *path, 
     prony_status status = read_all(&l, error);
     close(l.fd);
     if (status == PRONY_OK) {
-        if (l.count) qsort(l.entries, l.count, sizeof *l.entries, by_name);
+        if (l.count) qsort(l.entries, l.count, sizeof *l.entries, folder_by_name);
         out->entries = prn_bump_alloc(pool, l.count + 1, sizeof *out->entries);
         out->count = l.count;
         if (out->entries && l.count) memcpy(out->entries, l.entries, l.count * sizeof *l.entries);

@@ -79,7 +79,7 @@ static double temperature(void)
     return hottest;
 }
 
-static uint64_t context_switches(void)
+static uint64_t machine_state_context_switches(void)
 {
     prn_lines lines;
     uint64_t switches = 0;
@@ -114,7 +114,7 @@ void prn_machine_state_read(prony_machine_state *out)
     prn_cpu_mask mask;
     prn_machine_times_read(out, NULL);
     out->temperature_c = temperature();
-    out->context_switches = context_switches();
+    out->context_switches = machine_state_context_switches();
     if (!prn_cpu_mask_get(&mask)) return;
     out->frequency_hz = frequency_of_governor(&mask);
     if (!(out->frequency_hz > 0)) out->frequency_hz = frequency_of_cpuinfo(&mask);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* Before the path there are five fields. NULL: the mapping has none. */
-static const char *path_of(const char *line)
+static const char *resident_path_of(const char *line)
 {
     for (int field = 0; field < 5; field++) {
         line += strcspn(line, " ");
@@ -35,7 +35,7 @@ bool prn_resident_read(prn_resident *out)
     uint64_t *sum = &out->anonymous_bytes;
     for (const char *line; (line = prn_lines_next(&lines));) {
         if (is_header(line)) {
-            const char *path = path_of(line);
+            const char *path = resident_path_of(line);
             if (!path)
                 sum = &out->anonymous_bytes;
             else

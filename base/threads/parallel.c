@@ -59,7 +59,7 @@ static void run_steps(const range *range, int64_t begin, int64_t end)
     }
 }
 
-static void run_piece(void *argument, int64_t task)
+static void parallel_run_piece(void *argument, int64_t task)
 {
     const range *range = argument;
     int64_t begin = task * range->piece;
@@ -82,7 +82,7 @@ void prn_parallel_range(int threads, int64_t count, int64_t grain,
     range.step = grain > LOOK_UP ? ((grain - 1) / PIECE_MULTIPLE + 1) * PIECE_MULTIPLE : LOOK_UP;
     int64_t last = count - (range.pieces - 1) * piece;
     if (range.pieces > 1 && last < grain) range.pieces--;
-    prn_parallel_tasks(threads, range.pieces, run_piece, &range);
+    prn_parallel_tasks(threads, range.pieces, parallel_run_piece, &range);
 }
 
 #define ITEM_BYTES (64 * 1024)           /* of traffic of a task */
@@ -133,7 +133,7 @@ typedef struct prn_slot_work {
     slot_run run[MOST_RUNS];
 } slot_work;
 
-static void run_slot(void *argument, int64_t index)
+static void parallel_run_slot(void *argument, int64_t index)
 {
     slot_work *work = argument;
     prn_slot slot = {.index = index, .work = work};
@@ -162,7 +162,7 @@ void prn_parallel_slots(int threads, int64_t slots, int64_t tasks, void (*fn)(vo
         atomic_init(&work.run[i].next, i * tasks / work.runs);
         work.run[i].end = (i + 1) * tasks / work.runs;
     }
-    prn_parallel_tasks(threads, slots, run_slot, &work);
+    prn_parallel_tasks(threads, slots, parallel_run_slot, &work);
 }
 
 static void do_nothing(void *argument, int64_t task)

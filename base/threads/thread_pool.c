@@ -189,7 +189,7 @@ bool prn_job_slot_help(prn_job_slot *slot, int thread)
 }
 
 /* Loops inside of a task are part of it. */
-static void run_alone(int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument)
+static void thread_pool_run_alone(int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument)
 {
     prn_thread_pool_share *share = inside_task || own_number >= watched_count ? NULL : watched;
     int64_t start_ns = share ? prn_now_ns() : 0;
@@ -228,7 +228,7 @@ static bool may_enter(const prn_thread_pool *t, const prn_job_slot *slot, int nu
     return (latch & LATCH_OPEN) && (t->shared || number <= (int)LATCH_MOST(latch));
 }
 
-static void *work(void *argument)
+static void *thread_pool_work(void *argument)
 {
     worker self = *(worker *)argument;
     prn_thread_pool *t = self.team;
@@ -303,7 +303,7 @@ static void hire(prn_thread_pool *t, int workers)
         if (!w) break;
         *w = (worker){t, have + 1};
         atomic_fetch_add(&t->references, 1);
-        if (pthread_create(&t->handles[have], &attributes, work, w) != 0) {
+        if (pthread_create(&t->handles[have], &attributes, thread_pool_work, w) != 0) {
             atomic_fetch_sub(&t->references, 1);
             prn_free(w);
             break;
@@ -479,7 +479,7 @@ void prn_thread_pool_run(int threads, int64_t tasks, void (*fn)(void *argument, 
     if (threads > MOST_WORKERS + 1) threads = MOST_WORKERS + 1;
     prn_job_slot *slot = threads > 1 && tasks > 1 && !inside_task ? find_desk(threads) : NULL;
     if (!slot || !have_runs(slot, threads)) {
-        run_alone(tasks, fn, argument);
+        thread_pool_run_alone(tasks, fn, argument);
         return;
     }
     job job = {.fn = fn,

@@ -259,7 +259,7 @@ static int receive(coordinator *c)
 }
 
 /* Signs of life to idle ranks; a rank that is beyond its limit is lost. */
-static void watch(coordinator *c)
+static void coordinator_watch(coordinator *c)
 {
     const double now = cluster_now();
     for (int rank = 1; rank < c->count; rank++) {
@@ -278,7 +278,7 @@ static bool anything_runs(const coordinator *c)
     return false;
 }
 
-static int measure(coordinator *c)
+static int coordinator_measure(coordinator *c)
 {
     int code = EXIT_DONE;
     while (code == EXIT_DONE && !interrupted() && !cluster_warned() && !c->lost && !*c->ended) {
@@ -287,7 +287,7 @@ static int measure(coordinator *c)
         scale_say_progress(&c->job);
         cluster_rest();
         code = receive(c);
-        watch(c);
+        coordinator_watch(c);
     }
     clear_progress();
     return code;
@@ -327,7 +327,7 @@ static void find_lost(coordinator *c)
 /* Measures and shows. The file comes first where the run ended early, since the launcher may leave little time. */
 static int run_study(coordinator *c)
 {
-    int code = measure(c);
+    int code = coordinator_measure(c);
     if (interrupted() || cluster_warned() || *c->ended) {
         prony_study_progress done;
         prony_study_progress_of(c->job.study, &done);
@@ -340,7 +340,7 @@ static int run_study(coordinator *c)
     return code;
 }
 
-static int prepare(coordinator *c)
+static int coordinator_prepare(coordinator *c)
 {
     int code = scale_check(c->o);
     if (code == EXIT_DONE) code = gather_ranks(c);
@@ -354,7 +354,7 @@ int coordinator_run(const options *o, bool *together)
     coordinator c = {.o = o, .job = {.o = o}, .count = cluster_size()};
     c.hellos = calloc((size_t)c.count, sizeof *c.hellos);
     c.ranks = calloc((size_t)c.count, sizeof *c.ranks);
-    int code = c.hellos && c.ranks ? prepare(&c) : fail(o, "out of memory");
+    int code = c.hellos && c.ranks ? coordinator_prepare(&c) : fail(o, "out of memory");
     if (code == EXIT_DONE) code = run_study(&c);
     for (int rank = 1; rank < c.count; rank++)
         if (!ask_to_stop(rank, code, !c.lost)) c.lost = true;

@@ -52,7 +52,7 @@ static void restore_stream(FILE *stream, int fd, int kept)
     close(kept);
 }
 
-static int parse(options *o, int argc, char **argv, bool silent, bool *stop)
+static int prony_mpi_parse(options *o, int argc, char **argv, bool silent, bool *stop)
 {
     if (!silent) return options_parse(o, argc, argv, stop);
     int out = silence_stream(stdout, STDOUT_FILENO), err = silence_stream(stderr, STDERR_FILENO);
@@ -63,7 +63,7 @@ static int parse(options *o, int argc, char **argv, bool silent, bool *stop)
     return status;
 }
 
-static int run_process(const options *o)
+static int prony_mpi_run_process(const options *o)
 {
     interrupt_begin(o);
     return interrupt_status(command_worker(o));
@@ -121,9 +121,9 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return first ? print_usage(stdout, EXIT_DONE) : EXIT_DONE;
     const bool is_process = strcmp(argv[1], "worker") == 0;
-    int status = parse(&o, argc, argv, !first && !is_process, &stop);
+    int status = prony_mpi_parse(&o, argc, argv, !first && !is_process, &stop);
     if (!stop && is_process)
-        status = run_process(&o);
+        status = prony_mpi_run_process(&o);
     else if (!stop && strcmp(o.command, "scale") != 0)
         status = (fail(&o, "prony-mpi has no command '%s'; run it with prony", o.command), EXIT_USAGE);
     else if (!stop)

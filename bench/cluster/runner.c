@@ -33,7 +33,7 @@ static void put_failure(message *m, const char *failure)
     put_process(m, &process);
 }
 
-static void *run(void *argument)
+static void *runner_run(void *argument)
 {
     scale_round round = {0};
     (void)argument;
@@ -62,7 +62,7 @@ bool runner_start(message *given)
     *given = (message){0};
     result = (message){0};
     atomic_store(&done, false);
-    running = pthread_create(&thread, NULL, run, NULL) == 0;
+    running = pthread_create(&thread, NULL, runner_run, NULL) == 0;
     if (!running) message_free(&task);
     return running;
 }

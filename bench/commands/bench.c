@@ -8,7 +8,7 @@
 #include "bench/process/processes.h"
 
 /* The report of the model alone. */
-static int show(const options *o, prony_report *report)
+static int bench_command_show(const options *o, prony_report *report)
 {
     options model_level = *o;
     model_level.levels = PRONY_LEVEL_MODEL;
@@ -20,7 +20,7 @@ static int bench_processes(const options *o)
     prony_report *report = NULL;
     int code = processes_refuse(o);
     if (code == EXIT_DONE) code = processes_measure(o, &report);
-    if (code == EXIT_DONE) code = show(o, report);
+    if (code == EXIT_DONE) code = bench_command_show(o, report);
     prony_report_release(report);
     return code;
 }
@@ -39,7 +39,7 @@ static int bench_one(const options *o, int background_threads)
     }
     if (code == EXIT_DONE) {
         prony_report_set_background(report, background_threads);
-        code = show(o, report);
+        code = bench_command_show(o, report);
     }
     prony_report_release(report);
     session_release(session);

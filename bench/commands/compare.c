@@ -25,7 +25,7 @@ static int write_comparison(const options *o, const prony_comparison *comparison
     return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
 }
 
-static int compare(const options *o, const target *first, const target *second)
+static int compare_command_compare(const options *o, const target *first, const target *second)
 {
     if (apply_count(o, first->report) != EXIT_DONE || apply_count(o, second->report) != EXIT_DONE) return EXIT_FAILED;
     prony_error error = {0};
@@ -54,7 +54,7 @@ int command_compare(const options *o)
     if (code == EXIT_DONE) code = target_open(o, 1, &second);
     if (code == EXIT_DONE) code = targets_measure(o, both, 2);
     if (code == EXIT_DONE) code = add_accuracy_of_both(o, &first, &second);
-    if (code == EXIT_DONE) code = compare(o, &first, &second);
+    if (code == EXIT_DONE) code = compare_command_compare(o, &first, &second);
     target_close(&first);
     target_close(&second);
     return code;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void show_samples(void *user, int64_t done, int64_t samples)
+static void eval_command_show_samples(void *user, int64_t done, int64_t samples)
 {
     (void)user;
     char text[64];
@@ -23,7 +23,7 @@ static prony_evaluate_options evaluate_options(const options *o)
     prony_evaluate_options e = PRONY_EVALUATE_OPTIONS_INIT;
     e.batch = o->batch;
     if (o->warmup >= 0) e.warmup_runs = o->warmup;
-    if (want_progress(o)) e.progress = show_samples;
+    if (want_progress(o)) e.progress = eval_command_show_samples;
     return e;
 }
 
@@ -44,7 +44,7 @@ static prony_status run_data(const options *o, prony_report **report, prony_mode
 }
 
 /* In the precision of the options. *report may be there also after a failure. */
-static int evaluate(const options *o, prony_report **report)
+static int eval_command_evaluate(const options *o, prony_report **report)
 {
     prony_error error = {0};
     prony_model *model = NULL;
@@ -72,7 +72,7 @@ static int evaluate_one(const options *o)
     prony_report *report = NULL;
     options shown = *o;
     if (!shown.levels) shown.levels = PRONY_LEVEL_MODEL;
-    int code = evaluate(o, &report);
+    int code = eval_command_evaluate(o, &report);
     if (code == EXIT_DONE) code = write_report(&shown, report);
     code = check_after_report(o, report, code);
     prony_report_release(report);
@@ -117,7 +117,7 @@ static int print_rows(const options *o, prony_report *const *reports)
     return EXIT_DONE;
 }
 
-static int write_rows(const options *o, prony_report *const *reports)
+static int eval_command_write_rows(const options *o, prony_report *const *reports)
 {
     prony_error error = {0};
     prony_write_options w = write_options(o);
@@ -145,10 +145,10 @@ static int evaluate_list(const options *o)
     for (size_t i = 0; i < o->precision_count && code == EXIT_DONE; i++) {
         options one = *o;
         one.precision = o->precisions[i];
-        code = evaluate(&one, &reports[i]);
+        code = eval_command_evaluate(&one, &reports[i]);
     }
     if (code == EXIT_DONE && !o->quiet && !stdout_taken(o)) code = print_rows(o, reports);
-    if (code == EXIT_DONE) code = write_rows(o, reports);
+    if (code == EXIT_DONE) code = eval_command_write_rows(o, reports);
     for (size_t i = 0; i < o->precision_count; i++) prony_report_release(reports[i]);
     free(reports);
     return code;

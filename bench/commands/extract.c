@@ -22,7 +22,7 @@ static void print_ports(const prony_model *model, bool inputs)
 }
 
 /* What was written is read back, as anybody would. */
-static int show(const options *o)
+static int extract_command_show(const options *o)
 {
     prony_error error = {0};
     prony_model *model = NULL;
@@ -60,7 +60,7 @@ int command_extract(const options *o)
         return fail(o, "--from TENSOR or --to TENSOR is missing: without them the part is the model"), EXIT_USAGE;
     if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
     int code = extract(o, model);
-    if (code == EXIT_DONE) code = show(o);
+    if (code == EXIT_DONE) code = extract_command_show(o);
     prony_model_release(model);
     return code;
 }

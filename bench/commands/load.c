@@ -19,7 +19,7 @@ static scenario scenario_of(const options *o)
     return SCENARIO_OFFLINE; /* --streams alone: as many as there are, as fast as they can */
 }
 
-static int check_options(const options *o, scenario s)
+static int load_command_check_options(const options *o, scenario s)
 {
     if (is_matrix(o)) return usage(o, "--scenario takes one configuration; -b, -x, -y and -p no lists");
     if (o->threshold_count || o->count) return usage(o, "--scenario has no use for --threshold and --count");
@@ -92,7 +92,7 @@ static void take_down(load *l)
 
 /* ---- measuring ---- */
 
-static int warm_up(load *l)
+static int load_command_warm_up(load *l)
 {
     load_result warm;
     int64_t queries = l->o->warmup >= 0 ? l->o->warmup : (int64_t)WARMUP_QUERIES * l->streams;
@@ -106,7 +106,7 @@ static int warm_up(load *l)
     return code;
 }
 
-static int measure(load *l, load_result *result, load_searched *searched)
+static int load_command_measure(load *l, load_result *result, load_searched *searched)
 {
     const options *o = l->o;
     double seconds = o->seconds > 0 ? o->seconds : DEFAULT_SECONDS;
@@ -145,13 +145,13 @@ int command_bench_load(const options *o)
     l.percentile = o->percentile > 0 ? o->percentile : l.scenario == SCENARIO_SINGLE ? 0.9 : 0.99;
     if (l.scenario == SCENARIO_MULTI)
         l.requests_per_query = o->samples_per_query ? (int)o->samples_per_query : DEFAULT_SAMPLES;
-    int code = check_options(o, l.scenario);
+    int code = load_command_check_options(o, l.scenario);
     if (code != EXIT_DONE) return code;
     code = busy_start(&beside, o);
     l.background_threads = beside.threads;
     if (code == EXIT_DONE) code = set_up(&l);
-    if (code == EXIT_DONE) code = warm_up(&l);
-    if (code == EXIT_DONE) code = measure(&l, &result, &searched);
+    if (code == EXIT_DONE) code = load_command_warm_up(&l);
+    if (code == EXIT_DONE) code = load_command_measure(&l, &result, &searched);
     busy_stop(&beside);
     clear_progress();
     if (code == EXIT_DONE && interrupted()) fail(o, "%s; what was measured until then follows", interrupted());

@@ -142,7 +142,7 @@ static bool reaches(const options *o, const prony_machine_info *info)
 }
 
 /* The kept peaks, if they are whole; otherwise says why not and leaves NULL. */
-static void load(const options *o, prony_machine **machine)
+static void machine_command_load(const options *o, prony_machine **machine)
 {
     prony_error error = {0};
     if (prony_machine_load(machine, &error) != PRONY_OK) {
@@ -155,7 +155,7 @@ static void load(const options *o, prony_machine **machine)
 }
 
 /* The file holds these rates, not a quiet measurement that a busy one did not replace. */
-static bool is_kept(const prony_machine *machine)
+static bool machine_command_is_kept(const prony_machine *machine)
 {
     prony_machine *kept = NULL;
     bool same = prony_machine_load(&kept, NULL) == PRONY_OK && kept &&
@@ -164,7 +164,7 @@ static bool is_kept(const prony_machine *machine)
     return same;
 }
 
-static int measure(const options *o, prony_machine **machine)
+static int machine_command_measure(const options *o, prony_machine **machine)
 {
     prony_error error = {0};
     prony_machine_options m = PRONY_MACHINE_OPTIONS_INIT;
@@ -186,16 +186,16 @@ int command_machine(const options *o)
     char path[PATH_BYTES];
     prony_machine *machine = NULL;
     int code = EXIT_DONE;
-    if (!o->fresh) load(o, &machine);
+    if (!o->fresh) machine_command_load(o, &machine);
     if (machine && (!was_quiet(o, prony_machine_about(machine)) || !reaches(o, prony_machine_about(machine)) ||
                     !has_work(o, machine))) {
         prony_machine_release(machine);
         machine = NULL;
     }
-    if (!machine) code = measure(o, &machine);
+    if (!machine) code = machine_command_measure(o, &machine);
     if (!machine) return code;
     bool known = prony_machine_path(path, sizeof path, &error) == PRONY_OK && code == EXIT_DONE;
-    known = known && is_kept(machine);
+    known = known && machine_command_is_kept(machine);
     if (!o->quiet && !stdout_taken(o)) print_machine(machine, known ? path : NULL);
     json_file json;
     int opened = json_open(&json, o);

@@ -173,7 +173,7 @@ static const char *const value_sets[][2] = {
     {"preprocess", "imagenet resize= crop= normalize= mean= std= channels= layout= filter="},
     {"svg", "layers= types= roofline= memory= latency= modules= graph="}};
 
-static const char *values_of(const char *word)
+static const char *manual_command_values_of(const char *word)
 {
     for (size_t i = 0; i < sizeof value_sets / sizeof *value_sets; i++)
         if (strcmp(value_sets[i][0], word) == 0) return value_sets[i][1];
@@ -220,7 +220,7 @@ static void bash(void)
 }
 
 /* Inside of single quotes; what zsh's specifications give a meaning is escaped. */
-static void put_quoted(const char *text, const char *special)
+static void manual_command_put_quoted(const char *text, const char *special)
 {
     for (; *text; text++) {
         if (*text == '\'')
@@ -235,8 +235,8 @@ static void put_quoted(const char *text, const char *special)
 static void zsh_name(const item *option, const char *dashes, const char *name, bool value)
 {
     printf(" \\\n        '*%s%s%s[", dashes, name, value ? dashes[1] ? "=" : "+" : "");
-    put_quoted(option->text, "[]:\\");
-    const char *set = values_of(name);
+    manual_command_put_quoted(option->text, "[]:\\");
+    const char *set = manual_command_values_of(name);
     if (!value)
         fputs("]'", stdout);
     else if (set)
@@ -259,7 +259,7 @@ static void zsh(void)
     puts("#compdef prony\n# made by `prony completion zsh`\n_prony() {\n    local -a commands\n    commands=(");
     for (size_t i = 0; command_at(i); i++) {
         printf("        '%s:", command_at(i)->name);
-        put_quoted(command_at(i)->summary, ":\\");
+        manual_command_put_quoted(command_at(i)->summary, ":\\");
         puts("'");
     }
     puts("    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        _files\n        return\n "
@@ -277,7 +277,7 @@ static void fish_option(const command_row *command, const item *option)
 {
     char letter[2], word[40];
     bool value = split_spec(option->spec, letter, word);
-    const char *set = values_of(word);
+    const char *set = manual_command_values_of(word);
     printf("complete -c prony -n '__fish_seen_subcommand_from %s'", command->name);
     if (*letter) printf(" -s %s", letter);
     if (*word) printf(" -l %s", word);
@@ -286,7 +286,7 @@ static void fish_option(const command_row *command, const item *option)
     else if (value)
         fputs(" -r", stdout);
     fputs(" -d '", stdout);
-    put_quoted(option->text, "\\");
+    manual_command_put_quoted(option->text, "\\");
     puts("'");
 }
 
@@ -295,7 +295,7 @@ static void fish(void)
     puts("# fish completion of prony, made by `prony completion fish`");
     for (size_t i = 0; command_at(i); i++) {
         printf("complete -c prony -n __fish_use_subcommand -a %s -d '", command_at(i)->name);
-        put_quoted(command_at(i)->summary, "\\");
+        manual_command_put_quoted(command_at(i)->summary, "\\");
         puts("'");
     }
     for (size_t i = 0; command_at(i); i++) for_each_option(command_at(i), fish_option);

@@ -44,7 +44,7 @@ bool is_matrix(const options *o)
 
 /* ---- configurations ---- */
 
-static int make_rows(const options *o, matrix *m)
+static int matrix_command_make_rows(const options *o, matrix *m)
 {
     size_t batches = at_least_one(o->batches.count), intra = at_least_one(o->intra_ops.count),
            inter = at_least_one(o->inter_ops.count), precisions = at_least_one(o->precision_count);
@@ -121,7 +121,7 @@ static int add_session(const options *o, prony_model *model, prony_model **quant
     return code == EXIT_DONE ? make_session(o, wanted ? *quantized : model, session, false) : code;
 }
 
-static int measure(const options *o, prony_model *model, matrix *m)
+static int matrix_command_measure(const options *o, prony_model *model, matrix *m)
 {
     prony_error error = {0};
     char text[LABEL_BYTES];
@@ -143,7 +143,7 @@ static int measure(const options *o, prony_model *model, matrix *m)
 /* ---- the verdict ---- */
 
 /* All configurations took turns, so one busy report says it of all. */
-static bool is_busy(const options *o, const matrix *m, prony_disturbance *load)
+static bool matrix_command_is_busy(const options *o, const matrix *m, prony_disturbance *load)
 {
     if (o->ignore_load || m->background_threads) return false; /* that load is asked for */
     for (size_t i = 0; i < m->count; i++)
@@ -163,7 +163,7 @@ static size_t best(const matrix *m, bool throughput)
 
 /* 95 % interval of a figure: of the median latency, or of the mean time per sample, which is what throughput goes by.
  */
-static void interval(const configuration *c, bool throughput, double out[2])
+static void matrix_command_interval(const configuration *c, bool throughput, double out[2])
 {
     const prony_time_stats *t = c->latency;
     double batch = c->batch ? (double)c->batch : 1;
@@ -176,12 +176,12 @@ static void interval(const configuration *c, bool throughput, double out[2])
 static bool tied(const configuration *a, const configuration *b, bool throughput)
 {
     double x[2], y[2];
-    interval(a, throughput, x);
-    interval(b, throughput, y);
+    matrix_command_interval(a, throughput, x);
+    matrix_command_interval(b, throughput, y);
     return x[0] <= y[1] && y[0] <= x[1];
 }
 
-static const char *shown(const matrix *m, const char *key, double value, char text[SHOWN_BYTES])
+static const char *matrix_command_shown(const matrix *m, const char *key, double value, char text[SHOWN_BYTES])
 {
     prony_metric_format(prony_metrics_find(m->metrics, key), value, text, SHOWN_BYTES);
     return text;
@@ -213,9 +213,9 @@ static void print_verdict(const options *o, const matrix *m, bool throughput, bo
     size_t winner = best(m, throughput);
     const configuration *c = &m->rows[winner];
     if (throughput)
-        shown(m, "throughput", c->samples_per_second, figure);
+        matrix_command_shown(m, "throughput", c->samples_per_second, figure);
     else
-        shown(m, "latency", (double)c->latency->median_ns, figure);
+        matrix_command_shown(m, "latency", (double)c->latency->median_ns, figure);
     printf("%s  %s: %s%s\n", throughput ? "best throughput" : "lowest latency ", label(o, c, text), figure,
            busy ? ", undecided" : "");
     print_ties(o, m, winner, throughput);
@@ -254,11 +254,11 @@ static void print_table(const options *o, const matrix *m)
         char batch[24] = "-", threads[24] = "auto", text[5][SHOWN_BYTES];
         if (c->batch) snprintf(batch, sizeof batch, "%lld", (long long)c->batch);
         if (c->intra_op) snprintf(threads, sizeof threads, "%d", c->intra_op);
-        shown(m, "latency", (double)t->median_ns, text[0]);
-        shown(m, "latency", (double)t->median_ci95_ns[0], text[1]);
-        shown(m, "latency", (double)t->median_ci95_ns[1], text[2]);
-        shown(m, "latency", (double)t->p90_ns, text[3]);
-        shown(m, "throughput", c->samples_per_second, text[4]);
+        matrix_command_shown(m, "latency", (double)t->median_ns, text[0]);
+        matrix_command_shown(m, "latency", (double)t->median_ci95_ns[0], text[1]);
+        matrix_command_shown(m, "latency", (double)t->median_ci95_ns[1], text[2]);
+        matrix_command_shown(m, "latency", (double)t->p90_ns, text[3]);
+        matrix_command_shown(m, "throughput", c->samples_per_second, text[4]);
         text[4][strcspn(text[4], "s")] = '\0'; /* the title has the unit */
         printf("%5s %4s", batch, threads);
         if (workers && c->inter_op > 0) printf(" %4d", c->inter_op);
@@ -271,7 +271,7 @@ static void print_table(const options *o, const matrix *m)
     puts(few ? "? of too few runs\n" : "");
     print_counts(o, m);
     prony_disturbance load;
-    const bool busy = is_busy(o, m, &load);
+    const bool busy = matrix_command_is_busy(o, m, &load);
     if (busy) {
         char line[320];
         snprintf(line, sizeof line,
@@ -282,7 +282,7 @@ static void print_table(const options *o, const matrix *m)
     print_verdict(o, m, false, busy);
 }
 
-static void write_verdict(FILE *to, const matrix *m, const char *key, bool throughput)
+static void matrix_command_write_verdict(FILE *to, const matrix *m, const char *key, bool throughput)
 {
     size_t winner = best(m, throughput);
     const configuration *c = &m->rows[winner];
@@ -305,7 +305,7 @@ static void write_verdict(FILE *to, const matrix *m, const char *key, bool throu
     fprintf(to, "]}");
 }
 
-static int write_json(const options *o, const matrix *m, const json_file *file)
+static int matrix_command_write_json(const options *o, const matrix *m, const json_file *file)
 {
     FILE *const to = file->stream;
     prony_error error = {0};
@@ -318,15 +318,16 @@ static int write_json(const options *o, const matrix *m, const json_file *file)
         if (i + 1 < m->count) fputs(",\n", to);
     }
     prony_disturbance load;
-    fprintf(to, "  ],\n  \"verdict\": {\n    \"undecided\": %s,\n", is_busy(o, m, &load) ? "true" : "false");
-    write_verdict(to, m, "throughput", true);
+    fprintf(to, "  ],\n  \"verdict\": {\n    \"undecided\": %s,\n",
+            matrix_command_is_busy(o, m, &load) ? "true" : "false");
+    matrix_command_write_verdict(to, m, "throughput", true);
     fputs(",\n", to);
-    write_verdict(to, m, "latency", false);
+    matrix_command_write_verdict(to, m, "latency", false);
     fputs("\n  }\n}\n", to);
     return EXIT_DONE;
 }
 
-static int show(const options *o, const matrix *m)
+static int matrix_command_show(const options *o, const matrix *m)
 {
     char text[LABEL_BYTES];
     json_file json;
@@ -335,7 +336,7 @@ static int show(const options *o, const matrix *m)
     if (table) print_table(o, m);
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
-    if (json.stream) code = write_json(o, m, &json);
+    if (json.stream) code = matrix_command_write_json(o, m, &json);
     code = json_close(&json, o, code);
     for (size_t i = 0; i < m->count && o->threshold_count && code != EXIT_FAILED; i++) {
         if (table) putchar('\n');
@@ -350,11 +351,11 @@ int command_bench_matrix(const options *o, int background_threads)
     prony_error error = {0};
     matrix m = {.background_threads = background_threads};
     if (is_part(o)) return fail(o, "--from and --to are for one configuration, not for a matrix"), EXIT_USAGE;
-    int code = make_rows(o, &m);
+    int code = matrix_command_make_rows(o, &m);
     if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
-    if (code == EXIT_DONE) code = measure(o, model, &m);
+    if (code == EXIT_DONE) code = matrix_command_measure(o, model, &m);
     for (size_t i = 0; i < m.count; i++) prony_report_set_background(m.reports[i], background_threads);
-    if (code == EXIT_DONE) code = show(o, &m);
+    if (code == EXIT_DONE) code = matrix_command_show(o, &m);
     for (size_t i = 0; i < m.count; i++) {
         prony_report_release(m.reports[i]);
         session_release(m.sessions[i]);

@@ -14,7 +14,8 @@
 
 enum { DIGIT_PIXELS = 64, DIGIT_CLASSES = 10, PIXEL_MAX = 16 };
 
-static int measure(const options *o, const prony_model *model, prony_session *session, prony_report **report)
+static int profile_command_measure(const options *o, const prony_model *model, prony_session *session,
+                                   prony_report **report)
 {
     prony_error error = {0};
     prony_profile_options p = profile_options(o);
@@ -54,7 +55,7 @@ static int profile_model(const options *o)
     prony_session *session = NULL;
     prony_report *report = NULL;
     int code = open_session(o, &model, &session, true);
-    if (code == EXIT_DONE) code = measure(o, model, session, &report);
+    if (code == EXIT_DONE) code = profile_command_measure(o, model, session, &report);
     return write_and_release(o, code, model, session, report);
 }
 
@@ -150,7 +151,7 @@ static int profile_digits(const options *o)
     if (status == PRONY_OK) status = session_create(&session, model, &s, &error);
     if (status == PRONY_OK) status = count_right(session, images, &right, &error);
     if (status == PRONY_OK) status = set_digits(session, batch, &error);
-    int code = status == PRONY_OK ? measure(o, model, session, &report) : report_error(o, &error);
+    int code = status == PRONY_OK ? profile_command_measure(o, model, session, &report) : report_error(o, &error);
     double accuracy = images ? (double)right / (double)images : 0;
     if (code == EXIT_DONE &&
         prony_report_set_evaluation(report, "top1_accuracy", accuracy, (int64_t)images, &error) != PRONY_OK)

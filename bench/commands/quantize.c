@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void show_samples(void *user, int64_t done, int64_t samples)
+static void quantize_command_show_samples(void *user, int64_t done, int64_t samples)
 {
     (void)user;
     char text[64];
@@ -72,13 +72,13 @@ static prony_status calibrate(const options *o, prony_model *model, const prony_
     prony_calibrate_options c = PRONY_CALIBRATE_OPTIONS_INIT;
     c.session = session;
     if (o->calibrate_method) (void)prony_calibration_method_find(&c.method, o->calibrate_method);
-    if (want_progress(o)) c.progress = show_samples;
+    if (want_progress(o)) c.progress = quantize_command_show_samples;
     return prony_calibrate(out, model, data, &c, error);
 }
 
 /* *data is opened where its samples are needed: to find ranges, or which layers stay in float. */
-static int find_ranges(const options *o, prony_model *model, const prony_session_options *session, prony_dataset **data,
-                       prony_calibration **out)
+static int quantize_command_find_ranges(const options *o, prony_model *model, const prony_session_options *session,
+                                        prony_dataset **data, prony_calibration **out)
 {
     prony_error error = {0};
     prony_status status = PRONY_OK;
@@ -120,7 +120,7 @@ int quantize_model(const options *o, prony_model *model, prony_model **out)
     s.affinity = NULL;
     s.record_memory = false;
     int code = EXIT_DONE;
-    if (o->calibrate) code = find_ranges(o, model, &s, &data, &calibration);
+    if (o->calibrate) code = quantize_command_find_ranges(o, model, &s, &data, &calibration);
     if (code == EXIT_DONE && !o->calibrate && o->keep_accuracy > 0)
         code = (fail(o, "--keep-accuracy needs samples: give --calibrate DATA"), EXIT_USAGE);
     prony_quantize_options q = PRONY_QUANTIZE_OPTIONS_INIT;
@@ -177,7 +177,7 @@ static void print_kept(const prony_quantized_row *rows, size_t count)
     }
 }
 
-static int show(const options *o, const prony_model *made)
+static int quantize_command_show(const options *o, const prony_model *made)
 {
     const prony_quantized_row *rows;
     const size_t count = prony_model_quantized(made, &rows);
@@ -201,7 +201,7 @@ int command_quantize(const options *o)
     int code = quantize_model(o, model, &made);
     if (code == EXIT_DONE && prony_model_save(made, o->output, prony_model_is_external(model), &error) != PRONY_OK)
         code = report_error(o, &error);
-    if (code == EXIT_DONE) code = show(o, made);
+    if (code == EXIT_DONE) code = quantize_command_show(o, made);
     prony_model_release(made);
     prony_model_release(model);
     return code;

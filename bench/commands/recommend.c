@@ -235,7 +235,7 @@ static int add_variants(const options *o, study *s)
     return code == EXIT_DONE ? add_precisions(o, s) : code;
 }
 
-static int measure(const options *o, study *s)
+static int recommend_command_measure(const options *o, study *s)
 {
     target *all[VARIANTS_MOST + 1] = {&s->base};
     options limited = *o;
@@ -286,7 +286,7 @@ int command_recommend(const options *o)
     study s = {.base_precision = o->precision ? o->precision : "fp32"};
     int code = refuse_run_options(o, 1);
     if (code == EXIT_DONE) code = target_open(o, 0, &s.base);
-    if (code == EXIT_DONE && !s.base.report) code = measure(o, &s);
+    if (code == EXIT_DONE && !s.base.report) code = recommend_command_measure(o, &s);
     if (code == EXIT_DONE) code = advise(o, &s);
     for (size_t i = 0; i < s.count; i++) target_close(&s.other[i]);
     target_close(&s.base);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static void shape_text(const prony_shape *shape, char *text, size_t size)
+static void run_command_shape_text(const prony_shape *shape, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "[");
     for (int d = 0; d < shape->rank && used < size; d++)
@@ -42,7 +42,7 @@ static void print_type(const prony_value *value)
     } else if (value->kind == PRONY_SEQUENCE) {
         printf("sequence of %zu %s", value->count, prony_dtype_name(value->dtype));
     } else {
-        shape_text(&value->shape, text, sizeof text);
+        run_command_shape_text(&value->shape, text, sizeof text);
         printf("%s%s", prony_dtype_name(value->dtype), text);
     }
 }

@@ -2,7 +2,7 @@
 #include "bench/process/interrupt.h"
 #include "bench/commands/scale.h"
 
-static int measure(scale_job *job)
+static int scale_command_measure(scale_job *job)
 {
     prony_study_task task;
     int code = EXIT_DONE;
@@ -26,7 +26,7 @@ int command_scale(const options *o)
     if (code == EXIT_DONE && prony_study_node_count(job.study))
         code = fail(o, "'%s' is a study over %zu nodes: prony-mpi scale --resume goes on with it", o->json,
                     prony_study_node_count(job.study));
-    if (code == EXIT_DONE) code = measure(&job);
+    if (code == EXIT_DONE) code = scale_command_measure(&job);
     if (code == EXIT_DONE) code = scale_finish(&job);
     scale_release(&job);
     return code;

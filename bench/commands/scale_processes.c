@@ -11,7 +11,7 @@
 
 /* ---- what a process is told ---- */
 
-static void put(scale_words *w, const char *word)
+static void scale_processes_put(scale_words *w, const char *word)
 {
     if (w->count + 2 > w->capacity) {
         const size_t capacity = 2 * w->capacity + 32;
@@ -33,20 +33,20 @@ static void put_number(scale_words *w, const char *option, const char *format, d
     snprintf(text, sizeof w->numbers[0], format, value);
     for (char *c = text; *c; c++)
         if (*c == ',') *c = '.';
-    put(w, option);
-    put(w, text);
+    scale_processes_put(w, option);
+    scale_processes_put(w, text);
 }
 
 /* What this call is given to be held to: no part of the study, which another machine may repeat with other limits. */
 static void put_limits(scale_words *w, const options *o)
 {
-    if (o->memory_limit) put(w, "--memory-limit"), put(w, o->memory_limit);
-    if (o->time_limit) put(w, "--time-limit"), put(w, o->time_limit);
+    if (o->memory_limit) scale_processes_put(w, "--memory-limit"), scale_processes_put(w, o->memory_limit);
+    if (o->time_limit) scale_processes_put(w, "--time-limit"), scale_processes_put(w, o->time_limit);
     if (o->max_loop_trips > 0) { /* may have more digits than a double */
         snprintf(w->trips, sizeof w->trips, "%lld", (long long)o->max_loop_trips);
-        put(w, "--max-loop-trips"), put(w, w->trips);
+        scale_processes_put(w, "--max-loop-trips"), scale_processes_put(w, w->trips);
     }
-    if (o->copy_model) put(w, "--copy-model");
+    if (o->copy_model) scale_processes_put(w, "--copy-model");
 }
 
 void scale_make_words(scale_words *w, const options *o, const prony_study *study, const prony_study_task *task)
@@ -54,9 +54,9 @@ void scale_make_words(scale_words *w, const options *o, const prony_study *study
     size_t count;
     const char *const *more = prony_study_arguments(study, &count);
     *w = (scale_words){0};
-    put(w, "prony");
-    put(w, "worker");
-    put(w, o->arguments[0]);
+    scale_processes_put(w, "prony");
+    scale_processes_put(w, "worker");
+    scale_processes_put(w, o->arguments[0]);
     put_number(w, "-x", "%.0f", task->intra_op_threads);
     put_number(w, "-y", "%.0f", task->inter_op_threads);
     if (task->batch) put_number(w, "-b", "%.0f", (double)task->batch);
@@ -64,10 +64,10 @@ void scale_make_words(scale_words *w, const options *o, const prony_study *study
     if (task->runs) put_number(w, "-r", "%.0f", (double)task->runs);
     if (task->seconds > 0) put_number(w, "-t", "%.6f", task->seconds);
     if (task->warmup_runs >= 0) put_number(w, "-w", "%.0f", (double)task->warmup_runs);
-    if (prony_study_replicas(study, task->configuration) > 1) put(w, "--barrier");
-    put(w, "-p");
-    put(w, task->precision);
-    for (size_t i = 0; i < count; i++) put(w, more[i]);
+    if (prony_study_replicas(study, task->configuration) > 1) scale_processes_put(w, "--barrier");
+    scale_processes_put(w, "-p");
+    scale_processes_put(w, task->precision);
+    for (size_t i = 0; i < count; i++) scale_processes_put(w, more[i]);
     put_limits(w, o);
 }
 

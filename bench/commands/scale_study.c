@@ -33,7 +33,7 @@ static bool add_joined(arguments *a, const char *option, const char *name, const
     return true;
 }
 
-static const char *shape_text(const prony_shape *shape, char text[256])
+static const char *scale_study_shape_text(const prony_shape *shape, char text[256])
 {
     size_t used = 0;
     snprintf(text, 256, "scalar");
@@ -56,7 +56,7 @@ static bool add_calibration(const options *o, arguments *a)
 }
 
 /* What else the command line says, for the processes. */
-static bool gather(const options *o, arguments *a)
+static bool scale_study_gather(const options *o, arguments *a)
 {
     size_t most = 2 * (o->dim_count + o->shape_count + o->input_count) + 13;
     *a = (arguments){.list = calloc(most, sizeof *a->list), .made = calloc(most, sizeof *a->made)};
@@ -68,7 +68,7 @@ static bool gather(const options *o, arguments *a)
     }
     for (size_t i = 0; ok && i < o->shape_count; i++) {
         char text[256];
-        ok = add_joined(a, "--shape", o->shapes[i].name, shape_text(&o->shapes[i].shape, text));
+        ok = add_joined(a, "--shape", o->shapes[i].name, scale_study_shape_text(&o->shapes[i].shape, text));
     }
     for (size_t i = 0; ok && i < o->input_count; i++) ok = add_joined(a, "-i", o->inputs[i].name, o->inputs[i].file);
     if (ok && o->affinity) {
@@ -108,7 +108,7 @@ static int plan(const options *o, prony_model *model, prony_study **study)
 {
     prony_error error = {0};
     arguments a;
-    if (!gather(o, &a)) {
+    if (!scale_study_gather(o, &a)) {
         free_arguments(&a);
         return fail(o, "out of memory");
     }
@@ -248,7 +248,7 @@ static int write_form_to(const options *o, const prony_study *study, prony_forma
     return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }
 
-static int show(const options *o, const prony_study *study)
+static int scale_study_show(const options *o, const prony_study *study)
 {
     int code = EXIT_DONE;
     if (!o->quiet && !stdout_taken(o)) code = write_form_to(o, study, PRONY_FORMAT_TEXT, NULL, "-");
@@ -285,7 +285,7 @@ int scale_finish(scale_job *job)
     if (prony_study_analyse(study, &error) != PRONY_OK) return report_error(o, &error);
     if (earlier && prony_study_analyse(earlier, &error) != PRONY_OK) return report_error(o, &error);
     if (earlier && prony_study_compare(study, earlier, &different, &error) != PRONY_OK) return report_error(o, &error);
-    int code = show(o, study);
+    int code = scale_study_show(o, study);
     fflush(stdout);
     if (code == EXIT_DONE) code = say_refusals(o, study);
     if (ended && prony_study_next(study, &task))

@@ -27,7 +27,7 @@ typedef struct case_result {
     char reason[PRONY_ERROR_MESSAGE_BYTES + 64];
 } case_result;
 
-static char *join(const char *dir, const char *name)
+static char *verify_command_join(const char *dir, const char *name)
 {
     size_t size = strlen(dir) + strlen(name) + 2;
     char *path = malloc(size);
@@ -68,7 +68,7 @@ static prony_status load_numbered(prony_value **out, const char *dir, const char
 {
     char name[64];
     snprintf(name, sizeof name, "%s_%zu.pb", what, k);
-    char *path = join(dir, name);
+    char *path = verify_command_join(dir, name);
     prony_status status = path && exists(path) ? prony_value_load_kind(out, path, port->kind, error) : PRONY_OK;
     if (*out && port->kind == PRONY_TENSOR && port->dtype == PRONY_BFLOAT16 && (*out)->dtype == PRONY_UINT16)
         (*out)->dtype = PRONY_BFLOAT16;
@@ -90,8 +90,8 @@ static prony_status bind_set(prony_session *session, const prony_model *model, c
 }
 
 /* What random operators draw may be as wanted all the same: some seeded ones say how. */
-static prony_status check_output(const prony_session *session, size_t k, const char *name, const prony_value *want,
-                                 case_result *result, prony_error *error)
+static prony_status verify_command_check_output(const prony_session *session, size_t k, const char *name,
+                                                const prony_value *want, case_result *result, prony_error *error)
 {
     const prony_value *got;
     bool random;
@@ -107,14 +107,16 @@ static prony_status check_output(const prony_session *session, size_t k, const c
     return PRONY_OK;
 }
 
-static void check_outputs(const prony_session *session, const prony_model *model, const char *dir, case_result *result)
+static void verify_command_check_outputs(const prony_session *session, const prony_model *model, const char *dir,
+                                         case_result *result)
 {
     for (size_t k = 0; k < prony_model_output_count(model) && result->verdict == VERDICT_PASS; k++) {
         prony_error error = {0};
         prony_value *want = NULL;
         const prony_port *port = prony_model_output(model, k);
         prony_status status = load_numbered(&want, dir, "output", k, port, &error);
-        if (status == PRONY_OK && want) status = check_output(session, k, port->name, want, result, &error);
+        if (status == PRONY_OK && want)
+            status = verify_command_check_output(session, k, port->name, want, result, &error);
         if (status != PRONY_OK) set_error(result, &error);
         prony_value_release(want);
     }
@@ -130,18 +132,18 @@ static void run_set(const options *o, prony_model *model, const char *dir, case_
         prony_session_run(session, &error) != PRONY_OK)
         set_error(result, &error);
     else
-        check_outputs(session, model, dir, result);
+        verify_command_check_outputs(session, model, dir, result);
     session_release(session);
 }
 
-static int by_text(const void *a, const void *b)
+static int verify_command_by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Sorted names of the folder's entries that begin with `prefix`; NULL-terminated. NULL, with errno, where it cannot be
  * read. */
-static char **list_folder(const char *dir, const char *prefix)
+static char **verify_command_list_folder(const char *dir, const char *prefix)
 {
     size_t count = 0;
     DIR *folder = opendir(dir);
@@ -157,7 +159,7 @@ static char **list_folder(const char *dir, const char *prefix)
         names[count] = NULL;
     }
     if (folder) closedir(folder);
-    if (names && count) qsort(names, count, sizeof *names, by_text);
+    if (names && count) qsort(names, count, sizeof *names, verify_command_by_text);
     return names;
 }
 
@@ -167,7 +169,7 @@ static void free_list(char **names)
     free(names);
 }
 
-static void tell(verification *v, const char *dir, const case_result *result)
+static void verify_command_tell(verification *v, const char *dir, const case_result *result)
 {
     FILE *json = v->json.stream;
     v->counts[result->verdict]++;
@@ -192,8 +194,8 @@ static void verify_case(verification *v, const char *dir)
     case_result result = {VERDICT_PASS, ""};
     prony_error error = {0};
     prony_model *model = NULL;
-    char *path = join(dir, "model.onnx");
-    char **sets = list_folder(dir, "test_data_set_");
+    char *path = verify_command_join(dir, "model.onnx");
+    char **sets = verify_command_list_folder(dir, "test_data_set_");
     const int code = errno;
     if (!path || load_model(v->o, &model, path, &error) != PRONY_OK) {
         set_error(&result, &error);
@@ -203,36 +205,36 @@ static void verify_case(verification *v, const char *dir)
         set_result(&result, VERDICT_FAIL, "there is no test_data_set_* beside model.onnx");
     } else {
         for (char **set = sets; *set && result.verdict == VERDICT_PASS; set++) {
-            char *data = join(dir, *set);
+            char *data = verify_command_join(dir, *set);
             if (data) run_set(v->o, model, data, &result);
             free(data);
         }
     }
-    if (!interrupted() || result.verdict == VERDICT_PASS) tell(v, dir, &result);
+    if (!interrupted() || result.verdict == VERDICT_PASS) verify_command_tell(v, dir, &result);
     prony_model_release(model);
     free_list(sets);
     free(path);
 }
 
 /* Depth of folders is bounded, so that a loop of links ends. */
-static size_t walk(verification *v, const char *dir, int depth)
+static size_t verify_command_walk(verification *v, const char *dir, int depth)
 {
     size_t found = 0;
     if (interrupted()) return 1; /* nobody looked */
-    char *model = join(dir, "model.onnx"), **names = NULL;
+    char *model = verify_command_join(dir, "model.onnx"), **names = NULL;
     if (model && exists(model)) {
         verify_case(v, dir);
         found = 1;
-    } else if (depth < 32 && !(names = list_folder(dir, ""))) {
+    } else if (depth < 32 && !(names = verify_command_list_folder(dir, ""))) {
         case_result result;
         set_unreadable(&result, errno);
-        tell(v, dir, &result);
+        verify_command_tell(v, dir, &result);
         found = 1;
     } else if (depth < 32) {
         for (char **name = names; name && *name; name++) {
             struct stat s;
-            char *path = join(dir, *name);
-            if (path && stat(path, &s) == 0 && S_ISDIR(s.st_mode)) found += walk(v, path, depth + 1);
+            char *path = verify_command_join(dir, *name);
+            if (path && stat(path, &s) == 0 && S_ISDIR(s.st_mode)) found += verify_command_walk(v, path, depth + 1);
             free(path);
         }
         free_list(names);
@@ -256,7 +258,7 @@ int command_verify(const options *o)
         const char *dir = o->arguments[i];
         if (stat(dir, &s) != 0)
             code = fail(o, "'%s': %s", dir, strerror(errno));
-        else if (walk(&v, dir, 0) == 0)
+        else if (verify_command_walk(&v, dir, 0) == 0)
             code = fail(o, "'%s': no model.onnx in or below it", dir);
     }
     if (json)

@@ -62,14 +62,15 @@ typedef struct word_list {
     size_t count;
 } word_list;
 
-static void add(word_list *list, const char *word)
+static void versus_command_add(word_list *list, const char *word)
 {
     list->words[list->count++] = word;
 }
 
 /* Runs `command` on the model and the saved inputs; `more` ends with NULL. What it wrote is the child's, to be freed in
  * any case. */
-static int run_child(const versus_job *job, child *c, const char *command, int threads, const char *const *more)
+static int versus_command_run_child(const versus_job *job, child *c, const char *command, int threads,
+                                    const char *const *more)
 {
     const options *o = job->o;
     char count[NUMBER_BYTES], text[CHILD_WORDS + 100];
@@ -80,12 +81,12 @@ static int run_child(const versus_job *job, child *c, const char *command, int t
     *c = (child){.out = -1, .err = -1};
     if (code == EXIT_DONE) {
         snprintf(count, sizeof count, "%d", threads);
-        add(&list, "prony");
-        add(&list, command);
-        add(&list, o->arguments[0]);
-        add(&list, "-x");
-        add(&list, count);
-        while (*more) add(&list, *more++);
+        versus_command_add(&list, "prony");
+        versus_command_add(&list, command);
+        versus_command_add(&list, o->arguments[0]);
+        versus_command_add(&list, "-x");
+        versus_command_add(&list, count);
+        while (*more) versus_command_add(&list, *more++);
     }
     for (size_t i = 0; code == EXIT_DONE && i < job->input_count; i++) {
         const size_t size = strlen(job->inputs[i][0]) + strlen(job->inputs[i][1]) + 2;
@@ -95,8 +96,8 @@ static int run_child(const versus_job *job, child *c, const char *command, int t
             break;
         }
         snprintf(pairs[i], size, "%s=%s", job->inputs[i][0], job->inputs[i][1]);
-        add(&list, "-i");
-        add(&list, pairs[i]);
+        versus_command_add(&list, "-i");
+        versus_command_add(&list, pairs[i]);
     }
     int started = code == EXIT_DONE ? child_run(c, list.words, limit) : 0;
     if (started)
@@ -153,7 +154,7 @@ static int measure_own(const versus_job *job, const char *command, int threads, 
     words[count++] = "--one-process";
     if (job->o->tune) words[count++] = "--tune";
     words[count] = NULL;
-    int code = run_child(job, &c, command, threads, words);
+    int code = versus_command_run_child(job, &c, command, threads, words);
     if (code == EXIT_DONE &&
         prony_report_load_memory(report, "a process of prony", c.output ? c.output : "", c.size, &error) != PRONY_OK)
         code = report_error(job->o, &error);
@@ -179,7 +180,7 @@ static bool text_of(const child *c, const char *word, char text[NUMBER_BYTES])
     return false;
 }
 
-static bool number_of(const child *c, const char *word, int64_t *out)
+static bool versus_command_number_of(const child *c, const char *word, int64_t *out)
 {
     char text[NUMBER_BYTES], *end = text;
     if (!text_of(c, word, text)) return false;
@@ -200,11 +201,14 @@ static int measure_peer(versus_job *job, int threads, const char *const *more, p
     words[count++] = job->library;
     while (*more) words[count++] = *more++;
     words[count] = NULL;
-    int code = run_child(job, &c, "peer", threads, words);
-    if (code == EXIT_DONE && !(number_of(&c, "start_ns", &start) && number_of(&c, "runs", &done) &&
-                               number_of(&c, "median_ns", &median) && number_of(&c, "peak_rss_bytes", &peak)))
+    int code = versus_command_run_child(job, &c, "peer", threads, words);
+    if (code == EXIT_DONE &&
+        !(versus_command_number_of(&c, "start_ns", &start) && versus_command_number_of(&c, "runs", &done) &&
+          versus_command_number_of(&c, "median_ns", &median) && versus_command_number_of(&c, "peak_rss_bytes", &peak)))
         code = fail(job->o, "the peer: its process ended without figures");
-    if (code == EXIT_DONE && number_of(&c, "load", &load) && !number_of(&c, "others_ppm", &others)) others = -1;
+    if (code == EXIT_DONE && versus_command_number_of(&c, "load", &load) &&
+        !versus_command_number_of(&c, "others_ppm", &others))
+        others = -1;
     if (code == EXIT_DONE)
         *process = (prony_versus_process){
             threads, (uint64_t)done, median, start, peak, (prony_load)load, others < 0 ? -1.0 : (double)others / 1e6};
@@ -273,7 +277,7 @@ static int measure_pairs(versus_job *job, prony_versus *versus)
 
 /* ---- the peer's own profile ---- */
 
-static int read_whole(const options *o, const char *path, char **text, size_t *size)
+static int versus_command_read_whole(const options *o, const char *path, char **text, size_t *size)
 {
     FILE *file = fopen(path, "rb");
     size_t capacity = 1 << 20;
@@ -306,7 +310,7 @@ static int add_profile(versus_job *job, prony_versus *versus)
     if (code != EXIT_DONE) return interrupted() ? EXIT_DONE : code;
     snprintf(pattern, sizeof pattern, "%s*", prefix);
     if (glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 0) {
-        code = read_whole(job->o, found.gl_pathv[0], &text, &size);
+        code = versus_command_read_whole(job->o, found.gl_pathv[0], &text, &size);
         if (code == EXIT_DONE &&
             prony_versus_add_peer_profile(versus, "the peer's profile", text, size, &error) != PRONY_OK)
             code = report_error(job->o, &error);
@@ -340,7 +344,7 @@ static int make_folder(versus_job *job)
     return fail(job->o, "no temporary folder can be made in '%s'", temporary && *temporary ? temporary : "/tmp");
 }
 
-static int show(const options *o, prony_versus *versus)
+static int versus_command_show(const options *o, prony_versus *versus)
 {
     prony_error error = {0};
     const prony_write_options w = write_options(o);
@@ -356,7 +360,7 @@ static int show(const options *o, prony_versus *versus)
 }
 
 /* Once the model is known to run: outputs of both, this engine's stamped profile, then the pairs. */
-static int measure(versus_job *job, prony_model *model)
+static int versus_command_measure(versus_job *job, prony_model *model)
 {
     const char *once[] = {"--output-dir", job->folder, NULL};
     prony_error error = {0};
@@ -370,7 +374,7 @@ static int measure(versus_job *job, prony_model *model)
     if (code == EXIT_DONE) code = versus_compare(job, versus, model);
     if (code == EXIT_DONE) code = measure_pairs(job, versus);
     if (code == EXIT_DONE && !interrupted()) code = add_profile(job, versus);
-    if (code == EXIT_DONE) code = show(job->o, versus);
+    if (code == EXIT_DONE) code = versus_command_show(job->o, versus);
     prony_versus_release(versus);
     prony_report_release(profile);
     return code;
@@ -383,7 +387,7 @@ int command_versus(const options *o)
     int code = find_library(&job);
     if (code == EXIT_DONE) code = make_folder(&job);
     if (code == EXIT_DONE) code = versus_prepare(&job, &model);
-    if (code == EXIT_DONE) code = measure(&job, model);
+    if (code == EXIT_DONE) code = versus_command_measure(&job, model);
     remove_folder(&job);
     prony_model_release(model);
     for (size_t i = 0; i < job.input_count; i++) {

@@ -28,7 +28,7 @@ static int wait_at_barrier(const options *o)
     return EXIT_DONE;
 }
 
-static int measure(const options *o, prony_model *model, bool traced, prony_report **report)
+static int worker_command_measure(const options *o, prony_model *model, bool traced, prony_report **report)
 {
     prony_error error = {0};
     prony_session *session = NULL;
@@ -56,8 +56,8 @@ int command_worker(const options *o)
     int code = EXIT_DONE;
     if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
     if (code == EXIT_DONE) code = quantize_in_place(o, &model);
-    if (code == EXIT_DONE) code = measure(o, model, false, &latency);
-    if (code == EXIT_DONE) code = measure(o, model, true, &operators);
+    if (code == EXIT_DONE) code = worker_command_measure(o, model, false, &latency);
+    if (code == EXIT_DONE) code = worker_command_measure(o, model, true, &operators);
     if (code == EXIT_DONE && prony_study_sample_write(latency, operators, write_to_stream, stdout, &error) != PRONY_OK)
         code = report_error(o, &error);
     prony_report_release(latency);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_times(const void *left, const void *right)
+static int load_figures_compare_times(const void *left, const void *right)
 {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return (a > b) - (a < b);
@@ -16,7 +16,7 @@ static void fill_quantile(const load *l, load_result *r, int64_t *sorted)
     size_t n = r->latency_count;
     int64_t allowed = load_allowed_late(n, l->percentile);
     memcpy(sorted, r->latency_ns, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_times);
+    qsort(sorted, n, sizeof *sorted, load_figures_compare_times);
     size_t rank = (size_t)ceil(l->percentile * (double)n);
     r->quantile_ns = n ? sorted[rank > 0 ? rank - 1 : 0] : 0;
     r->quantile_valid = allowed >= 1;
@@ -32,7 +32,7 @@ typedef struct columns {
     int64_t *queue, *run, *lag, *sorted;
 } columns;
 
-static int no_memory(const load *l)
+static int load_figures_no_memory(const load *l)
 {
     return fail(l->o, "out of memory");
 }
@@ -43,7 +43,7 @@ int load_figures(const load *l, const query *queries, size_t count, load_result 
     size_t size = (count + 1) * sizeof(int64_t);
     columns c = {malloc(size), malloc(size), malloc(size), malloc(size)};
     out->latency_ns = malloc(size);
-    int code = c.queue && c.run && c.lag && c.sorted && out->latency_ns ? EXIT_DONE : no_memory(l);
+    int code = c.queue && c.run && c.lag && c.sorted && out->latency_ns ? EXIT_DONE : load_figures_no_memory(l);
     int64_t end = 0;
     double runs = 0, batched = 0;
     out->queries = count;

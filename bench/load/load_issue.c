@@ -38,7 +38,7 @@ static query *add_query(load *l, query_list *list)
 }
 
 /* All queries in one array, which the caller frees; NULL: out of memory. */
-static query *flatten(query_list *list)
+static query *load_issue_flatten(query_list *list)
 {
     query *all = malloc((list->count + 1) * sizeof *all);
     for (size_t i = 0; all && i < list->count; i++) all[i] = list->blocks[i / BLOCK_QUERIES][i % BLOCK_QUERIES];
@@ -158,7 +158,7 @@ static void show_state(const load *l, size_t queries, double seconds, double rat
 }
 
 /* false: enough. */
-static bool go_on(const load_plan *plan, size_t queries, double seconds)
+static bool load_issue_go_on(const load_plan *plan, size_t queries, double seconds)
 {
     if (interrupted() || (plan->most && queries >= plan->most)) return false;
     if (plan->longest > 0 && seconds >= plan->longest && queries > 0) return false;
@@ -175,7 +175,7 @@ static bool run_queries(load *l, const load_plan *plan, query_list *list, load_r
                        : 1;
     double planned = plan->rate * plan->seconds;
     size_t wanted = planned > (double)plan->least ? (size_t)planned : plan->least;
-    while (go_on(plan, list->count, (double)((plan->rate > 0 ? due : prony_now_ns()) - begin) / 1e9)) {
+    while (load_issue_go_on(plan, list->count, (double)((plan->rate > 0 ? due : prony_now_ns()) - begin) / 1e9)) {
         if (plan->rate > 0) {
             due += (int64_t)(next_gap(&random) / plan->rate * 1e9);
             if (!wait_until(due)) break;
@@ -208,7 +208,7 @@ int load_issue(load *l, const load_plan *plan, load_result *out)
     l->failure[0] = '\0';
     bool room = run_queries(l, plan, &list, out);
     wait_until_under_way(l, 0);
-    query *all = flatten(&list);
+    query *all = load_issue_flatten(&list);
     if (!room || !all) {
         free(all);
         return fail(l->o, "out of memory");

@@ -18,7 +18,7 @@ typedef struct searcher {
     bool kept; /* `out` kept the bound */
 } searcher;
 
-static int remember(searcher *s, const load_result *r)
+static int load_search_remember(searcher *s, const load_result *r)
 {
     load_searched *all = s->searched;
     if (all->count == s->capacity) {
@@ -53,7 +53,7 @@ static int phase(void *user, double rate, bool whole, rate_count *out)
                       .seed = l->o->seed + s->searched->count};
     int code = load_issue(l, &plan, &r);
     if (code != EXIT_DONE) return code;
-    code = remember(s, &r);
+    code = load_search_remember(s, &r);
     *out = (rate_count){r.queries, r.over_bound};
     /* The largest rate that a whole phase kept is the result, whatever missed later; until there is one, what missed
      * last. */

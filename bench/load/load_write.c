@@ -22,7 +22,7 @@ static const char *shown_time(const printer *p, int64_t ns, char text[SHOWN_BYTE
     return text;
 }
 
-static double per_second(const load_result *r, double count)
+static double load_write_per_second(const load_result *r, double count)
 {
     return r->seconds > 0 ? count / r->seconds : 0;
 }
@@ -176,8 +176,8 @@ static void print_result(const load *l, printer *p, const load_result *r, const 
     if (l->scenario == SCENARIO_SERVER && !(l->o->rate > 0)) print_phase(r, &searched->found);
     if (r->queries == 0) return;
     printf("\n%zu queries in %.3g s: %.5g queries/s, %.5g samples/s", r->queries, r->seconds,
-           per_second(r, (double)r->queries), per_second(r, (double)r->samples));
-    if (l->bound_ns) printf("\ngoodput: %.5g queries/s within the bound", per_second(r, (double)good(r)));
+           load_write_per_second(r, (double)r->queries), load_write_per_second(r, (double)r->samples));
+    if (l->bound_ns) printf("\ngoodput: %.5g queries/s within the bound", load_write_per_second(r, (double)good(r)));
     if (r->mean_batch > 1) printf("\nmean batch: %.3g requests", r->mean_batch);
     if (r->rate > 0) printf("\noffered: %.5g queries/s", r->rate);
     if (r->failed) printf("\n%zu failed: %.200s", r->failed, l->failure);
@@ -254,9 +254,9 @@ static void put_result(FILE *to, const load *l, const load_result *r)
     fprintf(to, "  \"result\": {\n    \"queries\": %zu,\n    \"failed\": %zu,\n    \"samples\": %lld,\n", r->queries,
             r->failed, (long long)r->samples);
     fprintf(to, "    \"seconds\": %.17g,\n    \"queries_per_second\": %.17g,\n    \"samples_per_second\": %.17g,\n",
-            r->seconds, per_second(r, (double)r->queries), per_second(r, (double)r->samples));
+            r->seconds, load_write_per_second(r, (double)r->queries), load_write_per_second(r, (double)r->samples));
     put_number_or_null(to, "offered_per_second", r->rate > 0, r->rate);
-    put_number_or_null(to, "goodput_per_second", l->bound_ns > 0, per_second(r, (double)good(r)));
+    put_number_or_null(to, "goodput_per_second", l->bound_ns > 0, load_write_per_second(r, (double)good(r)));
     put_number_or_null(to, "late", l->bound_ns > 0, (double)r->over_bound);
     put_number_or_null(to, "mean_batch", r->mean_batch > 0, r->mean_batch);
     put_stats(to, "latency_ns", &r->latency);

@@ -123,7 +123,7 @@ static double find_slope(const searching *s, double counted_mean)
     return low;
 }
 
-static line fit(const searching *s)
+static line rate_search_fit(const searching *s)
 {
     /* A half of a query more, spread evenly, for where none is late. */
     double queries = 0, late = 0.5, x = 0, base = 0, off = 0, spread = 0;
@@ -149,7 +149,7 @@ static const double student[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.36
 
 static void conclude(const searching *s, rate_found *out)
 {
-    line l = fit(s);
+    line l = rate_search_fit(s);
     double half = s->points >= 3 ? l.deviation * student[s->points - 3] : INFINITY;
     double top = s->search->top;
     out->rate = fmin(top, s->low * exp(l.at));
@@ -168,7 +168,7 @@ static void draw_line(searching *s)
         double rate = i % 2 ? middle * (1 + aside) : middle / (1 + aside);
         try_whole(s, fmin(rate, top));
         /* Never far from what short phases found: a line through two points may lie anywhere. */
-        if (s->points >= 2) middle = fmax(middle / 1.2, fmin(s->low * exp(fit(s).at), middle * 1.2));
+        if (s->points >= 2) middle = fmax(middle / 1.2, fmin(s->low * exp(rate_search_fit(s).at), middle * 1.2));
     }
 }
 

@@ -320,7 +320,7 @@ const char *option_help_at(size_t index, int *option)
 }
 
 /* `names` are separated by spaces. */
-static bool is_named(const command_row *command, const char *names)
+static bool option_table_is_named(const command_row *command, const char *names)
 {
     size_t length = strlen(command->name);
     for (const char *name = names; *name; name += strspn(name, " ")) {
@@ -335,16 +335,17 @@ bool command_takes(const command_row *command, int option)
 {
     if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
         return true;
-    bool no_model = is_named(command, "ops machine completion manual");
-    if (option == OPT_TIME_LIMIT) return !no_model || is_named(command, "machine");
-    if (option == OPT_MAX_LOOP_TRIPS) return !no_model && !is_named(command, "inspect extract quantize");
+    bool no_model = option_table_is_named(command, "ops machine completion manual");
+    if (option == OPT_TIME_LIMIT) return !no_model || option_table_is_named(command, "machine");
+    if (option == OPT_MAX_LOOP_TRIPS) return !no_model && !option_table_is_named(command, "inspect extract quantize");
     if (option == OPT_COPY_MODEL) return !no_model;
     if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true;  /* who takes inputs takes images */
     if (option == OPT_DATA_FOLDER) return strchr(command->letters, 'b') != NULL; /* who binds shapes loads models */
     if (option == OPT_MEMORY_LIMIT) return !no_model;
     if (option == OPT_CALIBRATE || option == OPT_CALIBRATE_METHOD || option == OPT_KEEP_ACCURACY ||
         option == OPT_POWER_OF_TWO)
-        return is_named(command, "run profile bench eval quantize scale worker compare check metrics recommend");
+        return option_table_is_named(command,
+                                     "run profile bench eval quantize scale worker compare check metrics recommend");
     if (option < 256) return strchr(command->letters, option) != NULL;
     for (const int *o = command->others; *o; o++)
         if (*o == option) return true;
@@ -360,7 +361,8 @@ void print_help(FILE *to, const command_row *command)
         fprintf(to, "usage: prony COMMAND [arguments] [options]\n"
                     "       prony MODEL [options]     as prony profile MODEL\n\n");
         for (const command_row *c = commands; c->name; c++)
-            if (!is_named(c, HIDDEN_COMMANDS)) fprintf(to, "  %-10s %-10s %s\n", c->name, c->arguments, c->summary);
+            if (!option_table_is_named(c, HIDDEN_COMMANDS))
+                fprintf(to, "  %-10s %-10s %s\n", c->name, c->arguments, c->summary);
         fprintf(to, "\n");
     }
     for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)
@@ -433,7 +435,7 @@ const char *option_by_other_name(const char *word, size_t length)
 }
 
 /* Insertions, deletions, replacements and swaps of neighbours between two words; both are cut to what fits. */
-static int distance(const char *a, const char *b)
+static int option_table_distance(const char *a, const char *b)
 {
     enum { LONGEST = 40 };
     int d[LONGEST + 1][LONGEST + 1], n = (int)strlen(a), m = (int)strlen(b);
@@ -456,7 +458,7 @@ static int distance(const char *a, const char *b)
 /* Takes `name` over if it is nearer to `word` than what was found before; a third of its letters may be wrong. */
 static void consider(const char *word, const char *name, const char **found, int *least)
 {
-    int wrong = distance(word, name), allowed = (int)strlen(name) > 3 ? ((int)strlen(name) + 2) / 3 : 1;
+    int wrong = option_table_distance(word, name), allowed = (int)strlen(name) > 3 ? ((int)strlen(name) + 2) / 3 : 1;
     if (wrong > allowed || wrong >= *least) return;
     *found = name;
     *least = wrong;

@@ -129,7 +129,7 @@ static const char *const sort_keys[] = {"index",   "time",    "macs",       "mad
                                         "count",   "rate",    "intensity",  "name",  NULL};
 static const char *const filter_keys[] = {"name", "op", "module", "kernel", NULL};
 
-static bool is_one_of(const char *text, size_t length, const char *const *list)
+static bool option_values_is_one_of(const char *text, size_t length, const char *const *list)
 {
     for (; *list; list++)
         if (strlen(*list) == length && strncmp(*list, text, length) == 0) return true;
@@ -139,13 +139,15 @@ static bool is_one_of(const char *text, size_t length, const char *const *list)
 static int take_sort(options *o, char *argument)
 {
     o->sort = argument;
-    return is_one_of(argument, strlen(argument), sort_keys) ? 0 : usage(o, "--sort '%s': " SORT_KEYS, argument);
+    return option_values_is_one_of(argument, strlen(argument), sort_keys)
+               ? 0
+               : usage(o, "--sort '%s': " SORT_KEYS, argument);
 }
 
 static int take_filter(options *o, char *argument)
 {
     o->filter = argument;
-    if (is_one_of(argument, strcspn(argument, "="), filter_keys) && strchr(argument, '=')) return 0;
+    if (option_values_is_one_of(argument, strcspn(argument, "="), filter_keys) && strchr(argument, '=')) return 0;
     return usage(o, "--filter '%s': KEY=GLOB with KEY " FILTER_KEYS, argument);
 }
 
@@ -157,7 +159,7 @@ static int take_preset(options *o, char *argument)
     return usage(o, "--count '%s': fvcore, deepspeed, onnx-tool, moduleprofiler, thop, torch or deeplite", argument);
 }
 
-static int no_memory(const options *o)
+static int option_values_no_memory(const options *o)
 {
     return fail(o, "out of memory");
 }
@@ -165,7 +167,7 @@ static int no_memory(const options *o)
 static int add_dim(options *o, prony_dim **dims, size_t *count, const char *name, const char *value, int64_t least)
 {
     prony_dim *list = realloc(*dims, (*count + 1) * sizeof *list);
-    if (!list) return no_memory(o);
+    if (!list) return option_values_no_memory(o);
     *dims = list;
     list[*count].name = name;
     if (!parse_int(value, least, INT64_MAX, &list[*count].value))
@@ -180,7 +182,7 @@ static int parse_pair(options *o, int option, char *argument)
     if (!value) return usage(o, "'%s' is not NAME=VALUE", argument);
     if (option == 'i') {
         named_file *list = realloc(o->inputs, (o->input_count + 1) * sizeof *list);
-        if (!list) return no_memory(o);
+        if (!list) return option_values_no_memory(o);
         o->inputs = list;
         list[o->input_count++] = (named_file){argument, value};
     } else if (option == OPT_DIM) {
@@ -189,7 +191,7 @@ static int parse_pair(options *o, int option, char *argument)
         return add_dim(o, &o->max_dims, &o->max_dim_count, argument, value, 1);
     } else {
         prony_named_shape *list = realloc(o->shapes, (o->shape_count + 1) * sizeof *list);
-        if (!list) return no_memory(o);
+        if (!list) return option_values_no_memory(o);
         o->shapes = list;
         list[o->shape_count].name = argument;
         if (!parse_shape(value, &list[o->shape_count++].shape))
@@ -198,10 +200,10 @@ static int parse_pair(options *o, int option, char *argument)
     return 0;
 }
 
-static int add_form(options *o, prony_format format, const char *chart, const char *file)
+static int option_values_add_form(options *o, prony_format format, const char *chart, const char *file)
 {
     form_file *list = realloc(o->forms, (o->form_count + 1) * sizeof *list);
-    if (!list) return no_memory(o);
+    if (!list) return option_values_no_memory(o);
     o->forms = list;
     list[o->form_count++] = (form_file){format, chart, file};
     return 0;
@@ -211,7 +213,7 @@ static int add_graph(options *o, char *file)
 {
     size_t length = strlen(file);
     bool svg = length > 4 && strcmp(file + length - 4, ".svg") == 0;
-    return add_form(o, svg ? PRONY_FORMAT_SVG : PRONY_FORMAT_DOT, svg ? "graph" : NULL, file);
+    return option_values_add_form(o, svg ? PRONY_FORMAT_SVG : PRONY_FORMAT_DOT, svg ? "graph" : NULL, file);
 }
 
 static int add_chart(options *o, char *argument)
@@ -220,7 +222,7 @@ static int add_chart(options *o, char *argument)
     if (!file) return usage(o, "--svg '%s' is not CHART=FILE", argument);
     bool study = strcmp(o->command, "scale") == 0;
     for (const char *const *name = study ? prony_study_chart_names() : prony_chart_names(); *name; name++)
-        if (strcmp(*name, argument) == 0) return add_form(o, PRONY_FORMAT_SVG, argument, file);
+        if (strcmp(*name, argument) == 0) return option_values_add_form(o, PRONY_FORMAT_SVG, argument, file);
     if (study) return usage(o, "--svg '%s': speedup, efficiency, operators or timeline", argument);
     return usage(o, "--svg '%s': layers, types, roofline, memory, latency, modules, graph or accuracy", argument);
 }
@@ -228,7 +230,7 @@ static int add_chart(options *o, char *argument)
 static int add_tensor(options *o, const char ***list, size_t *count, const char *name)
 {
     const char **grown = realloc(*list, (*count + 1) * sizeof *grown);
-    if (!grown) return no_memory(o);
+    if (!grown) return option_values_no_memory(o);
     *list = grown;
     grown[(*count)++] = name;
     return 0;
@@ -249,7 +251,7 @@ static int add_against(options *o, char *argument)
 {
     char *file = cut_name(argument);
     named_file *list = realloc(o->against, (o->against_count + 1) * sizeof *list);
-    if (!list) return no_memory(o);
+    if (!list) return option_values_no_memory(o);
     o->against = list;
     list[o->against_count++] = (named_file){file ? argument : NULL, file ? file : argument};
     return 0;
@@ -257,7 +259,7 @@ static int add_against(options *o, char *argument)
 
 static int add_plot(options *o, char *argument)
 {
-    return add_form(o, PRONY_FORMAT_SVG, "speedup", argument);
+    return option_values_add_form(o, PRONY_FORMAT_SVG, "speedup", argument);
 }
 
 static int take_memory_limit(options *o, char *argument)
@@ -272,7 +274,7 @@ static int add_threshold(options *o, char *argument)
     prony_metrics *metrics = NULL;
     prony_threshold threshold;
     const char **list = realloc(o->thresholds, (o->threshold_count + 1) * sizeof *list);
-    if (!list) return no_memory(o);
+    if (!list) return option_values_no_memory(o);
     o->thresholds = list;
     list[o->threshold_count++] = argument;
     prony_status status = prony_metrics_create(&metrics, &error);
@@ -285,7 +287,7 @@ static int add_metrics(options *o, char *argument)
 {
     prony_error error = {0};
     prony_metrics *metrics = NULL;
-    int status = prony_metrics_create(&metrics, &error) == PRONY_OK ? 0 : no_memory(o);
+    int status = prony_metrics_create(&metrics, &error) == PRONY_OK ? 0 : option_values_no_memory(o);
     const bool every = strcmp(argument, "all") == 0;
     for (const char *at = argument; !status && *at && !every; at += strspn(at, ",")) {
         size_t length = strcspn(at, ",");
@@ -375,7 +377,7 @@ static int parse_time(const options *o, const char *argument, double *ns, bool *
     if (status == PRONY_OK) status = prony_metric_parse(prony_metrics_find(metrics, "latency"), argument, ns, &error);
     prony_metrics_release(metrics);
     *known = status == PRONY_OK;
-    return status == PRONY_OUT_OF_MEMORY ? no_memory(o) : 0;
+    return status == PRONY_OUT_OF_MEMORY ? option_values_no_memory(o) : 0;
 }
 
 static int take_rate(options *o, char *argument)
@@ -524,7 +526,7 @@ static const struct row {
 _Static_assert(sizeof rows / sizeof *rows == OPT_NONE - OPT_AFFINITY - 1 + 11,
                "an option is read by no row, or by two");
 
-static int take_number(options *o, const struct row *row, const char *argument)
+static int option_values_take_number(options *o, const struct row *row, const char *argument)
 {
     void *field = (char *)o + row->at;
     double ns = -1;
@@ -559,8 +561,8 @@ int option_take(options *o, int option, char *argument)
     case PAIR:
         return parse_pair(o, option, argument);
     case FORM:
-        return add_form(o, (prony_format)row->least, NULL, argument);
+        return option_values_add_form(o, (prony_format)row->least, NULL, argument);
     default:
-        return take_number(o, row, argument);
+        return option_values_take_number(o, row, argument);
     }
 }

@@ -25,7 +25,7 @@ static int check_stdout(const options *o)
 }
 
 /* What says how to quantize is for int8 alone. */
-static int check_codes(const options *o)
+static int options_check_codes(const options *o)
 {
     bool tries_all = strcmp(o->command, "recommend") == 0 && !o->precision,
          is_worker = strcmp(o->command, "worker") == 0;
@@ -200,7 +200,7 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
     if (command->max_arguments >= 0 && (int)o->argument_count > command->max_arguments)
         return usage(o, "'%s' is one argument too many", o->arguments[command->max_arguments]);
     status = check_stdout(o);
-    if (!status) status = check_codes(o);
+    if (!status) status = options_check_codes(o);
     if (!status) status = check_isa(o);
     if (!status) status = set_memory_limit(o);
     if (status) return status;

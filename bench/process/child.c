@@ -33,7 +33,7 @@ static void close_end(int *fd)
 
 /* `gated`: its stdin stays open until close_end(&c->gate). The writing end is closed in all processes that start
  * later. */
-static int start(child *c, const char *const *words, bool gated)
+static int child_start(child *c, const char *const *words, bool gated)
 {
     int out[2], err[2], gate[2] = {-1, -1};
     posix_spawn_file_actions_t actions;
@@ -204,7 +204,7 @@ int children_run(child *list, size_t count, const char *const *words, double lim
     size_t started = 0;
     for (size_t i = 0; i < count; i++) list[i] = (child){.out = -1, .err = -1, .gate = -1};
     while (code == 0 && started < count) {
-        code = start(&list[started], words, count > 1);
+        code = child_start(&list[started], words, count > 1);
         started += code == 0;
     }
     bool answered = code == 0 && listen_to(list, count, limit);

@@ -25,7 +25,7 @@ void __libc_free(void *block);
 
 static _Atomic uint64_t calls;
 
-static void count(void)
+static void heap_hooks_count(void)
 {
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
 }
@@ -42,31 +42,31 @@ __attribute__((constructor)) static void install(void)
 
 VISIBLE void *malloc(size_t size)
 {
-    count();
+    heap_hooks_count();
     return __libc_malloc(size);
 }
 
 VISIBLE void *calloc(size_t number, size_t size)
 {
-    count();
+    heap_hooks_count();
     return __libc_calloc(number, size);
 }
 
 VISIBLE void *realloc(void *block, size_t size)
 {
-    count();
+    heap_hooks_count();
     return __libc_realloc(block, size);
 }
 
 VISIBLE void free(void *block)
 {
-    if (block) count();
+    if (block) heap_hooks_count();
     __libc_free(block);
 }
 
 VISIBLE void *memalign(size_t alignment, size_t size)
 {
-    count();
+    heap_hooks_count();
     return __libc_memalign(alignment, size);
 }
 

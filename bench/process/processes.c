@@ -24,7 +24,7 @@ static const char **words_of(const options *o)
     return words;
 }
 
-static int run_process(const options *o, const char *const *words, prony_report **out)
+static int processes_run_process(const options *o, const char *const *words, prony_report **out)
 {
     child c;
     prony_error error = {0};
@@ -50,7 +50,7 @@ static int by_median(const void *left, const void *right)
 }
 
 /* Into the one with the middle median, whose layers and operators stand for all; the others are released. */
-static int join(const options *o, prony_report **reports, size_t count, prony_report **out)
+static int processes_join(const options *o, prony_report **reports, size_t count, prony_report **out)
 {
     prony_error error = {0};
     qsort(reports, count, sizeof *reports, by_median);
@@ -84,7 +84,7 @@ int processes_measure(const options *o, prony_report **out)
     while (code == EXIT_DONE && count < (size_t)o->processes && !interrupted()) {
         snprintf(text, sizeof text, "process %zu of %lld", count + 1, (long long)o->processes);
         if (want_progress(o)) show_progress_text(text);
-        code = run_process(o, words, &reports[count]);
+        code = processes_run_process(o, words, &reports[count]);
         count += code == EXIT_DONE;
     }
     clear_progress();
@@ -94,7 +94,7 @@ int processes_measure(const options *o, prony_report **out)
         code = EXIT_DONE;
     }
     if (code == EXIT_DONE && count)
-        code = join(o, reports, count, out);
+        code = processes_join(o, reports, count, out);
     else
         for (size_t i = 0; i < count; i++) prony_report_release(reports[i]);
     free(words);

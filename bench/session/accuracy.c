@@ -17,7 +17,7 @@ static bool is_npz(const char *file)
     return length > 4 && strcmp(file + length - 4, ".npz") == 0;
 }
 
-static int add(const options *o, loaded *l, const char *output, prony_value *value, const char *file)
+static int accuracy_add(const options *o, loaded *l, const char *output, prony_value *value, const char *file)
 {
     prony_accuracy_against *rows = realloc(l->rows, (l->count + 1) * sizeof *rows);
     if (rows) l->rows = rows;
@@ -43,7 +43,7 @@ static int add_archive(const options *o, const prony_model *model, loaded *l, co
         prony_value *value = NULL;
         const char *name = prony_model_output(model, k)->name;
         if (prony_value_load_array(&value, file, name, &error) == PRONY_OK) {
-            code = add(o, l, name, value, file);
+            code = accuracy_add(o, l, name, value, file);
             found++;
         } else if (!first.status) {
             first = error;
@@ -60,7 +60,7 @@ static bool names_output(const void *model, const char *name, const char *file)
     return false;
 }
 
-static int load(const options *o, const prony_model *model, loaded *l)
+static int accuracy_load(const options *o, const prony_model *model, loaded *l)
 {
     int code = EXIT_DONE;
     for (size_t i = 0; i < o->against_count && code == EXIT_DONE; i++) {
@@ -74,13 +74,14 @@ static int load(const options *o, const prony_model *model, loaded *l)
         }
         prony_status status = is_npz(from->file) ? prony_value_load_array(&value, from->file, from->name, &error)
                                                  : prony_value_load(&value, from->file, &error);
-        code = status == PRONY_OK ? add(o, l, from->name, value, from->file) : report_error(o, &error);
+        code = status == PRONY_OK ? accuracy_add(o, l, from->name, value, from->file) : report_error(o, &error);
     }
     return code;
 }
 
 /* Called off, the report stays without it. */
-static int observe(const options *o, prony_session *session, prony_report *report, const prony_accuracy_options *a)
+static int accuracy_observe(const options *o, prony_session *session, prony_report *report,
+                            const prony_accuracy_options *a)
 {
     prony_error error = {0};
     if (want_progress(o) && o->accuracy) show_progress_text("a run beside its float64 reference");
@@ -101,7 +102,7 @@ int add_accuracy(const options *o, const prony_model *model, prony_session *sess
     if (!o->accuracy && (o->reference || o->accuracy_samples))
         return fail(o, "%s needs --accuracy", o->reference ? "--reference" : "--accuracy-samples");
     if ((!o->accuracy && !o->against_count) || interrupted()) return EXIT_DONE;
-    int code = load(o, model, &l);
+    int code = accuracy_load(o, model, &l);
     if (code == EXIT_DONE && o->reference && load_model(o, &reference, o->reference, &error) != PRONY_OK)
         code = report_error(o, &error);
     a.model = reference;
@@ -109,7 +110,7 @@ int add_accuracy(const options *o, const prony_model *model, prony_session *sess
     a.outputs_only = !o->accuracy;
     a.against = l.rows;
     a.against_count = l.count;
-    if (code == EXIT_DONE) code = observe(o, session, report, &a);
+    if (code == EXIT_DONE) code = accuracy_observe(o, session, report, &a);
     for (size_t i = 0; i < l.count; i++) prony_value_release(l.values[i]);
     prony_model_release(reference);
     free(l.values);
@@ -129,7 +130,7 @@ int add_accuracy_of_both(const options *o, const target *first, const target *se
         if (!both[i]->session)
             code = (fail(o, "'%s' is a report: --accuracy runs models", o->arguments[i]), EXIT_USAGE);
         else
-            code = observe(o, both[i]->session, both[i]->report, &a);
+            code = accuracy_observe(o, both[i]->session, both[i]->report, &a);
     }
     return code;
 }

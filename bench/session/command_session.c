@@ -37,7 +37,7 @@ void put_assumed(const prony_report *report, int column)
     }
 }
 
-static int write_stdout(void *user, const char *data, size_t size)
+static int command_session_write_stdout(void *user, const char *data, size_t size)
 {
     (void)user;
     return fwrite(data, 1, size, stdout) == size ? 0 : -1;
@@ -59,10 +59,11 @@ int write_report(const options *o, prony_report *report)
     prony_status status = PRONY_OK;
     if (apply_count(o, report) != EXIT_DONE) return EXIT_FAILED;
     if (status == PRONY_OK && !stdout_taken(o) && !o->quiet)
-        status = prony_report_write(report, PRONY_FORMAT_TEXT, &w, write_stdout, NULL, &error);
+        status = prony_report_write(report, PRONY_FORMAT_TEXT, &w, command_session_write_stdout, NULL, &error);
     if (status == PRONY_OK && o->json)
-        status = json_stdout ? prony_report_write(report, PRONY_FORMAT_JSON, &w, write_stdout, NULL, &error)
-                             : prony_report_save(report, PRONY_FORMAT_JSON, &w, o->json, &error);
+        status = json_stdout
+                     ? prony_report_write(report, PRONY_FORMAT_JSON, &w, command_session_write_stdout, NULL, &error)
+                     : prony_report_save(report, PRONY_FORMAT_JSON, &w, o->json, &error);
     return status == PRONY_OK ? write_forms(o, report) : report_error(o, &error);
 }
 

@@ -19,7 +19,7 @@ bool stdout_taken(const options *o)
     return false;
 }
 
-static int write_stdout(void *user, const char *data, size_t size)
+static int exports_write_stdout(void *user, const char *data, size_t size)
 {
     (void)user;
     return fwrite(data, 1, size, stdout) == size ? 0 : -1;
@@ -29,7 +29,7 @@ static int write_form(const options *o, const prony_report *report, prony_format
                       const char *file)
 {
     prony_error error = {0};
-    prony_status status = is_stdout(file) ? prony_report_write(report, format, w, write_stdout, NULL, &error)
+    prony_status status = is_stdout(file) ? prony_report_write(report, format, w, exports_write_stdout, NULL, &error)
                                           : prony_report_save(report, format, w, file, &error);
     return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }

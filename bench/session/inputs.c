@@ -22,7 +22,7 @@ static bool names_input(const void *model, const char *name, const char *file)
     return find_port(model, name) != NULL;
 }
 
-static bool ends_with(const char *text, const char *end)
+static bool inputs_ends_with(const char *text, const char *end)
 {
     size_t a = strlen(text), b = strlen(end);
     return a >= b && strcmp(text + a - b, end) == 0;
@@ -91,8 +91,8 @@ static prony_status load_input(const options *o, const prony_port *port, prony_s
                                prony_value **value, prony_error *error)
 {
     if (port && prony_image_is_file(in->file)) return load_image(o, session, in->name, in->file, value, error);
-    if (ends_with(in->file, ".npz")) return prony_value_load_array(value, in->file, in->name, error);
-    if (!port || ends_with(in->file, ".npy") || ends_with(in->file, ".pb"))
+    if (inputs_ends_with(in->file, ".npz")) return prony_value_load_array(value, in->file, in->name, error);
+    if (!port || inputs_ends_with(in->file, ".npy") || inputs_ends_with(in->file, ".pb"))
         return prony_value_load(value, in->file, error);
     if (prony_value_is_literal(in->file) && access(in->file, F_OK) != 0)
         return load_literal(o, session, in->name, in->file, value, error);
@@ -161,7 +161,7 @@ int bind_inputs(const options *o, const prony_model *model, prony_session *sessi
 
 /* ---- the question ---- */
 
-static void put_port(const prony_port *port)
+static void inputs_put_port(const prony_port *port)
 {
     fprintf(stderr, "  input ");
     put_text(stderr, port->name);
@@ -182,7 +182,7 @@ static bool is_plain_word(const char *text)
 }
 
 /* As a shell takes it for one word. */
-static void put_word(const char *text)
+static void inputs_put_word(const char *text)
 {
     if (*text && is_plain_word(text)) {
         put_text(stderr, text);
@@ -208,7 +208,7 @@ static void put_dim_option(const prony_free_dim *dim, int64_t value)
     if (value >= 0) snprintf(number, sizeof number, "%lld", (long long)value);
     snprintf(word, size, "%s=%s", dim->name, number);
     fputs("--dim ", stderr);
-    put_word(word);
+    inputs_put_word(word);
     free(word);
 }
 
@@ -234,7 +234,7 @@ static void put_example(const options *o, const prony_free_dim *rows, size_t cou
     if (known) {
         fprintf(stderr, "With these the shapes fit; what the model was made for, its author knows:\n  prony %s ",
                 o->command);
-        put_word(o->arguments[0]);
+        inputs_put_word(o->arguments[0]);
         for (size_t i = 0; i < count; i++) {
             if (rows[i].value >= 0) continue;
             fputc(' ', stderr);
@@ -264,7 +264,7 @@ int report_session_error(const options *o, prony_model *model, const prony_error
     clear_progress();
     fail(o, "%s leaves %zu dimension%s of its inputs free, and nothing in it tells the size", o->arguments[0], open,
          open == 1 ? "" : "s");
-    for (size_t i = 0; i < prony_model_input_count(model); i++) put_port(prony_model_input(model, i));
+    for (size_t i = 0; i < prony_model_input_count(model); i++) inputs_put_port(prony_model_input(model, i));
     put_rows(rows, count);
     put_example(o, rows, count);
     prony_rows_release(rows);

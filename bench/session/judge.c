@@ -91,7 +91,7 @@ void target_close(target *t)
 
 /* ---- thresholds ---- */
 
-static void interval_text(const prony_check_row *row, char *text, size_t size)
+static void judge_interval_text(const prony_check_row *row, char *text, size_t size)
 {
     char low[64] = "", high[64] = "";
     prony_metric_format(row->threshold.metric, row->interval[0], low, sizeof low);
@@ -118,7 +118,7 @@ static int say_outcome(const options *o, const prony_check_row *row)
         return o->strict ? EXIT_VERDICT : EXIT_FAILED;
     }
     if (row->outcome == PRONY_OUTCOME_OPEN) {
-        interval_text(row, interval, sizeof interval);
+        judge_interval_text(row, interval, sizeof interval);
         fail(o, "%s is %s, and %s %s was asked for: within noise (%s), so undecided; %s", metric->key, value, bound,
              limit, interval, o->strict ? "--strict counts it as missed" : "it passes, but for --strict");
         return o->strict ? EXIT_VERDICT : EXIT_DONE;
@@ -138,8 +138,8 @@ static int say_misses(const options *o, const prony_check_row *rows, size_t coun
     return missed ? EXIT_VERDICT : unknown ? EXIT_FAILED : code;
 }
 
-static prony_status check_rows(const options *o, const prony_metrics *metrics, const prony_report *report,
-                               prony_check_row *rows, prony_error *error)
+static prony_status judge_check_rows(const options *o, const prony_metrics *metrics, const prony_report *report,
+                                     prony_check_row *rows, prony_error *error)
 {
     prony_status status = PRONY_OK;
     for (size_t i = 0; i < o->threshold_count && status == PRONY_OK; i++) {
@@ -159,7 +159,7 @@ int check_thresholds(const options *o, const prony_report *report, const char *n
     prony_write_options w = write_options(o);
     prony_check_row *rows = calloc(count, sizeof *rows);
     prony_status status = rows ? prony_metrics_create(&metrics, &error) : PRONY_OUT_OF_MEMORY;
-    if (status == PRONY_OK) status = check_rows(o, metrics, report, rows, &error);
+    if (status == PRONY_OK) status = judge_check_rows(o, metrics, report, rows, &error);
     if (status == PRONY_OK && table)
         status = prony_check_write(rows, count, name, PRONY_FORMAT_TEXT, &w, write_to_stream, table, &error);
     if (status == PRONY_OK && json)

@@ -22,7 +22,7 @@ static prony_status bind_images(void *user, prony_session *session, prony_error 
 }
 
 /* Room for `samples` times topk rows. */
-static bool reserve(phases *p, int64_t samples)
+static bool phases_reserve(phases *p, int64_t samples)
 {
     if (samples == p->samples) return true;
     size_t count = (size_t)samples;
@@ -41,7 +41,7 @@ static prony_status rank_classes(void *user, prony_session *session, prony_error
     prony_status status = prony_session_output(session, 0, &output, error);
     if (status != PRONY_OK) return status;
     int64_t samples = output->kind == PRONY_TENSOR && output->shape.rank > 1 ? output->shape.dim[0] : 1;
-    if (!reserve(p, samples)) return PRONY_OUT_OF_MEMORY;
+    if (!phases_reserve(p, samples)) return PRONY_OUT_OF_MEMORY;
     size_t k = (size_t)p->o->topk;
     for (int64_t i = 0; i < samples && status == PRONY_OK; i++)
         status = prony_top_classes(p->rows + (size_t)i * k, k, &p->found[i], output, i, error);

@@ -12,7 +12,7 @@ bool is_part(const options *o)
     return o->from_count || o->to_count;
 }
 
-static bool has_input(const prony_model *model, const char *name)
+static bool submodel_has_input(const prony_model *model, const char *name)
 {
     for (size_t i = 0; i < prony_model_input_count(model); i++)
         if (strcmp(prony_model_input(model, i)->name, name) == 0) return true;
@@ -50,7 +50,7 @@ static int part_options(const options *o, const prony_model *part, prony_session
         out->shape_count++;
     }
     for (size_t i = 0; i < o->input_count; i++)
-        if (has_input(part, o->inputs[i].name)) out->inputs[out->input_count++] = o->inputs[i];
+        if (submodel_has_input(part, o->inputs[i].name)) out->inputs[out->input_count++] = o->inputs[i];
     return EXIT_DONE;
 }
 

@@ -15,7 +15,7 @@ typedef struct float_code {
     bool infinity, fnuz;
 } float_code;
 
-static float_code code_of(prony_dtype dtype)
+static float_code value_compare_code_of(prony_dtype dtype)
 {
     switch (dtype) {
     case PRONY_FLOAT16:
@@ -35,7 +35,7 @@ static float_code code_of(prony_dtype dtype)
     }
 }
 
-static number decode(float_code code, unsigned bits)
+static number value_compare_decode(float_code code, unsigned bits)
 {
     unsigned sign = 1u << (code.bits - 1), size = bits & (sign - 1), fraction = size & ((1u << code.mantissa) - 1);
     int exponent = (int)(size >> code.mantissa);
@@ -47,7 +47,7 @@ static number decode(float_code code, unsigned bits)
 }
 
 /* Element i of a type of 1, 2 or 4 bits, low bits first. */
-static unsigned packed(const prony_value *value, int64_t i, unsigned width)
+static unsigned value_compare_packed(const prony_value *value, int64_t i, unsigned width)
 {
     unsigned per_byte = 8 / width, byte = ((const uint8_t *)value->data)[i / per_byte];
     return byte >> (unsigned)(i % per_byte) * width & ((1u << width) - 1);
@@ -59,7 +59,7 @@ static number sign_extend(unsigned bits, unsigned width)
 }
 
 /* Of a complex type: its parts, one after the other. */
-static number element(const prony_value *value, int64_t i)
+static number value_compare_element(const prony_value *value, int64_t i)
 {
     switch (value->dtype) {
 #define PLAIN(dtype, type)                                                                                             \
@@ -80,22 +80,22 @@ static number element(const prony_value *value, int64_t i)
         PLAIN(PRONY_INT64, int64_t)
 #undef PLAIN
     case PRONY_UINT4:
-        return packed(value, i, 4);
+        return value_compare_packed(value, i, 4);
     case PRONY_INT4:
-        return sign_extend(packed(value, i, 4), 4);
+        return sign_extend(value_compare_packed(value, i, 4), 4);
     case PRONY_UINT2:
-        return packed(value, i, 2);
+        return value_compare_packed(value, i, 2);
     case PRONY_INT2:
-        return sign_extend(packed(value, i, 2), 2);
+        return sign_extend(value_compare_packed(value, i, 2), 2);
     case PRONY_FLOAT4E2M1:
-        return decode(code_of(PRONY_FLOAT4E2M1), packed(value, i, 4));
+        return value_compare_decode(value_compare_code_of(PRONY_FLOAT4E2M1), value_compare_packed(value, i, 4));
     case PRONY_FLOAT16:
     case PRONY_BFLOAT16:
-        return decode(code_of(value->dtype), ((const uint16_t *)value->data)[i]);
+        return value_compare_decode(value_compare_code_of(value->dtype), ((const uint16_t *)value->data)[i]);
     case PRONY_FLOAT8E8M0:
         return ((const uint8_t *)value->data)[i] == 255 ? NAN : ldexpl(1, ((const uint8_t *)value->data)[i] - 127);
     default:
-        return decode(code_of(value->dtype), ((const uint8_t *)value->data)[i]);
+        return value_compare_decode(value_compare_code_of(value->dtype), ((const uint8_t *)value->data)[i]);
     }
 }
 
@@ -121,7 +121,7 @@ static bool is_integer(prony_dtype dtype)
     }
 }
 
-static int parts_of(prony_dtype dtype)
+static int value_compare_parts_of(prony_dtype dtype)
 {
     return dtype == PRONY_COMPLEX64 || dtype == PRONY_COMPLEX128 ? 2 : 1;
 }
@@ -135,12 +135,12 @@ static bool near(number got, number want, number atol, number rtol)
 
 static bool numbers_match(const prony_value *got, const prony_value *want, char *difference, size_t size)
 {
-    int parts = parts_of(want->dtype);
+    int parts = value_compare_parts_of(want->dtype);
     int64_t count = prony_shape_numel(&want->shape) * parts, wrong = 0, worst = 0;
     bool exact = is_integer(want->dtype);
     number atol = exact ? 0 : 1e-7L, rtol = exact ? 0 : want->dtype == PRONY_BFLOAT16 ? 1e-2L : 1e-3L, most = -1;
     for (int64_t i = 0; i < count; i++) {
-        number g = element(got, i), w = element(want, i);
+        number g = value_compare_element(got, i), w = value_compare_element(want, i);
         if (near(g, w, atol, rtol)) continue;
         number error = fabsl(g - w);
         if (isnan(error)) error = INFINITY;
@@ -156,11 +156,11 @@ static bool numbers_match(const prony_value *got, const prony_value *want, char 
                  parts == 1  ? ""
                  : worst % 2 ? " (imaginary part)"
                              : " (real part)",
-                 exact ? 20 : 9, element(got, worst), exact ? 20 : 9, element(want, worst));
+                 exact ? 20 : 9, value_compare_element(got, worst), exact ? 20 : 9, value_compare_element(want, worst));
     return wrong == 0;
 }
 
-static int shown(const prony_string *text)
+static int value_compare_shown(const prony_string *text)
 {
     return text->size < 80 ? (int)text->size : 80;
 }
@@ -175,12 +175,12 @@ static bool strings_match(const prony_value *got, const prony_value *want, char 
     }
     if (wrong)
         snprintf(difference, size, "%lld of %lld strings differ; first at %lld: got '%.*s', want '%.*s'",
-                 (long long)wrong, (long long)count, (long long)first, shown(&g[first]), g[first].data,
-                 shown(&w[first]), w[first].data);
+                 (long long)wrong, (long long)count, (long long)first, value_compare_shown(&g[first]), g[first].data,
+                 value_compare_shown(&w[first]), w[first].data);
     return wrong == 0;
 }
 
-static size_t describe(const prony_value *value, char *text, size_t size)
+static size_t value_compare_describe(const prony_value *value, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "%s[", prony_dtype_name(value->dtype));
     for (int d = 0; d < value->shape.rank && used < size; d++)
@@ -208,8 +208,8 @@ static bool forms_match(const prony_value *got, const prony_value *want, char *d
     for (int d = 0; same && d < want->shape.rank; d++) same = got->shape.dim[d] == want->shape.dim[d];
     if (!same) {
         char g[200], w[200];
-        describe(got, g, sizeof g);
-        describe(want, w, sizeof w);
+        value_compare_describe(got, g, sizeof g);
+        value_compare_describe(want, w, sizeof w);
         snprintf(difference, size, "got %s, want %s", g, w);
         return false;
     }
@@ -222,27 +222,27 @@ static bool forms_match(const prony_value *got, const prony_value *want, char *d
 
 static bool is_drawn(const prony_value *got, const prony_random_range *range, char *difference, size_t size)
 {
-    int64_t count = prony_shape_numel(&got->shape) * parts_of(got->dtype);
+    int64_t count = prony_shape_numel(&got->shape) * value_compare_parts_of(got->dtype);
     for (int64_t i = 0; i < count && got->dtype != PRONY_STRING; i++) {
-        number g = element(got, i);
+        number g = value_compare_element(got, i);
         if (g >= range->low && g <= range->high && (!range->whole || g == rintl(g))) continue;
         snprintf(difference, size, "element %lld was drawn as %.9Lg, which is not %s from %g to %g",
-                 (long long)(i / parts_of(got->dtype)), g, range->whole ? "a whole number" : "a number", range->low,
-                 range->high);
+                 (long long)(i / value_compare_parts_of(got->dtype)), g, range->whole ? "a whole number" : "a number",
+                 range->low, range->high);
         return false;
     }
     return true;
 }
 
 /* `range` NULL: by value. Containers item by item; where they stand is put before what differs. */
-static bool compare(const prony_value *got, const prony_value *want, const prony_random_range *range, char *difference,
-                    size_t size)
+static bool value_compare_compare(const prony_value *got, const prony_value *want, const prony_random_range *range,
+                                  char *difference, size_t size)
 {
     if (!forms_match(got, want, difference, size)) return false;
     if (want->kind != PRONY_TENSOR) {
         for (size_t i = 0; i < want->count; i++) {
             char inner[400];
-            if (compare(&got->items[i], &want->items[i], range, inner, sizeof inner)) continue;
+            if (value_compare_compare(&got->items[i], &want->items[i], range, inner, sizeof inner)) continue;
             snprintf(difference, size, "item %zu: %s", i, inner);
             return false;
         }
@@ -255,13 +255,13 @@ static bool compare(const prony_value *got, const prony_value *want, const prony
 
 bool value_matches(const prony_value *got, const prony_value *want, char *difference, size_t size)
 {
-    return compare(got, want, NULL, difference, size);
+    return value_compare_compare(got, want, NULL, difference, size);
 }
 
 bool value_is_drawn(const prony_value *got, const prony_value *want, const prony_random_range *range, char *difference,
                     size_t size)
 {
-    return compare(got, want, range, difference, size);
+    return value_compare_compare(got, want, range, difference, size);
 }
 
 bool value_distance(const prony_value *got, const prony_value *want, double *distance)
@@ -270,9 +270,9 @@ bool value_distance(const prony_value *got, const prony_value *want, double *dis
     number largest = 0, range = 0;
     if (want->kind != PRONY_TENSOR || !forms_match(got, want, unused, sizeof unused) || want->dtype == PRONY_STRING)
         return false;
-    int64_t count = prony_shape_numel(&want->shape) * parts_of(want->dtype);
+    int64_t count = prony_shape_numel(&want->shape) * value_compare_parts_of(want->dtype);
     for (int64_t i = 0; i < count; i++) {
-        const number g = element(got, i), w = element(want, i);
+        const number g = value_compare_element(got, i), w = value_compare_element(want, i);
         const bool finite = isfinite(g) && isfinite(w), same = g == w || (isnan(g) && isnan(w));
         const number apart = finite ? fabsl(g - w) : same ? 0 : INFINITY;
         if (apart > largest) largest = apart;

@@ -74,7 +74,7 @@ void put_text(FILE *to, const char *text)
 }
 
 /* The first `length` bytes of `text`, in the same way. */
-static void put_word(const char *text, size_t length)
+static void terminal_put_word(const char *text, size_t length)
 {
     char word[256];
     for (size_t part; length > 0; text += part, length -= part) {
@@ -98,7 +98,7 @@ void put_wrapped(const char *text, int column, int indent)
             putchar(' ');
             column++;
         }
-        put_word(text, length);
+        terminal_put_word(text, length);
         column += (int)length;
         text += length + (text[length] == ' ');
     }

@@ -46,7 +46,7 @@ typedef struct api_base {
     const char *(*version)(void);
 } api_base;
 
-static bool take(ort *o, void *status)
+static bool ort_take(ort *o, void *status)
 {
     if (!status) return true;
     const char *message = ((const char *(*)(const void *))o->api[GET_ERROR_MESSAGE])(status);
@@ -58,7 +58,7 @@ static bool take(ort *o, void *status)
 /* Arguments have just the types that the function at this position takes. */
 #define FUNCTION(o, position, ...) ((void *(*)(__VA_ARGS__))(o)->api[position])
 
-static void release(const ort *o, enum position position, void *object)
+static void ort_release(const ort *o, enum position position, void *object)
 {
     if (object) ((void (*)(void *))o->api[position])(object);
 }
@@ -89,32 +89,32 @@ bool ort_open(ort *o, const char *path)
 
 static bool read_output_names(ort *o)
 {
-    if (!take(o, FUNCTION(o, INPUT_COUNT, const void *, size_t *)(o->session, &o->input_count)) ||
-        !take(o, FUNCTION(o, OUTPUT_COUNT, const void *, size_t *)(o->session, &o->output_count)) ||
-        !take(o, FUNCTION(o, DEFAULT_ALLOCATOR, void **)(&o->allocator)))
+    if (!ort_take(o, FUNCTION(o, INPUT_COUNT, const void *, size_t *)(o->session, &o->input_count)) ||
+        !ort_take(o, FUNCTION(o, OUTPUT_COUNT, const void *, size_t *)(o->session, &o->output_count)) ||
+        !ort_take(o, FUNCTION(o, DEFAULT_ALLOCATOR, void **)(&o->allocator)))
         return false;
     o->output_names = calloc(o->output_count + 1, sizeof *o->output_names);
     o->outputs = calloc(o->output_count + 1, sizeof *o->outputs);
     if (!o->output_names || !o->outputs) return snprintf(o->error, sizeof o->error, "out of memory"), false;
     for (size_t k = 0; k < o->output_count; k++)
-        if (!take(o, FUNCTION(o, OUTPUT_NAME, const void *, size_t, void *, char **)(o->session, k, o->allocator,
-                                                                                     &o->output_names[k])))
+        if (!ort_take(o, FUNCTION(o, OUTPUT_NAME, const void *, size_t, void *, char **)(o->session, k, o->allocator,
+                                                                                         &o->output_names[k])))
             return false;
     return true;
 }
 
 bool ort_session(ort *o, const char *model, int threads, const char *profile_prefix)
 {
-    return take(o, FUNCTION(o, CREATE_ENV, int, const char *, void **)(LOG_ERRORS, "prony", &o->environment)) &&
-           take(o, FUNCTION(o, CREATE_SESSION_OPTIONS, void **)(&o->options)) &&
-           take(o, FUNCTION(o, SET_INTRA_OP_THREADS, void *, int)(o->options, threads)) &&
-           take(o, FUNCTION(o, SET_OPTIMISATION_LEVEL, void *, int)(o->options, OPTIMISE_ALL)) &&
+    return ort_take(o, FUNCTION(o, CREATE_ENV, int, const char *, void **)(LOG_ERRORS, "prony", &o->environment)) &&
+           ort_take(o, FUNCTION(o, CREATE_SESSION_OPTIONS, void **)(&o->options)) &&
+           ort_take(o, FUNCTION(o, SET_INTRA_OP_THREADS, void *, int)(o->options, threads)) &&
+           ort_take(o, FUNCTION(o, SET_OPTIMISATION_LEVEL, void *, int)(o->options, OPTIMISE_ALL)) &&
            (!profile_prefix ||
-            take(o, FUNCTION(o, ENABLE_PROFILING, void *, const char *)(o->options, profile_prefix))) &&
-           take(o, FUNCTION(o, CREATE_SESSION, const void *, const char *, const void *,
-                            void **)(o->environment, model, o->options, &o->session)) &&
-           take(o,
-                FUNCTION(o, CREATE_CPU_MEMORY_INFO, int, int, void **)(ARENA_ALLOCATOR, DEFAULT_MEMORY, &o->memory)) &&
+            ort_take(o, FUNCTION(o, ENABLE_PROFILING, void *, const char *)(o->options, profile_prefix))) &&
+           ort_take(o, FUNCTION(o, CREATE_SESSION, const void *, const char *, const void *,
+                                void **)(o->environment, model, o->options, &o->session)) &&
+           ort_take(o, FUNCTION(o, CREATE_CPU_MEMORY_INFO, int, int, void **)(ARENA_ALLOCATOR, DEFAULT_MEMORY,
+                                                                              &o->memory)) &&
            read_output_names(o);
 }
 
@@ -128,9 +128,9 @@ bool ort_bind(ort *o, const ort_input *inputs, size_t count)
         const prony_value *value = inputs[i].value;
         const size_t bytes = prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape));
         o->input_names[i] = inputs[i].name;
-        if (!take(o, FUNCTION(o, CREATE_TENSOR_WITH_DATA, const void *, void *, size_t, const int64_t *, size_t, int,
-                              void **)(o->memory, value->data, bytes, value->shape.dim, (size_t)value->shape.rank,
-                                       (int)value->dtype, &o->inputs[i])))
+        if (!ort_take(o, FUNCTION(o, CREATE_TENSOR_WITH_DATA, const void *, void *, size_t, const int64_t *, size_t,
+                                  int, void **)(o->memory, value->data, bytes, value->shape.dim,
+                                                (size_t)value->shape.rank, (int)value->dtype, &o->inputs[i])))
             return false;
     }
     return true;
@@ -138,9 +138,9 @@ bool ort_bind(ort *o, const ort_input *inputs, size_t count)
 
 bool ort_run(ort *o)
 {
-    return take(o, FUNCTION(o, RUN, void *, const void *, const char *const *, const void *const *, size_t,
-                            const char *const *, size_t,
-                            void **)(o->session, NULL, o->input_names, (const void *const *)o->inputs, o->input_count,
+    return ort_take(
+        o, FUNCTION(o, RUN, void *, const void *, const char *const *, const void *const *, size_t, const char *const *,
+                    size_t, void **)(o->session, NULL, o->input_names, (const void *const *)o->inputs, o->input_count,
                                      (const char *const *)o->output_names, o->output_count, o->outputs));
 }
 
@@ -150,11 +150,11 @@ bool ort_output(ort *o, size_t index, prony_value *out)
     int tensor = 0, type = 0;
     size_t rank = 0;
     *out = (prony_value){.kind = PRONY_TENSOR};
-    if (!take(o, FUNCTION(o, IS_TENSOR, const void *, int *)(value, &tensor))) return false;
+    if (!ort_take(o, FUNCTION(o, IS_TENSOR, const void *, int *)(value, &tensor))) return false;
     if (!tensor) return snprintf(o->error, sizeof o->error, "output %zu is no tensor", index), false;
-    bool known = take(o, FUNCTION(o, TENSOR_TYPE_AND_SHAPE, const void *, void **)(value, &shape)) &&
-                 take(o, FUNCTION(o, TENSOR_ELEMENT_TYPE, const void *, int *)(shape, &type)) &&
-                 take(o, FUNCTION(o, TENSOR_DIMENSION_COUNT, const void *, size_t *)(shape, &rank));
+    bool known = ort_take(o, FUNCTION(o, TENSOR_TYPE_AND_SHAPE, const void *, void **)(value, &shape)) &&
+                 ort_take(o, FUNCTION(o, TENSOR_ELEMENT_TYPE, const void *, int *)(shape, &type)) &&
+                 ort_take(o, FUNCTION(o, TENSOR_DIMENSION_COUNT, const void *, size_t *)(shape, &rank));
     if (known && (rank > PRONY_MAX_RANK || type <= 0 || type >= PRONY_DTYPE_COUNT)) {
         snprintf(o->error, sizeof o->error, "output %zu has rank %zu and type %d", index, rank, type);
         known = false;
@@ -164,9 +164,9 @@ bool ort_output(ort *o, size_t index, prony_value *out)
         known = false;
     }
     known = known &&
-            take(o, FUNCTION(o, TENSOR_DIMENSIONS, const void *, int64_t *, size_t)(shape, out->shape.dim, rank)) &&
-            take(o, FUNCTION(o, TENSOR_DATA, void *, void **)(value, &out->data));
-    release(o, RELEASE_TYPE_AND_SHAPE, shape);
+            ort_take(o, FUNCTION(o, TENSOR_DIMENSIONS, const void *, int64_t *, size_t)(shape, out->shape.dim, rank)) &&
+            ort_take(o, FUNCTION(o, TENSOR_DATA, void *, void **)(value, &out->data));
+    ort_release(o, RELEASE_TYPE_AND_SHAPE, shape);
     out->dtype = (prony_dtype)type;
     out->shape.rank = (int)rank;
     return known;
@@ -175,7 +175,7 @@ bool ort_output(ort *o, size_t index, prony_value *out)
 void ort_drop_outputs(ort *o)
 {
     for (size_t k = 0; k < o->output_count && o->outputs; k++) {
-        release(o, RELEASE_VALUE, o->outputs[k]);
+        ort_release(o, RELEASE_VALUE, o->outputs[k]);
         o->outputs[k] = NULL;
     }
 }
@@ -184,14 +184,14 @@ void ort_close(ort *o)
 {
     if (o->api) {
         ort_drop_outputs(o);
-        for (size_t i = 0; i < o->input_count && o->inputs; i++) release(o, RELEASE_VALUE, o->inputs[i]);
+        for (size_t i = 0; i < o->input_count && o->inputs; i++) ort_release(o, RELEASE_VALUE, o->inputs[i]);
         for (size_t k = 0; k < o->output_count && o->output_names; k++)
             if (o->output_names[k])
-                (void)take(o, FUNCTION(o, ALLOCATOR_FREE, void *, void *)(o->allocator, o->output_names[k]));
-        release(o, RELEASE_SESSION, o->session);
-        release(o, RELEASE_SESSION_OPTIONS, o->options);
-        release(o, RELEASE_MEMORY_INFO, o->memory);
-        release(o, RELEASE_ENV, o->environment);
+                (void)ort_take(o, FUNCTION(o, ALLOCATOR_FREE, void *, void *)(o->allocator, o->output_names[k]));
+        ort_release(o, RELEASE_SESSION, o->session);
+        ort_release(o, RELEASE_SESSION_OPTIONS, o->options);
+        ort_release(o, RELEASE_MEMORY_INFO, o->memory);
+        ort_release(o, RELEASE_ENV, o->environment);
     }
     free(o->inputs);
     free(o->input_names);

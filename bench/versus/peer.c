@@ -39,7 +39,7 @@ static int load_values(const options *o, ort_input *inputs, prony_value **values
     return EXIT_DONE;
 }
 
-static int save(const options *o, ort *peer)
+static int peer_save(const options *o, ort *peer)
 {
     prony_error error = {0};
     for (size_t k = 0; k < peer->output_count; k++) {
@@ -52,14 +52,14 @@ static int save(const options *o, ort *peer)
     return EXIT_DONE;
 }
 
-static int by_value(const void *left, const void *right)
+static int peer_by_value(const void *left, const void *right)
 {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return (a > b) - (a < b);
 }
 
 /* Runs until the time or the number of runs is up; outputs are given up outside of what is timed. */
-static int measure(const options *o, ort *peer, int64_t *samples, size_t *count)
+static int peer_measure(const options *o, ort *peer, int64_t *samples, size_t *count)
 {
     const double seconds = o->seconds > 0 ? o->seconds : DEFAULT_SECONDS;
     const int64_t begin = prony_now_ns(), warm = begin + (int64_t)(seconds * WARM_PART * 1e9);
@@ -74,7 +74,7 @@ static int measure(const options *o, ort *peer, int64_t *samples, size_t *count)
         ort_drop_outputs(peer);
         if (run + 1 >= FEWEST_WARM && (start >= warm || o->form_count)) samples[(*count)++] = took;
     }
-    qsort(samples, *count, sizeof *samples, by_value);
+    qsort(samples, *count, sizeof *samples, peer_by_value);
     return EXIT_DONE;
 }
 
@@ -107,11 +107,11 @@ static int run_peer(const options *o, ort *peer, const ort_input *inputs)
     const int64_t ready = prony_now_ns();
     if (code == EXIT_DONE && !ort_bind(peer, inputs, o->input_count)) code = peer_failed(o, peer);
     if (code == EXIT_DONE && o->output_dir) {
-        code = ort_run(peer) ? save(o, peer) : peer_failed(o, peer);
+        code = ort_run(peer) ? peer_save(o, peer) : peer_failed(o, peer);
         ort_drop_outputs(peer);
     } else if (code == EXIT_DONE) {
         if (prony_load_watch_begin(&watch, &error) != PRONY_OK) code = report_error(o, &error);
-        if (code == EXIT_DONE) code = measure(o, peer, samples, &count);
+        if (code == EXIT_DONE) code = peer_measure(o, peer, samples, &count);
         prony_load_watch_end(watch, &load);
     }
     if (code == EXIT_DONE)

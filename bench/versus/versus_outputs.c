@@ -12,7 +12,8 @@
 /* Part of an output's range that two correct engines differ by at most: sums in another order, other approximations. */
 #define AGREE 1e-3
 
-static int save(const versus_job *job, const prony_value *value, const char *what, const char *name, const char *path)
+static int versus_outputs_save(const versus_job *job, const prony_value *value, const char *what, const char *name,
+                               const char *path)
 {
     prony_error error = {0};
     if (prony_value_save_npy(value, path, &error) == PRONY_OK) return EXIT_DONE;
@@ -33,7 +34,7 @@ static int save_inputs(versus_job *job, const prony_model *model, const prony_se
             return fail(job->o, "input '%s' cannot be handed over: .npy has no type for %s as an input", name,
                         value->kind == PRONY_TENSOR ? prony_dtype_name(value->dtype) : "sequences and optionals");
         snprintf(path, sizeof path, "%s/input_%zu.npy", job->folder, i);
-        int code = save(job, value, "input", name, path);
+        int code = versus_outputs_save(job, value, "input", name, path);
         if (code != EXIT_DONE) return code;
         char *copy = strdup(name), *file = strdup(path);
         job->inputs[job->input_count][0] = copy;
@@ -79,7 +80,7 @@ int versus_prepare(versus_job *job, prony_model **model)
             break;
         }
         snprintf(path, sizeof path, "%s/own_%zu.npy", job->folder, k);
-        code = save(job, value, "output", prony_model_output(*model, k)->name, path);
+        code = versus_outputs_save(job, value, "output", prony_model_output(*model, k)->name, path);
     }
     session_release(session);
     return code;

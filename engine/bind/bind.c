@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static prony_status define(prn_bind_pass *b, prn_names *scope, const char *name, uint32_t *out)
+static prony_status bind_define(prn_bind_pass *b, prn_names *scope, const char *name, uint32_t *out)
 {
     uint32_t id = prn_program_add_value(b->program, name);
     if (id == PRN_NO_VALUE || !prn_names_put(scope, name, id)) return prn_no_memory(b->error);
@@ -27,7 +27,7 @@ static prony_status bind_initializers(prn_bind_pass *b, prn_names *scope, const 
     for (size_t i = 0; i < graph->initializer_count; i++) {
         uint32_t id = PRN_NO_VALUE;
         if (overridden && overridden[i]) continue;
-        PRN_TRY(define(b, scope, graph->initializers[i].name, &id));
+        PRN_TRY(bind_define(b, scope, graph->initializers[i].name, &id));
         prony_status status = prn_bind_constant(b, id, &graph->initializers[i].value);
         if (status == PRONY_OK) continue;
         prn_error_prefix(b->error, "initializer '%s'", graph->initializers[i].name);
@@ -61,7 +61,7 @@ static PRN_OWN_FRAME prony_status resolve_values(prn_bind_pass *b, prn_names *sc
     }
     for (size_t k = 0; k < source->output_count; k++) {
         out[k] = PRN_NO_VALUE;
-        if (*source->outputs[k]) PRN_TRY(define(b, scope, source->outputs[k], &out[k]));
+        if (*source->outputs[k]) PRN_TRY(bind_define(b, scope, source->outputs[k], &out[k]));
     }
     size_t count = source->input_count;
     while (count > 0 && in[count - 1] == PRN_NO_VALUE) count--; /* a function's body may name what its call omits */
@@ -71,7 +71,7 @@ static PRN_OWN_FRAME prony_status resolve_values(prn_bind_pass *b, prn_names *sc
     return PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status add_layer(prn_bind_pass *b, prn_node_def *node)
+static PRN_OWN_FRAME prony_status bind_add_layer(prn_bind_pass *b, prn_node_def *node)
 {
     prn_program *p = b->program;
     uint32_t *index = prn_bump_alloc(&p->pool, 1, sizeof *index);
@@ -94,7 +94,7 @@ static PRN_OWN_FRAME prony_status add_layer(prn_bind_pass *b, prn_node_def *node
     return PRONY_OK;
 }
 
-static prony_status check_count(const prony_context *context, const char *what, size_t count, int min, int max)
+static prony_status bind_check_count(const prony_context *context, const char *what, size_t count, int min, int max)
 {
     char allowed[32];
     if ((int)count >= min && (max < 0 || (int)count <= max)) return PRONY_OK;
@@ -107,9 +107,9 @@ static prony_status check_count(const prony_context *context, const char *what, 
 
 static PRN_OWN_FRAME prony_status check_counts(const prony_context *context, const prn_op *op)
 {
-    PRN_TRY(check_count(context, "input", context->input_count, op->inputs.least, op->inputs.most));
+    PRN_TRY(bind_check_count(context, "input", context->input_count, op->inputs.least, op->inputs.most));
     const prn_arity outputs = prn_op_outputs(op);
-    PRN_TRY(check_count(context, "output", context->output_count, outputs.least, outputs.most));
+    PRN_TRY(bind_check_count(context, "output", context->output_count, outputs.least, outputs.most));
     /* A list of any length has no holes, unless the operator takes even none and looks for itself. */
     int required = op->inputs.most < 0 && op->inputs.least > 0 ? (int)context->input_count : op->inputs.least;
     for (int i = 0; i < required; i++)
@@ -281,7 +281,7 @@ static PRN_OWN_FRAME prony_status add_node(prn_bind_pass *b, prn_names *scope, c
         if (node->outputs[k] != PRN_NO_VALUE) p->values[node->outputs[k]]->producer = index;
     note_reach(p, node);
     *out = node;
-    return add_layer(b, node);
+    return bind_add_layer(b, node);
 }
 
 /* A node that the file has once may be bound many times. What it takes is counted when the next one comes. */
@@ -352,8 +352,9 @@ prony_status prn_bind_nodes(prn_bind_pass *b, prn_names *scope, const prn_graph 
 
 /* ---- inputs and outputs ---- */
 
-static prony_status bind_inputs(prn_bind_pass *b, prn_names *scope, const prn_graph *graph, const prn_program *parent,
-                                const uint32_t *captured, const prn_bind_options *options)
+static prony_status bind_program_inputs(prn_bind_pass *b, prn_names *scope, const prn_graph *graph,
+                                        const prn_program *parent, const uint32_t *captured,
+                                        const prn_bind_options *options)
 {
     prn_program *p = b->program;
     size_t captured_count = parent ? graph->captured_count : 0;
@@ -365,7 +366,7 @@ static prony_status bind_inputs(prn_bind_pass *b, prn_names *scope, const prn_gr
     for (size_t i = 0; i < graph->input_count + captured_count; i++) {
         const char *name = i < graph->input_count ? graph->inputs[i].name : graph->captured[i - graph->input_count];
         uint32_t id = PRN_NO_VALUE;
-        PRN_TRY(define(b, scope, name, &id));
+        PRN_TRY(bind_define(b, scope, name, &id));
         prn_value_def *value = p->values[id];
         value->input = true;
         if (i < graph->input_count) {
@@ -396,7 +397,7 @@ static prony_status bind_optional(prn_bind_pass *b, prn_names *scope, const prn_
     for (size_t i = 0; i < graph->optional_count; i++) {
         uint32_t id = PRN_NO_VALUE;
         if (given[i].dtype == PRONY_UNDEFINED) continue;
-        PRN_TRY(define(b, scope, graph->inputs[graph->input_count + i].name, &id));
+        PRN_TRY(bind_define(b, scope, graph->inputs[graph->input_count + i].name, &id));
         p->values[id]->input = true;
         p->values[id]->info = given[i];
         p->values[id]->info.data = NULL;
@@ -451,7 +452,7 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     if (program->depth > PRN_BIND_LIMIT_DEPTH)
         status = prn_fail(error, PRONY_LIMIT, "graph '%s': subgraphs and calls are nested more than %d deep",
                           graph->name, PRN_BIND_LIMIT_DEPTH);
-    if (status == PRONY_OK) status = bind_inputs(&binder, &scope, graph, parent, captured, options);
+    if (status == PRONY_OK) status = bind_program_inputs(&binder, &scope, graph, parent, captured, options);
     if (status == PRONY_OK && options->optional) status = bind_optional(&binder, &scope, graph, options->optional);
     if (status == PRONY_OK) status = prn_bind_nodes(&binder, &scope, graph);
     if (status == PRONY_OK) status = bind_outputs(&binder, &scope, graph);

@@ -10,7 +10,7 @@
 /* In a static program only constants up to this size are read: enough for shapes, no weights. */
 #define PRN_STATIC_READ_BYTES 65536
 
-static prony_status add_weight(prn_bind_pass *b, prn_value_def *value)
+static prony_status bind_constants_add_weight(prn_bind_pass *b, prn_value_def *value)
 {
     prn_program *p = b->program;
     int64_t elements = prony_shape_numel(&value->info.shape);
@@ -31,7 +31,7 @@ typedef struct copy_source {
     size_t bytes;
 } copy_source;
 
-static prony_status copy_bytes(void *argument, void *data)
+static prony_status bind_constants_copy_bytes(void *argument, void *data)
 {
     const copy_source *source = argument;
     prn_cancellable_copy(data, source->data, source->bytes);
@@ -41,7 +41,7 @@ static prony_status copy_bytes(void *argument, void *data)
 /* What an empty constant points at: NULL would say that its data is not there yet. */
 static const _Alignas(64) uint8_t no_elements[64];
 
-static prony_status align(prn_bind_pass *b, prn_value_def *value, size_t width)
+static prony_status bind_constants_align(prn_bind_pass *b, prn_value_def *value, size_t width)
 {
     prn_program *p = b->program;
     const void *copy;
@@ -56,8 +56,11 @@ static prony_status align(prn_bind_pass *b, prn_value_def *value, size_t width)
         value->info.data = prn_weight_cache_data(value->shared);
         return PRONY_OK;
     }
-    const prn_weight_cache_form form = {
-        .source = source.data, .tag = "aligned", .bytes = source.bytes, .build = copy_bytes, .argument = &source};
+    const prn_weight_cache_form form = {.source = source.data,
+                                        .tag = "aligned",
+                                        .bytes = source.bytes,
+                                        .build = bind_constants_copy_bytes,
+                                        .argument = &source};
     PRN_TRY(prn_weight_cache_get(p->model->shared, &p->refs, &form, &copy, b->error));
     value->info.data = (void *)(uintptr_t)copy;
     return PRONY_OK;
@@ -78,8 +81,8 @@ prony_status prn_bind_constant(prn_bind_pass *b, uint32_t id, const prony_value 
     else if (bytes == 0)
         value->info.data = (void *)(uintptr_t)no_elements;
     else if (!aligned)
-        PRN_TRY(align(b, value, width));
-    return add_weight(b, value);
+        PRN_TRY(bind_constants_align(b, value, width));
+    return bind_constants_add_weight(b, value);
 }
 
 static bool inputs_constant(const prn_bind_pass *b, const prn_node_def *node, bool *data_there)
@@ -151,7 +154,7 @@ prony_status prn_bind_evaluate(prn_bind_pass *b, prn_node_def *node, prony_value
     return status;
 }
 
-static prony_status evaluate(prn_bind_pass *b, prn_node_def *node)
+static prony_status bind_constants_evaluate(prn_bind_pass *b, prn_node_def *node)
 {
     prony_value *made = prn_calloc(node->output_count + 1, sizeof *made);
     if (!made) return prn_no_memory(b->error);
@@ -178,7 +181,7 @@ static bool is_matrix_transpose(const prn_node_def *node)
 
 /* The constant that the node's first output is, without being read: the bytes of its input, or what a lazy constant
  * makes of them. */
-static prony_status derive(prn_bind_pass *b, prn_node_def *node, bool *done)
+static prony_status bind_constants_derive(prn_bind_pass *b, prn_node_def *node, bool *done)
 {
     prn_program *p = b->program;
     if (node->input_count < 1 || node->inputs[0] == PRN_NO_VALUE || node->outputs[0] == PRN_NO_VALUE) return PRONY_OK;
@@ -240,11 +243,11 @@ prony_status prn_bind_fold(prn_bind_pass *b, prn_node_def *node)
     if (bytes > prn_budget_room() / 2) return PRONY_OK;
     bool done = false;
     prony_status status = PRONY_OK;
-    if (data_there && !p->static_only && !shape_only) status = derive(b, node, &done);
+    if (data_there && !p->static_only && !shape_only) status = bind_constants_derive(b, node, &done);
     if (status == PRONY_OK && !done) {
         if (bytes > PRN_FOLD_LIMIT_BYTES || *p->folded_total > PRN_FOLD_LIMIT_BYTES - bytes) return PRONY_OK;
         if (data_there && (!p->static_only || bytes <= PRN_STATIC_READ_BYTES)) {
-            status = evaluate(b, node);
+            status = bind_constants_evaluate(b, node);
             if (status == PRONY_OK) *p->folded_total += bytes;
         }
     }

@@ -23,7 +23,7 @@ typedef struct gradient_call {
 } gradient_call;
 
 /* Nodes are bound as those of a call are: a function's imports are its own, and so are its nodes' names. */
-static prony_status open_frame(gradient_call *c, const char *domain, int64_t opset)
+static prony_status bind_gradient_open_frame(gradient_call *c, const char *domain, int64_t opset)
 {
     prn_bump *pool = &c->binder->program->pool;
     static const prn_attr_list none = {NULL, 0};
@@ -43,7 +43,7 @@ static prony_status open_frame(gradient_call *c, const char *domain, int64_t ops
     return PRONY_OK;
 }
 
-static prony_status describe(gradient_call *c, const prn_gradient_node *node, prn_model_node *out)
+static prony_status bind_gradient_describe(gradient_call *c, const prn_gradient_node *node, prn_model_node *out)
 {
     prn_bump *pool = &c->binder->program->pool;
     const char **inputs = prn_bump_alloc(pool, node->input_count + 1, sizeof *inputs);
@@ -75,8 +75,8 @@ static prony_status make(void *user, prn_gradient_node *node)
     const prn_frame *outer = b->frame;
     prn_model_node *source = prn_bump_alloc(&b->program->pool, 1, sizeof *source);
     if (!source) return prn_no_memory(b->error);
-    PRN_TRY(describe(c, node, source));
-    PRN_TRY(open_frame(c, node->domain, node->opset));
+    PRN_TRY(bind_gradient_describe(c, node, source));
+    PRN_TRY(bind_gradient_open_frame(c, node->domain, node->opset));
     b->frame = c->frame;
     b->given = node->inputs;
     prony_status status = prn_bind_node(b, &c->made, source);
@@ -158,7 +158,7 @@ static prony_status find_tensors(const gradient_call *c, const prn_names *scope,
     return PRONY_OK;
 }
 
-static prony_status read_job(gradient_call *c, const prn_names *scope, prn_gradient_job *job)
+static prony_status bind_gradient_read_job(gradient_call *c, const prn_names *scope, prn_gradient_job *job)
 {
     const prn_attr_list *attributes;
     const prn_attr *xs, *zs, *y;
@@ -218,7 +218,7 @@ static prony_status expand(gradient_call *c, prn_names *scope)
     prn_program *p = c->binder->program;
     const size_t first = p->value_count, count = c->source->output_count;
     prn_gradient_job job = {.program = p, .name = c->name, .make = make, .user = c};
-    PRN_TRY(read_job(c, scope, &job));
+    PRN_TRY(bind_gradient_read_job(c, scope, &job));
     bool *wanted = prn_bump_alloc(&p->pool, count + 1, sizeof *wanted);
     uint32_t *made = prn_bump_alloc(&p->pool, count + 1, sizeof *made);
     if (!wanted || !made) return prn_no_memory(c->binder->error);

@@ -101,8 +101,8 @@ prony_status prn_bind_attributes(prn_bind_pass *b, const prn_model_node *source,
     return PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status open_frame(prn_bind_pass *b, const prn_model_node *source,
-                                             const prn_function *function, const prn_frame **out)
+static PRN_OWN_FRAME prony_status bind_inline_open_frame(prn_bind_pass *b, const prn_model_node *source,
+                                                         const prn_function *function, const prn_frame **out)
 {
     prn_bump *pool = &b->program->pool;
     uint32_t depth = b->program->depth;
@@ -169,7 +169,7 @@ prony_status prn_bind_call(prn_bind_pass *b, prn_names *scope, const prn_model_n
 {
     const prn_frame *frame = NULL, *outer = b->frame;
     PRN_TRY(prn_stack_check(b->error));
-    PRN_TRY(open_frame(b, source, function, &frame));
+    PRN_TRY(bind_inline_open_frame(b, source, function, &frame));
     size_t first = b->program->value_count;
     prn_names inner = {0};
     prony_status status = bind_arguments(b, scope, &inner, source, function);

@@ -45,7 +45,7 @@ static uint32_t form_head(const prony_value *value)
     return (uint32_t)value->dtype << 16 | (uint32_t)(value->kind & 0xff) << 8 | (uint8_t)(value->shape.rank + 1);
 }
 
-static bool reached(const prn_program *p, uint32_t value)
+static bool dynamic_dims_reached(const prn_program *p, uint32_t value)
 {
     return value != PRN_NO_VALUE && prn_dynamic_dims_affect(p->values[value]->extents);
 }
@@ -89,10 +89,10 @@ static prony_status copy_node(prn_program *p, const prn_node_def *node, walked *
 static bool node_reached(const prn_program *p, const prn_node_def *node)
 {
     bool found = false;
-    for (uint32_t i = 0; i < node->input_count; i++) found |= reached(p, node->inputs[i]);
+    for (uint32_t i = 0; i < node->input_count; i++) found |= dynamic_dims_reached(p, node->inputs[i]);
     for (uint32_t c = 0; c < node->child_count; c++)
         for (uint32_t k = 0; k < node->children[c].captured_count; k++)
-            found |= reached(p, node->children[c].captured[k]);
+            found |= dynamic_dims_reached(p, node->children[c].captured[k]);
     return found;
 }
 
@@ -104,7 +104,7 @@ static bool is_replaced(const prn_node_def *node)
 
 /* What nobody reads counts too, as its shape may be asked for. false in *fits: a subgraph was bound for these
  * extents. */
-static prony_status collect(prn_dynamic_dims *x, prn_program *p, bool *fits, prony_error *error)
+static prony_status dynamic_dims_collect(prn_dynamic_dims *x, prn_program *p, bool *fits, prony_error *error)
 {
     *fits = true;
     for (size_t n = 0; n < p->node_count; n++) {
@@ -128,8 +128,8 @@ static prony_status collect(prn_dynamic_dims *x, prn_program *p, bool *fits, pro
 /* ---- classes ---- */
 
 /* The class of an extent that was `first` and then `second`; false: it was equal to one that became something else. */
-static bool class_of(prn_dynamic_dims *x, int64_t first, int64_t second, uint32_t *out, prony_status *status,
-                     prony_error *error)
+static bool dynamic_dims_class_of(prn_dynamic_dims *x, int64_t first, int64_t second, uint32_t *out,
+                                  prony_status *status, prony_error *error)
 {
     for (size_t i = 0; i < x->class_count; i++) {
         if (x->classes[i].first != first) continue;
@@ -158,7 +158,7 @@ static bool note_form(prn_dynamic_dims *x, uint32_t **forms, const prony_shape *
     if (first->rank != second->shape.rank || prn_shape_known(first) != prn_shape_known(&second->shape)) return false;
     *(*forms)++ = form_head(second);
     for (size_t d = 0; d < known_rank(first); d++)
-        if (!class_of(x, first->dim[d], second->shape.dim[d], (*forms)++, status, error)) return false;
+        if (!dynamic_dims_class_of(x, first->dim[d], second->shape.dim[d], (*forms)++, status, error)) return false;
     return true;
 }
 
@@ -166,12 +166,14 @@ static bool note_form(prn_dynamic_dims *x, uint32_t **forms, const prony_shape *
 static bool note_fixed(prn_dynamic_dims *x, const prn_program *p, prony_status *status, prony_error *error)
 {
     uint32_t ignored;
-    if (!class_of(x, 0, 0, &ignored, status, error) || !class_of(x, 1, 1, &ignored, status, error)) return false;
+    if (!dynamic_dims_class_of(x, 0, 0, &ignored, status, error) ||
+        !dynamic_dims_class_of(x, 1, 1, &ignored, status, error))
+        return false;
     for (size_t v = 0; v < p->value_count; v++) {
         const prony_shape *shape = &p->values[v]->info.shape;
         if (p->values[v]->extents & PRN_DYNAMIC_DIMS_AFFECT) continue;
         for (size_t d = 0; d < known_rank(shape); d++)
-            if (!class_of(x, shape->dim[d], shape->dim[d], &ignored, status, error)) return false;
+            if (!dynamic_dims_class_of(x, shape->dim[d], shape->dim[d], &ignored, status, error)) return false;
     }
     return true;
 }
@@ -201,7 +203,7 @@ static prony_status note_forms(prn_dynamic_dims *x, prn_program *p, const prony_
 }
 
 /* Whether the value has its form, with extents as their classes have them now. */
-static bool keeps_form(prn_dynamic_dims *x, const uint32_t **forms, const prony_value *value)
+static bool dynamic_dims_keeps_form(prn_dynamic_dims *x, const uint32_t **forms, const prony_value *value)
 {
     if (*(*forms)++ != form_head(value)) return false;
     for (size_t d = 0; d < known_rank(&value->shape); d++) {
@@ -231,7 +233,8 @@ static own_data *own_of(prn_dynamic_dims *x, uint32_t value)
     return NULL;
 }
 
-static prony_status add_own(prn_dynamic_dims *x, prn_program *p, uint32_t value, uint32_t shape_of, prony_error *error)
+static prony_status dynamic_dims_add_own(prn_dynamic_dims *x, prn_program *p, uint32_t value, uint32_t shape_of,
+                                         prony_error *error)
 {
     if (!PRN_GROW(x->own, x->own_capacity, x->own_count + 1)) return prn_no_memory(error);
     x->own[x->own_count++] = (own_data){value, shape_of, NULL};
@@ -273,7 +276,7 @@ static prony_status take_constant(prn_dynamic_dims *x, prn_program *p, uint32_t 
             return PRONY_OK;
         }
         value->extents |= PRN_DYNAMIC_DIMS_CHANGE;
-        prony_status status = add_own(x, p, id, PRN_NO_VALUE, error);
+        prony_status status = dynamic_dims_add_own(x, p, id, PRN_NO_VALUE, error);
         if (status != PRONY_OK) prn_free_aligned(data);
         PRN_TRY(status);
     }
@@ -309,7 +312,7 @@ static prony_status walk_node(prn_dynamic_dims *x, prn_program *p, walked *w, bo
     PRN_TRY(prn_bind_infer(&b, &node));
     *fits &= node.dynamic == w->node.dynamic;
     for (uint32_t k = 0; forms && k < node.output_count && *fits; k++)
-        if (node.output_values[k]) *fits = keeps_form(x, &forms, node.output_values[k]);
+        if (node.output_values[k]) *fits = dynamic_dims_keeps_form(x, &forms, node.output_values[k]);
     if (!*fits || node.dynamic) return PRONY_OK;
     if (node.folded) return walk_folded(x, &b, w, learning, fits);
     if (learning || node.dead) return PRONY_OK;
@@ -320,14 +323,14 @@ static prony_status walk_node(prn_dynamic_dims *x, prn_program *p, walked *w, bo
     return prn_layer_keep_cost(p, layer, &cost) ? PRONY_OK : prn_no_memory(error);
 }
 
-static prony_status walk(prn_dynamic_dims *x, prn_program *p, const prony_value *inputs, bool learning, bool *fits,
-                         prony_error *error)
+static prony_status dynamic_dims_walk(prn_dynamic_dims *x, prn_program *p, const prony_value *inputs, bool learning,
+                                      bool *fits, prony_error *error)
 {
     const uint32_t *forms = x->input_forms;
     *fits = true;
     for (size_t i = 0; i < p->input_count; i++) p->values[p->inputs[i]]->info.shape = inputs[i].shape;
     for (size_t i = 0; i < p->input_count && forms && *fits; i++)
-        *fits = keeps_form(x, &forms, &p->values[p->inputs[i]]->info);
+        *fits = dynamic_dims_keeps_form(x, &forms, &p->values[p->inputs[i]]->info);
     for (size_t n = 0; n < x->count && *fits; n++) {
         PRN_TRY(prn_cancel_check(error));
         prony_status status = walk_node(x, p, &x->nodes[n], learning, fits, error);
@@ -351,8 +354,8 @@ prony_status prn_dynamic_dims_open(prn_dynamic_dims **out, prn_program *p, const
     x->program = p;
     x->bound_values = p->value_count;
     for (size_t i = 0; i < p->input_count; i++) first[i] = p->values[p->inputs[i]]->info.shape;
-    prony_status status = collect(x, p, fits, error);
-    if (status == PRONY_OK && *fits) status = walk(x, p, second, true, fits, error);
+    prony_status status = dynamic_dims_collect(x, p, fits, error);
+    if (status == PRONY_OK && *fits) status = dynamic_dims_walk(x, p, second, true, fits, error);
     if (status == PRONY_OK && *fits) status = note_forms(x, p, first, fits, error);
     for (size_t i = 0; i < x->own_count; i++) set_own(p, &x->own[i], NULL);
     for (size_t n = 0; n < x->count; n++) { /* rewrites look at the first extents, which are nowhere else */
@@ -410,9 +413,10 @@ prony_status prn_dynamic_dims_rewritten(prn_dynamic_dims *x, bool *fits, prony_e
     for (size_t n = 0; n < p->node_count; n++) {
         const prn_node_def *node = p->nodes[n];
         if (node->dead || strcmp(node->info.op_type, "Reshape") != 0 || node->input_count < 2 ||
-            node->inputs[1] < x->bound_values || node->inputs[1] == PRN_NO_VALUE || !reached(p, node->outputs[0]))
+            node->inputs[1] < x->bound_values || node->inputs[1] == PRN_NO_VALUE ||
+            !dynamic_dims_reached(p, node->outputs[0]))
             continue;
-        PRN_TRY(add_own(x, p, node->inputs[1], node->outputs[0], error));
+        PRN_TRY(dynamic_dims_add_own(x, p, node->inputs[1], node->outputs[0], error));
     }
     uint32_t *uses = prn_calloc(p->value_count + 1, sizeof *uses);
     if (!uses) return prn_no_memory(error);
@@ -440,6 +444,6 @@ prony_status prn_dynamic_dims_set(prn_dynamic_dims *x, const prony_value *inputs
 {
     prn_program *p = x->program;
     forget_extents(x);
-    PRN_TRY(walk(x, p, inputs, false, fits, error));
+    PRN_TRY(dynamic_dims_walk(x, p, inputs, false, fits, error));
     return *fits ? set_shapes(x, p, error) : PRONY_OK;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static prony_status read_source(prony_model *model, const prn_model_source *from, prony_error *error)
+static prony_status engine_model_read_source(prony_model *model, const prn_model_source *from, prony_error *error)
 {
     PRN_TRY(prn_weight_cache_create(&model->shared, error));
     if (!from->data)
@@ -34,7 +34,7 @@ prony_status prn_model_load(prony_model **out, const prn_model_source *from, con
     if (!budget) return prn_no_memory(error);
     prn_budget *former = prn_budget_enter(budget);
     prony_model *model = prn_calloc(1, sizeof *model);
-    prony_status status = model ? read_source(model, from, error) : prn_no_memory(error);
+    prony_status status = model ? engine_model_read_source(model, from, error) : prn_no_memory(error);
     if (status == PRONY_LIMIT && error && !strstr(error->message, from->name))
         prn_error_prefix(error, "%s", from->name);
     prn_budget_enter(former);
@@ -134,7 +134,7 @@ static bool note_missing(missing_list *list, const prn_model_node *node, int64_t
     return true;
 }
 
-static int by_name(const void *a, const void *b)
+static int engine_model_by_name(const void *a, const void *b)
 {
     const missing *x = a, *y = b;
     int order = strcmp(x->domain, y->domain);
@@ -146,7 +146,7 @@ static int by_name(const void *a, const void *b)
 static void sort_missing(missing_list *list)
 {
     size_t kept = 0;
-    if (list->count) qsort(list->items, list->count, sizeof *list->items, by_name);
+    if (list->count) qsort(list->items, list->count, sizeof *list->items, engine_model_by_name);
     for (size_t i = 0; i < list->count; i++) {
         missing *last = kept ? &list->items[kept - 1] : NULL;
         if (last && strcmp(last->name, list->items[i].name) == 0 && strcmp(last->domain, list->items[i].domain) == 0)
@@ -159,7 +159,7 @@ static void sort_missing(missing_list *list)
 
 /* ---- functions ---- */
 
-static int compare_names(const prn_function *f, const char *domain, const char *name, const char *overload)
+static int engine_model_compare_names(const prn_function *f, const char *domain, const char *name, const char *overload)
 {
     int order = strcmp(f->name, name);
     if (!order) order = strcmp(f->domain, domain);
@@ -169,7 +169,7 @@ static int compare_names(const prn_function *f, const char *domain, const char *
 static int by_function_name(const void *a, const void *b)
 {
     const prn_function *x = *(const prn_function *const *)a, *y = *(const prn_function *const *)b;
-    int order = compare_names(x, y->domain, y->name, y->overload);
+    int order = engine_model_compare_names(x, y->domain, y->name, y->overload);
     return order ? order : (x > y) - (x < y);
 }
 
@@ -188,13 +188,13 @@ const prn_function *prn_model_function(const prony_model *model, const prn_model
     size_t low = 0, high = model->file->function_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare_names(model->functions[middle], node->domain, node->op_type, node->overload) < 0)
+        if (engine_model_compare_names(model->functions[middle], node->domain, node->op_type, node->overload) < 0)
             low = middle + 1;
         else
             high = middle;
     }
     const prn_function *f = low < model->file->function_count ? model->functions[low] : NULL;
-    if (!f || compare_names(f, node->domain, node->op_type, node->overload) != 0) return NULL;
+    if (!f || engine_model_compare_names(f, node->domain, node->op_type, node->overload) != 0) return NULL;
     return prn_registry_is_custom(model->registry, node->domain, node->op_type, opset) ? NULL : f;
 }
 

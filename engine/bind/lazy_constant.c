@@ -70,7 +70,7 @@ static void forget(const prn_lazy_constant *recipe, int64_t first, int64_t count
                          (size_t)count * recipe->width);
 }
 
-static void copy_piece(void *argument, int64_t task)
+static void lazy_constant_copy_piece(void *argument, int64_t task)
 {
     const make_job *job = argument;
     const prn_lazy_constant *r = job->recipe;
@@ -133,18 +133,18 @@ static void transpose_piece(void *argument, int64_t task)
 
 /* ---- scaling */
 
-static int64_t channel_of(const prn_lazy_constant *r, int64_t element)
+static int64_t lazy_constant_channel_of(const prn_lazy_constant *r, int64_t element)
 {
     return element / r->block * r->modulus + element / r->inner % r->modulus;
 }
 
 /* `count` elements from `first` on, no more than PIECE_BYTES. */
-static void scale_run(const prn_lazy_constant *r, int64_t first, int64_t count, float *to)
+static void lazy_constant_scale_run(const prn_lazy_constant *r, int64_t first, int64_t count, float *to)
 {
     const char *from = (const char *)r->source + (size_t)first * sizeof(float);
     memcpy(to, from, (size_t)count * sizeof *to);
     for (int64_t done = 0; done < count;) {
-        const int64_t element = first + done, channel = channel_of(r, element);
+        const int64_t element = first + done, channel = lazy_constant_channel_of(r, element);
         if (r->inner == 1) { /* successive elements are successive channels */
             const int64_t run = prn_least(r->modulus - element % r->modulus, count - done);
             const double *scale = r->scale + channel;
@@ -182,7 +182,7 @@ static void scale_piece(void *argument, int64_t task)
     for (int64_t first = begin; first < end; first += SCALE_RUN) {
         const int64_t count = prn_least(SCALE_RUN, end - first);
         float *to = (float *)(void *)job->to + first;
-        scale_run(r, first, count, to);
+        lazy_constant_scale_run(r, first, count, to);
         finite = is_finite(to, count) && finite;
     }
     if (!finite) atomic_store_explicit(&job->overflowed, true, memory_order_relaxed);
@@ -196,7 +196,7 @@ bool prn_lazy_constant_finite(const prn_lazy_constant *recipe)
     bool finite = true;
     for (int64_t first = 0; first < recipe->count && finite && !prn_cancelled(); first += SCALE_RUN) {
         const int64_t count = prn_least(SCALE_RUN, recipe->count - first);
-        scale_run(recipe, first, count, made);
+        lazy_constant_scale_run(recipe, first, count, made);
         finite = is_finite(made, count);
         if ((first + count) % piece == 0 || first + count == recipe->count)
             forget(recipe, first / piece * piece, first + count - first / piece * piece);
@@ -212,7 +212,7 @@ bool prn_lazy_constant_make(const prn_lazy_constant *recipe, int threads, void *
         prn_parallel_tasks(threads, prn_ceil_div(recipe->rows, job.piece), transpose_piece, &job);
         return true;
     }
-    void (*piece)(void *, int64_t) = recipe->kind == PRN_LAZY_COPY ? copy_piece : scale_piece;
+    void (*piece)(void *, int64_t) = recipe->kind == PRN_LAZY_COPY ? lazy_constant_copy_piece : scale_piece;
     prn_parallel_tasks(threads, prn_ceil_div(recipe->count, job.piece), piece, &job);
     return !atomic_load_explicit(&job.overflowed, memory_order_relaxed);
 }

@@ -64,7 +64,7 @@ static void put_tensor(saver *s, prn_proto *graph, const prn_field *field, prn_w
 }
 
 /* The message with every initializer of its graph that is large moved out. */
-static void put_model(saver *s, prn_proto *out, prn_wire model)
+static void model_save_put_model(saver *s, prn_proto *out, prn_wire model)
 {
     for (prn_field field; prn_wire_next(&model, &field);) {
         if (field.type == PRN_WIRE_VARINT) prn_proto_put_int(out, field.number, (int64_t)field.bits);
@@ -107,7 +107,7 @@ static prony_status save_external(const prony_model *model, const char *path, pr
     s.location = slash ? slash + 1 : beside;
     prony_status status = prn_file_create(&s.weights, beside, error);
     if (status == PRONY_OK) {
-        put_model(&s, &out, prn_wire_make(model->file->data, (size_t)model->file->file_bytes));
+        model_save_put_model(&s, &out, prn_wire_make(model->file->data, (size_t)model->file->file_bytes));
         if (out.failed) {
             prn_file_abandon(s.weights);
             status = prn_no_memory(error);

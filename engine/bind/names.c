@@ -10,7 +10,7 @@ struct prn_name_slot {
     uint32_t id;
 };
 
-static struct prn_name_slot *slot_of(const prn_names *names, const char *name)
+static struct prn_name_slot *names_slot_of(const prn_names *names, const char *name)
 {
     size_t i = (size_t)prn_hash_text(name) & (names->capacity - 1);
     while (names->slots[i].name && strcmp(names->slots[i].name, name) != 0) i = (i + 1) & (names->capacity - 1);
@@ -24,12 +24,12 @@ bool prn_names_put(prn_names *names, const char *name, uint32_t id)
         larger.slots = prn_calloc(larger.capacity, sizeof *larger.slots);
         if (!larger.slots) return false;
         for (size_t i = 0; i < names->capacity; i++)
-            if (names->slots[i].name) *slot_of(&larger, names->slots[i].name) = names->slots[i];
+            if (names->slots[i].name) *names_slot_of(&larger, names->slots[i].name) = names->slots[i];
         larger.count = names->count;
         prn_free(names->slots);
         *names = larger;
     }
-    struct prn_name_slot *slot = slot_of(names, name);
+    struct prn_name_slot *slot = names_slot_of(names, name);
     if (!slot->name) names->count++;
     *slot = (struct prn_name_slot){name, id};
     return true;
@@ -39,7 +39,7 @@ bool prn_names_get(const prn_names *names, const char *name, uint32_t *id)
 {
     for (; names; names = names->outer) {
         if (!names->capacity) continue;
-        const struct prn_name_slot *slot = slot_of(names, name);
+        const struct prn_name_slot *slot = names_slot_of(names, name);
         if (!slot->name) continue;
         *id = slot->id;
         return true;

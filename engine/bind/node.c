@@ -34,7 +34,7 @@ static prony_status add_read(const prony_context *context, size_t i, prony_cost 
 }
 
 /* A value that is read several times counts once: looked for among those before it, in a table where there are many. */
-static prony_status add_reads(const prony_context *context, prony_cost *cost)
+static prony_status node_add_reads(const prony_context *context, prony_cost *cost)
 {
     size_t count = context->input_count, slots = 64;
     if (count <= FEW_INPUTS) {
@@ -65,7 +65,7 @@ static prony_status add_reads(const prony_context *context, prony_cost *cost)
 prony_status prn_node_cost(const prn_node_def *node, const prony_context *context, prony_cost *cost)
 {
     *cost = (prony_cost){0};
-    PRN_TRY(add_reads(context, cost));
+    PRN_TRY(node_add_reads(context, cost));
     for (size_t k = 0; k < context->output_count; k++) {
         const prony_value *out = context->outputs[k];
         if (!out || out->kind != PRONY_TENSOR || !prn_shape_known(&out->shape)) continue;
@@ -83,7 +83,7 @@ const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context 
     return prn_op_kernel(node->binding.op, context, plain_only, NULL);
 }
 
-static prony_status hold_constants(const prn_kernel *kernel, const prony_context *context, bool prepared)
+static prony_status node_hold_constants(const prn_kernel *kernel, const prony_context *context, bool prepared)
 {
     const prn_node_environment *site = context->services_data;
     return site->hold ? site->hold(context, kernel, prepared) : PRONY_OK;
@@ -92,9 +92,9 @@ static prony_status hold_constants(const prn_kernel *kernel, const prony_context
 static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
 {
     prn_prepared prepared = {0};
-    PRN_TRY(hold_constants(kernel, context, false));
+    PRN_TRY(node_hold_constants(kernel, context, false));
     if (kernel->prepare) PRN_TRY(kernel->prepare(context, &prepared));
-    prony_status status = hold_constants(kernel, context, true);
+    prony_status status = node_hold_constants(kernel, context, true);
     void *scratch = prn_no_bytes();
     if (status == PRONY_OK && prepared.scratch_bytes) {
         scratch = prn_alloc_aligned(64, prepared.scratch_bytes);
@@ -114,7 +114,7 @@ static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
     return status;
 }
 
-static PRN_OWN_FRAME prony_status no_kernel(const prony_context *context)
+static PRN_OWN_FRAME prony_status node_no_kernel(const prony_context *context)
 {
     char text[PRN_SHAPE_TEXT_BYTES];
     const prony_value *first = prn_input(context, 0);
@@ -158,7 +158,7 @@ static const prn_kernel *kernel_once(const prn_node_def *node, const prony_conte
     return !plain || reordering_is_profitable(node, context) ? first : plain;
 }
 
-static prony_status reorder(const prony_context *context, const prony_value *from, prony_value *to)
+static prony_status node_reorder(const prony_context *context, const prony_value *from, prony_value *to)
 {
     static const prn_attr_list no_attributes = {NULL, 0};
     const prony_node info = {
@@ -202,7 +202,7 @@ static prony_status run_on_forms(const prn_kernel *kernel, prony_context *contex
         inputs[i] = context->inputs[i];
         if (!inputs[i] || layouts[i] == PRN_PLAIN) continue;
         PRN_TRY(take_form(context, inputs[i], layouts[i], &forms[i]));
-        PRN_TRY(reorder(context, inputs[i], &forms[i]));
+        PRN_TRY(node_reorder(context, inputs[i], &forms[i]));
         inputs[i] = &forms[i];
     }
     for (size_t k = 0; k < context->output_count; k++) {
@@ -216,7 +216,7 @@ static prony_status run_on_forms(const prn_kernel *kernel, prony_context *contex
     inner.outputs = outputs;
     PRN_TRY(run_kernel(kernel, &inner));
     for (size_t k = 0; k < context->output_count; k++)
-        if (outputs[k] != context->outputs[k]) PRN_TRY(reorder(context, outputs[k], context->outputs[k]));
+        if (outputs[k] != context->outputs[k]) PRN_TRY(node_reorder(context, outputs[k], context->outputs[k]));
     return PRONY_OK;
 }
 
@@ -240,7 +240,7 @@ prony_status prn_node_run_once(const prn_node_def *node, prony_context *context,
 {
     const prn_kernel *kernel = chosen && *chosen ? *chosen : kernel_once(node, context);
     if (chosen) *chosen = kernel;
-    if (!kernel) return no_kernel(context);
+    if (!kernel) return node_no_kernel(context);
     if (prn_node_makes_nothing(node, context)) return PRONY_OK;
     prn_packings once = {0};
     prn_node_environment *outer = context->services_data, site = {0};

@@ -46,7 +46,7 @@ static prony_operator_info gradient_row(void)
                                  .kernels = none};
 }
 
-static bool fill_row(prony_operator_info *row, const prn_op *op)
+static bool operators_fill_row(prony_operator_info *row, const prn_op *op)
 {
     size_t count = 0;
     while (op->kernels[count].name) count++;
@@ -69,7 +69,7 @@ static void make_listing(void)
     const size_t count = prn_op_count();
     prony_operator_info *made = prn_bump_alloc(&listing, count + 1, sizeof *made);
     bool ok = made != NULL;
-    for (size_t i = 0; i < count && ok; i++) ok = fill_row(&made[i], prn_op_at(i));
+    for (size_t i = 0; i < count && ok; i++) ok = operators_fill_row(&made[i], prn_op_at(i));
     if (!ok) {
         prn_bump_release(&listing);
         return;

@@ -186,7 +186,7 @@ bool prn_program_note_use(prn_program *program, uint32_t value, prn_node_def *no
 }
 
 /* Where the place keeps what it reads; NULL: gone. */
-static uint32_t *place_of(prn_program *program, const prn_use *use)
+static uint32_t *program_place_of(prn_program *program, const prn_use *use)
 {
     prn_node_def *node = use->node;
     if (!node) return &program->outputs[use->index];
@@ -201,7 +201,7 @@ void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to)
     prn_value_def *source = program->values[from], *target = program->values[to];
     for (prn_use *use = source->places, *next; use; use = next) {
         next = use->next;
-        uint32_t *place = place_of(program, use);
+        uint32_t *place = program_place_of(program, use);
         if (!place || *place != from) continue;
         *place = to;
         if (!use->node) {
@@ -318,7 +318,7 @@ typedef struct addresses {
     size_t count;
 } addresses;
 
-static int by_address(const void *a, const void *b)
+static int program_by_address(const void *a, const void *b)
 {
     uintptr_t x = (uintptr_t)*(const void *const *)a, y = (uintptr_t)*(const void *const *)b;
     return (x > y) - (x < y);
@@ -366,7 +366,7 @@ bool prn_program_trim(prn_program *program, const uint32_t *others)
                 value->shared = NULL;
             }
         }
-        qsort(used.items, used.count, sizeof *used.items, by_address);
+        qsort(used.items, used.count, sizeof *used.items, program_by_address);
         prn_weight_cache_trim(program->model->shared, &program->refs, one_within, &used);
     }
     prn_free(uses);

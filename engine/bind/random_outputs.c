@@ -14,7 +14,7 @@ typedef struct drawn {
 
 static const prony_random_range unbounded = {-INFINITY, INFINITY, false};
 
-static bool is_named(const prn_node_def *node, const char *name)
+static bool random_outputs_is_named(const prn_node_def *node, const char *name)
 {
     return !*node->info.domain && strcmp(node->info.op_type, name) == 0;
 }
@@ -24,7 +24,7 @@ static bool draws(const prn_node_def *node)
     const prn_op *op = node->binding.op;
     if (!op || !(op->flags & PRN_OP_ONCE_PER_RUN) || op != prn_op_find(prn_op_domain(op), op->name, node->info.opset))
         return false;
-    return !is_named(node, "Dropout") || (node->info.opset >= 12 && node->input_count > 2);
+    return !random_outputs_is_named(node, "Dropout") || (node->info.opset >= 12 && node->input_count > 2);
 }
 
 static bool any_node_draws(const prn_program *program)
@@ -39,16 +39,16 @@ static bool any_node_draws(const prn_program *program)
     return false;
 }
 
-static prony_random_range range_of(const prn_node_def *node)
+static prony_random_range random_outputs_range_of(const prn_node_def *node)
 {
-    if (is_named(node, "Bernoulli")) return (prony_random_range){0, 1, true};
-    if (is_named(node, "RandomUniform") || is_named(node, "RandomUniformLike")) {
+    if (random_outputs_is_named(node, "Bernoulli")) return (prony_random_range){0, 1, true};
+    if (random_outputs_is_named(node, "RandomUniform") || random_outputs_is_named(node, "RandomUniformLike")) {
         float low = 0, high = 1;
         (void)prony_node_float(&node->info, "low", &low);
         (void)prony_node_float(&node->info, "high", &high);
         return (prony_random_range){fmin((double)low, (double)high), fmax((double)low, (double)high), false};
     }
-    if (is_named(node, "Multinomial")) {
+    if (random_outputs_is_named(node, "Multinomial")) {
         const prony_shape *shape = &node->input_values[0]->shape;
         bool known = shape->rank == 2 && shape->dim[1] > 0;
         return (prony_random_range){0, known ? (double)(shape->dim[1] - 1) : INFINITY, true};
@@ -60,8 +60,8 @@ static prony_random_range range_of(const prn_node_def *node)
 static bool keeps_elements(const prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
-    return (op && (op->flags & PRN_OP_VIEW)) || is_named(node, "Cast") || is_named(node, "CastLike") ||
-           is_named(node, "Identity");
+    return (op && (op->flags & PRN_OP_VIEW)) || random_outputs_is_named(node, "Cast") ||
+           random_outputs_is_named(node, "CastLike") || random_outputs_is_named(node, "Identity");
 }
 
 /* Conversion to integers cuts off what follows the point. */
@@ -73,7 +73,7 @@ static prony_random_range converted(prony_random_range range, prony_dtype dtype)
 
 static drawn node_result(const prn_node_def *node, const drawn *values)
 {
-    if (draws(node)) return (drawn){true, range_of(node)};
+    if (draws(node)) return (drawn){true, random_outputs_range_of(node)};
     drawn result = {false, unbounded};
     for (uint32_t i = 0; i < node->input_count; i++) {
         const drawn *in = node->inputs[i] == PRN_NO_VALUE ? NULL : &values[node->inputs[i]];

@@ -145,7 +145,7 @@ static prn_weight_cache_entry **bucket_of(const prn_weight_cache *shared, uint64
 }
 
 /* Twice the buckets; where there is no memory for them, look-ups are slower, and that is all. */
-static void grow(prn_weight_cache *shared)
+static void weight_cache_grow(prn_weight_cache *shared)
 {
     prn_weight_cache larger = {.bucket_count = 2 * shared->bucket_count};
     larger.bucket = prn_calloc(larger.bucket_count, sizeof *larger.bucket);
@@ -163,7 +163,8 @@ static void grow(prn_weight_cache *shared)
     shared->bucket_count = larger.bucket_count;
 }
 
-static prn_weight_cache_entry *find(const prn_weight_cache *shared, uint64_t hash, const void *source, const char *tag)
+static prn_weight_cache_entry *weight_cache_find(const prn_weight_cache *shared, uint64_t hash, const void *source,
+                                                 const char *tag)
 {
     for (prn_weight_cache_entry *e = *bucket_of(shared, hash); e; e = e->next)
         if (e->hash == hash && e->tag && e->source == source && strcmp(e->tag, tag) == 0) return e;
@@ -189,7 +190,7 @@ static prn_weight_cache_entry *find_recipe(const prn_weight_cache *shared, uint6
 
 static void link_entry(prn_weight_cache *shared, prn_weight_cache_entry *entry)
 {
-    if (++shared->entry_count > shared->bucket_count) grow(shared);
+    if (++shared->entry_count > shared->bucket_count) weight_cache_grow(shared);
     prn_weight_cache_entry **head = bucket_of(shared, entry->hash);
     entry->next = *head;
     *head = entry;
@@ -198,7 +199,7 @@ static void link_entry(prn_weight_cache *shared, prn_weight_cache_entry *entry)
 
 /* ---- bytes of deferred constants; under the lock ---- */
 
-static void let_go(prn_weight_cache *shared, prn_weight_cache_entry *entry)
+static void weight_cache_let_go(prn_weight_cache *shared, prn_weight_cache_entry *entry)
 {
     if (!entry || !entry->recipe || --entry->holders > 0) return;
     prn_reserve_empty(&entry->reserve);
@@ -206,11 +207,11 @@ static void let_go(prn_weight_cache *shared, prn_weight_cache_entry *entry)
 }
 
 /* `moment`: it is let go before the lock is. */
-static prony_status hold(prn_weight_cache *shared, prn_weight_cache_entry *entry, int threads, bool moment,
-                         prony_error *error)
+static prony_status weight_cache_hold(prn_weight_cache *shared, prn_weight_cache_entry *entry, int threads, bool moment,
+                                      prony_error *error)
 {
     if (!entry || !entry->recipe || entry->holders++ > 0) return PRONY_OK;
-    prony_status status = hold(shared, entry->from, threads, true, error);
+    prony_status status = weight_cache_hold(shared, entry->from, threads, true, error);
     if (status != PRONY_OK) {
         entry->holders--;
         return status;
@@ -227,8 +228,8 @@ static prony_status hold(prn_weight_cache *shared, prn_weight_cache_entry *entry
     } else {
         status = prn_no_memory(error);
     }
-    let_go(shared, entry->from);
-    if (status != PRONY_OK) let_go(shared, entry);
+    weight_cache_let_go(shared, entry->from);
+    if (status != PRONY_OK) weight_cache_let_go(shared, entry);
     return status;
 }
 
@@ -244,10 +245,10 @@ static prony_status build_entry(prn_weight_cache *shared, prn_weight_cache_entry
     entry->tag = prn_strdup(form->tag);
     entry->data = prn_alloc_aligned(64, form->bytes ? form->bytes : 1);
     prony_status status = entry->tag && entry->data ? PRONY_OK : prn_no_memory(error);
-    if (status == PRONY_OK) status = hold(shared, form->from, form->threads, true, error);
+    if (status == PRONY_OK) status = weight_cache_hold(shared, form->from, form->threads, true, error);
     if (status == PRONY_OK) {
         status = form->build(form->argument, entry->data);
-        let_go(shared, form->from);
+        weight_cache_let_go(shared, form->from);
     }
     if (status == PRONY_OK) status = prn_cancel_check(error); /* half a packed form is none */
     if (status != PRONY_OK) {
@@ -269,7 +270,7 @@ prony_status prn_weight_cache_get(prn_weight_cache *shared, prn_weight_cache_ref
     uint64_t hash = hash_form(form);
     prony_status status = PRONY_OK;
     PRN_TRY(lock(shared, error));
-    prn_weight_cache_entry *entry = find(shared, hash, form->source, form->tag);
+    prn_weight_cache_entry *entry = weight_cache_find(shared, hash, form->source, form->tag);
     if (!entry) {
         status = build_entry(shared, &entry, form, error);
         if (status == PRONY_OK) {
@@ -398,7 +399,7 @@ prony_status prn_weight_cache_pin(prn_weight_cache *shared, prn_weight_cache_ref
     if (!prn_weight_cache_lazy(entry)) return PRONY_OK;
     PRN_TRY(lock(shared, error)); /* steps of a plan that run side by side may hold, too */
     prony_status status = PRN_GROW(refs->held, refs->held_capacity, refs->held_count + 1)
-                              ? hold(shared, entry, threads, false, error)
+                              ? weight_cache_hold(shared, entry, threads, false, error)
                               : prn_no_memory(error);
     if (status == PRONY_OK) refs->held[refs->held_count++] = entry;
     pthread_mutex_unlock(&shared->lock);
@@ -416,7 +417,7 @@ void prn_weight_cache_unpin(prn_weight_cache *shared, prn_weight_cache_refs *ref
 {
     if (refs->held_count <= count) return;
     pthread_mutex_lock(&shared->lock);
-    while (refs->held_count > count) let_go(shared, refs->held[--refs->held_count]);
+    while (refs->held_count > count) weight_cache_let_go(shared, refs->held[--refs->held_count]);
     pthread_mutex_unlock(&shared->lock);
 }
 

@@ -26,7 +26,7 @@ typedef struct id_stack {
     size_t count, capacity;
 } id_stack;
 
-static bool visit(prn_gradient *g, id_stack *stack, uint32_t value)
+static bool backward_visit(prn_gradient *g, id_stack *stack, uint32_t value)
 {
     if (value == PRN_NO_VALUE) return true;
     prn_gradient_mark *mark = prn_grad_mark(g, value);
@@ -42,10 +42,10 @@ static bool visit(prn_gradient *g, id_stack *stack, uint32_t value)
 static bool visit_inputs(prn_gradient *g, id_stack *stack, const prn_node_def *node)
 {
     for (uint32_t i = 0; i < node->input_count; i++)
-        if (!visit(g, stack, node->inputs[i])) return false;
+        if (!backward_visit(g, stack, node->inputs[i])) return false;
     for (uint32_t c = 0; c < node->child_count; c++)
         for (uint32_t k = 0; k < node->children[c].captured_count; k++)
-            if (!visit(g, stack, node->children[c].captured[k])) return false;
+            if (!backward_visit(g, stack, node->children[c].captured[k])) return false;
     return true;
 }
 
@@ -66,10 +66,10 @@ static void sort_once(node_list *list)
 }
 
 /* All nodes that y follows from, up to the leaves. */
-static bool collect(prn_gradient *g, uint32_t y, node_list *list)
+static bool backward_collect(prn_gradient *g, uint32_t y, node_list *list)
 {
     id_stack stack = {0};
-    bool ok = visit(g, &stack, y);
+    bool ok = backward_visit(g, &stack, y);
     while (ok && stack.count) {
         const uint32_t maker = maker_of(g->program, stack.items[--stack.count]);
         if (maker == PRN_NO_NODE) continue;
@@ -172,7 +172,7 @@ static prony_status clone_subgraph(prn_gradient *g, uint32_t *xs, uint32_t *zs, 
     bool changed = clone_leaves(g, &c, &job->xs, xs);
     changed |= clone_leaves(g, &c, &job->zs, zs);
     if (!prn_grad_failed(g) && changed && set_leaves(g, job->xs.ids, job->xs.count, false) &&
-        set_leaves(g, job->zs.ids, job->zs.count, false) && collect(g, job->y, &list)) {
+        set_leaves(g, job->zs.ids, job->zs.count, false) && backward_collect(g, job->y, &list)) {
         for (size_t n = 0; !prn_grad_failed(g) && n < list.count; n++) {
             const prn_node_def *node = g->program->nodes[list.items[n]];
             if (clone_touches(&c, node)) g->status = clone_node(g, &c, node);
@@ -272,7 +272,8 @@ static prony_status differentiate(prn_gradient *g, uint32_t *leaves, const bool 
     uint32_t *zs = leaves + job->xs.count, y = job->y;
     node_list list = {0};
     PRN_TRY(clone_subgraph(g, leaves, zs, &y));
-    if (set_leaves(g, zs, job->zs.count, false) && set_leaves(g, leaves, job->xs.count, true) && collect(g, y, &list))
+    if (set_leaves(g, zs, job->zs.count, false) && set_leaves(g, leaves, job->xs.count, true) &&
+        backward_collect(g, y, &list))
         walk_back(g, y, &list);
     prn_free(list.items);
     for (size_t k = 0; !prn_grad_failed(g) && k < job->xs.count; k++) {

@@ -132,7 +132,7 @@ static bool take_apart(const char *text, equation *e)
 }
 
 /* Whether a letter stands twice in one term: a diagonal. */
-static bool repeats(const char *term)
+static bool rules_contraction_repeats(const char *term)
 {
     for (const char *c = term; *c; c++)
         if (is_letter(*c) && strchr(c + 1, *c)) return true;
@@ -180,7 +180,7 @@ PRN_GRADIENT_RULE(einsum)
     }
     for (uint32_t i = 0; i < e.inputs; i++) {
         if (!prn_grad_wants(g, i)) continue;
-        if (repeats(e.terms[i])) {
+        if (rules_contraction_repeats(e.terms[i])) {
             prn_grad_refuse(g, "there is no rule for a letter that stands twice in one operand, as in '%s'",
                             e.terms[i]);
             return;

@@ -21,7 +21,7 @@ typedef struct geometry {
         dilation[PRN_WINDOW_AXES], pads[2 * PRN_WINDOW_AXES];
 } geometry;
 
-static bool read_geometry(prn_gradient *g, bool transposed, geometry *c)
+static bool rules_conv_read_geometry(prn_gradient *g, bool transposed, geometry *c)
 {
     const prn_op *op = g->node->binding.op;
     prn_conv conv = {0};
@@ -63,7 +63,7 @@ static size_t window_attrs(const geometry *c, prn_attr *attrs, const int64_t *st
 }
 
 /* The extents `wanted` of the spatial axes, from the first element on. */
-static uint32_t cut(prn_gradient *g, const geometry *c, uint32_t value, const int64_t *wanted)
+static uint32_t rules_conv_cut(prn_gradient *g, const geometry *c, uint32_t value, const int64_t *wanted)
 {
     if (prn_grad_failed(g)) return PRN_NO_VALUE;
     const prony_shape shape = prn_grad_info(g, value)->shape;
@@ -109,7 +109,7 @@ static uint32_t weights_gradient(prn_gradient *g, const geometry *c, uint32_t x,
     const size_t count = window_attrs(c, attrs, c->dilation, c->stride);
     const uint32_t inputs[] = {turn_input(g, c, x), swap_first(g, c, dy)};
     const uint32_t made = prn_grad_op(g, "Conv", attrs, count, inputs, 2);
-    return swap_first(g, c, cut(g, c, made, c->kernel));
+    return swap_first(g, c, rules_conv_cut(g, c, made, c->kernel));
 }
 
 static void give_bias(prn_gradient *g, const geometry *c)
@@ -125,7 +125,7 @@ PRN_GRADIENT_RULE(conv)
     geometry c;
     prn_attr attrs[5];
     int64_t rest[PRN_WINDOW_AXES]; /* of the input, where no window reached */
-    if (!read_geometry(g, false, &c)) return;
+    if (!rules_conv_read_geometry(g, false, &c)) return;
     for (int a = 0; a < c.axes; a++)
         rest[a] = c.in[a] + c.pads[a] + c.pads[c.axes + a] - (c.out[a] - 1) * c.stride[a] -
                   ((c.kernel[a] - 1) * c.dilation[a] + 1);
@@ -142,11 +142,11 @@ PRN_GRADIENT_RULE(conv_transpose)
 {
     geometry c;
     prn_attr attrs[4];
-    if (!read_geometry(g, true, &c)) return;
+    if (!rules_conv_read_geometry(g, true, &c)) return;
     if (prn_grad_wants(g, 0)) {
         const size_t count = window_attrs(&c, attrs, c.stride, c.dilation);
         const uint32_t made = prn_grad_op(g, "Conv", attrs, count, (const uint32_t[]){DY, X(1)}, 2);
-        prn_grad_give(g, 0, cut(g, &c, made, c.out));
+        prn_grad_give(g, 0, rules_conv_cut(g, &c, made, c.out));
     }
     if (prn_grad_wants(g, 1)) prn_grad_give(g, 1, weights_gradient(g, &c, DY, X(0)));
     give_bias(g, &c);

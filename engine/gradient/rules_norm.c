@@ -23,7 +23,7 @@ static void through(prn_gradient *g, uint32_t k, uint32_t value)
     prn_grad_through(g, k, narrow);
 }
 
-static uint32_t mean_of(prn_gradient *g, uint32_t value, uint32_t axes)
+static uint32_t rules_norm_mean_of(prn_gradient *g, uint32_t value, uint32_t axes)
 {
     return prn_grad_reduce(g, "ReduceMean", value, axes, true);
 }
@@ -34,9 +34,9 @@ typedef struct moments {
 
 static moments moments_of(prn_gradient *g, uint32_t x, uint32_t axes)
 {
-    moments m = {.mean = mean_of(g, x, axes)};
+    moments m = {.mean = rules_norm_mean_of(g, x, axes)};
     m.away = prn_grad_sub(g, x, m.mean);
-    m.variance = mean_of(g, prn_grad_mul(g, m.away, m.away), axes);
+    m.variance = rules_norm_mean_of(g, prn_grad_mul(g, m.away, m.away), axes);
     return m;
 }
 
@@ -54,7 +54,7 @@ static uint32_t per_channel(prn_gradient *g, uint32_t value, int rank)
     return rank <= 2 ? widened : prn_grad_2(g, "Unsqueeze", widened, prn_grad_axes(g, 1, rank - 1));
 }
 
-static uint32_t scaled(prn_gradient *g, uint32_t value, uint32_t scale, uint32_t bias)
+static uint32_t rules_norm_scaled(prn_gradient *g, uint32_t value, uint32_t scale, uint32_t bias)
 {
     if (scale != PRN_NO_VALUE) value = prn_grad_mul(g, value, scale);
     return bias != PRN_NO_VALUE ? prn_grad_add(g, value, bias) : value;
@@ -93,7 +93,7 @@ PRN_GRADIENT_RULE(batch_norm)
         m.away = prn_grad_sub(g, x, m.mean);
     }
     const uint32_t normal = prn_grad_mul(g, m.away, inverse_deviation(g, m.variance, epsilon));
-    through(g, 0, scaled(g, normal, per_channel(g, X(1), rank), per_channel(g, X(2), rank)));
+    through(g, 0, rules_norm_scaled(g, normal, per_channel(g, X(1), rank), per_channel(g, X(2), rank)));
 }
 
 /* ---- over one image ---- */
@@ -105,7 +105,7 @@ PRN_GRADIENT_RULE(instance_norm)
     const moments m = moments_of(g, wide(g, X(0)), prn_grad_axes(g, 2, rank));
     const uint32_t normal =
         prn_grad_mul(g, m.away, inverse_deviation(g, m.variance, prn_grad_float(g, "epsilon", 1e-5f)));
-    through(g, 0, scaled(g, normal, per_channel(g, X(1), rank), per_channel(g, X(2), rank)));
+    through(g, 0, rules_norm_scaled(g, normal, per_channel(g, X(1), rank), per_channel(g, X(2), rank)));
 }
 
 /* Before opset 21 there is one scale and one bias a group. */
@@ -118,9 +118,9 @@ PRN_GRADIENT_RULE(group_norm)
     const uint32_t groups = prn_grad_2(g, "Reshape", wide(g, X(0)), prn_grad_indices(g, shape, 3));
     const moments m = moments_of(g, groups, prn_grad_axes(g, 2, 3));
     uint32_t normal = prn_grad_mul(g, m.away, inverse_deviation(g, m.variance, prn_grad_float(g, "epsilon", 1e-5f)));
-    if (by_group) normal = scaled(g, normal, per_channel(g, X(1), 3), per_channel(g, X(2), 3));
+    if (by_group) normal = rules_norm_scaled(g, normal, per_channel(g, X(1), 3), per_channel(g, X(2), 3));
     normal = prn_grad_reshape_like(g, normal, X(0));
-    if (!by_group) normal = scaled(g, normal, per_channel(g, X(1), rank), per_channel(g, X(2), rank));
+    if (!by_group) normal = rules_norm_scaled(g, normal, per_channel(g, X(1), rank), per_channel(g, X(2), rank));
     through(g, 0, normal);
 }
 
@@ -138,7 +138,7 @@ PRN_GRADIENT_RULE(layer_norm)
     if (prn_grad_failed(g)) return;
     const moments m = moments_of(g, wide(g, X(0)), axes);
     const uint32_t inverse = inverse_deviation(g, m.variance, prn_grad_float(g, "epsilon", 1e-5f));
-    through(g, 0, scaled(g, prn_grad_mul(g, m.away, inverse), wide(g, X(1)), wide(g, X(2))));
+    through(g, 0, rules_norm_scaled(g, prn_grad_mul(g, m.away, inverse), wide(g, X(1)), wide(g, X(2))));
     through(g, 1, m.mean);
     through(g, 2, inverse);
 }
@@ -147,9 +147,9 @@ PRN_GRADIENT_RULE(rms_norm)
 {
     const uint32_t axes = from_axis(g);
     if (prn_grad_failed(g)) return;
-    const uint32_t x = wide(g, X(0)), power = mean_of(g, prn_grad_mul(g, x, x), axes);
+    const uint32_t x = wide(g, X(0)), power = rules_norm_mean_of(g, prn_grad_mul(g, x, x), axes);
     const uint32_t inverse = inverse_deviation(g, power, prn_grad_float(g, "epsilon", 1e-5f));
-    through(g, 0, scaled(g, prn_grad_mul(g, x, inverse), wide(g, X(1)), PRN_NO_VALUE));
+    through(g, 0, rules_norm_scaled(g, prn_grad_mul(g, x, inverse), wide(g, X(1)), PRN_NO_VALUE));
 }
 
 PRN_GRADIENT_RULE(lp_norm)

@@ -44,7 +44,7 @@ PRN_GRADIENT_RULE(max_pool)
 
 /* ---- sums over windows ---- */
 
-static bool read_window(prn_gradient *g, prn_window *w)
+static bool rules_pool_read_window(prn_gradient *g, prn_window *w)
 {
     const prn_op *op = g->node->binding.op;
     if (!prn_grad_shape(g, X) || prn_grad_failed(g)) return false;
@@ -84,7 +84,7 @@ static uint32_t reciprocal_counts(prn_gradient *g, const prn_window *w, int axis
 }
 
 /* To every element the sum of what the windows that have it are given. */
-static uint32_t spread(prn_gradient *g, const prn_window *w, uint32_t value)
+static uint32_t rules_pool_spread(prn_gradient *g, const prn_window *w, uint32_t value)
 {
     int64_t shape[2 + PRN_WINDOW_AXES] = {0, 1}, kernel[2 + PRN_WINDOW_AXES] = {1, 1}, pads[2 * PRN_WINDOW_AXES];
     int64_t rest[PRN_WINDOW_AXES];
@@ -115,12 +115,12 @@ static uint32_t spread(prn_gradient *g, const prn_window *w, uint32_t value)
 PRN_GRADIENT_RULE(average_pool)
 {
     prn_window w;
-    if (!read_window(g, &w)) return;
+    if (!rules_pool_read_window(g, &w)) return;
     uint32_t shares = DY;
     if (prony_shape_numel(&prn_grad_info(g, Y)->shape) <= 0) return; /* the windows may be many, of nothing */
     for (int a = 0; a < w.axes; a++)
         shares = prn_grad_mul(g, shares, reciprocal_counts(g, &w, a, prn_grad_int(g, "count_include_pad", 0) != 0));
-    prn_grad_give(g, 0, spread(g, &w, shares));
+    prn_grad_give(g, 0, rules_pool_spread(g, &w, shares));
 }
 
 /* y = (sum |x|^p)^(1/p): sign(x) |x|^(p-1) times what comes of y^(1-p) dy; 0 where y is. */
@@ -128,12 +128,13 @@ PRN_GRADIENT_RULE(lp_pool)
 {
     prn_window w;
     const double p = (double)prn_grad_int(g, "p", 2);
-    if (!read_window(g, &w)) return;
+    if (!rules_pool_read_window(g, &w)) return;
     const uint32_t none = prn_grad_2(g, "Equal", Y, prn_grad_number(g, Y, 0)), one = prn_grad_number(g, Y, 1);
     const uint32_t safe = prn_grad_3(g, "Where", none, one, Y);
     const uint32_t given = prn_grad_mul(g, DY, prn_grad_2(g, "Pow", safe, prn_grad_number(g, Y, 1 - p)));
     const uint32_t size = prn_grad_2(g, "Pow", prn_grad_1(g, "Abs", X), prn_grad_number(g, X, p - 1));
-    prn_grad_give(g, 0, prn_grad_mul(g, prn_grad_mul(g, prn_grad_1(g, "Sign", X), size), spread(g, &w, given)));
+    prn_grad_give(g, 0,
+                  prn_grad_mul(g, prn_grad_mul(g, prn_grad_1(g, "Sign", X), size), rules_pool_spread(g, &w, given)));
 }
 
 /* ---- global ---- */

@@ -19,7 +19,7 @@ static uint32_t flat(prn_gradient *g, uint32_t value)
 }
 
 /* An axis of `value` as 0 or more. -1: refused. */
-static int64_t axis_of(prn_gradient *g, uint32_t value, int64_t axis)
+static int64_t rules_shape_axis_of(prn_gradient *g, uint32_t value, int64_t axis)
 {
     const int rank = prn_grad_rank(g, value);
     const int64_t from_front = axis < 0 ? axis + rank : axis;
@@ -29,7 +29,7 @@ static int64_t axis_of(prn_gradient *g, uint32_t value, int64_t axis)
 }
 
 /* Where each element of input i was, as int64 of its shape. */
-static uint32_t places_of(prn_gradient *g, uint32_t value)
+static uint32_t rules_shape_places_of(prn_gradient *g, uint32_t value)
 {
     const uint32_t all =
         prn_grad_3(g, "Range", prn_grad_index(g, 0), prn_grad_1(g, "Size", value), prn_grad_index(g, 1));
@@ -68,7 +68,7 @@ static void give_moved_back(prn_gradient *g)
         return;
     }
     for (uint32_t i = 1; i < count; i++) inputs[i] = X(i);
-    inputs[0] = places_of(g, X(0));
+    inputs[0] = rules_shape_places_of(g, X(0));
     prn_gradient_node node = {.name = g->node->info.name,
                               .op_type = g->node->info.op_type,
                               .domain = g->node->info.domain,
@@ -110,7 +110,7 @@ PRN_GRADIENT_RULE(transpose)
 PRN_GRADIENT_RULE(concat)
 {
     const uint32_t count = g->node->input_count;
-    const int64_t axis = axis_of(g, Y, prn_grad_int(g, "axis", 1));
+    const int64_t axis = rules_shape_axis_of(g, Y, prn_grad_int(g, "axis", 1));
     if (axis < 0) return;
     uint32_t *parts = prn_bump_alloc(&g->program->pool, count + 1, sizeof *parts);
     if (!parts) {
@@ -267,7 +267,7 @@ static uint32_t to_front(prn_gradient *g, uint32_t value, int64_t axis, int64_t 
 /* Rows are added where they were picked from. */
 PRN_GRADIENT_RULE(gather)
 {
-    const int64_t axis = axis_of(g, X(0), prn_grad_int(g, "axis", 0));
+    const int64_t axis = rules_shape_axis_of(g, X(0), prn_grad_int(g, "axis", 0));
     const int width = prn_grad_rank(g, X(1));
     if (axis < 0 || width < 0) return;
     const uint32_t onto = to_front(g, prn_grad_filled(g, X(0), 0), axis, 1, false);

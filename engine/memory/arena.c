@@ -134,7 +134,7 @@ uint8_t *prn_arena_base(prn_arena *arena)
     return arena->base;
 }
 
-static bool goes_before(const block *a, const block *b)
+static bool arena_goes_before(const block *a, const block *b)
 {
     return a->bytes != b->bytes ? a->bytes < b->bytes : a->offset < b->offset;
 }
@@ -142,7 +142,7 @@ static bool goes_before(const block *a, const block *b)
 static void free_list_insert(prn_arena *arena, block *b)
 {
     block *larger = arena->smallest;
-    while (larger && goes_before(larger, b)) larger = larger->larger;
+    while (larger && arena_goes_before(larger, b)) larger = larger->larger;
     b->larger = larger;
     b->smaller = larger ? larger->smaller : arena->largest;
     *(b->smaller ? &b->smaller->larger : &arena->smallest) = b;
@@ -223,7 +223,7 @@ static void mark_start(const prn_arena *arena, const block *b, bool live)
         c->starts[line / 8] &= (uint8_t)~(1u << line % 8);
 }
 
-static block *block_of(const prn_arena *arena, const void *payload)
+static block *arena_block_of(const prn_arena *arena, const void *payload)
 {
     uint64_t line = 0;
     const chunk *c = chunk_around(arena, payload, &line);
@@ -231,7 +231,7 @@ static block *block_of(const prn_arena *arena, const void *payload)
 }
 
 /* Leaves the rest as a free block if a header and one line of payload fit into it. */
-static void cut(prn_arena *arena, block *b, uint64_t need)
+static void arena_cut(prn_arena *arena, block *b, uint64_t need)
 {
     if (b->bytes - need < sizeof(block) + ALIGNMENT) return;
     block *rest = (block *)((uint8_t *)b + need);
@@ -270,7 +270,7 @@ prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, ui
     block *b = arena->smallest;
     while (b->bytes < need) b = b->larger;
     free_list_remove(arena, b);
-    cut(arena, b, need);
+    arena_cut(arena, b, need);
     b->asked = bytes;
     b->owner = owner;
     b->live = 1;
@@ -291,7 +291,7 @@ prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, ui
 }
 
 /* `left` takes in its right neighbour; neither is in the free list. */
-static block *merge(block *left)
+static block *arena_merge(block *left)
 {
     block *right = left->after;
     left->bytes += right->bytes;
@@ -311,11 +311,11 @@ static void give_block(prn_arena *arena, block *b, uint32_t step)
     arena->figures.releases++;
     if (b->after && !b->after->live) {
         free_list_remove(arena, b->after);
-        merge(b);
+        arena_merge(b);
     }
     if (b->before && !b->before->live) {
         free_list_remove(arena, b->before);
-        b = merge(b->before);
+        b = arena_merge(b->before);
     }
     free_list_insert(arena, b);
     note_fragmentation(arena);
@@ -332,7 +332,7 @@ void prn_arena_give(prn_arena *arena, void *payload, uint32_t step)
 
 bool prn_arena_share(prn_arena *arena, const void *payload)
 {
-    block *b = block_of(arena, payload);
+    block *b = arena_block_of(arena, payload);
     if (!b || b->live == UINT32_MAX) return false;
     b->live++;
     return true;
@@ -340,20 +340,20 @@ bool prn_arena_share(prn_arena *arena, const void *payload)
 
 uint32_t prn_arena_holders(const prn_arena *arena, const void *payload)
 {
-    const block *b = block_of(arena, payload);
+    const block *b = arena_block_of(arena, payload);
     return b ? b->live : 0;
 }
 
 uint64_t prn_arena_room(const prn_arena *arena, const void *payload, uint64_t *filled)
 {
-    const block *b = block_of(arena, payload);
+    const block *b = arena_block_of(arena, payload);
     *filled = b ? b->filled : 0;
     return b ? b->asked : 0;
 }
 
 void prn_arena_note(prn_arena *arena, const void *payload, uint64_t filled)
 {
-    block *b = block_of(arena, payload);
+    block *b = arena_block_of(arena, payload);
     if (b) b->filled = filled;
 }
 

@@ -28,7 +28,7 @@ typedef struct flow {
     uint64_t visits;
 } flow;
 
-static void release(flow *f)
+static void antichain_release(flow *f)
 {
     prn_free(f->later);
     prn_free(f->handed);
@@ -41,7 +41,7 @@ static void release(flow *f)
     prn_free(f->reached);
 }
 
-static bool reserve(flow *f)
+static bool antichain_reserve(flow *f)
 {
     size_t n = f->count;
     f->later = prn_calloc(n * f->words, sizeof *f->later);
@@ -63,7 +63,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /* A good beginning: everybody gives to the first ones that still take. Returns what was handed on. */
-static uint64_t hand_on(flow *f)
+static uint64_t antichain_hand_on(flow *f)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < f->count; i++) {
@@ -80,7 +80,7 @@ static uint64_t hand_on(flow *f)
 }
 
 /* A taker with room, reached from givers that have something left; count: none. */
-static size_t search(flow *f)
+static size_t antichain_search(flow *f)
 {
     size_t head = 0, tail = 0;
     memset(f->fresh, 0xff, f->words * sizeof *f->fresh);
@@ -144,8 +144,8 @@ prony_status prn_max_weight_antichain(const uint64_t *bytes, const uint32_t *buf
     uint64_t sum = 0, handed;
     *heaviest = 0;
     if (count == 0 || count > PRN_MOST_EXACT) return PRONY_OK;
-    if (!reserve(&f)) {
-        release(&f);
+    if (!antichain_reserve(&f)) {
+        antichain_release(&f);
         return prn_no_memory(error);
     }
     for (size_t i = 0; i < count && !prn_cancelled(); i++) {
@@ -154,10 +154,11 @@ prony_status prn_max_weight_antichain(const uint64_t *bytes, const uint32_t *buf
             if (i != j && order->before(order->argument, buffer[i], buffer[j]))
                 f.later[i * f.words + j / 64] |= UINT64_C(1) << j % 64;
     }
-    handed = hand_on(&f);
+    handed = antichain_hand_on(&f);
     size_t end;
-    while ((end = search(&f)) < count && f.visits < MOST_VISITS && !prn_cancelled()) handed += augment(&f, end);
+    while ((end = antichain_search(&f)) < count && f.visits < MOST_VISITS && !prn_cancelled())
+        handed += augment(&f, end);
     if (end == count) *heaviest = sum - handed;
-    release(&f);
+    antichain_release(&f);
     return prn_cancel_check(error);
 }

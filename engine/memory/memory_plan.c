@@ -63,7 +63,7 @@ typedef struct planner {
     uint32_t stride; /* between the steps that are looked at where every step of every life would be too many */
 } planner;
 
-static void release(planner *p)
+static void memory_plan_release(planner *p)
 {
     void *const owned[] = {p->items,     p->live,      p->edge_begin,  p->edges, p->offset,
                            p->by_offset, p->conflicts, p->best_offset, p->order, p->best_order};
@@ -78,7 +78,8 @@ static int compare_first_use(const void *left, const void *right)
     return a->buffer < b->buffer ? -1 : a->buffer > b->buffer;
 }
 
-static prony_status collect(planner *p, const prn_buffer *buffers, size_t count, uint64_t alignment, prony_error *error)
+static prony_status memory_plan_collect(planner *p, const prn_buffer *buffers, size_t count, uint64_t alignment,
+                                        prony_error *error)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
@@ -271,7 +272,7 @@ typedef struct free_place {
 enum { SIZE_CLASSES = 64 };
 
 /* The smallest power of two that takes it, as an exponent. */
-static unsigned class_of(uint64_t size)
+static unsigned memory_plan_class_of(uint64_t size)
 {
     return size <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(size - 1);
 }
@@ -289,7 +290,7 @@ static void sweep_steps(planner *p, free_place *place, uint32_t *death_begin, ui
     size_t i = 0;
     for (uint32_t s = 0; s < p->steps; s++) {
         for (; i < p->count && p->items[i].first == s; i++) {
-            unsigned c = class_of(p->items[i].size);
+            unsigned c = memory_plan_class_of(p->items[i].size);
             uint32_t free = head[c];
             place[i] = (free_place){p->items[i].size, top, UINT32_MAX};
             if (free != UINT32_MAX && place[free].size >= p->items[i].size) {
@@ -302,7 +303,7 @@ static void sweep_steps(planner *p, free_place *place, uint32_t *death_begin, ui
             p->order[i] = (uint32_t)i;
         }
         for (uint32_t d = death_begin[s + 1]; d < p->count && p->items[deaths[d]].last == s; d++) {
-            unsigned c = class_of(place[deaths[d]].size);
+            unsigned c = memory_plan_class_of(place[deaths[d]].size);
             place[deaths[d]].next = head[c];
             head[c] = deaths[d];
         }
@@ -435,7 +436,7 @@ static uint64_t excess_of(const planner *p, const uint64_t *offset, uint64_t *ra
 }
 
 /* Any item that is alive together with `i`, by chance; `i` itself where there is none. */
-static uint32_t beside(planner *p, uint32_t i, uint64_t *random)
+static uint32_t memory_plan_beside(planner *p, uint32_t i, uint64_t *random)
 {
     uint32_t found = 0, chosen = i;
     for (uint32_t j = 0; j < p->count; j++) {
@@ -449,7 +450,7 @@ static uint32_t beside(planner *p, uint32_t i, uint64_t *random)
 /* Accepts every order whose excess is no larger than the present one's, so that plateaus are walked; keeps the best. Of
  * four moves two bring an item that reaches too high forward, for that is what keeps the plan high, one moves an item
  * that is alive with it, which may stand in its way, and one any item. */
-static void search(planner *p)
+static void memory_plan_search(planner *p)
 {
     if (p->count < 2) return;
     uint64_t random = 0x9e3779b97f4a7c15U, stop = p->visits + SEARCH_VISITS;
@@ -463,7 +464,7 @@ static void search(planner *p)
         if (round % 4 == 3) {
             from = next_random(&random, n);
         } else {
-            const uint32_t moved = anywhere ? beside(p, high, &random) : high;
+            const uint32_t moved = anywhere ? memory_plan_beside(p, high, &random) : high;
             while (p->order[from] != moved) from++;
         }
         uint32_t to = next_random(&random, anywhere || from == 0 ? n : from);
@@ -483,7 +484,7 @@ static void search(planner *p)
 }
 
 /* Free blocks are followed per step: `top` is where the last live buffer ended, `largest` the widest hole so far. */
-static prony_status external_fragmentation(planner *p, double *worst, prony_error *error)
+static prony_status memory_plan_external_fragmentation(planner *p, double *worst, prony_error *error)
 {
     uint64_t *top = prn_calloc((size_t)p->steps + 1, sizeof *top);
     uint64_t *largest = prn_calloc((size_t)p->steps + 1, sizeof *largest);
@@ -535,7 +536,7 @@ static prony_status raise_lower_bound(planner *p, prony_error *error)
     return status;
 }
 
-static prony_status place(planner *p, prony_error *error)
+static prony_status memory_plan_place(planner *p, prony_error *error)
 {
     size_t n = p->count;
     p->offset = prn_calloc(n, sizeof *p->offset);
@@ -551,12 +552,12 @@ static prony_status place(planner *p, prony_error *error)
     if ((uint64_t)n * n > MOST_VISITS) PRN_TRY(sweep(p, error));
     p->stride = 1 + (uint32_t)(life_steps(p) / MOST_STEPS);
     PRN_TRY(try_orders(p, error));
-    search(p);
+    memory_plan_search(p);
     return prn_cancel_check(error);
 }
 
-static prony_status finish(planner *p, prn_buffer *buffers, size_t count, prn_memory_plan_figures *figures,
-                           prony_error *error)
+static prony_status memory_plan_finish(planner *p, prn_buffer *buffers, size_t count, prn_memory_plan_figures *figures,
+                                       prony_error *error)
 {
     uint64_t asked = 0, given = 0;
     unsigned __int128 area = 0;
@@ -570,7 +571,7 @@ static prony_status finish(planner *p, prn_buffer *buffers, size_t count, prn_me
     figures->peak_step = p->peak_step;
     figures->average_live_bytes = p->steps ? (uint64_t)(area / p->steps) : 0;
     figures->internal_fragmentation = given ? 1.0 - (double)asked / (double)given : 0.0;
-    if (p->count) PRN_TRY(external_fragmentation(p, &figures->external_fragmentation, error));
+    if (p->count) PRN_TRY(memory_plan_external_fragmentation(p, &figures->external_fragmentation, error));
     for (size_t i = 0; i < count; i++) buffers[i].offset = 0;
     for (size_t i = 0; i < p->count; i++) buffers[p->items[i].buffer].offset = p->best_offset[i];
     return PRONY_OK;
@@ -596,11 +597,11 @@ prony_status prn_memory_plan_by(prn_buffer *buffers, size_t count, uint32_t step
     p.items = prn_calloc(count ? count : 1, sizeof *p.items);
     p.live = prn_calloc((size_t)steps + 1, sizeof *p.live);
     if (!p.items || !p.live) status = prn_no_memory(error);
-    if (status == PRONY_OK) status = collect(&p, buffers, count, alignment, error);
+    if (status == PRONY_OK) status = memory_plan_collect(&p, buffers, count, alignment, error);
     if (status == PRONY_OK) find_lower_bound(&p);
     if (status == PRONY_OK && order) status = raise_lower_bound(&p, error);
-    if (status == PRONY_OK && p.count) status = place(&p, error);
-    if (status == PRONY_OK) status = finish(&p, buffers, count, figures, error);
-    release(&p);
+    if (status == PRONY_OK && p.count) status = memory_plan_place(&p, error);
+    if (status == PRONY_OK) status = memory_plan_finish(&p, buffers, count, figures, error);
+    memory_plan_release(&p);
     return status;
 }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static prn_layout_key key_of(const prn_plan_value *value)
+static prn_layout_key assign_layouts_key_of(const prn_plan_value *value)
 {
     return (prn_layout_key){(prn_layout)value->value.layout, value->place};
 }
@@ -100,7 +100,8 @@ static prony_status add_copy(prn_plan *plan, uint32_t from, uint32_t to, prony_e
     return add_bridge(plan, node, from, to, error);
 }
 
-static prony_status add_form(prn_plan *plan, uint32_t value, prn_layout_key key, uint32_t *out, prony_error *error)
+static prony_status assign_layouts_add_form(prn_plan *plan, uint32_t value, prn_layout_key key, uint32_t *out,
+                                            prony_error *error)
 {
     const prn_plan_value *from = plan->values[value];
     PRN_TRY(check_leaves(plan, from, key.place, error));
@@ -120,11 +121,11 @@ static prony_status add_form(prn_plan *plan, uint32_t value, prn_layout_key key,
 prony_status prn_plan_value_in(prn_plan *plan, uint32_t value, prn_layout_key key, uint32_t *out, prony_error *error)
 {
     for (uint32_t v = plan->values[value]->source; v != PRN_NO_VALUE; v = plan->values[v]->variant) {
-        if (!same_key(key_of(plan->values[v]), key)) continue;
+        if (!same_key(assign_layouts_key_of(plan->values[v]), key)) continue;
         *out = v;
         return PRONY_OK;
     }
-    const prn_layout_key have = key_of(plan->values[value]);
+    const prn_layout_key have = assign_layouts_key_of(plan->values[value]);
     const bool view = have.place == key.place && prn_plan_may_share(plan, value) &&
                       prn_layout_same_bytes(&plan->values[value]->value.shape, have.layout, key.layout);
     const prn_layout_key between = {have.place == PRN_ON_HOST ? key.layout : have.layout, PRN_ON_HOST};
@@ -132,7 +133,7 @@ prony_status prn_plan_value_in(prn_plan *plan, uint32_t value, prn_layout_key ke
         PRN_TRY(prn_plan_value_in(plan, value, between, &value, error));
         return prn_plan_value_in(plan, value, key, out, error);
     }
-    PRN_TRY(add_form(plan, value, key, out, error));
+    PRN_TRY(assign_layouts_add_form(plan, value, key, out, error));
     if (!view) return (have.place == key.place ? add_reorder : add_copy)(plan, value, *out, error);
     prn_plan_make_view(plan, *out, value);
     return PRONY_OK;

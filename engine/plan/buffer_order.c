@@ -16,28 +16,29 @@ void prn_uses_free(prn_uses *uses)
     *uses = (prn_uses){0};
 }
 
-static void add(prn_uses *uses, uint32_t *list, uint32_t step)
+static void buffer_order_add(prn_uses *uses, uint32_t *list, uint32_t step)
 {
     if (*list != NONE && uses->items[*list].step == step) return;
     uses->items[uses->count] = (prn_byte_use){step, *list};
     *list = (uint32_t)uses->count++;
 }
 
-static void add_step(prn_uses *uses, const prn_plan *plan, uint32_t s)
+static void buffer_order_add_step(prn_uses *uses, const prn_plan *plan, uint32_t s)
 {
     const prn_step *step = plan->steps[s];
     for (size_t i = 0; i < step->context.input_count; i++)
-        if (step->inputs[i] != PRN_NO_VALUE) add(uses, &uses->users[prn_plan_root(plan, step->inputs[i], NULL)], s);
+        if (step->inputs[i] != PRN_NO_VALUE)
+            buffer_order_add(uses, &uses->users[prn_plan_root(plan, step->inputs[i], NULL)], s);
     for (uint32_t c = 0; c < step->node->child_count; c++)
         for (uint32_t k = 0; k < step->node->children[c].captured_count; k++) {
             uint32_t value = prn_plan_plain(plan, step->node->children[c].captured[k]);
-            add(uses, &uses->users[prn_plan_root(plan, value, NULL)], s);
+            buffer_order_add(uses, &uses->users[prn_plan_root(plan, value, NULL)], s);
         }
     for (size_t k = 0; k < step->context.output_count; k++) {
         if (step->outputs[k] == PRN_NO_VALUE) continue;
         uint32_t root = prn_plan_root(plan, step->outputs[k], NULL);
-        add(uses, &uses->users[root], s);
-        add(uses, &uses->writers[root], s);
+        buffer_order_add(uses, &uses->users[root], s);
+        buffer_order_add(uses, &uses->writers[root], s);
     }
 }
 
@@ -59,7 +60,7 @@ prony_status prn_uses_find(prn_uses *uses, const prn_plan *plan, prony_error *er
         return prn_no_memory(error);
     }
     for (size_t v = 0; v < n; v++) uses->users[v] = uses->writers[v] = NONE;
-    for (uint32_t s = 0; s < plan->step_count; s++) add_step(uses, plan, s);
+    for (uint32_t s = 0; s < plan->step_count; s++) buffer_order_add_step(uses, plan, s);
     for (size_t k = 0; k < plan->program->output_count; k++)
         uses->kept[prn_plan_root(plan, plan->outputs[k], NULL)] = true;
     return PRONY_OK;
@@ -92,7 +93,7 @@ typedef struct order {
     const prn_byte_use *items;
 } order;
 
-static bool reached(const order *o, uint32_t a, uint32_t step)
+static bool buffer_order_reached(const order *o, uint32_t a, uint32_t step)
 {
     uint32_t window = step / PRN_WINDOW_STEPS, bit = step % PRN_WINDOW_STEPS;
     if (window != o->last_window[a]) return window > o->last_window[a];
@@ -103,9 +104,9 @@ static bool before(const void *argument, uint32_t a, uint32_t b)
 {
     const order *o = argument;
     if (o->last_window[a] == NONE) return false;
-    if (o->writer[b] == NONE) return reached(o, a, o->own[b]);
+    if (o->writer[b] == NONE) return buffer_order_reached(o, a, o->own[b]);
     for (uint32_t u = o->writer[b]; u != NONE; u = o->items[u].next)
-        if (!reached(o, a, o->items[u].step)) return false;
+        if (!buffer_order_reached(o, a, o->items[u].step)) return false;
     return true;
 }
 
@@ -120,7 +121,7 @@ static void note_user(order *o, uint32_t buffer, uint32_t step)
     for (uint32_t w = 0; w < PRN_WINDOW_WORDS; w++) row[w] = first ? more[w] : row[w] & more[w];
 }
 
-static void fill(order *o, const prn_plan *plan, const prn_uses *uses)
+static void buffer_order_fill(order *o, const prn_plan *plan, const prn_uses *uses)
 {
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         uint32_t owner = plan->buffer_owner[b];
@@ -147,7 +148,7 @@ prony_status prn_plan_memory_by(prn_plan *plan, const prn_uses *uses, uint64_t a
                .items = uses->items};
     prony_status status = prn_no_memory(NULL);
     if (o.after && o.last_window && o.writer && o.own) {
-        fill(&o, plan, uses);
+        buffer_order_fill(&o, plan, uses);
         prn_buffer_order by = {before, &o, PRN_WINDOW_STEPS};
         status = prn_memory_plan_by(plan->buffers, plan->buffer_count, (uint32_t)plan->step_count + 1, alignment, &by,
                                     &plan->figures, error);

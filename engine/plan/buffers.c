@@ -44,7 +44,7 @@ static bool in_arena(const prn_plan_value *value)
            value->place == PRN_ON_HOST;
 }
 
-static void use(prn_plan *plan, uint32_t value, uint32_t step)
+static void buffers_use(prn_plan *plan, uint32_t value, uint32_t step)
 {
     if (plan->values[value]->last_use < step) plan->values[value]->last_use = step;
 }
@@ -61,14 +61,15 @@ static void find_uses(prn_plan *plan)
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
         for (size_t i = 0; i < step->context.input_count; i++)
-            if (step->inputs[i] != PRN_NO_VALUE) use(plan, step->inputs[i], s);
+            if (step->inputs[i] != PRN_NO_VALUE) buffers_use(plan, step->inputs[i], s);
         for (size_t k = 0; k < step->context.output_count; k++)
-            if (step->outputs[k] != PRN_NO_VALUE) use(plan, step->outputs[k], s);
+            if (step->outputs[k] != PRN_NO_VALUE) buffers_use(plan, step->outputs[k], s);
         for (uint32_t c = 0; c < step->node->child_count; c++)
             for (uint32_t k = 0; k < step->node->children[c].captured_count; k++)
-                use(plan, prn_plan_plain(plan, step->node->children[c].captured[k]), s);
+                buffers_use(plan, prn_plan_plain(plan, step->node->children[c].captured[k]), s);
     }
-    for (size_t k = 0; k < plan->program->output_count; k++) use(plan, plan->outputs[k], (uint32_t)plan->step_count);
+    for (size_t k = 0; k < plan->program->output_count; k++)
+        buffers_use(plan, plan->outputs[k], (uint32_t)plan->step_count);
 }
 
 /* ---- parts and joins ---- */
@@ -88,7 +89,7 @@ static void drop_step(prn_step *step)
     step->node = NULL;
 }
 
-static void make_parts(prn_plan *plan, prn_step *step)
+static void buffers_make_parts(prn_plan *plan, prn_step *step)
 {
     uint64_t offset = 0;
     if (step->inputs[0] == PRN_NO_VALUE || plan->values[step->inputs[0]]->dynamic) return;
@@ -175,7 +176,7 @@ static prony_status share_ranges(prn_plan *plan, prony_error *error)
         if (step->kernel->concat_alias && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE)
             make_join(plan, step, joined);
         else if (step->kernel->split_alias)
-            make_parts(plan, step);
+            buffers_make_parts(plan, step);
     }
     prn_free(joined);
     return PRONY_OK;
@@ -387,9 +388,9 @@ static void undo_buffers(prn_plan *plan, const former_alias *former)
         plan->steps[s]->scratch_buffer = plan->steps[s]->children_buffer = PRN_NO_BUFFER;
 }
 
-static prony_status plan_again(prn_plan *plan, root_life *life, const former_alias *former,
-                               prony_status (*with)(prn_plan *plan, root_life *life, prony_error *error),
-                               prony_error *error)
+static prony_status buffers_plan_again(prn_plan *plan, root_life *life, const former_alias *former,
+                                       prony_status (*with)(prn_plan *plan, root_life *life, prony_error *error),
+                                       prony_error *error)
 {
     undo_buffers(plan, former);
     find_lives(plan, life);
@@ -405,10 +406,10 @@ static prony_status plan_either(prn_plan *plan, root_life *life, prony_error *er
         former[v] = (former_alias){plan->values[v]->alias, plan->values[v]->alias_offset};
     prony_status status = plan_one_worker(plan, life, error);
     uint64_t one_bytes = plan->figures.planned_bytes;
-    if (status == PRONY_OK) status = plan_again(plan, life, former, plan_workers, error);
+    if (status == PRONY_OK) status = buffers_plan_again(plan, life, former, plan_workers, error);
     if (status == PRONY_OK && !prn_plan_affords_workers(plan, one_bytes, plan->figures.planned_bytes)) {
         prn_plan_drop_workers(plan);
-        status = plan_again(plan, life, former, plan_one_worker, error);
+        status = buffers_plan_again(plan, life, former, plan_one_worker, error);
     }
     prn_free(former);
     return status;

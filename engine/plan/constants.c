@@ -3,7 +3,7 @@
  * its runs choose, holds what may be packed only once a run's kernel does not. */
 #include "engine/plan/planner.h"
 
-static prony_status hold(prn_plan *plan, const prn_plan_value *value, prony_error *error)
+static prony_status constants_hold(prn_plan *plan, const prn_plan_value *value, prony_error *error)
 {
     return prn_weight_cache_pin(plan->program->model->shared, &plan->refs, value->shared, plan->threads, error);
 }
@@ -36,7 +36,7 @@ static prony_status read_in_place(prn_plan *plan, prn_step *step, uint32_t i, pr
 {
     const prn_plan_value *value = plan->values[step->inputs[i]];
     const prn_lazy_constant *recipe = prn_weight_cache_lazy(value->shared);
-    if (recipe->kind != PRN_LAZY_COPY) return hold(plan, value, error);
+    if (recipe->kind != PRN_LAZY_COPY) return constants_hold(plan, value, error);
     uint32_t id = prn_plan_add_value(plan, value->source);
     if (id == PRN_NO_VALUE) return prn_no_memory(error);
     prn_plan_value *raw = plan->values[id];
@@ -63,7 +63,7 @@ prony_status prn_plan_hold_inputs(prn_plan *plan, prn_step *step, prony_error *e
             continue;
         }
         const bool anywhere = step->kernel && step->kernel->unaligned & bit;
-        PRN_TRY(anywhere ? read_in_place(plan, step, i, error) : hold(plan, value, error));
+        PRN_TRY(anywhere ? read_in_place(plan, step, i, error) : constants_hold(plan, value, error));
     }
     return PRONY_OK;
 }
@@ -83,12 +83,14 @@ prony_status prn_plan_hold_unpacked(prn_plan *plan, const prn_step *step, prony_
 {
     const uint32_t left = step->kernel->packs & ~step->site.packed;
     for (uint32_t i = 0; i < step->context.input_count && i < 32; i++)
-        if (step->inputs[i] != PRN_NO_VALUE && left >> i & 1) PRN_TRY(hold(plan, plan->values[step->inputs[i]], error));
+        if (step->inputs[i] != PRN_NO_VALUE && left >> i & 1)
+            PRN_TRY(constants_hold(plan, plan->values[step->inputs[i]], error));
     return PRONY_OK;
 }
 
 prony_status prn_plan_hold_outputs(prn_plan *plan, prony_error *error)
 {
-    for (size_t k = 0; k < plan->program->output_count; k++) PRN_TRY(hold(plan, plan->values[plan->outputs[k]], error));
+    for (size_t k = 0; k < plan->program->output_count; k++)
+        PRN_TRY(constants_hold(plan, plan->values[plan->outputs[k]], error));
     return PRONY_OK;
 }

@@ -5,7 +5,7 @@
 
 enum { ALIGNMENT = 64 };
 
-static const prn_memory_space *place_of(const prn_plan *plan, uint32_t value)
+static const prn_memory_space *memory_spaces_place_of(const prn_plan *plan, uint32_t value)
 {
     const uint8_t number = plan->values[value]->place;
     return number == PRN_ON_HOST ? NULL : plan->places[number - 1].place;
@@ -86,7 +86,8 @@ void prn_plan_memory_spaces_release(prn_plan *plan)
 prony_status prn_plan_fetch(const prn_plan *plan, uint32_t value, void *to, prony_error *error)
 {
     const prn_plan_value *from = plan->values[value];
-    return from->bytes ? place_of(plan, value)->copy_out(to, from->value.data, from->bytes, error) : PRONY_OK;
+    return from->bytes ? memory_spaces_place_of(plan, value)->copy_out(to, from->value.data, from->bytes, error)
+                       : PRONY_OK;
 }
 
 /* ---- prony::Copy ---- */
@@ -95,8 +96,8 @@ static const prn_plan_value *copied(const prony_context *context, const prn_memo
                                     const prn_memory_space **to)
 {
     const prn_node_environment *site = context->services_data;
-    *from = place_of(site->plan, site->step->inputs[0]);
-    *to = place_of(site->plan, site->step->outputs[0]);
+    *from = memory_spaces_place_of(site->plan, site->step->inputs[0]);
+    *to = memory_spaces_place_of(site->plan, site->step->outputs[0]);
     return site->plan->values[site->step->inputs[0]];
 }
 
@@ -107,7 +108,7 @@ static bool leaves_host(const prony_context *context)
     return to != NULL;
 }
 
-static prony_status run_copy(const prony_context *context)
+static prony_status memory_spaces_run_copy(const prony_context *context)
 {
     const prn_memory_space *from, *to;
     const size_t bytes = (size_t)copied(context, &from, &to)->bytes;
@@ -119,8 +120,8 @@ static prony_status run_copy(const prony_context *context)
 }
 
 static const prn_kernel kernels[] = {
-    {.name = "copy_from_host", .backend = "native", .supported = leaves_host, .run = run_copy},
-    {.name = "copy_to_host", .backend = "native", .run = run_copy},
+    {.name = "copy_from_host", .backend = "native", .supported = leaves_host, .run = memory_spaces_run_copy},
+    {.name = "copy_to_host", .backend = "native", .run = memory_spaces_run_copy},
     {0}};
 static const prn_op copy = {.name = "Copy",
                             .domain = "prony",

@@ -209,7 +209,7 @@ static prony_status plan_children(planner *p, prn_step *step)
     return PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status no_kernel(const prn_step *step)
+static PRN_OWN_FRAME prony_status planner_no_kernel(const prn_step *step)
 {
     char text[PRN_SHAPE_TEXT_BYTES];
     return prony_fail(&step->context, PRONY_UNSUPPORTED, "no kernel takes %s",
@@ -251,7 +251,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     step->context.error = p->error;
     if (!step->dynamic) {
         step->kernel = prn_node_kernel(node, &step->context, false);
-        if (!step->kernel) return no_kernel(step);
+        if (!step->kernel) return planner_no_kernel(step);
         step->empty = prn_node_makes_nothing(node, &step->context);
         PRN_TRY(prn_plan_tune(p->plan, step, p->error));
     } else if (follows_from_forms(p->plan, node)) {
@@ -305,7 +305,7 @@ static PRN_OWN_FRAME prony_status plan_outputs(planner *p)
 }
 
 /* Before anything is prepared for it. */
-static prony_status check_outputs(planner *p, const prn_step *step)
+static prony_status planner_check_outputs(planner *p, const prn_step *step)
 {
     uint64_t room = prn_budget_room();
     for (uint32_t k = 0; room != UINT64_MAX && k < step->node->output_count; k++) {
@@ -334,10 +334,10 @@ prony_status prn_plan_prepare_step(prn_step *step, prony_error *error)
     return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &step->node->info);
 }
 
-static PRN_OWN_FRAME prony_status prepare(planner *p, prn_step *step)
+static PRN_OWN_FRAME prony_status planner_prepare(planner *p, prn_step *step)
 {
     prn_plan *plan = p->plan;
-    PRN_TRY(check_outputs(p, step));
+    PRN_TRY(planner_check_outputs(p, step));
     PRN_TRY(stopped(p->error, &step->node->info));
     prony_status status = prn_plan_hold_inputs(plan, step, p->error);
     if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
@@ -372,7 +372,8 @@ static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
         order[s] = (preparation){prn_plan_bytes_to_pack(plan, plan->steps[s]), (uint32_t)s};
     qsort(order, plan->step_count, sizeof *order, larger_first);
     prony_status status = PRONY_OK;
-    for (size_t s = 0; s < plan->step_count && status == PRONY_OK; s++) status = prepare(p, plan->steps[order[s].step]);
+    for (size_t s = 0; s < plan->step_count && status == PRONY_OK; s++)
+        status = planner_prepare(p, plan->steps[order[s].step]);
     prn_free(order);
     return status;
 }
@@ -407,7 +408,7 @@ static PRN_OWN_FRAME prony_status allot(planner *p)
     return status;
 }
 
-static prony_status build(planner *p)
+static prony_status planner_build(planner *p)
 {
     prn_plan *plan = p->plan;
     PRN_TRY(add_values(p));
@@ -435,7 +436,7 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     plan->stopped_at = PRN_NO_STEP;
     planner p = {plan, error};
     prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
-    if (status == PRONY_OK) status = build(&p);
+    if (status == PRONY_OK) status = planner_build(&p);
     if (!outer) {
         prn_weight_cache_resolve(program->model->shared);
         prn_model_forget_all(program->model->file);

@@ -78,7 +78,8 @@ static bool reads_large_constant(const prn_plan *plan, const prn_step *step)
     return false;
 }
 
-static prony_status choose(const prn_plan *plan, prn_step *step, const prn_kernel **out, bool *fits, prony_error *error)
+static prony_status respecialize_choose(const prn_plan *plan, prn_step *step, const prn_kernel **out, bool *fits,
+                                        prony_error *error)
 {
     step->context.error = error;
     const prn_kernel *kernel = prn_node_kernel(step->node, &step->context, false);
@@ -105,7 +106,7 @@ static prony_status follow_step(prn_plan *plan, prn_step *step, bool *fits, pron
         step->chosen = NULL;
         return PRONY_OK;
     }
-    PRN_TRY(choose(plan, step, &kernel, fits, error));
+    PRN_TRY(respecialize_choose(plan, step, &kernel, fits, error));
     if (!*fits) return PRONY_OK;
     if (step->kernel->release) step->kernel->release(step->state);
     step->state = step->context.state = NULL;

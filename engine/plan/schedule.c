@@ -91,7 +91,7 @@ static bool ready_any(prn_schedule *s)
 
 /* ---- steps ---- */
 
-static void give_back(prn_schedule *s, uint32_t step)
+static void schedule_give_back(prn_schedule *s, uint32_t step)
 {
     for (uint32_t t = s->touch_begin[step]; t < s->touch_begin[step + 1]; t++) {
         uint32_t d = s->touch[t];
@@ -100,11 +100,11 @@ static void give_back(prn_schedule *s, uint32_t step)
 }
 
 /* Rank of the most urgent step that became ready by it, which is not in the ready set; NONE: none did. */
-static uint32_t end_step(prn_schedule *s, uint32_t step)
+static uint32_t schedule_end_step(prn_schedule *s, uint32_t step)
 {
     const prn_step_graph *g = s->plan->graph;
     uint32_t held = NONE;
-    give_back(s, step);
+    schedule_give_back(s, step);
     for (uint32_t e = g->next_begin[step]; e < g->next_begin[step + 1]; e++) {
         uint32_t rank = g->rank[g->next[e]];
         if (atomic_fetch_sub(&s->left[g->next[e]], 1) != 1) continue;
@@ -117,7 +117,7 @@ static uint32_t end_step(prn_schedule *s, uint32_t step)
 
 void prn_schedule_end(prn_schedule *s, uint32_t step)
 {
-    uint32_t rank = end_step(s, step);
+    uint32_t rank = schedule_end_step(s, step);
     if (rank != NONE) ready_add(s, rank);
 }
 
@@ -133,7 +133,7 @@ static void note_failure(prn_schedule *s, uint32_t step, int worker, prony_statu
     if (s->executor) prn_executor_announce(s->executor);
 }
 
-static prony_status run_stamped(prn_schedule *s, uint32_t step, int worker, prony_error *error)
+static prony_status schedule_run_stamped(prn_schedule *s, uint32_t step, int worker, prony_error *error)
 {
     prn_trace *trace = s->trace;
     size_t event = atomic_fetch_add(&s->events, 1);
@@ -152,7 +152,7 @@ static prony_status run_stamped(prn_schedule *s, uint32_t step, int worker, pron
 /* The work of a executor's member: see prn_executor_work. Who ends a step goes on with what that made ready, where
  * nothing is more urgent: what a chain makes stays in one thread's caches, and nobody else can begin a step of it and
  * fall asleep. */
-static bool take(void *argument, int worker)
+static bool schedule_take(void *argument, int worker)
 {
     prn_schedule *s = argument;
     uint32_t rank = ready_take(s, s->held[worker]);
@@ -163,15 +163,15 @@ static bool take(void *argument, int worker)
     if (step > failed_at || (failed_at != NONE && prn_cancelled())) return true;
     if (s->executor && ready_any(s)) prn_executor_announce(s->executor);
     prony_error *error = &s->said[worker];
-    prony_status status = s->trace ? run_stamped(s, step, worker, error) : prn_plan_step(s->plan, step, error);
+    prony_status status = s->trace ? schedule_run_stamped(s, step, worker, error) : prn_plan_step(s->plan, step, error);
     if (status == PRONY_OK)
-        s->held[worker] = end_step(s, step);
+        s->held[worker] = schedule_end_step(s, step);
     else
         note_failure(s, step, worker, status);
     return true;
 }
 
-static bool over(void *argument)
+static bool schedule_over(void *argument)
 {
     prn_schedule *s = argument;
     return atomic_load(&s->unfinished) == 0 || atomic_load(&s->failed_at) != NONE;
@@ -209,14 +209,14 @@ static prony_status first_failure(const prn_schedule *s, prony_error *error)
 
 prony_status prn_schedule_run(prn_schedule *s, prn_trace *trace, prony_error *error)
 {
-    const prn_executor_work work = {take, over, s};
+    const prn_executor_work work = {schedule_take, schedule_over, s};
     s->trace = trace;
     prn_schedule_begin(s);
     s->held[0] = ready_take(s, NONE); /* nobody else can begin a chain */
     if (s->executor)
         prn_executor_run(s->executor, &work);
     else
-        while (take(s, 0)) {
+        while (schedule_take(s, 0)) {
         }
     if (trace) {
         size_t events = atomic_load(&s->events);

@@ -47,7 +47,7 @@ static bool counts_something(const prn_program *program, const prn_node_def *nod
 }
 
 /* The node's number in the program, by what it makes; PRN_NO_NODE: another program's, or a Reorder. */
-static uint32_t number_of(const prn_program *program, const prn_node_def *node)
+static uint32_t step_costs_number_of(const prn_program *program, const prn_node_def *node)
 {
     for (uint32_t k = 0; k < node->output_count; k++) {
         const uint32_t value = node->outputs[k];
@@ -65,11 +65,11 @@ static uint32_t producer_of(const prn_program *program, uint32_t value)
 
 /* By node, the step that stands for it, plus 1: its own, else that of what it reads, else that of what reads it; 0:
  * none. */
-static void find_steps(const prn_plan *plan, uint32_t *step)
+static void step_costs_find_steps(const prn_plan *plan, uint32_t *step)
 {
     const prn_program *program = plan->program;
     for (size_t s = 0; s < plan->step_count; s++) {
-        const uint32_t n = number_of(program, plan->steps[s]->node);
+        const uint32_t n = step_costs_number_of(program, plan->steps[s]->node);
         if (n != PRN_NO_NODE) step[n] = (uint32_t)s + 1;
     }
     for (size_t n = 0; n < program->node_count; n++) {
@@ -94,7 +94,7 @@ prony_status prn_plan_adopt_layers(prn_plan *plan, prony_error *error)
     if (plan->step_count == 0) return PRONY_OK;
     uint32_t *step = prn_calloc(program->node_count + 1, sizeof *step);
     if (!step) return prn_no_memory(error);
-    find_steps(plan, step);
+    step_costs_find_steps(plan, step);
     prony_status status = PRONY_OK;
     for (size_t n = 0; n < program->node_count && status == PRONY_OK; n++) {
         prn_node_def *node = program->nodes[n];

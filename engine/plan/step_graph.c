@@ -37,15 +37,15 @@ static prony_status add_maker(prn_makers *makers, uint32_t step, prony_error *er
     return PRONY_OK;
 }
 
-static int ascending(const void *left, const void *right)
+static int step_graph_ascending(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
     return a < b ? -1 : a > b;
 }
 
 /* A step that is gone hands on what its inputs are made by. */
-static prony_status hand_on(prn_makers *makers, const prn_plan *plan, const prn_step *step, const bool *output,
-                            uint32_t *begin, uint32_t *count, prony_error *error)
+static prony_status step_graph_hand_on(prn_makers *makers, const prn_plan *plan, const prn_step *step,
+                                       const bool *output, uint32_t *begin, uint32_t *count, prony_error *error)
 {
     size_t from = makers->used, kept = from;
     for (size_t i = 0; i < step->context.input_count; i++) {
@@ -54,7 +54,8 @@ static prony_status hand_on(prn_makers *makers, const prn_plan *plan, const prn_
         for (uint32_t m = 0; m < makers->count[value]; m++)
             PRN_TRY(add_maker(makers, makers->steps[makers->begin[value] + m], error));
     }
-    if (makers->used > from) qsort(makers->steps + from, makers->used - from, sizeof *makers->steps, ascending);
+    if (makers->used > from)
+        qsort(makers->steps + from, makers->used - from, sizeof *makers->steps, step_graph_ascending);
     for (size_t i = from; i < makers->used; i++)
         if (i == from || makers->steps[i] != makers->steps[kept - 1]) makers->steps[kept++] = makers->steps[i];
     makers->used = kept;
@@ -73,7 +74,7 @@ static prony_status find_makers(prn_makers *makers, const prn_plan *plan, bool *
         if (step->node)
             PRN_TRY(add_maker(makers, number++, error));
         else
-            PRN_TRY(hand_on(makers, plan, step, output, &begin, &count, error));
+            PRN_TRY(step_graph_hand_on(makers, plan, step, output, &begin, &count, error));
         for (size_t k = 0; k < step->context.output_count; k++) {
             if (step->outputs[k] == PRN_NO_VALUE) continue;
             output[step->outputs[k]] = true;
@@ -124,8 +125,8 @@ static prony_status add_edge(edge_list *list, uint32_t from, uint32_t to, prony_
     return PRONY_OK;
 }
 
-static prony_status add_reads(edge_list *list, const prn_makers *makers, uint32_t value, uint32_t step,
-                              prony_error *error)
+static prony_status step_graph_add_reads(edge_list *list, const prn_makers *makers, uint32_t value, uint32_t step,
+                                         prony_error *error)
 {
     for (uint32_t m = 0; m < makers->count[value]; m++)
         PRN_TRY(add_edge(list, makers->steps[makers->begin[value] + m], step, error));
@@ -152,10 +153,11 @@ static prony_status find_edges(edge_list *list, const prn_plan *plan, const prn_
         bool leads = false; /* here, from its own window */
         PRN_TRY(prn_cancel_check(error));
         for (size_t i = 0; i < step->context.input_count; i++)
-            if (step->inputs[i] != PRN_NO_VALUE) PRN_TRY(add_reads(list, makers, step->inputs[i], s, error));
+            if (step->inputs[i] != PRN_NO_VALUE) PRN_TRY(step_graph_add_reads(list, makers, step->inputs[i], s, error));
         for (uint32_t c = 0; c < step->node->child_count; c++)
             for (uint32_t k = 0; k < step->node->children[c].captured_count; k++)
-                PRN_TRY(add_reads(list, makers, prn_plan_plain(plan, step->node->children[c].captured[k]), s, error));
+                PRN_TRY(step_graph_add_reads(list, makers, prn_plan_plain(plan, step->node->children[c].captured[k]), s,
+                                             error));
         for (size_t e = before; e < list->count; e++) {
             if (list->items[e].from / PRN_WINDOW_STEPS != s / PRN_WINDOW_STEPS) continue;
             followed[list->items[e].from] = leads = true;
@@ -197,7 +199,7 @@ static prony_status build_edges(prn_step_graph *g, const prn_plan *plan, const p
 
 /* ---- what follows ---- */
 
-static prony_status find_reach(prn_step_graph *g, prony_error *error)
+static prony_status step_graph_find_reach(prn_step_graph *g, prony_error *error)
 {
     g->after = prn_calloc(g->step_count + (size_t)1, PRN_WINDOW_WORDS * sizeof *g->after);
     if (!g->after) return prn_no_memory(error);
@@ -271,7 +273,7 @@ prony_status prn_step_graph_create(prn_step_graph **out, const prn_plan *plan, c
     if (!g) return prn_no_memory(error);
     g->step_count = (uint32_t)plan->step_count;
     prony_status status = build_edges(g, plan, makers, error);
-    if (status == PRONY_OK) status = find_reach(g, error);
+    if (status == PRONY_OK) status = step_graph_find_reach(g, error);
     if (status == PRONY_OK) status = find_urgency(g, plan, rates, error);
     if (status == PRONY_OK)
         *out = g;

@@ -39,7 +39,7 @@ bool prn_tuning_add(prn_tuning *tuning, prn_tune_row *row)
     return true;
 }
 
-static size_t find_verdict(const prn_tuning *tuning, const char *program)
+static size_t tune_find_verdict(const prn_tuning *tuning, const char *program)
 {
     size_t v = 0;
     while (v < tuning->verdict_count && strcmp(tuning->verdicts[v]->program, program) != 0) v++;
@@ -48,13 +48,13 @@ static size_t find_verdict(const prn_tuning *tuning, const char *program)
 
 const prn_tune_verdict *prn_tuning_verdict(const prn_tuning *tuning, const char *program)
 {
-    const size_t v = find_verdict(tuning, program);
+    const size_t v = tune_find_verdict(tuning, program);
     return v < tuning->verdict_count ? tuning->verdicts[v] : NULL;
 }
 
 bool prn_tuning_judged(prn_tuning *tuning, prn_tune_verdict *verdict)
 {
-    const size_t v = find_verdict(tuning, verdict->program);
+    const size_t v = tune_find_verdict(tuning, verdict->program);
     if (v == tuning->verdict_count) {
         if (!PRN_GROW(tuning->verdicts, tuning->verdict_capacity, v + 1)) return false;
         tuning->verdict_count++;
@@ -87,7 +87,7 @@ static void add_number(prn_sha256 *hash, int64_t number)
     prn_sha256_add(hash, &number, sizeof number);
 }
 
-static void add_value(prn_sha256 *hash, const prony_value *value)
+static void tune_add_value(prn_sha256 *hash, const prony_value *value)
 {
     add_number(hash, value ? (int64_t)value->dtype : -1);
     if (!value) return;
@@ -142,8 +142,8 @@ static void add_post_ops(prn_sha256 *hash, const prn_post_ops *post_ops)
 
 /* Everything that which kernel is fastest may follow from, and the kernels themselves: a row for others is none for
  * these. What rewrites made may have parameters that no attribute tells, so the node's name is part of it. */
-static void describe(const prn_step *step, const prn_kernel *const *kernels, size_t count,
-                     char problem[PRN_TUNE_PROBLEM_BYTES])
+static void tune_describe(const prn_step *step, const prn_kernel *const *kernels, size_t count,
+                          char problem[PRN_TUNE_PROBLEM_BYTES])
 {
     const prony_context *context = &step->context;
     const prn_op *op = step->node->binding.op;
@@ -157,8 +157,8 @@ static void describe(const prn_step *step, const prn_kernel *const *kernels, siz
     add_number(&hash, context->precision);
     add_number(&hash, context->threads);
     add_number(&hash, context->constant_inputs);
-    for (size_t i = 0; i < context->input_count; i++) add_value(&hash, context->inputs[i]);
-    for (size_t k = 0; k < context->output_count; k++) add_value(&hash, context->outputs[k]);
+    for (size_t i = 0; i < context->input_count; i++) tune_add_value(&hash, context->inputs[i]);
+    for (size_t k = 0; k < context->output_count; k++) tune_add_value(&hash, context->outputs[k]);
     for (const prn_param *p = op->params; p && p->name && context->params; p++) add_param(&hash, p, context->params);
     add_post_ops(&hash, context->post_ops);
     for (size_t k = 0; k < count; k++) add_text(&hash, kernels[k]->name);
@@ -166,16 +166,16 @@ static void describe(const prn_step *step, const prn_kernel *const *kernels, siz
 }
 
 /* Attributes need not be told: they are those of the model's nodes, which have names. */
-static void add_program(prn_sha256 *hash, const prn_program *program)
+static void tune_add_program(prn_sha256 *hash, const prn_program *program)
 {
-    for (size_t v = 0; v < program->value_count; v++) add_value(hash, &program->values[v]->info);
+    for (size_t v = 0; v < program->value_count; v++) tune_add_value(hash, &program->values[v]->info);
     for (size_t n = 0; n < program->node_count; n++) {
         const prn_node_def *node = program->nodes[n];
         if (node->dead) continue;
         add_text(hash, node->info.op_type);
         add_text(hash, node->info.name);
         for (uint32_t c = 0; c < node->child_count; c++)
-            if (node->children[c].program) add_program(hash, node->children[c].program);
+            if (node->children[c].program) tune_add_program(hash, node->children[c].program);
     }
 }
 
@@ -188,7 +188,7 @@ void prn_tune_describe(const prn_program *program, const prn_plan_options *optio
     add_number(&hash, options->workers);
     add_number(&hash, options->no_help);
     add_number(&hash, options->no_reuse);
-    add_program(&hash, program);
+    tune_add_program(&hash, program);
     prn_sha256_text(&hash, text);
 }
 
@@ -244,8 +244,8 @@ static const prn_kernel *find_named(const prn_kernel *const *kernels, size_t cou
     return NULL;
 }
 
-static prn_tune_row *find_row(const prn_tuning *tuning, const char *problem, const prn_kernel *const *kernels,
-                              size_t count)
+static prn_tune_row *tune_find_row(const prn_tuning *tuning, const char *problem, const prn_kernel *const *kernels,
+                                   size_t count)
 {
     for (size_t r = 0; r < tuning->count; r++)
         if (strcmp(tuning->rows[r]->problem, problem) == 0 && find_named(kernels, count, tuning->rows[r]->kernel))
@@ -286,8 +286,8 @@ prony_status prn_plan_tune(prn_plan *plan, prn_step *step, prony_error *error)
     if (plan->options.precision == PRONY_PRECISION_FP32_STRICT || !is_tunable(step)) return PRONY_OK;
     const size_t count = find_candidates(step, kernels);
     if (count < 2) return PRONY_OK;
-    describe(step, kernels, count, problem);
-    prn_tune_row *row = find_row(tuning, problem, kernels, count);
+    tune_describe(step, kernels, count, problem);
+    prn_tune_row *row = tune_find_row(tuning, problem, kernels, count);
     if (!row && tuning->spent_ns >= tuning->most_ns) {
         tuning->left++;
         return PRONY_OK;

@@ -85,7 +85,7 @@ static prony_status take_blocks(bench *b, prony_error *error)
 }
 
 /* Weights that are made when they are read, for as long as they are packed here. */
-static prony_status hold_constants(bench *b, prony_error *error)
+static prony_status tune_measure_hold_constants(bench *b, prony_error *error)
 {
     for (size_t i = 0; i < b->step->context.input_count; i++)
         if (is_constant(b, i))
@@ -116,7 +116,7 @@ static void cool(const bench *b)
 /* ---- trials ---- */
 
 /* The context as the plan would have it, but for the bytes. */
-static prony_status lay_out(bench *b, trial *t, const prn_kernel *kernel, prony_error *error)
+static prony_status tune_measure_lay_out(bench *b, trial *t, const prn_kernel *kernel, prony_error *error)
 {
     const prony_context *from = &b->step->context;
     const size_t all = operands(b), in_count = from->input_count;
@@ -232,7 +232,7 @@ static prony_status time_reorder(bench *b, const prony_value *like, prn_layout f
 }
 
 /* Whether the plan has that form of the value already. */
-static bool has_form(const prn_plan *plan, uint32_t value, prn_layout layout)
+static bool tune_measure_has_form(const prn_plan *plan, uint32_t value, prn_layout layout)
 {
     for (uint32_t v = plan->values[value]->source; v != PRN_NO_VALUE; v = plan->values[v]->variant)
         if (plan->values[v]->value.layout == (uint8_t)layout && plan->values[v]->place == PRN_ON_HOST) return true;
@@ -250,7 +250,7 @@ static prony_status count_reorders(bench *b, trial *t, prony_error *error)
         const prn_layout have = i < in_count ? (prn_layout)value->layout : t->layouts[i];
         const prn_layout want = i < in_count ? t->layouts[i] : b->trials[0].layouts[i];
         if (have == want || prn_layout_same_bytes(&value->shape, have, want)) continue;
-        if (i < in_count && has_form(b->plan, b->step->inputs[i], want)) continue;
+        if (i < in_count && tune_measure_has_form(b->plan, b->step->inputs[i], want)) continue;
         int64_t ns = 0;
         PRN_TRY(time_reorder(b, value, have, want, &ns, error));
         t->reorder_ns += ns;
@@ -261,7 +261,7 @@ static prony_status count_reorders(bench *b, trial *t, prony_error *error)
 /* ---- rounds ---- */
 
 /* Untimed first runs: pages are there, and who has no chance is left out. */
-static prony_status warm_up(bench *b, bool *slow, int64_t *first, prony_error *error)
+static prony_status tune_measure_warm_up(bench *b, bool *slow, int64_t *first, prony_error *error)
 {
     int64_t fastest = INT64_MAX;
     for (size_t k = 0; k < b->count; k++) {
@@ -317,17 +317,18 @@ static prony_status keep_trials(const bench *b, const int64_t *first, prn_tune_r
     return PRONY_OK;
 }
 
-static prony_status measure(bench *b, const prn_kernel *const *kernels, prn_tune_row *row, prony_error *error)
+static prony_status tune_measure_measure(bench *b, const prn_kernel *const *kernels, prn_tune_row *row,
+                                         prony_error *error)
 {
     bool slow[PRN_TUNE_MOST_KERNELS] = {false};
     int64_t first[PRN_TUNE_MOST_KERNELS] = {0};
     const int threads = b->step->context.threads;
-    for (size_t k = 0; k < b->count; k++) PRN_TRY(lay_out(b, &b->trials[k], kernels[k], error));
+    for (size_t k = 0; k < b->count; k++) PRN_TRY(tune_measure_lay_out(b, &b->trials[k], kernels[k], error));
     for (size_t k = 0; k < b->count; k++) PRN_TRY(count_reorders(b, &b->trials[k], error));
     PRN_TRY(take_blocks(b, error));
-    PRN_TRY(hold_constants(b, error));
+    PRN_TRY(tune_measure_hold_constants(b, error));
     if (b->plan->program->weight_bytes > SMALL_MODEL_BYTES) b->sweep = prn_calloc((size_t)threads, SWEEP_BYTES);
-    PRN_TRY(warm_up(b, slow, first, error));
+    PRN_TRY(tune_measure_warm_up(b, slow, first, error));
     PRN_TRY(take_rounds(b, slow, error));
     row->kernel = kernels[prn_tune_choose(b->times, PRN_TUNE_MOST_ROUNDS, b->rounds, b->count)]->name;
     return keep_trials(b, first, row, error);
@@ -343,7 +344,7 @@ prony_status prn_tune_measure(prn_plan *plan, prn_step *step, const prn_kernel *
     b.times = prn_calloc(count, PRN_TUNE_MOST_ROUNDS * sizeof *b.times);
     b.rounds = prn_calloc(count, sizeof *b.rounds);
     const bool made = b.trials && b.blocks && b.bytes && b.times && b.rounds;
-    prony_status status = made ? measure(&b, kernels, row, error) : prn_no_memory(error);
+    prony_status status = made ? tune_measure_measure(&b, kernels, row, error) : prn_no_memory(error);
     for (size_t k = 0; b.trials && k < count; k++) close_trial(&b.trials[k]);
     for (size_t i = 0; b.blocks && i < operands(&b); i++)
         if (b.blocks[i]) prn_free_aligned(b.blocks[i]);

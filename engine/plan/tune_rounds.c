@@ -9,7 +9,7 @@
 
 /* ---- data ---- */
 
-static uint32_t next(uint64_t *state)
+static uint32_t tune_rounds_next(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)(*state >> 33);
@@ -21,20 +21,24 @@ void prn_tune_fill(void *data, size_t bytes, prony_dtype dtype)
     memset(data, 0, bytes);
     switch (dtype) {
     case PRONY_FLOAT32:
-        for (size_t i = 0; i < bytes / 4; i++) ((float *)data)[i] = (float)next(&state) / 1073741824.0F - 1.0F;
+        for (size_t i = 0; i < bytes / 4; i++)
+            ((float *)data)[i] = (float)tune_rounds_next(&state) / 1073741824.0F - 1.0F;
         break;
     case PRONY_FLOAT64:
-        for (size_t i = 0; i < bytes / 8; i++) ((double *)data)[i] = (double)next(&state) / 1073741824.0 - 1.0;
+        for (size_t i = 0; i < bytes / 8; i++)
+            ((double *)data)[i] = (double)tune_rounds_next(&state) / 1073741824.0 - 1.0;
         break;
     case PRONY_FLOAT16:
-        for (size_t i = 0; i < bytes / 2; i++) ((uint16_t *)data)[i] = (uint16_t)(0x3800U | (next(&state) & 0x83ffU));
+        for (size_t i = 0; i < bytes / 2; i++)
+            ((uint16_t *)data)[i] = (uint16_t)(0x3800U | (tune_rounds_next(&state) & 0x83ffU));
         break;
     case PRONY_BFLOAT16:
-        for (size_t i = 0; i < bytes / 2; i++) ((uint16_t *)data)[i] = (uint16_t)(0x3f00U | (next(&state) & 0x807fU));
+        for (size_t i = 0; i < bytes / 2; i++)
+            ((uint16_t *)data)[i] = (uint16_t)(0x3f00U | (tune_rounds_next(&state) & 0x807fU));
         break;
     case PRONY_INT8:
     case PRONY_UINT8:
-        for (size_t i = 0; i < bytes; i++) ((uint8_t *)data)[i] = (uint8_t)next(&state);
+        for (size_t i = 0; i < bytes; i++) ((uint8_t *)data)[i] = (uint8_t)tune_rounds_next(&state);
         break;
     default:
         break;
@@ -43,7 +47,7 @@ void prn_tune_fill(void *data, size_t bytes, prony_dtype dtype)
 
 /* ---- kernels ---- */
 
-static int compare_times(const void *a, const void *b)
+static int tune_rounds_compare_times(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
@@ -53,7 +57,7 @@ int64_t prn_tune_median(const int64_t *times, size_t count)
 {
     int64_t sorted[PRN_TUNE_MOST_ROUNDS];
     memcpy(sorted, times, count * sizeof *times);
-    qsort(sorted, count, sizeof *sorted, compare_times);
+    qsort(sorted, count, sizeof *sorted, tune_rounds_compare_times);
     return sorted[count / 2];
 }
 
@@ -80,7 +84,8 @@ size_t prn_tune_choose(const int64_t *times, size_t most, const size_t *rounds, 
 enum { BY_DEFAULT, TUNED, BOTH };
 
 /* One per cent, since what is compared is what a run takes: less is not worth kernels that depend on a measurement. */
-static bool loses(const int64_t times[BOTH][PRN_TUNE_MOST_ROUNDS], size_t rounds, const prn_tune_verdict *verdict)
+static bool tune_rounds_loses(const int64_t times[BOTH][PRN_TUNE_MOST_ROUNDS], size_t rounds,
+                              const prn_tune_verdict *verdict)
 {
     size_t wins = 0;
     for (size_t r = 0; r < rounds; r++) wins += times[TUNED][r] < times[BY_DEFAULT][r];
@@ -103,6 +108,6 @@ prony_status prn_tune_judge(prn_tune_verdict *verdict, prn_tune_run run, void *d
     }
     verdict->default_ns = prn_tune_median(times[BY_DEFAULT], rounds);
     verdict->tuned_ns = prn_tune_median(times[TUNED], rounds);
-    verdict->taken_back = loses(times, rounds, verdict);
+    verdict->taken_back = tune_rounds_loses(times, rounds, verdict);
     return PRONY_OK;
 }

@@ -49,7 +49,7 @@ static uint32_t pop(paper *p)
     return top;
 }
 
-static double time_of(double cost_ns, int threads)
+static double workers_time_of(double cost_ns, int threads)
 {
     int useful = (int)(cost_ns / SHARE_NS < threads ? cost_ns / SHARE_NS : threads);
     return useful > 1 ? FORK_NS + cost_ns / (useful * SHARED_EFFICIENCY) : cost_ns;
@@ -64,12 +64,12 @@ static void start_steps(paper *p, double now, int threads)
         if (p->end_ns[w] >= 0) continue;
         uint32_t s = p->graph->by_rank[pop(p)];
         p->step[w] = s;
-        p->end_ns[w] = now + time_of(p->graph->cost_ns[s], p->workers * threads / busy);
+        p->end_ns[w] = now + workers_time_of(p->graph->cost_ns[s], p->workers * threads / busy);
         p->running++;
     }
 }
 
-static double end_step(paper *p)
+static double workers_end_step(paper *p)
 {
     const prn_step_graph *g = p->graph;
     int first = -1;
@@ -101,7 +101,7 @@ prony_status prn_workers_time(const prn_step_graph *graph, int workers, int thre
     }
     while (ok && (p.ready || p.running) && !prn_cancelled()) {
         start_steps(&p, *ns, threads);
-        *ns = end_step(&p);
+        *ns = workers_end_step(&p);
     }
     prn_free(p.heap);
     prn_free(p.left);
@@ -134,7 +134,7 @@ int prn_plan_most_threads(const prn_plan_options *options)
     return options->no_help ? threads : threads_of_all(workers, threads);
 }
 
-static prony_status choose(prn_plan *plan, prony_error *error)
+static prony_status workers_choose(prn_plan *plan, prony_error *error)
 {
     const prn_plan_options *o = &plan->options;
     const prn_step_graph *g = plan->graph;
@@ -251,7 +251,7 @@ prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_pla
         snprintf(plan->workers_note, sizeof plan->workers_note, "1 worker: %.100s", edges.message);
         status = PRONY_OK;
     } else if (status == PRONY_OK && asked == PRN_WORKERS_AUTO) {
-        status = choose(plan, error);
+        status = workers_choose(plan, error);
     } else if (status == PRONY_OK && is_chain(plan->graph)) {
         run_as_chain(plan, asked < PRN_MOST_WORKERS ? asked : PRN_MOST_WORKERS);
         return PRONY_OK;

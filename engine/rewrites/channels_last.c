@@ -59,7 +59,7 @@ static prony_status unfold(prn_rewriter *r, prn_node_def *node)
 }
 
 /* An image becomes tokens: `node` is the Transpose. */
-static prony_status fold(prn_rewriter *r, prn_node_def *node)
+static prony_status channels_last_fold(prn_rewriter *r, prn_node_def *node)
 {
     prn_node_def *flatten = swaps_last_two(r, node) ? prn_rewrite_inner(r, node->inputs[0], "Reshape") : NULL;
     if (!flatten) return PRONY_OK;
@@ -77,5 +77,5 @@ prony_status prn_rewrite_channels_last(prn_rewriter *r, uint32_t n)
     if ((!is_reshape && !prn_node_is(node, "Transpose")) || !prn_rewrite_has("Reshape")) return PRONY_OK;
     /* Where extents change, values keep the axes that they were bound with. */
     if (prn_dynamic_dims_affect(r->program->values[node->outputs[0]]->extents)) return PRONY_OK;
-    return is_reshape ? unfold(r, node) : fold(r, node);
+    return is_reshape ? unfold(r, node) : channels_last_fold(r, node);
 }

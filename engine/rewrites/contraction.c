@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-static void read_conv(prn_contraction *c)
+static void contraction_read_conv(prn_contraction *c)
 {
     const prony_shape *w = c->weight_shape;
     c->axis = 1;
@@ -47,7 +47,7 @@ static bool read_matrix(const prn_rewriter *r, prn_contraction *c, bool transpos
     return r->program->values[c->node->inputs[0]]->info.shape.rank >= 2;
 }
 
-static bool read_bias(const prn_rewriter *r, prn_contraction *c)
+static bool contraction_read_bias(const prn_rewriter *r, prn_contraction *c)
 {
     const prony_shape *shape;
     c->bias = NULL;
@@ -71,7 +71,7 @@ bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contrac
         return false;
     bool known = true;
     if (prn_node_is(node, "Conv"))
-        read_conv(out);
+        contraction_read_conv(out);
     else if (prn_node_is(node, "ConvTranspose"))
         known = read_conv_transpose(out);
     else if (prn_node_is(node, "MatMul"))
@@ -80,10 +80,10 @@ bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contrac
         known = read_matrix(r, out, prn_node_int(node, "transB", 0) != 0);
     else
         known = false;
-    return known && read_bias(r, out);
+    return known && contraction_read_bias(r, out);
 }
 
-static bool scale_run(const float *from, double scale, float *to, int64_t count)
+static bool contraction_scale_run(const float *from, double scale, float *to, int64_t count)
 {
     bool finite = true;
     for (int64_t i = 0; i < count; i++) {
@@ -99,7 +99,7 @@ static bool scaled_weights(const prn_contraction *c, const double *scale, float 
     bool finite = true;
     for (int64_t e = 0; e < count; e += c->inner) {
         if (e % (c->modulus * c->inner) == 0) channel = e / c->block * c->modulus;
-        finite &= scale_run(c->weights + e, scale[channel++], out + e, c->inner);
+        finite &= contraction_scale_run(c->weights + e, scale[channel++], out + e, c->inner);
     }
     return finite;
 }
@@ -127,8 +127,8 @@ static float *new_floats(int64_t count)
 /* ---- scaled weights ---- */
 
 /* Small ones are made at once. */
-static prony_status add_scaled(prn_rewriter *r, const prn_contraction *c, const double *scale, uint32_t *out,
-                               bool *fits)
+static prony_status contraction_add_scaled(prn_rewriter *r, const prn_contraction *c, const double *scale,
+                                           uint32_t *out, bool *fits)
 {
     const prony_value info = floats_of(c->weight_shape);
     float *weights = new_floats(prony_shape_numel(c->weight_shape));
@@ -183,8 +183,8 @@ prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *c, con
     uint32_t inputs[] = {c->node->inputs[0], c->node->inputs[1], PRN_NO_VALUE};
     prony_status status = PRONY_OK;
     if (fits && scale)
-        status =
-            (prn_lazy_constant_profitable(&weight_info) ? add_deferred : add_scaled)(r, c, scale, &inputs[1], &fits);
+        status = (prn_lazy_constant_profitable(&weight_info) ? add_deferred
+                                                             : contraction_add_scaled)(r, c, scale, &inputs[1], &fits);
     if (status != PRONY_OK || !fits) {
         prn_free_aligned(bias);
         return status;

@@ -88,7 +88,7 @@ static int unchanged_input(const prn_rewriter *r, const prn_node_def *node)
     return neutral_operand(r, node);
 }
 
-static bool same_type(const prony_value *a, const prony_value *b)
+static bool drop_identity_same_type(const prony_value *a, const prony_value *b)
 {
     return a->kind == PRONY_TENSOR && b->kind == PRONY_TENSOR && a->dtype == b->dtype && prn_shape_known(&a->shape) &&
            prn_shape_equal(&a->shape, &b->shape);
@@ -108,7 +108,7 @@ static prn_node_def *reader_of(const prn_rewriter *r, uint32_t value, bool compu
 }
 
 /* Who stands for it: what it counts is to be somebody's who counts as well. */
-static prn_node_def *heir_of(const prn_rewriter *r, const prn_node_def *node, uint32_t from, uint32_t to)
+static prn_node_def *drop_identity_heir_of(const prn_rewriter *r, const prn_node_def *node, uint32_t from, uint32_t to)
 {
     prn_node_def *before = prn_rewrite_producer(r, from), *after = NULL;
     if (node->computes && (!before || !before->computes)) after = reader_of(r, to, true);
@@ -169,11 +169,11 @@ prony_status prn_rewrite_drop_identity(prn_rewriter *r, uint32_t n)
     int input = node->input_count && node->output_count ? unchanged_input(r, node) : -1;
     if (input < 0 || node->inputs[input] == PRN_NO_VALUE) return PRONY_OK;
     uint32_t from = node->inputs[input], to = node->outputs[0];
-    if (!same_type(&p->values[from]->info, &p->values[to]->info)) return PRONY_OK;
+    if (!drop_identity_same_type(&p->values[from]->info, &p->values[to]->info)) return PRONY_OK;
     /* The only arithmetic stays: without it no operator could have the model's counts. */
     if (node->computes && !others_compute(p, n)) return PRONY_OK;
     if (p->values[to]->output) return drop_before_output(r, n, from, to);
-    prn_node_def *heir = heir_of(r, node, from, to);
+    prn_node_def *heir = drop_identity_heir_of(r, node, from, to);
     if (!heir) return become_identity(r, node, from);
     prn_rewrite_mark_removed(r, node);
     PRN_TRY(prn_rewrite_absorb(r, heir, node));

@@ -54,7 +54,7 @@ static bool is_of_channels(const prn_rewriter *r, const prn_node_def *norm, cons
 
 /* The normalisation that makes `value` and can take one more, and the axis that its scale and shift are of; NULL:
  * none. */
-static prn_node_def *norm_of(const prn_rewriter *r, uint32_t value, bool of_rows, int *axis)
+static prn_node_def *fold_norm_affine_norm_of(const prn_rewriter *r, uint32_t value, bool of_rows, int *axis)
 {
     prn_node_def *norm = prn_rewrite_inner(r, value, of_rows ? "LayerNormalization" : "InstanceNormalization");
     if (!norm && !of_rows) norm = prn_rewrite_inner(r, value, "GroupNormalization");
@@ -64,7 +64,7 @@ static prn_node_def *norm_of(const prn_rewriter *r, uint32_t value, bool of_rows
     return (of_rows ? is_of_rows(norm, x) : is_of_channels(r, norm, x)) ? norm : NULL;
 }
 
-static prony_status fold(prn_rewriter *r, uint32_t n, bool of_rows)
+static prony_status fold_norm_affine_fold(prn_rewriter *r, uint32_t n, bool of_rows)
 {
     prn_node_def *node = r->program->nodes[n];
     bool is_mul = prn_node_is(node, "Mul");
@@ -73,7 +73,7 @@ static prony_status fold(prn_rewriter *r, uint32_t n, bool of_rows)
     const prony_shape *shape;
     int axis, constant = prn_rewrite_constant(r, node->inputs[1], &data, &shape) ? 1 : 0;
     if (constant == 0 && !prn_rewrite_constant(r, node->inputs[0], &data, &shape)) return PRONY_OK;
-    prn_node_def *norm = norm_of(r, node->inputs[1 - constant], of_rows, &axis);
+    prn_node_def *norm = fold_norm_affine_norm_of(r, node->inputs[1 - constant], of_rows, &axis);
     if (!norm || !prn_rewrite_same_shape(r, norm->inputs[0], node->outputs[0]) ||
         !covers_axis(shape, &r->program->values[norm->inputs[0]]->info.shape, axis))
         return PRONY_OK;
@@ -89,10 +89,10 @@ static prony_status fold(prn_rewriter *r, uint32_t n, bool of_rows)
 
 prony_status prn_rewrite_fold_layer_norm_affine(prn_rewriter *r, uint32_t n)
 {
-    return fold(r, n, true);
+    return fold_norm_affine_fold(r, n, true);
 }
 
 prony_status prn_rewrite_fold_channel_norm_affine(prn_rewriter *r, uint32_t n)
 {
-    return fold(r, n, false);
+    return fold_norm_affine_fold(r, n, false);
 }

@@ -52,8 +52,8 @@ static bool less_than_kernel(const prn_node_def *pool, const int64_t *pads, size
     return true;
 }
 
-static prony_status become(prn_rewriter *r, prn_node_def *node, prn_node_def *pad, const int64_t *pads, size_t count,
-                           bool pool)
+static prony_status fold_pad_become(prn_rewriter *r, prn_node_def *node, prn_node_def *pad, const int64_t *pads,
+                                    size_t count, bool pool)
 {
     const prn_attr_list *old = node->info.attributes;
     const size_t had = old ? old->count : 0;
@@ -90,5 +90,5 @@ prony_status prn_rewrite_fold_pad(prn_rewriter *r, uint32_t n)
     for (size_t i = 0; i < 2 * axes; i++)
         if (__builtin_add_overflow(pads[i], own[i], &pads[i]) || pads[i] > INT32_MAX) return PRONY_OK;
     if (pool && (!counts_padding(node, own, 2 * axes) || !less_than_kernel(node, pads, axes))) return PRONY_OK;
-    return become(r, node, pad, pads, 2 * axes, pool);
+    return fold_pad_become(r, node, pad, pads, 2 * axes, pool);
 }

@@ -31,7 +31,7 @@ static bool varying_axis(const prony_shape *shape, const prony_shape *whole, sca
     return true;
 }
 
-static bool read_node(const prn_rewriter *r, const prn_node_def *node, scale_shift *out)
+static bool fold_scale_shift_read_node(const prn_rewriter *r, const prn_node_def *node, scale_shift *out)
 {
     if (node->input_count != 2 || node->info.opset < 7) return false;
     static const char *const names[] = {"Mul", "Div", "Add", "Sub"};
@@ -49,7 +49,7 @@ static bool read_node(const prn_rewriter *r, const prn_node_def *node, scale_shi
            prn_rewrite_used_once(r, out->x) && varying_axis(shape, whole, out);
 }
 
-static void fill(const scale_shift *s, int64_t channels, double *scale, double *shift)
+static void fold_scale_shift_fill(const scale_shift *s, int64_t channels, double *scale, double *shift)
 {
     for (int64_t c = 0; c < channels; c++) {
         double v = (double)s->data[s->count == 1 ? 0 : c];
@@ -61,7 +61,7 @@ static void fill(const scale_shift *s, int64_t channels, double *scale, double *
 prony_status prn_rewrite_fold_scale_shift(prn_rewriter *r, uint32_t n)
 {
     scale_shift s;
-    if (!read_node(r, r->program->nodes[n], &s)) return PRONY_OK;
+    if (!fold_scale_shift_read_node(r, r->program->nodes[n], &s)) return PRONY_OK;
     prn_node_def *last = prn_rewrite_producer(r, s.x), *before = last;
     int axis = s.axis;
     if (last && prn_node_is(last, "Transpose") && prn_rewrite_used_once(r, last->inputs[0])) {
@@ -76,7 +76,7 @@ prony_status prn_rewrite_fold_scale_shift(prn_rewriter *r, uint32_t n)
     PRN_TRY(prn_program_hold(r->program, s.constant, r->error));
     double *scale = prn_calloc((size_t)contraction.channels, 2 * sizeof *scale);
     if (!scale) return prn_no_memory(r->error);
-    fill(&s, contraction.channels, scale, scale + contraction.channels);
+    fold_scale_shift_fill(&s, contraction.channels, scale, scale + contraction.channels);
     bool scales = s.kind == '*' || s.kind == '/' || s.kind == 'r', shifts = s.kind != '*' && s.kind != '/', done;
     prony_status status = prn_contraction_fold(r, &contraction, scales ? scale : NULL,
                                                shifts ? scale + contraction.channels : NULL, &done);

@@ -93,9 +93,9 @@ bool prn_rewrite_has(const char *op)
 }
 
 /* `last` becomes the operator of that domain, name and opset, with copies of the attributes. */
-static prony_status become(prn_rewriter *r, prn_node_def *last, const struct made *m, const prn_attr *attributes,
-                           size_t attribute_count, const uint32_t *inputs, uint32_t input_count,
-                           const prn_pattern *pattern)
+static prony_status graph_edit_become(prn_rewriter *r, prn_node_def *last, const struct made *m,
+                                      const prn_attr *attributes, size_t attribute_count, const uint32_t *inputs,
+                                      uint32_t input_count, const prn_pattern *pattern)
 {
     prn_program *p = r->program;
     prn_attr_list *list = prn_bump_alloc(&p->pool, 1, sizeof *list);
@@ -114,7 +114,7 @@ prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char 
                                 const prn_pattern *pattern)
 {
     const struct made m = {op, find_made(op)->domain, find_made(op)->opset};
-    return become(r, last, &m, attributes, attribute_count, inputs, input_count, pattern);
+    return graph_edit_become(r, last, &m, attributes, attribute_count, inputs, input_count, pattern);
 }
 
 prony_status prn_rewrite_restate(prn_rewriter *r, prn_node_def *node, const prn_attr *attributes,
@@ -122,7 +122,7 @@ prony_status prn_rewrite_restate(prn_rewriter *r, prn_node_def *node, const prn_
                                  const prn_pattern *pattern)
 {
     const struct made same = {node->info.op_type, node->info.domain, node->info.opset};
-    return become(r, node, &same, attributes, attribute_count, inputs, input_count, pattern);
+    return graph_edit_become(r, node, &same, attributes, attribute_count, inputs, input_count, pattern);
 }
 
 void prn_rewrite_replace_uses(prn_rewriter *r, uint32_t from, uint32_t to)

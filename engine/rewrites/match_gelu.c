@@ -17,8 +17,8 @@ static const double sqrt_half = 0.70710678118654752440;
 static const double sqrt_2_over_pi = 0.79788456080286535588;
 
 /* value = constant * x^power, through nodes that only this pattern reads. */
-static bool is_power(const prn_rewriter *r, uint32_t value, uint32_t x, double constant, int power,
-                     prn_pattern *pattern)
+static bool match_gelu_is_power(const prn_rewriter *r, uint32_t value, uint32_t x, double constant, int power,
+                                prn_pattern *pattern)
 {
     prn_factor_product product = {.constant = 1.0};
     if (!prn_rewrite_product_of_value(r, value, &product, pattern) || !prn_rewrite_near(product.constant, constant))
@@ -54,13 +54,13 @@ static bool is_tanh_argument(const prn_rewriter *r, uint32_t value, uint32_t x, 
     if (!add || add->input_count != 2 || !prn_pattern_add(pattern, add)) return false;
     for (uint32_t i = 0; i < 2; i++) {
         bool first = factored ? prn_rewrite_scalar_is(r, add->inputs[i], 1.0) : add->inputs[i] == x;
-        if (first) return is_power(r, add->inputs[1 - i], x, 0.044715, factored ? 2 : 3, pattern);
+        if (first) return match_gelu_is_power(r, add->inputs[1 - i], x, 0.044715, factored ? 2 : 3, pattern);
     }
     return false;
 }
 
 /* value = 1 + erf(x / √2), or 1 + tanh(…). */
-static bool is_gate(const prn_rewriter *r, uint32_t value, uint32_t x, bool *tanh_form, prn_pattern *pattern)
+static bool match_gelu_is_gate(const prn_rewriter *r, uint32_t value, uint32_t x, bool *tanh_form, prn_pattern *pattern)
 {
     double one;
     prn_node_def *add = prn_rewrite_inner(r, value, "Add");
@@ -71,7 +71,7 @@ static bool is_gate(const prn_rewriter *r, uint32_t value, uint32_t x, bool *tan
     if ((!erf && !tanh) || !prn_pattern_add(pattern, add) || !prn_pattern_add(pattern, erf ? erf : tanh)) return false;
     *tanh_form = tanh != NULL;
     return tanh ? is_tanh_argument(r, tanh->inputs[0], x, pattern)
-                : is_power(r, erf->inputs[0], x, sqrt_half, 1, pattern);
+                : match_gelu_is_power(r, erf->inputs[0], x, sqrt_half, 1, pattern);
 }
 
 prony_status prn_rewrite_match_gelu(prn_rewriter *r, uint32_t n)
@@ -87,7 +87,7 @@ prony_status prn_rewrite_match_gelu(prn_rewriter *r, uint32_t n)
         uint32_t x = product.factors[i];
         bool tanh_form;
         if (!prn_rewrite_is_f32(r, x) || !prn_rewrite_same_shape(r, x, node->outputs[0]) ||
-            !is_gate(r, product.factors[1 - i], x, &tanh_form, &pattern))
+            !match_gelu_is_gate(r, product.factors[1 - i], x, &tanh_form, &pattern))
             continue;
         const prn_attr approximate = {.name = "approximate", .type = PRN_ATTR_STRING, .s = {"tanh", 4}};
         return prn_rewrite_become(r, node, "Gelu", &approximate, tanh_form ? 1 : 0, &x, 1, &pattern);

@@ -10,7 +10,8 @@
 #include "engine/rewrites/pass.h"
 
 /* Whether `factor` is the other factor beside x: HardSigmoid, or six times it. */
-static bool is_gate(const prn_rewriter *r, uint32_t factor, uint32_t x, double constant, prn_pattern *pattern)
+static bool match_hard_swish_is_gate(const prn_rewriter *r, uint32_t factor, uint32_t x, double constant,
+                                     prn_pattern *pattern)
 {
     prn_node_def *sigmoid = prn_rewrite_inner(r, factor, "HardSigmoid");
     if (sigmoid)
@@ -33,7 +34,7 @@ prony_status prn_rewrite_match_hard_swish(prn_rewriter *r, uint32_t n)
         if (!prn_rewrite_product_of_node(r, node, &product, &pattern) || product.count != 2) return PRONY_OK;
         uint32_t x = product.factors[i];
         if (prn_rewrite_is_f32(r, x) && prn_rewrite_same_shape(r, x, node->outputs[0]) &&
-            is_gate(r, product.factors[1 - i], x, product.constant, &pattern))
+            match_hard_swish_is_gate(r, product.factors[1 - i], x, product.constant, &pattern))
             return prn_rewrite_become(r, node, "HardSwish", NULL, 0, &x, 1, &pattern);
     }
     return PRONY_OK;

@@ -11,7 +11,7 @@
 #include "base/shape.h"
 
 /* The ReduceMean over the last axis that makes `value`, which nobody else reads. */
-static prn_node_def *mean_of(const prn_rewriter *r, uint32_t value, prn_pattern *pattern)
+static prn_node_def *match_layer_norm_mean_of(const prn_rewriter *r, uint32_t value, prn_pattern *pattern)
 {
     prn_node_def *mean = prn_rewrite_inner(r, value, "ReduceMean");
     int64_t axis;
@@ -43,7 +43,7 @@ static bool is_spread(const prn_rewriter *r, uint32_t value, uint32_t deviation,
     int constant = add ? prn_rewrite_scalar_operand(r, add, epsilon) : -1;
     if (constant < 0 || *epsilon < 0.0 || !prn_pattern_add(pattern, root) || !prn_pattern_add(pattern, add))
         return false;
-    prn_node_def *variance = mean_of(r, add->inputs[1 - constant], pattern);
+    prn_node_def *variance = match_layer_norm_mean_of(r, add->inputs[1 - constant], pattern);
     return variance && prn_rewrite_same_shape(r, variance->outputs[0], value) &&
            is_square(r, variance->inputs[0], deviation, pattern);
 }
@@ -61,7 +61,7 @@ prony_status prn_rewrite_match_layer_norm(prn_rewriter *r, uint32_t n)
         !is_spread(r, node->inputs[1], node->inputs[0], &epsilon, &pattern))
         return PRONY_OK;
     uint32_t inputs[] = {sub->inputs[0], PRN_NO_VALUE};
-    prn_node_def *mean = mean_of(r, sub->inputs[1], &pattern);
+    prn_node_def *mean = match_layer_norm_mean_of(r, sub->inputs[1], &pattern);
     if (!mean || mean->inputs[0] != inputs[0] || !prn_rewrite_same_shape(r, inputs[0], node->outputs[0]))
         return PRONY_OK;
     const prony_shape *shape = &r->program->values[inputs[0]]->info.shape;

@@ -32,7 +32,7 @@ static bool read_steps(const prn_node_def *node, const char *name, size_t axes, 
     return true;
 }
 
-static bool read_conv(const prn_rewriter *r, uint32_t value, conv *out)
+static bool merge_branches_read_conv(const prn_rewriter *r, uint32_t value, conv *out)
 {
     prn_node_def *node = prn_rewrite_inner(r, value, "Conv");
     if (!node || !prn_contraction_read(r, node, &out->contraction)) return false;
@@ -46,19 +46,20 @@ static bool read_conv(const prn_rewriter *r, uint32_t value, conv *out)
 }
 
 /* By how much more places a window takes than are given it as padding. */
-static int64_t excess(const conv *c, size_t axis)
+static int64_t merge_branches_excess(const conv *c, size_t axis)
 {
     return (c->kernel[axis] - 1) * c->dilation[axis] - c->pads[axis] - c->pads[c->axes + axis];
 }
 
 /* Where the window of the other begins in this one's: per axis, in taps. A window of one tap without padding is `small`
  * NULL. */
-static bool find_place(const conv *large, const conv *small, int64_t *place)
+static bool merge_branches_find_place(const conv *large, const conv *small, int64_t *place)
 {
     for (size_t i = 0; i < large->axes; i++) {
         const int64_t kernel = small ? small->kernel[i] : 1, shift = large->pads[i] - (small ? small->pads[i] : 0);
         if (large->stride[i] != (small ? small->stride[i] : 1)) return false;
-        if (excess(large, i) != (small ? excess(small, i) : 0)) return false; /* else extents agree by chance */
+        if (merge_branches_excess(large, i) != (small ? merge_branches_excess(small, i) : 0))
+            return false; /* else extents agree by chance */
         if (kernel > 1 && small->dilation[i] != large->dilation[i]) return false;
         place[i] = large->kernel[i] > 1 ? shift / large->dilation[i] : 0;
         if (shift < 0 || place[i] * large->dilation[i] != shift || place[i] + kernel > large->kernel[i]) return false;
@@ -100,7 +101,7 @@ static void add_diagonal(const conv *large, const double *scale, const int64_t *
     }
 }
 
-static bool all_finite(const float *data, int64_t count)
+static bool merge_branches_all_finite(const float *data, int64_t count)
 {
     bool finite = true;
     for (int64_t i = 0; i < count; i++) finite &= isfinite(data[i]) != 0;
@@ -127,48 +128,51 @@ static bool is_add(const prn_rewriter *r, const prn_node_def *node)
            node->inputs[0] != node->inputs[1] && prn_rewrite_same_shape(r, node->inputs[0], node->inputs[1]);
 }
 
-static bool collect(const prn_rewriter *r, uint32_t value, tree *tree)
+static bool merge_branches_collect(const prn_rewriter *r, uint32_t value, tree *tree)
 {
     prn_node_def *node = prn_rewrite_producer(r, value);
     if (!node || !prn_rewrite_used_once(r, value) || tree->count == MOST_BRANCHES) return false;
     if (is_add(r, node)) {
         if (tree->adds == MOST_BRANCHES) return false;
         tree->add[tree->adds++] = node;
-        return collect(r, node->inputs[0], tree) && collect(r, node->inputs[1], tree);
+        return merge_branches_collect(r, node->inputs[0], tree) && merge_branches_collect(r, node->inputs[1], tree);
     }
     branch *branch = &tree->branch[tree->count++];
     branch->node = node;
-    branch->is_conv = read_conv(r, value, &branch->conv);
+    branch->is_conv = merge_branches_read_conv(r, value, &branch->conv);
     return branch->is_conv || prn_node_is(node, "BatchNormalization");
 }
 
-static bool may_take(const prn_rewriter *r, const conv *large, branch *branch)
+static bool merge_branches_may_take(const prn_rewriter *r, const conv *large, branch *branch)
 {
     if (branch->node->inputs[0] != large->contraction.node->inputs[0]) return false;
     if (!branch->is_conv) {
         const prn_contraction *c = &large->contraction;
         return large->groups > 0 && c->weight_shape->dim[1] * large->groups == c->channels &&
-               find_place(large, NULL, branch->place) && prn_batch_norm_affine(r, branch->node, c->channels, NULL);
+               merge_branches_find_place(large, NULL, branch->place) &&
+               prn_batch_norm_affine(r, branch->node, c->channels, NULL);
     }
-    return branch->conv.groups == large->groups && find_place(large, &branch->conv, branch->place);
+    return branch->conv.groups == large->groups && merge_branches_find_place(large, &branch->conv, branch->place);
 }
 
 /* What the node is the root of. false: not all of it is one convolution. */
 static bool find_tree(const prn_rewriter *r, const prn_node_def *root, tree *tree)
 {
     tree->count = tree->adds = 0;
-    if (!is_add(r, root) || !collect(r, root->inputs[0], tree) || !collect(r, root->inputs[1], tree)) return false;
+    if (!is_add(r, root) || !merge_branches_collect(r, root->inputs[0], tree) ||
+        !merge_branches_collect(r, root->inputs[1], tree))
+        return false;
     for (tree->large = 0; tree->large < tree->count; tree->large++) {
         const branch *large = &tree->branch[tree->large];
         bool all = large->is_conv;
         for (size_t k = 0; k < tree->count && all; k++)
-            all = k == tree->large || may_take(r, &large->conv, &tree->branch[k]);
+            all = k == tree->large || merge_branches_may_take(r, &large->conv, &tree->branch[k]);
         if (all) return true;
     }
     return false;
 }
 
-static prony_status hold(prn_rewriter *r, const prn_node_def *node)
+static prony_status merge_branches_hold(prn_rewriter *r, const prn_node_def *node)
 {
     for (uint32_t i = 1; i < node->input_count; i++)
         if (node->inputs[i] != PRN_NO_VALUE) PRN_TRY(prn_program_hold(r->program, node->inputs[i], r->error));
@@ -178,7 +182,7 @@ static prony_status hold(prn_rewriter *r, const prn_node_def *node)
 static prony_status add_branch(prn_rewriter *r, const conv *large, const branch *branch, float *weights, double *bias)
 {
     const prn_contraction *c = &branch->conv.contraction;
-    PRN_TRY(hold(r, branch->node));
+    PRN_TRY(merge_branches_hold(r, branch->node));
     if (branch->is_conv) {
         if (&branch->conv != large) add_weights(large, &branch->conv, branch->place, weights);
         for (int64_t k = 0; k < c->channels && c->bias; k++) bias[k] += (double)c->bias[k];
@@ -201,17 +205,18 @@ static prony_status make_sums(prn_rewriter *r, const tree *tree, float *weights,
     const int64_t count = prony_shape_numel(large->contraction.weight_shape), channels = large->contraction.channels;
     double *sums = prn_calloc((size_t)channels, sizeof *sums);
     if (!sums) return prn_no_memory(r->error);
-    prony_status status = hold(r, large->contraction.node);
+    prony_status status = merge_branches_hold(r, large->contraction.node);
     if (status == PRONY_OK) memcpy(weights, large->contraction.weights, (size_t)count * sizeof *weights);
     for (size_t k = 0; k < tree->count && status == PRONY_OK; k++)
         status = add_branch(r, large, &tree->branch[k], weights, sums);
     for (int64_t k = 0; k < channels; k++) bias[k] = (float)sums[k];
     prn_free(sums);
-    *fits = status == PRONY_OK && all_finite(weights, count) && all_finite(bias, channels);
+    *fits =
+        status == PRONY_OK && merge_branches_all_finite(weights, count) && merge_branches_all_finite(bias, channels);
     return status;
 }
 
-static prony_status merge(prn_rewriter *r, uint32_t n, const tree *tree)
+static prony_status merge_branches_merge(prn_rewriter *r, uint32_t n, const tree *tree)
 {
     prn_program *p = r->program;
     const prn_contraction *c = &tree->branch[tree->large].conv.contraction;
@@ -266,5 +271,5 @@ prony_status prn_rewrite_merge_branches(prn_rewriter *r, uint32_t n)
     const prn_node_def *node = r->program->nodes[n];
     tree tree;
     if (!find_tree(r, node, &tree) || goes_on(r, node, &tree)) return PRONY_OK;
-    return find_tree(r, node, &tree) ? merge(r, n, &tree) : PRONY_OK;
+    return find_tree(r, node, &tree) ? merge_branches_merge(r, n, &tree) : PRONY_OK;
 }

@@ -29,7 +29,7 @@ static bool read_sum(const prn_rewriter *r, prn_node_def *node, constant_sum *ou
     return false;
 }
 
-static const prony_value *value_of(const prn_rewriter *r, uint32_t value)
+static const prony_value *merge_constant_sums_value_of(const prn_rewriter *r, uint32_t value)
 {
     return &r->program->values[value]->info;
 }
@@ -60,15 +60,15 @@ static prony_status add_constants(prn_rewriter *r, const constant_sum *first, co
     float *data = prn_alloc_aligned(64, (size_t)count * sizeof *data);
     if (!data) return prn_no_memory(r->error);
     for (int64_t e = 0; e < count; e++) data[e] = 0.0f;
-    add_broadcast(data, value_of(r, first->constant), between);
-    add_broadcast(data, value_of(r, second->constant), behind);
+    add_broadcast(data, merge_constant_sums_value_of(r, first->constant), between);
+    add_broadcast(data, merge_constant_sums_value_of(r, second->constant), behind);
     *out = PRN_NO_VALUE;
     for (int64_t e = 0; e < count; e++) {
         if (isfinite(data[e])) continue;
         prn_free_aligned(data);
         return PRONY_OK;
     }
-    prony_value info = *value_of(r, first->constant);
+    prony_value info = *merge_constant_sums_value_of(r, first->constant);
     info.shape = *between;
     return prn_rewrite_add_constant(r, r->program->values[first->constant]->name, &info, data, out);
 }
@@ -82,9 +82,11 @@ prony_status prn_rewrite_merge_constant_sums(prn_rewriter *r, uint32_t n)
     if (reshape && !prn_node_is(reshape, "Reshape")) reshape = NULL;
     if (reshape && !prn_rewrite_used_once(r, reshape->inputs[0])) return PRONY_OK;
     if (!read_sum(r, reshape ? prn_rewrite_producer(r, reshape->inputs[0]) : last, &first)) return PRONY_OK;
-    prony_shape between = value_of(r, first.x)->shape, behind = value_of(r, second.x)->shape;
+    prony_shape between = merge_constant_sums_value_of(r, first.x)->shape,
+                behind = merge_constant_sums_value_of(r, second.x)->shape;
     if (!reshape) {
-        if (!prn_shape_broadcast(&between, &value_of(r, first.constant)->shape, &value_of(r, second.constant)->shape))
+        if (!prn_shape_broadcast(&between, &merge_constant_sums_value_of(r, first.constant)->shape,
+                                 &merge_constant_sums_value_of(r, second.constant)->shape))
             return PRONY_OK;
         behind = between;
     }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_form(const prn_node_def *node)
+static bool quantized_leftovers_has_form(const prn_node_def *node)
 {
     static const char *const forms[] = {
         "Conv",    "ConvTranspose", "Gemm",      "MatMul",  "MaxPool",   "AveragePool", "GlobalAveragePool",
@@ -30,18 +30,18 @@ static bool is_stored(const prn_rewriter *r, const prn_node_def *node, int depth
     return false;
 }
 
-static int by_text(const void *a, const void *b)
+static int quantized_leftovers_by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Whether one of the node's layers was left in float when the model was quantized. */
-static bool is_kept(const prn_rewriter *r, const prn_node_def *node)
+static bool quantized_leftovers_is_kept(const prn_rewriter *r, const prn_node_def *node)
 {
     const prn_model_quantized *q = &r->program->model->quantized;
     for (uint32_t i = 0; q->kept_count && i < node->layer_count; i++) {
         const prony_node *layer = &r->program->layers[node->layers[i]].info;
-        if (bsearch(&layer->name, q->kept, q->kept_count, sizeof *q->kept, by_text)) return true;
+        if (bsearch(&layer->name, q->kept, q->kept_count, sizeof *q->kept, quantized_leftovers_by_text)) return true;
     }
     return false;
 }
@@ -59,7 +59,7 @@ static prn_stays_in_float why(prn_rewriter *r, const prn_node_def *node)
             floats = true;
     }
     if (!coded) return PRN_FLOAT_NOTHING_SAID;
-    if (!has_form(node)) return PRN_FLOAT_NO_FORM;
+    if (!quantized_leftovers_has_form(node)) return PRN_FLOAT_NO_FORM;
     if (floats) return PRN_FLOAT_OPERAND;
     return is_stored(r, node, 2) ? PRN_FLOAT_PARAMETERS : PRN_FLOAT_NOT_STORED;
 }
@@ -71,7 +71,7 @@ prony_status prn_rewrite_say_floats(prn_rewriter *r)
         prn_node_def *node = r->program->nodes[n];
         if (node->dead || node->dynamic || !node->binding.op || node->output_count < 1) continue;
         if (node->outputs[0] == PRN_NO_VALUE || prn_node_is(node, "QuantizeLinear")) continue;
-        node->stays_in_float = (uint8_t)(is_kept(r, node) ? PRN_FLOAT_KEPT : why(r, node));
+        node->stays_in_float = (uint8_t)(quantized_leftovers_is_kept(r, node) ? PRN_FLOAT_KEPT : why(r, node));
     }
     return PRONY_OK;
 }

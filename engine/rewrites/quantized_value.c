@@ -63,7 +63,7 @@ static float scale_of(const prn_rewriter *r, uint32_t scale)
     return *(const float *)known(r, scale)->data;
 }
 
-static prony_dtype type_of(const prn_rewriter *r, uint32_t value)
+static prony_dtype quantized_value_type_of(const prn_rewriter *r, uint32_t value)
 {
     return r->program->values[value]->info.dtype;
 }
@@ -137,7 +137,7 @@ bool prn_rewrite_read_quantized_evenly(prn_rewriter *r, uint32_t value, prn_quan
 /* ---- stored values ---- */
 
 /* The code of a bound, as QuantizeLinear makes it. */
-static int64_t code_of(float bound, float scale, int32_t zero, int64_t low, int64_t high)
+static int64_t quantized_value_code_of(float bound, float scale, int32_t zero, int64_t low, int64_t high)
 {
     const double code = (double)rintf(bound / scale) + zero;
     return code > (double)low ? (code < (double)high ? (int64_t)code : high) : low;
@@ -148,8 +148,8 @@ static void bound(const prn_rewriter *r, prn_lowbit *out, float low, float high)
     const float scale = scale_of(r, out->scale);
     const int32_t zero = zero_of(r, out->zero);
     const int64_t least = out->low, most = out->high;
-    out->low = code_of(low, scale, zero, least, most);
-    out->high = code_of(high, scale, zero, least, most);
+    out->low = quantized_value_code_of(low, scale, zero, least, most);
+    out->high = quantized_value_code_of(high, scale, zero, least, most);
     out->bounded = out->low != least || out->high != most;
 }
 
@@ -160,7 +160,7 @@ bool prn_rewrite_stored(prn_rewriter *r, prn_node_def *node, prn_lowbit *out)
                         .value = node->inputs[0],
                         .scale = prn_node_input(node, 1),
                         .zero = prn_node_input(node, 2),
-                        .type = type_of(r, node->outputs[0])};
+                        .type = quantized_value_type_of(r, node->outputs[0])};
     const prony_value *scale = known(r, out->scale);
     if (!(TYPES_8_BIT & PRN_TYPE(out->type)) || !prn_rewrite_is_f32(r, out->value) || !scales_are_sound(scale) ||
         prony_shape_numel(&scale->shape) != 1 || (out->zero != PRN_NO_VALUE && !known(r, out->zero)))

@@ -55,7 +55,7 @@ static bool note_change(prn_rewriter *r, size_t k, uint64_t *fired)
     return changed;
 }
 
-static prony_status run_round(prn_rewriter *r, uint64_t *fired)
+static prony_status rewrite_run_round(prn_rewriter *r, uint64_t *fired)
 {
     r->changed = false;
     PRN_TRY(prn_rewrite_share_subexpressions(r));
@@ -96,7 +96,7 @@ prony_status prn_program_rewrite_counted(prn_program *program, uint64_t *fired, 
     prn_program_count_uses(program, r.uses);
     prony_status status = PRONY_OK;
     for (int round = 0; round < MAX_ROUNDS && status == PRONY_OK && r.changed; round++) {
-        status = run_round(&r, fired);
+        status = rewrite_run_round(&r, fired);
     }
     if (status == PRONY_OK) status = prn_rewrite_say_floats(&r);
     prn_free(r.uses);

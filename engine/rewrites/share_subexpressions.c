@@ -59,7 +59,7 @@ static void add_attribute(prn_keyed_hash *hash, const prn_attr *a)
 }
 
 /* What same_node compares: nodes that differ in any of it have hashes that differ, but for chance. */
-static uint64_t hash_of(const prn_node_def *node)
+static uint64_t share_subexpressions_hash_of(const prn_node_def *node)
 {
     prn_keyed_hash hash;
     prn_keyed_hash_init(&hash);
@@ -111,7 +111,7 @@ static bool same_node(const prn_node_def *a, const prn_node_def *b)
     return true;
 }
 
-static prony_status share(prn_rewriter *r, prn_node_def *first, prn_node_def *second)
+static prony_status share_subexpressions_share(prn_rewriter *r, prn_node_def *first, prn_node_def *second)
 {
     PRN_TRY(prn_rewrite_absorb(r, first, second));
     for (uint32_t k = 0; k < first->output_count; k++)
@@ -130,10 +130,10 @@ prony_status prn_rewrite_share_subexpressions(prn_rewriter *r)
     for (uint32_t n = 0; n < p->node_count && status == PRONY_OK; n++) {
         status = prn_cancel_check(r->error);
         if (!is_pure(r, p->nodes[n])) continue;
-        size_t slot = (size_t)hash_of(p->nodes[n]) & (slots - 1);
+        size_t slot = (size_t)share_subexpressions_hash_of(p->nodes[n]) & (slots - 1);
         while (table[slot] && !same_node(p->nodes[table[slot] - 1], p->nodes[n])) slot = (slot + 1) & (slots - 1);
         if (table[slot])
-            status = share(r, p->nodes[table[slot] - 1], p->nodes[n]);
+            status = share_subexpressions_share(r, p->nodes[table[slot] - 1], p->nodes[n]);
         else
             table[slot] = n + 1;
     }

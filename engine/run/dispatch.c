@@ -19,7 +19,7 @@ void prn_plan_give_back(prn_plan *plan, uint32_t value, uint32_t step)
     prn_dynamic_tensor_drop(plan->arena, &plan->values[value]->value, prn_dynamic_tensor_step(plan, step));
 }
 
-static void give_back(prn_plan *plan, const prn_step *step)
+static void dispatch_give_back(prn_plan *plan, const prn_step *step)
 {
     for (uint32_t d = 0; d < step->dying_count; d++) prn_plan_give_back(plan, step->dying[d], step->index);
 }
@@ -162,7 +162,7 @@ static prony_status book_children(prn_step *step, prony_error *error)
 }
 
 /* Whether a value has the form that it had; notes the one that it has. */
-static bool keeps_form(prn_tensor_type *form, const prony_value *value)
+static bool dispatch_keeps_form(prn_tensor_type *form, const prony_value *value)
 {
     if (value->kind == form->kind && value->dtype == form->dtype && prn_shape_equal(&value->shape, &form->shape))
         return true;
@@ -176,10 +176,10 @@ static bool keeps_forms(prn_step *step, const prony_context *context)
     bool same = step->chosen != NULL;
     prn_tensor_type *form = step->forms;
     for (size_t i = 0; i < context->input_count; i++, form++)
-        if (context->inputs[i]) same &= keeps_form(form, context->inputs[i]);
+        if (context->inputs[i]) same &= dispatch_keeps_form(form, context->inputs[i]);
     for (size_t k = 0; k < context->output_count; k++, form++) {
         const prony_value *out = context->outputs[k];
-        if (out) same &= keeps_form(form, out) && prn_shape_known(&out->shape); /* else the run gives it one */
+        if (out) same &= dispatch_keeps_form(form, out) && prn_shape_known(&out->shape); /* else the run gives it one */
     }
     return same;
 }
@@ -237,7 +237,7 @@ static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
 }
 
 /* Whatever the step made, and whatever it failed at once it was cancelled, does not count. */
-static prony_status called_off(const prn_step *step, prony_status status, prony_error *error)
+static prony_status dispatch_cancelled(const prn_step *step, prony_status status, prony_error *error)
 {
     if (status == PRONY_CANCELLED && error && strcmp(error->message, "cancelled") != 0) return status; /* by name */
     status = prn_cancel_check(error);
@@ -245,7 +245,7 @@ static prony_status called_off(const prn_step *step, prony_status status, prony_
     return status;
 }
 
-static inline prony_status run_alone(prn_plan *plan, prn_step *step, prony_error *error)
+static inline prony_status dispatch_run_alone(prn_plan *plan, prn_step *step, prony_error *error)
 {
     prony_status status;
     step->context.error = error;
@@ -253,21 +253,21 @@ static inline prony_status run_alone(prn_plan *plan, prn_step *step, prony_error
         status = run_open(plan, step, error);
     else
         status = step->empty ? PRONY_OK : step->kernel->run(&step->context);
-    return prn_cancelled() ? called_off(step, status, error) : status;
+    return prn_cancelled() ? dispatch_cancelled(step, status, error) : status;
 }
 
 prony_status prn_plan_step(prn_plan *plan, uint32_t s, prony_error *error)
 {
     prn_step *step = plan->steps[s];
-    prony_status status = run_alone(plan, step, error);
+    prony_status status = dispatch_run_alone(plan, step, error);
     return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &step->node->info);
 }
 
 static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *error)
 {
     prn_step *step = plan->steps[s];
-    prony_status status = run_alone(plan, step, error);
-    if (step->dying_count) give_back(plan, step);
+    prony_status status = dispatch_run_alone(plan, step, error);
+    if (step->dying_count) dispatch_give_back(plan, step);
     if (status != PRONY_OK) return prn_error_blame(error, status, &step->node->info);
     return PRONY_OK;
 }
@@ -287,7 +287,7 @@ static void watch_team(const prn_trace *trace, uint32_t s)
     prn_thread_pool_watch(room ? &trace->shares[s * (size_t)trace->members] : NULL, room ? trace->members : 0);
 }
 
-static prony_status run_stamped(prn_plan *plan, prn_trace *trace, prony_error *error)
+static prony_status dispatch_run_stamped(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
     trace->count = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
@@ -312,8 +312,8 @@ static prony_status run_stamped(prn_plan *plan, prn_trace *trace, prony_error *e
 
 static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
-    if (!trace->shares) return run_stamped(plan, trace, error);
-    prony_status status = run_stamped(plan, trace, error);
+    if (!trace->shares) return dispatch_run_stamped(plan, trace, error);
+    prony_status status = dispatch_run_stamped(plan, trace, error);
     prn_thread_pool_watch(NULL, 0);
     return status;
 }

@@ -15,8 +15,8 @@ uint32_t prn_dynamic_tensor_step(const prn_plan *plan, uint32_t step)
     return plan->outer ? plan->account_step : step;
 }
 
-static prony_status take(const prn_node_environment *site, uint64_t bytes, uint32_t owner, void **out,
-                         prony_error *error)
+static prony_status dynamic_tensor_take(const prn_node_environment *site, uint64_t bytes, uint32_t owner, void **out,
+                                        prony_error *error)
 {
     prn_arena *arena = site->plan->arena;
     prn_arena_lock(arena);
@@ -36,7 +36,7 @@ prony_status prn_dynamic_tensor_take(const prn_node_environment *site, prony_val
         prn_error_name_node(error, &site->step->node->info);
         return PRONY_LIMIT;
     }
-    return take(site, bytes, owner, &value->data, error);
+    return dynamic_tensor_take(site, bytes, owner, &value->data, error);
 }
 
 /* Room for `room` items, of which there are `count`, zeroed. */
@@ -48,7 +48,7 @@ static prony_status take_room(const prn_node_environment *site, prony_value *val
     value->items = NULL;
     value->count = 0;
     if (room > SIZE_MAX / sizeof(prony_value)) return prn_fail(error, PRONY_LIMIT, "a sequence of %zu items", count);
-    PRN_TRY(take(site, room * sizeof(prony_value), owner, &items, error));
+    PRN_TRY(dynamic_tensor_take(site, room * sizeof(prony_value), owner, &items, error));
     memset(items, 0, count * sizeof(prony_value));
     prn_arena_lock(arena);
     prn_arena_note(arena, items, count);
@@ -66,7 +66,7 @@ prony_status prn_dynamic_tensor_take_items(const prn_node_environment *site, pro
     return count ? take_room(site, value, count, count, owner, error) : PRONY_OK;
 }
 
-static bool share(prn_arena *arena, const void *block)
+static bool dynamic_tensor_share(prn_arena *arena, const void *block)
 {
     prn_arena_lock(arena);
     bool shared = prn_arena_share(arena, block);
@@ -81,7 +81,7 @@ prony_status prn_dynamic_tensor_keep(const prn_node_environment *site, const pro
     const prony_value source = *from; /* `out` may be the same struct */
     *out = source;
     if (source.kind == PRONY_TENSOR) {
-        if (source.data && share(arena, source.data)) return PRONY_OK;
+        if (source.data && dynamic_tensor_share(arena, source.data)) return PRONY_OK;
         PRN_TRY(prn_dynamic_tensor_take(site, out, owner, error));
         size_t bytes = prn_value_bytes(out);
         prn_cancellable_copy(out->data, source.data, bytes);
@@ -91,7 +91,7 @@ prony_status prn_dynamic_tensor_keep(const prn_node_environment *site, const pro
         out->items = NULL;
         return PRONY_OK;
     }
-    if (share(arena, source.items)) return PRONY_OK;
+    if (dynamic_tensor_share(arena, source.items)) return PRONY_OK;
     PRN_TRY(prn_dynamic_tensor_take_items(site, out, source.count, owner, error));
     for (size_t i = 0; i < source.count; i++)
         PRN_TRY(prn_dynamic_tensor_keep(site, &source.items[i], &out->items[i], owner, error));

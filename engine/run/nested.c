@@ -1,7 +1,7 @@
 #include "engine/run/nested.h"
 
 /* Parents before children. */
-static bool collect(prn_nested *nested, const prn_plan *plan)
+static bool nested_collect(prn_nested *nested, const prn_plan *plan)
 {
     for (size_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
@@ -12,7 +12,7 @@ static bool collect(prn_nested *nested, const prn_plan *plan)
             if (!PRN_GROW(nested->plans, nested->plan_capacity, nested->plan_count + 1)) return false;
             child->nested_index = (uint32_t)nested->plan_count;
             nested->plans[nested->plan_count++] = child;
-            if (!collect(nested, child)) return false;
+            if (!nested_collect(nested, child)) return false;
         }
     }
     return true;
@@ -22,7 +22,7 @@ prony_status prn_nested_create(prn_nested **out, const prn_plan *plan, prony_err
 {
     prn_nested *nested = prn_calloc(1, sizeof *nested);
     if (!nested) return prn_no_memory(error);
-    bool ok = collect(nested, plan);
+    bool ok = nested_collect(nested, plan);
     if (ok) nested->trips = prn_calloc(nested->plan_count + 1, sizeof *nested->trips);
     if (ok) nested->tallies = prn_calloc(nested->step_count + 1, sizeof *nested->tallies);
     if (ok && nested->trips && nested->tallies) {

@@ -36,14 +36,14 @@ typedef struct pack_call {
     bool built;
 } pack_call;
 
-static prony_status build_packed(void *argument, void *data)
+static prony_status services_build_packed(void *argument, void *data)
 {
     pack_call *call = argument;
     return call->build(call->context, call->argument, data);
 }
 
 /* While a run packs a large weight, the plain one is in memory beside it. */
-static void make_room(prn_arena *arena, size_t bytes)
+static void services_make_room(prn_arena *arena, size_t bytes)
 {
     if (!arena || bytes < LARGE_BYTES) return;
     prn_arena_lock(arena);
@@ -56,8 +56,8 @@ static prony_status build_shared(void *argument, void *data)
 {
     pack_call *call = argument;
     const prn_node_environment *site = call->context->services_data;
-    if (call->constant && site->plan) make_room(site->plan->arena, prn_value_bytes(call->constant));
-    prony_status status = build_packed(argument, data);
+    if (call->constant && site->plan) services_make_room(site->plan->arena, prn_value_bytes(call->constant));
+    prony_status status = services_build_packed(argument, data);
     call->built = true;
     if (call->constant && prn_value_bytes(call->constant) >= PRN_DEFER_BYTES)
         prn_model_forget(site->program->model->file, call->constant->data, prn_value_bytes(call->constant));
@@ -89,7 +89,7 @@ static prony_status pack_once(const prony_context *context, prn_packings *once, 
     if (!block) return prn_no_memory(context->error);
     once->blocks[once->count++] = block;
     *out = block;
-    return build_packed(call, block);
+    return services_build_packed(call, block);
 }
 
 static prony_status host_packed(const prony_context *context, const void *source, const char *tag, size_t bytes,
@@ -157,7 +157,7 @@ static uint64_t weight_bytes(const prony_context *context)
 
 /* ---- subgraphs: binding ---- */
 
-static bool same_type(const prony_value *a, const prony_value *b)
+static bool services_same_type(const prony_value *a, const prony_value *b)
 {
     return a->kind == b->kind && a->dtype == b->dtype && prn_shape_equal(&a->shape, &b->shape);
 }
@@ -170,7 +170,7 @@ static prony_status bind_child(const prony_context *context, const prn_node_envi
     if (child->program) {
         bool same = child->program->graph->input_count == input_count;
         for (size_t i = 0; i < input_count && same; i++)
-            same = same_type(&child->program->values[child->program->inputs[i]]->info, inputs[i]);
+            same = services_same_type(&child->program->values[child->program->inputs[i]]->info, inputs[i]);
         if (same) return PRONY_OK;
         *parent->folded_total -= child->folded_bytes;
         prn_program_release(child->program);
@@ -247,8 +247,8 @@ static prony_status subgraph_port(const prony_context *context, const struct prn
 /* ---- subgraphs: running ---- */
 
 /* What a subgraph was bound for is what it must get; where nothing was known then, everything goes. */
-static PRN_OWN_FRAME prony_status check_input(const prony_context *context, const prn_program *program, size_t i,
-                                              const prony_value *given)
+static PRN_OWN_FRAME prony_status services_check_input(const prony_context *context, const prn_program *program,
+                                                       size_t i, const prony_value *given)
 {
     const prn_value_def *def = program->values[program->inputs[i]];
     const prony_value *bound = &def->info;
@@ -281,7 +281,7 @@ static PRN_OWN_FRAME prony_status enter_child(const prony_context *context, cons
         const prony_value *source =
             i < input_count ? inputs[i] : captured_value(site->plan, child->captured[i - input_count]);
         if (!source) return no_child(context);
-        PRN_TRY(check_input(context, program, i, source));
+        PRN_TRY(services_check_input(context, program, i, source));
         value->value = *source;
     }
     const prn_step *step = site->step;
@@ -418,7 +418,7 @@ static prony_status output_set(const prony_context *context, size_t index, prony
         *value = (prony_value){0};
         return PRONY_OK;
     }
-    if (!same_type(out, value)) {
+    if (!services_same_type(out, value)) {
         char came[PRN_SHAPE_TEXT_BYTES], wanted[PRN_SHAPE_TEXT_BYTES];
         return prony_fail(context, PRONY_INTERNAL, "output %zu is %s, planned as %s", index,
                           prn_value_text(value, came), prn_value_text(out, wanted));

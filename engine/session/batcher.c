@@ -75,7 +75,7 @@ static int64_t next_size(const prony_batcher *b)
     return size;
 }
 
-static prn_request *take(prony_batcher *b, int64_t count)
+static prn_request *batcher_take(prony_batcher *b, int64_t count)
 {
     prn_request *taken = b->first, *end = taken;
     for (int64_t i = 1; i < count; i++) end = end->next;
@@ -98,7 +98,7 @@ static void await_window(prony_batcher *b)
 }
 
 /* The next requests for the calling worker; NULL: there will be none. */
-static prn_request *collect(prony_batcher *b, int64_t *count)
+static prn_request *batcher_collect(prony_batcher *b, int64_t *count)
 {
     pthread_mutex_lock(&b->lock);
     while (b->collecting || (!b->first && !b->closed)) pthread_cond_wait(&b->work, &b->lock);
@@ -108,7 +108,7 @@ static prn_request *collect(prony_batcher *b, int64_t *count)
         if (b->options.max_wait_ns > 0) await_window(b);
         b->collecting = false;
         *count = b->first ? next_size(b) : 0;
-        if (*count) taken = take(b, *count);
+        if (*count) taken = batcher_take(b, *count);
     }
     if (b->first || b->closed) pthread_cond_signal(&b->work);
     pthread_mutex_unlock(&b->lock);
@@ -125,7 +125,7 @@ static bool at_end(prony_batcher *b)
     return end;
 }
 
-static void *work(void *argument)
+static void *batcher_work(void *argument)
 {
     worker *w = argument;
     prony_batcher *b = w->batcher;
@@ -138,14 +138,14 @@ static void *work(void *argument)
     pthread_mutex_unlock(&b->lock);
     while (!at_end(b)) {
         int64_t count = 0;
-        prn_request *requests = collect(b, &count);
+        prn_request *requests = batcher_collect(b, &count);
         if (requests) prn_server_serve(&w->server, requests, count);
     }
     prn_pin_end(&pin);
     return NULL;
 }
 
-static prony_status start(prony_batcher *b, const prony_session_options *session, prony_error *error)
+static prony_status batcher_start(prony_batcher *b, const prony_session_options *session, prony_error *error)
 {
     int sessions = b->options.sessions;
     b->workers = prn_calloc((size_t)sessions, sizeof *b->workers);
@@ -156,7 +156,7 @@ static prony_status start(prony_batcher *b, const prony_session_options *session
         PRN_TRY(prn_server_create(&b->workers[i].server, b->model, session, i, sessions, error));
     }
     for (int i = 0; i < sessions; i++) {
-        int code = pthread_create(&b->workers[i].thread, NULL, work, &b->workers[i]);
+        int code = pthread_create(&b->workers[i].thread, NULL, batcher_work, &b->workers[i]);
         if (code != 0) return prn_fail(error, PRONY_LIMIT, "thread %d of %d: %s", i + 1, sessions, strerror(code));
         b->workers[i].started = true;
     }
@@ -177,7 +177,7 @@ static prony_status start(prony_batcher *b, const prony_session_options *session
 
 /* ---- public ---- */
 
-static prony_status check_options(const prony_batcher_options *o, prony_error *error)
+static prony_status batcher_check_options(const prony_batcher_options *o, prony_error *error)
 {
     if (o->sessions < 0 || o->sessions > MOST_SESSIONS)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "batcher options: %d sessions; 1 to %d", o->sessions,
@@ -211,7 +211,7 @@ prony_status prony_batcher_create(prony_batcher **out, prony_model *model, const
     PRN_TRY(prn_options_read(&own, sizeof own, options, "batcher options", error));
     PRN_TRY(prn_options_read(&each, sizeof each, session, "session options", error));
     options = &own;
-    PRN_TRY(check_options(options, error));
+    PRN_TRY(batcher_check_options(options, error));
     if (options->max_batch > 1) PRN_TRY(prn_batch_check_model(model, options->max_batch, error));
     prony_batcher *b = prn_calloc(1, sizeof *b);
     if (!b) return prn_no_memory(error);
@@ -227,7 +227,7 @@ prony_status prony_batcher_create(prony_batcher **out, prony_model *model, const
         return prn_no_memory(error);
     }
     prn_model_retain(model);
-    prony_status status = start(b, &each, error);
+    prony_status status = batcher_start(b, &each, error);
     if (status == PRONY_OK)
         *out = b;
     else

@@ -73,7 +73,8 @@ prony_status prn_batch_check_model(const prony_model *model, int64_t max_batch, 
 /* ---- one run ---- */
 
 /* The requests' samples one after another, into the session's own room for inputs. */
-static prony_status bind(prn_server *server, const prn_request *requests, int64_t count, prony_error *error)
+static prony_status batcher_serve_bind(prn_server *server, const prn_request *requests, int64_t count,
+                                       prony_error *error)
 {
     prony_session *session = server->session;
     for (size_t i = 0; i < server->input_count; i++) {
@@ -108,7 +109,7 @@ static prony_status check_cut(const prn_server *server, const prony_value *value
                     file->graph.outputs[index].name, (long long)count, prn_value_text(value, shape));
 }
 
-static prony_status cut(const prn_server *server, int64_t count, prony_error *error)
+static prony_status batcher_serve_cut(const prn_server *server, int64_t count, prony_error *error)
 {
     for (size_t k = 0; k < server->output_count && count > 1; k++) {
         const prony_value *whole;
@@ -119,7 +120,7 @@ static prony_status cut(const prn_server *server, int64_t count, prony_error *er
 }
 
 /* Views of row `row` of the session's outputs. */
-static prony_status show(prn_server *server, int64_t row, int64_t count, prony_error *error)
+static prony_status batcher_serve_show(prn_server *server, int64_t row, int64_t count, prony_error *error)
 {
     for (size_t k = 0; k < server->output_count; k++) {
         const prony_value *whole;
@@ -135,13 +136,13 @@ static prony_status show(prn_server *server, int64_t row, int64_t count, prony_e
     return PRONY_OK;
 }
 
-static void finish(prn_server *server, prn_request *requests, int64_t count, prony_batch_result result)
+static void batcher_serve_finish(prn_server *server, prn_request *requests, int64_t count, prony_batch_result result)
 {
     prony_error error = {0};
     for (int64_t row = 0; requests; row++) {
         prn_request *next = requests->next;
         prony_batch_result own = result;
-        if (own.status == PRONY_OK) own.status = show(server, row, count, &error);
+        if (own.status == PRONY_OK) own.status = batcher_serve_show(server, row, count, &error);
         own.message = own.status == PRONY_OK ? "" : result.status != PRONY_OK ? result.message : error.message;
         own.outputs = own.status == PRONY_OK ? server->outputs : NULL;
         own.output_count = own.status == PRONY_OK ? server->output_count : 0;
@@ -156,9 +157,9 @@ void prn_server_serve(prn_server *server, prn_request *requests, int64_t count)
 {
     prony_error error = {0};
     int64_t started = prn_now_ns();
-    prony_status status = bind(server, requests, count, &error);
+    prony_status status = batcher_serve_bind(server, requests, count, &error);
     if (status == PRONY_OK) status = prony_session_run(server->session, &error);
-    if (status == PRONY_OK) status = cut(server, count, &error);
+    if (status == PRONY_OK) status = batcher_serve_cut(server, count, &error);
     if (status != PRONY_OK && count > 1) {
         while (requests) {
             prn_request *next = requests->next;
@@ -170,7 +171,7 @@ void prn_server_serve(prn_server *server, prn_request *requests, int64_t count)
     }
     prony_batch_result result = {
         .status = status, .message = error.message, .batch = count, .started_ns = started, .finished_ns = prn_now_ns()};
-    finish(server, requests, count, result);
+    batcher_serve_finish(server, requests, count, result);
 }
 
 /* ---- the trial ---- */
@@ -224,7 +225,8 @@ static prony_status samples_make(samples *s, const prn_server *server, int64_t c
 }
 
 /* Rows [row, row + count) as the session's inputs, and a run. */
-static prony_status run_rows(prn_server *server, const samples *s, int64_t row, int64_t count, prony_error *error)
+static prony_status batcher_serve_run_rows(prn_server *server, const samples *s, int64_t row, int64_t count,
+                                           prony_error *error)
 {
     for (size_t i = 0; i < s->inputs; i++) {
         prony_value like = s->values[i];
@@ -237,7 +239,7 @@ static prony_status run_rows(prn_server *server, const samples *s, int64_t row, 
     return prony_session_run(server->session, error);
 }
 
-static double element(const prony_value *value, size_t index)
+static double batcher_serve_element(const prony_value *value, size_t index)
 {
     if (value->dtype == PRONY_FLOAT32) return ((const float *)value->data)[index];
     if (value->dtype == PRONY_FLOAT64) return ((const double *)value->data)[index];
@@ -256,7 +258,7 @@ static double difference(const prony_value *a, const prony_value *b)
     if (!floats) return 1;
     double most = 0, scale = 0;
     for (size_t i = 0; i < (size_t)prony_shape_numel(&a->shape); i++) {
-        double x = element(a, i), y = element(b, i);
+        double x = batcher_serve_element(a, i), y = batcher_serve_element(b, i);
         if (isnan(x) && isnan(y)) continue;
         if (x != y && !(fabs(x - y) <= most)) most = fabs(x - y);
         if (fabs(x) > scale) scale = fabs(x);
@@ -278,7 +280,7 @@ static prony_status compare_rows(prn_server *server, const samples *s, int64_t c
         if (status == PRONY_OK) status = prn_value_copy(&together[k], whole, error);
     }
     for (int64_t row = 0; row < count && status == PRONY_OK; row++) {
-        status = run_rows(server, s, row, 1, error);
+        status = batcher_serve_run_rows(server, s, row, 1, error);
         for (size_t k = 0; k < outputs && status == PRONY_OK; k++) {
             const prony_value *alone;
             prony_value part = together[k];
@@ -299,8 +301,8 @@ static prony_status try_size(prn_server *server, int64_t size, prony_batch_trial
 {
     samples s = {0};
     prony_status status = samples_make(&s, server, size, error);
-    if (status == PRONY_OK) status = run_rows(server, &s, 0, size, error);
-    if (status == PRONY_OK && size > 1) status = cut(server, size, error);
+    if (status == PRONY_OK) status = batcher_serve_run_rows(server, &s, 0, size, error);
+    if (status == PRONY_OK && size > 1) status = batcher_serve_cut(server, size, error);
     if (status == PRONY_OK && size > 1) status = compare_rows(server, &s, size, trial, error);
     samples_free(&s);
     return status;

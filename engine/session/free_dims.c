@@ -213,9 +213,9 @@ static bool assumed_index(assumed_names *names, const prony_model *model, const 
     return true;
 }
 
-static prony_status fill_row(prony_free_dim *row, void *rows, const prony_model *model, const prn_input_shapes *s,
-                             const assumed_names *names, const prony_shape *example, size_t input, int axis,
-                             prony_error *error)
+static prony_status free_dims_fill_row(prony_free_dim *row, void *rows, const prony_model *model,
+                                       const prn_input_shapes *s, const assumed_names *names,
+                                       const prony_shape *example, size_t input, int axis, prony_error *error)
 {
     const prony_port *port = &model->file->graph.inputs[input];
     char text[PRN_FREE_DIM_NAME_BYTES];
@@ -231,8 +231,8 @@ static prony_status fill_row(prony_free_dim *row, void *rows, const prony_model 
     return PRONY_OK;
 }
 
-static prony_status fill_rows(prony_free_dim *rows, size_t *count, const prony_model *model, const prn_input_shapes *s,
-                              const prony_shape *example, prony_error *error)
+static prony_status free_dims_fill_rows(prony_free_dim *rows, size_t *count, const prony_model *model,
+                                        const prn_input_shapes *s, const prony_shape *example, prony_error *error)
 {
     const prn_graph *graph = &model->file->graph;
     prn_names listed = {0}; /* symbols that have a row */
@@ -244,7 +244,7 @@ static prony_status fill_rows(prony_free_dim *rows, size_t *count, const prony_m
             const char *symbol = port->dim_names[d];
             uint32_t any;
             if (port->shape.dim[d] >= 0 || (symbol && *symbol && prn_names_get(&listed, symbol, &any))) continue;
-            status = fill_row(&rows[*count], rows, model, s, &names, &example[i], i, d, error);
+            status = free_dims_fill_row(&rows[*count], rows, model, s, &names, &example[i], i, d, error);
             if (status == PRONY_OK && symbol && *symbol && !prn_names_put(&listed, symbol, 0))
                 status = prn_no_memory(error);
             ++*count;
@@ -271,7 +271,7 @@ static prony_status list_free_dims(prony_free_dim **rows, size_t *count, prony_m
     prony_status status = made && example ? prn_input_shapes_resolve(&s, model, options, error) : prn_no_memory(error);
     for (size_t i = 0; status == PRONY_OK && i < graph->input_count; i++) example[i] = s.shapes[i];
     if (status == PRONY_OK && s.open) status = prn_free_dims_example(example, model, error);
-    if (status == PRONY_OK) status = fill_rows(made, count, model, &s, example, error);
+    if (status == PRONY_OK) status = free_dims_fill_rows(made, count, model, &s, example, error);
     prn_free(example);
     prn_input_shapes_free(&s);
     if (status != PRONY_OK) {

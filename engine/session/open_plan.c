@@ -212,7 +212,7 @@ static prony_status plan_largest(prony_session *session, prn_cached_plan *open, 
     return status == PRONY_OK && fits ? prn_cached_plan_program(session, open, error) : PRONY_OK;
 }
 
-static prony_status create(prony_session *session, prn_cached_plan *open, prony_error *error)
+static prony_status open_plan_create(prony_session *session, prn_cached_plan *open, prony_error *error)
 {
     prony_value *first = prn_calloc(2 * session->input_count + 1, sizeof *first);
     if (!first) return prn_no_memory(error);
@@ -223,7 +223,7 @@ static prony_status create(prony_session *session, prn_cached_plan *open, prony_
     return status;
 }
 
-static prony_status plan_again(prony_session *session, prn_cached_plan *open, bool *follows, prony_error *error)
+static prony_status open_plan_again(prony_session *session, prn_cached_plan *open, bool *follows, prony_error *error)
 {
     prony_status status = open->plan ? prn_plan_respecialize(open->plan, follows, error) : PRONY_OK;
     if (*follows && status == PRONY_OK) return PRONY_OK;
@@ -243,7 +243,7 @@ static prony_status take_extents(prony_session *session, prn_cached_plan *open, 
     session->open_settled = open->pointed = false;
     prony_status status = prn_cached_inputs(session, open, error);
     if (status == PRONY_OK) status = prn_dynamic_dims_set(open->extents, open->inputs, fits, error);
-    if (status == PRONY_OK && *fits) status = plan_again(session, open, &follows, error);
+    if (status == PRONY_OK && *fits) status = open_plan_again(session, open, &follows, error);
     *fits &= status == PRONY_OK;
     session->open_settled = *fits;
     session->preparations.followed += follows && *fits;
@@ -265,7 +265,7 @@ prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_
     bool fits = session->open_settled && prn_cached_fits(session, open);
     prony_status status = PRONY_OK;
     if (!fits && !open->program) {
-        status = create(session, open, error);
+        status = open_plan_create(session, open, error);
         session->open_refused = status == PRONY_OK && !open->program;
         if (status != PRONY_OK || session->open_refused) prn_cached_release(open);
     }

@@ -19,7 +19,7 @@ static prony_status collect_dims(prony_session *session, prony_error *error)
     return PRONY_OK;
 }
 
-static prony_status try_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
+static prony_status plans_try_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
 {
     PRN_TRY(prn_cached_inputs(session, cached, error));
     prn_bind_options bind = {.inputs = cached->inputs, .input_count = session->input_count};
@@ -37,14 +37,14 @@ static prony_status try_plan(prony_session *session, prn_cached_plan *cached, pr
 }
 
 /* Again if a scaled weight was not finite after all. */
-static prony_status make_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
+static prony_status plans_make_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
 {
     const bool looked = prn_weight_cache_looks_first(session->model->shared);
-    prony_status status = try_plan(session, cached, error);
+    prony_status status = plans_try_plan(session, cached, error);
     if (status != PRONY_INTERNAL || looked || !prn_weight_cache_looks_first(session->model->shared)) return status;
     prn_cached_release(cached);
     if (error) *error = (prony_error){0};
-    return try_plan(session, cached, error);
+    return plans_try_plan(session, cached, error);
 }
 
 bool prn_session_overrides(const prony_session *session)
@@ -54,7 +54,7 @@ bool prn_session_overrides(const prony_session *session)
     return false;
 }
 
-static void point_inputs(prony_session *session, prn_cached_plan *cached)
+static void plans_point_inputs(prony_session *session, prn_cached_plan *cached)
 {
     const prn_program *program = cached->program;
     size_t next = 0; /* of the program's: optional ones that are not given are no inputs of it */
@@ -105,7 +105,7 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
     if (!found) {
         session->current = NULL;
         prn_cached_release(oldest);
-        prony_status status = make_plan(session, oldest, error);
+        prony_status status = plans_make_plan(session, oldest, error);
         if (status != PRONY_OK) {
             prn_session_name_failure(session, status, error);
             prn_cached_release(oldest);
@@ -113,7 +113,7 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
         }
         found = oldest;
     }
-    if (!found->pointed) point_inputs(session, found);
+    if (!found->pointed) plans_point_inputs(session, found);
     session->current = found;
     session->threads = found->plan->threads;
     session->workers = found->plan->workers;

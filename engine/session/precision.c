@@ -18,7 +18,7 @@ enum { NAMES = sizeof names / sizeof names[0] };
 static const char codes[] = "int8";
 
 /* NAMES: there is none of that name. */
-static int find(const char *name)
+static int precision_find(const char *name)
 {
     int i = 0;
     while (name && i < NAMES && strcmp(names[i], name) != 0) i++;
@@ -38,7 +38,7 @@ static const char *faster_here(void)
     return prn_isa_has(PRN_HAS_VNNI) ? "int8 (VNNI)" : "int8 alone, by products of 16 bits";
 }
 
-static prony_status refuse(const char *name, prony_error *error)
+static prony_status precision_refuse(const char *name, prony_error *error)
 {
     char list[160];
     size_t used = 0;
@@ -56,18 +56,18 @@ prony_status prn_precision_check(const prony_model *model, const char *name, pro
         return prn_fail(error, PRONY_UNSUPPORTED,
                         "%.300s: precision 'int8' wants a quantized model: prony_model_quantize makes one",
                         model->file->name);
-    const int found = find(name);
+    const int found = precision_find(name);
     if (found == PRONY_PRECISION_FP32_STRICT && !prn_isa_has(PRN_HAS_AVX2))
         return prn_fail(
             error, PRONY_UNSUPPORTED,
             "precision 'fp32-strict' needs fused multiply-add (AVX2), which this processor does not have or "
             "PRONY_MAX_ISA leaves out");
-    return found == NAMES ? refuse(name, error) : PRONY_OK;
+    return found == NAMES ? precision_refuse(name, error) : PRONY_OK;
 }
 
 prony_precision prn_precision_find(const char *name, const char **text)
 {
-    const prony_precision found = is_codes(name) ? PRONY_PRECISION_FP32 : (prony_precision)find(name);
+    const prony_precision found = is_codes(name) ? PRONY_PRECISION_FP32 : (prony_precision)precision_find(name);
     *text = is_codes(name) ? codes : names[found];
     return found;
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static uint64_t next(uint64_t *state)
+static uint64_t random_next(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -15,19 +15,19 @@ static uint64_t next(uint64_t *state)
 
 double prn_random_fraction(uint64_t *state)
 {
-    return (double)(next(state) >> 11) * 0x1p-53;
+    return (double)(random_next(state) >> 11) * 0x1p-53;
 }
 
 /* Uniform in [-0.5, 0.5), 24 bits. */
 static float next_float(uint64_t *state)
 {
-    return (float)(next(state) >> 40) * 0x1p-24f - 0.5f;
+    return (float)(random_next(state) >> 40) * 0x1p-24f - 0.5f;
 }
 
 /* A multiple of 2^-8 in [-0.5, 0.5) as IEEE half: exact, so no rounding rule is involved. */
 static uint16_t next_half(uint64_t *state)
 {
-    int v = (int)(next(state) >> 56) - 128;
+    int v = (int)(random_next(state) >> 56) - 128;
     if (v == 0) return 0;
     unsigned magnitude = (unsigned)(v < 0 ? -v : v);
     int exponent = 31 - __builtin_clz(magnitude);
@@ -37,7 +37,7 @@ static uint16_t next_half(uint64_t *state)
 
 static uint16_t next_bfloat16(uint64_t *state)
 {
-    float v = (float)((int)(next(state) >> 57) - 64) * 0x1p-7f;
+    float v = (float)((int)(random_next(state) >> 57) - 64) * 0x1p-7f;
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
     return (uint16_t)(bits >> 16);
@@ -52,7 +52,7 @@ void prn_random_fill(prony_value *value, uint64_t seed, const char *stream)
     uint8_t *data = value->data;
     if (prn_dtype_bits(value->dtype) < 8) { /* packed types: every nibble in {0, 1} */
         size_t bytes = prn_value_bytes(value);
-        for (size_t i = 0; i < bytes; i++) data[i] = (uint8_t)(next(&state) >> 32 & 0x11);
+        for (size_t i = 0; i < bytes; i++) data[i] = (uint8_t)(random_next(&state) >> 32 & 0x11);
         return;
     }
     for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++, data += width) {
@@ -71,7 +71,7 @@ void prn_random_fill(prony_value *value, uint64_t seed, const char *stream)
             break;
         default: { /* little-endian integers and bools: 0 or 1 */
             memset(data, 0, width);
-            data[0] = (uint8_t)(next(&state) >> 63);
+            data[0] = (uint8_t)(random_next(&state) >> 63);
         }
         }
     }

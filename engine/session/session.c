@@ -13,7 +13,8 @@
 
 /* ---- creation ---- */
 
-static prony_status check_options(const prony_model *model, const prony_session_options *options, prony_error *error)
+static prony_status session_check_options(const prony_model *model, const prony_session_options *options,
+                                          prony_error *error)
 {
     PRN_TRY(prn_precision_check(model, options->precision, error));
     int intra = options->intra_op_threads, inter = options->inter_op_threads;
@@ -101,7 +102,7 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_create: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "session options", error));
     options = &own;
-    PRN_TRY(check_options(model, options, error));
+    PRN_TRY(session_check_options(model, options, error));
     PRN_TRY(prn_ports_check_options(model->file, options, error));
     prony_session *session = prn_calloc(1, sizeof *session);
     if (!session) return prn_no_memory(error);
@@ -234,7 +235,7 @@ prony_status prony_session_run(prony_session *session, prony_error *error)
     return prn_session_unlock(session, status);
 }
 
-static prony_status check_output(const prony_session *session, size_t index, prony_error *error)
+static prony_status session_check_output(const prony_session *session, size_t index, prony_error *error)
 {
     const prn_cached_plan *current = session->current;
     if (!current || current->first_run_ns < 0)
@@ -249,7 +250,7 @@ prony_status prony_session_output(const prony_session *session, size_t index, co
                                   prony_error *error)
 {
     if (!session || !out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_output: an argument is NULL");
-    PRN_TRY(check_output(session, index, error));
+    PRN_TRY(session_check_output(session, index, error));
     const prn_plan *plan = session->current->plan;
     *out = &plan->values[plan->outputs[index]]->value;
     return PRONY_OK;
@@ -260,6 +261,6 @@ prony_status prony_session_output_random(const prony_session *session, size_t in
 {
     if (!session || !random || !range)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_output_random: an argument is NULL");
-    PRN_TRY(check_output(session, index, error));
+    PRN_TRY(session_check_output(session, index, error));
     return prn_program_output_random(session->current->program, index, random, range, error);
 }

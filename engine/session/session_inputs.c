@@ -18,8 +18,8 @@ void prn_session_input_drop(prn_session_input *input)
 }
 
 /* Bytes for a tensor of numbers; kept from one run to the next. */
-static prony_status reserve(prony_session *session, prn_session_input *input, const prony_value *like,
-                            prony_error *error)
+static prony_status session_inputs_reserve(prony_session *session, prn_session_input *input, const prony_value *like,
+                                           prony_error *error)
 {
     size_t bytes = prn_value_bytes(like);
     if (bytes == SIZE_MAX)
@@ -46,7 +46,7 @@ prony_status prn_session_input_room(prony_session *session, size_t index, const 
                                     prony_error *error)
 {
     prn_session_input *input = &session->inputs[index];
-    PRN_TRY(reserve(session, input, like, error));
+    PRN_TRY(session_inputs_reserve(session, input, like, error));
     input->set = true;
     *data = input->value.data;
     return PRONY_OK;
@@ -98,7 +98,8 @@ prony_status prn_session_accept(prony_session *session, const char *name, const 
     return status;
 }
 
-static prony_status set_input(prony_session *session, const char *name, const prony_value *value, prony_error *error)
+static prony_status session_inputs_set_input(prony_session *session, const char *name, const prony_value *value,
+                                             prony_error *error)
 {
     size_t index;
     PRN_TRY(prn_ports_find(&index, session->model->file, name, error));
@@ -115,7 +116,7 @@ static prony_status set_input(prony_session *session, const char *name, const pr
         input->set = true;
         return PRONY_OK;
     }
-    PRN_TRY(reserve(session, input, value, error));
+    PRN_TRY(session_inputs_reserve(session, input, value, error));
     size_t bytes = prn_value_bytes(value);
     prn_cancellable_copy(input->value.data, value->data, bytes);
     input->set = !prn_cancelled(); /* half of it is none */
@@ -128,7 +129,7 @@ prony_status prony_session_set_input(prony_session *session, const char *name, c
     if (!session || !name || !value)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_set_input: an argument is NULL");
     PRN_TRY(prn_session_lock(session, error));
-    return prn_session_unlock(session, set_input(session, name, value, error));
+    return prn_session_unlock(session, session_inputs_set_input(session, name, value, error));
 }
 
 static prony_status reset_input(prony_session *session, const char *name, prony_error *error)
@@ -201,7 +202,7 @@ static prony_status generate_input(prony_session *session, size_t index, const p
         return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s' declares no shape; give one (--shape %s=…)",
                         file->name, port->name, port->name);
     PRN_TRY(prn_open_dims_check(session, index, shape, error));
-    PRN_TRY(reserve(session, input, &like, error));
+    PRN_TRY(session_inputs_reserve(session, input, &like, error));
     prn_random_fill(&input->value, seed, port->name);
     PRN_TRY(prn_cancel_check(error));
     input->set = true;
@@ -210,7 +211,7 @@ static prony_status generate_input(prony_session *session, size_t index, const p
     return PRONY_OK;
 }
 
-static prony_status generate(prony_session *session, uint64_t seed, prony_error *error)
+static prony_status session_inputs_generate(prony_session *session, uint64_t seed, prony_error *error)
 {
     prn_input_shapes s;
     prony_status status = settle_shapes(session, &s, error);
@@ -270,5 +271,5 @@ prony_status prony_session_generate_inputs(prony_session *session, uint64_t seed
 {
     if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_generate_inputs: session is NULL");
     PRN_TRY(prn_session_lock(session, error));
-    return prn_session_unlock(session, generate(session, seed, error));
+    return prn_session_unlock(session, session_inputs_generate(session, seed, error));
 }

@@ -58,8 +58,8 @@ static void keep_tuning(prony_session *session)
 /* ---- plans ---- */
 
 /* Measurements are those of the threads that will run the plan: one worker has a pool's help. */
-static prony_status create(prony_session *session, prn_program *program, const prn_plan_options *options,
-                           prn_plan **out, prony_error *error)
+static prony_status tuned_plan_create(prony_session *session, prn_program *program, const prn_plan_options *options,
+                                      prn_plan **out, prony_error *error)
 {
     if (!options->tuning || !session->team || options->workers > 1)
         return prn_plan_create(out, program, NULL, options, error);
@@ -117,7 +117,7 @@ static prony_status make_inputs(race *r, prony_error *error)
     return PRONY_OK;
 }
 
-static void point_inputs(const race *r, prn_plan *plan)
+static void tuned_plan_point_inputs(const race *r, prn_plan *plan)
 {
     size_t next = 0; /* of the program's: optional ones that are not given are no inputs of it */
     for (size_t i = 0; i < r->session->input_count + r->session->optional_count; i++) {
@@ -152,8 +152,8 @@ static prony_status race_plans(race *r, prn_tune_verdict *verdict, prony_error *
     if (status == PRONY_OK) status = prn_plan_staff(r->session, r->tuned, error);
     if (status == PRONY_OK) status = make_inputs(r, error);
     if (status == PRONY_OK) {
-        point_inputs(r, r->standard);
-        point_inputs(r, r->tuned);
+        tuned_plan_point_inputs(r, r->standard);
+        tuned_plan_point_inputs(r, r->tuned);
         status = prn_tune_judge(verdict, run_one, r, error);
         prn_plan_forget(r->tuned);
         prn_plan_forget(r->standard);
@@ -165,7 +165,7 @@ static prony_status race_plans(race *r, prn_tune_verdict *verdict, prony_error *
 }
 
 /* A run that fails is no reason to refuse the model: the default plan will say so where it is asked to run. */
-static prony_status find_verdict(race *r, const char *program, prn_tune_verdict **out, prony_error *error)
+static prony_status tuned_plan_find_verdict(race *r, const char *program, prn_tune_verdict **out, prony_error *error)
 {
     prn_tuning *tuning = r->tuned->options.tuning;
     prony_error own = {0};
@@ -202,15 +202,16 @@ static const char *find_obstacle(const prn_plan *plan, uint64_t plan_bytes)
 }
 
 /* *plan has its kernels by measurement; it becomes the default one where that is no slower. */
-static prony_status judge(prony_session *session, prn_plan **plan, const char *program, uint64_t plan_bytes,
-                          prony_error *error)
+static prony_status tuned_plan_judge(prony_session *session, prn_plan **plan, const char *program, uint64_t plan_bytes,
+                                     prony_error *error)
 {
     prn_plan_options options = (*plan)->options;
     prony_error own = {0};
     race r = {.session = session, .tuned = *plan};
     const char *obstacle = find_obstacle(*plan, plan_bytes);
     options.standard_kernels = true;
-    prony_status status = obstacle ? PRONY_OK : create(session, (*plan)->program, &options, &r.standard, &own);
+    prony_status status =
+        obstacle ? PRONY_OK : tuned_plan_create(session, (*plan)->program, &options, &r.standard, &own);
     if (obstacle || is_no_room(status)) {
         prn_tuning_say(options.tuning, "not judged as a whole: %.200s", obstacle ? obstacle : own.message);
         return PRONY_OK;
@@ -220,7 +221,7 @@ static prony_status judge(prony_session *session, prn_plan **plan, const char *p
         return status;
     }
     prn_tune_verdict *verdict = NULL;
-    status = find_verdict(&r, program, &verdict, error);
+    status = tuned_plan_find_verdict(&r, program, &verdict, error);
     const bool taken_back = status == PRONY_OK && verdict && verdict->taken_back;
     if (taken_back) prn_plan_tune_note(r.standard, r.tuned);
     *plan = taken_back ? r.standard : r.tuned;
@@ -239,12 +240,12 @@ static prony_status plan_by_default(prony_session *session, prn_program *program
     prn_plan_options options = *given;
     prn_plan *kernels = NULL;
     options.kernels_only = true;
-    PRN_TRY(create(session, program, &options, &kernels, error));
+    PRN_TRY(tuned_plan_create(session, program, &options, &kernels, error));
     prony_status status = PRONY_OK;
     if (tuning->measured == measured && prn_plan_tune_changes(kernels) > 0) {
         options.kernels_only = false;
         options.standard_kernels = true;
-        status = create(session, program, &options, out, error);
+        status = tuned_plan_create(session, program, &options, out, error);
         if (status == PRONY_OK) {
             prn_plan_tune_note(*out, kernels);
             (*out)->verdict = verdict;
@@ -268,7 +269,7 @@ static prony_status plan_tuned(prony_session *session, prn_program *program, con
     if (verdict && verdict->taken_back) PRN_TRY(plan_by_default(session, program, options, verdict, out, error));
     if (*out) return PRONY_OK;
     const uint64_t before = prn_budget_held(session->budget);
-    PRN_TRY(create(session, program, options, out, error));
+    PRN_TRY(tuned_plan_create(session, program, options, out, error));
     if (prn_plan_tune_changes(*out) == 0) return PRONY_OK;
     if (verdict && !verdict->taken_back && tuning->measured == measured) {
         (*out)->verdict = verdict;
@@ -276,7 +277,7 @@ static prony_status plan_tuned(prony_session *session, prn_program *program, con
     }
     const int64_t start = prn_now_ns();
     const uint64_t held = prn_budget_held(session->budget);
-    const prony_status status = judge(session, out, text, held > before ? held - before : 0, error);
+    const prony_status status = tuned_plan_judge(session, out, text, held > before ? held - before : 0, error);
     tuning->spent_ns += prn_now_ns() - start;
     return status;
 }
@@ -285,7 +286,7 @@ prony_status prn_session_create_plan(prony_session *session, prn_program *progra
                                      prn_plan **out, prony_error *error)
 {
     PRN_TRY(begin_tuning(session, &options->tuning, error));
-    if (!options->tuning) return create(session, program, options, out, error);
+    if (!options->tuning) return tuned_plan_create(session, program, options, out, error);
     const prony_status status = plan_tuned(session, program, options, out, error);
     if (status == PRONY_OK) keep_tuning(session);
     return status;

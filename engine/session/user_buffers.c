@@ -10,13 +10,14 @@
 
 #include <string.h>
 
-static bool aligned(const void *bytes, prony_dtype dtype)
+static bool user_buffers_aligned(const void *bytes, prony_dtype dtype)
 {
     size_t element = prony_dtype_bytes(dtype, 1);
     return element == 0 || (uintptr_t)bytes % element == 0;
 }
 
-static prony_status bind_input(prony_session *session, const char *name, const prony_value *value, prony_error *error)
+static prony_status user_buffers_bind_input(prony_session *session, const char *name, const prony_value *value,
+                                            prony_error *error)
 {
     size_t index;
     PRN_TRY(prn_session_accept(session, name, value, &index, error));
@@ -24,7 +25,7 @@ static prony_status bind_input(prony_session *session, const char *name, const p
     if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING)
         return prn_fail(error, PRONY_UNSUPPORTED, "%s: input '%s': only tensors of numbers can be bound; set it",
                         session->model->file->name, name);
-    if (!value->data || !aligned(value->data, value->dtype)) {
+    if (!value->data || !user_buffers_aligned(value->data, value->dtype)) {
         void *room;
         PRN_TRY(prn_session_input_room(session, index, value, &room, error));
     } else {
@@ -44,7 +45,7 @@ prony_status prony_session_bind_input(prony_session *session, const char *name, 
     if (!session || !name || !value)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_bind_input: an argument is NULL");
     PRN_TRY(prn_session_lock(session, error));
-    return prn_session_unlock(session, bind_input(session, name, value, error));
+    return prn_session_unlock(session, user_buffers_bind_input(session, name, value, error));
 }
 
 static prony_status bind_output(prony_session *session, size_t index, void *data, size_t bytes, prony_error *error)
@@ -104,7 +105,7 @@ static bool is_on_an_input(const prony_session *session, const void *data, size_
 }
 
 /* Bytes that a run writes to what is bound to output k: those of its planned shape, or as many as are bound. */
-static size_t written_bytes(const prony_session *session, size_t k)
+static size_t user_buffers_written_bytes(const prony_session *session, size_t k)
 {
     const prn_plan_value *value = session->current->plan->values[session->current->plan->outputs[k]];
     return value->dynamic || value->bytes > session->outputs[k].bytes ? session->outputs[k].bytes : value->bytes;
@@ -115,8 +116,8 @@ prony_status prn_user_buffer_check(const prony_session *session, prony_error *er
     const size_t count = session->outputs ? session->current->program->output_count : 0;
     for (size_t k = 1; k < count; k++) {
         for (size_t j = 0; j < k; j++) {
-            if (!overlap(session->outputs[j].user_bytes, written_bytes(session, j), session->outputs[k].user_bytes,
-                         written_bytes(session, k)))
+            if (!overlap(session->outputs[j].user_bytes, user_buffers_written_bytes(session, j),
+                         session->outputs[k].user_bytes, user_buffers_written_bytes(session, k)))
                 continue;
             const prony_port *outputs = session->model->file->graph.outputs;
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "outputs '%s' and '%s' are bound to bytes that overlap",
@@ -147,7 +148,8 @@ void prn_user_buffer_point(prony_session *session, prn_cached_plan *cached)
     for (size_t k = 0; k < count; k++) {
         const prn_session_output *output = &session->outputs[k];
         const prn_plan_value *value = plan->values[plan->outputs[k]];
-        if (!output->user_bytes || output->bytes < value->bytes || !aligned(output->user_bytes, value->value.dtype))
+        if (!output->user_bytes || output->bytes < value->bytes ||
+            !user_buffers_aligned(output->user_bytes, value->value.dtype))
             continue;
         if (is_on_an_input(session, output->user_bytes, value->bytes)) continue; /* which steps may still read */
         uint32_t root = own_root(plan, count, k);
@@ -172,7 +174,8 @@ typedef struct lent_copy {
 } lent_copy;
 
 /* false in *needed: output k is where it is to be, or nothing is bound. */
-static prony_status copy_of(const prony_session *session, size_t k, lent_copy *copy, bool *needed, prony_error *error)
+static prony_status user_buffers_copy_of(const prony_session *session, size_t k, lent_copy *copy, bool *needed,
+                                         prony_error *error)
 {
     const prn_cached_plan *cached = session->current;
     const prn_session_output *output = &session->outputs[k];
@@ -243,7 +246,7 @@ prony_status prn_user_buffer_write(prony_session *session, prony_error *error)
     prony_status status = PRONY_OK;
     for (size_t k = 0; k < outputs && status == PRONY_OK; k++) {
         bool needed;
-        status = copy_of(session, k, &copies[count], &needed, error);
+        status = user_buffers_copy_of(session, k, &copies[count], &needed, error);
         count += needed;
     }
     if (status == PRONY_OK) status = check_views(session, copies, count, error);

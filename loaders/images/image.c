@@ -64,7 +64,7 @@ prony_status prn_image_decode(prn_image *out, const uint8_t *data, size_t size, 
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "neither a PNG nor a JPEG image");
 }
 
-static bool is_channels(int64_t extent)
+static bool image_is_channels(int64_t extent)
 {
     return extent == 1 || extent == 3;
 }
@@ -72,7 +72,8 @@ static bool is_channels(int64_t extent)
 prony_status prn_image_from_array(prn_image *out, const uint8_t *data, const prony_shape *shape, prony_error *error)
 {
     const int64_t *d = shape->dim;
-    bool last = shape->rank == 3 && is_channels(d[2]), first = shape->rank == 3 && !last && is_channels(d[0]);
+    bool last = shape->rank == 3 && image_is_channels(d[2]),
+         first = shape->rank == 3 && !last && image_is_channels(d[0]);
     if (shape->rank != 2 && !last && !first) {
         char text[PRN_SHAPE_TEXT_BYTES];
         return prn_fail(error, PRONY_SHAPE_MISMATCH,

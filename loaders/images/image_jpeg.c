@@ -32,19 +32,19 @@ typedef struct decoder {
     prony_error *error;
 } decoder;
 
-static void stop(decoder *d, prony_status status)
+static void image_jpeg_stop(decoder *d, prony_status status)
 {
     d->status = status;
     longjmp(d->end, 1);
 }
 
-static void failed(j_common_ptr jpeg)
+static void image_jpeg_failed(j_common_ptr jpeg)
 {
     decoder *d = jpeg->client_data;
     char message[JMSG_LENGTH_MAX];
-    if (jpeg->err->msg_code == JERR_OUT_OF_MEMORY) stop(d, prn_no_memory(d->error));
+    if (jpeg->err->msg_code == JERR_OUT_OF_MEMORY) image_jpeg_stop(d, prn_no_memory(d->error));
     jpeg->err->format_message(jpeg, message);
-    stop(d, prn_fail(d->error, PRONY_INVALID_ARGUMENT, "damaged JPEG: %s", message));
+    image_jpeg_stop(d, prn_fail(d->error, PRONY_INVALID_ARGUMENT, "damaged JPEG: %s", message));
 }
 
 /* Level -1 is a warning: the picture goes on, with grey where the file has ended. */
@@ -52,7 +52,7 @@ static void noted(j_common_ptr jpeg, int level)
 {
     decoder *d = jpeg->client_data;
     if (level < 0 && jpeg->err->msg_code == JWRN_JPEG_EOF)
-        stop(d, prn_fail(d->error, PRONY_INVALID_ARGUMENT, "damaged JPEG: the file is cut short"));
+        image_jpeg_stop(d, prn_fail(d->error, PRONY_INVALID_ARGUMENT, "damaged JPEG: the file is cut short"));
 }
 
 static void silent(j_common_ptr jpeg)
@@ -64,7 +64,7 @@ static void watched(j_common_ptr jpeg)
 {
     decoder *d = jpeg->client_data;
     if (d->jpeg.input_scan_number > MOST_SCANS)
-        stop(d, prn_fail(d->error, PRONY_LIMIT, "a JPEG of more than %d scans", MOST_SCANS));
+        image_jpeg_stop(d, prn_fail(d->error, PRONY_LIMIT, "a JPEG of more than %d scans", MOST_SCANS));
 }
 
 static void check_size(decoder *d)
@@ -72,8 +72,9 @@ static void check_size(decoder *d)
     const struct jpeg_decompress_struct *j = &d->jpeg;
     uint64_t pixels = (uint64_t)j->image_width * j->image_height;
     if (!j->arith_code && pixels / PIXELS_PER_BYTE > d->size)
-        stop(d, prn_fail(d->error, PRONY_INVALID_ARGUMENT, "damaged JPEG: %zu bytes cannot hold %u x %u pixels",
-                         d->size, j->image_width, j->image_height));
+        image_jpeg_stop(d,
+                        prn_fail(d->error, PRONY_INVALID_ARGUMENT, "damaged JPEG: %zu bytes cannot hold %u x %u pixels",
+                                 d->size, j->image_width, j->image_height));
 }
 
 /* Adobe's files hold CMYK inverted. Ink on ink: a channel's light is what neither its ink nor the black one takes. */
@@ -88,7 +89,7 @@ static void from_cmyk(uint8_t *to, const uint8_t *cmyk, int64_t width, bool inve
     }
 }
 
-static void read_rows(decoder *d)
+static void image_jpeg_read_rows(decoder *d)
 {
     struct jpeg_decompress_struct *j = &d->jpeg;
     size_t row = (size_t)d->image.width * (size_t)d->image.channels;
@@ -96,12 +97,12 @@ static void read_rows(decoder *d)
         uint8_t *to = d->image.pixels + (size_t)j->output_scanline * row;
         JSAMPROW rows[] = {d->row ? d->row : to};
         if (jpeg_read_scanlines(j, rows, 1) != 1)
-            stop(d, prn_fail(d->error, PRONY_INVALID_ARGUMENT, "damaged JPEG: a row is missing"));
+            image_jpeg_stop(d, prn_fail(d->error, PRONY_INVALID_ARGUMENT, "damaged JPEG: a row is missing"));
         if (d->row) from_cmyk(to, d->row, d->image.width, j->saw_Adobe_marker);
     }
 }
 
-static void read_image(decoder *d)
+static void image_jpeg_read_image(decoder *d)
 {
     struct jpeg_decompress_struct *j = &d->jpeg;
     jpeg_create_decompress(j);
@@ -113,18 +114,18 @@ static void read_image(decoder *d)
     j->out_color_space = cmyk ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
     int64_t height = j->image_height, width = j->image_width;
     prony_status status = prn_image_reserve(&d->image, height, width, grey ? 1 : 3, d->max_pixels, d->error);
-    if (status != PRONY_OK) stop(d, status);
+    if (status != PRONY_OK) image_jpeg_stop(d, status);
     if (cmyk) {
         d->row = prn_alloc((size_t)width * 4);
-        if (!d->row) stop(d, prn_no_memory(d->error));
+        if (!d->row) image_jpeg_stop(d, prn_no_memory(d->error));
     }
     (void)jpeg_start_decompress(j);
-    read_rows(d);
+    image_jpeg_read_rows(d);
 }
 
-static void guarded(decoder *d)
+static void image_jpeg_guarded(decoder *d)
 {
-    if (setjmp(d->end) == 0) read_image(d);
+    if (setjmp(d->end) == 0) image_jpeg_read_image(d);
 }
 
 prony_status prn_jpeg_decode(prn_image *out, const uint8_t *data, size_t size, uint64_t max_pixels, prony_error *error)
@@ -132,11 +133,11 @@ prony_status prn_jpeg_decode(prn_image *out, const uint8_t *data, size_t size, u
     decoder d = {.data = data, .size = size, .max_pixels = max_pixels, .error = error};
     d.jpeg.err = jpeg_std_error(&d.errors);
     d.jpeg.client_data = &d;
-    d.errors.error_exit = failed;
+    d.errors.error_exit = image_jpeg_failed;
     d.errors.emit_message = noted;
     d.errors.output_message = silent;
     d.progress.progress_monitor = watched;
-    guarded(&d);
+    image_jpeg_guarded(&d);
     jpeg_destroy_decompress(&d.jpeg);
     prn_free(d.row);
     if (d.status == PRONY_OK)

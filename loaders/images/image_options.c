@@ -26,7 +26,7 @@ static bool parse_side(const char *text, char end, int64_t *out, const char **re
 }
 
 /* "HxW" */
-static bool parse_size(const char *text, int64_t *height, int64_t *width)
+static bool image_options_parse_size(const char *text, int64_t *height, int64_t *width)
 {
     const char *rest;
     return parse_side(text, 'x', height, &rest) && parse_side(rest, '\0', width, NULL);
@@ -40,7 +40,7 @@ static prony_status parse_resize(prony_image_options *o, const char *value, cons
         o->resize = PRONY_IMAGE_RESIZE_NONE;
     } else if (parse_side(value, '\0', &o->resize_height, NULL)) {
         o->resize = PRONY_IMAGE_RESIZE_SHORTER;
-    } else if (parse_size(value, &o->resize_height, &o->resize_width)) {
+    } else if (image_options_parse_size(value, &o->resize_height, &o->resize_width)) {
         o->resize = PRONY_IMAGE_RESIZE_EXACT;
     } else {
         return wrong(error, word, "resize=N (shorter side), HEIGHTxWIDTH, fit or none");
@@ -54,7 +54,7 @@ static prony_status parse_crop(prony_image_options *o, const char *value, const 
         o->crop_height = o->crop_width = 0;
     } else if (parse_side(value, '\0', &o->crop_height, NULL)) {
         o->crop_width = o->crop_height;
-    } else if (!parse_size(value, &o->crop_height, &o->crop_width)) {
+    } else if (!image_options_parse_size(value, &o->crop_height, &o->crop_width)) {
         return wrong(error, word, "crop=N, HEIGHTxWIDTH or none");
     }
     return PRONY_OK;
@@ -109,7 +109,7 @@ static bool parse_normalize(prony_image_options *o, const char *value)
     return false;
 }
 
-static bool choose(const char *value, const char *no, const char *yes, bool *out)
+static bool image_options_choose(const char *value, const char *no, const char *yes, bool *out)
 {
     *out = strcmp(value, yes) == 0;
     return *out || strcmp(value, no) == 0;
@@ -135,12 +135,14 @@ static prony_status parse_word(prony_image_options *o, char *word, prony_error *
     if (strcmp(word, "normalize") == 0)
         return parse_normalize(o, value) ? PRONY_OK : wrong(error, whole, "normalize=0..1, -1..1, 0..255 or imagenet");
     if (strcmp(word, "filter") == 0)
-        return choose(value, "bilinear", "bicubic", &o->bicubic) ? PRONY_OK
-                                                                 : wrong(error, whole, "filter=bilinear or bicubic");
+        return image_options_choose(value, "bilinear", "bicubic", &o->bicubic)
+                   ? PRONY_OK
+                   : wrong(error, whole, "filter=bilinear or bicubic");
     if (strcmp(word, "channels") == 0)
-        return choose(value, "rgb", "bgr", &o->bgr) ? PRONY_OK : wrong(error, whole, "channels=rgb or bgr");
+        return image_options_choose(value, "rgb", "bgr", &o->bgr) ? PRONY_OK
+                                                                  : wrong(error, whole, "channels=rgb or bgr");
     if (strcmp(word, "layout") == 0) {
-        bool known = choose(value, "nchw", "nhwc", &flag);
+        bool known = image_options_choose(value, "nchw", "nhwc", &flag);
         o->layout = flag ? PRONY_LAYOUT_NHWC : PRONY_LAYOUT_NCHW;
         return known ? PRONY_OK : wrong(error, whole, "layout=nchw or nhwc");
     }

@@ -24,7 +24,7 @@ typedef struct decoder {
     prony_error *error;
 } decoder;
 
-static void *take(png_structp png, png_alloc_size_t bytes)
+static void *image_png_take(png_structp png, png_alloc_size_t bytes)
 {
     decoder *d = png_get_mem_ptr(png);
     void *block = prn_alloc(bytes);
@@ -32,13 +32,13 @@ static void *take(png_structp png, png_alloc_size_t bytes)
     return block;
 }
 
-static void give(png_structp png, void *block)
+static void image_png_give(png_structp png, void *block)
 {
     (void)png;
     prn_free(block);
 }
 
-static void read_bytes(png_structp png, png_bytep to, size_t size)
+static void image_png_read_bytes(png_structp png, png_bytep to, size_t size)
 {
     decoder *d = png_get_io_ptr(png);
     if (size > d->size - d->at) png_error(png, "the file is cut short");
@@ -46,7 +46,7 @@ static void read_bytes(png_structp png, png_bytep to, size_t size)
     d->at += size;
 }
 
-static void failed(png_structp png, const char *message)
+static void image_png_failed(png_structp png, const char *message)
 {
     decoder *d = png_get_error_ptr(png);
     if (d->status == PRONY_OK)
@@ -79,48 +79,49 @@ static void set_transforms(decoder *d)
     png_read_update_info(d->png, d->info);
 }
 
-static void stop(decoder *d, prony_status status)
+static void image_png_stop(decoder *d, prony_status status)
 {
     d->status = status;
     png_longjmp(d->png, 1);
 }
 
-static void read_image(decoder *d)
+static void image_png_read_image(decoder *d)
 {
     png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, NULL,
                                 -1); /* text and profiles, which may be bombs, too */
-    png_set_read_fn(d->png, d, read_bytes);
+    png_set_read_fn(d->png, d, image_png_read_bytes);
     png_read_info(d->png, d->info);
     if (!can_hold(d)) png_error(d->png, "it is too short for the size that it claims");
     set_transforms(d);
     int64_t height = png_get_image_height(d->png, d->info), width = png_get_image_width(d->png, d->info);
     int channels = png_get_channels(d->png, d->info);
     prony_status status = prn_image_reserve(&d->image, height, width, channels, d->max_pixels, d->error);
-    if (status != PRONY_OK) stop(d, status);
+    if (status != PRONY_OK) image_png_stop(d, status);
     size_t row = (size_t)width * (size_t)channels;
     if (png_get_rowbytes(d->png, d->info) != row) png_error(d->png, "unexpected row size");
     d->rows = prn_alloc((size_t)height * sizeof *d->rows);
-    if (!d->rows) stop(d, prn_no_memory(d->error));
+    if (!d->rows) image_png_stop(d, prn_no_memory(d->error));
     for (int64_t y = 0; y < height; y++) d->rows[y] = d->image.pixels + (size_t)y * row;
     png_read_image(d->png, d->rows);
 }
 
-static void guarded(decoder *d)
+static void image_png_guarded(decoder *d)
 {
-    if (setjmp(png_jmpbuf(d->png)) == 0) read_image(d);
+    if (setjmp(png_jmpbuf(d->png)) == 0) image_png_read_image(d);
 }
 
 prony_status prn_png_decode(prn_image *out, const uint8_t *data, size_t size, uint64_t max_pixels, prony_error *error)
 {
     decoder d = {.data = data, .size = size, .max_pixels = max_pixels, .error = error};
-    d.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &d, failed, warned, &d, take, give);
+    d.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &d, image_png_failed, warned, &d, image_png_take,
+                                     image_png_give);
     if (!d.png) return prn_no_memory(error);
     d.info = png_create_info_struct(d.png);
     if (!d.info) {
         png_destroy_read_struct(&d.png, NULL, NULL);
         return prn_no_memory(error);
     }
-    guarded(&d);
+    image_png_guarded(&d);
     png_destroy_read_struct(&d.png, &d.info, NULL);
     prn_free(d.rows);
     if (d.status == PRONY_OK)

@@ -117,8 +117,8 @@ static void resize_column(uint8_t *to, const uint8_t *from, const axis *a, int64
     }
 }
 
-static prony_status passes(prn_image *out, const prn_image *image, const axis *across, const axis *down,
-                           prony_error *error)
+static prony_status image_resize_passes(prn_image *out, const prn_image *image, const axis *across, const axis *down,
+                                        prony_error *error)
 {
     int64_t top = down->first[0], bottom = top;
     for (int64_t y = 0; y < down->positions; y++)
@@ -139,7 +139,8 @@ static prony_status passes(prn_image *out, const prn_image *image, const axis *a
     return status;
 }
 
-static prony_status cut(prn_image *out, const prn_image *image, const prn_image_window *w, prony_error *error)
+static prony_status image_resize_cut(prn_image *out, const prn_image *image, const prn_image_window *w,
+                                     prony_error *error)
 {
     PRN_TRY(prn_image_reserve(out, w->rows, w->columns, image->channels, UINT64_MAX, error));
     const int64_t row = w->columns * image->channels;
@@ -152,12 +153,13 @@ static prony_status cut(prn_image *out, const prn_image *image, const prn_image_
 prony_status prn_image_resize(prn_image *out, const prn_image *image, const prn_image_window *window, bool cubic,
                               prony_error *error)
 {
-    if (window->height == image->height && window->width == image->width) return cut(out, image, window, error);
+    if (window->height == image->height && window->width == image->width)
+        return image_resize_cut(out, image, window, error);
     axis across = {0}, down = {0};
     prony_status status = axis_make(&across, image->width, window->width, window->left, window->columns, cubic, error);
     if (status == PRONY_OK)
         status = axis_make(&down, image->height, window->height, window->top, window->rows, cubic, error);
-    if (status == PRONY_OK) status = passes(out, image, &across, &down, error);
+    if (status == PRONY_OK) status = image_resize_passes(out, image, &across, &down, error);
     axis_free(&across);
     axis_free(&down);
     return status;

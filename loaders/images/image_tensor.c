@@ -11,7 +11,7 @@
 
 /* ---- the input ---- */
 
-static bool is_channels(int64_t extent)
+static bool image_tensor_is_channels(int64_t extent)
 {
     return extent == 1 || extent == 3;
 }
@@ -27,9 +27,10 @@ static prony_status no_image(const prony_port *port, const char *why, prony_erro
 /* Channels stand where there are 1 or 3 of them. */
 static bool find_channels(const int64_t *dim, prony_image_layout layout, bool *last)
 {
-    *last = layout == PRONY_LAYOUT_NHWC || (layout == PRONY_LAYOUT_AUTO && !is_channels(dim[0]) && is_channels(dim[2]));
+    *last = layout == PRONY_LAYOUT_NHWC ||
+            (layout == PRONY_LAYOUT_AUTO && !image_tensor_is_channels(dim[0]) && image_tensor_is_channels(dim[2]));
     int64_t extent = dim[*last ? 2 : 0];
-    return extent < 0 || is_channels(extent);
+    return extent < 0 || image_tensor_is_channels(extent);
 }
 
 prony_status prn_image_target_make(prn_image_target *out, const prony_port *port, const prony_image_options *options,
@@ -157,12 +158,12 @@ static float normalized(int value, const prony_image_options *o, bool floats, in
 }
 
 /* Pillow's grey: 0.299 R + 0.587 G + 0.114 B in 16 fractional bits. */
-static uint8_t grey_of(const uint8_t *rgb)
+static uint8_t image_tensor_grey_of(const uint8_t *rgb)
 {
     return (uint8_t)((rgb[0] * 19595u + rgb[1] * 38470u + rgb[2] * 7471u + 32768u) >> 16);
 }
 
-static void put(const prn_image_target *t, size_t at, float value)
+static void image_tensor_put(const prn_image_target *t, size_t at, float value)
 {
     if (t->value.dtype == PRONY_FLOAT32)
         ((float *)t->value.data)[at] = value;
@@ -179,14 +180,15 @@ static void write_channel(const prn_image_target *t, size_t base, const prn_imag
     size_t pixels = (size_t)(image->height * image->width), channels = (size_t)t->channels;
     size_t at = base + (t->channels_last ? (size_t)to : (size_t)to * pixels), step = t->channels_last ? channels : 1;
     const uint8_t *source = image->pixels + from;
-    for (size_t i = 0; i < pixels; i++) put(t, at + i * step, table[source[i * (size_t)image->channels]]);
+    for (size_t i = 0; i < pixels; i++) image_tensor_put(t, at + i * step, table[source[i * (size_t)image->channels]]);
 }
 
 /* To one channel before resizing, as the order of rounding goes in Pillow. */
 static prony_status to_grey(prn_image *out, const prn_image *image, prony_error *error)
 {
     PRN_TRY(prn_image_reserve(out, image->height, image->width, 1, UINT64_MAX, error));
-    for (int64_t i = 0; i < image->height * image->width; i++) out->pixels[i] = grey_of(image->pixels + 3 * i);
+    for (int64_t i = 0; i < image->height * image->width; i++)
+        out->pixels[i] = image_tensor_grey_of(image->pixels + 3 * i);
     return PRONY_OK;
 }
 

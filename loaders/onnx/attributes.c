@@ -32,7 +32,7 @@ static const struct {
 
 /* First pass: name, reference, and the type: the one given, or that of the only value present in files that give none.
  */
-static prony_status head_read(prn_reader *reader, prn_wire wire, prn_attr *out)
+static prony_status attributes_head_read(prn_reader *reader, prn_wire wire, prn_attr *out)
 {
     int64_t type = PRN_ATTR_UNDEFINED;
     size_t present[PRN_WIRE_CENSUS];
@@ -144,7 +144,7 @@ static prony_status tensor_read(prn_reader *reader, prn_wire wire, prn_attr_type
 }
 
 /* Second pass. out->count is the number of occurrences of the type's field. */
-static prony_status value_read(prn_reader *reader, prn_wire wire, prn_attr *out)
+static prony_status attributes_value_read(prn_reader *reader, prn_wire wire, prn_attr *out)
 {
     prn_attr_type type = out->type;
     if (type == PRN_ATTR_INTS || type == PRN_ATTR_FLOATS) return numbers_read(reader, wire, out);
@@ -185,8 +185,8 @@ static prony_status attr_read(prn_reader *reader, prn_wire wire, prn_attr *out)
 {
     out->name = "";
     out->s = (prony_string){"", 0};
-    prony_status status = head_read(reader, wire, out);
-    if (status == PRONY_OK) status = value_read(reader, wire, out);
+    prony_status status = attributes_head_read(reader, wire, out);
+    if (status == PRONY_OK) status = attributes_value_read(reader, wire, out);
     if (status != PRONY_OK) prn_error_prefix(reader->error, "attribute " PRN_NAME, out->name);
     return status;
 }

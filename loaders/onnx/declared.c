@@ -6,7 +6,7 @@
 
 enum { MODEL_GRAPH = 7, MODEL_METADATA = 14, GRAPH_OUTPUT = 12, GRAPH_VALUE_INFO = 13 };
 
-static bool span_is(prn_span span, const char *text)
+static bool declared_span_is(prn_span span, const char *text)
 {
     return span.data && span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
 }
@@ -22,7 +22,8 @@ const char *prn_declared_metadata(const prn_model_file *file, prn_bump *pool, co
             if (part.number == 1) name = prn_wire_span(&entry, &part);
             if (part.number == 2) value = prn_wire_span(&entry, &part);
         }
-        if (span_is(name, key)) return prn_bump_strndup(pool, value.size ? (const char *)value.data : "", value.size);
+        if (declared_span_is(name, key))
+            return prn_bump_strndup(pool, value.size ? (const char *)value.data : "", value.size);
     }
     return NULL;
 }

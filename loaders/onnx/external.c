@@ -16,7 +16,7 @@ typedef struct place {
     bool has_length;
 } place;
 
-static bool span_is(prn_span span, const char *text)
+static bool external_span_is(prn_span span, const char *text)
 {
     return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
 }
@@ -47,9 +47,9 @@ static prony_status entry_read(prn_wire wire, place *out, prony_error *error)
     }
     PRN_TRY(prn_wire_check(&wire, error));
     if (!key.size) return PRONY_OK;
-    if (span_is(key, "location")) out->location = value;
-    if (span_is(key, "offset")) return number_parse(value, "offset", &out->offset, error);
-    if (span_is(key, "length")) {
+    if (external_span_is(key, "location")) out->location = value;
+    if (external_span_is(key, "offset")) return number_parse(value, "offset", &out->offset, error);
+    if (external_span_is(key, "length")) {
         out->has_length = true;
         return number_parse(value, "length", &out->length, error);
     }
@@ -68,7 +68,7 @@ static bool location_is_inside(const char *location)
 }
 
 /* The real path of `location` in the folder of the model at `model_path`, checked to lie there. */
-static prony_status resolve(const prn_reader *reader, const char *location, char real[PATH_MAX])
+static prony_status external_resolve(const prn_reader *reader, const char *location, char real[PATH_MAX])
 {
     prony_error *error = reader->error;
     if (!location_is_inside(location)) {
@@ -106,7 +106,7 @@ static prony_status find_map(prn_reader *reader, const char *location, const prn
         }
     }
     char real[PATH_MAX];
-    PRN_TRY(resolve(reader, location, real));
+    PRN_TRY(external_resolve(reader, location, real));
     prn_external *external = PRN_NEW(reader, 1, prn_external);
     if (!external) return prn_no_memory(reader->error);
     PRN_TRY((reader->copy ? prn_map_read : prn_map_open)(&external->map, real, reader->error));

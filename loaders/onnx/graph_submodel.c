@@ -49,14 +49,14 @@ static bool index_names(cutter *c)
     return true;
 }
 
-static const prn_name_entry *find(const cutter *c, const char *name)
+static const prn_name_entry *graph_submodel_find(const cutter *c, const char *name)
 {
     return prn_name_entries_find(c->names, c->name_count, name);
 }
 
 static prony_status check_name(const cutter *c, const char *name, bool output)
 {
-    const prn_name_entry *found = find(c, name);
+    const prn_name_entry *found = graph_submodel_find(c, name);
     if (!found)
         return prn_fail(c->error, PRONY_INVALID_ARGUMENT,
                         "%.300s: no tensor of the main graph is called " PRN_NAME
@@ -78,7 +78,7 @@ static void need(cutter *c, const char *name)
         c->cuts[k] = true;
         return;
     }
-    const prn_name_entry *found = *name ? find(c, name) : NULL;
+    const prn_name_entry *found = *name ? graph_submodel_find(c, name) : NULL;
     if (!found) return;
     if (found->kind == KIND_INITIALIZER) c->initializers[found->item] = true;
     if (found->kind == KIND_INPUT) c->inputs[found->item] = true;
@@ -99,7 +99,7 @@ static void need_node(cutter *c, const prn_model_node *node)
 /* A tensor that is both cut and wanted comes out as its producer makes it. */
 static void need_output(cutter *c, const char *name)
 {
-    const prn_name_entry *found = find(c, name);
+    const prn_name_entry *found = graph_submodel_find(c, name);
     if (!found || found->kind != KIND_NODE || c->nodes[found->item]) return;
     c->nodes[found->item] = true;
     c->stack[c->depth++] = (uint32_t)found->item;
@@ -144,7 +144,7 @@ static bool has_external(prn_wire wire, int level)
     return false;
 }
 
-static prn_span name_of(prn_wire message, uint32_t number)
+static prn_span graph_submodel_name_of(prn_wire message, uint32_t number)
 {
     prn_span name = {0};
     for (prn_field field; prn_wire_next(&message, &field);)
@@ -155,7 +155,7 @@ static prn_span name_of(prn_wire message, uint32_t number)
 static const prn_name_entry *find_span(const cutter *c, prn_span name)
 {
     char *copy = prn_bump_strndup((prn_bump *)(uintptr_t)&c->pool, name.size ? (const char *)name.data : "", name.size);
-    return copy ? find(c, copy) : NULL;
+    return copy ? graph_submodel_find(c, copy) : NULL;
 }
 
 static prony_status put_initializer(cutter *c, prn_proto *graph, const prn_field *field, prn_wire message)
@@ -166,7 +166,7 @@ static prony_status put_initializer(cutter *c, prn_proto *graph, const prn_field
     if (sparse)
         for (prn_field inner; prn_wire_next(&message, &inner);)
             if (inner.number == 1) named = prn_wire_enter(&message, &inner);
-    const prn_name_entry *entry = find_span(c, name_of(named, PRN_TENSOR_NAME));
+    const prn_name_entry *entry = find_span(c, graph_submodel_name_of(named, PRN_TENSOR_NAME));
     if (!entry || entry->kind != KIND_INITIALIZER || !c->initializers[entry->item]) return PRONY_OK;
     for (prn_field inner; prn_wire_next(&named, &inner);)
         external = external || (inner.number == PRN_TENSOR_LOCATION && prn_wire_int(&named, &inner) == 1);
@@ -176,7 +176,7 @@ static prony_status put_initializer(cutter *c, prn_proto *graph, const prn_field
 }
 
 /* Nodes in the order that the loader settled: the file's own may be any. */
-static prony_status put_nodes(cutter *c, prn_proto *graph, prn_wire wire)
+static prony_status graph_submodel_put_nodes(cutter *c, prn_proto *graph, prn_wire wire)
 {
     const prn_graph *g = &c->file->graph;
     prn_span *spans = prn_bump_alloc(&c->pool, g->node_count + 1, sizeof *spans);
@@ -198,7 +198,8 @@ static prony_status put_nodes(cutter *c, prn_proto *graph, prn_wire wire)
 
 /* ---- types ---- */
 
-static prony_status put_type(cutter *c, prn_proto *graph, uint32_t field, const char *name, const prony_value *value)
+static prony_status graph_submodel_put_type(cutter *c, prn_proto *graph, uint32_t field, const char *name,
+                                            const prony_value *value)
 {
     prn_proto shape = {0}, tensor = {0}, type = {0}, info = {0};
     if (value->kind != PRONY_TENSOR)
@@ -229,7 +230,7 @@ static bool put_declared(cutter *c, prn_proto *graph, uint32_t as, const char *n
     for (prn_field field; prn_wire_next(&wire, &field);) {
         if (field.number != PRN_GRAPH_INPUT && field.number != PRN_GRAPH_OUTPUT && field.number != PRN_GRAPH_VALUE_INFO)
             continue;
-        prn_span found = name_of(prn_wire_enter(&wire, &field), 1);
+        prn_span found = graph_submodel_name_of(prn_wire_enter(&wire, &field), 1);
         if (found.size != strlen(name) || memcmp(found.data, name, found.size) != 0) continue;
         prn_proto_put_bytes(graph, as, field.bytes.data, field.bytes.size);
         return true;
@@ -237,27 +238,28 @@ static bool put_declared(cutter *c, prn_proto *graph, uint32_t as, const char *n
     return false;
 }
 
-static prony_status put_port(cutter *c, prn_proto *graph, uint32_t as, const char *name, const prony_value *known,
-                             prn_wire wire)
+static prony_status graph_submodel_put_port(cutter *c, prn_proto *graph, uint32_t as, const char *name,
+                                            const prony_value *known, prn_wire wire)
 {
     prony_value value = {.shape = {.rank = -1}};
-    if (known) return put_type(c, graph, as, name, known);
+    if (known) return graph_submodel_put_type(c, graph, as, name, known);
     if (put_declared(c, graph, as, name, wire)) return PRONY_OK;
     PRN_TRY(c->part->type_of(c->part->user, name, &value, c->error));
-    return put_type(c, graph, as, name, &value);
+    return graph_submodel_put_type(c, graph, as, name, &value);
 }
 
-static prony_status put_ports(cutter *c, prn_proto *graph, prn_wire wire)
+static prony_status graph_submodel_put_ports(cutter *c, prn_proto *graph, prn_wire wire)
 {
     const prn_graph *g = &c->file->graph;
     const prn_submodel *p = c->part;
     for (size_t i = 0; i < g->input_count; i++)
-        if (c->inputs[i]) PRN_TRY(put_port(c, graph, PRN_GRAPH_INPUT, g->inputs[i].name, NULL, wire));
+        if (c->inputs[i]) PRN_TRY(graph_submodel_put_port(c, graph, PRN_GRAPH_INPUT, g->inputs[i].name, NULL, wire));
     for (size_t k = 0; k < p->from_count; k++)
-        PRN_TRY(put_port(c, graph, PRN_GRAPH_INPUT, p->from[k], p->values ? p->values[k] : NULL, wire));
-    for (size_t k = 0; k < p->to_count; k++) PRN_TRY(put_port(c, graph, PRN_GRAPH_OUTPUT, p->to[k], NULL, wire));
+        PRN_TRY(graph_submodel_put_port(c, graph, PRN_GRAPH_INPUT, p->from[k], p->values ? p->values[k] : NULL, wire));
+    for (size_t k = 0; k < p->to_count; k++)
+        PRN_TRY(graph_submodel_put_port(c, graph, PRN_GRAPH_OUTPUT, p->to[k], NULL, wire));
     for (size_t k = 0; !p->to_count && k < g->output_count; k++)
-        PRN_TRY(put_port(c, graph, PRN_GRAPH_OUTPUT, g->outputs[k].name, NULL, wire));
+        PRN_TRY(graph_submodel_put_port(c, graph, PRN_GRAPH_OUTPUT, g->outputs[k].name, NULL, wire));
     return PRONY_OK;
 }
 
@@ -271,24 +273,24 @@ static bool is_port(const cutter *c, const char *name)
     return false;
 }
 
-static prony_status put_graph(cutter *c, prn_proto *graph, prn_wire wire)
+static prony_status graph_submodel_put_graph(cutter *c, prn_proto *graph, prn_wire wire)
 {
-    PRN_TRY(put_nodes(c, graph, wire));
-    PRN_TRY(put_ports(c, graph, wire));
+    PRN_TRY(graph_submodel_put_nodes(c, graph, wire));
+    PRN_TRY(graph_submodel_put_ports(c, graph, wire));
     for (prn_field field; prn_wire_next(&wire, &field);) {
         if (field.number == PRN_GRAPH_NAME)
             prn_proto_put_bytes(graph, PRN_GRAPH_NAME, field.bytes.data, field.bytes.size);
         if (field.number == PRN_GRAPH_INITIALIZER || field.number == PRN_GRAPH_SPARSE)
             PRN_TRY(put_initializer(c, graph, &field, prn_wire_enter(&wire, &field)));
         if (field.number != PRN_GRAPH_VALUE_INFO) continue;
-        const prn_name_entry *entry = find_span(c, name_of(prn_wire_enter(&wire, &field), 1));
+        const prn_name_entry *entry = find_span(c, graph_submodel_name_of(prn_wire_enter(&wire, &field), 1));
         if (entry && entry->kind == KIND_NODE && c->nodes[entry->item] && !is_port(c, entry->name))
             prn_proto_put_bytes(graph, PRN_GRAPH_VALUE_INFO, field.bytes.data, field.bytes.size);
     }
     return PRONY_OK;
 }
 
-static prony_status put_model(cutter *c, prn_proto *model)
+static prony_status graph_submodel_put_model(cutter *c, prn_proto *model)
 {
     prn_wire wire = prn_wire_make(c->file->data, (size_t)c->file->file_bytes);
     int64_t ir = c->file->ir_version;
@@ -299,7 +301,7 @@ static prony_status put_model(cutter *c, prn_proto *model)
             continue;
         if (field.number == PRN_MODEL_GRAPH) {
             prn_proto graph = {0};
-            prony_status status = put_graph(c, &graph, prn_wire_enter(&wire, &field));
+            prony_status status = graph_submodel_put_graph(c, &graph, prn_wire_enter(&wire, &field));
             if (status == PRONY_OK && graph.size >= PRN_LARGEST_PROTOBUF)
                 status = prn_fail(c->error, PRONY_UNSUPPORTED,
                                   "%.300s: the part has 2 GiB or more, and one file of ONNX cannot", c->file->name);
@@ -321,7 +323,7 @@ prony_status prn_part_write(uint8_t **out, size_t *size, const prn_model_file *f
     cutter c = {.file = file, .part = part, .error = error};
     prn_proto model = {0};
     prony_status status = index_names(&c) ? reach(&c) : prn_no_memory(error);
-    if (status == PRONY_OK) status = put_model(&c, &model);
+    if (status == PRONY_OK) status = graph_submodel_put_model(&c, &model);
     prn_bump_release(&c.pool);
     if (status != PRONY_OK) {
         prn_free(model.data);

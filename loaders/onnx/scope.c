@@ -53,11 +53,11 @@ typedef struct scope {
     size_t producer_count, producer_capacity;
 } scope;
 
-static prony_status resolve(prn_reader *reader, prn_graph *graph, const prn_graph *parent);
+static prony_status scope_resolve(prn_reader *reader, prn_graph *graph, const prn_graph *parent);
 
 /* ---- definitions ---- */
 
-static void define(scope *s, const char *name, uint32_t kind, size_t item)
+static void scope_define(scope *s, const char *name, uint32_t kind, size_t item)
 {
     s->defined[s->defined_count++] = (prn_name_entry){name, kind, item};
 }
@@ -69,12 +69,12 @@ static prony_status collect_definitions(scope *s)
     for (size_t n = 0; n < graph->node_count; n++) count += graph->nodes[n].output_count;
     s->defined = prn_calloc(count, sizeof *s->defined);
     if (!s->defined) return prn_no_memory(s->reader->error);
-    for (size_t i = 0; i < graph->initializer_count; i++) define(s, graph->initializers[i].name, INITIALIZER, i);
-    for (size_t i = 0; i < graph->input_count; i++) define(s, graph->inputs[i].name, INPUT, i);
+    for (size_t i = 0; i < graph->initializer_count; i++) scope_define(s, graph->initializers[i].name, INITIALIZER, i);
+    for (size_t i = 0; i < graph->input_count; i++) scope_define(s, graph->inputs[i].name, INPUT, i);
     for (size_t n = 0; n < graph->node_count; n++) {
         const prn_model_node *node = &graph->nodes[n];
         for (size_t i = 0; i < node->output_count; i++) {
-            if (node->outputs[i][0]) define(s, node->outputs[i], NODE, n);
+            if (node->outputs[i][0]) scope_define(s, node->outputs[i], NODE, n);
         }
     }
     prn_name_entries_sort(s->defined, s->defined_count);
@@ -143,7 +143,7 @@ static prony_status check_definitions(scope *s)
 
 /* ---- uses ---- */
 
-static prony_status use(scope *s, const char *name, uint32_t kind, size_t item)
+static prony_status scope_use(scope *s, const char *name, uint32_t kind, size_t item)
 {
     const prn_name_entry *found = prn_name_entries_find(s->defined, s->defined_count, name);
     if (!found) {
@@ -173,7 +173,7 @@ static prony_status use_of_gradient(scope *s, size_t n)
         const size_t count = attr->type == PRN_ATTR_STRING ? 1 : attr->type == PRN_ATTR_STRINGS ? attr->count : 0;
         for (size_t i = 0; i < count; i++) {
             const char *name = attr->type == PRN_ATTR_STRING ? attr->s.data : attr->strings[i].data;
-            if (name && prn_name_entries_find(s->defined, s->defined_count, name)) PRN_TRY(use(s, name, NODE, n));
+            if (name && prn_name_entries_find(s->defined, s->defined_count, name)) PRN_TRY(scope_use(s, name, NODE, n));
         }
     }
     return PRONY_OK;
@@ -184,13 +184,13 @@ static prony_status use_of_node(scope *s, size_t n)
     const prn_model_node *node = &s->graph->nodes[n];
     PRN_TRY(use_of_gradient(s, n));
     for (size_t i = 0; i < node->input_count; i++) {
-        if (node->inputs[i][0]) PRN_TRY(use(s, node->inputs[i], NODE, n));
+        if (node->inputs[i][0]) PRN_TRY(scope_use(s, node->inputs[i], NODE, n));
     }
     for (size_t a = 0; a < node->attributes.count; a++) {
         const prn_attr *attr = &node->attributes.items[a];
         for (size_t g = 0; attr->graph && g < attr->count; g++) {
             const prn_graph *inner = &attr->graph[g];
-            for (size_t i = 0; i < inner->captured_count; i++) PRN_TRY(use(s, inner->captured[i], NODE, n));
+            for (size_t i = 0; i < inner->captured_count; i++) PRN_TRY(scope_use(s, inner->captured[i], NODE, n));
         }
     }
     return PRONY_OK;
@@ -204,7 +204,7 @@ static prony_status collect_uses(scope *s)
         PRN_TRY(use_of_node(s, n));
         s->first[n + 1] = s->producer_count;
     }
-    for (size_t i = 0; i < s->graph->output_count; i++) PRN_TRY(use(s, s->graph->outputs[i].name, INPUT, i));
+    for (size_t i = 0; i < s->graph->output_count; i++) PRN_TRY(scope_use(s, s->graph->outputs[i].name, INPUT, i));
     prn_name_entries_sort(s->missing, s->missing_count);
     return PRONY_OK;
 }
@@ -221,7 +221,7 @@ typedef struct walk {
 
 enum { UNSEEN, WAITING, DONE };
 
-static prony_status visit(const scope *s, walk *w, size_t root)
+static prony_status scope_visit(const scope *s, walk *w, size_t root)
 {
     if (w->state[root] == DONE) return PRONY_OK;
     w->state[root] = WAITING;
@@ -251,7 +251,7 @@ static prony_status visit(const scope *s, walk *w, size_t root)
 }
 
 /* Nodes are moved only if the file has them out of order. */
-static prony_status reorder(scope *s, const size_t *order)
+static prony_status scope_reorder(scope *s, const size_t *order)
 {
     size_t count = s->graph->node_count, moved = 0;
     for (size_t i = 0; i < count; i++) moved += order[i] != i;
@@ -272,8 +272,8 @@ static prony_status sort_nodes(scope *s)
               .state = prn_calloc(count, sizeof *w.state)};
     prony_status status = w.next && w.stack && w.order && w.state ? PRONY_OK : prn_no_memory(s->reader->error);
     if (status == PRONY_OK) memcpy(w.next, s->first, count * sizeof *w.next);
-    for (size_t n = 0; status == PRONY_OK && n < count; n++) status = visit(s, &w, n);
-    if (status == PRONY_OK) status = reorder(s, w.order);
+    for (size_t n = 0; status == PRONY_OK && n < count; n++) status = scope_visit(s, &w, n);
+    if (status == PRONY_OK) status = scope_reorder(s, w.order);
     prn_free(w.next);
     prn_free(w.stack);
     prn_free(w.order);
@@ -343,7 +343,7 @@ static prony_status resolve_subgraphs(prn_reader *reader, const prn_graph *graph
         for (size_t a = 0; a < node->attributes.count; a++) {
             const prn_attr *attr = &node->attributes.items[a];
             for (size_t g = 0; attr->graph && g < attr->count; g++) {
-                prony_status status = resolve(reader, &attr->graph[g], graph);
+                prony_status status = scope_resolve(reader, &attr->graph[g], graph);
                 if (status == PRONY_OK) continue;
                 prn_error_prefix(reader->error, "node %u " PRN_NAME " (%.60s)", node->file_index, node->name,
                                  node->op_type);
@@ -369,7 +369,7 @@ static prony_status resolve_own(prn_reader *reader, prn_graph *graph)
     return status;
 }
 
-static prony_status resolve(prn_reader *reader, prn_graph *graph, const prn_graph *parent)
+static prony_status scope_resolve(prn_reader *reader, prn_graph *graph, const prn_graph *parent)
 {
     graph->parent = parent;
     prony_status status = resolve_subgraphs(reader, graph);
@@ -381,7 +381,7 @@ static prony_status resolve(prn_reader *reader, prn_graph *graph, const prn_grap
 
 prony_status prn_scope_resolve_model(prn_reader *reader, prn_graph *graph)
 {
-    return resolve(reader, graph, NULL);
+    return scope_resolve(reader, graph, NULL);
 }
 
 static prony_status function_ports(prn_reader *reader, const char *const *names, size_t count, const prn_port **out)

@@ -71,7 +71,7 @@ static prony_status check_parts(const sparse *parts, prony_error *error)
                     parts->shape.rank);
 }
 
-static prony_status scatter(const sparse *parts, prn_initializer *out, prony_error *error)
+static prony_status sparse_tensor_scatter(const sparse *parts, prn_initializer *out, prony_error *error)
 {
     size_t width = prony_dtype_bytes(out->value.dtype, 1);
     int64_t numel = prony_shape_numel(&out->value.shape), last = -1;
@@ -87,7 +87,7 @@ static prony_status scatter(const sparse *parts, prn_initializer *out, prony_err
     return PRONY_OK;
 }
 
-static prony_status read_checked(prn_reader *reader, prn_wire wire, prn_initializer *out)
+static prony_status sparse_tensor_read_checked(prn_reader *reader, prn_wire wire, prn_initializer *out)
 {
     prony_error *error = reader->error;
     sparse parts = {0};
@@ -105,13 +105,13 @@ static prony_status read_checked(prn_reader *reader, prn_wire wire, prn_initiali
     reader->sparse_bytes += out->bytes;
     out->value.data = PRN_NEW(reader, out->bytes, uint8_t);
     if (!out->value.data) return prn_no_memory(error);
-    return scatter(&parts, out, error);
+    return sparse_tensor_scatter(&parts, out, error);
 }
 
 prony_status prn_sparse_tensor_read(prn_reader *reader, prn_wire wire, prn_initializer *out)
 {
     out->name = "";
-    prony_status status = read_checked(reader, wire, out);
+    prony_status status = sparse_tensor_read_checked(reader, wire, out);
     if (status != PRONY_OK) prn_error_prefix(reader->error, "sparse tensor " PRN_NAME, out->name);
     return status;
 }

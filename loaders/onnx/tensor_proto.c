@@ -66,7 +66,7 @@ static prn_wire_type wire_type_of(uint8_t field)
     }
 }
 
-static const char *name_of(uint8_t field)
+static const char *tensor_proto_name_of(uint8_t field)
 {
     static const char *const names[] = {
         [FLOAT_DATA] = "float_data", [INT32_DATA] = "int32_data",   [STRING_DATA] = "string_data",
@@ -105,7 +105,7 @@ static prony_status head_dims(prn_wire *wire, const prn_field *field, tensor_hea
     return PRONY_OK;
 }
 
-static prony_status head_read(prn_wire wire, tensor_head *head, prony_error *error)
+static prony_status tensor_proto_head_read(prn_wire wire, tensor_head *head, prony_error *error)
 {
     for (prn_field field; prn_wire_next(&wire, &field);) {
         switch (field.number) {
@@ -149,7 +149,7 @@ static prony_status decode_entry(uint8_t *to, uint64_t bits, prony_dtype dtype, 
     const encoding *how = &encodings[dtype];
     int64_t value = how->field == INT32_DATA ? (int32_t)(uint32_t)bits : (int64_t)bits;
     if (value < how->low || value > how->high) {
-        return prn_fail(error, PRONY_INVALID_MODEL, "%s entry %lld does not fit %s", name_of(how->field),
+        return prn_fail(error, PRONY_INVALID_MODEL, "%s entry %lld does not fit %s", tensor_proto_name_of(how->field),
                         (long long)value, prony_dtype_name(dtype));
     }
     if (dtype == PRONY_BOOL) value = value != 0;
@@ -158,7 +158,7 @@ static prony_status decode_entry(uint8_t *to, uint64_t bits, prony_dtype dtype, 
 }
 
 /* Second pass: the typed field that holds `dtype` into `data`, whose size the first pass has checked. */
-static prony_status decode(prn_wire wire, prony_dtype dtype, uint8_t *data, prony_error *error)
+static prony_status tensor_proto_decode(prn_wire wire, prony_dtype dtype, uint8_t *data, prony_error *error)
 {
     const encoding *how = &encodings[dtype];
     prn_wire_type type = wire_type_of(how->field);
@@ -180,7 +180,8 @@ static prony_status decode(prn_wire wire, prony_dtype dtype, uint8_t *data, pron
         for (uint64_t bits; prn_span_take(&run, type, &bits); data += how->width) {
             PRN_TRY(decode_entry(data, bits, dtype, error));
         }
-        if (run.size) return prn_fail(error, PRONY_INVALID_MODEL, "an entry of %s is too long", name_of(how->field));
+        if (run.size)
+            return prn_fail(error, PRONY_INVALID_MODEL, "an entry of %s is too long", tensor_proto_name_of(how->field));
     }
     return prn_wire_check(&wire, error);
 }
@@ -191,7 +192,7 @@ static bool is_aligned(const void *data, prony_dtype dtype)
     return (uintptr_t)data % (element < 8 ? element : 8) == 0;
 }
 
-static prony_status copy_data(prn_reader *reader, prn_initializer *tensor)
+static prony_status tensor_proto_copy_data(prn_reader *reader, prn_initializer *tensor)
 {
     uint8_t *copy = PRN_NEW(reader, tensor->bytes, uint8_t);
     if (!copy) return prn_no_memory(reader->error);
@@ -208,28 +209,28 @@ static prony_status copy_data(prn_reader *reader, prn_initializer *tensor)
 
 prony_status prn_tensor_align(prn_reader *reader, prn_initializer *tensor)
 {
-    return tensor->aligned ? PRONY_OK : copy_data(reader, tensor);
+    return tensor->aligned ? PRONY_OK : tensor_proto_copy_data(reader, tensor);
 }
 
-static prony_status borrow(prn_reader *reader, prn_initializer *tensor, prn_span span)
+static prony_status tensor_proto_borrow(prn_reader *reader, prn_initializer *tensor, prn_span span)
 {
     static const max_align_t empty;
     tensor->value.data = span.size ? (void *)(uintptr_t)span.data : (void *)(uintptr_t)&empty;
     tensor->aligned = is_aligned(tensor->value.data, tensor->value.dtype);
     if (tensor->value.dtype != PRONY_BOOL) return PRONY_OK;
     for (size_t i = 0; i < span.size; i++) {
-        if (span.data[i] > 1) return copy_data(reader, tensor);
+        if (span.data[i] > 1) return tensor_proto_copy_data(reader, tensor);
     }
     return PRONY_OK;
 }
 
 /* Of the model file itself. Few bytes of a mapped one are copied: where they are read, the system brings what lies
  * around them into memory, up to megabytes. */
-static prony_status take(prn_reader *reader, prn_initializer *tensor, prn_span span)
+static prony_status tensor_proto_take(prn_reader *reader, prn_initializer *tensor, prn_span span)
 {
-    PRN_TRY(borrow(reader, tensor, span));
+    PRN_TRY(tensor_proto_borrow(reader, tensor, span));
     const bool mapped = reader->path && !reader->copy && tensor->value.data == (const void *)span.data;
-    return mapped && span.size < SMALL_BYTES ? copy_data(reader, tensor) : PRONY_OK;
+    return mapped && span.size < SMALL_BYTES ? tensor_proto_copy_data(reader, tensor) : PRONY_OK;
 }
 
 /* The data of a tensor whose type, shape and size are known. */
@@ -245,26 +246,29 @@ static prony_status read_data(prn_reader *reader, prn_wire wire, const tensor_he
     if (head->external) {
         prn_span span;
         PRN_TRY(prn_external_read(reader, wire, out->bytes, &span));
-        return borrow(reader, out, span);
+        return tensor_proto_borrow(reader, out, span);
     }
     if (head->raw.size) {
-        if (entries) return prn_fail(error, PRONY_INVALID_MODEL, "both raw_data and %s are given", name_of(how->field));
+        if (entries)
+            return prn_fail(error, PRONY_INVALID_MODEL, "both raw_data and %s are given",
+                            tensor_proto_name_of(how->field));
         if (head->raw.size != out->bytes) {
             return prn_fail(error, PRONY_INVALID_MODEL, "raw_data has %zu bytes where type and shape need %llu",
                             head->raw.size, (unsigned long long)out->bytes);
         }
-        return take(reader, out, head->raw);
+        return tensor_proto_take(reader, out, head->raw);
     }
     if (entries != out->bytes / how->width) {
         return prn_fail(error, PRONY_INVALID_MODEL, "%s has %zu entries where type and shape need %llu",
-                        name_of(how->field), entries, (unsigned long long)(out->bytes / how->width));
+                        tensor_proto_name_of(how->field), entries, (unsigned long long)(out->bytes / how->width));
     }
     bool plain = how->field == FLOAT_DATA || how->field == DOUBLE_DATA;
-    if (!entries || (plain && head->runs[how->field] == 1)) return take(reader, out, head->run[how->field]);
+    if (!entries || (plain && head->runs[how->field] == 1))
+        return tensor_proto_take(reader, out, head->run[how->field]);
     out->value.data = PRN_NEW(reader, out->bytes, uint8_t);
     if (!out->value.data) return prn_no_memory(error);
     out->aligned = true;
-    return decode(wire, dtype, out->value.data, error);
+    return tensor_proto_decode(wire, dtype, out->value.data, error);
 }
 
 /* On its own, because messages about the rest want the name, which the file has behind it. */
@@ -277,12 +281,12 @@ static prony_status name_read(prn_reader *reader, prn_wire wire, const char **ou
     return prn_wire_check(&wire, reader->error);
 }
 
-static prony_status read_checked(prn_reader *reader, prn_wire wire, prn_initializer *out)
+static prony_status tensor_proto_read_checked(prn_reader *reader, prn_wire wire, prn_initializer *out)
 {
     prony_error *error = reader->error;
     tensor_head head = {0};
     PRN_TRY(name_read(reader, wire, &out->name));
-    PRN_TRY(head_read(wire, &head, error));
+    PRN_TRY(tensor_proto_head_read(wire, &head, error));
     if (head.dtype == PRONY_UNDEFINED) return prn_fail(error, PRONY_INVALID_MODEL, "it has no element type");
     if (head.dtype < 0 || head.dtype >= PRONY_DTYPE_COUNT) {
         return prn_fail(error, PRONY_UNSUPPORTED, "element type %lld is not known", (long long)head.dtype);
@@ -299,7 +303,7 @@ static prony_status read_checked(prn_reader *reader, prn_wire wire, prn_initiali
 prony_status prn_tensor_read(prn_reader *reader, prn_wire wire, prn_initializer *out)
 {
     out->name = "";
-    prony_status status = read_checked(reader, wire, out);
+    prony_status status = tensor_proto_read_checked(reader, wire, out);
     if (status != PRONY_OK) prn_error_prefix(reader->error, "tensor " PRN_NAME, out->name);
     return status;
 }

@@ -22,7 +22,7 @@ static void zlib_free(void *opaque, void *block)
     prn_free(block);
 }
 
-static unsigned step_of(size_t left)
+static unsigned inflate_step_of(size_t left)
 {
     return (unsigned)(left < MOST_AT_ONCE ? left : MOST_AT_ONCE);
 }
@@ -35,7 +35,7 @@ prony_status prn_inflate(uint8_t *out, size_t out_size, const uint8_t *in, size_
     size_t taken = 0, given = 0;
     int code = Z_OK;
     while (code == Z_OK) {
-        unsigned in_step = step_of(in_size - taken), out_step = step_of(out_size - given);
+        unsigned in_step = inflate_step_of(in_size - taken), out_step = inflate_step_of(out_size - given);
         bool full = out_step == 0;
         stream.next_in = (Bytef *)(uintptr_t)(in + taken);
         stream.avail_in = in_step;
@@ -62,7 +62,7 @@ bool prn_crc_matches(const uint8_t *data, size_t size, uint32_t crc)
 {
     uLong sum = crc32(0, NULL, 0);
     for (size_t at = 0; at < size;) {
-        unsigned step = step_of(size - at);
+        unsigned step = inflate_step_of(size - at);
         sum = crc32(sum, data + at, step);
         at += step;
     }

@@ -37,14 +37,14 @@ typedef struct header {
     bool has_type, has_order, has_shape;
 } header;
 
-static void skip_space(header *h)
+static void npy_skip_space(header *h)
 {
     while (h->cursor < h->end && strchr(" \t\r\n", *h->cursor) && *h->cursor) h->cursor++;
 }
 
-static bool take(header *h, char wanted)
+static bool npy_take(header *h, char wanted)
 {
-    skip_space(h);
+    npy_skip_space(h);
     if (h->cursor == h->end || *h->cursor != wanted) return false;
     h->cursor++;
     return true;
@@ -52,7 +52,7 @@ static bool take(header *h, char wanted)
 
 static bool take_word(header *h, const char *word)
 {
-    skip_space(h);
+    npy_skip_space(h);
     size_t size = strlen(word);
     if ((size_t)(h->end - h->cursor) < size || memcmp(h->cursor, word, size) != 0) return false;
     h->cursor += size;
@@ -62,19 +62,19 @@ static bool take_word(header *h, const char *word)
 /* A quoted string without escapes, cut to fit. */
 static bool take_string(header *h, char *text, size_t capacity)
 {
-    char quote = take(h, '\'') ? '\'' : take(h, '"') ? '"' : '\0';
+    char quote = npy_take(h, '\'') ? '\'' : npy_take(h, '"') ? '"' : '\0';
     if (!quote) return false;
     size_t used = 0;
     for (; h->cursor < h->end && *h->cursor != quote; h->cursor++) {
         if (used + 1 < capacity) text[used++] = *h->cursor;
     }
     text[used] = '\0';
-    return take(h, quote);
+    return npy_take(h, quote);
 }
 
-static bool take_number(header *h, int64_t *out)
+static bool npy_take_number(header *h, int64_t *out)
 {
-    skip_space(h);
+    npy_skip_space(h);
     const char *start = h->cursor;
     int64_t value = 0;
     for (; h->cursor < h->end && *h->cursor >= '0' && *h->cursor <= '9'; h->cursor++) {
@@ -98,7 +98,7 @@ static bool parse_text_type(header *h, const char *text)
     header digits = {.cursor = text + 2, .end = text + strlen(text)};
     int64_t width;
     bool order = text[1] == 'U' ? text[0] == '<' || text[0] == '=' : text[1] == 'S';
-    if (!order || !take_number(&digits, &width) || digits.cursor != digits.end) return false;
+    if (!order || !npy_take_number(&digits, &width) || digits.cursor != digits.end) return false;
     h->dtype = PRONY_STRING;
     h->text = (prn_npy_text){text[1], (size_t)width};
     return h->has_type = true;
@@ -122,17 +122,17 @@ static prony_status parse_type(header *h, prony_error *error)
     return prn_fail(error, PRONY_UNSUPPORTED, "NumPy type '%s' is not supported", text);
 }
 
-static prony_status parse_shape(header *h, prony_error *error)
+static prony_status npy_parse_shape(header *h, prony_error *error)
 {
     h->shape = prn_shape_scalar();
-    if (!take(h, '(')) return bad_header(h, error);
-    while (!take(h, ')')) {
+    if (!npy_take(h, '(')) return bad_header(h, error);
+    while (!npy_take(h, ')')) {
         int64_t dim;
-        if (!take_number(h, &dim)) return bad_header(h, error);
+        if (!npy_take_number(h, &dim)) return bad_header(h, error);
         if (h->shape.rank == PRONY_MAX_RANK) return prn_fail(error, PRONY_LIMIT, "rank is above %d", PRONY_MAX_RANK);
         h->shape.dim[h->shape.rank++] = dim;
-        if (take(h, ',')) continue;
-        if (!take(h, ')')) return bad_header(h, error);
+        if (npy_take(h, ',')) continue;
+        if (!npy_take(h, ')')) return bad_header(h, error);
         break;
     }
     h->has_shape = true;
@@ -141,14 +141,14 @@ static prony_status parse_shape(header *h, prony_error *error)
 
 static prony_status parse_dictionary(header *h, prony_error *error)
 {
-    if (!take(h, '{')) return bad_header(h, error);
-    while (!take(h, '}')) {
+    if (!npy_take(h, '{')) return bad_header(h, error);
+    while (!npy_take(h, '}')) {
         char key[32];
-        if (!take_string(h, key, sizeof key) || !take(h, ':')) return bad_header(h, error);
+        if (!take_string(h, key, sizeof key) || !npy_take(h, ':')) return bad_header(h, error);
         if (strcmp(key, "descr") == 0) {
             PRN_TRY(parse_type(h, error));
         } else if (strcmp(key, "shape") == 0) {
-            PRN_TRY(parse_shape(h, error));
+            PRN_TRY(npy_parse_shape(h, error));
         } else if (strcmp(key, "fortran_order") == 0) {
             h->column_major = take_word(h, "True");
             if (!h->column_major && !take_word(h, "False")) return bad_header(h, error);
@@ -156,7 +156,7 @@ static prony_status parse_dictionary(header *h, prony_error *error)
         } else {
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "unknown key '%s' in the .npy header", key);
         }
-        (void)take(h, ',');
+        (void)npy_take(h, ',');
     }
     if (h->has_type && h->has_order && h->has_shape) return PRONY_OK;
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "the .npy header lacks descr, fortran_order or shape");
@@ -184,7 +184,8 @@ static void fill_transposed(prony_value *value, const uint8_t *from)
 }
 
 /* Text, row-major whatever its order in the file. */
-static prony_status fill_text(prony_value *out, const header *h, const uint8_t *data, size_t size, prony_error *error)
+static prony_status npy_fill_text(prony_value *out, const header *h, const uint8_t *data, size_t size,
+                                  prony_error *error)
 {
     PRN_TRY(prn_npy_text_parse(out, h->text, &h->shape, data, size, error));
     size_t bytes = prn_value_bytes(out);
@@ -215,7 +216,7 @@ prony_status prn_npy_parse(prony_value *out, const uint8_t *data, size_t size, p
     header h = {.cursor = (const char *)data + begin, .end = (const char *)data + begin + length};
     PRN_TRY(parse_dictionary(&h, error));
     size_t left = size - begin - length;
-    if (h.dtype == PRONY_STRING) return fill_text(out, &h, data + begin + length, left, error);
+    if (h.dtype == PRONY_STRING) return npy_fill_text(out, &h, data + begin + length, left, error);
     prony_value type = {.dtype = h.dtype, .shape = h.shape};
     if (prn_value_bytes(&type) != left) {
         char text[PRN_SHAPE_TEXT_BYTES];

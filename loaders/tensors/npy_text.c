@@ -29,7 +29,7 @@ static size_t element_length(prn_npy_text type, const uint8_t *data)
 }
 
 /* Writes the UTF-8 form to `to` (4 bytes, or NULL) and returns its bytes; 0: no character has this code point. */
-static size_t encode(char *to, uint32_t code)
+static size_t npy_text_encode(char *to, uint32_t code)
 {
     char bytes[4];
     size_t count = 0;
@@ -56,7 +56,7 @@ static size_t encode(char *to, uint32_t code)
 }
 
 /* Writes an element in UTF-8 to `to`, or counts only (NULL). SIZE_MAX: a code point is invalid. */
-static size_t read_element(char *to, prn_npy_text type, const uint8_t *data)
+static size_t npy_text_read_element(char *to, prn_npy_text type, const uint8_t *data)
 {
     size_t length = element_length(type, data), used = 0;
     if (type.letter == 'S') {
@@ -64,7 +64,7 @@ static size_t read_element(char *to, prn_npy_text type, const uint8_t *data)
         return length;
     }
     for (size_t i = 0; i < length; i++) {
-        size_t bytes = encode(to ? to + used : NULL, code_point_at(data + 4 * i));
+        size_t bytes = npy_text_encode(to ? to + used : NULL, code_point_at(data + 4 * i));
         if (!bytes) return SIZE_MAX;
         used += bytes;
     }
@@ -86,7 +86,7 @@ prony_status prn_npy_text_parse(prony_value *out, prn_npy_text type, const prony
                         prn_value_text(&tensor, text), type.width);
     }
     for (int64_t i = 0; i < count; i++) {
-        size_t bytes = read_element(NULL, type, data + (size_t)i * each);
+        size_t bytes = npy_text_read_element(NULL, type, data + (size_t)i * each);
         if (bytes == SIZE_MAX)
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "element %lld holds an invalid code point", (long long)i);
         text_bytes += bytes;
@@ -95,7 +95,7 @@ prony_status prn_npy_text_parse(prony_value *out, prn_npy_text type, const prony
     prony_string *elements = out->data;
     char *to = (char *)(elements + count);
     for (int64_t i = 0; i < count; i++) {
-        elements[i] = (prony_string){to, read_element(to, type, data + (size_t)i * each)};
+        elements[i] = (prony_string){to, npy_text_read_element(to, type, data + (size_t)i * each)};
         to += elements[i].size;
     }
     return PRONY_OK;
@@ -105,7 +105,7 @@ prony_status prn_npy_text_parse(prony_value *out, prn_npy_text type, const prony
 
 /* The code point at the begin of `left` bytes; *used: its bytes. A byte that begins no valid sequence stands for
  * itself among the escapes. */
-static uint32_t decode(const uint8_t *text, size_t left, size_t *used)
+static uint32_t npy_text_decode(const uint8_t *text, size_t left, size_t *used)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     uint32_t lead = text[0], code;
@@ -132,7 +132,7 @@ prony_status prn_npy_text_width(size_t *width, const prony_value *value, prony_e
         const uint8_t *text = (const uint8_t *)elements[i].data;
         size_t length = 0;
         for (size_t at = 0, used; at < elements[i].size; at += used, length++)
-            (void)decode(text + at, elements[i].size - at, &used);
+            (void)npy_text_decode(text + at, elements[i].size - at, &used);
         if (length && !text[elements[i].size - 1])
             return prn_fail(error, PRONY_UNSUPPORTED, "element %lld ends with a NUL character, which .npy cannot hold",
                             (long long)i);
@@ -155,7 +155,7 @@ void prn_npy_text_write(prn_file_writer *writer, const prony_value *value, size_
         const uint8_t *text = (const uint8_t *)elements[i].data;
         size_t length = 0;
         for (size_t at = 0, used; at < elements[i].size; at += used, length++)
-            put_code_point(writer, decode(text + at, elements[i].size - at, &used));
+            put_code_point(writer, npy_text_decode(text + at, elements[i].size - at, &used));
         for (; length < width; length++) put_code_point(writer, 0);
     }
 }

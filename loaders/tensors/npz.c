@@ -37,7 +37,7 @@ struct prn_npz {
     size_t count;
 };
 
-static uint64_t get(const uint8_t *at, int bytes)
+static uint64_t npz_get(const uint8_t *at, int bytes)
 {
     uint64_t value = 0;
     for (int i = bytes - 1; i >= 0; i--) value = value << 8 | at[i];
@@ -58,11 +58,11 @@ typedef struct directory {
 static prony_status find_directory64(directory *out, const prn_npz *npz, size_t end, prony_error *error)
 {
     const uint8_t *data = npz->map.data;
-    if (end < LOCATOR_BYTES || get(data + end - LOCATOR_BYTES, 4) != 0x07064b50) return PRONY_OK;
-    uint64_t at = get(data + end - LOCATOR_BYTES + 8, 8);
-    if (at > npz->map.size || npz->map.size - at < END64_BYTES || get(data + at, 4) != 0x06064b50)
+    if (end < LOCATOR_BYTES || npz_get(data + end - LOCATOR_BYTES, 4) != 0x07064b50) return PRONY_OK;
+    uint64_t at = npz_get(data + end - LOCATOR_BYTES + 8, 8);
+    if (at > npz->map.size || npz->map.size - at < END64_BYTES || npz_get(data + at, 4) != 0x06064b50)
         return damaged(error, "its zip64 directory cannot be found");
-    *out = (directory){get(data + at + 32, 8), get(data + at + 40, 8), get(data + at + 48, 8)};
+    *out = (directory){npz_get(data + at + 32, 8), npz_get(data + at + 40, 8), npz_get(data + at + 48, 8)};
     return PRONY_OK;
 }
 
@@ -72,11 +72,11 @@ static prony_status find_directory(directory *out, const prn_npz *npz, prony_err
     size_t size = npz->map.size;
     if (size < END_BYTES) return prn_fail(error, PRONY_INVALID_ARGUMENT, "not an .npz archive");
     size_t end = size - END_BYTES, first = end > LONGEST_COMMENT ? end - LONGEST_COMMENT : 0;
-    while (get(data + end, 4) != 0x06054b50) {
+    while (npz_get(data + end, 4) != 0x06054b50) {
         if (end == first) return prn_fail(error, PRONY_INVALID_ARGUMENT, "not an .npz archive, or cut short");
         end--;
     }
-    *out = (directory){get(data + end + 10, 2), get(data + end + 12, 4), get(data + end + 16, 4)};
+    *out = (directory){npz_get(data + end + 10, 2), npz_get(data + end + 12, 4), npz_get(data + end + 16, 4)};
     PRN_TRY(find_directory64(out, npz, end, error));
     if (out->offset > size || out->bytes > size - out->offset || out->count > out->bytes / ENTRY_BYTES)
         return damaged(error, "its directory reaches past the end of the file");
@@ -88,12 +88,12 @@ static bool read_zip64(member *m, const uint8_t *extra, size_t size)
 {
     uint64_t *const fields[] = {&m->bytes, &m->stored_bytes, &m->offset};
     while (size >= 4) {
-        size_t length = (size_t)get(extra + 2, 2), used = 0;
+        size_t length = (size_t)npz_get(extra + 2, 2), used = 0;
         if (length > size - 4) return false;
-        for (int i = 0; i < 3 && get(extra, 2) == 1; i++) {
+        for (int i = 0; i < 3 && npz_get(extra, 2) == 1; i++) {
             if (*fields[i] != UINT32_MAX) continue;
             if (used + 8 > length) return false;
-            *fields[i] = get(extra + 4 + used, 8);
+            *fields[i] = npz_get(extra + 4 + used, 8);
             used += 8;
         }
         extra += 4 + length;
@@ -104,16 +104,16 @@ static bool read_zip64(member *m, const uint8_t *extra, size_t size)
 
 static prony_status read_entry(prn_npz *npz, const uint8_t *at, size_t left, size_t *taken, prony_error *error)
 {
-    if (left < ENTRY_BYTES || get(at, 4) != 0x02014b50) return damaged(error, "an entry of its directory is none");
-    size_t name = (size_t)get(at + 28, 2), extra = (size_t)get(at + 30, 2);
-    *taken = ENTRY_BYTES + name + extra + (size_t)get(at + 32, 2);
+    if (left < ENTRY_BYTES || npz_get(at, 4) != 0x02014b50) return damaged(error, "an entry of its directory is none");
+    size_t name = (size_t)npz_get(at + 28, 2), extra = (size_t)npz_get(at + 30, 2);
+    *taken = ENTRY_BYTES + name + extra + (size_t)npz_get(at + 32, 2);
     if (*taken > left) return damaged(error, "an entry of its directory is cut short");
-    member m = {.flags = (unsigned)get(at + 8, 2),
-                .method = (unsigned)get(at + 10, 2),
-                .crc = (uint32_t)get(at + 16, 4),
-                .stored_bytes = get(at + 20, 4),
-                .bytes = get(at + 24, 4),
-                .offset = get(at + 42, 4)};
+    member m = {.flags = (unsigned)npz_get(at + 8, 2),
+                .method = (unsigned)npz_get(at + 10, 2),
+                .crc = (uint32_t)npz_get(at + 16, 4),
+                .stored_bytes = npz_get(at + 20, 4),
+                .bytes = npz_get(at + 24, 4),
+                .offset = npz_get(at + 42, 4)};
     const char *text = (const char *)at + ENTRY_BYTES;
     if (name <= 4 || memcmp(text + name - 4, ".npy", 4) != 0) return PRONY_OK;
     if (!read_zip64(&m, at + ENTRY_BYTES + name, extra)) return damaged(error, "an extra field is cut short");
@@ -178,17 +178,17 @@ static prony_status find_data(const uint8_t **out, const prn_npz *npz, const mem
 {
     size_t size = npz->map.size;
     if (m->flags & 1) return prn_fail(error, PRONY_UNSUPPORTED, "it is encrypted");
-    if (m->offset > size || size - m->offset < LOCAL_BYTES || get(npz->map.data + m->offset, 4) != 0x04034b50)
+    if (m->offset > size || size - m->offset < LOCAL_BYTES || npz_get(npz->map.data + m->offset, 4) != 0x04034b50)
         return damaged(error, "its data cannot be found");
     const uint8_t *local = npz->map.data + m->offset;
-    uint64_t begin = m->offset + LOCAL_BYTES + get(local + 26, 2) + get(local + 28, 2);
+    uint64_t begin = m->offset + LOCAL_BYTES + npz_get(local + 26, 2) + npz_get(local + 28, 2);
     if (begin > size || m->stored_bytes > size - begin)
         return damaged(error, "its data reach past the end of the file");
     *out = npz->map.data + begin;
     return PRONY_OK;
 }
 
-static prony_status parse(prony_value *out, const uint8_t *data, size_t size, uint32_t crc, prony_error *error)
+static prony_status npz_parse(prony_value *out, const uint8_t *data, size_t size, uint32_t crc, prony_error *error)
 {
     if (!prn_crc_matches(data, size, crc)) return damaged(error, "its bytes do not have the checksum they should");
     return prn_npy_parse(out, data, size, error);
@@ -202,7 +202,7 @@ static prony_status read_deflated(prony_value *out, const member *m, const uint8
     uint8_t *plain = prn_alloc((size_t)m->bytes + 1);
     if (!plain) return prn_no_memory(error);
     prony_status status = prn_inflate(plain, (size_t)m->bytes, data, (size_t)m->stored_bytes, error);
-    if (status == PRONY_OK) status = parse(out, plain, (size_t)m->bytes, m->crc, error);
+    if (status == PRONY_OK) status = npz_parse(out, plain, (size_t)m->bytes, m->crc, error);
     prn_free(plain);
     return status;
 }
@@ -216,7 +216,7 @@ static prony_status read_member(prony_value *out, const prn_npz *npz, const memb
         return prn_fail(error, PRONY_UNSUPPORTED, "compression method %u; stored and deflated arrays are read",
                         m->method);
     if (m->stored_bytes != m->bytes) return damaged(error, "a stored array has two sizes");
-    return parse(out, data, (size_t)m->bytes, m->crc, error);
+    return npz_parse(out, data, (size_t)m->bytes, m->crc, error);
 }
 
 prony_status prn_npz_read(prony_value **out, const prn_npz *npz, size_t index, prony_error *error)

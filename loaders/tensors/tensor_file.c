@@ -15,13 +15,13 @@
 /* Their numbers in SequenceProto and in OptionalProto alike. */
 enum { TENSOR_VALUE = 3, SPARSE_VALUE = 4, SEQUENCE_VALUE = 5, MAP_VALUE = 6, OPTIONAL_VALUE = 7 };
 
-static prony_status value_read(prn_reader *reader, prn_wire wire, prony_kind kind, prony_value *out);
+static prony_status tensor_file_value_read(prn_reader *reader, prn_wire wire, prony_kind kind, prony_value *out);
 
 static prony_status item_read(prn_reader *reader, prn_wire wire, uint32_t number, prony_value *out)
 {
-    if (number == SEQUENCE_VALUE) return value_read(reader, wire, PRONY_SEQUENCE, out);
-    if (number == OPTIONAL_VALUE) return value_read(reader, wire, PRONY_OPTIONAL, out);
-    if (number == TENSOR_VALUE) return value_read(reader, wire, PRONY_TENSOR, out);
+    if (number == SEQUENCE_VALUE) return tensor_file_value_read(reader, wire, PRONY_SEQUENCE, out);
+    if (number == OPTIONAL_VALUE) return tensor_file_value_read(reader, wire, PRONY_OPTIONAL, out);
+    if (number == TENSOR_VALUE) return tensor_file_value_read(reader, wire, PRONY_TENSOR, out);
     prn_initializer tensor = {0};
     PRN_TRY(prn_sparse_tensor_read(reader, wire, &tensor));
     return prn_owned_copy(&tensor.value, out, reader->error);
@@ -52,7 +52,7 @@ static prony_status container_read(prn_reader *reader, prn_wire wire, prony_valu
 }
 
 /* Fills a zeroed value; on failure what it holds so far is the caller's to free. */
-static prony_status value_read(prn_reader *reader, prn_wire wire, prony_kind kind, prony_value *out)
+static prony_status tensor_file_value_read(prn_reader *reader, prn_wire wire, prony_kind kind, prony_value *out)
 {
     if (kind == PRONY_TENSOR) {
         prn_initializer tensor = {0};
@@ -74,14 +74,14 @@ static prony_status protobuf_parse(prony_value *out, const prn_map *map, prony_k
 {
     prn_bump pool = {0};
     prn_reader reader = {.pool = &pool, .error = error};
-    prony_status status = value_read(&reader, prn_wire_make(map->data, map->size), kind, out);
+    prony_status status = tensor_file_value_read(&reader, prn_wire_make(map->data, map->size), kind, out);
     prn_bump_release(&pool);
     return status;
 }
 
 /* ---- files ---- */
 
-static bool ends_with(const char *path, const char *ending)
+static bool tensor_file_ends_with(const char *path, const char *ending)
 {
     size_t size = strlen(path), tail = strlen(ending);
     return size > tail && strcmp(path + size - tail, ending) == 0;
@@ -103,13 +103,13 @@ static prony_status raw_parse(prony_value *out, const prn_map *map, const prony_
 }
 
 /* `raw`: type and shape of a raw file; NULL: the name's ending says what it is. */
-static prony_status load(prony_value **out, const char *path, prony_kind kind, const prony_value *raw,
-                         prony_error *error)
+static prony_status tensor_file_load(prony_value **out, const char *path, prony_kind kind, const prony_value *raw,
+                                     prony_error *error)
 {
     *out = NULL;
-    bool npy = ends_with(path, ".npy");
-    if (!raw && ends_with(path, ".npz")) return prn_npz_load(out, path, NULL, error);
-    if (!raw && !npy && !ends_with(path, ".pb")) {
+    bool npy = tensor_file_ends_with(path, ".npy");
+    if (!raw && tensor_file_ends_with(path, ".npz")) return prn_npz_load(out, path, NULL, error);
+    if (!raw && !npy && !tensor_file_ends_with(path, ".pb")) {
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': neither .npy, .npz nor .pb", path);
     }
     prn_map map;
@@ -137,12 +137,12 @@ static prony_status load(prony_value **out, const char *path, prony_kind kind, c
 
 prony_status prn_value_file_load(prony_value **out, const char *path, prony_kind kind, prony_error *error)
 {
-    return load(out, path, kind, NULL, error);
+    return tensor_file_load(out, path, kind, NULL, error);
 }
 
 prony_status prn_value_file_load_raw(prony_value **out, const char *path, prony_dtype dtype, const prony_shape *shape,
                                      prony_error *error)
 {
     prony_value type = {.kind = PRONY_TENSOR, .dtype = dtype, .shape = *shape};
-    return load(out, path, PRONY_TENSOR, &type, error);
+    return tensor_file_load(out, path, PRONY_TENSOR, &type, error);
 }

@@ -37,7 +37,7 @@ typedef struct attention {
     int64_t batch, heads, rows, keys, depth, width; /* B, H, S, T, D, E */
 } attention;
 
-static prony_status refuse(const prony_context *context, size_t input, const char *what)
+static prony_status attention_op_refuse(const prony_context *context, size_t input, const char *what)
 {
     char text[PRN_SHAPE_TEXT_BYTES];
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, %s", input,
@@ -69,8 +69,9 @@ static prony_status view_of(const prony_context *context, size_t input, const pr
     const prony_value *value = context->inputs[input];
     const int rank = value->shape.rank;
     int64_t stride[PRONY_MAX_RANK];
-    if (rank != context->inputs[Q]->shape.rank) return refuse(context, input, "Q, K and V must have the same rank");
-    if (!is_permutation(perm, rank)) return refuse(context, input, "whose rank its perm does not fit");
+    if (rank != context->inputs[Q]->shape.rank)
+        return attention_op_refuse(context, input, "Q, K and V must have the same rank");
+    if (!is_permutation(perm, rank)) return attention_op_refuse(context, input, "whose rank its perm does not fit");
     prn_shape_strides(&value->shape, stride);
     out->data = value->data;
     for (int d = 0; d < 4; d++) {
@@ -90,7 +91,7 @@ static prony_status view_mask(const prony_context *context, attention *at)
     const prony_shape scores = prn_shape_make(4, (const int64_t[]){at->batch, at->heads, at->rows, at->keys});
     prony_shape both;
     if (!prn_shape_broadcast(&both, &mask->shape, &scores) || !prn_shape_equal(&both, &scores))
-        return refuse(context, MASK, "which does not broadcast to the scores");
+        return attention_op_refuse(context, MASK, "which does not broadcast to the scores");
     prn_shape_broadcast_strides(&mask->shape, &scores, at->mask.stride);
     at->mask.data = mask->data;
     return PRONY_OK;
@@ -116,7 +117,7 @@ static prony_status view_result(const prony_context *context, attention *at, pro
     return PRONY_OK;
 }
 
-static prony_status read_node(const prony_context *context, attention *at, prony_shape *y)
+static prony_status attention_op_read_node(const prony_context *context, attention *at, prony_shape *y)
 {
     const attention_params *params = context->params;
     *at = (attention){.scale = params->scale, .fill = params->fill, .kept = params->kept != 0};
@@ -131,30 +132,30 @@ static prony_status read_node(const prony_context *context, attention *at, prony
     at->width = at->v.dim[3];
     const bool same = at->k.dim[0] == at->batch && at->v.dim[0] == at->batch && at->k.dim[1] == at->heads &&
                       at->v.dim[1] == at->heads;
-    if (!same) return refuse(context, K, "Q, K and V differ in batch or heads");
-    if (at->k.dim[3] != at->depth) return refuse(context, K, "its last axis is not Q's");
-    if (at->v.dim[2] != at->keys) return refuse(context, V, "its rows are not K's");
+    if (!same) return attention_op_refuse(context, K, "Q, K and V differ in batch or heads");
+    if (at->k.dim[3] != at->depth) return attention_op_refuse(context, K, "its last axis is not Q's");
+    if (at->v.dim[2] != at->keys) return attention_op_refuse(context, V, "its rows are not K's");
     PRN_TRY(view_mask(context, at));
     return view_result(context, at, y);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status attention_op_infer(const prony_context *context)
 {
     for (size_t i = Q; i <= V; i++) PRN_TRY(prn_check_type(context, i, PRN_TYPE_F32));
     PRN_TRY(prn_check_type(context, MASK, PRN_TYPE_F32 | PRN_TYPE(PRONY_BOOL)));
     PRN_TRY(prn_check_rank(context, Q, 3, 4));
     attention at;
     prony_shape y;
-    PRN_TRY(read_node(context, &at, &y));
+    PRN_TRY(attention_op_read_node(context, &at, &y));
     prn_set_output(context, 0, PRONY_FLOAT32, &y);
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status attention_op_cost(const prony_context *context, prony_cost *out)
 {
     attention at;
     prony_shape y;
-    PRN_TRY(read_node(context, &at, &y));
+    PRN_TRY(attention_op_read_node(context, &at, &y));
     uint64_t rows, scores, macs;
     if (!prn_mul_u64(&rows, (uint64_t)at.batch * (uint64_t)at.heads, (uint64_t)at.rows) ||
         !prn_mul_u64(&scores, rows, (uint64_t)at.keys) ||
@@ -180,7 +181,7 @@ static prony_status read_attend(const prony_context *context, prn_attend *out)
 {
     attention at;
     prony_shape y;
-    PRN_TRY(read_node(context, &at, &y));
+    PRN_TRY(attention_op_read_node(context, &at, &y));
     *out = (prn_attend){.batch = at.batch,
                         .heads = at.heads,
                         .key_heads = at.heads,
@@ -219,13 +220,13 @@ static prn_attend kept_attend(const prony_context *context)
     return at;
 }
 
-static bool native_supported(const prony_context *context)
+static bool attention_op_native_supported(const prony_context *context)
 {
     prn_attend at;
     return read_attend(context, &at) == PRONY_OK && prn_attend_fits(&at);
 }
 
-static prony_status native_prepare(const prony_context *context, prn_prepared *out)
+static prony_status attention_op_native_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_attend at;
     int64_t floats;
@@ -236,7 +237,7 @@ static prony_status native_prepare(const prony_context *context, prn_prepared *o
     return prn_prepared_keep(context, &at, sizeof at, out);
 }
 
-static prony_status native_run(const prony_context *context)
+static prony_status attention_op_native_run(const prony_context *context)
 {
     const prn_attend at = kept_attend(context);
     prn_attend_run(context->threads, &at, context->scratch);
@@ -285,15 +286,15 @@ static void tiles_facts(const prony_context *context, prony_cost *facts)
 /* ---- reference */
 
 /* Row `row` of a head; a tensor without elements has no address. */
-static float *row_of(const view *of, int64_t b, int64_t h, int64_t row)
+static float *attention_op_row_of(const view *of, int64_t b, int64_t h, int64_t row)
 {
     float *data = of->data;
     return data ? data + b * of->stride[0] + h * of->stride[1] + row * of->stride[2] : NULL;
 }
 
-static double score(const attention *at, int64_t b, int64_t h, int64_t s, int64_t t)
+static double attention_op_score(const attention *at, int64_t b, int64_t h, int64_t s, int64_t t)
 {
-    const float *q = row_of(&at->q, b, h, s), *k = row_of(&at->k, b, h, t);
+    const float *q = attention_op_row_of(&at->q, b, h, s), *k = attention_op_row_of(&at->k, b, h, t);
     double sum = 0.0;
     for (int64_t d = 0; d < at->depth; d++) sum += (double)q[d * at->q.stride[3]] * (double)k[d * at->k.stride[3]];
     sum *= (double)at->scale;
@@ -302,30 +303,33 @@ static double score(const attention *at, int64_t b, int64_t h, int64_t s, int64_
     return at->masked ? sum + (double)((const float *)at->mask.data)[place] : sum;
 }
 
-static void reference_row(const attention *at, int64_t b, int64_t h, int64_t s)
+static void attention_op_reference_row(const attention *at, int64_t b, int64_t h, int64_t s)
 {
-    const float *v = row_of(&at->v, b, h, 0);
-    float *y = row_of(&at->y, b, h, s);
+    const float *v = attention_op_row_of(&at->v, b, h, 0);
+    float *y = attention_op_row_of(&at->y, b, h, s);
     double highest = -INFINITY, total = 0.0;
-    for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++) highest = fmax(highest, score(at, b, h, s, t));
-    for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++) total += exp(score(at, b, h, s, t) - highest);
+    for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++)
+        highest = fmax(highest, attention_op_score(at, b, h, s, t));
+    for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++)
+        total += exp(attention_op_score(at, b, h, s, t) - highest);
     for (int64_t e = 0; e < at->width && !prn_cancelled(); e++) {
         double sum = 0.0;
         for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++)
-            sum += exp(score(at, b, h, s, t) - highest) / total * (double)v[t * at->v.stride[2] + e * at->v.stride[3]];
+            sum += exp(attention_op_score(at, b, h, s, t) - highest) / total *
+                   (double)v[t * at->v.stride[2] + e * at->v.stride[3]];
         y[e * at->y.stride[3]] = (float)sum;
     }
 }
 
-static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+static prony_status attention_op_prepare_reference(const prony_context *context, prn_prepared *out)
 {
     attention at;
     prony_shape y;
-    PRN_TRY(read_node(context, &at, &y));
+    PRN_TRY(attention_op_read_node(context, &at, &y));
     return prn_prepared_keep(context, &at, sizeof at, out);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status attention_op_run_reference(const prony_context *context)
 {
     attention at = *(const attention *)context->state;
     at.q.data = context->inputs[Q]->data;
@@ -335,7 +339,7 @@ static prony_status run_reference(const prony_context *context)
     if (prn_input(context, MASK)) at.mask.data = context->inputs[MASK]->data;
     for (int64_t b = 0; b < at.batch; b++) {
         for (int64_t h = 0; h < at.heads; h++) {
-            for (int64_t s = 0; s < at.rows && !prn_cancelled(); s++) reference_row(&at, b, h, s);
+            for (int64_t s = 0; s < at.rows && !prn_cancelled(); s++) attention_op_reference_row(&at, b, h, s);
         }
     }
     return PRONY_OK;
@@ -352,16 +356,16 @@ static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN
 static const prn_kernel kernels[] = {
     {.name = "attention_bf16_dot", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .supported = tiles_supported,
      .profitable = tiles_profitable, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .facts = tiles_facts},
-    {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
-     .prepare = native_prepare, .run = native_run, .release = prn_free},
-    {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .prepare = prepare_reference,
-     .run = run_reference, .release = prn_free},
+    {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = attention_op_native_supported,
+     .prepare = attention_op_native_prepare, .run = attention_op_native_run, .release = prn_free},
+    {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .prepare = attention_op_prepare_reference,
+     .run = attention_op_run_reference, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_attention[] = {
     {.name = "Attention", .domain = "prony", .since_opset = 1, .inputs = {3, 4},
      .params = params, .params_bytes = sizeof(attention_params),
-     .infer = infer, .cost = cost, .kernels = kernels,
+     .infer = attention_op_infer, .cost = attention_op_cost, .kernels = kernels,
      .cost_text = "r rows of d scores: MACs M = r d (D + E); FLOPs 2M + r(5d-2), + r d with mask, + r d with "
                   "scale; special 2 r d"},
     {0}};

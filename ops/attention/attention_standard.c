@@ -44,14 +44,14 @@ typedef struct attention {
 
 /* ---- shapes */
 
-static prony_status mismatch(const prony_context *context, size_t input)
+static prony_status standard_attention_mismatch(const prony_context *context, size_t input)
 {
     char text[PRN_SHAPE_TEXT_BYTES], query[PRN_SHAPE_TEXT_BYTES];
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, which does not fit the query %s", input,
                       prn_value_text(context->inputs[input], text), prn_value_text(context->inputs[Q], query));
 }
 
-static prony_status check(const prony_context *context)
+static prony_status standard_attention_check(const prony_context *context)
 {
     const attention_params *params = context->params;
     if (params->qk_matmul_output_mode < SCORES_RAW || params->qk_matmul_output_mode > SCORES_SOFTMAX)
@@ -69,7 +69,7 @@ static prony_status read_heads(const prony_context *context, size_t input, int64
 {
     const prony_shape *shape = &context->inputs[input]->shape;
     if (shape->rank != context->inputs[Q]->shape.rank || shape->dim[0] != context->inputs[Q]->shape.dim[0])
-        return mismatch(context, input);
+        return standard_attention_mismatch(context, input);
     if (shape->rank == 4) {
         *heads = shape->dim[1];
         *rows = shape->dim[2];
@@ -85,7 +85,7 @@ static prony_status read_heads(const prony_context *context, size_t input, int64
     return PRONY_OK;
 }
 
-static prony_status read_past(const prony_context *context, attention *at)
+static prony_status standard_attention_read_past(const prony_context *context, attention *at)
 {
     const prony_value *key = prn_input(context, PAST_KEY), *value = prn_input(context, PAST_VALUE);
     if (!key != !value) return prony_fail(context, PRONY_INVALID_MODEL, "past keys and past values come together");
@@ -93,16 +93,16 @@ static prony_status read_past(const prony_context *context, attention *at)
     const int64_t past = key->shape.rank == 4 ? key->shape.dim[2] : 0;
     const prony_shape keys = {4, {at->batch, at->kv_heads, past, at->depth}};
     const prony_shape values = {4, {at->batch, at->kv_heads, past, at->width}};
-    if (!prn_shape_equal(&key->shape, &keys)) return mismatch(context, PAST_KEY);
-    if (!prn_shape_equal(&value->shape, &values)) return mismatch(context, PAST_VALUE);
-    if (past > INT64_MAX - at->keys) return mismatch(context, PAST_KEY);
+    if (!prn_shape_equal(&key->shape, &keys)) return standard_attention_mismatch(context, PAST_KEY);
+    if (!prn_shape_equal(&value->shape, &values)) return standard_attention_mismatch(context, PAST_VALUE);
+    if (past > INT64_MAX - at->keys) return standard_attention_mismatch(context, PAST_KEY);
     at->past = past;
     at->keys += past;
     return PRONY_OK;
 }
 
 /* The mask may speak of fewer keys than there are; those after them are left out. */
-static prony_status read_mask(const prony_context *context, attention *at)
+static prony_status standard_attention_read_mask(const prony_context *context, attention *at)
 {
     const prony_value *mask = prn_input(context, MASK);
     if (!mask) return PRONY_OK;
@@ -112,12 +112,12 @@ static prony_status read_mask(const prony_context *context, attention *at)
     const prony_shape scores = {4, {at->batch, at->q_heads, at->rows, at->mask_keys}};
     prony_shape both;
     if (!prn_shape_broadcast(&both, &mask->shape, &scores) || !prn_shape_equal(&both, &scores))
-        return mismatch(context, MASK);
+        return standard_attention_mismatch(context, MASK);
     prn_shape_broadcast_strides(&mask->shape, &scores, at->mask_stride);
     return PRONY_OK;
 }
 
-static prony_status read_node(const prony_context *context, attention *at)
+static prony_status standard_attention_read_node(const prony_context *context, attention *at)
 {
     const attention_params *params = context->params;
     int64_t value_heads, value_rows, key_depth;
@@ -125,20 +125,22 @@ static prony_status read_node(const prony_context *context, attention *at)
     PRN_TRY(read_heads(context, Q, params->q_num_heads, &at->q_heads, &at->rows, &at->depth));
     PRN_TRY(read_heads(context, K, params->kv_num_heads, &at->kv_heads, &at->keys, &key_depth));
     PRN_TRY(read_heads(context, V, params->kv_num_heads, &value_heads, &value_rows, &at->width));
-    if (key_depth != at->depth) return mismatch(context, K);
-    if (value_heads != at->kv_heads || value_rows != at->keys) return mismatch(context, V);
-    if (at->kv_heads < 1 ? at->q_heads > 0 : at->q_heads % at->kv_heads != 0) return mismatch(context, K);
+    if (key_depth != at->depth) return standard_attention_mismatch(context, K);
+    if (value_heads != at->kv_heads || value_rows != at->keys) return standard_attention_mismatch(context, V);
+    if (at->kv_heads < 1 ? at->q_heads > 0 : at->q_heads % at->kv_heads != 0)
+        return standard_attention_mismatch(context, K);
     at->packed = context->inputs[Q]->shape.rank == 3;
-    PRN_TRY(read_past(context, at));
-    PRN_TRY(read_mask(context, at));
+    PRN_TRY(standard_attention_read_past(context, at));
+    PRN_TRY(standard_attention_read_mask(context, at));
     const prony_value *valid = prn_input(context, VALID_KEYS);
-    if (valid && (valid->shape.rank != 1 || valid->shape.dim[0] != at->batch)) return mismatch(context, VALID_KEYS);
+    if (valid && (valid->shape.rank != 1 || valid->shape.dim[0] != at->batch))
+        return standard_attention_mismatch(context, VALID_KEYS);
     at->scale = params->scale >= 0.0f ? (double)params->scale : at->depth ? 1.0 / sqrt((double)at->depth) : 1.0;
     at->softcap = (double)params->softcap;
     return PRONY_OK;
 }
 
-static prony_status check_types(const prony_context *context)
+static prony_status standard_attention_check_types(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, Q, PRN_TYPES_FLOAT));
     PRN_TRY(prn_check_rank(context, Q, 3, 4));
@@ -150,11 +152,11 @@ static prony_status check_types(const prony_context *context)
     return prn_check_type(context, VALID_KEYS, PRN_TYPE(PRONY_INT64));
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status standard_attention_infer(const prony_context *context)
 {
     attention at;
-    PRN_TRY(check_types(context));
-    PRN_TRY(read_node(context, &at));
+    PRN_TRY(standard_attention_check_types(context));
+    PRN_TRY(standard_attention_read_node(context, &at));
     const prony_dtype dtype = context->inputs[Q]->dtype, value_type = context->inputs[V]->dtype;
     int64_t packed_width;
     if (__builtin_mul_overflow(at.q_heads, at.width, &packed_width))
@@ -174,10 +176,10 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status standard_attention_cost(const prony_context *context, prony_cost *out)
 {
     attention at;
-    PRN_TRY(read_node(context, &at));
+    PRN_TRY(standard_attention_read_node(context, &at));
     const uint64_t rows = (uint64_t)(at.batch * at.q_heads * at.rows);
     uint64_t scores, macs;
     if (!prn_mul_u64(&scores, rows, (uint64_t)at.keys) ||
@@ -226,17 +228,18 @@ static void lay_rows(void *argument, int64_t begin, int64_t end)
 }
 
 /* Whether K or V lies as it is wanted already. */
-static bool lies_ready(const attention *at, size_t input)
+static bool standard_attention_lies_ready(const attention *at, size_t input)
 {
     return (!at->packed || at->blocks) && at->past == 0 && at->context->inputs[input]->dtype == at->work;
 }
 
-static const void *lay_cache(const attention *at, size_t input, size_t past, size_t output, int64_t size, char **space)
+static const void *standard_attention_lay_cache(const attention *at, size_t input, size_t past, size_t output,
+                                                int64_t size, char **space)
 {
     const prony_context *context = at->context;
     const prony_value *present = prn_output(context, output);
     const int64_t rows = at->batch * at->kv_heads * at->keys;
-    const bool ready = lies_ready(at, input);
+    const bool ready = standard_attention_lies_ready(at, input);
     cache_job job = {.at = at,
                      .past = prn_input(context, past),
                      .fresh = context->inputs[input],
@@ -261,7 +264,7 @@ static int64_t valid_keys(const attention *at, int64_t b)
 }
 
 /* What is added to the score of key t, for a row of the query. */
-static double bias_of(const attention *at, int64_t b, int64_t h, int64_t s, int64_t t)
+static double standard_attention_bias_of(const attention *at, int64_t b, int64_t h, int64_t s, int64_t t)
 {
     const prony_value *mask = prn_input(at->context, MASK), *valid = prn_input(at->context, VALID_KEYS);
     const int64_t limit = valid_keys(at, b);
@@ -287,7 +290,7 @@ static void keep_scores(const attention *at, int64_t row, const void *scores, in
 }
 
 /* Whether a row is left in front of key t, of which `count` elements are read. */
-static inline bool is_left(int64_t t, int64_t count)
+static inline bool standard_attention_is_left(int64_t t, int64_t count)
 {
     return count > 4096 ? prn_cancelled() : prn_cancelled_at(t);
 }
@@ -295,18 +298,19 @@ static inline bool is_left(int64_t t, int64_t count)
 /* One row in float with vector kernels, or in double. A query that may attend to no key has no weights: zeros, as its
  * softmax too if that is asked for. */
 #define DEFINE_ROW(name, type, DOT, TANH, SOFTMAX, ADD_SCALED)                                                         \
-    static void row_##name(const attention *at, int64_t row, int64_t first_key, type *scores, const type *query,       \
-                           type *result)                                                                               \
+    static void standard_attention_row_##name(const attention *at, int64_t row, int64_t first_key, type *scores,       \
+                                              const type *query, type *result)                                         \
     {                                                                                                                  \
         const int64_t s = row % at->rows, h = row / at->rows % at->q_heads, b = row / at->rows / at->q_heads;          \
         const type *k = (const type *)at->k + first_key * at->depth, *v = (const type *)at->v + first_key * at->width; \
-        for (int64_t t = 0; t < at->keys && !is_left(t, at->depth); t++)                                               \
+        for (int64_t t = 0; t < at->keys && !standard_attention_is_left(t, at->depth); t++)                            \
             scores[t] = (type)(at->scale * (double)DOT(query, k + t * at->depth, at->depth));                          \
         keep_scores(at, row, scores, SCORES_RAW);                                                                      \
         for (int64_t t = 0; t < at->keys && at->softcap > 0.0 && !prn_cancelled_at(t); t++)                            \
             scores[t] = (type)at->softcap * TANH(scores[t] / (type)at->softcap);                                       \
         keep_scores(at, row, scores, SCORES_CAPPED);                                                                   \
-        for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++) scores[t] += (type)bias_of(at, b, h, s, t);     \
+        for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++)                                                 \
+            scores[t] += (type)standard_attention_bias_of(at, b, h, s, t);                                             \
         keep_scores(at, row, scores, SCORES_MASKED);                                                                   \
         bool alone = true;                                                                                             \
         for (int64_t t = 0; t < at->keys && alone; t++) alone = scores[t] == -(type)INFINITY;                          \
@@ -314,7 +318,7 @@ static inline bool is_left(int64_t t, int64_t count)
         if (alone) memset(scores, 0, (size_t)at->keys * sizeof *scores);                                               \
         keep_scores(at, row, scores, SCORES_SOFTMAX);                                                                  \
         memset(result, 0, (size_t)at->width * sizeof *result);                                                         \
-        for (int64_t t = 0; t < at->keys && !alone && !is_left(t, at->width); t++)                                     \
+        for (int64_t t = 0; t < at->keys && !alone && !standard_attention_is_left(t, at->width); t++)                  \
             ADD_SCALED(result, v + t * at->width, scores[t], at->width);                                               \
     }
 
@@ -341,7 +345,7 @@ static void add_scaled_f64(double *y, const double *x, double a, int64_t n)
 DEFINE_ROW(f32, float, prn_vec()->dot, tanhf, prn_vec()->softmax, prn_vec()->add_scaled)
 DEFINE_ROW(f64, double, dot_f64, tanh, softmax_f64, add_scaled_f64)
 
-static void make_rows(void *argument, int64_t task)
+static void standard_attention_make_rows(void *argument, int64_t task)
 {
     const attention *at = argument;
     const prony_value *q = at->context->inputs[Q];
@@ -357,9 +361,11 @@ static void make_rows(void *argument, int64_t task)
         prn_convert(query, at->work, (const char *)q->data + prony_dtype_bytes(q->dtype, place * at->depth), q->dtype,
                     at->depth);
         if (at->work == PRONY_FLOAT64) {
-            row_f64(at, row, first_key, (double *)(void *)scores, (double *)(void *)query, (double *)(void *)result);
+            standard_attention_row_f64(at, row, first_key, (double *)(void *)scores, (double *)(void *)query,
+                                       (double *)(void *)result);
         } else {
-            row_f32(at, row, first_key, (float *)(void *)scores, (float *)(void *)query, (float *)(void *)result);
+            standard_attention_row_f32(at, row, first_key, (float *)(void *)scores, (float *)(void *)query,
+                                       (float *)(void *)result);
         }
         prn_convert((char *)y->data + prony_dtype_bytes(y->dtype, place * at->width), y->dtype, result, at->work,
                     at->width);
@@ -392,7 +398,8 @@ static void add_mask(const attention *at, int64_t b, int64_t h, int64_t s, int64
         prn_vec()->vv[PRN_BINARY_ADD](scores, scores, row, seen);
         return;
     }
-    for (int64_t t = 0; t < seen && !prn_cancelled_at(t); t++) scores[t] += (float)bias_of(at, b, h, s, t);
+    for (int64_t t = 0; t < seen && !prn_cancelled_at(t); t++)
+        scores[t] += (float)standard_attention_bias_of(at, b, h, s, t);
 }
 
 /* A query that may attend to no key has no weights: zeros. */
@@ -426,24 +433,25 @@ static prn_attend_view heads_of(const void *data, int64_t heads, int64_t rows, i
     return (prn_attend_view){data, {heads * rows * size, rows * size, size, 1}};
 }
 
-static prn_attend attend_of(const attention *at)
+static prn_attend standard_attention_attend_of(const attention *at)
 {
     const prony_value *q = at->context->inputs[Q], *y = at->context->outputs[Y];
     const prn_attend_view result = heads_of(y->data, at->q_heads, at->rows, at->width, at->packed);
-    return (prn_attend){.batch = at->batch,
-                        .heads = at->q_heads,
-                        .key_heads = at->kv_heads,
-                        .rows = at->rows,
-                        .keys = at->keys,
-                        .depth = at->depth,
-                        .width = at->width,
-                        .q = heads_of(q->data, at->q_heads, at->rows, at->depth, at->packed),
-                        .k = heads_of(at->k, at->kv_heads, at->keys, at->depth, at->packed && lies_ready(at, K)),
-                        .v = heads_of(at->v, at->kv_heads, at->keys, at->width, at->packed && lies_ready(at, V)),
-                        .y = y->data,
-                        .y_stride = {result.stride[0], result.stride[1], result.stride[2]},
-                        .weigh = weigh_row,
-                        .argument = at};
+    return (prn_attend){
+        .batch = at->batch,
+        .heads = at->q_heads,
+        .key_heads = at->kv_heads,
+        .rows = at->rows,
+        .keys = at->keys,
+        .depth = at->depth,
+        .width = at->width,
+        .q = heads_of(q->data, at->q_heads, at->rows, at->depth, at->packed),
+        .k = heads_of(at->k, at->kv_heads, at->keys, at->depth, at->packed && standard_attention_lies_ready(at, K)),
+        .v = heads_of(at->v, at->kv_heads, at->keys, at->width, at->packed && standard_attention_lies_ready(at, V)),
+        .y = y->data,
+        .y_stride = {result.stride[0], result.stride[1], result.stride[2]},
+        .weigh = weigh_row,
+        .argument = at};
 }
 
 /* ---- kernels */
@@ -451,7 +459,7 @@ static prn_attend attend_of(const attention *at)
 /* Everything about a node; *tasks: row by row. */
 static prony_status read_work(const prony_context *context, attention *at, prony_dtype work, int64_t *tasks)
 {
-    PRN_TRY(read_node(context, at));
+    PRN_TRY(standard_attention_read_node(context, at));
     const int64_t rows = at->batch * at->q_heads * at->rows;
     at->work = work;
     at->per_task = rows / MOST_TASKS + 1;
@@ -459,7 +467,7 @@ static prony_status read_work(const prony_context *context, attention *at, prony
     at->row_elements = (at->keys + at->depth + at->width + 15) / 16 * 16;
     *tasks = prn_ceil_div(rows, at->per_task);
     const bool plain = work == PRONY_FLOAT32 && context->inputs[Q]->dtype == work && context->inputs[V]->dtype == work;
-    const prn_attend core = attend_of(at);
+    const prn_attend core = standard_attention_attend_of(at);
     at->blocks = plain && rows > 0 && prn_attend_fits(&core);
     return PRONY_OK;
 }
@@ -468,7 +476,7 @@ static prony_status read_work(const prony_context *context, attention *at, prony
 static bool own_elements(const attention *at, int64_t tasks, uint64_t *elements)
 {
     if (!at->blocks) return prn_mul_u64(elements, (uint64_t)tasks, (uint64_t)at->row_elements);
-    const prn_attend core = attend_of(at);
+    const prn_attend core = standard_attention_attend_of(at);
     int64_t floats;
     if (!prn_attend_space(&core, &floats) || floats > INT64_MAX - 15) return false;
     *elements = (uint64_t)(floats + 15) / 16 * 16;
@@ -481,47 +489,47 @@ typedef struct state {
     uint64_t own; /* elements */
 } state;
 
-static prony_status prepare_as(const prony_context *context, prony_dtype work, prn_prepared *out)
+static prony_status standard_attention_prepare_as(const prony_context *context, prony_dtype work, prn_prepared *out)
 {
     state made;
     PRN_TRY(read_work(context, &made.at, work, &made.tasks));
     const attention *at = &made.at;
     uint64_t elements, rows = (uint64_t)(at->batch * at->kv_heads), k, v;
     if (!own_elements(at, made.tasks, &made.own) || !prn_mul_u64(&rows, rows, (uint64_t)at->keys) ||
-        !prn_mul_u64(&k, rows, lies_ready(at, K) ? 0 : (uint64_t)at->depth) ||
-        !prn_mul_u64(&v, rows, lies_ready(at, V) ? 0 : (uint64_t)at->width) || !prn_add_u64(&elements, made.own, k) ||
-        !prn_add_u64(&elements, elements, v) || elements > SIZE_MAX / 16)
+        !prn_mul_u64(&k, rows, standard_attention_lies_ready(at, K) ? 0 : (uint64_t)at->depth) ||
+        !prn_mul_u64(&v, rows, standard_attention_lies_ready(at, V) ? 0 : (uint64_t)at->width) ||
+        !prn_add_u64(&elements, made.own, k) || !prn_add_u64(&elements, elements, v) || elements > SIZE_MAX / 16)
         return prony_fail(context, PRONY_LIMIT, "the keys and values do not fit in memory");
     out->scratch_bytes = prony_dtype_bytes(work, (int64_t)elements);
     return prn_prepared_keep(context, &made, sizeof made, out);
 }
 
-static prony_status run(const prony_context *context)
+static prony_status standard_attention_run(const prony_context *context)
 {
     const state *made = context->state;
     attention at = made->at;
     at.context = context;
     at.row_space = context->scratch;
     char *space = at.row_space ? at.row_space + prony_dtype_bytes(at.work, (int64_t)made->own) : NULL;
-    at.k = lay_cache(&at, K, PAST_KEY, PRESENT_KEY, at.depth, &space);
-    at.v = lay_cache(&at, V, PAST_VALUE, PRESENT_VALUE, at.width, &space);
+    at.k = standard_attention_lay_cache(&at, K, PAST_KEY, PRESENT_KEY, at.depth, &space);
+    at.v = standard_attention_lay_cache(&at, V, PAST_VALUE, PRESENT_VALUE, at.width, &space);
     if (at.blocks) {
-        const prn_attend core = attend_of(&at);
+        const prn_attend core = standard_attention_attend_of(&at);
         prn_attend_run(context->threads, &core, context->scratch);
     } else if (made->tasks > 0) {
-        prn_parallel_tasks(context->threads, made->tasks, make_rows, &at);
+        prn_parallel_tasks(context->threads, made->tasks, standard_attention_make_rows, &at);
     }
     return PRONY_OK;
 }
 
-static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+static prony_status standard_attention_prepare_native(const prony_context *context, prn_prepared *out)
 {
-    return prepare_as(context, PRONY_FLOAT32, out);
+    return standard_attention_prepare_as(context, PRONY_FLOAT32, out);
 }
 
-static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+static prony_status standard_attention_prepare_reference(const prony_context *context, prn_prepared *out)
 {
-    return prepare_as(context, PRONY_FLOAT64, out);
+    return standard_attention_prepare_as(context, PRONY_FLOAT64, out);
 }
 
 /* ---- descriptor */
@@ -538,16 +546,16 @@ static const prn_param params[] = {PRN_INT(attention_params, is_causal, 0),
 // clang-format off
 static const prn_kernel kernels[] = {
     {.name = "attention_standard_f32_native", .backend = "native",
-     .types = PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16), .prepare = prepare_native,
-     .run = run, .release = prn_free},
-    {.name = "attention_standard_reference", .backend = "reference", .prepare = prepare_reference,
-     .run = run, .release = prn_free},
+     .types = PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16), .prepare = standard_attention_prepare_native,
+     .run = standard_attention_run, .release = prn_free},
+    {.name = "attention_standard_reference", .backend = "reference", .prepare = standard_attention_prepare_reference,
+     .run = standard_attention_run, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_attention_standard[] = {
     {.name = "Attention", .since_opset = 23, .inputs = {3, 7}, .outputs = {1, 4}, .non_weight_inputs = 0x78,
-     .params = params, .params_bytes = sizeof(attention_params), .check = check,
-     .infer = infer, .cost = cost, .kernels = kernels,
+     .params = params, .params_bytes = sizeof(attention_params), .check = standard_attention_check,
+     .infer = standard_attention_infer, .cost = standard_attention_cost, .kernels = kernels,
      .cost_text = "r rows of d scores: MACs M = r d (D + E); FLOPs 2M + r(6d-2), + r d with mask, + 3 r d with "
                   "softcap; special 2 r d, + 2 r d with softcap"},
     {0}};

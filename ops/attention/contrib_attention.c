@@ -19,7 +19,7 @@ typedef struct mha_kind {
     prony_status (*read)(const prony_context *context, prn_mha_node *out);
 } mha_kind;
 
-static prony_status read_node(const prony_context *context, prn_mha_node *out)
+static prony_status contrib_attention_read_node(const prony_context *context, prn_mha_node *out)
 {
     return ((const mha_kind *)prn_variant(context))->read(context, out);
 }
@@ -81,7 +81,7 @@ typedef struct space {
     size_t projected, q, k, v, mask, product, core, end;
 } space;
 
-static bool reserve(size_t *end, size_t *at, size_t bytes)
+static bool contrib_attention_reserve(size_t *end, size_t *at, size_t bytes)
 {
     *at = *end;
     return bytes <= SIZE_MAX - 63 - *end && ((*end += (bytes + 63) & ~(size_t)63), true);
@@ -105,7 +105,7 @@ static bool reserve_rows(size_t *end, size_t *at, const prn_mha_node *n, const p
                          bool joins, bool elsewhere)
 {
     const bool place = !elsewhere && needs_place(n, r, joins);
-    return reserve(end, at, place ? float_bytes(n->batch, length, n->heads, r->depth) : 0);
+    return contrib_attention_reserve(end, at, place ? float_bytes(n->batch, length, n->heads, r->depth) : 0);
 }
 
 static bool plan_space(const prn_mha_node *n, size_t product_bytes, size_t core_bytes, space *out)
@@ -113,12 +113,14 @@ static bool plan_space(const prn_mha_node *n, size_t product_bytes, size_t core_
     const prony_shape mask = mask_shape(n);
     const size_t mask_bytes = mask.rank ? float_bytes(mask.dim[0], mask.dim[1], mask.dim[2], mask.dim[3]) : 0;
     *out = (space){0};
-    return reserve(&out->end, &out->projected, n->projected ? float_bytes(n->batch, n->queries, n->projected, 1) : 0) &&
+    return contrib_attention_reserve(&out->end, &out->projected,
+                                     n->projected ? float_bytes(n->batch, n->queries, n->projected, 1) : 0) &&
            reserve_rows(&out->end, &out->q, n, &n->q, n->queries, false, false) &&
            reserve_rows(&out->end, &out->k, n, &n->k, n->keys, n->joined, n->k_given_out) &&
            reserve_rows(&out->end, &out->v, n, &n->v, n->keys, n->joined, n->v_given_out) &&
-           reserve(&out->end, &out->mask, mask_bytes) && reserve(&out->end, &out->product, product_bytes) &&
-           reserve(&out->end, &out->core, core_bytes);
+           contrib_attention_reserve(&out->end, &out->mask, mask_bytes) &&
+           contrib_attention_reserve(&out->end, &out->product, product_bytes) &&
+           contrib_attention_reserve(&out->end, &out->core, core_bytes);
 }
 
 /* ---- the operator that does the work */
@@ -191,10 +193,10 @@ static prony_status open_core(const prony_context *context, const prn_mha_node *
 
 /* ---- shapes and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status contrib_attention_infer(const prony_context *context)
 {
     prn_mha_node n;
-    PRN_TRY(read_node(context, &n));
+    PRN_TRY(contrib_attention_read_node(context, &n));
     if (float_bytes(n.batch, n.heads, n.keys, n.k.depth) == SIZE_MAX ||
         float_bytes(n.batch, n.heads, n.queries, n.v.depth) == SIZE_MAX)
         return prony_fail(context, PRONY_OUT_OF_RANGE, "the output is too large");
@@ -225,12 +227,12 @@ static prn_matmul_desc projection(const prony_context *context, const prn_mha_no
     return p;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status contrib_attention_cost(const prony_context *context, prony_cost *out)
 {
     prn_mha_node n;
     core c;
     prn_delegate to;
-    PRN_TRY(read_node(context, &n));
+    PRN_TRY(contrib_attention_read_node(context, &n));
     PRN_TRY(open_core(context, &n, &c, &to));
     PRN_TRY(to.op->cost(&c.context, out));
     const uint64_t rows = (uint64_t)(n.batch * n.queries);
@@ -255,7 +257,7 @@ typedef struct state {
     bool reference;
 } state;
 
-static void release(void *argument)
+static void contrib_attention_release(void *argument)
 {
     state *made = argument;
     if (made) {
@@ -265,7 +267,7 @@ static void release(void *argument)
     prn_free(made);
 }
 
-static prony_status fill_state(const prony_context *context, const prn_mha_node *n, state *made)
+static prony_status contrib_attention_fill_state(const prony_context *context, const prn_mha_node *n, state *made)
 {
     core c;
     prn_prepared part = {0};
@@ -284,15 +286,15 @@ static prony_status prepare_node(const prony_context *context, prn_prepared *out
 {
     prn_mha_node n;
     space at;
-    PRN_TRY(read_node(context, &n));
+    PRN_TRY(contrib_attention_read_node(context, &n));
     state *made = prn_calloc(1, sizeof *made);
     if (!made) return prn_no_memory(context->error);
     made->reference = reference;
-    prony_status status = fill_state(context, &n, made);
+    prony_status status = contrib_attention_fill_state(context, &n, made);
     if (status == PRONY_OK && !plan_space(&n, made->product_bytes, made->core.prepared.scratch_bytes, &at))
         status = prony_fail(context, PRONY_LIMIT, "the working space does not fit in memory");
     if (status != PRONY_OK) {
-        release(made);
+        contrib_attention_release(made);
         return status;
     }
     *out = (prn_prepared){made, at.end};
@@ -325,8 +327,8 @@ static void settle_rows(void *argument, int64_t begin, int64_t end)
 }
 
 /* Lays rows out where they are wanted, behind the past if they join one. Returns where they are. */
-static const float *settle(const prony_context *context, const prn_mha_node *n, const prn_mha_rows *from,
-                           const float *past, float *to, bool joins)
+static const float *contrib_attention_lay_rows(const prony_context *context, const prn_mha_node *n,
+                                               const prn_mha_rows *from, const float *past, float *to, bool joins)
 {
     if (!needs_place(n, from, joins)) return from->data;
     const int64_t d = from->depth, row = joins ? d : n->heads * d, head = joins ? n->keys * d : d;
@@ -344,7 +346,7 @@ static const float *settle(const prony_context *context, const prn_mha_node *n, 
 }
 
 /* There is no scratch where none was asked for. */
-static void *place(const prony_context *context, size_t offset)
+static void *contrib_attention_place(const prony_context *context, size_t offset)
 {
     return context->scratch ? (char *)context->scratch + offset : NULL;
 }
@@ -352,12 +354,12 @@ static void *place(const prony_context *context, size_t offset)
 static prony_status run_projection(const prony_context *context, prn_mha_node *n, const space *at)
 {
     const state *made = context->state;
-    float *to = place(context, at->projected);
+    float *to = contrib_attention_place(context, at->projected);
     if (!to) return PRONY_OK; /* no row to project */
     const prn_matmul_desc p = projection(context, n, to);
     prony_context inner = *context;
     inner.state = made->product;
-    inner.scratch = place(context, at->product);
+    inner.scratch = contrib_attention_place(context, at->product);
     inner.scratch_bytes = made->product_bytes;
     n->q.data = to;
     n->k.data = to + n->heads * n->q.depth;
@@ -365,36 +367,37 @@ static prony_status run_projection(const prony_context *context, prn_mha_node *n
     return made->reference ? prn_matmul_reference_run_at(&inner, &p) : prn_matmul_native_run_at(&inner, &p);
 }
 
-static prony_status run(const prony_context *context)
+static prony_status contrib_attention_run(const prony_context *context)
 {
     prn_mha_node n;
     core c;
     space at;
     const state *made = context->state;
-    PRN_TRY(read_node(context, &n));
+    PRN_TRY(contrib_attention_read_node(context, &n));
     if (!plan_space(&n, made->product_bytes, made->core.prepared.scratch_bytes, &at) || at.end > context->scratch_bytes)
         return prony_fail(context, PRONY_INTERNAL, "the working space is too small");
     if (n.projected) PRN_TRY(run_projection(context, &n, &at));
     const int64_t half = n.batch * n.heads * n.past * n.k.depth; /* of Attention's past */
-    float *k_place = n.k_given_out ? n.present_k : place(context, at.k);
-    float *v_place = n.v_given_out ? n.present_v : place(context, at.v);
-    const float *q = settle(context, &n, &n.q, NULL, place(context, at.q), false);
-    const float *k = settle(context, &n, &n.k, prn_mha_data(n.past_k, 0), k_place, n.joined);
-    const float *v = settle(context, &n, &n.v, prn_mha_data(n.past_v, n.projected ? half : 0), v_place, n.joined);
-    mask_job job = {&n, mask_shape(&n), place(context, at.mask)};
+    float *k_place = n.k_given_out ? n.present_k : contrib_attention_place(context, at.k);
+    float *v_place = n.v_given_out ? n.present_v : contrib_attention_place(context, at.v);
+    const float *q = contrib_attention_lay_rows(context, &n, &n.q, NULL, contrib_attention_place(context, at.q), false);
+    const float *k = contrib_attention_lay_rows(context, &n, &n.k, prn_mha_data(n.past_k, 0), k_place, n.joined);
+    const float *v = contrib_attention_lay_rows(context, &n, &n.v, prn_mha_data(n.past_v, n.projected ? half : 0),
+                                                v_place, n.joined);
+    mask_job job = {&n, mask_shape(&n), contrib_attention_place(context, at.mask)};
     if (job.shape.rank && n.keys > 0)
         prn_parallel_items(context->threads, prn_shape_count(&job.shape, 0, 3), 8 * prony_shape_numel(&job.shape),
                            mask_rows, &job);
     make_core(context, &n, q, k, v, job.mask, &c);
-    return prn_delegate_run(&made->core, &c.context, place(context, at.core));
+    return prn_delegate_run(&made->core, &c.context, contrib_attention_place(context, at.core));
 }
 
-static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+static prony_status contrib_attention_prepare_native(const prony_context *context, prn_prepared *out)
 {
     return prepare_node(context, out, false);
 }
 
-static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+static prony_status contrib_attention_prepare_reference(const prony_context *context, prn_prepared *out)
 {
     return prepare_node(context, out, true);
 }
@@ -410,25 +413,25 @@ static const prn_param params[] = {
 // clang-format off
 static const prn_kernel attention_kernels[] = {
     {.name = "contrib_attention_f32_native", .backend = "native", .types = PRN_TYPE_F32,
-     .prepare = prepare_native, .run = run, .release = release},
+     .prepare = contrib_attention_prepare_native, .run = contrib_attention_run, .release = contrib_attention_release},
     {.name = "contrib_attention_ref", .backend = "reference", .types = PRN_TYPE_F32,
-     .prepare = prepare_reference, .run = run, .release = release},
+     .prepare = contrib_attention_prepare_reference, .run = contrib_attention_run, .release = contrib_attention_release},
     {0}};
 static const prn_kernel multi_kernels[] = {
     {.name = "contrib_multi_f32_native", .backend = "native", .types = PRN_TYPE_F32,
-     .prepare = prepare_native, .run = run, .release = release},
+     .prepare = contrib_attention_prepare_native, .run = contrib_attention_run, .release = contrib_attention_release},
     {.name = "contrib_multi_ref", .backend = "reference", .types = PRN_TYPE_F32,
-     .prepare = prepare_reference, .run = run, .release = release},
+     .prepare = contrib_attention_prepare_reference, .run = contrib_attention_run, .release = contrib_attention_release},
     {0}};
 
 const prn_op prn_ops_contrib_attention[] = {
     {.name = "Attention", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 6}, .outputs = {1, 2},
      .params = params, .params_bytes = sizeof(prn_mha_params), .variant = &(const mha_kind){prn_mha_read_attention},
-     .infer = infer, .cost = cost, .kernels = attention_kernels,
+     .infer = contrib_attention_infer, .cost = contrib_attention_cost, .kernels = attention_kernels,
      .cost_text = "the projection, MACs M = B S C columns, FLOPs 2M, + one per column with bias; then prony::Attention's"},
     {.name = "MultiHeadAttention", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 8}, .outputs = {1, 3},
      .params = params, .params_bytes = sizeof(prn_mha_params), .variant = &(const mha_kind){prn_mha_read_multi},
-     .infer = infer, .cost = cost, .kernels = multi_kernels,
+     .infer = contrib_attention_infer, .cost = contrib_attention_cost, .kernels = multi_kernels,
      .cost_text = "prony::Attention's, + one per element of query, key and value with bias"},
     {0}};
 // clang-format on

@@ -36,7 +36,7 @@ static prony_status flex_check(const prony_context *context)
 
 /* ---- shapes: an input may not be known yet, wholly or in its extents */
 
-static bool is_known(const prony_context *context)
+static bool flex_attention_is_known(const prony_context *context)
 {
     for (size_t i = Q; i <= V; i++)
         if (context->inputs[i]->dtype == PRONY_UNDEFINED || !prn_shape_known(&context->inputs[i]->shape)) return false;
@@ -90,7 +90,7 @@ static prony_status flex_infer(const prony_context *context)
         PRN_TRY(prn_check_type(context, i, dtype == PRONY_UNDEFINED || i == Q ? PRN_TYPES_FLOAT : PRN_TYPE(dtype)));
         if (in->shape.rank >= 0) PRN_TRY(prn_check_rank(context, i, 4, 4));
     }
-    if (is_known(context)) {
+    if (flex_attention_is_known(context)) {
         PRN_TRY(check_shapes(context));
         y = context->inputs[Q]->shape;
         y.dim[3] = context->inputs[V]->shape.dim[3];
@@ -167,7 +167,7 @@ static size_t whole_lines(size_t bytes)
 }
 
 /* Lays the arrays out from `space` on, which may be NULL, and returns the bytes that they take. */
-static size_t lay_out(const prony_context *context, flex *at, char *space)
+static size_t flex_attention_lay_out(const prony_context *context, flex *at, char *space)
 {
     *at = (flex){.context = context, .dtype = context->inputs[Q]->dtype, .seen = scores_type(context)};
     const bool wide = at->dtype == PRONY_FLOAT32 || at->dtype == PRONY_FLOAT64;
@@ -197,7 +197,7 @@ static size_t lay_out(const prony_context *context, flex *at, char *space)
 static prony_status flex_prepare(const prony_context *context, prn_prepared *out)
 {
     flex at;
-    out->scratch_bytes = lay_out(context, &at, NULL);
+    out->scratch_bytes = flex_attention_lay_out(context, &at, NULL);
     return PRONY_OK;
 }
 
@@ -262,7 +262,7 @@ static void make_softmax(void *argument, int64_t begin, int64_t end)
 }
 
 /* The scores become what the subgraph, if there is one, makes of them. */
-static prony_status run_mod(const flex *at, const struct prn_graph *graph)
+static prony_status flex_attention_run_mod(const flex *at, const struct prn_graph *graph)
 {
     const int64_t count = prony_shape_numel(&at->scores.shape);
     const prony_value *in = &at->seen;
@@ -284,12 +284,12 @@ static prony_status flex_run(const prony_context *context)
     flex at;
     PRN_TRY(check_shapes(context));
     if (!context->outputs[0]->data) PRN_TRY(context->services->output_alloc(context, 0));
-    lay_out(context, &at, context->scratch);
+    flex_attention_lay_out(context, &at, context->scratch);
     PRN_TRY(make_scores(&at));
-    PRN_TRY(run_mod(&at, params->score_mod));
+    PRN_TRY(flex_attention_run_mod(&at, params->score_mod));
     const int64_t grain = 1 + 4096 / (at.scores.shape.dim[3] + 1);
     prn_parallel_range(context->threads, prn_shape_count(&at.scores.shape, 0, 3), grain, make_softmax, &at.scores);
-    PRN_TRY(run_mod(&at, params->prob_mod));
+    PRN_TRY(flex_attention_run_mod(&at, params->prob_mod));
     PRN_TRY(weigh_values(&at));
     return book_own_work(context);
 }

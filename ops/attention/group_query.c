@@ -35,7 +35,7 @@ typedef struct gqa_job {
 
 /* ---- shapes and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status group_query_infer(const prony_context *context)
 {
     prn_gqa g;
     PRN_TRY(prn_gqa_read(context, &g));
@@ -50,7 +50,7 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status group_query_cost(const prony_context *context, prony_cost *out)
 {
     prn_gqa g;
     PRN_TRY(prn_gqa_read(context, &g));
@@ -71,7 +71,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 /* ---- rows of queries and of the cache */
 
 /* Turns a row of the type computed in by the angles of a position. */
-static void turn(const gqa_job *job, void *row, int64_t position)
+static void group_query_rotate(const gqa_job *job, void *row, int64_t position)
 {
     const prn_gqa *g = &job->g;
     const prony_value *cosines = g->context->inputs[PRN_GQA_COSINES], *sines = g->context->inputs[PRN_GQA_SINES];
@@ -92,7 +92,8 @@ static void turn(const gqa_job *job, void *row, int64_t position)
     }
 }
 
-static void load_row(const gqa_job *job, const prn_gqa_rows *rows, int64_t b, int64_t s, int64_t head, void *to)
+static void group_query_load_row(const gqa_job *job, const prn_gqa_rows *rows, int64_t b, int64_t s, int64_t head,
+                                 void *to)
 {
     const int64_t from = (b * job->g.rows + s) * rows->width + rows->column + head * job->g.depth;
     prn_convert(to, job->work, prn_block_at(rows->value->data, rows->value->dtype, from), rows->value->dtype,
@@ -107,8 +108,8 @@ static void lay_queries(void *argument, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end && !prn_cancelled(); i++) {
         const int64_t h = i % g->heads, s = i / g->heads % g->rows, b = i / g->heads / g->rows;
         char *to = (char *)(uintptr_t)job->q + (size_t)i * bytes;
-        load_row(job, &g->q, b, s, h, to);
-        if (g->half) turn(job, to, prn_gqa_position(g, b, s));
+        group_query_load_row(job, &g->q, b, s, h, to);
+        if (g->half) group_query_rotate(job, to, prn_gqa_position(g, b, s));
     }
 }
 
@@ -138,8 +139,8 @@ static void lay_cache_rows(void *argument, int64_t begin, int64_t end)
             if (present) memcpy(present, from, bytes);
             if (work != present) prn_convert(work, job->work, from, type, g->depth);
         } else if (t < past + g->rows) {
-            load_row(job, cache->fresh, b, t - past, item % g->key_heads, work);
-            if (cache->turned) turn(job, work, prn_gqa_position(g, b, t - past));
+            group_query_load_row(job, cache->fresh, b, t - past, item % g->key_heads, work);
+            if (cache->turned) group_query_rotate(job, work, prn_gqa_position(g, b, t - past));
             if (present && work != present) prn_convert(present, type, work, job->work, g->depth);
         } else {
             memset(work, 0, work_bytes);
@@ -151,7 +152,7 @@ static void lay_cache_rows(void *argument, int64_t begin, int64_t end)
 /* ---- what becomes of a row of products */
 
 /* Addend of key t in a row: the bias. NULL data: none. */
-static double bias_of(const prn_gqa *g, int64_t b, int64_t h, int64_t s, int64_t t)
+static double group_query_bias_of(const prn_gqa *g, int64_t b, int64_t h, int64_t s, int64_t t)
 {
     const prony_value *bias = prn_input(g->context, PRN_GQA_BIAS);
     if (!bias) return 0.0;
@@ -197,7 +198,7 @@ static void weigh_f32(const prn_gqa *g, int64_t b, int64_t h, int64_t s, float *
         vec->map[PRN_MAP_TANH](x, x, n, 0.0f, 0.0f);
         vec->map[PRN_MAP_AFFINE](x, x, n, cap, 0.0f);
     }
-    for (int64_t t = 0; bias && t < n; t++) x[t] += (float)bias_of(g, b, h, s, first + t);
+    for (int64_t t = 0; bias && t < n; t++) x[t] += (float)group_query_bias_of(g, b, h, s, first + t);
     softmax_f32(g, h, x, n);
     memset(scores, 0, (size_t)first * sizeof *scores);
     memset(scores + end, 0, (size_t)(g->total - end) * sizeof *scores);
@@ -212,7 +213,7 @@ static void weigh_f64(const prn_gqa *g, int64_t b, int64_t h, int64_t s, double 
     for (int64_t t = first; t < end && !prn_cancelled_at(t); t++) {
         scores[t] *= g->scale;
         if (cap > 0.0) scores[t] = cap * tanh(scores[t] / cap);
-        scores[t] += bias_of(g, b, h, s, t);
+        scores[t] += group_query_bias_of(g, b, h, s, t);
         top = scores[t] > top || scores[t] != scores[t] ? scores[t] : top;
     }
     const bool sink = has_sink(g, h, &extra);
@@ -225,8 +226,8 @@ static void weigh_f64(const prn_gqa *g, int64_t b, int64_t h, int64_t s, double 
 
 /* ---- row by row */
 
-static void row_f32(const gqa_job *job, const float *q, const float *k, const float *v, const int64_t at[3],
-                    float *scores, char *y)
+static void group_query_row_f32(const gqa_job *job, const float *q, const float *k, const float *v, const int64_t at[3],
+                                float *scores, char *y)
 {
     const prn_gqa *g = &job->g;
     float *sums = scores + g->total;
@@ -241,8 +242,8 @@ static void row_f32(const gqa_job *job, const float *q, const float *k, const fl
     prn_convert(y, out->dtype, sums, PRONY_FLOAT32, g->depth);
 }
 
-static void row_f64(const gqa_job *job, const double *q, const double *k, const double *v, const int64_t at[3],
-                    double *scores, char *y)
+static void group_query_row_f64(const gqa_job *job, const double *q, const double *k, const double *v,
+                                const int64_t at[3], double *scores, char *y)
 {
     const prn_gqa *g = &job->g;
     double *sums = scores + g->total;
@@ -259,7 +260,7 @@ static void row_f64(const gqa_job *job, const double *q, const double *k, const 
     prn_convert(y, out->dtype, sums, PRONY_FLOAT64, g->depth);
 }
 
-static void run_rows(void *argument, int64_t task)
+static void group_query_run_rows(void *argument, int64_t task)
 {
     const gqa_job *job = argument;
     const prn_gqa *g = &job->g;
@@ -275,9 +276,9 @@ static void run_rows(void *argument, int64_t task)
         const char *k = job->k + (size_t)item * head_bytes, *v = job->v + (size_t)item * head_bytes;
         char *y = (char *)out->data + prony_dtype_bytes(out->dtype, i * g->depth);
         if (job->work == PRONY_FLOAT32)
-            row_f32(job, (const void *)q, (const void *)k, (const void *)v, at, space, y);
+            group_query_row_f32(job, (const void *)q, (const void *)k, (const void *)v, at, space, y);
         else
-            row_f64(job, (const void *)q, (const void *)k, (const void *)v, at, space, y);
+            group_query_row_f64(job, (const void *)q, (const void *)k, (const void *)v, at, space, y);
     }
 }
 
@@ -295,7 +296,7 @@ static void weigh_block(const void *argument, int64_t b, int64_t head, int64_t r
     weigh_f32(g, b, is_grouped(g) ? head * group + row : head, is_grouped(g) ? 0 : row, scores);
 }
 
-static prn_attend attend_of(const gqa_job *job, int64_t keys)
+static prn_attend group_query_attend_of(const gqa_job *job, int64_t keys)
 {
     const prn_gqa *g = &job->g;
     const int64_t group = g->heads / g->key_heads, out = g->heads * g->depth, width = job->q_width;
@@ -328,7 +329,8 @@ typedef struct gqa_space {
     bool q_laid, k_laid, v_laid; /* whether they have a place in it */
 } gqa_space;
 
-static bool reserve(gqa_space *space, size_t *at, bool wanted, prony_dtype work, int64_t rows, int64_t depth)
+static bool group_query_reserve(gqa_space *space, size_t *at, bool wanted, prony_dtype work, int64_t rows,
+                                int64_t depth)
 {
     uint64_t count, bytes;
     *at = space->end;
@@ -347,7 +349,7 @@ static bool needs_cache(const gqa_job *job, size_t output)
     return !present || present->dtype != job->work;
 }
 
-static prony_status read_job(const prony_context *context, prony_dtype work, gqa_job *job, gqa_space *space)
+static prony_status group_query_read_job(const prony_context *context, prony_dtype work, gqa_job *job, gqa_space *space)
 {
     *job = (gqa_job){.work = work};
     *space = (gqa_space){0};
@@ -358,7 +360,7 @@ static prony_status read_job(const prony_context *context, prony_dtype work, gqa
     space->k_laid = needs_cache(job, PRESENT_KEY);
     space->v_laid = needs_cache(job, PRESENT_VALUE);
     job->q_width = space->q_laid ? g->heads * g->depth : g->q.width;
-    const prn_attend core = attend_of(job, g->present);
+    const prn_attend core = group_query_attend_of(job, g->present);
     int64_t floats = 0;
     job->blocks = work == PRONY_FLOAT32 && context->outputs[Y]->dtype == work && prn_attend_fits(&core);
     job->per_task = rows / MOST_TASKS + 1;
@@ -366,18 +368,19 @@ static prony_status read_job(const prony_context *context, prony_dtype work, gqa
     job->row_bytes =
         (int64_t)((prony_dtype_bytes(work, g->present + g->depth) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES);
     if (job->blocks && !prn_attend_space(&core, &floats)) job->blocks = false;
-    if (reserve(space, &space->q, space->q_laid, work, rows, g->depth) &&
-        reserve(space, &space->k, space->k_laid, work, cache, g->depth) &&
-        reserve(space, &space->v, space->v_laid, work, cache, g->depth) &&
-        (job->blocks ? reserve(space, &space->own, true, PRONY_FLOAT32, floats, 1)
-                     : reserve(space, &space->own, true, PRONY_UINT8, job->tasks, job->row_bytes)))
+    if (group_query_reserve(space, &space->q, space->q_laid, work, rows, g->depth) &&
+        group_query_reserve(space, &space->k, space->k_laid, work, cache, g->depth) &&
+        group_query_reserve(space, &space->v, space->v_laid, work, cache, g->depth) &&
+        (job->blocks ? group_query_reserve(space, &space->own, true, PRONY_FLOAT32, floats, 1)
+                     : group_query_reserve(space, &space->own, true, PRONY_UINT8, job->tasks, job->row_bytes)))
         return PRONY_OK;
     return prony_fail(context, PRONY_LIMIT, "the keys and values do not fit in memory");
 }
 
 /* ---- kernels */
 
-static const char *lay_cache(gqa_job *job, const prn_gqa_rows *fresh, size_t past, size_t output, char *work)
+static const char *group_query_lay_cache(gqa_job *job, const prn_gqa_rows *fresh, size_t past, size_t output,
+                                         char *work)
 {
     const prn_gqa *g = &job->g;
     const int64_t rows = g->batch * g->key_heads * g->present;
@@ -391,20 +394,20 @@ static const char *lay_cache(gqa_job *job, const prn_gqa_rows *fresh, size_t pas
     return work ? work : cache.present->data;
 }
 
-static prony_status prepare_as(const prony_context *context, prony_dtype work, prn_prepared *out)
+static prony_status group_query_prepare_as(const prony_context *context, prony_dtype work, prn_prepared *out)
 {
     gqa_job job;
     gqa_space space;
-    PRN_TRY(read_job(context, work, &job, &space));
+    PRN_TRY(group_query_read_job(context, work, &job, &space));
     out->scratch_bytes = space.end;
     return PRONY_OK;
 }
 
-static prony_status run_as(const prony_context *context, prony_dtype work)
+static prony_status group_query_run_as(const prony_context *context, prony_dtype work)
 {
     gqa_job job;
     gqa_space space;
-    PRN_TRY(read_job(context, work, &job, &space));
+    PRN_TRY(group_query_read_job(context, work, &job, &space));
     const prn_gqa *g = &job.g;
     const int64_t rows = g->batch * g->rows * g->heads;
     char *scratch = context->scratch;
@@ -414,37 +417,38 @@ static prony_status run_as(const prony_context *context, prony_dtype work)
     PRN_TRY(prn_gqa_check_data(g));
     job.q = space.q_laid ? scratch + space.q : (const char *)g->q.value->data;
     if (space.q_laid) prn_parallel_items(context->threads, rows, 8 * rows * g->depth, lay_queries, &job);
-    job.k = lay_cache(&job, &g->k, PRN_GQA_PAST_KEY, PRESENT_KEY, space.k_laid ? scratch + space.k : NULL);
-    job.v = lay_cache(&job, &g->v, PRN_GQA_PAST_VALUE, PRESENT_VALUE, space.v_laid ? scratch + space.v : NULL);
+    job.k = group_query_lay_cache(&job, &g->k, PRN_GQA_PAST_KEY, PRESENT_KEY, space.k_laid ? scratch + space.k : NULL);
+    job.v =
+        group_query_lay_cache(&job, &g->v, PRN_GQA_PAST_VALUE, PRESENT_VALUE, space.v_laid ? scratch + space.v : NULL);
     job.row_space = scratch ? scratch + space.own : NULL;
     if (prn_cancelled()) return PRONY_OK;
     if (job.blocks) {
-        const prn_attend core = attend_of(&job, g->total);
+        const prn_attend core = group_query_attend_of(&job, g->total);
         prn_attend_run(context->threads, &core, (float *)(void *)job.row_space);
     } else {
-        prn_parallel_tasks(context->threads, job.tasks, run_rows, &job);
+        prn_parallel_tasks(context->threads, job.tasks, group_query_run_rows, &job);
     }
     return PRONY_OK;
 }
 
-static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+static prony_status group_query_prepare_native(const prony_context *context, prn_prepared *out)
 {
-    return prepare_as(context, PRONY_FLOAT32, out);
+    return group_query_prepare_as(context, PRONY_FLOAT32, out);
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status group_query_run_native(const prony_context *context)
 {
-    return run_as(context, PRONY_FLOAT32);
+    return group_query_run_as(context, PRONY_FLOAT32);
 }
 
-static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+static prony_status group_query_prepare_reference(const prony_context *context, prn_prepared *out)
 {
-    return prepare_as(context, PRONY_FLOAT64, out);
+    return group_query_prepare_as(context, PRONY_FLOAT64, out);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status group_query_run_reference(const prony_context *context)
 {
-    return run_as(context, PRONY_FLOAT64);
+    return group_query_run_as(context, PRONY_FLOAT64);
 }
 
 /* ---- row */
@@ -466,16 +470,21 @@ static const prn_param params[] = {PRN_INT_REQUIRED(prn_gqa_params, num_heads),
                                    PRN_STRING(prn_gqa_params, v_quant_type, "NONE"),
                                    {0}};
 
-static const prn_kernel kernels[] = {
-    {.name = "group_query_native", .backend = "native", .prepare = prepare_native, .run = run_native},
-    {.name = "group_query_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
-    {0}};
+static const prn_kernel kernels[] = {{.name = "group_query_native",
+                                      .backend = "native",
+                                      .prepare = group_query_prepare_native,
+                                      .run = group_query_run_native},
+                                     {.name = "group_query_reference",
+                                      .backend = "reference",
+                                      .prepare = group_query_prepare_reference,
+                                      .run = group_query_run_reference},
+                                     {0}};
 
 // clang-format off
 const prn_op prn_ops_group_query[] = {
     {.name = "GroupQueryAttention", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 16}, .outputs = {1, 4},
      .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0x3e0, .params = params, .params_bytes = sizeof(prn_gqa_params), .check = prn_gqa_check,
-     .infer = infer, .cost = cost, .kernels = kernels,
+     .infer = group_query_infer, .cost = group_query_cost, .kernels = kernels,
      .cost_text = "MACs M = B H S T 2D over the T keys of the longest sequence; FLOPs 2M, + 6 per score - 2 per row (softmax), + 1 with "
                   "bias, + 3 with softcap, + 3 per element turned; special 2 per score, + 2 with softcap"},
     {0}};

@@ -8,7 +8,7 @@
 
 #define TYPES (PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16))
 
-static prony_status refuse(const prony_context *context, size_t input, const char *what)
+static prony_status group_query_read_refuse(const prony_context *context, size_t input, const char *what)
 {
     char text[PRN_SHAPE_TEXT_BYTES];
     const prony_value *value = prn_input(context, input);
@@ -16,7 +16,7 @@ static prony_status refuse(const prony_context *context, size_t input, const cha
                       value ? prn_value_text(value, text) : "missing", what);
 }
 
-static prony_status unsupported(const prony_context *context, const char *name, int64_t value)
+static prony_status group_query_read_unsupported(const prony_context *context, const char *name, int64_t value)
 {
     return prony_fail(context, PRONY_UNSUPPORTED, "%s is %lld, which is not supported", name, (long long)value);
 }
@@ -36,12 +36,13 @@ prony_status prn_gqa_check(const prony_context *context)
         return prony_fail(context, PRONY_UNSUPPORTED,
                           "k_quant_type '%s' and v_quant_type '%s': a quantized cache is not supported",
                           p->k_quant_type, p->v_quant_type);
-    if (p->qk_output) return unsupported(context, "qk_output", p->qk_output);
-    if (p->sliding_window_cache) return unsupported(context, "sliding_window_cache", p->sliding_window_cache);
+    if (p->qk_output) return group_query_read_unsupported(context, "qk_output", p->qk_output);
+    if (p->sliding_window_cache)
+        return group_query_read_unsupported(context, "sliding_window_cache", p->sliding_window_cache);
     return PRONY_OK;
 }
 
-static prony_status check_types(const prony_context *context)
+static prony_status group_query_read_check_types(const prony_context *context)
 {
     static const char *const later[] = {"k_scale", "v_scale", "q_norm_weight", "k_norm_weight"};
     for (size_t i = PRN_GQA_UNSUPPORTED; i < context->input_count; i++) {
@@ -58,21 +59,24 @@ static prony_status check_types(const prony_context *context)
     PRN_TRY(prn_check_type(context, PRN_GQA_POSITIONS, PRN_TYPE(PRONY_INT64)));
     for (size_t i = PRN_GQA_LENGTHS; i <= PRN_GQA_TOTAL; i++) {
         if (!prn_input(context, i))
-            return refuse(context, i, i == PRN_GQA_TOTAL ? "wanted total_sequence_length" : "wanted seqlens_k");
+            return group_query_read_refuse(context, i,
+                                           i == PRN_GQA_TOTAL ? "wanted total_sequence_length" : "wanted seqlens_k");
         PRN_TRY(prn_check_type(context, i, ints));
     }
     return PRONY_OK;
 }
 
 /* Queries, keys and values beside each other, or in tensors of their own. */
-static prony_status read_rows(const prony_context *context, prn_gqa *g)
+static prony_status group_query_read_rows(const prony_context *context, prn_gqa *g)
 {
     const prony_value *q = context->inputs[PRN_GQA_QUERY], *k = prn_input(context, PRN_GQA_KEY),
                       *v = prn_input(context, PRN_GQA_VALUE);
     PRN_TRY(prn_check_rank(context, PRN_GQA_QUERY, 3, 3));
     const int64_t width = q->shape.dim[2], parts = g->heads + (k ? 0 : 2 * g->key_heads);
-    if (!k != !v) return refuse(context, k ? PRN_GQA_VALUE : PRN_GQA_KEY, "but keys and values come together");
-    if (width % parts != 0) return refuse(context, PRN_GQA_QUERY, "whose last extent the heads do not divide");
+    if (!k != !v)
+        return group_query_read_refuse(context, k ? PRN_GQA_VALUE : PRN_GQA_KEY, "but keys and values come together");
+    if (width % parts != 0)
+        return group_query_read_refuse(context, PRN_GQA_QUERY, "whose last extent the heads do not divide");
     g->batch = q->shape.dim[0];
     g->rows = q->shape.dim[1];
     g->depth = width / parts;
@@ -81,8 +85,10 @@ static prony_status read_rows(const prony_context *context, prn_gqa *g)
     g->v.column = g->k.column + g->key_heads * g->depth;
     if (!k) return PRONY_OK;
     const prony_shape wanted = {3, {g->batch, g->rows, g->key_heads * g->depth}};
-    if (!prn_shape_equal(&k->shape, &wanted)) return refuse(context, PRN_GQA_KEY, "wanted [B, S, kv_num_heads D]");
-    if (!prn_shape_equal(&v->shape, &wanted)) return refuse(context, PRN_GQA_VALUE, "wanted [B, S, kv_num_heads D]");
+    if (!prn_shape_equal(&k->shape, &wanted))
+        return group_query_read_refuse(context, PRN_GQA_KEY, "wanted [B, S, kv_num_heads D]");
+    if (!prn_shape_equal(&v->shape, &wanted))
+        return group_query_read_refuse(context, PRN_GQA_VALUE, "wanted [B, S, kv_num_heads D]");
     g->k = (prn_gqa_rows){k, wanted.dim[2], 0};
     g->v = (prn_gqa_rows){v, wanted.dim[2], 0};
     return PRONY_OK;
@@ -95,21 +101,21 @@ static prony_status read_lengths(const prony_context *context, prn_gqa *g)
     int64_t total = g->rows;
     size_t count;
     if (!past_k != !past_v)
-        return refuse(context, past_k ? PRN_GQA_PAST_VALUE : PRN_GQA_PAST_KEY,
-                      "but past keys and values come together");
+        return group_query_read_refuse(context, past_k ? PRN_GQA_PAST_VALUE : PRN_GQA_PAST_KEY,
+                                       "but past keys and values come together");
     if (past_k) {
         PRN_TRY(prn_check_rank(context, PRN_GQA_PAST_KEY, 4, 4));
         g->past = past_k->shape.dim[2];
         const prony_shape wanted = {4, {g->batch, g->key_heads, g->past, g->depth}};
         if (!prn_shape_equal(&past_k->shape, &wanted))
-            return refuse(context, PRN_GQA_PAST_KEY, "wanted [B, kv_num_heads, P, D]");
+            return group_query_read_refuse(context, PRN_GQA_PAST_KEY, "wanted [B, kv_num_heads, P, D]");
         if (!prn_shape_equal(&past_v->shape, &wanted))
-            return refuse(context, PRN_GQA_PAST_VALUE, "unlike the past keys");
+            return group_query_read_refuse(context, PRN_GQA_PAST_VALUE, "unlike the past keys");
     }
     if (prony_shape_numel(&context->inputs[PRN_GQA_LENGTHS]->shape) != g->batch)
-        return refuse(context, PRN_GQA_LENGTHS, "wanted one length per sequence");
+        return group_query_read_refuse(context, PRN_GQA_LENGTHS, "wanted one length per sequence");
     if (prony_shape_numel(&context->inputs[PRN_GQA_TOTAL]->shape) != 1)
-        return refuse(context, PRN_GQA_TOTAL, "wanted one element");
+        return group_query_read_refuse(context, PRN_GQA_TOTAL, "wanted one element");
     PRN_TRY(prn_input_ints(context, PRN_GQA_TOTAL, &total, 1, &count, &g->known));
     if (g->known && (total < g->rows || total > g->past + g->rows))
         return prony_fail(context, PRONY_OUT_OF_RANGE,
@@ -127,27 +133,30 @@ static prony_status read_rotary(const prony_context *context, prn_gqa *g)
     const prony_value *positions = prn_input(context, PRN_GQA_POSITIONS);
     const prony_shape ids = {2, {g->batch, g->rows}};
     if (!g->params->do_rotary) return PRONY_OK;
-    if (!cosines || !sines) return refuse(context, cosines ? PRN_GQA_SINES : PRN_GQA_COSINES, "which do_rotary needs");
+    if (!cosines || !sines)
+        return group_query_read_refuse(context, cosines ? PRN_GQA_SINES : PRN_GQA_COSINES, "which do_rotary needs");
     PRN_TRY(prn_check_rank(context, PRN_GQA_COSINES, 2, 2));
-    if (!prn_shape_equal(&cosines->shape, &sines->shape)) return refuse(context, PRN_GQA_SINES, "unlike the cosines");
+    if (!prn_shape_equal(&cosines->shape, &sines->shape))
+        return group_query_read_refuse(context, PRN_GQA_SINES, "unlike the cosines");
     g->half = cosines->shape.dim[1];
-    if (2 * g->half > g->depth) return refuse(context, PRN_GQA_COSINES, "which turns more than a head has");
+    if (2 * g->half > g->depth)
+        return group_query_read_refuse(context, PRN_GQA_COSINES, "which turns more than a head has");
     if (positions && !prn_shape_equal(&positions->shape, &ids))
-        return refuse(context, PRN_GQA_POSITIONS, "wanted [B, S]");
+        return group_query_read_refuse(context, PRN_GQA_POSITIONS, "wanted [B, S]");
     return PRONY_OK;
 }
 
-static prony_status read_bias(const prony_context *context, const prn_gqa *g)
+static prony_status group_query_read_bias(const prony_context *context, const prn_gqa *g)
 {
     const prony_value *bias = prn_input(context, PRN_GQA_BIAS), *sink = prn_input(context, PRN_GQA_SINK);
     if (sink && (sink->shape.rank != 1 || sink->shape.dim[0] != g->heads))
-        return refuse(context, PRN_GQA_SINK, "wanted one per head");
+        return group_query_read_refuse(context, PRN_GQA_SINK, "wanted one per head");
     if (!bias) return PRONY_OK;
     const int64_t *dim = bias->shape.dim;
     if (bias->shape.rank == 4 && (dim[0] == 1 || dim[0] == g->batch) && (dim[1] == 1 || dim[1] == g->heads) &&
         dim[2] == g->rows && (!g->known || dim[3] == g->total))
         return PRONY_OK;
-    return refuse(context, PRN_GQA_BIAS, "wanted [B or 1, num_heads or 1, S, total_sequence_length]");
+    return group_query_read_refuse(context, PRN_GQA_BIAS, "wanted [B or 1, num_heads or 1, S, total_sequence_length]");
 }
 
 prony_status prn_gqa_read(const prony_context *context, prn_gqa *out)
@@ -155,11 +164,11 @@ prony_status prn_gqa_read(const prony_context *context, prn_gqa *out)
     const prn_gqa_params *params = context->params;
     *out =
         (prn_gqa){.context = context, .params = params, .heads = params->num_heads, .key_heads = params->kv_num_heads};
-    PRN_TRY(check_types(context));
-    PRN_TRY(read_rows(context, out));
+    PRN_TRY(group_query_read_check_types(context));
+    PRN_TRY(group_query_read_rows(context, out));
     PRN_TRY(read_lengths(context, out));
     PRN_TRY(read_rotary(context, out));
-    PRN_TRY(read_bias(context, out));
+    PRN_TRY(group_query_read_bias(context, out));
     out->scale = params->scale != 0.0f ? (double)params->scale : out->depth ? 1.0 / sqrt((double)out->depth) : 1.0;
     return PRONY_OK;
 }

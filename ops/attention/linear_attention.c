@@ -32,7 +32,7 @@ typedef struct linear {
     int64_t space_elements;
 } linear;
 
-static prony_status mismatch(const prony_context *context, size_t input)
+static prony_status linear_attention_mismatch(const prony_context *context, size_t input)
 {
     char text[PRN_SHAPE_TEXT_BYTES], first[PRN_SHAPE_TEXT_BYTES];
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, which does not fit %s", input,
@@ -64,7 +64,7 @@ static prony_status check_steps(const prony_context *context, const linear *at, 
     if (shape->rank == 3 && shape->dim[0] == at->batch && shape->dim[1] == at->steps &&
         (shape->dim[2] == one || shape->dim[2] == other))
         return PRONY_OK;
-    return mismatch(context, input);
+    return linear_attention_mismatch(context, input);
 }
 
 static prony_status check_presence(const prony_context *context, size_t input, bool wanted, bool allowed)
@@ -86,8 +86,8 @@ static prony_status read_linear(const prony_context *context, linear *at)
                    .kv_heads = params->kv_num_heads,
                    .gated = strncmp(params->update_rule, "gated", 5) == 0,
                    .delta = strstr(params->update_rule, "delta") != NULL};
-    if (q->dim[2] % at->q_heads != 0) return mismatch(context, QUERY);
-    if (v->dim[2] % at->kv_heads != 0) return mismatch(context, VALUE);
+    if (q->dim[2] % at->q_heads != 0) return linear_attention_mismatch(context, QUERY);
+    if (v->dim[2] % at->kv_heads != 0) return linear_attention_mismatch(context, VALUE);
     at->depth = q->dim[2] / at->q_heads;
     at->width = v->dim[2] / at->kv_heads;
     const int64_t keys = at->kv_heads * at->depth;
@@ -101,7 +101,7 @@ static prony_status read_linear(const prony_context *context, linear *at)
     PRN_TRY(check_steps(context, at, ERASE, keys, keys));
     const prony_value *past = prn_input(context, PAST_STATE);
     const prony_shape state = {4, {at->batch, at->kv_heads, at->depth, at->width}};
-    if (past && !prn_shape_equal(&past->shape, &state)) return mismatch(context, PAST_STATE);
+    if (past && !prn_shape_equal(&past->shape, &state)) return linear_attention_mismatch(context, PAST_STATE);
     at->scale = params->scale != 0.0f ? (double)params->scale : at->depth ? 1.0 / sqrt((double)at->depth) : 1.0;
     at->space_elements = at->depth * at->width + at->width;
     return PRONY_OK;
@@ -157,7 +157,7 @@ static prony_status cost_linear(const prony_context *context, prony_cost *cost)
 
 /* ---- LinearAttention: kernel */
 
-static double entry(const prony_value *value, int64_t at)
+static double linear_attention_entry(const prony_value *value, int64_t at)
 {
     return prn_get_f64(value->data, value->dtype, at);
 }
@@ -168,7 +168,7 @@ static void decay_state(const linear *at, double *state, int64_t step, int64_t h
     const int64_t columns = decay->shape.dim[2];
     for (int64_t d = 0; d < at->depth; d++) {
         const int64_t place = columns == at->kv_heads ? head : head * at->depth + d;
-        const double factor = exp(entry(decay, step * columns + place));
+        const double factor = exp(linear_attention_entry(decay, step * columns + place));
         for (int64_t e = 0; e < at->width; e++) state[d * at->width + e] *= factor;
     }
 }
@@ -180,14 +180,15 @@ static void written_value(const linear *at, const double *state, double *value, 
     const prony_value *erase = prn_input(context, ERASE), *beta = prn_input(context, BETA);
     const int64_t key = (step * at->kv_heads + head) * at->depth;
     for (int64_t e = 0; e < at->width; e++)
-        value[e] = entry(context->inputs[VALUE], (step * at->kv_heads + head) * at->width + e);
+        value[e] = linear_attention_entry(context->inputs[VALUE], (step * at->kv_heads + head) * at->width + e);
     if (!at->delta) return;
     for (int64_t d = 0; d < at->depth; d++) {
-        const double k = entry(context->inputs[KEY], key + d) * (erase ? entry(erase, key + d) : 1.0);
+        const double k = linear_attention_entry(context->inputs[KEY], key + d) *
+                         (erase ? linear_attention_entry(erase, key + d) : 1.0);
         for (int64_t e = 0; e < at->width; e++) value[e] -= k * state[d * at->width + e];
     }
     const int64_t columns = beta->shape.dim[2];
-    const double factor = entry(beta, step * columns + (columns == 1 ? 0 : head));
+    const double factor = linear_attention_entry(beta, step * columns + (columns == 1 ? 0 : head));
     for (int64_t e = 0; e < at->width; e++) value[e] *= factor;
 }
 
@@ -201,18 +202,18 @@ static void run_head(void *argument, int64_t task)
     const prony_value *past = prn_input(context, PAST_STATE), *key = context->inputs[KEY],
                       *query = context->inputs[QUERY];
     prony_value *y = prn_output(context, OUTPUT), *present = prn_output(context, PRESENT_STATE);
-    for (int64_t i = 0; i < cells; i++) state[i] = past ? entry(past, task * cells + i) : 0.0;
+    for (int64_t i = 0; i < cells; i++) state[i] = past ? linear_attention_entry(past, task * cells + i) : 0.0;
     for (int64_t step = b * at->steps; step < (b + 1) * at->steps && !prn_cancelled(); step++) {
         if (at->gated) decay_state(at, state, step, head);
         written_value(at, state, value, step, head);
         for (int64_t d = 0; d < at->depth; d++) {
-            const double k = entry(key, (step * at->kv_heads + head) * at->depth + d);
+            const double k = linear_attention_entry(key, (step * at->kv_heads + head) * at->depth + d);
             for (int64_t e = 0; e < at->width; e++) state[d * at->width + e] += k * value[e];
         }
         for (int64_t h = head * group; h < (head + 1) * group && y; h++) {
             memset(value, 0, (size_t)at->width * sizeof *value);
             for (int64_t d = 0; d < at->depth; d++) {
-                const double q = entry(query, (step * at->q_heads + h) * at->depth + d);
+                const double q = linear_attention_entry(query, (step * at->q_heads + h) * at->depth + d);
                 for (int64_t e = 0; e < at->width; e++) value[e] += q * state[d * at->width + e];
             }
             for (int64_t e = 0; e < at->width; e++)
@@ -276,10 +277,12 @@ static prony_status infer_causal(const prony_context *context)
     PRN_TRY(prn_check_rank(context, WEIGHT, 3, 3));
     for (size_t i = WEIGHT; i <= PAST_SIGNAL; i++)
         PRN_TRY(prn_check_type(context, i, PRN_TYPE(context->inputs[SIGNAL]->dtype)));
-    if (weight->dim[0] != signal->dim[1] || weight->dim[1] != 1 || weight->dim[2] < 1) return mismatch(context, WEIGHT);
+    if (weight->dim[0] != signal->dim[1] || weight->dim[1] != 1 || weight->dim[2] < 1)
+        return linear_attention_mismatch(context, WEIGHT);
     const prony_shape state = {3, {signal->dim[0], signal->dim[1], weight->dim[2] - 1}};
-    if (past && !prn_shape_equal(&past->shape, &state)) return mismatch(context, PAST_SIGNAL);
-    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != signal->dim[1])) return mismatch(context, BIAS);
+    if (past && !prn_shape_equal(&past->shape, &state)) return linear_attention_mismatch(context, PAST_SIGNAL);
+    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != signal->dim[1]))
+        return linear_attention_mismatch(context, BIAS);
     if (prony_shape_numel(&state) < 0) return prony_fail(context, PRONY_LIMIT, "the state is too large");
     prn_set_output(context, FILTERED, context->inputs[SIGNAL]->dtype, signal);
     prn_set_output(context, PRESENT_SIGNAL, context->inputs[SIGNAL]->dtype, &state);
@@ -316,8 +319,8 @@ static prony_status cost_causal(const prony_context *context, prony_cost *cost)
 static double padded(const causal *job, int64_t row, int64_t at)
 {
     const int64_t before = job->taps - 1;
-    if (at >= before) return entry(job->signal, row * job->length + at - before);
-    return job->past ? entry(job->past, row * before + at) : 0.0;
+    if (at >= before) return linear_attention_entry(job->signal, row * job->length + at - before);
+    return job->past ? linear_attention_entry(job->past, row * before + at) : 0.0;
 }
 
 static void filter_rows(void *argument, int64_t begin, int64_t end)
@@ -326,12 +329,12 @@ static void filter_rows(void *argument, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         const int64_t channel = row % job->channels;
         for (int64_t i = 0; i < job->length && job->out; i++) {
-            double sum = job->bias ? entry(job->bias, channel) : 0.0;
+            double sum = job->bias ? linear_attention_entry(job->bias, channel) : 0.0;
             for (int64_t k = 0; k < job->taps; k++)
-                sum += entry(job->weight, channel * job->taps + k) * padded(job, row, i + k);
+                sum += linear_attention_entry(job->weight, channel * job->taps + k) * padded(job, row, i + k);
             prn_put_f64(job->out->data, job->out->dtype, row * job->length + i, sum);
             if (!job->silu) continue;
-            sum = entry(job->out, row * job->length + i); /* as the output's type holds it */
+            sum = linear_attention_entry(job->out, row * job->length + i); /* as the output's type holds it */
             prn_put_f64(job->out->data, job->out->dtype, row * job->length + i, sum / (1.0 + exp(-sum)));
         }
         for (int64_t k = 0; k < job->taps - 1 && job->present; k++)

@@ -52,14 +52,14 @@ typedef struct qattention_state {
 
 /* ---- description */
 
-static prony_status refuse(const prony_context *context, size_t input, const char *what)
+static prony_status qattention_refuse(const prony_context *context, size_t input, const char *what)
 {
     char text[PRN_SHAPE_TEXT_BYTES];
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, %s", input,
                       prn_value_text(context->inputs[input], text), what);
 }
 
-static prony_status read_mask(const prony_context *context, qattention *out)
+static prony_status qattention_read_mask(const prony_context *context, qattention *out)
 {
     const prony_value *mask = prn_input(context, MASK);
     out->masked = mask || ((const qattention_params *)context->params)->unidirectional != 0;
@@ -82,10 +82,10 @@ static prony_status read_mask(const prony_context *context, qattention *out)
     default:
         break;
     }
-    return refuse(context, MASK, "which is no mask for this input");
+    return qattention_refuse(context, MASK, "which is no mask for this input");
 }
 
-static prony_status read_past(const prony_context *context, qattention *out)
+static prony_status qattention_read_past(const prony_context *context, qattention *out)
 {
     const prony_value *past = prn_input(context, PAST);
     out->keys = out->rows;
@@ -94,15 +94,16 @@ static prony_status read_past(const prony_context *context, qattention *out)
     PRN_TRY(prn_check_rank(context, PAST, 5, 5));
     const int64_t *dim = past->shape.dim;
     if (dim[0] != 2 || dim[1] != out->batch || dim[2] != out->heads || dim[4] != out->depth)
-        return refuse(context, PAST, "wanted [2, batch, heads, past length, head size]");
+        return qattention_refuse(context, PAST, "wanted [2, batch, heads, past length, head size]");
     out->past = dim[3];
-    if (__builtin_add_overflow(out->past, out->rows, &out->keys)) return refuse(context, PAST, "which is too long");
+    if (__builtin_add_overflow(out->past, out->rows, &out->keys))
+        return qattention_refuse(context, PAST, "which is too long");
     return PRONY_OK;
 }
 
 static void store_projection(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums);
 
-static prony_status describe(const prony_context *context, qattention *out)
+static prony_status qattention_describe(const prony_context *context, qattention *out)
 {
     const qattention_params *params = context->params;
     const prony_value *x = context->inputs[INPUT], *weight = context->inputs[WEIGHT];
@@ -119,9 +120,10 @@ static prony_status describe(const prony_context *context, qattention *out)
     PRN_TRY(prn_int_gemm_matmul(context, x, weight, &out->product, &y));
     const int64_t width = weight->shape.dim[1];
     if (width % 3 != 0 || width / 3 % out->heads != 0)
-        return refuse(context, WEIGHT, "whose columns are no Q, K and V of that many heads");
+        return qattention_refuse(context, WEIGHT, "whose columns are no Q, K and V of that many heads");
     const prony_shape *bias = &context->inputs[BIAS]->shape;
-    if (bias->rank != 1 || bias->dim[0] != width) return refuse(context, BIAS, "wanted one entry per column");
+    if (bias->rank != 1 || bias->dim[0] != width)
+        return qattention_refuse(context, BIAS, "wanted one entry per column");
     out->batch = x->shape.dim[0];
     out->rows = x->shape.dim[1];
     out->depth = width / 3 / out->heads;
@@ -130,8 +132,8 @@ static prony_status describe(const prony_context *context, qattention *out)
     PRN_TRY(prn_quant_lines_read(context, INPUT_ZERO, PRN_TYPE(x->dtype), &x->shape, 1, &out->product.a_zero));
     PRN_TRY(
         prn_quant_lines_read(context, WEIGHT_ZERO, PRN_TYPE(weight->dtype), &weight->shape, 1, &out->product.b_zero));
-    PRN_TRY(read_past(context, out));
-    PRN_TRY(read_mask(context, out));
+    PRN_TRY(qattention_read_past(context, out));
+    PRN_TRY(qattention_read_mask(context, out));
     out->bias = context->inputs[BIAS]->data;
     if (context->inputs[INPUT_SCALE]->data) out->input_scale = prn_quant_get(context->inputs[INPUT_SCALE], 0);
     prn_matmul_fold(&out->product.shape);
@@ -145,10 +147,10 @@ static prony_shape present_shape(const qattention *at)
     return prn_shape_make(5, (const int64_t[]){2, at->batch, at->heads, at->keys, at->depth});
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status qattention_infer(const prony_context *context)
 {
     qattention at;
-    PRN_TRY(describe(context, &at));
+    PRN_TRY(qattention_describe(context, &at));
     const prony_shape present = present_shape(&at);
     const prony_shape y = prn_shape_make(3, (const int64_t[]){at.batch, at.rows, at.heads * at.depth});
     if (prony_shape_numel(&present) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the output is too large");
@@ -157,7 +159,7 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status check(const prony_context *context)
+static prony_status qattention_check(const prony_context *context)
 {
     const qattention_params *params = context->params;
     if (params->num_heads < 1 || params->num_heads > INT32_MAX)
@@ -213,12 +215,12 @@ static void open_inner(const prony_context *context, const qattention *at, inner
     out->context.output_count = 1;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status qattention_cost(const prony_context *context, prony_cost *out)
 {
     qattention at;
     inner in;
     prn_delegate to;
-    PRN_TRY(describe(context, &at));
+    PRN_TRY(qattention_describe(context, &at));
     prony_cost projection = {0};
     PRN_TRY(prn_int_gemm_cost(context, &at.product.shape, true, &projection));
     open_inner(context, &at, &in);
@@ -235,7 +237,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 /* ---- projection and mask */
 
 /* Where element (b, s) of head h goes: Q, or its place behind the past in K or V. */
-static float *place(const qattention *at, int64_t part, int64_t b, int64_t s, int64_t h)
+static float *qattention_place(const qattention *at, int64_t part, int64_t b, int64_t s, int64_t h)
 {
     if (part == 0) return at->q + ((b * at->heads + h) * at->rows + s) * at->depth;
     return at->kv + ((((part - 1) * at->batch + b) * at->heads + h) * at->keys + at->past + s) * at->depth;
@@ -249,7 +251,7 @@ static void store_projection(const void *argument, int64_t item, int64_t row, in
     for (int64_t j = 0; j < n; j++) {
         const int64_t c = column + j, h = c % hidden / at->depth;
         const float scale = at->input_scale * prn_quant_lines_at(&at->weight_scale, 0, c);
-        place(at, c / hidden, line / at->rows, line % at->rows, h)[c % at->depth] =
+        qattention_place(at, c / hidden, line / at->rows, line % at->rows, h)[c % at->depth] =
             (float)sums[j] * scale + at->bias[c];
     }
 }
@@ -321,7 +323,7 @@ static prony_status cut_scratch(const prony_context *context, qattention *at, si
     return PRONY_OK;
 }
 
-static void release(void *argument)
+static void qattention_release(void *argument)
 {
     qattention_state *state = argument;
     if (state) prn_delegate_release(&state->attention);
@@ -338,11 +340,11 @@ static prony_status prepare_attention(const prony_context *context, const qatten
     return prn_delegate_prepare(&state->attention, &in.context);
 }
 
-static prony_status prepare_with(const prony_context *context, bool reference, prn_prepared *out)
+static prony_status qattention_prepare_with(const prony_context *context, bool reference, prn_prepared *out)
 {
     qattention at;
     size_t bytes;
-    PRN_TRY(describe(context, &at));
+    PRN_TRY(qattention_describe(context, &at));
     qattention_state *state = prn_calloc(1, sizeof *state);
     if (!state) return prn_no_memory(context->error);
     state->reference = reference;
@@ -352,17 +354,17 @@ static prony_status prepare_with(const prony_context *context, bool reference, p
     if (status == PRONY_OK)
         *out = (prn_prepared){state, bytes + state->attention.prepared.scratch_bytes};
     else
-        release(state);
+        qattention_release(state);
     return status;
 }
 
-static prony_status run(const prony_context *context)
+static prony_status qattention_run(const prony_context *context)
 {
     const qattention_state *state = context->state;
     qattention at;
     inner in;
     size_t bytes;
-    PRN_TRY(describe(context, &at));
+    PRN_TRY(qattention_describe(context, &at));
     PRN_TRY(cut_scratch(context, &at, &bytes));
     copy_past(context, &at);
     make_mask(context, &at);
@@ -378,36 +380,37 @@ static prony_status run(const prony_context *context)
 }
 
 /* Of the projection, which is most of the work. */
-static void facts(const prony_context *context, prony_cost *out)
+static void qattention_facts(const prony_context *context, prony_cost *out)
 {
     const qattention_state *state = context->state;
     qattention at;
-    if (describe(context, &at) == PRONY_OK) prn_int_gemm_facts(&at.product.shape, state->panels != NULL, out);
+    if (qattention_describe(context, &at) == PRONY_OK)
+        prn_int_gemm_facts(&at.product.shape, state->panels != NULL, out);
 }
 
-static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+static prony_status qattention_prepare_native(const prony_context *context, prn_prepared *out)
 {
-    return prepare_with(context, false, out);
+    return qattention_prepare_with(context, false, out);
 }
 
-static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+static prony_status qattention_prepare_reference(const prony_context *context, prn_prepared *out)
 {
-    return prepare_with(context, true, out);
+    return qattention_prepare_with(context, true, out);
 }
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "qattention_native", .backend = "native", .prepare = prepare_native, .run = run, .facts = facts,
-     .release = release},
-    {.name = "qattention_reference", .backend = "reference", .prepare = prepare_reference, .run = run,
-     .release = release},
+    {.name = "qattention_native", .backend = "native", .prepare = qattention_prepare_native, .run = qattention_run, .facts = qattention_facts,
+     .release = qattention_release},
+    {.name = "qattention_reference", .backend = "reference", .prepare = qattention_prepare_reference, .run = qattention_run,
+     .release = qattention_release},
     {0}};
 
 const prn_op prn_ops_qattention[] = {
     {.name = "QAttention", .domain = "com.microsoft", .since_opset = 1, .inputs = {5, 9}, .outputs = {1, 2},
      .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 0xf8,
-     .params = attributes, .params_bytes = sizeof(qattention_params), .check = check,
-     .infer = infer, .cost = cost, .kernels = kernels,
+     .params = attributes, .params_bytes = sizeof(qattention_params), .check = qattention_check,
+     .infer = qattention_infer, .cost = qattention_cost, .kernels = kernels,
      .cost_text = "projection to p = B S 3H elements: MACs p I; int_ops 2 p I; FLOPs 2p; then as prony::Attention"},
     {0}};
 // clang-format on

@@ -33,7 +33,7 @@ typedef struct rotary {
     const rotary_kind *kind;
 } rotary;
 
-static prony_status mismatch(const prony_context *context, size_t input)
+static prony_status rotary_mismatch(const prony_context *context, size_t input)
 {
     char text[PRN_SHAPE_TEXT_BYTES], x[PRN_SHAPE_TEXT_BYTES];
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, which does not fit %s", input,
@@ -58,7 +58,7 @@ static prony_status check_contrib(const prony_context *context)
                       (long long)params->rotary_embedding_dim);
 }
 
-static void take_operands(const prony_context *context, rotary *job)
+static void rotary_take_operands(const prony_context *context, rotary *job)
 {
     const rotary_kind *kind = prn_variant(context);
     job->x = context->inputs[X];
@@ -68,14 +68,14 @@ static void take_operands(const prony_context *context, rotary *job)
     job->y = context->outputs[0];
 }
 
-static prony_status read_node(const prony_context *context, rotary *job)
+static prony_status rotary_read_node(const prony_context *context, rotary *job)
 {
     const rotary_params *params = context->params;
     const rotary_kind *kind = prn_variant(context);
     const prony_shape *shape = &context->inputs[X]->shape;
     *job = (rotary){
         .kind = kind, .batch = shape->dim[0], .packed = shape->rank == 3, .interleaved = params->interleaved != 0};
-    take_operands(context, job);
+    rotary_take_operands(context, job);
     const int64_t heads = packed_heads(job, params);
     if (job->packed && (heads < 1 || shape->dim[2] % heads != 0))
         return prony_fail(context, PRONY_INVALID_MODEL, "num_heads %lld does not divide %lld", (long long)heads,
@@ -98,10 +98,10 @@ static prony_status check_cache(const prony_context *context, const rotary *job,
     const bool fits = job->positions ? shape->rank == 2 && shape->dim[1] == job->turned / 2 &&
                                            shape->dim[0] == job->cosines->shape.dim[0]
                                      : prn_shape_equal(shape, &whole);
-    return fits ? PRONY_OK : mismatch(context, input);
+    return fits ? PRONY_OK : rotary_mismatch(context, input);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status rotary_infer(const prony_context *context)
 {
     rotary job;
     const rotary_kind *kind = prn_variant(context);
@@ -114,25 +114,25 @@ static prony_status infer(const prony_context *context)
     PRN_TRY(prn_check_type(context, kind->cosines, PRN_TYPE(context->inputs[X]->dtype)));
     PRN_TRY(prn_check_type(context, kind->sines, PRN_TYPE(context->inputs[X]->dtype)));
     PRN_TRY(prn_check_type(context, kind->positions, PRN_TYPE(PRONY_INT64)));
-    PRN_TRY(read_node(context, &job));
+    PRN_TRY(rotary_read_node(context, &job));
     PRN_TRY(check_cache(context, &job, kind->cosines));
     PRN_TRY(check_cache(context, &job, kind->sines));
     const prony_shape ids = {2, {job.batch, job.rows}};
     if (job.positions && !job.first_only && !prn_shape_equal(&job.positions->shape, &ids))
-        return mismatch(context, kind->positions);
+        return rotary_mismatch(context, kind->positions);
     return prn_infer_same(context);
 }
 
 /* Two products and a sum for each of the elements turned. */
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status rotary_cost(const prony_context *context, prony_cost *cost)
 {
     rotary job;
-    PRN_TRY(read_node(context, &job));
+    PRN_TRY(rotary_read_node(context, &job));
     return prn_cost_elementwise(context, cost, (uint64_t)(job.batch * job.rows * job.heads * job.turned), 3, 0);
 }
 
 /* Row of the caches for row s of sequence b. */
-static int64_t place_of(const rotary *job, int64_t b, int64_t s)
+static int64_t rotary_place_of(const rotary *job, int64_t b, int64_t s)
 {
     if (!job->positions) return b * job->rows + s;
     const int64_t *ids = job->positions->data;
@@ -140,10 +140,10 @@ static int64_t place_of(const rotary *job, int64_t b, int64_t s)
 }
 
 /* Head row i, counted by sequence, row and head: where it begins in X, and its angles in the caches. */
-static int64_t row_of(const rotary *job, int64_t i, int64_t *angle)
+static int64_t rotary_row_of(const rotary *job, int64_t i, int64_t *angle)
 {
     const int64_t h = i % job->heads, s = i / job->heads % job->rows, b = i / job->heads / job->rows;
-    *angle = place_of(job, b, s) * (job->turned / 2);
+    *angle = rotary_place_of(job, b, s) * (job->turned / 2);
     return (job->packed ? i : (b * job->heads + h) * job->rows + s) * job->size;
 }
 
@@ -154,7 +154,7 @@ static void turn_rows_f32(void *argument, int64_t begin, int64_t end)
     const int64_t half = job->turned / 2;
     const prn_pairs pairs = prn_pairs_of(half, job->interleaved);
     for (int64_t i = begin, angle; i < end; i++) {
-        const int64_t row = row_of(job, i, &angle);
+        const int64_t row = rotary_row_of(job, i, &angle);
         const float *x = (const float *)job->x->data + row;
         float *y = (float *)job->y->data + row;
         prn_rotate_f32(y, x, cosines + angle, sines + angle, half, pairs);
@@ -171,7 +171,7 @@ static void turn_rows_half(void *argument, int64_t begin, int64_t end)
     const int64_t half = job->turned / 2;
     float row[PRN_BLOCK], cosine[PRN_BLOCK / 2], sine[PRN_BLOCK / 2];
     for (int64_t i = begin, angle; i < end; i++) {
-        const int64_t at = row_of(job, i, &angle);
+        const int64_t at = rotary_row_of(job, i, &angle);
         prn_convert(row, PRONY_FLOAT32, prn_block_at(job->x->data, dtype, at), dtype, job->size);
         prn_convert(cosine, PRONY_FLOAT32, prn_block_at(job->cosines->data, dtype, angle), dtype, half);
         prn_convert(sine, PRONY_FLOAT32, prn_block_at(job->sines->data, dtype, angle), dtype, half);
@@ -180,13 +180,13 @@ static void turn_rows_half(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static void turn_rows(void *argument, int64_t begin, int64_t end)
+static void rotary_rotate_rows(void *argument, int64_t begin, int64_t end)
 {
     const rotary *job = argument;
     const prony_dtype dtype = job->x->dtype;
     const int64_t half = job->turned / 2, step = job->interleaved ? 2 : 1, apart = job->interleaved ? 1 : half;
     for (int64_t i = begin, angle; i < end; i++) {
-        const int64_t row = row_of(job, i, &angle);
+        const int64_t row = rotary_row_of(job, i, &angle);
         for (int64_t k = 0; k < half; k++) {
             const double cosine = prn_get_f64(job->cosines->data, dtype, angle + k);
             const double sine = prn_get_f64(job->sines->data, dtype, angle + k);
@@ -202,17 +202,18 @@ static void turn_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status rotary_prepare(const prony_context *context, prn_prepared *out)
 {
     rotary job;
-    PRN_TRY(read_node(context, &job));
+    PRN_TRY(rotary_read_node(context, &job));
     return prn_prepared_keep(context, &job, sizeof job, out);
 }
 
-static prony_status run_rows(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status rotary_run_rows(const prony_context *context,
+                                    void (*fn)(void *argument, int64_t begin, int64_t end))
 {
     rotary job = *(const rotary *)context->state;
-    take_operands(context, &job);
+    rotary_take_operands(context, &job);
     const int64_t known = job.cosines->shape.dim[0], ids = !job.positions   ? 0
                                                            : job.first_only ? 1
                                                                             : job.batch * job.rows;
@@ -227,25 +228,25 @@ static prony_status run_rows(const prony_context *context, void (*fn)(void *argu
     return PRONY_OK;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status rotary_run_native(const prony_context *context)
 {
-    return run_rows(context, turn_rows_f32);
+    return rotary_run_rows(context, turn_rows_f32);
 }
 
-static bool half_supported(const prony_context *context)
+static bool rotary_half_supported(const prony_context *context)
 {
     rotary job;
-    return read_node(context, &job) == PRONY_OK && job.size <= PRN_BLOCK;
+    return rotary_read_node(context, &job) == PRONY_OK && job.size <= PRN_BLOCK;
 }
 
-static prony_status run_half(const prony_context *context)
+static prony_status rotary_run_half(const prony_context *context)
 {
-    return run_rows(context, turn_rows_half);
+    return rotary_run_rows(context, turn_rows_half);
 }
 
-static prony_status run(const prony_context *context)
+static prony_status rotary_run(const prony_context *context)
 {
-    return run_rows(context, turn_rows);
+    return rotary_run_rows(context, rotary_rotate_rows);
 }
 
 static const prn_param params[] = {PRN_INT(rotary_params, interleaved, 0),
@@ -260,20 +261,20 @@ static const prn_param contrib_params[] = {
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "rotary_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = prepare, .run = run_native,
+    {.name = "rotary_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = rotary_prepare, .run = rotary_run_native,
      .release = prn_free, .inplace = 1},
-    {.name = "rotary_half_native", .backend = "native", .types = PRN_TYPES_HALF, .supported = half_supported, .prepare = prepare,
-     .run = run_half, .release = prn_free, .inplace = 1},
-    {.name = "rotary_reference", .backend = "reference", .prepare = prepare, .run = run, .release = prn_free, .inplace = 1},
+    {.name = "rotary_half_native", .backend = "native", .types = PRN_TYPES_HALF, .supported = rotary_half_supported, .prepare = rotary_prepare,
+     .run = rotary_run_half, .release = prn_free, .inplace = 1},
+    {.name = "rotary_reference", .backend = "reference", .prepare = rotary_prepare, .run = rotary_run, .release = prn_free, .inplace = 1},
     {0}};
 
 const prn_op prn_ops_rotary[] = {
     {.name = "RotaryEmbedding", .since_opset = 23, .inputs = {3, 4}, .non_weight_inputs = 0xe,
      .params = params, .params_bytes = sizeof(rotary_params), .variant = &(const rotary_kind){1, 2, 3, false},
-     .infer = infer, .cost = cost, .cost_text = "3 per element turned", .kernels = kernels},
+     .infer = rotary_infer, .cost = rotary_cost, .cost_text = "3 per element turned", .kernels = kernels},
     {.name = "RotaryEmbedding", .domain = "com.microsoft", .since_opset = 1, .inputs = {4, 4}, .non_weight_inputs = 0xe,
      .params = contrib_params, .params_bytes = sizeof(rotary_params), .check = check_contrib,
      .variant = &(const rotary_kind){2, 3, 1, true},
-     .infer = infer, .cost = cost, .cost_text = "3 per element turned", .kernels = kernels},
+     .infer = rotary_infer, .cost = rotary_cost, .cost_text = "3 per element turned", .kernels = kernels},
     {0}};
 // clang-format on

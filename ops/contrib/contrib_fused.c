@@ -84,7 +84,7 @@ typedef struct mapped_job {
     prn_post_op with;
 } mapped_job;
 
-static void map_range(void *argument, int64_t begin, int64_t end)
+static void contrib_fused_map_range(void *argument, int64_t begin, int64_t end)
 {
     const mapped_job *job = argument;
     job->map(job->y + begin, job->y + begin, end - begin, job->with.a, job->with.b);
@@ -97,8 +97,8 @@ static void finish_activation(const prony_context *context)
     const prony_value *y = context->outputs[0];
     if (!found || !found->mapped) return;
     mapped_job job = {.y = y->data, .map = prn_vec()->map[found->map], .with = activation_with(params, found)};
-    prn_parallel_items(context->threads, prony_shape_numel(&y->shape), 20 * (int64_t)prn_value_bytes(y), map_range,
-                       &job);
+    prn_parallel_items(context->threads, prony_shape_numel(&y->shape), 20 * (int64_t)prn_value_bytes(y),
+                       contrib_fused_map_range, &job);
 }
 
 static prony_status cost_activation(const prony_context *context, prony_cost *cost)
@@ -140,7 +140,7 @@ static prony_status open_base(const prony_context *context, fused_state *out, pr
     return prn_delegate_open(&out->to, inner, "", kind->base, INT64_MAX);
 }
 
-static prony_status check(const prony_context *context)
+static prony_status contrib_fused_check(const prony_context *context)
 {
     fused_state state;
     prony_context inner;
@@ -148,7 +148,7 @@ static prony_status check(const prony_context *context)
     return check_activation(context, context->params, ((const fused_kind *)prn_variant(context))->maps);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status contrib_fused_infer(const prony_context *context)
 {
     fused_state state;
     prony_context inner;
@@ -164,7 +164,7 @@ static prony_status infer(const prony_context *context)
                       prn_shape_text(&context->outputs[0]->shape, wanted));
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status contrib_fused_cost(const prony_context *context, prony_cost *out)
 {
     fused_state state;
     prony_context inner;
@@ -190,7 +190,7 @@ static void layouts_like(const prony_context *context, const prn_kernel *row, pr
     if (state.to.kernel->layouts) state.to.kernel->layouts(&inner, in, out);
 }
 
-static prony_status prepare_like(const prony_context *context, const prn_kernel *row, prn_prepared *out)
+static prony_status contrib_fused_prepare_like(const prony_context *context, const prn_kernel *row, prn_prepared *out)
 {
     prony_context inner;
     fused_state *state = prn_calloc(1, sizeof *state);
@@ -205,7 +205,7 @@ static prony_status prepare_like(const prony_context *context, const prn_kernel 
     return status;
 }
 
-static prony_status run(const prony_context *context)
+static prony_status contrib_fused_run(const prony_context *context)
 {
     const fused_state *state = context->state;
     prony_context inner = *context;
@@ -215,7 +215,7 @@ static prony_status run(const prony_context *context)
     return PRONY_OK;
 }
 
-static void release(void *argument)
+static void contrib_fused_release(void *argument)
 {
     fused_state *state = argument;
     if (state) prn_delegate_release(&state->to);
@@ -226,17 +226,17 @@ static void release(void *argument)
  * the one of the kernel that it would take there. */
 #define FUSED_ROW(row, kernel, backend_name, makes_layout)                                                             \
     static const prn_kernel like_##row = {.name = kernel, .backend = backend_name, .own_layout = makes_layout};        \
-    static bool supported_##row(const prony_context *context)                                                          \
+    static bool contrib_fused_supported_##row(const prony_context *context)                                            \
     {                                                                                                                  \
         return supported_like(context, &like_##row);                                                                   \
     }                                                                                                                  \
-    static void layouts_##row(const prony_context *context, prn_layout *in, prn_layout *out)                           \
+    static void contrib_fused_layouts_##row(const prony_context *context, prn_layout *in, prn_layout *out)             \
     {                                                                                                                  \
         layouts_like(context, &like_##row, in, out);                                                                   \
     }                                                                                                                  \
-    static prony_status prepare_##row(const prony_context *context, prn_prepared *out)                                 \
+    static prony_status contrib_fused_prepare_##row(const prony_context *context, prn_prepared *out)                   \
     {                                                                                                                  \
-        return prepare_like(context, &like_##row, out);                                                                \
+        return contrib_fused_prepare_like(context, &like_##row, out);                                                  \
     }
 FUSED_ROW(winograd, "conv_f32_winograd", "native", true)
 FUSED_ROW(flat, "conv_f32_flat", "native", false)
@@ -273,7 +273,7 @@ static void exchange(operand *o, int i, int k)
     o->stride[k] = stride;
 }
 
-static operand operand_of(const prony_value *value, bool trans, bool trans_batch, bool is_left)
+static operand contrib_fused_operand_of(const prony_value *value, bool trans, bool trans_batch, bool is_left)
 {
     operand o = {.shape = value->shape};
     prn_shape_strides(&o.shape, o.stride);
@@ -296,12 +296,12 @@ static void leading_strides(const operand *o, const prony_shape *batch, int64_t 
         stride[d] = d < missing || o->shape.dim[d - missing] == 1 ? 0 : o->stride[d - missing];
 }
 
-static prony_status describe(const prony_context *context, prn_matmul_desc *out, prony_shape *y)
+static prony_status contrib_fused_describe(const prony_context *context, prn_matmul_desc *out, prony_shape *y)
 {
     const fused_matmul_params *p = context->params;
     const prony_value *left = context->inputs[0], *right = context->inputs[1];
-    const operand a = operand_of(left, p->transA != 0, p->transBatchA != 0, true);
-    const operand b = operand_of(right, p->transB != 0, p->transBatchB != 0, false);
+    const operand a = contrib_fused_operand_of(left, p->transA != 0, p->transBatchA != 0, true);
+    const operand b = contrib_fused_operand_of(right, p->transB != 0, p->transBatchB != 0, false);
     const int ar = a.shape.rank, br = b.shape.rank;
     prony_shape a_batch = a.shape, b_batch = b.shape, batch;
     a_batch.rank -= 2;
@@ -339,7 +339,7 @@ static prony_status infer_matmul(const prony_context *context)
     PRN_TRY(prn_check_type(context, 0, MATMUL_TYPES));
     PRN_TRY(prn_check_type(context, 1, PRN_TYPE(context->inputs[0]->dtype)));
     for (size_t i = 0; i < 2; i++) PRN_TRY(prn_check_rank(context, i, 1, PRONY_MAX_RANK));
-    PRN_TRY(describe(context, &product, &y));
+    PRN_TRY(contrib_fused_describe(context, &product, &y));
     prn_set_output(context, 0, context->inputs[0]->dtype, &y);
     return PRONY_OK;
 }
@@ -348,7 +348,7 @@ static prony_status cost_matmul(const prony_context *context, prony_cost *cost)
 {
     prn_matmul_desc p;
     prony_shape y;
-    PRN_TRY(describe(context, &p, &y));
+    PRN_TRY(contrib_fused_describe(context, &p, &y));
     const uint64_t n = (uint64_t)prony_shape_numel(&y);
     uint64_t macs;
     if (!prn_mul_u64(&macs, n, (uint64_t)p.k))
@@ -365,7 +365,7 @@ static prony_status prepare_matmul(const prony_context *context, prn_prepared *o
 {
     prn_matmul_desc product;
     prony_shape y;
-    PRN_TRY(describe(context, &product, &y));
+    PRN_TRY(contrib_fused_describe(context, &product, &y));
     prn_matmul_bind_data(context, &product);
     return prn_matmul_native_prepare(context, &product, out);
 }
@@ -374,7 +374,7 @@ static prony_status prepare_reference_matmul(const prony_context *context, prn_p
 {
     prn_matmul_desc product;
     prony_shape y;
-    PRN_TRY(describe(context, &product, &y));
+    PRN_TRY(contrib_fused_describe(context, &product, &y));
     return prn_matmul_reference_prepare(context, &product, out);
 }
 
@@ -398,41 +398,41 @@ static const prn_param matmul_params[] = {
 // clang-format off
 static const prn_kernel conv_kernels[] = {
     /* The added input may be overwritten; operands of the sum itself may not. */
-    {.name = "fusedconv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_winograd,
-     .layouts = layouts_winograd, .prepare = prepare_winograd, .run = run, .release = release,
+    {.name = "fusedconv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_winograd,
+     .layouts = contrib_fused_layouts_winograd, .prepare = contrib_fused_prepare_winograd, .run = contrib_fused_run, .release = contrib_fused_release,
      .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_flat,
-     .layouts = layouts_flat, .prepare = prepare_flat, .run = run, .release = release},
-    {.name = "fusedconv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_stem,
-     .layouts = layouts_stem, .prepare = prepare_stem, .run = run, .release = release,
+    {.name = "fusedconv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_flat,
+     .layouts = contrib_fused_layouts_flat, .prepare = contrib_fused_prepare_flat, .run = contrib_fused_run, .release = contrib_fused_release},
+    {.name = "fusedconv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_stem,
+     .layouts = contrib_fused_layouts_stem, .prepare = contrib_fused_prepare_stem, .run = contrib_fused_run, .release = contrib_fused_release,
      .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_direct,
-     .layouts = layouts_direct, .prepare = prepare_direct, .run = run, .release = release,
+    {.name = "fusedconv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_direct,
+     .layouts = contrib_fused_layouts_direct, .prepare = contrib_fused_prepare_direct, .run = contrib_fused_run, .release = contrib_fused_release,
      .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_depthwise,
-     .layouts = layouts_depthwise, .prepare = prepare_depthwise, .run = run, .release = release,
+    {.name = "fusedconv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_depthwise,
+     .layouts = contrib_fused_layouts_depthwise, .prepare = contrib_fused_prepare_depthwise, .run = contrib_fused_run, .release = contrib_fused_release,
      .inplace = 1 << ADDED, .own_layout = true},
 #ifdef PRN_HAVE_DNNL
-    {.name = "fusedconv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = supported_dnnl,
-     .layouts = layouts_dnnl, .prepare = prepare_dnnl, .run = run, .release = release,
+    {.name = "fusedconv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = contrib_fused_supported_dnnl,
+     .layouts = contrib_fused_layouts_dnnl, .prepare = contrib_fused_prepare_dnnl, .run = contrib_fused_run, .release = contrib_fused_release,
      .inplace = 1 << ADDED, .own_layout = true},
 #endif
-    {.name = "fusedconv_f32_direct_groups", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_groups,
-     .layouts = layouts_groups, .prepare = prepare_groups, .run = run, .release = release,
+    {.name = "fusedconv_f32_direct_groups", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_groups,
+     .layouts = contrib_fused_layouts_groups, .prepare = contrib_fused_prepare_groups, .run = contrib_fused_run, .release = contrib_fused_release,
      .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_direct_variable", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_variable,
-     .layouts = layouts_variable, .prepare = prepare_variable, .run = run, .release = release,
+    {.name = "fusedconv_f32_direct_variable", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_variable,
+     .layouts = contrib_fused_layouts_variable, .prepare = contrib_fused_prepare_variable, .run = contrib_fused_run, .release = contrib_fused_release,
      .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = layouts_native, .prepare = prepare_native, .run = run, .release = release},
-    {.name = "fusedconv_ref", .backend = "reference", .types = PRN_TYPE_F32, .supported = supported_reference,
-     .layouts = layouts_reference, .prepare = prepare_reference, .run = run, .release = release},
+    {.name = "fusedconv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_native,
+     .layouts = contrib_fused_layouts_native, .prepare = contrib_fused_prepare_native, .run = contrib_fused_run, .release = contrib_fused_release},
+    {.name = "fusedconv_ref", .backend = "reference", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_reference,
+     .layouts = contrib_fused_layouts_reference, .prepare = contrib_fused_prepare_reference, .run = contrib_fused_run, .release = contrib_fused_release},
     {0}};
 static const prn_kernel gemm_kernels[] = {
-    {.name = "fusedgemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = layouts_native, .prepare = prepare_native, .run = run, .release = release},
-    {.name = "fusedgemm_ref", .backend = "reference", .types = PRN_TYPE_F32, .supported = supported_reference,
-     .layouts = layouts_reference, .prepare = prepare_reference, .run = run, .release = release},
+    {.name = "fusedgemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_native,
+     .layouts = contrib_fused_layouts_native, .prepare = contrib_fused_prepare_native, .run = contrib_fused_run, .release = contrib_fused_release},
+    {.name = "fusedgemm_ref", .backend = "reference", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_reference,
+     .layouts = contrib_fused_layouts_reference, .prepare = contrib_fused_prepare_reference, .run = contrib_fused_run, .release = contrib_fused_release},
     {0}};
 static const prn_kernel matmul_kernels[] = {
     {.name = "fusedmatmul_f32_native", .backend = "native", .types = PRN_TYPE_F32,
@@ -443,15 +443,15 @@ static const prn_kernel matmul_kernels[] = {
 
 const prn_op prn_ops_contrib_fused[] = {
     {.name = "FusedConv", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 4},
-     .params = conv_params, .params_bytes = sizeof(fused_params), .check = check,
+     .params = conv_params, .params_bytes = sizeof(fused_params), .check = contrib_fused_check,
      .variant = &(const fused_kind){"Conv", PRN_TYPE_ANY, false},
-     .infer = infer, .cost = cost, .kernels = conv_kernels,
+     .infer = contrib_fused_infer, .cost = contrib_fused_cost, .kernels = conv_kernels,
      .cost_text = "Conv's, + n with Z, + the activation: Relu n, Clip and LeakyRelu 2 n, Sigmoid and HardSigmoid 4 n, "
                   "Tanh n"},
     {.name = "FusedGemm", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 3},
-     .params = gemm_params, .params_bytes = sizeof(fused_params), .check = check,
+     .params = gemm_params, .params_bytes = sizeof(fused_params), .check = contrib_fused_check,
      .variant = &(const fused_kind){"Gemm", PRN_TYPE_F32, true},
-     .infer = infer, .cost = cost, .kernels = gemm_kernels,
+     .infer = contrib_fused_infer, .cost = contrib_fused_cost, .kernels = gemm_kernels,
      .cost_text = "Gemm's, + the activation as for FusedConv; ThresholdedRelu n, Softplus and Softsign 3 n, Elu 4 n, "
                   "Selu 5 n, Celu 7 n"},
     {.name = "FusedMatMul", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 2},

@@ -22,7 +22,7 @@ typedef struct gelu {
     float alpha;
 } gelu;
 
-static gelu gelu_of(const prony_context *context)
+static gelu contrib_gelu_of(const prony_context *context)
 {
     const prony_shape *shape = &context->inputs[0]->shape;
     return (gelu){.x = context->inputs[0],
@@ -33,7 +33,7 @@ static gelu gelu_of(const prony_context *context)
                   .alpha = ((const gelu_params *)context->params)->alpha};
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status contrib_gelu_infer(const prony_context *context)
 {
     const prony_value *x = context->inputs[0], *bias = prn_input(context, 1);
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
@@ -47,7 +47,7 @@ static prony_status infer(const prony_context *context)
                       prn_value_text(x, first));
 }
 
-static double apply(const gelu *g, double x)
+static double contrib_gelu_apply(const gelu *g, double x)
 {
     switch (g->map) {
     case PRN_MAP_GELU_TANH:
@@ -59,17 +59,17 @@ static double apply(const gelu *g, double x)
     }
 }
 
-static void reference_range(void *argument, int64_t begin, int64_t end)
+static void contrib_gelu_reference_range(void *argument, int64_t begin, int64_t end)
 {
     const gelu *g = argument;
     for (int64_t i = begin; i < end; i++) {
         double x = prn_get_f64(g->x->data, g->x->dtype, i);
         if (g->bias) x += prn_get_f64(g->bias->data, g->bias->dtype, i % g->width);
-        prn_put_f64(g->y->data, g->y->dtype, i, apply(g, x));
+        prn_put_f64(g->y->data, g->y->dtype, i, contrib_gelu_apply(g, x));
     }
 }
 
-static void native_range(void *argument, int64_t begin, int64_t end)
+static void contrib_gelu_native_range(void *argument, int64_t begin, int64_t end)
 {
     const gelu *g = argument;
     const prn_vec_table *vec = prn_vec();
@@ -82,25 +82,26 @@ static void native_range(void *argument, int64_t begin, int64_t end)
     vec->map[g->map](y, x, end - begin, g->alpha, 0.0f);
 }
 
-static prony_status run_ranges(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status contrib_gelu_run_ranges(const prony_context *context,
+                                            void (*fn)(void *argument, int64_t begin, int64_t end))
 {
-    gelu g = gelu_of(context);
+    gelu g = contrib_gelu_of(context);
     /* The work of an element is that of some twenty moved ones. */
     prn_parallel_items(context->threads, prony_shape_numel(&g.x->shape), 20 * (int64_t)prn_value_bytes(g.x), fn, &g);
     return PRONY_OK;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status contrib_gelu_run_native(const prony_context *context)
 {
-    return run_ranges(context, native_range);
+    return contrib_gelu_run_ranges(context, contrib_gelu_native_range);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status contrib_gelu_run_reference(const prony_context *context)
 {
-    return run_ranges(context, reference_range);
+    return contrib_gelu_run_ranges(context, contrib_gelu_reference_range);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status contrib_gelu_cost(const prony_context *context, prony_cost *out)
 {
     const gelu_kind *kind = prn_variant(context);
     return prn_cost_map(context, out, kind->flops + (prn_input(context, 1) != NULL), kind->special, 0);
@@ -108,36 +109,43 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 
 static const prn_param params[] = {PRN_FLOAT(gelu_params, alpha, 1.702f), {0}};
 
-static const prn_kernel gelu_kernels[] = {
-    {.name = "gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
-    {.name = "gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .inplace = 1},
-    {0}};
+static const prn_kernel gelu_kernels[] = {{.name = "gelu_f32_native",
+                                           .backend = "native",
+                                           .types = PRN_TYPE_F32,
+                                           .run = contrib_gelu_run_native,
+                                           .inplace = 1},
+                                          {.name = "gelu_reference",
+                                           .backend = "reference",
+                                           .types = PRN_TYPES_FLOAT,
+                                           .run = contrib_gelu_run_reference,
+                                           .inplace = 1},
+                                          {0}};
 // clang-format off
 static const prn_kernel bias_gelu_kernels[] = {
-    {.name = "bias_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
-    {.name = "bias_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .inplace = 1},
+    {.name = "bias_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = contrib_gelu_run_native, .inplace = 1},
+    {.name = "bias_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = contrib_gelu_run_reference, .inplace = 1},
     {0}};
 static const prn_kernel fast_gelu_kernels[] = {
-    {.name = "fast_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
-    {.name = "fast_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .inplace = 1},
+    {.name = "fast_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = contrib_gelu_run_native, .inplace = 1},
+    {.name = "fast_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = contrib_gelu_run_reference, .inplace = 1},
     {0}};
 static const prn_kernel quick_gelu_kernels[] = {
-    {.name = "quick_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
-    {.name = "quick_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .inplace = 1},
+    {.name = "quick_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = contrib_gelu_run_native, .inplace = 1},
+    {.name = "quick_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = contrib_gelu_run_reference, .inplace = 1},
     {0}};
 
 const prn_op prn_ops_contrib_gelu[] = {
     {.name = "Gelu", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 1},
      .params = params, .params_bytes = sizeof(gelu_params), .variant = &(const gelu_kind){PRN_MAP_GELU_ERF, 5, 1},
-     .infer = infer, .cost = cost, .cost_text = "5 n; special n", .kernels = gelu_kernels},
+     .infer = contrib_gelu_infer, .cost = contrib_gelu_cost, .cost_text = "5 n; special n", .kernels = gelu_kernels},
     {.name = "BiasGelu", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 2},
      .params = params, .params_bytes = sizeof(gelu_params), .variant = &(const gelu_kind){PRN_MAP_GELU_ERF, 5, 1},
-     .infer = infer, .cost = cost, .cost_text = "6 n; special n", .kernels = bias_gelu_kernels},
+     .infer = contrib_gelu_infer, .cost = contrib_gelu_cost, .cost_text = "6 n; special n", .kernels = bias_gelu_kernels},
     {.name = "FastGelu", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 2},
      .params = params, .params_bytes = sizeof(gelu_params), .variant = &(const gelu_kind){PRN_MAP_GELU_TANH, 9, 1},
-     .infer = infer, .cost = cost, .cost_text = "9 n, + n with bias; special n", .kernels = fast_gelu_kernels},
+     .infer = contrib_gelu_infer, .cost = contrib_gelu_cost, .cost_text = "9 n, + n with bias; special n", .kernels = fast_gelu_kernels},
     {.name = "QuickGelu", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 1},
      .params = params, .params_bytes = sizeof(gelu_params), .variant = &(const gelu_kind){PRN_MAP_SILU, 6, 2},
-     .infer = infer, .cost = cost, .cost_text = "6 n; special 2 n", .kernels = quick_gelu_kernels},
+     .infer = contrib_gelu_infer, .cost = contrib_gelu_cost, .cost_text = "6 n; special 2 n", .kernels = quick_gelu_kernels},
     {0}};
 // clang-format on

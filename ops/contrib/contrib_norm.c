@@ -34,7 +34,7 @@ typedef struct row_sum {
     bool rms; /* no mean is taken away */
 } row_sum;
 
-static void add_part(row_sum *s, const prony_value *value, const prony_value *index, int64_t repeat)
+static void contrib_norm_add_part(row_sum *s, const prony_value *value, const prony_value *index, int64_t repeat)
 {
     if (value) s->parts[s->part_count++] = (part){value, index, repeat};
 }
@@ -57,12 +57,12 @@ static double sum_at(const row_sum *s, int64_t row, int64_t i)
     return sum;
 }
 
-static void put(const prony_value *to, int64_t at, double x)
+static void contrib_norm_put(const prony_value *to, int64_t at, double x)
 {
     if (to) prn_put_f64(to->data, to->dtype, at, x);
 }
 
-static void reference_rows(void *argument, int64_t begin, int64_t end)
+static void contrib_norm_reference_rows(void *argument, int64_t begin, int64_t end)
 {
     const row_sum *s = argument;
     for (int64_t row = begin; row < end; row++) {
@@ -79,20 +79,20 @@ static void reference_rows(void *argument, int64_t begin, int64_t end)
             double y = (sum - mean) * inverse;
             if (s->gamma) y *= prn_get_f64(s->gamma->data, s->gamma->dtype, i);
             if (s->beta) y += prn_get_f64(s->beta->data, s->beta->dtype, i);
-            put(s->sum, row * s->length + i, sum);
-            put(s->y, row * s->length + i, y);
+            contrib_norm_put(s->sum, row * s->length + i, sum);
+            contrib_norm_put(s->y, row * s->length + i, y);
         }
-        put(s->mean, row, mean);
-        put(s->inverse, row, inverse);
+        contrib_norm_put(s->mean, row, mean);
+        contrib_norm_put(s->inverse, row, inverse);
     }
 }
 
-static const float *floats(const prony_value *value)
+static const float *contrib_norm_floats(const prony_value *value)
 {
     return value ? value->data : NULL;
 }
 
-static void native_rows(void *argument, int64_t begin, int64_t end)
+static void contrib_norm_native_rows(void *argument, int64_t begin, int64_t end)
 {
     const row_sum *s = argument;
     const prn_vec_table *vec = prn_vec();
@@ -114,9 +114,10 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
         if (s->rms && s->inverse)
             inverse = (float)(1.0 / sqrt(vec->sum_squares(first, n) / (double)n + (double)s->epsilon));
         if (s->rms)
-            vec->rms_norm(y, first, floats(s->gamma), n, s->epsilon);
+            vec->rms_norm(y, first, contrib_norm_floats(s->gamma), n, s->epsilon);
         else
-            vec->layer_norm(y, first, floats(s->gamma), floats(s->beta), n, s->epsilon, &mean, &inverse);
+            vec->layer_norm(y, first, contrib_norm_floats(s->gamma), contrib_norm_floats(s->beta), n, s->epsilon, &mean,
+                            &inverse);
         if (s->mean) ((float *)s->mean->data)[row] = mean;
         if (s->inverse) ((float *)s->inverse->data)[row] = inverse;
     }
@@ -129,12 +130,13 @@ typedef struct norm_kind {
     bool rms;
 } norm_kind;
 
-static prony_status read_node(const prony_context *context, row_sum *out)
+static prony_status contrib_norm_read_node(const prony_context *context, row_sum *out)
 {
     return ((const norm_kind *)prn_variant(context))->read(context, out);
 }
 
-static prony_status run_rows(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status contrib_norm_run_rows(const prony_context *context,
+                                          void (*fn)(void *argument, int64_t begin, int64_t end))
 {
     const norm_kind *kind = prn_variant(context);
     row_sum s;
@@ -145,20 +147,20 @@ static prony_status run_rows(const prony_context *context, void (*fn)(void *argu
     return PRONY_OK;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status contrib_norm_run_native(const prony_context *context)
 {
-    return run_rows(context, native_rows);
+    return contrib_norm_run_rows(context, contrib_norm_native_rows);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status contrib_norm_run_reference(const prony_context *context)
 {
-    return run_rows(context, reference_rows);
+    return contrib_norm_run_rows(context, contrib_norm_reference_rows);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status contrib_norm_cost(const prony_context *context, prony_cost *out)
 {
     row_sum s;
-    PRN_TRY(read_node(context, &s));
+    PRN_TRY(contrib_norm_read_node(context, &s));
     const uint64_t n = (uint64_t)(s.rows * s.length), rows = n ? (uint64_t)s.rows : 0;
     const uint64_t added = (uint64_t)s.part_count - 1 + (s.bias != NULL);
     const uint64_t affine = (uint64_t)(s.gamma != NULL) + (uint64_t)(s.beta != NULL);
@@ -187,7 +189,7 @@ static prony_status check_vector(const prony_context *context, size_t input, int
 }
 
 /* Sum and normalisation of input 0 from `axis` on. */
-static prony_status begin_rows(const prony_context *context, int64_t axis, row_sum *out)
+static prony_status contrib_norm_begin_rows(const prony_context *context, int64_t axis, row_sum *out)
 {
     const prony_value *x = context->inputs[0];
     *out = (row_sum){0};
@@ -200,13 +202,13 @@ static prony_status begin_rows(const prony_context *context, int64_t axis, row_s
                      .rows = prn_shape_count(&x->shape, 0, (int)axis),
                      .length = prn_shape_count(&x->shape, (int)axis, x->shape.rank),
                      .epsilon = ((const norm_params *)context->params)->epsilon};
-    add_part(out, x, NULL, out->rows ? out->rows : 1);
+    contrib_norm_add_part(out, x, NULL, out->rows ? out->rows : 1);
     return PRONY_OK;
 }
 
 static prony_status read_simplified(const prony_context *context, row_sum *out)
 {
-    PRN_TRY(begin_rows(context, ((const norm_params *)context->params)->axis, out));
+    PRN_TRY(contrib_norm_begin_rows(context, ((const norm_params *)context->params)->axis, out));
     out->rms = true;
     out->gamma = context->inputs[1];
     out->inverse = prn_output(context, 1);
@@ -219,7 +221,7 @@ static prony_status read_skip(const prony_context *context, row_sum *out)
     const bool rms = ((const norm_kind *)prn_variant(context))->rms;
     char text[PRN_SHAPE_TEXT_BYTES];
     const prony_value *skip = context->inputs[1];
-    PRN_TRY(begin_rows(context, -1, out));
+    PRN_TRY(contrib_norm_begin_rows(context, -1, out));
     PRN_TRY(prn_check_type(context, 1, PRN_TYPE(context->inputs[0]->dtype)));
     for (size_t i = 2; i < context->input_count; i++) PRN_TRY(check_vector(context, i, out->length));
     const int64_t elements = prony_shape_numel(&skip->shape), rows = out->length > 0 ? elements / out->length : 0;
@@ -228,7 +230,7 @@ static prony_status read_skip(const prony_context *context, row_sum *out)
     if (!fits)
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "input 1 is %s, wanted rows of %lld that repeat in %lld",
                           prn_value_text(skip, text), (long long)out->length, (long long)out->rows);
-    add_part(out, skip, NULL, rows > 0 ? rows : 1);
+    contrib_norm_add_part(out, skip, NULL, rows > 0 ? rows : 1);
     out->rms = rms;
     out->gamma = context->inputs[2];
     out->beta = rms ? NULL : prn_input(context, 3);
@@ -299,10 +301,10 @@ static prony_status read_embed(const prony_context *context, row_sum *out)
     PRN_TRY(check_vector(context, GAMMA, out->length));
     PRN_TRY(check_vector(context, BETA, out->length));
     const int64_t rows = out->rows > 0 ? out->rows : 1, columns = ids->shape.dim[1] > 0 ? ids->shape.dim[1] : 1;
-    add_part(out, words, ids, rows);
-    add_part(out, context->inputs[POSITIONS], position_ids,
-             position_ids && position_ids->shape.dim[0] != 1 ? rows : columns);
-    if (segments) add_part(out, context->inputs[SEGMENT_WORDS], segments, rows);
+    contrib_norm_add_part(out, words, ids, rows);
+    contrib_norm_add_part(out, context->inputs[POSITIONS], position_ids,
+                          position_ids && position_ids->shape.dim[0] != 1 ? rows : columns);
+    if (segments) contrib_norm_add_part(out, context->inputs[SEGMENT_WORDS], segments, rows);
     return PRONY_OK;
 }
 
@@ -312,7 +314,7 @@ static prony_status read_embed(const prony_context *context, row_sum *out)
 static prony_status infer_rows(const prony_context *context)
 {
     row_sum s;
-    PRN_TRY(read_node(context, &s));
+    PRN_TRY(contrib_norm_read_node(context, &s));
     const prony_value *x = context->inputs[0];
     prony_shape reduced = x->shape;
     int64_t count = 1;
@@ -384,20 +386,26 @@ static const prn_param embed_params[] = {
     PRN_FLOAT(norm_params, epsilon, 1e-12f), PRN_INT(norm_params, mask_index_type, 1), {0}};
 
 static const prn_kernel simplified_kernels[] = {
-    {.name = "simplified_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = run_native},
-    {.name = "simplified_norm_reference", .backend = "reference", .run = run_reference},
+    {.name = "simplified_norm_f32_native",
+     .backend = "native",
+     .float_types = PRN_TYPE_F32,
+     .run = contrib_norm_run_native},
+    {.name = "simplified_norm_reference", .backend = "reference", .run = contrib_norm_run_reference},
     {0}};
 static const prn_kernel skip_kernels[] = {
-    {.name = "skip_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = run_native},
-    {.name = "skip_norm_reference", .backend = "reference", .run = run_reference},
+    {.name = "skip_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = contrib_norm_run_native},
+    {.name = "skip_norm_reference", .backend = "reference", .run = contrib_norm_run_reference},
     {0}};
 static const prn_kernel skip_simplified_kernels[] = {
-    {.name = "skip_simplified_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = run_native},
-    {.name = "skip_simplified_norm_reference", .backend = "reference", .run = run_reference},
+    {.name = "skip_simplified_norm_f32_native",
+     .backend = "native",
+     .float_types = PRN_TYPE_F32,
+     .run = contrib_norm_run_native},
+    {.name = "skip_simplified_norm_reference", .backend = "reference", .run = contrib_norm_run_reference},
     {0}};
 static const prn_kernel embed_kernels[] = {
-    {.name = "embed_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = run_native},
-    {.name = "embed_norm_reference", .backend = "reference", .run = run_reference},
+    {.name = "embed_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = contrib_norm_run_native},
+    {.name = "embed_norm_reference", .backend = "reference", .run = contrib_norm_run_reference},
     {0}};
 
 // clang-format off
@@ -405,24 +413,24 @@ const prn_op prn_ops_contrib_norm[] = {
     {.name = "SimplifiedLayerNormalization", .since_opset = 1, .inputs = {2, 2}, .outputs = {1, 2},
      .params = simplified_params, .params_bytes = sizeof(norm_params),
      .variant = &(const norm_kind){read_simplified, NULL, true},
-     .infer = infer_rows, .cost = cost, .cost_text = "4 n + 2 r; special n + 2 r", .kernels = simplified_kernels},
+     .infer = infer_rows, .cost = contrib_norm_cost, .cost_text = "4 n + 2 r; special n + 2 r", .kernels = simplified_kernels},
     {.name = "SkipLayerNormalization", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 5},
      .outputs = {1, 4},
      .params = skip_params, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){read_skip, NULL, false},
-     .infer = infer_rows, .cost = cost,
+     .infer = infer_rows, .cost = contrib_norm_cost,
      .cost_text = "n per sum; then 5 n + 2 r, + n with gamma, + n with beta; madds n if both; special n + 3 r",
      .kernels = skip_kernels},
     {.name = "SkipSimplifiedLayerNormalization", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 4},
      .outputs = {1, 4},
      .params = skip_params, .params_bytes = sizeof(norm_params),
      .variant = &(const norm_kind){read_skip, NULL, true},
-     .infer = infer_rows, .cost = cost, .cost_text = "n per sum; then 4 n + 2 r; special n + 2 r",
+     .infer = infer_rows, .cost = contrib_norm_cost, .cost_text = "n per sum; then 4 n + 2 r; special n + 2 r",
      .kernels = skip_simplified_kernels},
     {.name = "EmbedLayerNormalization", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 9},
      .outputs = {1, 3},
      .params = embed_params, .params_bytes = sizeof(norm_params),
      .variant = &(const norm_kind){read_embed, begin_embed, false},
-     .infer = infer_embed, .cost = cost,
+     .infer = infer_embed, .cost = contrib_norm_cost,
      .cost_text = "n per sum; then 5 n + 2 r, + n with gamma, + n with beta; madds n if both; special n + 3 r",
      .kernels = embed_kernels},
     {0}};

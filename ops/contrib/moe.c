@@ -28,14 +28,14 @@ static const struct {
 
 /* ---- shapes and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status moe_infer(const prony_context *context)
 {
     prn_moe m;
     PRN_TRY(prn_moe_read(context, &m));
     return prn_infer_same(context);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status moe_cost(const prony_context *context, prony_cost *out)
 {
     prn_moe m;
     uint64_t rows, weights = 0, macs, biased = 0;
@@ -87,7 +87,7 @@ typedef struct moe_job {
     int64_t at, count;      /* routes of the expert at hand: the first, and how many */
 } moe_job;
 
-static bool reserve(size_t *end, size_t *at, int64_t rows, int64_t columns, size_t each)
+static bool moe_reserve(size_t *end, size_t *at, int64_t rows, int64_t columns, size_t each)
 {
     size_t bytes;
     *at = *end;
@@ -103,19 +103,19 @@ static bool space_of(const prn_moe *m, moe_space *s)
 {
     *s = (moe_space){0};
     const bool apart = m->joined || m->layer[PRN_MOE_FC3].weight;
-    return reserve(&s->end, &s->expert, m->tokens, m->top, sizeof(int32_t)) &&
-           reserve(&s->end, &s->weight, m->tokens, m->top, sizeof(float)) &&
-           reserve(&s->end, &s->first, m->experts + 1, 1, sizeof(int64_t)) &&
-           reserve(&s->end, &s->route, m->tokens, m->top, sizeof(int64_t)) &&
-           reserve(&s->end, &s->x, m->tokens, m->width, sizeof(float)) &&
-           reserve(&s->end, &s->h, m->tokens, m->layer[PRN_MOE_FC1].n, sizeof(float)) &&
-           reserve(&s->end, &s->g, apart ? m->tokens : 0, m->inner, sizeof(float)) &&
-           reserve(&s->end, &s->y, m->tokens, m->width, sizeof(float));
+    return moe_reserve(&s->end, &s->expert, m->tokens, m->top, sizeof(int32_t)) &&
+           moe_reserve(&s->end, &s->weight, m->tokens, m->top, sizeof(float)) &&
+           moe_reserve(&s->end, &s->first, m->experts + 1, 1, sizeof(int64_t)) &&
+           moe_reserve(&s->end, &s->route, m->tokens, m->top, sizeof(int64_t)) &&
+           moe_reserve(&s->end, &s->x, m->tokens, m->width, sizeof(float)) &&
+           moe_reserve(&s->end, &s->h, m->tokens, m->layer[PRN_MOE_FC1].n, sizeof(float)) &&
+           moe_reserve(&s->end, &s->g, apart ? m->tokens : 0, m->inner, sizeof(float)) &&
+           moe_reserve(&s->end, &s->y, m->tokens, m->width, sizeof(float));
 }
 
 /* The product of `rows` rows with a layer of the expert: x W^T + b. */
-static prn_gemm layer_of(const prn_moe *m, const moe_state *state, prn_lowbit *stored, int layer, int64_t expert,
-                         int64_t rows)
+static prn_gemm moe_layer_of(const prn_moe *m, const moe_state *state, prn_lowbit *stored, int layer, int64_t expert,
+                             int64_t rows)
 {
     const prn_moe_layer *l = &m->layer[layer];
     prn_gemm gemm = {.m = rows,
@@ -147,11 +147,11 @@ typedef struct pack_call {
     size_t step;
 } pack_call;
 
-static prony_status build(const prony_context *context, void *argument, void *packed)
+static prony_status moe_build(const prony_context *context, void *argument, void *packed)
 {
     const pack_call *call = argument;
     for (int64_t e = 0; e < call->m->experts && !prn_cancelled(); e++) {
-        const prn_gemm gemm = layer_of(call->m, NULL, NULL, call->layer, e, 1);
+        const prn_gemm gemm = moe_layer_of(call->m, NULL, NULL, call->layer, e, 1);
         prn_gemm_pack(context->threads, &gemm, (float *)(void *)((char *)packed + (size_t)e * call->step));
     }
     return PRONY_OK;
@@ -162,7 +162,7 @@ static prony_status pack_numbers(const prony_context *context, const prn_moe *m,
 {
     char tag[128];
     const void *packed = NULL;
-    const prn_gemm gemm = layer_of(m, NULL, NULL, layer, 0, 1);
+    const prn_gemm gemm = moe_layer_of(m, NULL, NULL, layer, 0, 1);
     size_t bytes;
     if (!gemm.b || (m->tokens == 1 && prn_gemm_plain_is_best(&gemm))) return PRONY_OK;
     pack_call call = {m, layer,
@@ -171,7 +171,7 @@ static prony_status pack_numbers(const prony_context *context, const prn_moe *m,
         return prony_fail(context, PRONY_LIMIT, "the packed weights do not fit in memory");
     snprintf(tag, sizeof tag, "experts %s %lld of %lldx%lld", prn_gemm_isa()->name, (long long)m->experts,
              (long long)gemm.k, (long long)gemm.n);
-    PRN_TRY(context->services->packed(context, gemm.b, tag, bytes, build, &call, &packed));
+    PRN_TRY(context->services->packed(context, gemm.b, tag, bytes, moe_build, &call, &packed));
     state->packed[layer] = packed;
     state->step[layer] = call.step;
     return PRONY_OK;
@@ -194,7 +194,7 @@ static prony_status pack_layers(const prony_context *context, const prn_moe *m, 
     return PRONY_OK;
 }
 
-static prony_status native_prepare(const prony_context *context, prn_prepared *out)
+static prony_status moe_native_prepare(const prony_context *context, prn_prepared *out)
 {
     moe_state state = {0};
     moe_space space;
@@ -291,7 +291,7 @@ static void add_rows(void *argument, int64_t begin, int64_t end)
 static void run_layer(const moe_job *job, int layer, int64_t expert, const float *from, float *to)
 {
     prn_lowbit stored;
-    prn_gemm gemm = layer_of(&job->m, job->state, &stored, layer, expert, job->count);
+    prn_gemm gemm = moe_layer_of(&job->m, job->state, &stored, layer, expert, job->count);
     gemm.a = from;
     gemm.c = to;
     prn_gemm_run(job->context->threads, &gemm, NULL, NULL);
@@ -312,7 +312,7 @@ static void run_expert(moe_job *job, int64_t expert)
     prn_parallel_items(threads, job->count, 12 * job->count * m->width, add_rows, job);
 }
 
-static prony_status native_run(const prony_context *context)
+static prony_status moe_native_run(const prony_context *context)
 {
     moe_job job = {.context = context, .state = context->state};
     moe_space space;
@@ -352,7 +352,7 @@ static bool coded_supported(const prony_context *context)
     return true;
 }
 
-static bool native_supported(const prony_context *context)
+static bool moe_native_supported(const prony_context *context)
 {
     prn_moe m;
     return prn_moe_read(context, &m) == PRONY_OK && m.experts > 0 && m.width > 0 && m.inner > 0;
@@ -390,12 +390,12 @@ static const prn_param qmoe_params[] = {PRN_INT(prn_moe_params, k, 1),
      .release = prn_free}
 // clang-format off
 static const prn_kernel moe_kernels[] = {
-    {.name = "moe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported, .prepare = native_prepare, .run = native_run,
+    {.name = "moe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = moe_native_supported, .prepare = moe_native_prepare, .run = moe_native_run,
      .release = prn_free, .packs = 1 << 2 | 1 << 4 | 1 << 6},
     REFERENCE("moe_reference"),
     {0}};
 static const prn_kernel qmoe_kernels[] = {
-    {.name = "qmoe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = coded_supported, .prepare = native_prepare, .run = native_run,
+    {.name = "qmoe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = coded_supported, .prepare = moe_native_prepare, .run = moe_native_run,
      .release = prn_free, .packs = 1 << 2 | 1 << 5 | 1 << 8},
     REFERENCE("qmoe_reference"),
     {0}};
@@ -412,11 +412,11 @@ const prn_op prn_ops_moe[] = {
     {.name = "MoE", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 8},
      .params = moe_params, .params_bytes = sizeof(prn_moe_params), .check = prn_moe_check,
      .variant = &(const prn_moe_inputs){.weights = {2, 4, 6}, .biases = {3, 5, 7}, .unsupported = 8},
-     .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = moe_kernels},
+     .infer = moe_infer, .cost = moe_cost, .cost_text = COST_TEXT, .kernels = moe_kernels},
     {.name = "QMoE", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 21}, .flags = PRN_OP_INT_WEIGHTS,
      .params = qmoe_params, .params_bytes = sizeof(prn_moe_params), .check = prn_moe_check,
      .variant = &(const prn_moe_inputs){.weights = {2, 5, 8}, .scales = {3, 6, 9}, .biases = {4, 7, 10}, .zeros = {11, 12, 13}, .mix = 14,
                                         .unsupported = 15, .coded = true},
-     .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = qmoe_kernels, .packed_codes = prn_moe_packed_codes},
+     .infer = moe_infer, .cost = moe_cost, .cost_text = COST_TEXT, .kernels = qmoe_kernels, .packed_codes = prn_moe_packed_codes},
     {0}};
 // clang-format on

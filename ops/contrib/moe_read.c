@@ -21,17 +21,17 @@ static bool activation_of(const prn_moe_params *params, prn_moe_activation *out)
     return false;
 }
 
-static prony_status unsupported(const prony_context *context, const char *name, int64_t value)
+static prony_status moe_read_unsupported(const prony_context *context, const char *name, int64_t value)
 {
     return prony_fail(context, PRONY_UNSUPPORTED, "%s is %lld, which is not supported", name, (long long)value);
 }
 
-static prony_status check_codes(const prony_context *context)
+static prony_status moe_read_check_codes(const prony_context *context)
 {
     const prn_moe_params *p = context->params;
     if (strcmp(p->quant_type, "int") != 0)
         return prony_fail(context, PRONY_UNSUPPORTED, "quant_type is '%s': only int is supported", p->quant_type);
-    if (p->weights_prepacked > 0) return unsupported(context, "weights_prepacked", p->weights_prepacked);
+    if (p->weights_prepacked > 0) return moe_read_unsupported(context, "weights_prepacked", p->weights_prepacked);
     if (p->expert_weight_bits != 2 && p->expert_weight_bits != 4 && p->expert_weight_bits != 8)
         return prony_fail(context, PRONY_UNSUPPORTED, "expert_weight_bits is %lld, wanted 2, 4 or 8",
                           (long long)p->expert_weight_bits);
@@ -50,11 +50,11 @@ prony_status prn_moe_check(const prony_context *context)
         return prony_fail(context, PRONY_INVALID_MODEL,
                           "activation_type is '%s', wanted relu, gelu, silu, identity or swiglu", p->activation_type);
     if (p->k < 1 || p->k > INT32_MAX) return prony_fail(context, PRONY_INVALID_MODEL, "k is %lld", (long long)p->k);
-    if (p->use_sparse_mixer) return unsupported(context, "use_sparse_mixer", p->use_sparse_mixer);
+    if (p->use_sparse_mixer) return moe_read_unsupported(context, "use_sparse_mixer", p->use_sparse_mixer);
     if (p->swiglu_fusion < 0 || p->swiglu_fusion > 2)
         return prony_fail(context, PRONY_INVALID_MODEL, "swiglu_fusion is %lld, wanted 0 to 2",
                           (long long)p->swiglu_fusion);
-    return ((const prn_moe_inputs *)prn_variant(context))->coded ? check_codes(context) : PRONY_OK;
+    return ((const prn_moe_inputs *)prn_variant(context))->coded ? moe_read_check_codes(context) : PRONY_OK;
 }
 
 static prony_status wants(const prony_context *context, size_t input, int rank, int64_t a, int64_t b, int64_t c)
@@ -72,7 +72,7 @@ static const prony_value *optional(const prony_context *context, size_t input)
     return input ? prn_input(context, input) : NULL;
 }
 
-static void take_operands(const prony_context *context, prn_moe *m)
+static void moe_read_take_operands(const prony_context *context, prn_moe *m)
 {
     const prn_moe_inputs *in = prn_variant(context);
     m->params = context->params;
@@ -90,7 +90,7 @@ static void take_operands(const prony_context *context, prn_moe *m)
 prn_moe prn_moe_placed(const prony_context *context, const prn_moe *read)
 {
     prn_moe m = *read;
-    take_operands(context, &m);
+    moe_read_take_operands(context, &m);
     return m;
 }
 
@@ -154,7 +154,7 @@ prony_status prn_moe_read(const prony_context *context, prn_moe *out)
     const prn_moe_inputs *in = prn_variant(context);
     const prn_moe_params *p = context->params;
     *out = (prn_moe){.bits = in->coded ? p->expert_weight_bits : 0, .block = in->coded ? p->block_size : 0};
-    take_operands(context, out);
+    moe_read_take_operands(context, out);
     activation_of(p, &out->activation);
     for (size_t i = in->unsupported; i < context->input_count; i++) {
         if (context->inputs[i]) return prony_fail(context, PRONY_UNSUPPORTED, "input %zu is not supported", i);

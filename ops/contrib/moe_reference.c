@@ -17,8 +17,8 @@ typedef struct moe_reference {
     int64_t per_task;
 } moe_reference;
 
-static double weight_at(const prn_moe *m, int layer, int64_t expert, int64_t n, int64_t k,
-                        const prn_nbit_weights *codes)
+static double moe_reference_weight_at(const prn_moe *m, int layer, int64_t expert, int64_t n, int64_t k,
+                                      const prn_nbit_weights *codes)
 {
     const prn_moe_layer *l = &m->layer[layer];
     if (!m->bits) return prn_get_f64(l->weight->data, l->weight->dtype, (expert * l->n + n) * l->k + k);
@@ -34,7 +34,7 @@ static void apply_layer(const prn_moe *m, int layer, int64_t expert, const doubl
     for (int64_t n = 0; n < l->n && !prn_cancelled(); n++) {
         double sum = l->bias ? prn_get_f64(l->bias->data, l->bias->dtype, expert * l->n + n) : 0.0;
         for (int64_t k = 0; k < l->k && !prn_cancelled_at(k); k++)
-            sum += weight_at(m, layer, expert, n, k, &codes) * x[k];
+            sum += moe_reference_weight_at(m, layer, expert, n, k, &codes) * x[k];
         y[n] = sum;
     }
 }

@@ -16,7 +16,7 @@ typedef struct if_params {
 static const prn_param if_attributes[] = {
     PRN_GRAPH_REQUIRED(if_params, then_branch), PRN_GRAPH_REQUIRED(if_params, else_branch), {0}};
 
-static prony_status chosen(const prony_context *context, const struct prn_graph **out)
+static prony_status if_op_chosen(const prony_context *context, const struct prn_graph **out)
 {
     const if_params *params = context->params;
     bool condition;
@@ -35,7 +35,7 @@ static prony_status infer_branch(const prony_context *context, const struct prn_
 static prony_status infer_chosen(const prony_context *context, prony_value *yes)
 {
     const struct prn_graph *branch;
-    PRN_TRY(chosen(context, &branch));
+    PRN_TRY(if_op_chosen(context, &branch));
     PRN_TRY(infer_branch(context, branch, yes));
     for (size_t k = 0; k < context->output_count; k++) prn_set_output_type(context, k, &yes[k]);
     return PRONY_OK;
@@ -91,7 +91,7 @@ static prony_status if_cost(const prony_context *context, prony_cost *cost)
                                     : yes.bytes_read + yes.bytes_written >= no.bytes_read + no.bytes_written;
     if (!open) {
         const struct prn_graph *branch;
-        PRN_TRY(chosen(context, &branch));
+        PRN_TRY(if_op_chosen(context, &branch));
         take = branch == params->then_branch;
     }
     *cost = take ? yes : no;
@@ -112,7 +112,7 @@ static prony_status if_run(const prony_context *context)
     const struct prn_graph *branch;
     prony_value few[FEW_OUTPUTS], *results = context->output_count > FEW_OUTPUTS ? context->scratch : few;
     memset(results, 0, context->output_count * sizeof *results);
-    PRN_TRY(chosen(context, &branch));
+    PRN_TRY(if_op_chosen(context, &branch));
     PRN_TRY(context->services->subgraph_run(context, branch, NULL, 0, results, context->output_count));
     for (size_t k = 0; k < context->output_count; k++) PRN_TRY(prn_output_copy(context, k, &results[k]));
     return PRONY_OK;

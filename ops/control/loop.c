@@ -27,7 +27,7 @@ typedef struct stack {
     bool planned; /* value is the output itself */
 } stack;
 
-static PRN_OWN_FRAME prony_status make_body(const prony_context *context, prn_trip_body *body)
+static PRN_OWN_FRAME prony_status loop_make_body(const prony_context *context, prn_trip_body *body)
 {
     *body = (prn_trip_body){.graph = ((const loop_params *)context->params)->body, .first_in = 2, .first_out = 1};
     PRN_TRY(prn_subgraph_count(context, body->graph, &body->input_count, &body->output_count));
@@ -103,7 +103,7 @@ static PRN_OWN_FRAME prony_status infer_outputs(const prony_context *context, co
 static prony_status loop_infer(const prony_context *context)
 {
     prn_trip_body body;
-    PRN_TRY(make_body(context, &body));
+    PRN_TRY(loop_make_body(context, &body));
     prony_value *in = prn_calloc(body.input_count + body.output_count, sizeof *in);
     if (!in) return prn_no_memory(context->error);
     prony_value *out = in + body.input_count;
@@ -131,7 +131,7 @@ static size_t scan_count(const prn_trip_body *body)
 static prony_status loop_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_trip_body body;
-    PRN_TRY(make_body(context, &body));
+    PRN_TRY(loop_make_body(context, &body));
     out->scratch_bytes = prn_trip_scratch(&body) + scan_count(&body) * sizeof(stack);
     return PRONY_OK;
 }
@@ -203,10 +203,10 @@ typedef struct loop_run {
     uint8_t flag;
 } loop_run;
 
-static PRN_OWN_FRAME prony_status start(const prony_context *context, loop_run *run)
+static PRN_OWN_FRAME prony_status loop_start(const prony_context *context, loop_run *run)
 {
     prn_trip_body *body = &run->body;
-    PRN_TRY(make_body(context, body));
+    PRN_TRY(loop_make_body(context, body));
     prn_trip_state_init(&run->state, body, context->scratch);
     run->stacks = (stack *)(void *)((char *)context->scratch + prn_trip_scratch(body));
     memset(run->stacks, 0, scan_count(body) * sizeof *run->stacks);
@@ -228,7 +228,7 @@ static PRN_OWN_FRAME prony_status start(const prony_context *context, loop_run *
     return PRONY_OK;
 }
 
-static prony_status trip(const prony_context *context, loop_run *run)
+static prony_status loop_trip(const prony_context *context, loop_run *run)
 {
     const prn_trip_body *body = &run->body;
     run->flag = run->on;
@@ -244,14 +244,14 @@ static prony_status trip(const prony_context *context, loop_run *run)
 static prony_status loop_run_body(const prony_context *context)
 {
     loop_run run = {0};
-    PRN_TRY(start(context, &run));
+    PRN_TRY(loop_start(context, &run));
     int64_t limit = context->services->trip_limit(context);
     for (; run.iteration < run.most && run.on; run.iteration++) {
         if (run.iteration >= limit) {
             return prony_fail(context, PRONY_LIMIT, "goes on after %lld trips, the most that max_loop_trips allows",
                               (long long)limit);
         }
-        PRN_TRY(trip(context, &run));
+        PRN_TRY(loop_trip(context, &run));
     }
     for (size_t k = 0; k < run.body.carried_count; k++) PRN_TRY(prn_trip_finish(context, &run.state, k));
     for (size_t k = 0; k < scan_count(&run.body); k++)

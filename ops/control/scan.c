@@ -41,8 +41,8 @@ typedef struct scan_form {
     int64_t batch; /* 1 unless batched */
 } scan_form;
 
-static prony_status check_list(const prony_context *context, const prn_ints *list, size_t count, const char *name,
-                               bool directions)
+static prony_status scan_check_list(const prony_context *context, const prn_ints *list, size_t count, const char *name,
+                                    bool directions)
 {
     if (list->present && list->count != count) {
         return prony_fail(context, PRONY_INVALID_MODEL, "%s has %zu entries, wanted %zu", name, list->count, count);
@@ -55,7 +55,7 @@ static prony_status check_list(const prony_context *context, const prn_ints *lis
     return PRONY_OK;
 }
 
-static prony_status make_form(const prony_context *context, scan_form *form)
+static prony_status scan_make_form(const prony_context *context, scan_form *form)
 {
     const scan_params *params = context->params;
     *form = (scan_form){.body = {.graph = params->body}, .batched = context->node->opset < 9, .batch = 1};
@@ -78,11 +78,11 @@ static prony_status make_form(const prony_context *context, scan_form *form)
     form->scans_out = body->output_count - body->carried_count;
     for (size_t i = form->first; i < context->input_count; i++)
         if (!context->inputs[i]) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", i);
-    PRN_TRY(check_list(context, &params->directions, form->scans_in, "directions", true));
-    PRN_TRY(check_list(context, &params->scan_input_axes, form->scans_in, "scan_input_axes", false));
-    PRN_TRY(check_list(context, &params->scan_input_directions, form->scans_in, "scan_input_directions", true));
-    PRN_TRY(check_list(context, &params->scan_output_axes, form->scans_out, "scan_output_axes", false));
-    return check_list(context, &params->scan_output_directions, form->scans_out, "scan_output_directions", true);
+    PRN_TRY(scan_check_list(context, &params->directions, form->scans_in, "directions", true));
+    PRN_TRY(scan_check_list(context, &params->scan_input_axes, form->scans_in, "scan_input_axes", false));
+    PRN_TRY(scan_check_list(context, &params->scan_input_directions, form->scans_in, "scan_input_directions", true));
+    PRN_TRY(scan_check_list(context, &params->scan_output_axes, form->scans_out, "scan_output_axes", false));
+    return scan_check_list(context, &params->scan_output_directions, form->scans_out, "scan_output_directions", true);
 }
 
 static bool reversed(const scan_form *form, const scan_params *params, bool input, size_t k)
@@ -92,7 +92,7 @@ static bool reversed(const scan_form *form, const scan_params *params, bool inpu
     return list && k < list->count && list->v[k] == 1;
 }
 
-static prony_status axis_of(const prony_context *context, const prn_ints *list, size_t k, int rank, int64_t *axis)
+static prony_status scan_axis_of(const prony_context *context, const prn_ints *list, size_t k, int rank, int64_t *axis)
 {
     *axis = k < list->count ? list->v[k] : 0;
     if (prn_axis_normalize(axis, rank)) return PRONY_OK;
@@ -125,7 +125,7 @@ static prony_status scan_extent(const prony_context *context, size_t k, const pr
     if (value->kind != PRONY_TENSOR || value->shape.rank < 1) {
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "scan input %zu has no axis to walk along", k);
     }
-    PRN_TRY(axis_of(context, &params->scan_input_axes, k, value->shape.rank, axis));
+    PRN_TRY(scan_axis_of(context, &params->scan_input_axes, k, value->shape.rank, axis));
     if (*trips >= 0 && *trips != value->shape.dim[*axis]) {
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "scan input %zu has %lld slices, others %lld", k,
                           (long long)value->shape.dim[*axis], (long long)*trips);
@@ -150,8 +150,8 @@ static prony_status input_type(const prony_context *context, const scan_form *fo
     return PRONY_OK;
 }
 
-static prony_status output_type(const prony_context *context, const scan_form *form, size_t k, const prony_value *slice,
-                                int64_t trips, int64_t batch, prony_value *out)
+static prony_status scan_output_type(const prony_context *context, const scan_form *form, size_t k,
+                                     const prony_value *slice, int64_t trips, int64_t batch, prony_value *out)
 {
     const scan_params *params = context->params;
     bool scan = k >= form->body.carried_count;
@@ -168,7 +168,8 @@ static prony_status output_type(const prony_context *context, const scan_form *f
     int64_t axis = 0;
     bool fits = out->shape.rank + 2 <= PRONY_MAX_RANK;
     if (scan && fits) {
-        PRN_TRY(axis_of(context, &params->scan_output_axes, k - form->body.carried_count, out->shape.rank + 1, &axis));
+        PRN_TRY(
+            scan_axis_of(context, &params->scan_output_axes, k - form->body.carried_count, out->shape.rank + 1, &axis));
         fits = prn_shape_insert(&out->shape, axis, trips);
     }
     if (form->batched && fits) fits = prn_shape_insert(&out->shape, 0, batch);
@@ -179,7 +180,7 @@ static prony_status scan_infer(const prony_context *context)
 {
     scan_form form;
     int64_t trips = -1, batch = -1;
-    PRN_TRY(make_form(context, &form));
+    PRN_TRY(scan_make_form(context, &form));
     prn_trip_body *body = &form.body;
     prony_value *in = prn_calloc(body->input_count + body->output_count + 1, sizeof *in);
     if (!in) return prn_no_memory(context->error);
@@ -190,7 +191,7 @@ static prony_status scan_infer(const prony_context *context)
     if (status == PRONY_OK) status = prn_trip_infer(context, body, in, out);
     for (size_t k = 0; k < context->output_count && status == PRONY_OK; k++) {
         prony_value type;
-        status = output_type(context, &form, k, k < body->carried_count ? &in[k] : &out[k], trips, batch, &type);
+        status = scan_output_type(context, &form, k, k < body->carried_count ? &in[k] : &out[k], trips, batch, &type);
         if (status == PRONY_OK) prn_set_output_type(context, k, &type);
     }
     prn_free(in);
@@ -219,7 +220,7 @@ typedef struct scan_run {
 static prony_status scan_prepare(const prony_context *context, prn_prepared *out)
 {
     scan_form form;
-    PRN_TRY(make_form(context, &form));
+    PRN_TRY(scan_make_form(context, &form));
     out->scratch_bytes = prn_trip_scratch(&form.body) + form.scans_in * sizeof(scan_slice);
     return PRONY_OK;
 }
@@ -264,7 +265,8 @@ static prony_status put_slice(const prony_context *context, const scan_run *run,
     if (!out) return PRONY_OK;
     if (!width)
         return prony_fail(context, PRONY_UNSUPPORTED, "scan output %zu is %s", k, prony_dtype_name(slice->dtype));
-    PRN_TRY(output_type(context, &run->form, run->form.body.carried_count + k, slice, run->trips, run->batch, &type));
+    PRN_TRY(
+        scan_output_type(context, &run->form, run->form.body.carried_count + k, slice, run->trips, run->batch, &type));
     if (!out->data) {
         out->kind = PRONY_TENSOR;
         out->dtype = type.dtype;
@@ -277,7 +279,7 @@ static prony_status put_slice(const prony_context *context, const scan_run *run,
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "scan output %zu would be %s by slice %lld and is %s", k,
                           prn_value_text(&type, now), (long long)t, prn_value_text(out, before));
     }
-    PRN_TRY(axis_of(context, &params->scan_output_axes, k, slice->shape.rank + 1, &axis));
+    PRN_TRY(scan_axis_of(context, &params->scan_output_axes, k, slice->shape.rank + 1, &axis));
     if (reversed(&run->form, params, false, k)) t = run->trips - 1 - t;
     int64_t outer = prn_shape_count(&slice->shape, 0, (int)axis);
     int64_t inner = prn_shape_count(&slice->shape, (int)axis, slice->shape.rank);
@@ -290,7 +292,7 @@ static prony_status put_slice(const prony_context *context, const scan_run *run,
 }
 
 /* All trips of one sequence. */
-static prony_status walk(const prony_context *context, scan_run *run, int64_t b, int64_t length)
+static prony_status scan_walk(const prony_context *context, scan_run *run, int64_t b, int64_t length)
 {
     const prn_trip_body *body = &run->form.body;
     prn_trip_state *state = &run->state;
@@ -315,7 +317,7 @@ static prony_status walk(const prony_context *context, scan_run *run, int64_t b,
 }
 
 /* Final state of sequence b, into its part of the outputs. */
-static PRN_OWN_FRAME prony_status put_state(const prony_context *context, scan_run *run, int64_t b)
+static PRN_OWN_FRAME prony_status scan_put_state(const prony_context *context, scan_run *run, int64_t b)
 {
     for (size_t k = 0; k < run->form.body.carried_count; k++) {
         prony_value *out = prn_output(context, k), *value = &run->state.carried[k], type;
@@ -324,7 +326,7 @@ static PRN_OWN_FRAME prony_status put_state(const prony_context *context, scan_r
             continue;
         }
         if (out) {
-            PRN_TRY(output_type(context, &run->form, k, value, run->trips, run->batch, &type));
+            PRN_TRY(scan_output_type(context, &run->form, k, value, run->trips, run->batch, &type));
             if (!out->data) {
                 *out = type;
                 PRN_TRY(context->services->output_alloc(context, k));
@@ -368,17 +370,17 @@ static PRN_OWN_FRAME prony_status finish_empty(const prony_context *context, con
             PRN_TRY(context->services->subgraph_infer(context, body->graph, NULL, 0, types, body->output_count));
         inferred = true;
         PRN_TRY(prn_trip_slice_type(context, body->graph, k, &types[k], &slice));
-        PRN_TRY(output_type(context, &run->form, k, &slice, run->trips, run->batch, out));
+        PRN_TRY(scan_output_type(context, &run->form, k, &slice, run->trips, run->batch, out));
         PRN_TRY(context->services->output_alloc(context, k));
         prn_cancellable_clear(out->data, prn_value_bytes(out));
     }
     return PRONY_OK;
 }
 
-static PRN_OWN_FRAME prony_status start(const prony_context *context, scan_run *run)
+static PRN_OWN_FRAME prony_status scan_start(const prony_context *context, scan_run *run)
 {
     const prn_trip_body *body = &run->form.body;
-    PRN_TRY(make_form(context, &run->form));
+    PRN_TRY(scan_make_form(context, &run->form));
     prn_trip_state_init(&run->state, body, context->scratch);
     run->slices = (scan_slice *)(void *)((char *)context->scratch + prn_trip_scratch(body));
     run->trips = run->batch = -1;
@@ -398,12 +400,12 @@ static PRN_OWN_FRAME prony_status start(const prony_context *context, scan_run *
 static prony_status scan_run_body(const prony_context *context)
 {
     scan_run run = {0};
-    PRN_TRY(start(context, &run));
+    PRN_TRY(scan_start(context, &run));
     for (int64_t b = 0; b < run.batch; b++) {
         int64_t length;
         PRN_TRY(sequence_length(context, &run, b, &length));
-        PRN_TRY(walk(context, &run, b, length));
-        PRN_TRY(put_state(context, &run, b));
+        PRN_TRY(scan_walk(context, &run, b, length));
+        PRN_TRY(scan_put_state(context, &run, b));
     }
     return finish_empty(context, &run);
 }

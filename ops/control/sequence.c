@@ -116,8 +116,8 @@ static prony_status insert_infer(const prony_context *context)
 }
 
 /* The items of input 0 with `removed` of them left out at `place` and room for `added`. */
-static prony_status copy_items(const prony_context *context, size_t place, size_t added, size_t removed,
-                               prony_value *out)
+static prony_status sequence_copy_items(const prony_context *context, size_t place, size_t added, size_t removed,
+                                        prony_value *out)
 {
     const prony_value *in = context->inputs[0];
     *out = (prony_value){.kind = PRONY_SEQUENCE, .dtype = context->outputs[0]->dtype, .shape = prn_shape_unknown()};
@@ -139,7 +139,7 @@ static prony_status insert_run(const prony_context *context)
         PRN_TRY(context->services->items_append(context, context->inputs[0], &value));
         value.dtype = context->outputs[0]->dtype;
     } else {
-        PRN_TRY(copy_items(context, place, 1, 0, &value));
+        PRN_TRY(sequence_copy_items(context, place, 1, 0, &value));
     }
     PRN_TRY(context->services->value_keep(context, context->inputs[1], &value.items[place]));
     return context->services->output_set(context, 0, &value);
@@ -159,7 +159,7 @@ static prony_status erase_run(const prony_context *context)
     PRN_TRY(position_of(context, 1, context->inputs[0]->count, false, &place));
     if (place + 1 == context->inputs[0]->count && context->services->items_shorten(context, context->inputs[0], &value))
         return context->services->output_set(context, 0, &value);
-    PRN_TRY(copy_items(context, place, 0, 1, &value));
+    PRN_TRY(sequence_copy_items(context, place, 0, 1, &value));
     return context->services->output_set(context, 0, &value);
 }
 
@@ -199,7 +199,7 @@ typedef struct split_params {
 
 static const prn_param split_attributes[] = {PRN_INT(split_params, axis, 0), PRN_INT(split_params, keepdims, 1), {0}};
 
-static prony_status split_infer(const prony_context *context)
+static prony_status sequence_split_infer(const prony_context *context)
 {
     PRN_TRY(check_item(context, 0, PRONY_UNDEFINED));
     prn_set_sequence(context, 0, context->inputs[0]->dtype);
@@ -219,7 +219,7 @@ static int64_t part_extent(const parts *p, int64_t i)
     return left < p->size ? left : p->size;
 }
 
-static prony_status make_parts(const prony_context *context, int64_t extent, parts *p)
+static prony_status sequence_make_parts(const prony_context *context, int64_t extent, parts *p)
 {
     const prony_value *split = prn_input(context, 1);
     int64_t sum = 0;
@@ -245,7 +245,7 @@ static prony_status make_parts(const prony_context *context, int64_t extent, par
     return PRONY_OK;
 }
 
-static prony_status split_run(const prony_context *context)
+static prony_status sequence_split_run(const prony_context *context)
 {
     const split_params *params = context->params;
     const prony_value *in = context->inputs[0];
@@ -256,7 +256,7 @@ static prony_status split_run(const prony_context *context)
         return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld for rank %d", (long long)params->axis,
                           in->shape.rank);
     }
-    PRN_TRY(make_parts(context, in->shape.dim[axis], &p));
+    PRN_TRY(sequence_make_parts(context, in->shape.dim[axis], &p));
     /* With a split, keepdims is said to mean nothing; but exporters of unbind write a split of the scalar 1, and
      * runtimes drop the axis there too. */
     bool drop = !params->keepdims && !p.list && p.size == 1;
@@ -291,7 +291,7 @@ typedef struct concat_params {
 static const prn_param concat_attributes[] = {
     PRN_INT_REQUIRED(concat_params, axis), PRN_INT(concat_params, new_axis, 0), {0}};
 
-static prony_status concat_check(const prony_context *context)
+static prony_status sequence_concat_check(const prony_context *context)
 {
     int64_t new_axis = ((const concat_params *)context->params)->new_axis;
     if (new_axis == 0 || new_axis == 1) return PRONY_OK;
@@ -328,14 +328,14 @@ static prony_status concat_shape(const prony_context *context, const prony_value
     return prony_fail(context, PRONY_LIMIT, "the result has too many axes");
 }
 
-static prony_status concat_infer(const prony_context *context)
+static prony_status sequence_concat_infer(const prony_context *context)
 {
     PRN_TRY(prn_check_sequence(context, 0));
     set_open(context, context->inputs[0]->dtype);
     return PRONY_OK;
 }
 
-static prony_status concat_run(const prony_context *context)
+static prony_status sequence_concat_run(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
     prony_value *out = context->outputs[0];
@@ -376,9 +376,9 @@ static const prn_kernel at_kernels[] = {{.name = "sequence_at_reference", .backe
 static const prn_kernel length_kernels[] = {
     {.name = "sequence_length_reference", .backend = "reference", .run = length_run}, {0}};
 static const prn_kernel split_kernels[] = {
-    {.name = "sequence_split_reference", .backend = "reference", .run = split_run}, {0}};
+    {.name = "sequence_split_reference", .backend = "reference", .run = sequence_split_run}, {0}};
 static const prn_kernel concat_kernels[] = {
-    {.name = "sequence_concat_reference", .backend = "reference", .run = concat_run}, {0}};
+    {.name = "sequence_concat_reference", .backend = "reference", .run = sequence_concat_run}, {0}};
 
 // clang-format off
 const prn_op prn_ops_sequence[] = {
@@ -397,9 +397,9 @@ const prn_op prn_ops_sequence[] = {
      .infer = length_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = length_kernels},
     {.name = "SplitToSequence", .since_opset = 11, .inputs = {1, 2}, .flags = PRN_OP_OPEN,
      .params = split_attributes, .params_bytes = sizeof(split_params),
-     .infer = split_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = split_kernels},
+     .infer = sequence_split_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = split_kernels},
     {.name = "ConcatFromSequence", .since_opset = 11, .inputs = {1, 1}, .flags = PRN_OP_OPEN,
-     .params = concat_attributes, .params_bytes = sizeof(concat_params), .check = concat_check,
-     .infer = concat_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = concat_kernels},
+     .params = concat_attributes, .params_bytes = sizeof(concat_params), .check = sequence_concat_check,
+     .infer = sequence_concat_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = concat_kernels},
     {0}};
 // clang-format on

@@ -10,7 +10,7 @@ typedef struct map_params {
 
 static const prn_param map_attributes[] = {PRN_GRAPH_REQUIRED(map_params, body), {0}};
 
-static prony_status make_body(const prony_context *context, prn_trip_body *body)
+static prony_status sequence_map_make_body(const prony_context *context, prn_trip_body *body)
 {
     *body = (prn_trip_body){.graph = ((const map_params *)context->params)->body};
     PRN_TRY(prn_subgraph_count(context, body->graph, &body->input_count, &body->output_count));
@@ -26,7 +26,7 @@ static prony_status make_body(const prony_context *context, prn_trip_body *body)
 static prony_status map_infer(const prony_context *context)
 {
     prn_trip_body body;
-    PRN_TRY(make_body(context, &body));
+    PRN_TRY(sequence_map_make_body(context, &body));
     prony_value *in = prn_calloc(body.input_count + body.output_count + 1, sizeof *in);
     if (!in) return prn_no_memory(context->error);
     prony_value *out = in + body.input_count;
@@ -54,7 +54,7 @@ static prony_status map_cost(const prony_context *context, prony_cost *cost)
 static prony_status map_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_trip_body body;
-    PRN_TRY(make_body(context, &body));
+    PRN_TRY(sequence_map_make_body(context, &body));
     out->scratch_bytes = prn_trip_scratch(&body) + context->output_count * sizeof(prony_value);
     return PRONY_OK;
 }
@@ -79,7 +79,7 @@ static prony_status map_run(const prony_context *context)
 {
     prn_trip_body body;
     prn_trip_state state;
-    PRN_TRY(make_body(context, &body));
+    PRN_TRY(sequence_map_make_body(context, &body));
     prn_trip_state_init(&state, &body, context->scratch);
     prony_value *made = (prony_value *)(void *)((char *)context->scratch + prn_trip_scratch(&body));
     size_t count = context->inputs[0]->count;

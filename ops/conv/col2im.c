@@ -27,8 +27,8 @@ typedef struct col2im_job {
     int64_t volume, places, pixels; /* of a block, blocks of an image, of an image */
 } col2im_job;
 
-static prony_status check_list(const prony_context *context, const char *name, const prn_ints *list, size_t wanted,
-                               int64_t least)
+static prony_status col2im_check_list(const prony_context *context, const char *name, const prn_ints *list,
+                                      size_t wanted, int64_t least)
 {
     bool fits = !list->present || list->count == wanted;
     for (size_t i = 0; i < list->count && fits; i++) fits = list->v[i] >= least && list->v[i] <= INT32_MAX;
@@ -37,7 +37,7 @@ static prony_status check_list(const prony_context *context, const char *name, c
                       (long long)least);
 }
 
-static prony_status read_axis(const prony_context *context, col2im_job *job, int axis)
+static prony_status col2im_read_axis(const prony_context *context, col2im_job *job, int axis)
 {
     const col2im_params *params = context->params;
     job->dilation[axis] = params->dilations.present ? params->dilations.v[axis] : 1;
@@ -68,14 +68,14 @@ static prony_status read_col2im(const prony_context *context, col2im_job *job, b
     if (extents != blocks || extents < 1)
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "image_shape has %zu entries and block_shape %zu", extents,
                           blocks);
-    PRN_TRY(check_list(context, "dilations", &params->dilations, extents, 1));
-    PRN_TRY(check_list(context, "strides", &params->strides, extents, 1));
-    PRN_TRY(check_list(context, "pads", &params->pads, 2 * extents, 0));
+    PRN_TRY(col2im_check_list(context, "dilations", &params->dilations, extents, 1));
+    PRN_TRY(col2im_check_list(context, "strides", &params->strides, extents, 1));
+    PRN_TRY(col2im_check_list(context, "pads", &params->pads, 2 * extents, 0));
     job->axes = (int)extents;
     *known = image_known && block_known;
     uint64_t volume = 1, places = 1, pixels = 1;
     for (int axis = 0; axis < job->axes && *known; axis++) {
-        PRN_TRY(read_axis(context, job, axis));
+        PRN_TRY(col2im_read_axis(context, job, axis));
         if (!prn_mul_u64(&volume, volume, (uint64_t)job->block[axis]) || volume > INT32_MAX ||
             !prn_mul_u64(&places, places, (uint64_t)job->blocks[axis]) || places > INT64_MAX ||
             !prn_mul_u64(&pixels, pixels, (uint64_t)job->extent[axis]) || pixels > INT64_MAX)
@@ -113,7 +113,7 @@ static prony_status infer_col2im(const prony_context *context)
 }
 
 /* The block in which tap `tap` is pixel `pixel`, or -1. */
-static int64_t block_of(const col2im_job *job, int64_t pixel, int64_t tap)
+static int64_t col2im_block_of(const col2im_job *job, int64_t pixel, int64_t tap)
 {
     int64_t block = 0, step = 1;
     for (int axis = job->axes - 1; axis >= 0; axis--) {
@@ -127,7 +127,7 @@ static int64_t block_of(const col2im_job *job, int64_t pixel, int64_t tap)
     return block;
 }
 
-static void add_columns(void *argument, int64_t begin, int64_t end)
+static void col2im_add_columns(void *argument, int64_t begin, int64_t end)
 {
     const col2im_job *job = argument;
     const prony_dtype dtype = job->image->dtype;
@@ -137,7 +137,7 @@ static void add_columns(void *argument, int64_t begin, int64_t end)
         double sum = 0.0;
         uint64_t whole = 0;
         for (int64_t tap = 0; tap < job->volume; tap++) {
-            const int64_t block = block_of(job, pixel, tap);
+            const int64_t block = col2im_block_of(job, pixel, tap);
             if (block < 0) continue;
             const int64_t from = (plane + tap) * job->places + block;
             if (is_float) {
@@ -160,7 +160,7 @@ static prony_status run_col2im(const prony_context *context)
     bool known;
     PRN_TRY(read_col2im(context, &job, &known));
     const int64_t count = prony_shape_numel(&job.image->shape);
-    prn_parallel_items(context->threads, count, 16 * count * job.volume, add_columns, &job);
+    prn_parallel_items(context->threads, count, 16 * count * job.volume, col2im_add_columns, &job);
     return PRONY_OK;
 }
 

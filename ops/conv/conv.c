@@ -21,14 +21,14 @@
 
 /* ---- shapes and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status conv_op_infer(const prony_context *context)
 {
     prn_conv conv;
     PRN_TRY(prn_conv_read(context, &conv));
     return prn_conv_infer(context, &conv);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status conv_op_cost(const prony_context *context, prony_cost *cost)
 {
     prn_conv conv;
     PRN_TRY(prn_conv_read(context, &conv));
@@ -41,8 +41,8 @@ enum { LONG_ROW = 1 << 16 }; /* taps between two looks at whether to go on */
 
 /* Stores the sum for output channel k of image n at output position `at` as element `place`. */
 #define DEFINE_SUM(P, DTYPE, name, storage, work, load, store)                                                         \
-    static void sum_##name(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES],              \
-                           int64_t place)                                                                              \
+    static void conv_op_sum_##name(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES],      \
+                                   int64_t place)                                                                      \
     {                                                                                                                  \
         const prn_window *window = &conv->window;                                                                      \
         const storage *weights = (const storage *)conv->weights->data + k * conv->group_in * conv->kernel_volume;      \
@@ -92,10 +92,10 @@ void prn_conv_reference(const prony_context *context, const prn_conv *conv, prn_
     }
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status conv_op_run_reference(const prony_context *context)
 {
     static const prn_conv_sum_fn sums[PRONY_DTYPE_COUNT] = {
-#define SUM_ROW(P, DTYPE, name, storage, work, load, store) [PRONY_##DTYPE] = sum_##name,
+#define SUM_ROW(P, DTYPE, name, storage, work, load, store) [PRONY_##DTYPE] = conv_op_sum_##name,
         PRN_FLOAT_TYPES(SUM_ROW, )};
     const prn_conv conv = prn_conv_kept(context);
     prn_conv_reference(context, &conv, sums[conv.x->dtype]);
@@ -111,7 +111,7 @@ static const prn_kernel widened = {.supported = prn_conv_native_supported,
                                    .run = prn_conv_native_run,
                                    .release = prn_free,
                                    .packs = 2};
-PRN_WIDENED(half, &widened)
+PRN_WIDENED(conv_op_half, &widened)
 
 /* The same kernel, by as many parts as the session's precision wants. */
 #define CONV_SPLIT                                                                                                     \
@@ -156,16 +156,16 @@ static const prn_kernel kernels[] = {
     {.name = "conv_f32_direct_variable", .supported = prn_conv_direct_variable_supported, .profitable = prn_conv_direct_variable_profitable, CONV_DIRECT},
     {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_native_supported,
      .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .release = prn_free, .post_ops = true, .packs = 2},
-    PRN_WIDENED_ROW(half, "conv_half_native"),
+    PRN_WIDENED_ROW(conv_op_half, "conv_half_native"),
     {.name = "conv_f64_native", .backend = "native", .types = PRN_TYPE(PRONY_FLOAT64), .supported = prn_conv_f64_supported,
      .prepare = prn_conv_keep, .run = prn_conv_f64_run, .release = prn_free, .post_ops = true},
-    {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prn_conv_keep, .run = run_reference,
+    {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prn_conv_keep, .run = conv_op_run_reference,
      .release = prn_free, .post_ops = true},
     {0}};
 
 const prn_op prn_ops_conv[] = {
     {.name = "Conv", .since_opset = 1, .inputs = {2, 3}, .flags = PRN_OP_POST_OPS,
      .params = params, .params_bytes = sizeof(prn_conv_params), .check = prn_conv_check,
-     .infer = infer, .cost = cost, .cost_text = "MACs M = n (Cin/g) K; FLOPs 2M, + n with bias", .kernels = kernels},
+     .infer = conv_op_infer, .cost = conv_op_cost, .cost_text = "MACs M = n (Cin/g) K; FLOPs 2M, + n with bias", .kernels = kernels},
     {0}};
 // clang-format on

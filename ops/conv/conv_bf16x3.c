@@ -124,7 +124,7 @@ static int64_t rows_that_fit(const prn_conv_bf16x3_plan *s, int64_t most)
 }
 
 /* Strips of as many rows as fit, then of fewer, then ranges of channels, until there are tasks enough. */
-static void cut(prn_conv_bf16x3_plan *s)
+static void conv_bf16x3_choose_tiling(prn_conv_bf16x3_plan *s)
 {
     const prn_conv *conv = &s->conv;
     const int64_t height = conv->window.out[1], columns = prn_ceil_div(conv->out_channels, PRN_BF16X3_COLUMNS);
@@ -149,7 +149,7 @@ static void cut(prn_conv_bf16x3_plan *s)
     s->positions = grid_positions(s, s->strip_rows);
 }
 
-static void fill_taps(prn_conv_bf16x3_plan *s)
+static void conv_bf16x3_fill_taps(prn_conv_bf16x3_plan *s)
 {
     const prn_window *window = &s->conv.window;
     prn_bf16x3_tap *to = s->taps;
@@ -181,7 +181,7 @@ static void size_strip(prn_conv_bf16x3_plan *s)
 }
 
 /* All of the state but weights and taps. */
-static void fill_state(prn_conv_bf16x3_plan *s, const prn_conv *conv, int parts, int threads)
+static void conv_bf16x3_fill_state(prn_conv_bf16x3_plan *s, const prn_conv *conv, int parts, int threads)
 {
     s->conv = *conv;
     s->parts = parts;
@@ -191,7 +191,7 @@ static void fill_state(prn_conv_bf16x3_plan *s, const prn_conv *conv, int parts,
     fill_grids(&conv->window, 1, &s->rows);
     fill_grids(&conv->window, 2, &s->places);
     s->pitch = find_pitch(&conv->window, &s->places);
-    cut(s);
+    conv_bf16x3_choose_tiling(s);
     s->slots = threads > 0 ? threads : 1;
     size_strip(s);
 }
@@ -206,7 +206,7 @@ static bool channels_fit(const prony_context *context, const prn_conv *conv)
     return conv->out_channels % PRN_CONV_BF16X3_LANES == 0 || prn_post_ops_keep_zero(context->post_ops);
 }
 
-static bool fits(const prony_context *context, const prn_conv *conv)
+static bool conv_bf16x3_fits(const prony_context *context, const prn_conv *conv)
 {
     const prn_window *window = &conv->window;
     if (!conv->weights->data || (conv->bias && !conv->bias->data)) return false;
@@ -229,9 +229,9 @@ bool prn_conv_bf16x3_supported(const prony_context *context)
     prn_conv conv;
     prn_conv_bf16x3_plan s;
     if (!prn_bf16x3_there(prn_bf16x3_parts(context->precision)) || prn_conv_read(context, &conv) != PRONY_OK ||
-        !fits(context, &conv))
+        !conv_bf16x3_fits(context, &conv))
         return false;
-    fill_state(&s, &conv, prn_bf16x3_parts(context->precision), 1);
+    conv_bf16x3_fill_state(&s, &conv, prn_bf16x3_parts(context->precision), 1);
     return strip_bytes(&s, s.strip_rows) <= MOST_STRIP_BYTES;
 }
 
@@ -273,7 +273,7 @@ bool prn_conv_bf16x3_profitable_f32(const prony_context *context)
     if (conv.in_channels == PRN_BF16X3_DEPTH && conv.kernel_volume >= F32_LEAST_TAPS) return true;
     if (conv.out_channels % PRN_BF16X3_COLUMNS || conv.out_channels < F32_LEAST_CHANNELS) return false;
     if (prn_conv_winograd_supported(context) && prn_conv_winograd_profitable(context)) return false;
-    fill_state(&s, &conv, PRN_BF16X3_PARTS, 1);
+    conv_bf16x3_fill_state(&s, &conv, PRN_BF16X3_PARTS, 1);
     return s.group_columns * conv.kernel_volume >= F32_LEAST_COLUMNS;
 }
 
@@ -358,7 +358,7 @@ static void build_column(void *argument, int64_t column)
     if (!parts) atomic_store_explicit(&job->beyond, true, memory_order_relaxed);
 }
 
-static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+static prony_status conv_bf16x3_build_weights(const prony_context *context, void *argument, void *packed)
 {
     const prn_conv_bf16x3_plan *s = argument;
     const bool halves = !s->beyond;
@@ -378,7 +378,7 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     return PRONY_OK;
 }
 
-static prony_status pack_weights(const prony_context *context, prn_conv_bf16x3_plan *s)
+static prony_status conv_bf16x3_pack_weights(const prony_context *context, prn_conv_bf16x3_plan *s)
 {
     char tag[96];
     const void *packed = NULL;
@@ -389,7 +389,7 @@ static prony_status pack_weights(const prony_context *context, prn_conv_bf16x3_p
                                 : prony_dtype_bytes(PRONY_FLOAT32, elements);
     snprintf(tag, sizeof tag, "conv split %d: %lld x %lld x %lld", halves ? (int)s->parts : 0,
              (long long)conv->out_channels, (long long)conv->in_channels, (long long)conv->kernel_volume);
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, build_weights, s, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, conv_bf16x3_build_weights, s, &packed));
     if (!halves) {
         s->weights = packed;
         return PRONY_OK;
@@ -397,7 +397,7 @@ static prony_status pack_weights(const prony_context *context, prn_conv_bf16x3_p
     if (((const char *)packed)[1]) { /* exact, at twice the products */
         s->parts = PRN_BF16X3_PARTS;
         size_strip(s);
-        return pack_weights(context, s);
+        return conv_bf16x3_pack_weights(context, s);
     }
     if (((const char *)packed)[0]) {
         s->weight_sums = (const float *)(const void *)((const char *)packed + HEADER_BYTES);
@@ -407,7 +407,7 @@ static prony_status pack_weights(const prony_context *context, prn_conv_bf16x3_p
     s->beyond = true;
     s->parts = PRN_BF16X3_PARTS;
     size_strip(s);
-    return pack_weights(context, s);
+    return conv_bf16x3_pack_weights(context, s);
 }
 
 prony_status prn_conv_bf16x3_prepare(const prony_context *context, prn_prepared *out)
@@ -419,11 +419,11 @@ prony_status prn_conv_bf16x3_prepare(const prony_context *context, prn_prepared 
     prn_conv_bf16x3_plan *s =
         prn_calloc(1, sizeof *s + (size_t)conv.kernel_volume * sizeof *s->taps + lanes * sizeof *s->bias);
     if (!s) return prn_no_memory(context->error);
-    fill_state(s, &conv, prn_bf16x3_parts(context->precision), context->threads);
-    fill_taps(s);
+    conv_bf16x3_fill_state(s, &conv, prn_bf16x3_parts(context->precision), context->threads);
+    conv_bf16x3_fill_taps(s);
     s->bias = (float *)(s->taps + s->tap_count);
     if (conv.bias) memcpy(s->bias, conv.bias->data, channels * sizeof *s->bias);
-    prony_status status = pack_weights(context, s);
+    prony_status status = conv_bf16x3_pack_weights(context, s);
     if (status != PRONY_OK) {
         prn_free(s);
         return status;

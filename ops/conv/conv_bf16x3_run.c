@@ -98,7 +98,7 @@ static bool split_units(const job *job, const strip *strip, int64_t unit, int64_
 
 /* Sums of 32 output channels, from the parts; weights are split a few steps ahead, also those of the next column.
  * false: weights have no parts. */
-static bool multiply(const prn_conv_bf16x3_plan *s, strip *strip, int64_t column)
+static bool conv_bf16x3_run_multiply(const prn_conv_bf16x3_plan *s, strip *strip, int64_t column)
 {
     const int64_t steps_of_halves = strip->rows > MANY_ROWS ? PRN_BF16X3_MOST_STEPS : PRN_BF16X3_SOME_STEPS;
     const int64_t most = s->halves ? steps_of_halves / s->parts : PRN_CONV_BF16X3_STEPS;
@@ -152,7 +152,7 @@ static bool multiply(const prn_conv_bf16x3_plan *s, strip *strip, int64_t column
 }
 
 /* Channel i of the input, k of the output, in the step whose weights begin at element `from`. */
-static float weight_at(const prn_conv_bf16x3_plan *s, int64_t from, int64_t i, int64_t k)
+static float conv_bf16x3_run_weight_at(const prn_conv_bf16x3_plan *s, int64_t from, int64_t i, int64_t k)
 {
     if (!s->halves) return s->weights[from + i * PRN_BF16X3_COLUMNS + k];
     const uint16_t *part =
@@ -182,13 +182,14 @@ static void plain_sums(const job *job, const strip *strip, int64_t column, int64
                 const float value =
                     job->x[(block * s->conv.in_spatial + y * window->in[2] + x) * PRN_CONV_BF16X3_LANES +
                            (c + i) % PRN_CONV_BF16X3_LANES];
-                for (int k = 0; k < PRN_BF16X3_COLUMNS; k++) sums[k] += value * weight_at(s, weights, i, k);
+                for (int k = 0; k < PRN_BF16X3_COLUMNS; k++)
+                    sums[k] += value * conv_bf16x3_run_weight_at(s, weights, i, k);
             }
         }
     }
 }
 
-static void plain(const job *job, const strip *strip, int64_t column)
+static void conv_bf16x3_run_plain(const job *job, const strip *strip, int64_t column)
 {
     const prn_conv_bf16x3_plan *s = job->state;
     const int64_t width = s->conv.window.out[2];
@@ -200,7 +201,7 @@ static void plain(const job *job, const strip *strip, int64_t column)
 }
 
 /* Sums to the output, what is added to them, and the post-operations. */
-static void store(const job *job, const strip *strip, int64_t column)
+static void conv_bf16x3_run_store(const job *job, const strip *strip, int64_t column)
 {
     const prn_conv_bf16x3_plan *s = job->state;
     const prn_conv *conv = &s->conv;
@@ -277,7 +278,7 @@ static void split_piece(void *argument, int64_t task)
 }
 
 /* Whether all that the strip reads has parts. */
-static bool has_parts(const job *job, int64_t index)
+static bool conv_bf16x3_run_has_parts(const job *job, int64_t index)
 {
     const prn_conv_bf16x3_plan *s = job->state;
     for (int64_t piece = 0; piece < s->pieces; piece++) {
@@ -286,7 +287,7 @@ static bool has_parts(const job *job, int64_t index)
     return true;
 }
 
-static void run_task(const job *job, int64_t task, char *bytes)
+static void conv_bf16x3_run_task(const job *job, int64_t task, char *bytes)
 {
     const prn_conv_bf16x3_plan *s = job->state;
     const int64_t group = task % s->groups, index = task / s->groups;
@@ -299,21 +300,21 @@ static void run_task(const job *job, int64_t task, char *bytes)
     strip.half = 0;
     strip.panel = (uint16_t *)(bytes + s->sums_bytes);
     if (!s->pieces) strip.parts = (uint16_t *)(bytes + s->sums_bytes + s->panel_bytes);
-    const bool finite = s->pieces ? has_parts(job, index) : split_units(job, &strip, 0, units_of(s));
+    const bool finite = s->pieces ? conv_bf16x3_run_has_parts(job, index) : split_units(job, &strip, 0, units_of(s));
     prn_bf16x3_begin();
     for (int64_t column = strip.first_column; column < strip.end_column && !prn_cancelled(); column++) {
-        strip.centered = finite && multiply(s, &strip, column);
-        if (!strip.centered) plain(job, &strip, column);
-        store(job, &strip, column);
+        strip.centered = finite && conv_bf16x3_run_multiply(s, &strip, column);
+        if (!strip.centered) conv_bf16x3_run_plain(job, &strip, column);
+        conv_bf16x3_run_store(job, &strip, column);
     }
     prn_bf16x3_end();
 }
 
-static void run_slot(void *argument, prn_slot *slot)
+static void conv_bf16x3_run_slot(void *argument, prn_slot *slot)
 {
     const job *job = argument;
     for (int64_t task; (task = prn_slot_next(slot)) >= 0;)
-        run_task(job, task, job->slots + slot->index * (int64_t)job->state->slot_bytes);
+        conv_bf16x3_run_task(job, task, job->slots + slot->index * (int64_t)job->state->slot_bytes);
 }
 
 /* A residual that is added first becomes part of the sum, and a clamp behind that its end; what is left are maps. */
@@ -344,6 +345,6 @@ prony_status prn_conv_bf16x3_run(const prony_context *context)
     job.bias = s->bias;
     sort_post_ops(context, &job);
     if (s->pieces) prn_parallel_tasks(context->threads, s->conv.batch * s->strips * s->pieces, split_piece, &job);
-    prn_parallel_slots(context->threads, s->slots, s->conv.batch * s->strips * s->groups, run_slot, &job);
+    prn_parallel_slots(context->threads, s->slots, s->conv.batch * s->strips * s->groups, conv_bf16x3_run_slot, &job);
     return PRONY_OK;
 }

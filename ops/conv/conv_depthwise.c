@@ -59,24 +59,24 @@ typedef struct depthwise_plan {
 } depthwise_plan;
 
 /* One block of channels. */
-static void pack_block(const prn_conv *conv, const float *weights, int64_t block, float *to)
+static void conv_depthwise_pack_block(const prn_conv *conv, const float *weights, int64_t block, float *to)
 {
     const int64_t lanes = prn_depthwise_rows()->lanes, taps = conv->kernel_volume, first = block * lanes;
     for (int64_t t = 0; t < taps; t++)
         for (int64_t c = first; c < first + lanes; c++) *to++ = c < conv->out_channels ? weights[c * taps + t] : 0.0f;
 }
 
-static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+static prony_status conv_depthwise_build_weights(const prony_context *context, void *argument, void *packed)
 {
     (void)context;
     const depthwise_plan *plan = argument;
     const int64_t floats = prn_depthwise_rows()->lanes * plan->conv.kernel_volume;
     for (int64_t block = 0; block < plan->blocks && !prn_cancelled(); block++)
-        pack_block(&plan->conv, plan->conv.weights->data, block, (float *)packed + block * floats);
+        conv_depthwise_pack_block(&plan->conv, plan->conv.weights->data, block, (float *)packed + block * floats);
     return PRONY_OK;
 }
 
-static prony_status pack(const prony_context *context, depthwise_plan *plan, prn_prepared *out)
+static prony_status conv_depthwise_pack(const prony_context *context, depthwise_plan *plan, prn_prepared *out)
 {
     char tag[96];
     const void *packed;
@@ -89,7 +89,8 @@ static prony_status pack(const prony_context *context, depthwise_plan *plan, prn
         out->scratch_bytes = bytes;
         return PRONY_OK;
     }
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, conv_depthwise_build_weights, plan,
+                                      &packed));
     plan->packed = packed;
     return PRONY_OK;
 }
@@ -118,7 +119,7 @@ prony_status prn_conv_depthwise_prepare(const prony_context *context, prn_prepar
     plan->rows = row_work > 0 && row_work < TASK_WORK ? (int64_t)(TASK_WORK / row_work) : 1;
     plan->pieces = prn_ceil_div(conv.window.out[0] * conv.window.out[1], plan->rows);
     find_inside(plan);
-    prony_status status = pack(context, plan, out);
+    prony_status status = conv_depthwise_pack(context, plan, out);
     if (status != PRONY_OK) {
         prn_free(plan);
         return status;
@@ -153,7 +154,7 @@ typedef struct job {
 
 /* An output row of plane z. `row` is that of a window without planes: it ends with the bias and with what its place
  * says. */
-static void run_planes(const job *job, const prn_depthwise_row *whole, int64_t z)
+static void conv_depthwise_run_planes(const job *job, const prn_depthwise_row *whole, int64_t z)
 {
     const depthwise_plan *plan = job->plan;
     const prn_window *window = &plan->conv.window;
@@ -178,7 +179,7 @@ static void run_planes(const job *job, const prn_depthwise_row *whole, int64_t z
     }
 }
 
-static void run_task(void *argument, int64_t task)
+static void conv_depthwise_run_task(void *argument, int64_t task)
 {
     const job *job = argument;
     const depthwise_plan *plan = job->plan;
@@ -215,7 +216,7 @@ static void run_task(void *argument, int64_t task)
         if (in_plane)
             prn_depthwise_rows()->row(&row);
         else
-            run_planes(job, &row, y / height);
+            conv_depthwise_run_planes(job, &row, y / height);
     }
     prn_direct_apply_epilogue(job->context, &plan->end, job->y, plane, 1, conv->out_spatial, begin * width,
                               end * width);
@@ -226,8 +227,8 @@ static void pack_blocks(void *argument, int64_t begin, int64_t end)
     const job *job = argument;
     const int64_t floats = prn_depthwise_rows()->lanes * job->plan->conv.kernel_volume;
     for (int64_t block = begin; block < end; block++)
-        pack_block(&job->plan->conv, job->context->inputs[1]->data, block,
-                   (float *)job->context->scratch + block * floats);
+        conv_depthwise_pack_block(&job->plan->conv, job->context->inputs[1]->data, block,
+                                  (float *)job->context->scratch + block * floats);
 }
 
 prony_status prn_conv_depthwise_run(const prony_context *context)
@@ -244,6 +245,6 @@ prony_status prn_conv_depthwise_run(const prony_context *context)
                            pack_blocks, &job);
     }
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
-    prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks * plan->pieces, run_task, &job);
+    prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks * plan->pieces, conv_depthwise_run_task, &job);
     return PRONY_OK;
 }

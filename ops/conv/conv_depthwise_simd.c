@@ -23,7 +23,7 @@ static inline taps rows_inside(const prn_depthwise_row *row)
     return rows;
 }
 
-VEC_INLINE void finish(const prn_depthwise_row *row, int64_t at, const vf *sum, const int positions)
+VEC_INLINE void conv_depthwise_simd_finish(const prn_depthwise_row *row, int64_t at, const vf *sum, const int positions)
 {
     const vf bias = v_load(row->bias), low = v_splat(row->low), high = v_splat(row->high);
     PRN_UNROLL
@@ -37,8 +37,8 @@ VEC_INLINE void finish(const prn_depthwise_row *row, int64_t at, const vf *sum, 
 
 /* Outputs [at, at + positions), none of whose columns is padding; positions, stride and kernel columns (0: any) are
  * constants after inlining. */
-VEC_INLINE void tile(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions,
-                     const int64_t stride, const int64_t kernel)
+VEC_INLINE void conv_depthwise_simd_tile(const prn_depthwise_row *row, const taps *rows, int64_t at,
+                                         const int positions, const int64_t stride, const int64_t kernel)
 {
     vf sum[POSITIONS];
     const int64_t step = stride ? stride : row->stride, columns = kernel ? kernel : row->kernel[1];
@@ -56,14 +56,15 @@ VEC_INLINE void tile(const prn_depthwise_row *row, const taps *rows, int64_t at,
             for (int p = 0; p < positions; p++) sum[p] += v_load(x + (kx * dilation + p * step) * VEC_LANES) * weight;
         }
     }
-    finish(row, at, sum, positions);
+    conv_depthwise_simd_finish(row, at, sum, positions);
 }
 
 /* What padding is read from. */
 static const float padding[VEC_LANES];
 
 /* Outputs some of whose columns may be padding. */
-VEC_INLINE void edge(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions)
+VEC_INLINE void conv_depthwise_simd_edge(const prn_depthwise_row *row, const taps *rows, int64_t at,
+                                         const int positions)
 {
     vf sum[POSITIONS];
     PRN_UNROLL
@@ -81,35 +82,36 @@ VEC_INLINE void edge(const prn_depthwise_row *row, const taps *rows, int64_t at,
             }
         }
     }
-    finish(row, at, sum, positions);
+    conv_depthwise_simd_finish(row, at, sum, positions);
 }
 
 static void edges(const prn_depthwise_row *row, const taps *rows, int64_t at, int64_t end)
 {
-    for (; at + 4 <= end; at += 4) edge(row, rows, at, 4);
-    if (end - at == 3) edge(row, rows, at, 3);
-    if (end - at == 2) edge(row, rows, at, 2);
-    if (end - at == 1) edge(row, rows, at, 1);
+    for (; at + 4 <= end; at += 4) conv_depthwise_simd_edge(row, rows, at, 4);
+    if (end - at == 3) conv_depthwise_simd_edge(row, rows, at, 3);
+    if (end - at == 2) conv_depthwise_simd_edge(row, rows, at, 2);
+    if (end - at == 1) conv_depthwise_simd_edge(row, rows, at, 1);
 }
 
-VEC_INLINE void inside(const prn_depthwise_row *row, const taps *rows, int64_t at, int64_t last, const int64_t stride,
-                       const int64_t kernel)
+VEC_INLINE void conv_depthwise_simd_inside(const prn_depthwise_row *row, const taps *rows, int64_t at, int64_t last,
+                                           const int64_t stride, const int64_t kernel)
 {
-    for (; at + POSITIONS <= last; at += POSITIONS) tile(row, rows, at, POSITIONS, stride, kernel);
-    for (; POSITIONS > 6 && at + 6 <= last; at += 6) tile(row, rows, at, 6, stride, kernel);
-    for (; at + 4 <= last; at += 4) tile(row, rows, at, 4, stride, kernel);
+    for (; at + POSITIONS <= last; at += POSITIONS) conv_depthwise_simd_tile(row, rows, at, POSITIONS, stride, kernel);
+    for (; POSITIONS > 6 && at + 6 <= last; at += 6) conv_depthwise_simd_tile(row, rows, at, 6, stride, kernel);
+    for (; at + 4 <= last; at += 4) conv_depthwise_simd_tile(row, rows, at, 4, stride, kernel);
     if (at + 2 <= last) {
-        tile(row, rows, at, 2, stride, kernel);
+        conv_depthwise_simd_tile(row, rows, at, 2, stride, kernel);
         at += 2;
     }
-    if (at < last) tile(row, rows, at, 1, stride, kernel);
+    if (at < last) conv_depthwise_simd_tile(row, rows, at, 1, stride, kernel);
 }
 
 /* The same where a row is padded by half the kernel on the left, and its inputs are `stride` to an output but for
  * `missing` at its end: which columns of a tile are padding is known ahead, and they are left out. left, right: the
  * tile begins, or ends, with the row. All but row, rows and at are constants after inlining. */
-VEC_INLINE void edge_tile(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions,
-                          const int stride, const int kernel, const int missing, const bool left, const bool right)
+VEC_INLINE void conv_depthwise_simd_edge_tile(const prn_depthwise_row *row, const taps *rows, int64_t at,
+                                              const int positions, const int stride, const int kernel,
+                                              const int missing, const bool left, const bool right)
 {
     vf sum[WIDE_EDGE];
     const int half = kernel / 2;
@@ -130,10 +132,10 @@ VEC_INLINE void edge_tile(const prn_depthwise_row *row, const taps *rows, int64_
             }
         }
     }
-    finish(row, at, sum, positions);
+    conv_depthwise_simd_finish(row, at, sum, positions);
 }
 
-/* Whether the row was one that edge_tile can begin and end, and is done. */
+/* Whether the row was one that conv_depthwise_simd_edge_tile can begin and end, and is done. */
 VEC_INLINE bool padded_evenly(const prn_depthwise_row *row, const taps *rows, const int stride, const int kernel,
                               const int missing)
 {
@@ -141,24 +143,25 @@ VEC_INLINE bool padded_evenly(const prn_depthwise_row *row, const taps *rows, co
     if (row->left != -(kernel / 2) || row->width != columns * stride - missing) return false;
 #define WHOLE_ROW(count)                                                                                               \
     case count:                                                                                                        \
-        edge_tile(row, rows, 0, count, stride, kernel, missing, true, true);                                           \
+        conv_depthwise_simd_edge_tile(row, rows, 0, count, stride, kernel, missing, true, true);                       \
         return true;
     switch (columns) {
         WHOLE_ROW(3) WHOLE_ROW(4) WHOLE_ROW(5) WHOLE_ROW(6) WHOLE_ROW(7) WHOLE_ROW(8) WHOLE_ROW(10) WHOLE_ROW(WIDE_EDGE)
     }
     if (columns % WIDE_EDGE == 0) {
-        edge_tile(row, rows, 0, WIDE_EDGE, stride, kernel, missing, true, false);
+        conv_depthwise_simd_edge_tile(row, rows, 0, WIDE_EDGE, stride, kernel, missing, true, false);
         for (int64_t at = WIDE_EDGE; at < columns - WIDE_EDGE; at += WIDE_EDGE)
-            edge_tile(row, rows, at, WIDE_EDGE, stride, kernel, missing, false, false);
-        edge_tile(row, rows, columns - WIDE_EDGE, WIDE_EDGE, stride, kernel, missing, false, true);
+            conv_depthwise_simd_edge_tile(row, rows, at, WIDE_EDGE, stride, kernel, missing, false, false);
+        conv_depthwise_simd_edge_tile(row, rows, columns - WIDE_EDGE, WIDE_EDGE, stride, kernel, missing, false, true);
     } else if (columns >= 2 * EDGE) {
-        edge_tile(row, rows, 0, EDGE, stride, kernel, missing, true, false);
-        inside(row, rows, EDGE, columns - EDGE, stride, kernel);
-        edge_tile(row, rows, columns - EDGE, EDGE, stride, kernel, missing, false, true);
+        conv_depthwise_simd_edge_tile(row, rows, 0, EDGE, stride, kernel, missing, true, false);
+        conv_depthwise_simd_inside(row, rows, EDGE, columns - EDGE, stride, kernel);
+        conv_depthwise_simd_edge_tile(row, rows, columns - EDGE, EDGE, stride, kernel, missing, false, true);
     } else if (columns >= 2 * NARROW_EDGE) {
-        edge_tile(row, rows, 0, NARROW_EDGE, stride, kernel, missing, true, false);
-        inside(row, rows, NARROW_EDGE, columns - NARROW_EDGE, stride, kernel);
-        edge_tile(row, rows, columns - NARROW_EDGE, NARROW_EDGE, stride, kernel, missing, false, true);
+        conv_depthwise_simd_edge_tile(row, rows, 0, NARROW_EDGE, stride, kernel, missing, true, false);
+        conv_depthwise_simd_inside(row, rows, NARROW_EDGE, columns - NARROW_EDGE, stride, kernel);
+        conv_depthwise_simd_edge_tile(row, rows, columns - NARROW_EDGE, NARROW_EDGE, stride, kernel, missing, false,
+                                      true);
     } else {
         return false;
     }
@@ -178,27 +181,27 @@ static bool run_padded_evenly(const prn_depthwise_row *row, const taps *rows)
     return false;
 }
 
-static void run_row(const prn_depthwise_row *row)
+static void conv_depthwise_simd_run_row(const prn_depthwise_row *row)
 {
     const taps rows = rows_inside(row);
     if (run_padded_evenly(row, &rows)) return;
     edges(row, &rows, 0, row->first);
     const int64_t kernel = row->dilation[1] == 1 ? row->kernel[1] : 0;
     if (kernel == 3 && row->stride == 1)
-        inside(row, &rows, row->first, row->last, 1, 3);
+        conv_depthwise_simd_inside(row, &rows, row->first, row->last, 1, 3);
     else if (kernel == 3 && row->stride == 2)
-        inside(row, &rows, row->first, row->last, 2, 3);
+        conv_depthwise_simd_inside(row, &rows, row->first, row->last, 2, 3);
     else if (kernel == 5 && row->stride == 1)
-        inside(row, &rows, row->first, row->last, 1, 5);
+        conv_depthwise_simd_inside(row, &rows, row->first, row->last, 1, 5);
     else if (kernel == 5 && row->stride == 2)
-        inside(row, &rows, row->first, row->last, 2, 5);
+        conv_depthwise_simd_inside(row, &rows, row->first, row->last, 2, 5);
     else if (kernel == 7 && row->stride == 1)
-        inside(row, &rows, row->first, row->last, 1, 7);
+        conv_depthwise_simd_inside(row, &rows, row->first, row->last, 1, 7);
     else if (kernel == 1 && row->stride == 1)
-        inside(row, &rows, row->first, row->last, 1, 1);
+        conv_depthwise_simd_inside(row, &rows, row->first, row->last, 1, 1);
     else
-        inside(row, &rows, row->first, row->last, 0, 0);
+        conv_depthwise_simd_inside(row, &rows, row->first, row->last, 0, 0);
     edges(row, &rows, row->last, row->columns);
 }
 
-const prn_depthwise_simd PRN_SIMD_TABLE(prn_depthwise_simd_) = {VEC_LANES, POSITIONS, run_row};
+const prn_depthwise_simd PRN_SIMD_TABLE(prn_depthwise_simd_) = {VEC_LANES, POSITIONS, conv_depthwise_simd_run_row};

@@ -50,7 +50,7 @@ static int64_t pass_units(const prn_direct_plan *plan)
 
 /* Pieces as even as whole tiles allow. Weights that stay near may be read again for each piece of the input, which is
  * then read by one thread; the others are read by one. */
-static void cut(prn_direct_plan *plan)
+static void conv_direct_phases_choose_tiling(prn_direct_plan *plan)
 {
     const prn_conv *conv = &plan->conv;
     const int64_t lanes = plan->simd->lanes, widest = prn_ceil_div(plan->blocks, plan->groups),
@@ -82,7 +82,7 @@ void prn_conv_direct_release(void *released)
 }
 
 /* Where taps read, and where windows can begin and meet no padding. */
-static void find_taps(prn_direct_plan *plan)
+static void conv_direct_phases_find_taps(prn_direct_plan *plan)
 {
     const prn_window *window = &plan->conv.window;
     for (int axis = 0; axis < PRN_WINDOW_AXES; axis++) {
@@ -145,14 +145,14 @@ prony_status prn_direct_add_part(const prony_context *context, prn_direct_state 
     plan->blocks = prn_ceil_div(conv->out_channels, plan->simd->lanes);
     plan->groups = prn_ceil_div(plan->blocks, PRN_DIRECT_MOST_BLOCKS);
     for (int64_t t = 0; t < taps; t++) tap(argument, t, &plan->tap[t]);
-    find_taps(plan);
+    conv_direct_phases_find_taps(plan);
     find_fresh(plan);
     plan->spread = !follow_each_other(plan, part->out_first, part->out_step, conv->window.out);
     plan->in_a_row = taps == 1 && !plan->spread &&
                      follow_each_other(plan, part->origin, part->stride, conv->window.in) && plan->tap[0].at[0] == 0 &&
                      plan->tap[0].at[1] == 0 && plan->tap[0].at[2] == 0;
     plan->end = prn_direct_find_epilogue(context->post_ops, plan->conv.out_channels);
-    cut(plan);
+    conv_direct_phases_choose_tiling(plan);
     plan->first_task = state->tasks;
     state->tasks += conv->batch * plan->groups * plan->pieces;
     return PRONY_OK;
@@ -203,7 +203,8 @@ static bool has_all_taps(const prn_direct_plan *plan)
 }
 
 /* Of a group; what its weights take. */
-static int64_t pack_group(int threads, const weights *weights, const prn_direct_plan *plan, int64_t group, float *to)
+static int64_t conv_direct_phases_pack_group(int threads, const weights *weights, const prn_direct_plan *plan,
+                                             int64_t group, float *to)
 {
     const int64_t lanes = plan->simd->lanes, per_unit = plan->taps * PRN_DIRECT_UNIT;
     const int64_t begin = prn_direct_first_block(plan->blocks, group) * lanes,
@@ -223,7 +224,7 @@ static float *pack_filter(const prony_context *building, int threads, const weig
                           const prn_direct_plan *plan, float *packed)
 {
     for (int64_t g = 0; g < plan->groups && !prn_cancelled(); g++) {
-        packed += pack_group(threads, weights, plan, g, packed);
+        packed += conv_direct_phases_pack_group(threads, weights, plan, g, packed);
         if (!building) continue;
         const int64_t begin = prn_direct_first_block(plan->blocks, g) * plan->simd->lanes;
         const int64_t end =
@@ -243,7 +244,7 @@ void prn_direct_pack_here(int threads, const prn_direct_state *state, const floa
     }
 }
 
-static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+static prony_status conv_direct_phases_build_weights(const prony_context *context, void *argument, void *packed)
 {
     const prn_direct_state *state = argument;
     const prn_conv *conv = &state->plans[0]->conv;
@@ -274,8 +275,8 @@ prony_status prn_direct_pack(const prony_context *context, prn_direct_state *sta
              (long long)state->sets, (long long)conv->out_channels, (long long)conv->in_channels,
              (long long)conv->kernel_volume);
     PRN_TRY(context->services->packed(context, conv->weights->data, tag,
-                                      prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state)), build_weights,
-                                      state, &packed));
+                                      prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state)),
+                                      conv_direct_phases_build_weights, state, &packed));
     const float *of_part = packed;
     for (size_t i = 0; i < state->count; i++) {
         state->plans[i]->packed = of_part;

@@ -79,7 +79,7 @@ static void find_position(const prn_direct_plan *plan, const spot *spot, int64_t
 }
 
 /* Where its results go, in floats of a block of the output. */
-static int32_t place_of(const prn_direct_plan *plan, const int64_t position[])
+static int32_t conv_direct_run_place_of(const prn_direct_plan *plan, const int64_t position[])
 {
     const int64_t *out = plan->conv.window.out, *first = plan->part.out_first, *step = plan->part.out_step;
     const int64_t plane = first[0] + position[0] * step[0], row = first[1] + position[1] * step[1];
@@ -130,7 +130,7 @@ static void find_reads(const prn_direct_plan *plan, const piece *piece, reads *r
         count = tile_positions(piece, at);
         for (int64_t p = 0; p < count; p++) {
             find_position(plan, &spot, count, offsets + p);
-            if (plan->spread) *place++ = place_of(plan, spot.position);
+            if (plan->spread) *place++ = conv_direct_run_place_of(plan, spot.position);
             step_on(plan, &spot);
         }
         reads->taps[tile] = leave_out_padding(plan->taps, count, offsets, numbers);
@@ -220,7 +220,7 @@ static void run_passes(const job *job, const prn_direct_plan *plan, const piece 
 
 /* ---- tasks */
 
-static void run_task(void *argument, int64_t task)
+static void conv_direct_run_task(void *argument, int64_t task)
 {
     const job *job = argument;
     size_t part = 0;
@@ -248,7 +248,7 @@ static void run_task(void *argument, int64_t task)
 }
 
 /* Of parts that lie among each other. */
-static void finish_plane(void *argument, int64_t plane)
+static void conv_direct_run_finish_plane(void *argument, int64_t plane)
 {
     const job *job = argument;
     const prn_direct_plan *plan = job->state->plans[0];
@@ -267,8 +267,8 @@ prony_status prn_conv_direct_run(const prony_context *context)
         prn_direct_pack_here(context->threads, state, context->inputs[1]->data, context->scratch);
     }
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
-    prn_parallel_tasks(context->threads, state->tasks, run_task, &job);
+    prn_parallel_tasks(context->threads, state->tasks, conv_direct_run_task, &job);
     if (plan->spread && prn_direct_has_rest(&plan->end))
-        prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks, finish_plane, &job);
+        prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks, conv_direct_run_finish_plane, &job);
     return PRONY_OK;
 }

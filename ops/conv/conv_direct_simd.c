@@ -33,7 +33,7 @@
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 
-static inline vec splat(float x)
+static inline vec conv_direct_simd_splat(float x)
 {
     return x - (vec){0};
 }
@@ -48,12 +48,12 @@ static inline vec splat(float x)
 #else
 typedef int32_t mask __attribute__((vector_size(LANES * sizeof(float))));
 
-static inline vec bounded(mask where, vec yes, vec no)
+static inline vec conv_direct_simd_bounded(mask where, vec yes, vec no)
 {
     return (vec)((where & (mask)yes) | (~where & (mask)no));
 }
-#define AT_LEAST(bound, x) bounded((x) < (bound), bound, x)
-#define AT_MOST(bound, x) bounded((x) > (bound), bound, x)
+#define AT_LEAST(bound, x) conv_direct_simd_bounded((x) < (bound), bound, x)
+#define AT_MOST(bound, x) conv_direct_simd_bounded((x) > (bound), bound, x)
 #endif
 
 /* What padding is read from. */
@@ -92,7 +92,7 @@ static inline __attribute__((always_inline)) void sum_tap(const float *const *at
         const float *w = weights + c * blocks * LANES;
         if (positions < blocks) {
             PRN_UNROLL
-            for (int p = 0; p < positions; p++) held[p] = splat(at[p][c]);
+            for (int p = 0; p < positions; p++) held[p] = conv_direct_simd_splat(at[p][c]);
             PRN_UNROLL
             for (int b = 0; b < blocks; b++) {
                 const vec one = *(const vec *)(w + b * LANES);
@@ -104,7 +104,7 @@ static inline __attribute__((always_inline)) void sum_tap(const float *const *at
             for (int b = 0; b < blocks; b++) held[b] = *(const vec *)(w + b * LANES);
             PRN_UNROLL
             for (int p = 0; p < positions; p++) {
-                const vec one = splat(at[p][c]);
+                const vec one = conv_direct_simd_splat(at[p][c]);
                 PRN_UNROLL
                 for (int b = 0; b < blocks; b++) sum[b][p] += one * held[b];
             }
@@ -123,7 +123,7 @@ static inline __attribute__((always_inline)) void add_start(sums sum, const floa
 }
 
 /* Where position p's results lie. */
-static inline __attribute__((always_inline)) int64_t place(const int32_t *places, const int p)
+static inline __attribute__((always_inline)) int64_t conv_direct_simd_place(const int32_t *places, const int p)
 {
     return places ? places[p] : p * LANES;
 }
@@ -134,7 +134,7 @@ static inline __attribute__((always_inline)) void add_there(sums sum, const floa
 {
     PRN_UNROLL
     for (int p = 0; p < positions; p++) {
-        const float *at = there + place(places, p);
+        const float *at = there + conv_direct_simd_place(places, p);
         PRN_UNROLL
         for (int b = 0; b < blocks; b++) sum[b][p] += *(const vec *)(at + b * y_block);
     }
@@ -163,8 +163,8 @@ static inline __attribute__((always_inline)) void fetch_there(const float *there
     }
 }
 
-static inline __attribute__((always_inline)) void fetch_ahead(const float *x, const int32_t *offsets,
-                                                              const int positions)
+static inline __attribute__((always_inline)) void conv_direct_simd_fetch_ahead(const float *x, const int32_t *offsets,
+                                                                               const int positions)
 {
     for (int p = 0; p < positions; p++) __builtin_prefetch(x + offsets[p], 0, 3);
 }
@@ -180,7 +180,8 @@ static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile
             const float *weights = filters + (int64_t)t->numbers[k] * (PRN_DIRECT_UNIT * blocks * LANES);
             for (int64_t b = 0; b < (UNIT_BLOCKS == 1 ? 1 : blocks_here); b++) {
                 if (t->next_lines) fetch_next(t, (i + b) * t->taps + k, blocks <= 2);
-                if (k < t->fresh_count) fetch_ahead(x + b * t->x_block, t->ahead + t->fresh[k] * positions, positions);
+                if (k < t->fresh_count)
+                    conv_direct_simd_fetch_ahead(x + b * t->x_block, t->ahead + t->fresh[k] * positions, positions);
                 tap_inputs(x + b * t->x_block, t->offsets + k * positions, positions, at);
                 sum_tap(at, weights + b * LANES * blocks * LANES, LANES, blocks, positions, sum);
             }
@@ -189,8 +190,8 @@ static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile
 }
 
 /* One tap: the next tile's input is what follows. */
-static inline __attribute__((always_inline)) void sum_row(const prn_direct_tile *t, const int blocks,
-                                                          const int positions, sums sum)
+static inline __attribute__((always_inline)) void conv_direct_simd_sum_row(const prn_direct_tile *t, const int blocks,
+                                                                           const int positions, sums sum)
 {
     const float *x = t->x, *weights = t->weights, *at[PRN_DIRECT_MOST_POSITIONS];
     const int64_t whole = t->in_blocks - t->ends_half;
@@ -209,8 +210,9 @@ static inline __attribute__((always_inline)) void sum_row(const prn_direct_tile 
 }
 
 /* Plain input: one address, as the positions stand at distances that are known. */
-static inline __attribute__((always_inline)) void sum_windows(const prn_direct_tile *t, const int stride,
-                                                              const int blocks, const int positions, sums sum)
+static inline __attribute__((always_inline)) void conv_direct_simd_sum_windows(const prn_direct_tile *t,
+                                                                               const int stride, const int blocks,
+                                                                               const int positions, sums sum)
 {
     const float *weights = t->weights;
     for (int64_t k = 0; k < t->taps; k++, weights += blocks * LANES) {
@@ -220,32 +222,32 @@ static inline __attribute__((always_inline)) void sum_windows(const prn_direct_t
         for (int b = 0; b < blocks; b++) held[b] = *(const vec *)(weights + b * LANES);
         PRN_UNROLL
         for (int p = 0; p < positions; p++) {
-            const vec one = splat(x[p * stride]);
+            const vec one = conv_direct_simd_splat(x[p * stride]);
             PRN_UNROLL
             for (int b = 0; b < blocks; b++) sum[b][p] += one * held[b];
         }
     }
 }
 
-static inline __attribute__((always_inline)) void sum_all(const prn_direct_tile *t, const int blocks,
-                                                          const int positions, sums sum)
+static inline __attribute__((always_inline)) void conv_direct_simd_sum_all(const prn_direct_tile *t, const int blocks,
+                                                                           const int positions, sums sum)
 {
     if (t->offsets)
         sum_taps(t, blocks, positions, sum);
     else if (!t->steps)
-        sum_row(t, blocks, positions, sum);
+        conv_direct_simd_sum_row(t, blocks, positions, sum);
     else if (t->stride == 1)
-        sum_windows(t, 1, blocks, positions, sum);
+        conv_direct_simd_sum_windows(t, 1, blocks, positions, sum);
     else if (t->stride == 2)
-        sum_windows(t, 2, blocks, positions, sum);
+        conv_direct_simd_sum_windows(t, 2, blocks, positions, sum);
     else
-        sum_windows(t, 4, blocks, positions, sum);
+        conv_direct_simd_sum_windows(t, 4, blocks, positions, sum);
 }
 
-static inline __attribute__((always_inline)) void clamp(sums sum, const float low, const float high, const int blocks,
-                                                        const int positions)
+static inline __attribute__((always_inline)) void conv_direct_simd_clamp(sums sum, const float low, const float high,
+                                                                         const int blocks, const int positions)
 {
-    const vec least = splat(low), most = splat(high);
+    const vec least = conv_direct_simd_splat(low), most = conv_direct_simd_splat(high);
     PRN_UNROLL
     for (int b = 0; b < blocks; b++) {
         PRN_UNROLL
@@ -256,7 +258,8 @@ static inline __attribute__((always_inline)) void clamp(sums sum, const float lo
     }
 }
 
-static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t, const int blocks, const int positions)
+static inline __attribute__((always_inline)) void conv_direct_simd_tile(const prn_direct_tile *t, const int blocks,
+                                                                        const int positions)
 {
     sums sum;
     const int64_t y_block = t->y_block;
@@ -269,7 +272,7 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
             sum[b][p] = (vec){0};
         }
     }
-    sum_all(t, blocks, positions, sum);
+    conv_direct_simd_sum_all(t, blocks, positions, sum);
     /* What is there already comes last: short sums are the more exact ones. */
     if (!t->start) {
         add_there(sum, t->y, y_block, t->places, blocks, positions);
@@ -277,19 +280,19 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
         add_start(sum, t->start, blocks, positions);
         if (t->added) add_there(sum, t->added, y_block, t->places, blocks, positions);
     }
-    if (t->clamped) clamp(sum, t->low, t->high, blocks, positions);
+    if (t->clamped) conv_direct_simd_clamp(sum, t->low, t->high, blocks, positions);
     PRN_UNROLL
     for (int p = 0; p < positions; p++) {
-        float *y = t->y + place(t->places, p);
+        float *y = t->y + conv_direct_simd_place(t->places, p);
         PRN_UNROLL
         for (int b = 0; b < blocks; b++) *(vec *)(y + b * y_block) = sum[b][p];
     }
 }
 
 #define TILE(blocks, positions)                                                                                        \
-    static void tile_##blocks##x##positions(const prn_direct_tile *t)                                                  \
+    static void conv_direct_simd_tile_##blocks##x##positions(const prn_direct_tile *t)                                 \
     {                                                                                                                  \
-        tile(t, blocks, positions);                                                                                    \
+        conv_direct_simd_tile(t, blocks, positions);                                                                   \
     }
 #define EACH_3(X, b) X(b, 1) X(b, 2) X(b, 3)
 #define EACH_4(X, b) EACH_3(X, b) X(b, 4)
@@ -302,7 +305,7 @@ EACH(TILE, 2)
 EACH(TILE, 3)
 EACH(TILE, 4)
 
-#define ENTRY(blocks, positions) [positions] = tile_##blocks##x##positions,
+#define ENTRY(blocks, positions) [positions] = conv_direct_simd_tile_##blocks##x##positions,
 const prn_direct_simd PRN_SIMD_TABLE(prn_direct_simd_) = {
     .lanes = LANES,
     .positions = {0, ADDRESSES(POSITIONS_1), ADDRESSES(POSITIONS_2), ADDRESSES(POSITIONS_3), ADDRESSES(POSITIONS_4)},

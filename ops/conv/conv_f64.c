@@ -12,8 +12,8 @@
 
 enum { COLUMNS = PRN_CONV_F64_COLUMNS, PIECE = 96, WANTED_TASKS = 8 };
 
-PRN_SIMD_PICK(prn_conv_f64_simd, prn_conv_f64_simd_, static const prn_conv_f64_simd *simd)
-PRN_CONV_GATHER(gather, double)
+PRN_SIMD_PICK(prn_conv_f64_simd, prn_conv_f64_simd_, static const prn_conv_f64_simd *conv_f64_simd_table)
+PRN_CONV_GATHER(conv_f64_gather, double)
 
 typedef struct f64_job {
     const prn_conv *conv;
@@ -23,8 +23,8 @@ typedef struct f64_job {
 } f64_job;
 
 /* Fills panel[column block][depths][columns] for depths [from, from + depths); columns beyond `count` are zeros. */
-static void fill_panel(const f64_job *job, const double *x, int64_t from, int64_t depths, int64_t begin, int64_t count,
-                       double *panel)
+static void conv_f64_fill_panel(const f64_job *job, const double *x, int64_t from, int64_t depths, int64_t begin,
+                                int64_t count, double *panel)
 {
     const prn_conv *conv = job->conv;
     const int64_t *kernel = conv->window.kernel, columns = job->simd->columns;
@@ -32,15 +32,15 @@ static void fill_panel(const f64_job *job, const double *x, int64_t from, int64_
     for (int64_t d = 0; d < depths; d++) {
         const int64_t channel = (from + d) / conv->kernel_volume, t = (from + d) % conv->kernel_volume;
         const int64_t tap[PRN_WINDOW_AXES] = {t / (kernel[1] * kernel[2]), t / kernel[2] % kernel[1], t % kernel[2]};
-        gather(&conv->window, x + channel * conv->in_spatial, tap, begin, count, line);
+        conv_f64_gather(&conv->window, x + channel * conv->in_spatial, tap, begin, count, line);
         for (int64_t j = 0; j < COLUMNS; j += columns)
             memcpy(panel + j * depths + d * columns, line + j, (size_t)columns * sizeof *panel);
     }
 }
 
 /* Channels from `channel` on, as many as a tile has, for one piece of the depth. */
-static void multiply_block(const f64_job *job, int64_t channel, int64_t rows, int64_t from, int64_t depths,
-                           const double *panel, double *y, int64_t count)
+static void conv_f64_multiply_block(const f64_job *job, int64_t channel, int64_t rows, int64_t from, int64_t depths,
+                                    const double *panel, double *y, int64_t count)
 {
     const prn_conv *conv = job->conv;
     const double *a = (const double *)conv->weights->data + channel * job->depth + from;
@@ -57,7 +57,7 @@ static void multiply_block(const f64_job *job, int64_t channel, int64_t rows, in
         memcpy(y + r * conv->out_spatial, buffer + r * COLUMNS, (size_t)count * sizeof *y);
 }
 
-static void product_task(void *argument, int64_t task)
+static void conv_f64_product_task(void *argument, int64_t task)
 {
     const f64_job *job = argument;
     const prn_conv *conv = job->conv;
@@ -74,11 +74,11 @@ static void product_task(void *argument, int64_t task)
     double panel[PIECE * COLUMNS] __attribute__((aligned(64)));
     for (int64_t from = 0; from < job->depth && !prn_cancelled(); from += PIECE) {
         const int64_t depths = job->depth - from < PIECE ? job->depth - from : PIECE;
-        fill_panel(job, x, from, depths, begin, count, panel);
+        conv_f64_fill_panel(job, x, from, depths, begin, count, panel);
         for (int64_t block = first; block < last && !prn_cancelled(); block++) {
             const int64_t channel = block * rows, left = conv->group_out - channel;
-            multiply_block(job, group * conv->group_out + channel, left < rows ? left : rows, from, depths, panel,
-                           y + channel * conv->out_spatial, count);
+            conv_f64_multiply_block(job, group * conv->group_out + channel, left < rows ? left : rows, from, depths,
+                                    panel, y + channel * conv->out_spatial, count);
         }
     }
 }
@@ -93,13 +93,13 @@ bool prn_conv_f64_supported(const prony_context *context)
 prony_status prn_conv_f64_run(const prony_context *context)
 {
     const prn_conv conv = prn_conv_kept(context);
-    f64_job job = {.conv = &conv, .simd = simd(), .depth = conv.group_in * conv.kernel_volume};
+    f64_job job = {.conv = &conv, .simd = conv_f64_simd_table(), .depth = conv.group_in * conv.kernel_volume};
     job.blocks = prn_ceil_div(conv.group_out, job.simd->rows);
     job.tiles = prn_ceil_div(conv.out_spatial, COLUMNS);
     const int64_t tasks = conv.batch * conv.groups * job.tiles;
     if (tasks == 0) return PRONY_OK;
     job.cuts = tasks < WANTED_TASKS ? prn_ceil_div(WANTED_TASKS, tasks) : 1;
     if (job.cuts > job.blocks) job.cuts = job.blocks;
-    prn_parallel_tasks(context->threads, tasks * job.cuts, product_task, &job);
+    prn_parallel_tasks(context->threads, tasks * job.cuts, conv_f64_product_task, &job);
     return PRONY_OK;
 }

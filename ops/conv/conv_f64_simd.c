@@ -12,9 +12,9 @@ enum {
 
 typedef double vec __attribute__((vector_size(LANES * sizeof(double)), aligned(8), may_alias));
 
-static inline __attribute__((always_inline)) void tile_of(const double *a, int64_t rs_a, const int rows,
-                                                          const double *b, int64_t depth, const double *start,
-                                                          double *c, int64_t rs_c)
+static inline __attribute__((always_inline)) void conv_f64_simd_tile_of(const double *a, int64_t rs_a, const int rows,
+                                                                        const double *b, int64_t depth,
+                                                                        const double *start, double *c, int64_t rs_c)
 {
     vec left[ROWS], right[ROWS];
     PRN_UNROLL
@@ -41,17 +41,18 @@ static inline __attribute__((always_inline)) void tile_of(const double *a, int64
     }
 }
 
-static void tile(const double *a, int64_t rs_a, int64_t count, const double *b, int64_t depth, const double *start,
-                 double *c, int64_t rs_c)
+static void conv_f64_simd_tile(const double *a, int64_t rs_a, int64_t count, const double *b, int64_t depth,
+                               const double *start, double *c, int64_t rs_c)
 {
     for (int64_t j = 0; j < COLUMNS; j += 2 * LANES) {
         if (count == ROWS) {
-            tile_of(a, rs_a, ROWS, b + j * depth, depth, start, c + j, rs_c);
+            conv_f64_simd_tile_of(a, rs_a, ROWS, b + j * depth, depth, start, c + j, rs_c);
         } else {
             for (int64_t r = 0; r < count; r++)
-                tile_of(a + r * rs_a, rs_a, 1, b + j * depth, depth, start ? start + r : NULL, c + r * rs_c + j, rs_c);
+                conv_f64_simd_tile_of(a + r * rs_a, rs_a, 1, b + j * depth, depth, start ? start + r : NULL,
+                                      c + r * rs_c + j, rs_c);
         }
     }
 }
 
-const prn_conv_f64_simd PRN_SIMD_TABLE(prn_conv_f64_simd_) = {ROWS, 2 * LANES, tile};
+const prn_conv_f64_simd PRN_SIMD_TABLE(prn_conv_f64_simd_) = {ROWS, 2 * LANES, conv_f64_simd_tile};

@@ -59,7 +59,7 @@ static int64_t positions_of(const prn_direct_simd *simd, int64_t out_channels)
     return most;
 }
 
-static int64_t span_of(const prn_conv *conv)
+static int64_t conv_first_layer_span_of(const prn_conv *conv)
 {
     const int64_t last = (positions_of(prn_direct_tiles(), conv->out_channels) - 1) * conv->window.stride[2];
     return prn_ceil_div(last + prn_window_reach(&conv->window, 2), 4) * 4;
@@ -76,7 +76,7 @@ bool prn_conv_first_layer_supported(const prony_context *context)
     if (!prn_conv_in_plane(&conv)) return false;
     if (window->stride[2] != 1 && window->stride[2] != 2 && window->stride[2] != 4) return false;
     if (conv.kernel_volume > MOST_TAPS / conv.in_channels || prn_window_reach(window, 2) > MOST_COPIED) return false;
-    if (conv.in_channels * window->kernel[1] * span_of(&conv) > MOST_COPIED) return false;
+    if (conv.in_channels * window->kernel[1] * conv_first_layer_span_of(&conv) > MOST_COPIED) return false;
     return prn_direct_can_fuse(context, conv.out_channels);
 }
 
@@ -112,7 +112,7 @@ void prn_conv_first_layer_layouts(const prony_context *context, prn_layout *in, 
 
 /* ---- prepared */
 
-static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+static prony_status conv_first_layer_build_weights(const prony_context *context, void *argument, void *packed)
 {
     (void)context;
     const stem_plan *plan = argument;
@@ -130,7 +130,7 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     return PRONY_OK;
 }
 
-static void find_steps(stem_plan *plan)
+static void conv_first_layer_find_steps(stem_plan *plan)
 {
     const prn_window *window = &plan->conv.window;
     int64_t k = 0;
@@ -171,7 +171,7 @@ static void pad(stem_plan *plan)
     conv->in_spatial = in[0] * in[1];
 }
 
-static void cut(stem_plan *plan)
+static void conv_first_layer_choose_tiling(stem_plan *plan)
 {
     const prn_conv *conv = &plan->conv;
     const double work = prn_conv_image_work(conv) / (double)plan->groups;
@@ -195,18 +195,18 @@ prony_status prn_conv_first_layer_prepare(const prony_context *context, prn_prep
     plan->taps = taps;
     plan->blocks = prn_ceil_div(conv.out_channels, plan->simd->lanes);
     plan->groups = prn_ceil_div(plan->blocks, PRN_DIRECT_MOST_BLOCKS);
-    plan->span = span_of(&conv);
+    plan->span = conv_first_layer_span_of(&conv);
     plan->end = prn_direct_find_epilogue(context->post_ops, plan->conv.out_channels);
     pad(plan);
-    find_steps(plan);
-    cut(plan);
+    conv_first_layer_find_steps(plan);
+    conv_first_layer_choose_tiling(plan);
     if (plan->padded)
         out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, conv.batch * conv.in_channels * plan->conv.in_spatial);
     snprintf(tag, sizeof tag, "conv stem %lld lanes: %lld x %lld", (long long)plan->simd->lanes,
              (long long)conv.out_channels, (long long)taps);
     size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * plan->simd->lanes * taps);
-    prony_status status =
-        context->services->packed(context, conv.weights->data, tag, bytes, build_weights, plan, &packed);
+    prony_status status = context->services->packed(context, conv.weights->data, tag, bytes,
+                                                    conv_first_layer_build_weights, plan, &packed);
     if (status != PRONY_OK) {
         prn_free(plan);
         return status;
@@ -275,8 +275,8 @@ static void copy_windows(const stem_plan *plan, const float *image, int64_t top,
     }
 }
 
-static void run_row(const stem_plan *plan, const float *image, int64_t row, int64_t most, prn_direct_tile *tile,
-                    int64_t blocks)
+static void conv_first_layer_run_row(const stem_plan *plan, const float *image, int64_t row, int64_t most,
+                                     prn_direct_tile *tile, int64_t blocks)
 {
     const prn_window *window = &plan->conv.window;
     const int64_t top = row * window->stride[1] - window->pad_begin[1], lanes = plan->simd->lanes;
@@ -300,7 +300,7 @@ static void run_row(const stem_plan *plan, const float *image, int64_t row, int6
     }
 }
 
-static void run_task(void *argument, int64_t task)
+static void conv_first_layer_run_task(void *argument, int64_t task)
 {
     const job *job = argument;
     const stem_plan *plan = job->plan;
@@ -326,7 +326,7 @@ static void run_task(void *argument, int64_t task)
     tile.added = job->added ? job->added + from : NULL;
     const int64_t most = prn_ceil_div(width, prn_ceil_div(width, plan->simd->row_positions[blocks])); /* evenly */
     for (int64_t row = begin; row < end && !prn_cancelled(); row++)
-        run_row(plan, job->x + image * conv->in_channels * conv->in_spatial, row, most, &tile, blocks);
+        conv_first_layer_run_row(plan, job->x + image * conv->in_channels * conv->in_spatial, row, most, &tile, blocks);
     prn_direct_apply_epilogue(job->context, &plan->end, job->y, plane, blocks, conv->out_spatial, begin * width,
                               end * width);
 }
@@ -358,6 +358,7 @@ prony_status prn_conv_first_layer_run(const prony_context *context)
         prn_parallel_tasks(1, plan->conv.batch * plan->conv.in_channels, pad_plane, &job);
     }
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
-    prn_parallel_tasks(context->threads, plan->conv.batch * plan->groups * plan->pieces, run_task, &job);
+    prn_parallel_tasks(context->threads, plan->conv.batch * plan->groups * plan->pieces, conv_first_layer_run_task,
+                       &job);
     return PRONY_OK;
 }

@@ -26,7 +26,7 @@
 
 enum { TILE = 64, PIECE = 192, WANTED_TASKS = 8, LOOK_UP = 1 << 18 };
 
-PRN_SIMD_PICK(prn_conv_simd, prn_conv_simd_, static const prn_conv_simd *simd)
+PRN_SIMD_PICK(prn_conv_simd, prn_conv_simd_, static const prn_conv_simd *conv_native_simd_table)
 
 /* ---- weights */
 
@@ -37,13 +37,13 @@ static int64_t depth_of(const prn_conv *conv)
 
 static size_t packed_bytes(const prn_conv *conv)
 {
-    int64_t rows = prn_ceil_div(conv->group_out, simd()->rows) * simd()->rows;
+    int64_t rows = prn_ceil_div(conv->group_out, conv_native_simd_table()->rows) * conv_native_simd_table()->rows;
     return prony_dtype_bytes(PRONY_FLOAT32, conv->groups * rows * depth_of(conv));
 }
 
-static void pack(const prn_conv *conv, float *packed)
+static void conv_native_pack(const prn_conv *conv, float *packed)
 {
-    const int64_t rows = simd()->rows, depth = depth_of(conv);
+    const int64_t rows = conv_native_simd_table()->rows, depth = depth_of(conv);
     for (int64_t g = 0; g < conv->groups; g++) {
         const float *data = (const float *)conv->weights->data + g * conv->group_out * depth;
         for (int64_t block = 0; block < conv->group_out && !prn_cancelled(); block += rows) {
@@ -55,10 +55,10 @@ static void pack(const prn_conv *conv, float *packed)
     }
 }
 
-static prony_status build_packed(const prony_context *context, void *argument, void *packed)
+static prony_status conv_native_build_packed(const prony_context *context, void *argument, void *packed)
 {
     (void)context;
-    pack(argument, packed);
+    conv_native_pack(argument, packed);
     return PRONY_OK;
 }
 
@@ -70,17 +70,18 @@ typedef struct native_state {
 static prony_status pack_shared(const prony_context *context, prn_conv *conv, const void **packed)
 {
     char tag[128];
-    snprintf(tag, sizeof tag, "conv native %lld rows: %lld x %lld x %lld", (long long)simd()->rows,
+    snprintf(tag, sizeof tag, "conv native %lld rows: %lld x %lld x %lld", (long long)conv_native_simd_table()->rows,
              (long long)conv->groups, (long long)conv->group_out, (long long)depth_of(conv));
-    return context->services->packed(context, conv->weights->data, tag, packed_bytes(conv), build_packed, conv, packed);
+    return context->services->packed(context, conv->weights->data, tag, packed_bytes(conv), conv_native_build_packed,
+                                     conv, packed);
 }
 
 /* The packed weights: those of the state, or packed now into the scratch. */
-static const float *packed_weights(const prony_context *context, const prn_conv *conv)
+static const float *conv_native_packed_weights(const prony_context *context, const prn_conv *conv)
 {
     const native_state *state = context->state;
     if (state->packed) return state->packed;
-    pack(conv, context->scratch);
+    conv_native_pack(conv, context->scratch);
     return context->scratch;
 }
 
@@ -97,11 +98,11 @@ typedef struct job {
     int64_t tiles, cuts;   /* pieces of the output positions, and of a group's channel blocks */
 } job;
 
-PRN_CONV_GATHER(gather, float)
+PRN_CONV_GATHER(conv_native_gather, float)
 
 /* Fills panel[column block][depths][columns] for depths [from, from + depths). */
-static void fill_panel(const job *job, const float *x, int64_t from, int64_t depths, int64_t begin, int64_t count,
-                       float *panel)
+static void conv_native_fill_panel(const job *job, const float *x, int64_t from, int64_t depths, int64_t begin,
+                                   int64_t count, float *panel)
 {
     const prn_conv *conv = job->conv;
     const int64_t *kernel = job->window.kernel;
@@ -110,7 +111,7 @@ static void fill_panel(const job *job, const float *x, int64_t from, int64_t dep
     for (int64_t d = 0; d < depths; d++) {
         int64_t channel = (from + d) / conv->kernel_volume, t = (from + d) % conv->kernel_volume;
         const int64_t tap[PRN_WINDOW_AXES] = {t / (kernel[1] * kernel[2]), t / kernel[2] % kernel[1], t % kernel[2]};
-        gather(&job->window, x + channel * conv->in_spatial, tap, begin, count, line);
+        conv_native_gather(&job->window, x + channel * conv->in_spatial, tap, begin, count, line);
         for (int64_t j = 0; j < count; j += columns)
             memcpy(panel + (j * depths + d * columns), line + j, (size_t)columns * sizeof *panel);
     }
@@ -119,8 +120,8 @@ static void fill_panel(const job *job, const float *x, int64_t from, int64_t dep
 /* ---- product */
 
 /* One register tile at the edge of the output, through a buffer of the tile's full size. */
-static void edge_tile(const prn_conv_simd *simd, const float *a, const float *b, int64_t depths, const float *start,
-                      float *y, int64_t stride, int64_t rows, int64_t columns)
+static void conv_native_edge_tile(const prn_conv_simd *simd, const float *a, const float *b, int64_t depths,
+                                  const float *start, float *y, int64_t stride, int64_t rows, int64_t columns)
 {
     float buffer[PRN_CONV_MAX_ROWS * PRN_CONV_MAX_COLUMNS] = {0};
     for (int64_t r = 0; r < rows && !start; r++)
@@ -130,8 +131,8 @@ static void edge_tile(const prn_conv_simd *simd, const float *a, const float *b,
 }
 
 /* All tiles of channel block `block` for one piece of the depth. */
-static void multiply_block(const job *job, int64_t group, int64_t block, int64_t from, int64_t depths,
-                           const float *panel, float *y, int64_t count)
+static void conv_native_multiply_block(const job *job, int64_t group, int64_t block, int64_t from, int64_t depths,
+                                       const float *panel, float *y, int64_t count)
 {
     const prn_conv *conv = job->conv;
     const prn_conv_simd *simd = job->simd;
@@ -147,12 +148,12 @@ static void multiply_block(const job *job, int64_t group, int64_t block, int64_t
             simd->tile(a, b, depths, from ? NULL : start, y + j, conv->out_spatial);
         } else {
             int64_t columns = count - j < simd->columns ? count - j : simd->columns;
-            edge_tile(simd, a, b, depths, from ? NULL : start, y + j, conv->out_spatial, rows, columns);
+            conv_native_edge_tile(simd, a, b, depths, from ? NULL : start, y + j, conv->out_spatial, rows, columns);
         }
     }
 }
 
-static void product_task(void *argument, int64_t task)
+static void conv_native_product_task(void *argument, int64_t task)
 {
     const job *job = argument;
     const prn_conv *conv = job->conv;
@@ -167,9 +168,10 @@ static void product_task(void *argument, int64_t task)
     float panel[PIECE * TILE] __attribute__((aligned(64)));
     for (int64_t from = 0; from < job->depth && !prn_cancelled(); from += PIECE) {
         int64_t depths = job->depth - from < PIECE ? job->depth - from : PIECE;
-        fill_panel(job, x, from, depths, begin, count, panel);
+        conv_native_fill_panel(job, x, from, depths, begin, count, panel);
         for (int64_t block = first; block < last && !prn_cancelled(); block++)
-            multiply_block(job, group, block, from, depths, panel, y + block * rows * conv->out_spatial, count);
+            conv_native_multiply_block(job, group, block, from, depths, panel, y + block * rows * conv->out_spatial,
+                                       count);
     }
     int64_t end = last * rows < conv->group_out ? last * rows : conv->group_out;
     for (int64_t k = first * rows; k < end; k++)
@@ -177,7 +179,7 @@ static void product_task(void *argument, int64_t task)
 }
 
 /* A 1x1 kernel that meets every input once sees the image as one row. */
-static void flatten(prn_window *window)
+static void conv_native_flatten(prn_window *window)
 {
     for (int a = 0; a < PRN_WINDOW_AXES; a++) {
         if (window->kernel[a] != 1 || window->stride[a] != 1 || window->pad_begin[a] || window->pad_end[a]) return;
@@ -186,38 +188,39 @@ static void flatten(prn_window *window)
     window->in[0] = window->in[1] = window->out[0] = window->out[1] = 1;
 }
 
-static void run_product(const prony_context *context, const prn_conv *conv)
+static void conv_native_run_product(const prony_context *context, const prn_conv *conv)
 {
-    job job = {.context = context, .simd = simd(), .conv = conv, .window = conv->window};
-    job.packed = packed_weights(context, conv);
+    job job = {.context = context, .simd = conv_native_simd_table(), .conv = conv, .window = conv->window};
+    job.packed = conv_native_packed_weights(context, conv);
     job.x = conv->x->data;
     job.y = context->outputs[0]->data;
-    flatten(&job.window);
+    conv_native_flatten(&job.window);
     job.depth = depth_of(conv);
     job.blocks = prn_ceil_div(conv->group_out, job.simd->rows);
     job.tiles = prn_ceil_div(conv->out_spatial, TILE);
     int64_t tasks = conv->batch * conv->groups * job.tiles;
     job.cuts = tasks < WANTED_TASKS ? prn_ceil_div(WANTED_TASKS, tasks) : 1;
     if (job.cuts > job.blocks) job.cuts = job.blocks;
-    prn_parallel_tasks(context->threads, tasks * job.cuts, product_task, &job);
+    prn_parallel_tasks(context->threads, tasks * job.cuts, conv_native_product_task, &job);
 }
 
 /* ---- depthwise */
 
-static bool is_depthwise(const prn_conv *conv)
+static bool conv_native_is_depthwise(const prn_conv *conv)
 {
     return conv->group_in == 1 && conv->groups > 1;
 }
 
 /* y[i] += w x[i step], of rows of any length. */
-static void add_tap(const prn_conv_simd *simd, float *y, const float *x, int64_t step, float w, int64_t count)
+static void conv_native_add_tap(const prn_conv_simd *simd, float *y, const float *x, int64_t step, float w,
+                                int64_t count)
 {
     for (int64_t i = 0; i < count && (i == 0 || !prn_cancelled()); i += LOOK_UP)
         simd->add_scaled(y + i, x + i * step, step, w, count - i < LOOK_UP ? count - i : LOOK_UP);
 }
 
 /* One output channel of one image. */
-static void depthwise_task(void *argument, int64_t plane)
+static void conv_native_depthwise_task(void *argument, int64_t plane)
 {
     const job *job = argument;
     const prn_conv *conv = job->conv;
@@ -237,8 +240,9 @@ static void depthwise_task(void *argument, int64_t plane)
             for (int64_t kx = 0; source >= 0 && kx < window->kernel[2]; kx++) {
                 int64_t first, last, shift = kx * window->dilation[2] - window->pad_begin[2];
                 prn_window_outputs(window, kx, &first, &last);
-                add_tap(job->simd, y + row * window->out[2] + first, x + (source + first * window->stride[2] + shift),
-                        window->stride[2], weights[t * window->kernel[2] + kx], last - first);
+                conv_native_add_tap(job->simd, y + row * window->out[2] + first,
+                                    x + (source + first * window->stride[2] + shift), window->stride[2],
+                                    weights[t * window->kernel[2] + kx], last - first);
             }
         }
     }
@@ -258,7 +262,7 @@ prony_status prn_conv_native_prepare(const prony_context *context, prn_prepared 
 {
     prn_conv conv;
     PRN_TRY(prn_conv_read(context, &conv));
-    if (is_depthwise(&conv)) return prn_prepared_keep(context, &conv, sizeof conv, out);
+    if (conv_native_is_depthwise(&conv)) return prn_prepared_keep(context, &conv, sizeof conv, out);
     native_state state = {.conv = conv};
     const size_t bytes = packed_bytes(&conv);
     if (bytes == SIZE_MAX) return prn_no_memory(context->error);
@@ -272,16 +276,16 @@ prony_status prn_conv_native_prepare(const prony_context *context, prn_prepared 
 prony_status prn_conv_native_run(const prony_context *context)
 {
     const prn_conv conv = prn_conv_kept(context);
-    if (is_depthwise(&conv)) {
+    if (conv_native_is_depthwise(&conv)) {
         job job = {.context = context,
-                   .simd = simd(),
+                   .simd = conv_native_simd_table(),
                    .conv = &conv,
                    .window = conv.window,
                    .x = conv.x->data,
                    .y = context->outputs[0]->data};
-        prn_parallel_tasks(context->threads, conv.batch * conv.out_channels, depthwise_task, &job);
+        prn_parallel_tasks(context->threads, conv.batch * conv.out_channels, conv_native_depthwise_task, &job);
         return PRONY_OK;
     }
-    run_product(context, &conv);
+    conv_native_run_product(context, &conv);
     return PRONY_OK;
 }

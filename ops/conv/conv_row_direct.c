@@ -73,7 +73,7 @@ typedef struct flat_plan {
     prn_row_direct_part *parts;
 } flat_plan;
 
-static flat_image lay_out(const prn_conv *conv, const prn_row_direct_simd *simd)
+static flat_image conv_row_direct_lay_out(const prn_conv *conv, const prn_row_direct_simd *simd)
 {
     const prn_window *window = &conv->window;
     const int64_t *stride = window->stride + 1, *out = window->out + 1;
@@ -117,7 +117,7 @@ bool prn_conv_row_direct_supported(const prony_context *context)
             return false;
         if (window->stride[a] > 8) return false;
     }
-    const flat_image image = lay_out(&conv, prn_row_direct_rows());
+    const flat_image image = conv_row_direct_lay_out(&conv, prn_row_direct_rows());
     if (image.positions > MOST_POSITIONS || image.plane > INT32_MAX / conv.group_in) return false;
     if (image.copied && image.plane > MOST_PLANE) return false;
     return !image.copied || (double)image.plane * (double)conv.in_channels * (double)conv.batch < MOST_COPIED;
@@ -147,7 +147,7 @@ bool prn_conv_row_direct_profitable(const prony_context *context)
     prn_conv conv;
     if (prn_conv_read(context, &conv) != PRONY_OK) return false;
     const int64_t lanes = prn_row_direct_rows()->lanes;
-    const flat_image image = lay_out(&conv, prn_row_direct_rows());
+    const flat_image image = conv_row_direct_lay_out(&conv, prn_row_direct_rows());
     const double copied = image.copied ? (double)image.plane * (double)conv.in_channels * (double)conv.batch : 0;
     if (conv.groups == 1) return copied < MOST_WORTH_COPIED && is_cheaper(&conv, &image, lanes);
     if (conv.group_in == 1 && conv.group_out == 1) return false; /* conv_f32_depthwise */
@@ -173,7 +173,7 @@ static int64_t first_vector(const flat_plan *plan, int64_t tile)
     return tile * plan->vectors / plan->tiles;
 }
 
-static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+static prony_status conv_row_direct_build_weights(const prony_context *context, void *argument, void *packed)
 {
     (void)context;
     const flat_plan *plan = argument;
@@ -190,7 +190,7 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     return PRONY_OK;
 }
 
-static prony_status pack(const prony_context *context, flat_plan *plan)
+static prony_status conv_row_direct_pack(const prony_context *context, flat_plan *plan)
 {
     char tag[96];
     const void *packed;
@@ -198,12 +198,13 @@ static prony_status pack(const prony_context *context, flat_plan *plan)
     snprintf(tag, sizeof tag, "conv flat: %lld x %lld in %lld blocks x %lld", (long long)conv->groups,
              (long long)conv->group_out, (long long)plan->blocks, (long long)plan->taps);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, conv->out_channels * plan->taps);
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, conv_row_direct_build_weights, plan,
+                                      &packed));
     plan->packed = packed;
     return PRONY_OK;
 }
 
-static void find_steps(flat_plan *plan)
+static void conv_row_direct_find_steps(flat_plan *plan)
 {
     const prn_window *window = &plan->conv.window;
     const flat_image *image = &plan->image;
@@ -249,7 +250,7 @@ static void find_parts(flat_plan *plan)
     }
 }
 
-static void cut(flat_plan *plan)
+static void conv_row_direct_choose_tiling(flat_plan *plan)
 {
     const prn_conv *conv = &plan->conv;
     const double work = (double)plan->vectors * (double)plan->simd->lanes * (double)plan->taps *
@@ -276,10 +277,10 @@ static void find_end(const prn_post_ops *post_ops, flat_plan *plan)
     while (i < count) plan->rest.op[plan->rest.count++] = post_ops->op[i++];
 }
 
-static flat_plan *make_plan(const prn_conv *conv)
+static flat_plan *conv_row_direct_make_plan(const prn_conv *conv)
 {
     const prn_row_direct_simd *table = prn_row_direct_rows();
-    const flat_image image = lay_out(conv, table);
+    const flat_image image = conv_row_direct_lay_out(conv, table);
     const int64_t vectors = prn_ceil_div(image.positions, table->lanes), taps = conv->group_in * conv->kernel_volume;
     flat_plan *plan =
         prn_calloc(1, sizeof *plan + (size_t)vectors * sizeof plan->parts[0] + (size_t)taps * sizeof plan->steps[0]);
@@ -293,9 +294,9 @@ static flat_plan *make_plan(const prn_conv *conv)
     plan->tiles = prn_ceil_div(vectors, table->vectors[prn_ceil_div(conv->group_out, plan->blocks)]);
     plan->steps = (int32_t *)(plan + 1);
     plan->parts = (prn_row_direct_part *)(plan->steps + taps);
-    find_steps(plan);
+    conv_row_direct_find_steps(plan);
     find_parts(plan);
-    cut(plan);
+    conv_row_direct_choose_tiling(plan);
     return plan;
 }
 
@@ -303,10 +304,10 @@ prony_status prn_conv_row_direct_prepare(const prony_context *context, prn_prepa
 {
     prn_conv conv;
     PRN_TRY(prn_conv_read(context, &conv));
-    flat_plan *plan = make_plan(&conv);
+    flat_plan *plan = conv_row_direct_make_plan(&conv);
     if (!plan) return prn_no_memory(context->error);
     find_end(context->post_ops, plan);
-    prony_status status = pack(context, plan);
+    prony_status status = conv_row_direct_pack(context, plan);
     if (status != PRONY_OK) {
         prn_free(plan);
         return status;
@@ -377,7 +378,7 @@ static void fill_plane(void *argument, int64_t plane)
 }
 
 /* Some tiles of one unit. */
-static void run_unit(const job *job, int64_t unit, int64_t first, int64_t end)
+static void conv_row_direct_run_unit(const job *job, int64_t unit, int64_t first, int64_t end)
 {
     const flat_plan *plan = job->plan;
     const prn_conv *conv = &plan->conv;
@@ -404,7 +405,7 @@ static void run_unit(const job *job, int64_t unit, int64_t first, int64_t end)
 }
 
 /* The post-operations that are left, on outputs [from, to) of the channels of some units, or of all outputs. */
-static void finish(const job *job, int64_t first_unit, int64_t end_unit, int64_t from, int64_t to)
+static void conv_row_direct_finish(const job *job, int64_t first_unit, int64_t end_unit, int64_t from, int64_t to)
 {
     const flat_plan *plan = job->plan;
     const prn_conv *conv = &plan->conv;
@@ -421,7 +422,7 @@ static void finish(const job *job, int64_t first_unit, int64_t end_unit, int64_t
         prn_post_ops_apply_vec(&rest, job->y + at, at, to - from);
 }
 
-static void run_task(void *argument, int64_t task)
+static void conv_row_direct_run_task(void *argument, int64_t task)
 {
     const job *job = argument;
     const flat_plan *plan = job->plan;
@@ -432,11 +433,11 @@ static void run_task(void *argument, int64_t task)
         const int64_t plane = u / plan->blocks * plan->conv.group_in; /* of all images */
         for (int64_t c = 0; c < plan->conv.group_in && plan->copies && u % plan->blocks == 0; c++)
             fill_plane(argument, plane + c);
-        run_unit(job, u, first, end);
+        conv_row_direct_run_unit(job, u, first, end);
     }
     if (plan->rest.count)
-        finish(job, unit, end_unit, plan->parts[first_vector(plan, first)].at,
-               end < plan->tiles ? plan->parts[first_vector(plan, end)].at : plan->conv.out_spatial);
+        conv_row_direct_finish(job, unit, end_unit, plan->parts[first_vector(plan, first)].at,
+                               end < plan->tiles ? plan->parts[first_vector(plan, end)].at : plan->conv.out_spatial);
 }
 
 prony_status prn_conv_row_direct_run(const prony_context *context)
@@ -451,6 +452,7 @@ prony_status prn_conv_row_direct_run(const prony_context *context)
         if (!plan->copies)
             prn_parallel_tasks(planes * plan->image.plane < FILL_WORK ? 1 : context->threads, planes, fill_plane, &job);
     }
-    prn_parallel_tasks(context->threads, prn_ceil_div(plan->units, plan->per_task) * plan->pieces, run_task, &job);
+    prn_parallel_tasks(context->threads, prn_ceil_div(plan->units, plan->per_task) * plan->pieces,
+                       conv_row_direct_run_task, &job);
     return PRONY_OK;
 }

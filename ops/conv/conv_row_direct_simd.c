@@ -40,7 +40,7 @@ VEC_INLINE vf pick_lanes(vf x, const uint8_t *lane)
 #endif
 }
 
-VEC_INLINE void tile(const prn_row_direct_tile *t, const int channels, const int vectors)
+VEC_INLINE void conv_row_direct_simd_tile(const prn_row_direct_tile *t, const int channels, const int vectors)
 {
     vf sum[PRN_ROW_DIRECT_MOST_CHANNELS][PRN_ROW_DIRECT_MOST_VECTORS], x[PRN_ROW_DIRECT_MOST_VECTORS];
     PRN_UNROLL
@@ -87,8 +87,8 @@ VEC_INLINE void tile(const prn_row_direct_tile *t, const int channels, const int
 }
 
 /* One row: what lies in [begin, end) of `count` elements comes from there, the rest is 0. */
-VEC_INLINE void fill_row(float *to, int64_t count, const float *from, int64_t begin, int64_t end, const int64_t stride,
-                         int64_t any)
+VEC_INLINE void conv_row_direct_simd_fill_row(float *to, int64_t count, const float *from, int64_t begin, int64_t end,
+                                              const int64_t stride, int64_t any)
 {
     const int64_t step = stride ? stride : any;
     int64_t j = 0;
@@ -106,7 +106,7 @@ VEC_INLINE void fill_row(float *to, int64_t count, const float *from, int64_t be
     for (; j < count; j += VEC_LANES) v_store_part(to + j, (vf){0}, count - j);
 }
 
-static void fill(float *to, const prn_row_direct_fill *f)
+static void conv_row_direct_simd_fill(float *to, const prn_row_direct_fill *f)
 {
     const int64_t first = f->left < 0 ? (f->stride[1] - 1 - f->left) / f->stride[1] : 0;
     const int64_t last = f->left < f->width ? (f->width - 1 - f->left) / f->stride[1] + 1 : 0;
@@ -116,20 +116,20 @@ static void fill(float *to, const prn_row_direct_fill *f)
         const bool inside = y >= 0 && y < f->height;
         const float *from = f->image + (inside ? y * f->width + f->left : 0);
         if (!inside)
-            fill_row(to, f->pitch, from, 0, 0, 1, 1);
+            conv_row_direct_simd_fill_row(to, f->pitch, from, 0, 0, 1, 1);
         else if (f->stride[1] == 1)
-            fill_row(to, f->pitch, from, begin, end, 1, 1);
+            conv_row_direct_simd_fill_row(to, f->pitch, from, begin, end, 1, 1);
         else if (f->stride[1] == 2)
-            fill_row(to, f->pitch, from, begin, end, 2, 2);
+            conv_row_direct_simd_fill_row(to, f->pitch, from, begin, end, 2, 2);
         else
-            fill_row(to, f->pitch, from, begin, end, 0, f->stride[1]);
+            conv_row_direct_simd_fill_row(to, f->pitch, from, begin, end, 0, f->stride[1]);
     }
 }
 
 #define TILE(channels, vectors)                                                                                        \
-    static void tile_##channels##x##vectors(const prn_row_direct_tile *t)                                              \
+    static void conv_row_direct_simd_tile_##channels##x##vectors(const prn_row_direct_tile *t)                         \
     {                                                                                                                  \
-        tile(t, channels, vectors);                                                                                    \
+        conv_row_direct_simd_tile(t, channels, vectors);                                                               \
     }
 #define EACH_2(X, k) X(k, 1) X(k, 2)
 #define EACH_3(X, k) EACH_2(X, k) X(k, 3)
@@ -150,7 +150,7 @@ EACH(TILE, 7)
 EACH(TILE, 8)
 #endif
 
-#define ENTRY(channels, vectors) [vectors] = tile_##channels##x##vectors,
+#define ENTRY(channels, vectors) [vectors] = conv_row_direct_simd_tile_##channels##x##vectors,
 const prn_row_direct_simd PRN_SIMD_TABLE(prn_row_direct_simd_) = {
     .lanes = VEC_LANES,
     .channels = MOST_CHANNELS,
@@ -168,4 +168,4 @@ const prn_row_direct_simd PRN_SIMD_TABLE(prn_row_direct_simd_) = {
             [8] = {EACH(ENTRY, 8)},
 #endif
         },
-    .fill = fill};
+    .fill = conv_row_direct_simd_fill};

@@ -8,7 +8,7 @@ enum { LANES = PRN_SIMD_BYTES / 4, ROWS = LANES == 16 ? 12 : 6 };
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 
 /* Two vectors per row; rows are unrolled, so that the sums stay in registers. */
-static void tile(const float *a, const float *b, int64_t depth, const float *start, float *c, int64_t stride)
+static void conv_simd_tile(const float *a, const float *b, int64_t depth, const float *start, float *c, int64_t stride)
 {
     vec left[ROWS], right[ROWS];
     PRN_UNROLL
@@ -35,7 +35,7 @@ static void tile(const float *a, const float *b, int64_t depth, const float *sta
     }
 }
 
-static void add_scaled(float *y, const float *x, int64_t step, float w, int64_t count)
+static void conv_simd_add_scaled(float *y, const float *x, int64_t step, float w, int64_t count)
 {
     if (step == 1) {
         for (int64_t i = 0; i < count; i++) y[i] += w * x[i];
@@ -47,4 +47,4 @@ static void add_scaled(float *y, const float *x, int64_t step, float w, int64_t 
 }
 
 const prn_conv_simd PRN_SIMD_TABLE(prn_conv_simd_) = {
-    .rows = ROWS, .columns = 2 * LANES, .tile = tile, .add_scaled = add_scaled};
+    .rows = ROWS, .columns = 2 * LANES, .tile = conv_simd_tile, .add_scaled = conv_simd_add_scaled};

@@ -24,14 +24,14 @@
 
 /* ---- shapes and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status conv_transpose_infer(const prony_context *context)
 {
     prn_conv conv;
     PRN_TRY(prn_conv_transpose_read(context, &conv));
     return prn_conv_infer(context, &conv);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status conv_transpose_cost(const prony_context *context, prony_cost *cost)
 {
     prn_conv conv;
     PRN_TRY(prn_conv_transpose_read(context, &conv));
@@ -49,7 +49,7 @@ static size_t products_bytes(const prn_conv *conv)
     return prony_dtype_bytes(PRONY_FLOAT32, count);
 }
 
-static bool native_supported(const prony_context *context)
+static bool conv_transpose_native_supported(const prony_context *context)
 {
     prn_conv conv;
     if (prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
@@ -57,7 +57,7 @@ static bool native_supported(const prony_context *context)
            products_bytes(&conv) < SIZE_MAX / 2;
 }
 
-static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+static prony_status conv_transpose_prepare_native(const prony_context *context, prn_prepared *out)
 {
     prn_conv conv;
     PRN_TRY(prn_conv_transpose_read(context, &conv));
@@ -75,7 +75,7 @@ static void group_offsets(const void *argument, int64_t group, int64_t *a, int64
 }
 
 /* [out channel, tap, input position] of one image: the weights' columns by the image. */
-static void multiply(const prony_context *context, const prn_conv *conv, const float *x, float *products)
+static void conv_transpose_multiply(const prony_context *context, const prn_conv *conv, const float *x, float *products)
 {
     const prn_gemm gemm = {.m = conv->group_out * conv->kernel_volume,
                            .n = conv->in_spatial,
@@ -110,7 +110,7 @@ typedef struct job {
 } job;
 
 /* Every output is met by one tap of one input. */
-static bool is_apart(const prn_window *window)
+static bool conv_transpose_is_apart(const prn_window *window)
 {
     for (int a = 0; a < PRN_WINDOW_AXES; a++) {
         if (window->kernel[a] != window->stride[a] || window->pad_begin[a] != 0) return false;
@@ -170,7 +170,7 @@ static void add_terms(float *restrict sums, const float *restrict terms, int64_t
 
 /* Adds to the sums of output places first, first + stride, ... what the taps of a row have for them; `products`: of its
  * first tap, for the input row that it meets. */
-static void add_row(const job *job, const float *products, int64_t first, int64_t count, float *sums)
+static void conv_transpose_add_row(const job *job, const float *products, int64_t first, int64_t count, float *sums)
 {
     const prn_window *window = &job->conv->window;
     const int64_t stride = window->stride[2], dilation = window->dilation[2], width = window->in[2];
@@ -194,8 +194,9 @@ static void sum_places(const job *job, const float *products, int64_t row, int64
         if (z % window->stride[0] || y % window->stride[1]) continue;
         const int64_t plane = z / window->stride[0], at = y / window->stride[1];
         if (plane < 0 || plane >= window->in[0] || at < 0 || at >= window->in[1]) continue;
-        add_row(job, products + t * window->kernel[2] * conv->in_spatial + (plane * window->in[1] + at) * window->in[2],
-                first, count, sums);
+        conv_transpose_add_row(
+            job, products + t * window->kernel[2] * conv->in_spatial + (plane * window->in[1] + at) * window->in[2],
+            first, count, sums);
     }
 }
 
@@ -234,11 +235,11 @@ static int64_t row_tasks(const prn_conv *conv)
     return terms < TASK_TERMS ? 1 : prn_least(rows, (int64_t)(terms / TASK_TERMS) + 1);
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status conv_transpose_run_native(const prony_context *context)
 {
     const prn_conv conv = prn_conv_kept(context);
     float *products = context->scratch;
-    const bool apart = is_apart(&conv.window);
+    const bool apart = conv_transpose_is_apart(&conv.window);
     job job = {.context = context,
                .conv = &conv,
                .products = products,
@@ -247,7 +248,7 @@ static prony_status run_native(const prony_context *context)
     for (int64_t n = 0; n < conv.batch && !prn_cancelled(); n++) {
         const float *x = (const float *)conv.x->data + n * conv.in_channels * conv.in_spatial;
         job.y = (float *)context->outputs[0]->data + n * conv.out_channels * conv.out_spatial;
-        multiply(context, &conv, x, products);
+        conv_transpose_multiply(context, &conv, x, products);
         prn_parallel_tasks(context->threads, conv.out_channels * job.row_tasks, apart ? lay_taps : add_taps, &job);
     }
     return PRONY_OK;
@@ -277,8 +278,8 @@ static int64_t tap(const prn_window *window, int axis, int64_t at, int64_t input
 
 /* Stores the sum for output channel k of image n at output position `at` as element `place`. */
 #define DEFINE_SUM(P, DTYPE, name, storage, work, load, store)                                                         \
-    static void sum_##name(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES],              \
-                           int64_t place)                                                                              \
+    static void conv_transpose_sum_##name(const prn_conv *conv, int64_t n, int64_t k,                                  \
+                                          const int64_t at[PRN_WINDOW_AXES], int64_t place)                            \
     {                                                                                                                  \
         const prn_window *window = &conv->window;                                                                      \
         const storage *inputs = conv->x->data, *weights = conv->weights->data;                                         \
@@ -306,17 +307,17 @@ static int64_t tap(const prn_window *window, int axis, int64_t at, int64_t input
     }
 PRN_FLOAT_TYPES(DEFINE_SUM, )
 
-static prony_status run_reference(const prony_context *context)
+static prony_status conv_transpose_run_reference(const prony_context *context)
 {
     static const prn_conv_sum_fn sums[PRONY_DTYPE_COUNT] = {
-#define SUM_ROW(P, DTYPE, name, storage, work, load, store) [PRONY_##DTYPE] = sum_##name,
+#define SUM_ROW(P, DTYPE, name, storage, work, load, store) [PRONY_##DTYPE] = conv_transpose_sum_##name,
         PRN_FLOAT_TYPES(SUM_ROW, )};
     const prn_conv conv = prn_conv_kept(context);
     prn_conv_reference(context, &conv, sums[conv.x->dtype]);
     return PRONY_OK;
 }
 
-static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+static prony_status conv_transpose_prepare_reference(const prony_context *context, prn_prepared *out)
 {
     prn_conv conv;
     PRN_TRY(prn_conv_transpose_read(context, &conv));
@@ -331,9 +332,11 @@ static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
                                    PRN_INTS(prn_conv_params, output_shape),
                                    {0}};
 
-static const prn_kernel widened = {
-    .supported = native_supported, .prepare = prepare_native, .run = run_native, .release = prn_free};
-PRN_WIDENED(half, &widened)
+static const prn_kernel widened = {.supported = conv_transpose_native_supported,
+                                   .prepare = conv_transpose_prepare_native,
+                                   .run = conv_transpose_run_native,
+                                   .release = prn_free};
+PRN_WIDENED(conv_transpose_half, &widened)
 
 // clang-format off
 static const prn_kernel kernels[] = {
@@ -345,17 +348,17 @@ static const prn_kernel kernels[] = {
      .supported = prn_conv_transpose_depthwise_supported, .layouts = prn_conv_transpose_depthwise_layouts,
      .facts = prn_conv_transpose_depthwise_facts, .prepare = prn_conv_transpose_depthwise_prepare, .run = prn_conv_transpose_depthwise_run,
      .release = prn_conv_transpose_depthwise_release, .post_ops = true, .own_layout = true, .packs = 2},
-    {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
-     .prepare = prepare_native, .run = run_native, .release = prn_free, .post_ops = true},
-    PRN_WIDENED_ROW(half, "convtranspose_half_native"),
-    {.name = "convtranspose_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prepare_reference,
-     .run = run_reference, .release = prn_free, .post_ops = true},
+    {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = conv_transpose_native_supported,
+     .prepare = conv_transpose_prepare_native, .run = conv_transpose_run_native, .release = prn_free, .post_ops = true},
+    PRN_WIDENED_ROW(conv_transpose_half, "convtranspose_half_native"),
+    {.name = "convtranspose_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = conv_transpose_prepare_reference,
+     .run = conv_transpose_run_reference, .release = prn_free, .post_ops = true},
     {0}};
 
 const prn_op prn_ops_conv_transpose[] = {
     {.name = "ConvTranspose", .since_opset = 1, .inputs = {2, 3}, .flags = PRN_OP_POST_OPS,
      .params = params, .params_bytes = sizeof(prn_conv_params), .check = prn_conv_check,
-     .infer = infer, .cost = cost, .kernels = kernels,
+     .infer = conv_transpose_infer, .cost = conv_transpose_cost, .kernels = kernels,
      .cost_text = "MACs M = input elements (Cout/g) K; FLOPs 2M, + n with bias"},
     {0}};
 // clang-format on

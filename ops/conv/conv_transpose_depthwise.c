@@ -83,7 +83,7 @@ static remainder find_remainder(const prn_window *window, int axis, int64_t r)
     return of;
 }
 
-static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+static prony_status conv_transpose_depthwise_build_weights(const prony_context *context, void *argument, void *packed)
 {
     (void)context;
     const transpose_plan *plan = argument;
@@ -107,7 +107,7 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     return PRONY_OK;
 }
 
-static prony_status pack(const prony_context *context, transpose_plan *plan)
+static prony_status conv_transpose_depthwise_pack(const prony_context *context, transpose_plan *plan)
 {
     char tag[192];
     const void *packed;
@@ -120,7 +120,8 @@ static prony_status pack(const prony_context *context, transpose_plan *plan)
              (long long)(window->pad_begin[1] % window->stride[1]),
              (long long)(window->pad_begin[2] % window->stride[2]));
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * lanes * conv->kernel_volume);
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, conv_transpose_depthwise_build_weights,
+                                      plan, &packed));
     plan->packed = packed;
     return PRONY_OK;
 }
@@ -147,7 +148,7 @@ prony_status prn_conv_transpose_depthwise_prepare(const prony_context *context, 
                 at += plan->axis[0][r].taps * plan->axis[1][c].taps;
             }
         }
-        status = pack(context, plan);
+        status = conv_transpose_depthwise_pack(context, plan);
     }
     if (status != PRONY_OK) {
         prn_free(plan);
@@ -182,13 +183,13 @@ typedef struct job {
 } job;
 
 /* Every stride-th position of a row. */
-static void spread(float *y, const float *run, int64_t count, int64_t stride, int64_t lanes)
+static void conv_transpose_depthwise_spread(float *y, const float *run, int64_t count, int64_t stride, int64_t lanes)
 {
     for (int64_t i = 0; i < count; i++) memcpy(y + i * stride * lanes, run + i * lanes, (size_t)lanes * sizeof *y);
 }
 
-static void run_row(const transpose_plan *plan, const float *x, const float *weights, const float *bias, int64_t number,
-                    float *y)
+static void conv_transpose_depthwise_run_row(const transpose_plan *plan, const float *x, const float *weights,
+                                             const float *bias, int64_t number, float *y)
 {
     const prn_window *window = &plan->conv.window;
     const int64_t lanes = prn_depthwise_rows()->lanes, r = number % window->stride[1];
@@ -215,11 +216,12 @@ static void run_row(const transpose_plan *plan, const float *x, const float *wei
                                        .low = plan->end.low,
                                        .high = plan->end.high};
         prn_depthwise_rows()->row(&row);
-        if (row.y == run) spread(y + c * lanes, run, of_columns->outputs, window->stride[2], lanes);
+        if (row.y == run)
+            conv_transpose_depthwise_spread(y + c * lanes, run, of_columns->outputs, window->stride[2], lanes);
     }
 }
 
-static void run_task(void *argument, int64_t task)
+static void conv_transpose_depthwise_run_task(void *argument, int64_t task)
 {
     const job *job = argument;
     const transpose_plan *plan = job->plan;
@@ -231,8 +233,9 @@ static void run_task(void *argument, int64_t task)
     float bias[PRN_DIRECT_UNIT];
     prn_direct_copy_bias(conv->bias, conv->out_channels, 0, block * lanes, lanes, bias);
     for (int64_t y = begin; y < end && !prn_cancelled(); y++)
-        run_row(plan, job->x + plane * conv->in_spatial * lanes, plan->packed + block * conv->kernel_volume * lanes,
-                bias, y, job->y + (plane * conv->out_spatial + y * width) * lanes);
+        conv_transpose_depthwise_run_row(plan, job->x + plane * conv->in_spatial * lanes,
+                                         plan->packed + block * conv->kernel_volume * lanes, bias, y,
+                                         job->y + (plane * conv->out_spatial + y * width) * lanes);
     prn_direct_apply_epilogue(job->context, &plan->end, job->y, plane, 1, conv->out_spatial, begin * width,
                               end * width);
 }
@@ -241,6 +244,7 @@ prony_status prn_conv_transpose_depthwise_run(const prony_context *context)
 {
     const transpose_plan *plan = context->state;
     job job = {plan, context, context->inputs[0]->data, context->outputs[0]->data};
-    prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks * plan->pieces, run_task, &job);
+    prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks * plan->pieces,
+                       conv_transpose_depthwise_run_task, &job);
     return PRONY_OK;
 }

@@ -40,7 +40,7 @@ static int64_t remainders(const prn_window *window, int axis)
     return prn_least(window->stride[axis], window->out[axis]);
 }
 
-static int64_t part_count(const prn_window *window)
+static int64_t conv_transpose_direct_part_count(const prn_window *window)
 {
     int64_t count = 1;
     for (int axis = 0; axis < PRN_WINDOW_AXES; axis++)
@@ -53,7 +53,7 @@ bool prn_conv_transpose_direct_supported(const prony_context *context)
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
-    const int64_t most = INT32_MAX / prn_direct_tiles()->lanes, parts = part_count(&conv.window);
+    const int64_t most = INT32_MAX / prn_direct_tiles()->lanes, parts = conv_transpose_direct_part_count(&conv.window);
     if (!prn_direct_takes_groups(&conv) || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1)
         return false;
     if (conv.kernel_volume > PRN_DIRECT_MOST_TAPS || conv.in_spatial < 1 || conv.in_spatial > most ||
@@ -84,7 +84,7 @@ typedef struct remainder_taps {
     axis_taps axis[PRN_WINDOW_AXES];
 } remainder_taps;
 
-static void tell_tap(const void *argument, int64_t index, prn_direct_tap *tap)
+static void conv_transpose_direct_tell_tap(const void *argument, int64_t index, prn_direct_tap *tap)
 {
     const remainder_taps *taps = argument;
     const prn_window *window = taps->window;
@@ -100,8 +100,8 @@ static void tell_tap(const void *argument, int64_t index, prn_direct_tap *tap)
     tap->number = number;
 }
 
-static prony_status add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv,
-                             int64_t number)
+static prony_status conv_transpose_direct_add_part(const prony_context *context, prn_direct_state *state,
+                                                   const prn_conv *conv, int64_t number)
 {
     const prn_window *window = &conv->window;
     remainder_taps taps = {.window = window};
@@ -119,7 +119,7 @@ static prony_status add_part(const prony_context *context, prn_direct_state *sta
         part.out_first[axis] = r;
         part.out_step[axis] = window->stride[axis];
     }
-    return prn_direct_add_part(context, state, conv, &part, count, tell_tap, &taps);
+    return prn_direct_add_part(context, state, conv, &part, count, conv_transpose_direct_tell_tap, &taps);
 }
 
 /* Which taps belong to which part, and in which order: two nodes may share weights and differ in it. */
@@ -138,7 +138,7 @@ prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn
     prn_conv whole;
     PRN_TRY(prn_conv_transpose_read(context, &whole));
     const prn_conv conv = prn_direct_of_groups(&whole);
-    const int64_t parts = part_count(&conv.window);
+    const int64_t parts = conv_transpose_direct_part_count(&conv.window);
     prn_direct_state *state = prn_direct_state_make((size_t)parts, whole.groups);
     prony_status status = state ? PRONY_OK : prn_no_memory(context->error);
     if (state) {
@@ -146,7 +146,8 @@ prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn
         state->c_step = conv.out_channels * state->k_step;
         state->set_step = conv.in_channels * state->c_step;
     }
-    for (int64_t i = 0; i < parts && status == PRONY_OK; i++) status = add_part(context, state, &conv, i);
+    for (int64_t i = 0; i < parts && status == PRONY_OK; i++)
+        status = conv_transpose_direct_add_part(context, state, &conv, i);
     char name[384]; /* room for the longest numbers */
     name_parts(&conv.window, name, sizeof name);
     if (status == PRONY_OK) status = prn_direct_pack(context, state, name);
@@ -162,7 +163,7 @@ void prn_conv_transpose_direct_facts(const prony_context *context, prony_cost *f
 {
     prn_conv conv;
     if (prn_conv_transpose_read(context, &conv) != PRONY_OK) return;
-    const int64_t parts = part_count(&conv.window);
+    const int64_t parts = conv_transpose_direct_part_count(&conv.window);
     if (parts < 1) return;
     prn_direct_facts(conv.group_out, prn_ceil_div(conv.out_spatial, parts),
                      conv.group_in * prn_ceil_div(conv.kernel_volume, parts), facts);

@@ -30,7 +30,7 @@
 #include <stdio.h>
 #include <string.h>
 
-PRN_SIMD_PICK(prn_winograd_simd, prn_winograd_simd_, static const prn_winograd_simd *simd)
+PRN_SIMD_PICK(prn_winograd_simd, prn_winograd_simd_, static const prn_winograd_simd *conv_winograd_simd_table)
 
 enum {
     LINE = 16, /* floats of a cache line */
@@ -50,7 +50,7 @@ static bool adds(const prn_post_ops *post_ops)
 }
 
 /* A weight that convolutions of other extents read as well is kept once, as the direct kernel has it. */
-static bool find_cut(const prony_context *context, const prn_conv *conv, prn_winograd_tiling *cut)
+static bool conv_winograd_find_tiling(const prony_context *context, const prn_conv *conv, prn_winograd_tiling *cut)
 {
     const prn_services *host = context->services;
     const bool direct = host && prn_conv_direct_supported(context);
@@ -59,7 +59,7 @@ static bool find_cut(const prony_context *context, const prn_conv *conv, prn_win
     const prn_winograd_filters filters = shared    ? PRN_WINOGRAD_IN_RUN
                                          : weights ? PRN_WINOGRAD_EITHER
                                                    : PRN_WINOGRAD_KEPT;
-    return prn_winograd_tiling_best(conv, simd(), filters, (double)(weights / sizeof(float)), cut);
+    return prn_winograd_tiling_best(conv, conv_winograd_simd_table(), filters, (double)(weights / sizeof(float)), cut);
 }
 
 bool prn_conv_winograd_supported(const prony_context *context)
@@ -68,7 +68,7 @@ bool prn_conv_winograd_supported(const prony_context *context)
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     const prn_window *window = &conv.window;
-    const int64_t lanes = simd()->lanes;
+    const int64_t lanes = conv_winograd_simd_table()->lanes;
     if (conv.groups != 1 || (conv.out_channels % lanes && !prn_post_ops_keep_zero(context->post_ops))) return false;
     if (!prn_conv_plane_by_plane(&conv) || window->out[0] < 1 || conv.batch < 1 || conv.in_channels < 1 ||
         conv.out_channels < 1)
@@ -81,20 +81,21 @@ bool prn_conv_winograd_supported(const prony_context *context)
             return false;
     }
     prn_winograd_tiling cut;
-    return find_cut(context, &conv, &cut);
+    return conv_winograd_find_tiling(context, &conv, &cut);
 }
 
 bool prn_conv_winograd_profitable(const prony_context *context)
 {
     prn_conv conv;
     prn_winograd_tiling cut;
-    return prn_conv_read(context, &conv) == PRONY_OK && find_cut(context, &conv, &cut) &&
-           cut.cycles * (cut.u_point ? 1.0 : memory_gain) < prn_winograd_direct_cycles(&conv, simd());
+    return prn_conv_read(context, &conv) == PRONY_OK && conv_winograd_find_tiling(context, &conv, &cut) &&
+           cut.cycles * (cut.u_point ? 1.0 : memory_gain) <
+               prn_winograd_direct_cycles(&conv, conv_winograd_simd_table());
 }
 
 void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
-    prn_layout layout = simd()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    prn_layout layout = conv_winograd_simd_table()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
     in[0] = out[0] = layout;
     prn_post_ops_ask_layout(context->post_ops, layout, in);
 }
@@ -138,7 +139,7 @@ static void build_block(const winograd_plan *plan, int64_t block, float *to, int
     }
 }
 
-static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+static prony_status conv_winograd_build_weights(const prony_context *context, void *argument, void *packed)
 {
     (void)context;
     const winograd_plan *plan = argument;
@@ -160,9 +161,10 @@ static slot make_slot(const prony_context *context, const prn_conv *conv, const 
     slot.row = slot.total = slot.filters + cut->points * cut->u_point;
     for (size_t i = 1; context->post_ops && i < context->post_ops->count; i++) {
         if (context->post_ops->op[i].kind == PRN_POST_ADD)
-            slot.total = slot.row + cut->rows * conv->window.out[2] * simd()->lanes;
+            slot.total = slot.row + cut->rows * conv->window.out[2] * conv_winograd_simd_table()->lanes;
     }
-    if (cut->phases > 1) slot.total = slot.row + cut->rows * cut->tile_columns * cut->columns * simd()->lanes;
+    if (cut->phases > 1)
+        slot.total = slot.row + cut->rows * cut->tile_columns * cut->columns * conv_winograd_simd_table()->lanes;
     slot.total = prn_ceil_div(slot.total, LINE) * LINE;
     return slot;
 }
@@ -187,7 +189,7 @@ static prony_status pack_taps(const prony_context *context, winograd_plan *plan)
     return PRONY_OK;
 }
 
-static prony_status pack(const prony_context *context, winograd_plan *plan)
+static prony_status conv_winograd_pack(const prony_context *context, winograd_plan *plan)
 {
     if (plan->cut.u_point) return pack_taps(context, plan);
     char tag[96];
@@ -198,7 +200,8 @@ static prony_status pack(const prony_context *context, winograd_plan *plan)
              (long long)plan->simd->lanes, (long long)conv->out_channels, (long long)conv->in_channels,
              (long long)cut->rows, (long long)cut->columns);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, packed_floats(plan));
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, conv_winograd_build_weights, plan,
+                                      &packed));
     plan->packed = packed;
     return PRONY_OK;
 }
@@ -208,12 +211,13 @@ prony_status prn_conv_winograd_prepare(const prony_context *context, prn_prepare
     prn_conv conv;
     prn_winograd_tiling cut;
     PRN_TRY(prn_conv_read(context, &conv));
-    if (!find_cut(context, &conv, &cut))
+    if (!conv_winograd_find_tiling(context, &conv, &cut))
         return prony_fail(context, PRONY_INTERNAL, "no tiles for %lld input channels", (long long)conv.in_channels);
     winograd_plan *plan = prn_calloc(1, sizeof *plan);
     if (!plan) return prn_no_memory(context->error);
-    *plan = (winograd_plan){.simd = simd(), .conv = conv, .cut = cut, .slot = make_slot(context, &conv, &cut)};
-    prony_status status = pack(context, plan);
+    *plan = (winograd_plan){
+        .simd = conv_winograd_simd_table(), .conv = conv, .cut = cut, .slot = make_slot(context, &conv, &cut)};
+    prony_status status = conv_winograd_pack(context, plan);
     if (status != PRONY_OK) {
         prn_free(plan);
         return status;
@@ -311,7 +315,7 @@ static int64_t image_at(const job *job, int64_t row, int64_t blocks, int64_t spa
     return (image / planes * blocks * spatial + image % planes * (spatial / planes)) * job->simd->lanes;
 }
 
-static void forward(const job *job, const prn_winograd_batch *batch, float *v)
+static void conv_winograd_forward(const job *job, const prn_winograd_batch *batch, float *v)
 {
     const int64_t lanes = job->simd->lanes, plane = job->conv->in_spatial * lanes;
     const float *x = job->x;
@@ -332,13 +336,13 @@ typedef struct ahead {
 } ahead;
 
 /* It is all to be fetched by `inputs` channels of calls. */
-static void spread(ahead *ahead, int64_t inputs)
+static void conv_winograd_spread(ahead *ahead, int64_t inputs)
 {
     ahead->step = inputs > 0 ? prn_ceil_div(ahead->planes * ahead->floats - ahead->at, inputs) : 0;
 }
 
 /* The share of the next call, without a division: calls are short. */
-static void fetch_ahead(ahead *ahead, int64_t lanes, prn_winograd_product *p)
+static void conv_winograd_fetch_ahead(ahead *ahead, int64_t lanes, prn_winograd_product *p)
 {
     p->next = ahead->from + ahead->at;
     p->next_step = ahead->planes > 0 ? ahead->step : 0;
@@ -358,8 +362,8 @@ static int64_t blocks_of_pass(const job *job, int64_t blocks)
 
 /* All tiles of a batch at one point, for a group of `blocks` output blocks. Fetches the weights that come next, or
  * `ahead`. */
-static void multiply(const job *job, int64_t tiles, const float *v, const float *weights, int64_t blocks, float *m,
-                     ahead *ahead)
+static void conv_winograd_multiply(const job *job, int64_t tiles, const float *v, const float *weights, int64_t blocks,
+                                   float *m, ahead *ahead)
 {
     const int64_t lanes = job->simd->lanes, in_blocks = job->cut->in_blocks, per_block = lanes * blocks * lanes;
     const int64_t parts = prn_ceil_div(tiles, job->simd->tiles[blocks]), step = blocks_of_pass(job, blocks);
@@ -375,14 +379,15 @@ static void multiply(const job *job, int64_t tiles, const float *v, const float 
             const int64_t first = part * tiles / parts, count = (part + 1) * tiles / parts - first;
             p.v = v + (from * tiles + first) * lanes;
             p.m = m + first * lanes;
-            if (ahead) fetch_ahead(ahead, lanes, &p);
+            if (ahead) conv_winograd_fetch_ahead(ahead, lanes, &p);
             job->simd->product[blocks][count](&p);
             if (!ahead) p.next += p.next_step * p.in_blocks * lanes;
         }
     }
 }
 
-static void copy_rows(int64_t rows, int64_t floats, const float *from, int64_t from_row, float *to, int64_t to_row)
+static void conv_winograd_copy_rows(int64_t rows, int64_t floats, const float *from, int64_t from_row, float *to,
+                                    int64_t to_row)
 {
     for (int64_t r = 0; r < rows; r++) memcpy(to + r * to_row, from + r * from_row, (size_t)floats * sizeof(float));
 }
@@ -398,11 +403,11 @@ static void inverse_edge(const job *job, const prn_winograd_inverse *inverse, in
     one.count = 1;
     if (inverse->added) {
         memset(added, 0, sizeof added);
-        copy_rows(rows, columns * lanes, inverse->added, inverse->y_row, added[0][0], row);
+        conv_winograd_copy_rows(rows, columns * lanes, inverse->added, inverse->y_row, added[0][0], row);
         one.added = added[0][0];
     }
     job->simd->inverse[job->cut->kind](&one);
-    copy_rows(rows, columns * lanes, y[0][0], row, inverse->y, inverse->y_row);
+    conv_winograd_copy_rows(rows, columns * lanes, y[0][0], row, inverse->y, inverse->y_row);
 }
 
 /* `tiles` tiles of a row, of which there are `rows` and `columns` outputs. */
@@ -457,7 +462,7 @@ static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t
         prn_post_ops_apply_vec(&job->rest, to + r * to_row, first + r * row.row, columns * lanes);
     for (int64_t r = 0; r < rows && spread; r++)
         spread_columns(columns, lanes, to + r * to_row, y + r * row.row, row.column);
-    if (apart && !spread) copy_rows(rows, columns * lanes, to, to_row, y, row.row);
+    if (apart && !spread) conv_winograd_copy_rows(rows, columns * lanes, to, to_row, y, row.row);
 }
 
 static bool in_one_image(const prn_winograd_tiling *cut, const prn_winograd_batch *batch)
@@ -520,14 +525,14 @@ static void multiply_group(const job *job, task *task, int64_t group, float *spa
     const int64_t inputs = channels * prn_ceil_div(task->batch.tiles, job->simd->tiles[blocks]);
     const float *weights = job->packed + begin * lanes * channels * cut->points;
     ahead output = output_ahead(job, &task->batch, begin, blocks);
-    spread(&output, half * inputs);
-    spread(&task->input, (task->group_end - group) * (cut->points - half) * inputs);
+    conv_winograd_spread(&output, half * inputs);
+    conv_winograd_spread(&task->input, (task->group_end - group) * (cut->points - half) * inputs);
     for (int64_t p = 0; p < cut->points && !prn_cancelled(); p++, weights += per_point) {
-        multiply(job, task->batch.tiles, space + p * cut->v_point, weights, blocks,
-                 space + job->slot.m + p * cut->m_point,
-                 task->filters ? NULL
-                 : p < half    ? &output
-                               : &task->input);
+        conv_winograd_multiply(job, task->batch.tiles, space + p * cut->v_point, weights, blocks,
+                               space + job->slot.m + p * cut->m_point,
+                               task->filters ? NULL
+                               : p < half    ? &output
+                                             : &task->input);
     }
 }
 
@@ -554,7 +559,7 @@ static void multiply_taps(const job *job, const task *task, int64_t group, float
         ahead next = {.from = taps + count * per_unit,
                       .planes = 1,
                       .floats = prn_least(units - unit - count, PRN_WINOGRAD_FILTER_UNITS) * per_unit};
-        spread(&next, cut->points * parts * in_blocks * lanes);
+        conv_winograd_spread(&next, cut->points * parts * in_blocks * lanes);
         prn_winograd_product p = {.v_block = tiles * lanes,
                                   .m_block = tiles * lanes,
                                   .run = cut->run,
@@ -566,14 +571,14 @@ static void multiply_taps(const job *job, const task *task, int64_t group, float
                 const int64_t first = part * tiles / parts, tile_count = (part + 1) * tiles / parts - first;
                 p.v = space + point * cut->v_point + (from * tiles + first) * lanes;
                 p.m = space + job->slot.m + point * cut->m_point + first * lanes;
-                fetch_ahead(&next, lanes, &p);
+                conv_winograd_fetch_ahead(&next, lanes, &p);
                 job->simd->product[blocks][tile_count](&p);
             }
         }
     }
 }
 
-static void run_group(const job *job, task *task, int64_t group, float *space)
+static void conv_winograd_run_group(const job *job, task *task, int64_t group, float *space)
 {
     const prn_conv *conv = job->conv;
     const prn_winograd_tiling *cut = job->cut;
@@ -595,7 +600,7 @@ static void run_group(const job *job, task *task, int64_t group, float *space)
     }
 }
 
-static void run_slot(void *argument, prn_slot *slot)
+static void conv_winograd_run_slot(void *argument, prn_slot *slot)
 {
     const job *job = argument;
     const prn_winograd_tiling *cut = job->cut;
@@ -606,15 +611,15 @@ static void run_slot(void *argument, prn_slot *slot)
         task task = {.batch = prn_winograd_batch_at(cut, batch), .filters = held < 0 || cut->far};
         task.input = input_ahead(job, number + 1);
         task.group_end = (part + 1) * cut->groups / cut->tasks_of_batch;
-        if (batch != held) forward(job, &task.batch, space);
+        if (batch != held) conv_winograd_forward(job, &task.batch, space);
         held = batch;
         for (int64_t g = part * cut->groups / cut->tasks_of_batch; g < task.group_end && !prn_cancelled(); g++)
-            run_group(job, &task, g, space);
+            conv_winograd_run_group(job, &task, g, space);
     }
 }
 
 /* A residual that is added first becomes part of the inverse transform. */
-static void split_post_ops(const prony_context *context, job *job)
+static void conv_winograd_split_post_ops(const prony_context *context, job *job)
 {
     const prn_post_ops *post_ops = context->post_ops;
     job->rest = *context;
@@ -635,14 +640,14 @@ void prn_conv_winograd_facts(const prony_context *context, prony_cost *facts)
 {
     prn_conv conv;
     prn_winograd_tiling cut;
-    if (prn_conv_read(context, &conv) != PRONY_OK || !find_cut(context, &conv, &cut)) return;
+    if (prn_conv_read(context, &conv) != PRONY_OK || !conv_winograd_find_tiling(context, &conv, &cut)) return;
     const int64_t widest = prn_ceil_div(cut.blocks, cut.groups);
     prn_cost_fact(facts, "product_rows", cut.tile_rows * cut.tile_columns);
     prn_cost_fact(facts, "product_columns", conv.out_channels);
     prn_cost_fact(facts, "product_depth", conv.in_channels);
     prn_cost_fact(facts, "product_flops", prn_winograd_flops(&conv, &cut));
-    prn_cost_fact(facts, "tile_rows", simd()->tiles[widest]);
-    prn_cost_fact(facts, "tile_columns", simd()->lanes * widest);
+    prn_cost_fact(facts, "tile_rows", conv_winograd_simd_table()->tiles[widest]);
+    prn_cost_fact(facts, "tile_columns", conv_winograd_simd_table()->lanes * widest);
     if (cut.u_point) prn_cost_fact(facts, "filters_in_run", 1);
 }
 
@@ -659,8 +664,8 @@ prony_status prn_conv_winograd_run(const prony_context *context)
                .y = context->outputs[0]->data,
                .scratch = context->scratch};
     job.packed_end = job.packed ? job.packed + packed_floats(plan) : NULL;
-    split_post_ops(context, &job);
+    conv_winograd_split_post_ops(context, &job);
     const int64_t slots = (int64_t)(context->scratch_bytes / sizeof(float)) / job.slot.total;
-    prn_parallel_slots(context->threads, slots, plan->cut.tasks, run_slot, &job);
+    prn_parallel_slots(context->threads, slots, plan->cut.tasks, conv_winograd_run_slot, &job);
     return PRONY_OK;
 }

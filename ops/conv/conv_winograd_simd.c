@@ -46,17 +46,17 @@
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 
-INLINE vec splat(float x)
+INLINE vec conv_winograd_simd_splat(float x)
 {
     return x - (vec){0};
 }
 
-INLINE vec load(const float *p)
+INLINE vec conv_winograd_simd_load(const float *p)
 {
     return *(const vec *)p;
 }
 
-INLINE void store(float *p, vec x)
+INLINE void conv_winograd_simd_store(float *p, vec x)
 {
     *(vec *)p = x;
 }
@@ -136,7 +136,8 @@ TAPS_TO_POINTS(taps_to_points_f32, float, vec)
 
 /* ---- transforms */
 
-INLINE void forward(const prn_winograd_forward *f, const int rows, const int columns, const int64_t x_column)
+INLINE void conv_winograd_simd_forward(const prn_winograd_forward *f, const int rows, const int columns,
+                                       const int64_t x_column)
 {
     const float *x = f->x;
     float *v = f->v;
@@ -147,7 +148,7 @@ INLINE void forward(const prn_winograd_forward *f, const int rows, const int col
         for (int c = 0; c < columns + 2; c++) {
             vec d[SIDE], points[SIDE];
             UNROLL
-            for (int r = 0; r < rows + 2; r++) d[r] = load(x + r * x_row + c * x_column);
+            for (int r = 0; r < rows + 2; r++) d[r] = conv_winograd_simd_load(x + r * x_row + c * x_column);
             to_points(rows, d, points);
             UNROLL
             for (int r = 0; r < rows + 2; r++) t[r][c] = points[r];
@@ -157,12 +158,13 @@ INLINE void forward(const prn_winograd_forward *f, const int rows, const int col
             vec points[SIDE];
             to_points(columns, t[r], points);
             UNROLL
-            for (int c = 0; c < columns + 2; c++) store(v + (r * (columns + 2) + c) * v_point, points[c]);
+            for (int c = 0; c < columns + 2; c++)
+                conv_winograd_simd_store(v + (r * (columns + 2) + c) * v_point, points[c]);
         }
     }
 }
 
-INLINE void edge(const prn_winograd_edge *e, const int rows, const int columns)
+INLINE void conv_winograd_simd_edge(const prn_winograd_edge *e, const int rows, const int columns)
 {
     vec t[SIDE][SIDE];
     UNROLL
@@ -170,7 +172,8 @@ INLINE void edge(const prn_winograd_edge *e, const int rows, const int columns)
         vec d[SIDE], points[SIDE];
         const bool there = c >= e->first && c < e->end;
         UNROLL
-        for (int r = 0; r < rows + 2; r++) d[r] = there ? load(e->row[r] + (c - e->first) * e->x_column[r]) : (vec){0};
+        for (int r = 0; r < rows + 2; r++)
+            d[r] = there ? conv_winograd_simd_load(e->row[r] + (c - e->first) * e->x_column[r]) : (vec){0};
         to_points(rows, d, points);
         UNROLL
         for (int r = 0; r < rows + 2; r++) t[r][c] = points[r];
@@ -180,7 +183,8 @@ INLINE void edge(const prn_winograd_edge *e, const int rows, const int columns)
         vec points[SIDE];
         to_points(columns, t[r], points);
         UNROLL
-        for (int c = 0; c < columns + 2; c++) store(e->v + (r * (columns + 2) + c) * e->v_point, points[c]);
+        for (int c = 0; c < columns + 2; c++)
+            conv_winograd_simd_store(e->v + (r * (columns + 2) + c) * e->v_point, points[c]);
     }
 }
 
@@ -189,14 +193,15 @@ INLINE void inverse(const prn_winograd_inverse *f, const int rows, const int col
     const float *m = f->m, *added = f->added;
     float *y = f->y;
     const int64_t m_point = f->m_point, y_row = f->y_row;
-    const vec bias = load(f->bias);
+    const vec bias = conv_winograd_simd_load(f->bias);
     for (int64_t i = 0; i < f->count; i++, m += LANES, y += columns * LANES) {
         vec t[SIDE][SIDE];
         UNROLL
         for (int r = 0; r < rows + 2; r++) {
             vec points[SIDE], out[SIDE];
             UNROLL
-            for (int c = 0; c < columns + 2; c++) points[c] = load(m + (r * (columns + 2) + c) * m_point);
+            for (int c = 0; c < columns + 2; c++)
+                points[c] = conv_winograd_simd_load(m + (r * (columns + 2) + c) * m_point);
             from_points(columns, points, out);
             UNROLL
             for (int c = 0; c < columns; c++) t[c][r] = out[c];
@@ -208,8 +213,8 @@ INLINE void inverse(const prn_winograd_inverse *f, const int rows, const int col
             UNROLL
             for (int r = 0; r < rows; r++) {
                 vec one = out[r] + bias;
-                if (added) one += load(added + r * y_row + c * LANES);
-                store(y + r * y_row + c * LANES, one);
+                if (added) one += conv_winograd_simd_load(added + r * y_row + c * LANES);
+                conv_winograd_simd_store(y + r * y_row + c * LANES, one);
             }
         }
         if (added) added += columns * LANES;
@@ -263,7 +268,7 @@ INLINE void filters_of_taps(const float *w, int64_t tap_step, float *u, int64_t 
         for (int c = 0; c < 3; c++) {
             vec g[3], points[SIDE];
             UNROLL
-            for (int r = 0; r < 3; r++) g[r] = load(w + (3 * r + c) * tap_step);
+            for (int r = 0; r < 3; r++) g[r] = conv_winograd_simd_load(w + (3 * r + c) * tap_step);
             taps_to_points_f32(rows, g, points);
             UNROLL
             for (int r = 0; r < rows + 2; r++) t[r][c] = points[r];
@@ -273,7 +278,8 @@ INLINE void filters_of_taps(const float *w, int64_t tap_step, float *u, int64_t 
             vec points[SIDE];
             taps_to_points_f32(columns, t[r], points);
             UNROLL
-            for (int c = 0; c < columns + 2; c++) store(u + (r * (columns + 2) + c) * u_point, points[c]);
+            for (int c = 0; c < columns + 2; c++)
+                conv_winograd_simd_store(u + (r * (columns + 2) + c) * u_point, points[c]);
         }
     }
 }
@@ -282,13 +288,13 @@ INLINE void filters_of_taps(const float *w, int64_t tap_step, float *u, int64_t 
     static void forward_##rows##x##columns(const prn_winograd_forward *f)                                              \
     {                                                                                                                  \
         if (f->x_column == LANES)                                                                                      \
-            forward(f, rows, columns, LANES);                                                                          \
+            conv_winograd_simd_forward(f, rows, columns, LANES);                                                       \
         else                                                                                                           \
-            forward(f, rows, columns, f->x_column);                                                                    \
+            conv_winograd_simd_forward(f, rows, columns, f->x_column);                                                 \
     }                                                                                                                  \
     static void edge_##rows##x##columns(const prn_winograd_edge *e)                                                    \
     {                                                                                                                  \
-        edge(e, rows, columns);                                                                                        \
+        conv_winograd_simd_edge(e, rows, columns);                                                                     \
     }                                                                                                                  \
     static void inverse_##rows##x##columns(const prn_winograd_inverse *f)                                              \
     {                                                                                                                  \
@@ -312,8 +318,8 @@ typedef vec sums[PRN_WINOGRAD_MOST_BLOCKS][PRN_WINOGRAD_MOST_TILES];
 
 /* The products of one input block; at each lane one line or two of what is needed next are fetched: a burst of them
  * would be waited for. blocks and tiles are constants after inlining. */
-INLINE void sum_block(const float *v, const float *weights, const float *next, int64_t step, const int blocks,
-                      const int tiles, sums sum)
+INLINE void conv_winograd_simd_sum_block(const float *v, const float *weights, const float *next, int64_t step,
+                                         const int blocks, const int tiles, sums sum)
 {
     UNROLL
     for (int lane = 0; lane < LANES; lane++) {
@@ -324,19 +330,19 @@ INLINE void sum_block(const float *v, const float *weights, const float *next, i
         if (step > LINE) __builtin_prefetch(next + lane * step + step / 2, 0, 2);
         if (tiles < blocks) {
             UNROLL
-            for (int i = 0; i < tiles; i++) held[i] = splat(v[i * LANES + lane]);
+            for (int i = 0; i < tiles; i++) held[i] = conv_winograd_simd_splat(v[i * LANES + lane]);
             UNROLL
             for (int b = 0; b < blocks; b++) {
-                const vec one = load(w + b * LANES);
+                const vec one = conv_winograd_simd_load(w + b * LANES);
                 UNROLL
                 for (int i = 0; i < tiles; i++) sum[b][i] += held[i] * one;
             }
         } else {
             UNROLL
-            for (int b = 0; b < blocks; b++) held[b] = load(w + b * LANES);
+            for (int b = 0; b < blocks; b++) held[b] = conv_winograd_simd_load(w + b * LANES);
             UNROLL
             for (int i = 0; i < tiles; i++) {
-                const vec one = splat(v[i * LANES + lane]);
+                const vec one = conv_winograd_simd_splat(v[i * LANES + lane]);
                 UNROLL
                 for (int b = 0; b < blocks; b++) sum[b][i] += one * held[b];
             }
@@ -359,7 +365,7 @@ INLINE void product(const prn_winograd_product *p, const int blocks, const int t
             for (int i = 0; i < tiles; i++) sum[b][i] = (vec){0};
         }
         for (int64_t c = from; c < end; c++) {
-            sum_block(v, weights, next, step, blocks, tiles, sum);
+            conv_winograd_simd_sum_block(v, weights, next, step, blocks, tiles, sum);
             v += v_block;
             weights += LANES * blocks * LANES;
             next += LANES * step;
@@ -369,8 +375,8 @@ INLINE void product(const prn_winograd_product *p, const int blocks, const int t
             UNROLL
             for (int i = 0; i < tiles; i++) {
                 float *to = m + b * m_block + i * LANES;
-                if (add) sum[b][i] += load(to);
-                store(to, sum[b][i]);
+                if (add) sum[b][i] += conv_winograd_simd_load(to);
+                conv_winograd_simd_store(to, sum[b][i]);
             }
         }
     }

@@ -33,7 +33,7 @@ typedef struct deform_job {
 
 /* ---- shapes */
 
-static prony_status check(const prony_context *context)
+static prony_status deform_conv_check(const prony_context *context)
 {
     const deform_params *params = context->params;
     if (params->group < 1 || params->offset_group < 1)
@@ -42,7 +42,7 @@ static prony_status check(const prony_context *context)
     return prn_window_check(context, &params->window);
 }
 
-static prony_status read_window(const prony_context *context, prn_window *window)
+static prony_status deform_conv_read_window(const prony_context *context, prn_window *window)
 {
     const prn_window_params *params = &((const deform_params *)context->params)->window;
     PRN_TRY(prn_check_rank(context, X, 3, 2 + PRN_WINDOW_AXES));
@@ -85,12 +85,12 @@ static prony_status check_field(const prony_context *context, size_t input, cons
                       prn_shape_text(&wanted, right));
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status deform_conv_infer(const prony_context *context)
 {
     prn_window window;
     PRN_TRY(prn_check_type(context, X, PRN_TYPES_FLOAT));
     for (size_t i = W; i <= MASK; i++) PRN_TRY(prn_check_type(context, i, PRN_TYPE(context->inputs[X]->dtype)));
-    PRN_TRY(read_window(context, &window));
+    PRN_TRY(deform_conv_read_window(context, &window));
     PRN_TRY(check_channels(context));
     const int64_t maps = context->inputs[W]->shape.dim[0], volume = prn_window_volume(window.kernel);
     const int64_t offset_groups = ((const deform_params *)context->params)->offset_group;
@@ -106,10 +106,10 @@ static prony_status infer(const prony_context *context)
 }
 
 /* A sample blends two pixels along each axis. */
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status deform_conv_cost(const prony_context *context, prony_cost *cost)
 {
     prn_window window;
-    PRN_TRY(read_window(context, &window));
+    PRN_TRY(deform_conv_read_window(context, &window));
     const int64_t volume = prn_window_volume(window.kernel), outputs = prony_shape_numel(&context->outputs[0]->shape);
     const int64_t maps = context->inputs[W]->shape.dim[0], depth = context->inputs[W]->shape.dim[1];
     const bool masked = prn_input(context, MASK) != NULL;
@@ -128,7 +128,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 /* ---- samples */
 
-static prn_taps linear_taps(double at, int64_t extent)
+static prn_taps deform_conv_linear_taps(double at, int64_t extent)
 {
     prn_taps taps = {.count = 2, .index = {-1, -1}};
     if (!(at > -1.0 && at < (double)extent)) return taps;
@@ -154,7 +154,7 @@ static void place_tap(const deform_job *job, int64_t image, int64_t point, int64
         const int64_t fields = job->offset_groups * job->volume * window->axes;
         const double moved =
             prn_get_f64(job->offset->data, job->offset->dtype, (image * fields + field) * job->points + point);
-        taps[slot - leading] = linear_taps((double)place + moved, window->in[slot]);
+        taps[slot - leading] = deform_conv_linear_taps((double)place + moved, window->in[slot]);
         at /= window->out[slot];
         in_kernel /= window->kernel[slot];
     }
@@ -201,7 +201,7 @@ static void make_points(void *argument, int64_t task)
 
 /* ---- kernel */
 
-static prony_status make_job(const prony_context *context, deform_job *job, int64_t *tasks)
+static prony_status deform_conv_make_job(const prony_context *context, deform_job *job, int64_t *tasks)
 {
     const deform_params *params = context->params;
     *job = (deform_job){.x = context->inputs[X],
@@ -213,7 +213,7 @@ static prony_status make_job(const prony_context *context, deform_job *job, int6
                         .groups = params->group,
                         .offset_groups = params->offset_group,
                         .maps = context->inputs[W]->shape.dim[0]};
-    PRN_TRY(read_window(context, &job->window));
+    PRN_TRY(deform_conv_read_window(context, &job->window));
     job->volume = prn_window_volume(job->window.kernel);
     job->points = prn_window_volume(job->window.out);
     job->positions = job->x->shape.dim[0] * job->points;
@@ -223,11 +223,11 @@ static prony_status make_job(const prony_context *context, deform_job *job, int6
     return PRONY_OK;
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status deform_conv_prepare(const prony_context *context, prn_prepared *out)
 {
     deform_job job;
     int64_t tasks;
-    PRN_TRY(make_job(context, &job, &tasks));
+    PRN_TRY(deform_conv_make_job(context, &job, &tasks));
     const int64_t weights = prony_shape_numel(&context->inputs[W]->shape);
     uint64_t columns, all;
     if (!prn_mul_u64(&columns, (uint64_t)(job.channels * job.volume), (uint64_t)tasks) ||
@@ -237,11 +237,11 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
     return PRONY_OK;
 }
 
-static prony_status run(const prony_context *context)
+static prony_status deform_conv_run(const prony_context *context)
 {
     deform_job job;
     int64_t tasks;
-    PRN_TRY(make_job(context, &job, &tasks));
+    PRN_TRY(deform_conv_make_job(context, &job, &tasks));
     const prony_value *weights = context->inputs[W];
     const int64_t count = prony_shape_numel(&weights->shape);
     prn_convert(context->scratch, PRONY_FLOAT64, weights->data, weights->dtype, count);
@@ -257,13 +257,14 @@ static const prn_param params[] = {
     PRN_WINDOW_PARAMS(deform_params), PRN_INT(deform_params, group, 1), PRN_INT(deform_params, offset_group, 1), {0}};
 
 static const prn_kernel kernels[] = {
-    {.name = "deform_conv_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
+    {.name = "deform_conv_reference", .backend = "reference", .prepare = deform_conv_prepare, .run = deform_conv_run},
+    {0}};
 
 // clang-format off
 const prn_op prn_ops_deform_conv[] = {
     {.name = "DeformConv", .since_opset = 19, .inputs = {3, 5},
-     .params = params, .params_bytes = sizeof(deform_params), .check = check,
-     .infer = infer, .cost = cost, .kernels = kernels,
+     .params = params, .params_bytes = sizeof(deform_params), .check = deform_conv_check,
+     .infer = deform_conv_infer, .cost = deform_conv_cost, .kernels = kernels,
      .cost_text = "MACs M = n (Cin/g) K; FLOPs 2M, + n with bias, + 2^(axes+1) - 1 per sample, + 1 per sample with "
                   "mask; Cin K samples per output point"},
     {0}};

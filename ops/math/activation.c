@@ -70,12 +70,12 @@ typedef struct unary {
 
 /* ---- functions in double */
 
-static double sigmoid(double x)
+static double activation_sigmoid(double x)
 {
     return 1.0 / (1.0 + exp(-x));
 }
 
-static double clamp_unit(double x)
+static double activation_clamp_unit(double x)
 {
     return x < 0.0 ? 0.0 : (x > 1.0 ? 1.0 : x);
 }
@@ -91,7 +91,7 @@ static double shrink(double x, double lambd, double bias)
 }
 
 #define FUNCTION(name, expression)                                                                                     \
-    static void f_##name(double *block, int64_t n, double a, double b)                                                 \
+    static void activation_f_##name(double *block, int64_t n, double a, double b)                                      \
     {                                                                                                                  \
         (void)a;                                                                                                       \
         (void)b;                                                                                                       \
@@ -109,7 +109,7 @@ static double shrink(double x, double lambd, double bias)
 
 static const unary activations[] = {
 #define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
-    [PRN_POST_##SYMBOL] = {f_##SYMBOL, PRN_MAP_##SYMBOL, take_##attributes, flops, special, madds},
+    [PRN_POST_##SYMBOL] = {activation_f_##SYMBOL, PRN_MAP_##SYMBOL, take_##attributes, flops, special, madds},
 #define PRN_RECTIFIER(SYMBOL, operator, a_, b_, flops, in_float, dnnl)
 #include "ops/activations.inc"
 };
@@ -152,7 +152,7 @@ typedef struct unary_job {
     const prony_value *in, *out;
 } unary_job;
 
-static void reference_range(void *argument, int64_t begin, int64_t end)
+static void activation_reference_range(void *argument, int64_t begin, int64_t end)
 {
     const unary_job *job = argument;
     const prony_dtype dtype = job->in->dtype;
@@ -168,16 +168,16 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
 static prony_status reference_by(const prony_context *context, const unary *kind)
 {
     unary_job job = {.f = kind->f, .args = kind->take(context), .in = context->inputs[0], .out = context->outputs[0]};
-    prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 4096, reference_range, &job);
+    prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 4096, activation_reference_range, &job);
     return PRONY_OK;
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status activation_run_reference(const prony_context *context)
 {
     return reference_by(context, prn_variant(context));
 }
 
-static void map_range(void *argument, int64_t begin, int64_t end)
+static void activation_map_range(void *argument, int64_t begin, int64_t end)
 {
     const unary_job *job = argument;
     job->map((float *)job->out->data + begin, (const float *)job->in->data + begin, end - begin, job->args.a,
@@ -188,7 +188,7 @@ prony_status prn_run_map_f32(const prony_context *context, prn_map_id map, float
 {
     unary_job job = {.map = prn_vec()->map[map], .args = {a, b}, .in = context->inputs[0], .out = context->outputs[0]};
     prn_parallel_range(context->threads, prn_layout_elements(&job.out->shape, (prn_layout)job.out->layout), 16384,
-                       map_range, &job);
+                       activation_map_range, &job);
     prn_clear_padding(job.out);
     return PRONY_OK;
 }
@@ -199,7 +199,7 @@ static prony_status native_by(const prony_context *context, const unary *kind)
     return prn_run_map_f32(context, kind->map, args.a, args.b);
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status activation_run_native(const prony_context *context)
 {
     return native_by(context, prn_variant(context));
 }
@@ -227,14 +227,14 @@ static prony_status half_by(const prony_context *context, const unary *kind)
     return PRONY_OK;
 }
 
-static prony_status run_half(const prony_context *context)
+static prony_status activation_run_half(const prony_context *context)
 {
     return half_by(context, prn_variant(context));
 }
 
 PRN_SIMD_PICK(prn_tanh_simd, prn_tanh_simd_, static const prn_tanh_simd *tanh_table)
 
-static void f_tanh_fast(double *block, int64_t n, double a, double b)
+static void activation_f_tanh_fast(double *block, int64_t n, double a, double b)
 {
     (void)a;
     (void)b;
@@ -243,13 +243,13 @@ static void f_tanh_fast(double *block, int64_t n, double a, double b)
 
 static prony_status run_tanh_f64(const prony_context *context)
 {
-    static const unary fast = {.f = f_tanh_fast, .take = take_none};
+    static const unary fast = {.f = activation_f_tanh_fast, .take = take_none};
     return reference_by(context, &fast);
 }
 
 /* ---- inference and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status activation_infer(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     return prn_infer_same(context);
@@ -276,7 +276,7 @@ static prony_status cost_by(const prony_context *context, prony_cost *cost, cons
     return prn_cost_map(context, cost, kind->flops, kind->special, kind->madds);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status activation_cost(const prony_context *context, prony_cost *cost)
 {
     return cost_by(context, cost, prn_variant(context));
 }
@@ -296,30 +296,30 @@ static prony_status check_gelu(const prony_context *context)
                       approximate);
 }
 
-static const unary *gelu_of(const prony_context *context)
+static const unary *activation_gelu_of(const prony_context *context)
 {
-    static const unary tanh_form = {f_gelu_tanh, PRN_MAP_GELU_TANH, take_none, 9, 1, 0};
+    static const unary tanh_form = {activation_f_gelu_tanh, PRN_MAP_GELU_TANH, take_none, 9, 1, 0};
     return by_tanh(context) ? &tanh_form : &activations[PRN_POST_GELU_ERF];
 }
 
 static prony_status reference_gelu(const prony_context *context)
 {
-    return reference_by(context, gelu_of(context));
+    return reference_by(context, activation_gelu_of(context));
 }
 
 static prony_status native_gelu(const prony_context *context)
 {
-    return native_by(context, gelu_of(context));
+    return native_by(context, activation_gelu_of(context));
 }
 
 static prony_status half_gelu(const prony_context *context)
 {
-    return half_by(context, gelu_of(context));
+    return half_by(context, activation_gelu_of(context));
 }
 
 static prony_status cost_gelu(const prony_context *context, prony_cost *cost)
 {
-    return cost_by(context, cost, gelu_of(context));
+    return cost_by(context, cost, activation_gelu_of(context));
 }
 
 /* ---- attributes, kernels, rows */
@@ -338,10 +338,14 @@ static const prn_param gelu_rows[] = {PRN_STRING(unary_params, approximate, "non
      .backend = "native",                                                                                              \
      .types = PRN_TYPE_F32,                                                                                            \
      .layouts = prn_same_layout,                                                                                       \
-     .run = run_native,                                                                                                \
+     .run = activation_run_native,                                                                                     \
      .inplace = 1},                                                                                                    \
-        {.name = stem "_half_native", .backend = "native", .types = PRN_TYPES_HALF, .run = run_half, .inplace = 1},    \
-        {.name = stem "_reference", .backend = "reference", .run = run_reference, .inplace = 1}
+        {.name = stem "_half_native",                                                                                  \
+         .backend = "native",                                                                                          \
+         .types = PRN_TYPES_HALF,                                                                                      \
+         .run = activation_run_half,                                                                                   \
+         .inplace = 1},                                                                                                \
+        {.name = stem "_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}
 
 static const prn_kernel leaky_relu_kernels[] = {MAP_KERNELS("leaky_relu"), {0}};
 static const prn_kernel thresholded_relu_kernels[] = {MAP_KERNELS("thresholded_relu"), {0}};
@@ -378,15 +382,15 @@ static const prn_kernel asin_kernels[] = {MAP_KERNELS("asin"), {0}};
 static const prn_kernel acos_kernels[] = {MAP_KERNELS("acos"), {0}};
 static const prn_kernel atan_kernels[] = {MAP_KERNELS("atan"), {0}};
 static const prn_kernel sinh_kernels[] = {
-    {.name = "sinh_reference", .backend = "reference", .run = run_reference, .inplace = 1}, {0}};
+    {.name = "sinh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
 static const prn_kernel cosh_kernels[] = {
-    {.name = "cosh_reference", .backend = "reference", .run = run_reference, .inplace = 1}, {0}};
+    {.name = "cosh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
 static const prn_kernel asinh_kernels[] = {
-    {.name = "asinh_reference", .backend = "reference", .run = run_reference, .inplace = 1}, {0}};
+    {.name = "asinh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
 static const prn_kernel acosh_kernels[] = {
-    {.name = "acosh_reference", .backend = "reference", .run = run_reference, .inplace = 1}, {0}};
+    {.name = "acosh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
 static const prn_kernel atanh_kernels[] = {
-    {.name = "atanh_reference", .backend = "reference", .run = run_reference, .inplace = 1}, {0}};
+    {.name = "atanh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
 static const prn_kernel silu_kernels[] = {MAP_KERNELS("silu"), {0}};
 // clang-format off
 static const prn_kernel gelu_kernels[] = {
@@ -398,111 +402,111 @@ static const prn_kernel gelu_kernels[] = {
 const prn_op prn_ops_activation[] = {
     {.name = "LeakyRelu", .since_opset = 1, .inputs = {1, 1},
      .params = leaky_relu_rows, .params_bytes = sizeof(unary_params), .variant = &activations[PRN_POST_LEAKY_RELU],
-     .infer = infer, .cost = cost, .cost_text = "2 n", .kernels = leaky_relu_kernels},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "2 n", .kernels = leaky_relu_kernels},
     {.name = "ThresholdedRelu", .since_opset = 1, .inputs = {1, 1},
      .params = alpha_one_rows, .params_bytes = sizeof(unary_params),
-     .variant = &(const unary){f_thresholded_relu, PRN_MAP_THRESHOLDED_RELU, take_alpha_beta, 1, 0, 0},
-     .infer = infer, .cost = cost, .cost_text = "n", .kernels = thresholded_relu_kernels},
+     .variant = &(const unary){activation_f_thresholded_relu, PRN_MAP_THRESHOLDED_RELU, take_alpha_beta, 1, 0, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n", .kernels = thresholded_relu_kernels},
     {.name = "Sigmoid", .since_opset = 1, .inputs = {1, 1}, .variant = &activations[PRN_POST_SIGMOID],
-     .infer = infer, .cost = cost, .cost_text = "4 n; special 2 n", .kernels = sigmoid_kernels},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "4 n; special 2 n", .kernels = sigmoid_kernels},
     {.name = "Tanh", .since_opset = 1, .inputs = {1, 1}, .variant = &activations[PRN_POST_TANH],
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = tanh_kernels},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = tanh_kernels},
     {.name = "Erf", .since_opset = 9, .inputs = {1, 1},
-     .variant = &(const unary){f_erf, PRN_MAP_ERF, take_none, 1, 1, 0},
-     .infer = infer_number, .cost = cost, .cost_text = "n; special n", .kernels = erf_kernels},
+     .variant = &(const unary){activation_f_erf, PRN_MAP_ERF, take_none, 1, 1, 0},
+     .infer = infer_number, .cost = activation_cost, .cost_text = "n; special n", .kernels = erf_kernels},
     {.name = "Exp", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_exp, PRN_MAP_EXP, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = exp_kernels},
+     .variant = &(const unary){activation_f_exp, PRN_MAP_EXP, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = exp_kernels},
     {.name = "Log", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_log, PRN_MAP_LOG, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = log_kernels},
+     .variant = &(const unary){activation_f_log, PRN_MAP_LOG, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = log_kernels},
     {.name = "Sqrt", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_sqrt, PRN_MAP_SQRT, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = sqrt_kernels},
+     .variant = &(const unary){activation_f_sqrt, PRN_MAP_SQRT, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = sqrt_kernels},
     {.name = "Reciprocal", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_reciprocal, PRN_MAP_RECIPROCAL, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = reciprocal_kernels},
+     .variant = &(const unary){activation_f_reciprocal, PRN_MAP_RECIPROCAL, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = reciprocal_kernels},
     {.name = "Floor", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_floor, PRN_MAP_FLOOR, take_none, 1, 0, 0},
-     .infer = infer, .cost = cost, .cost_text = "n", .kernels = floor_kernels},
+     .variant = &(const unary){activation_f_floor, PRN_MAP_FLOOR, take_none, 1, 0, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n", .kernels = floor_kernels},
     {.name = "Ceil", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_ceil, PRN_MAP_CEIL, take_none, 1, 0, 0},
-     .infer = infer, .cost = cost, .cost_text = "n", .kernels = ceil_kernels},
+     .variant = &(const unary){activation_f_ceil, PRN_MAP_CEIL, take_none, 1, 0, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n", .kernels = ceil_kernels},
     {.name = "Round", .since_opset = 11, .inputs = {1, 1},
-     .variant = &(const unary){f_round, PRN_MAP_ROUND, take_none, 1, 0, 0},
-     .infer = infer, .cost = cost, .cost_text = "n", .kernels = round_kernels},
+     .variant = &(const unary){activation_f_round, PRN_MAP_ROUND, take_none, 1, 0, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n", .kernels = round_kernels},
     {.name = "HardSigmoid", .since_opset = 1, .inputs = {1, 1},
      .params = hard_sigmoid_rows, .params_bytes = sizeof(unary_params), .variant = &activations[PRN_POST_HARD_SIGMOID],
-     .infer = infer, .cost = cost, .cost_text = "4 n; madds n", .kernels = hard_sigmoid_kernels},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "4 n; madds n", .kernels = hard_sigmoid_kernels},
     {.name = "HardSwish", .since_opset = 14, .inputs = {1, 1}, .variant = &activations[PRN_POST_HARD_SWISH],
-     .infer = infer, .cost = cost, .cost_text = "5 n; madds n", .kernels = hard_swish_kernels},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "5 n; madds n", .kernels = hard_swish_kernels},
     {.name = "Elu", .since_opset = 1, .inputs = {1, 1}, .params = alpha_one_rows, .params_bytes = sizeof(unary_params),
-     .variant = &(const unary){f_elu, PRN_MAP_ELU, take_alpha_beta, 4, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "4 n (compare, exp, sub, mul); special n", .kernels = elu_kernels},
+     .variant = &(const unary){activation_f_elu, PRN_MAP_ELU, take_alpha_beta, 4, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "4 n (compare, exp, sub, mul); special n", .kernels = elu_kernels},
     {.name = "Selu", .since_opset = 1, .inputs = {1, 1}, .params = selu_rows, .params_bytes = sizeof(unary_params),
-     .variant = &(const unary){f_selu, PRN_MAP_SELU, take_alpha_gamma, 5, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "5 n (compare, exp, sub, 2 mul); special n", .kernels = selu_kernels},
+     .variant = &(const unary){activation_f_selu, PRN_MAP_SELU, take_alpha_gamma, 5, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "5 n (compare, exp, sub, 2 mul); special n", .kernels = selu_kernels},
     {.name = "Celu", .since_opset = 12, .inputs = {1, 1},
      .params = alpha_one_rows, .params_bytes = sizeof(unary_params),
-     .variant = &(const unary){f_celu, PRN_MAP_CELU, take_alpha_beta, 7, 2, 0},
-     .infer = infer, .cost = cost, .cost_text = "7 n (max, min, div, exp, sub, mul, add); special 2 n",
+     .variant = &(const unary){activation_f_celu, PRN_MAP_CELU, take_alpha_beta, 7, 2, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "7 n (max, min, div, exp, sub, mul, add); special 2 n",
      .kernels = celu_kernels},
     {.name = "Softplus", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_softplus, PRN_MAP_SOFTPLUS, take_none, 3, 2, 0},
-     .infer = infer, .cost = cost, .cost_text = "3 n (exp, add, log); special 2 n", .kernels = softplus_kernels},
+     .variant = &(const unary){activation_f_softplus, PRN_MAP_SOFTPLUS, take_none, 3, 2, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "3 n (exp, add, log); special 2 n", .kernels = softplus_kernels},
     {.name = "Softsign", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_softsign, PRN_MAP_SOFTSIGN, take_none, 3, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "3 n (abs, add, div); special n", .kernels = softsign_kernels},
+     .variant = &(const unary){activation_f_softsign, PRN_MAP_SOFTSIGN, take_none, 3, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "3 n (abs, add, div); special n", .kernels = softsign_kernels},
     {.name = "Mish", .since_opset = 18, .inputs = {1, 1},
-     .variant = &(const unary){f_mish, PRN_MAP_MISH, take_none, 5, 3, 0},
-     .infer = infer, .cost = cost, .cost_text = "5 n (exp, add, log, tanh, mul); special 3 n", .kernels = mish_kernels},
+     .variant = &(const unary){activation_f_mish, PRN_MAP_MISH, take_none, 5, 3, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "5 n (exp, add, log, tanh, mul); special 3 n", .kernels = mish_kernels},
     {.name = "Swish", .since_opset = 24, .inputs = {1, 1},
      .params = alpha_one_rows, .params_bytes = sizeof(unary_params),
-     .variant = &(const unary){f_SILU, PRN_MAP_SILU, take_alpha_beta, 6, 2, 0},
-     .infer = infer, .cost = cost, .cost_text = "6 n; special 2 n", .kernels = swish_kernels},
+     .variant = &(const unary){activation_f_SILU, PRN_MAP_SILU, take_alpha_beta, 6, 2, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "6 n; special 2 n", .kernels = swish_kernels},
     {.name = "Shrink", .since_opset = 9, .inputs = {1, 1}, .params = shrink_rows, .params_bytes = sizeof(unary_params),
-     .variant = &(const unary){f_shrink, PRN_MAP_SHRINK, take_lambd_bias, 3, 0, 0},
-     .infer = infer_number, .cost = cost, .cost_text = "3 n (2 compares, add)", .kernels = shrink_kernels},
+     .variant = &(const unary){activation_f_shrink, PRN_MAP_SHRINK, take_lambd_bias, 3, 0, 0},
+     .infer = infer_number, .cost = activation_cost, .cost_text = "3 n (2 compares, add)", .kernels = shrink_kernels},
     {.name = "Sin", .since_opset = 7, .inputs = {1, 1},
-     .variant = &(const unary){f_sin, PRN_MAP_SIN, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = sin_kernels},
+     .variant = &(const unary){activation_f_sin, PRN_MAP_SIN, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = sin_kernels},
     {.name = "Cos", .since_opset = 7, .inputs = {1, 1},
-     .variant = &(const unary){f_cos, PRN_MAP_COS, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = cos_kernels},
+     .variant = &(const unary){activation_f_cos, PRN_MAP_COS, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = cos_kernels},
     {.name = "Tan", .since_opset = 7, .inputs = {1, 1},
-     .variant = &(const unary){f_tan, PRN_MAP_TAN, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = tan_kernels},
+     .variant = &(const unary){activation_f_tan, PRN_MAP_TAN, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = tan_kernels},
     {.name = "Asin", .since_opset = 7, .inputs = {1, 1},
-     .variant = &(const unary){f_asin, PRN_MAP_ASIN, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = asin_kernels},
+     .variant = &(const unary){activation_f_asin, PRN_MAP_ASIN, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = asin_kernels},
     {.name = "Acos", .since_opset = 7, .inputs = {1, 1},
-     .variant = &(const unary){f_acos, PRN_MAP_ACOS, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = acos_kernels},
+     .variant = &(const unary){activation_f_acos, PRN_MAP_ACOS, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = acos_kernels},
     {.name = "Atan", .since_opset = 7, .inputs = {1, 1},
-     .variant = &(const unary){f_atan, PRN_MAP_ATAN, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = atan_kernels},
-    {.name = "Sinh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_sinh, 0, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = sinh_kernels},
-    {.name = "Cosh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_cosh, 0, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = cosh_kernels},
-    {.name = "Asinh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_asinh, 0, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = asinh_kernels},
-    {.name = "Acosh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_acosh, 0, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = acosh_kernels},
-    {.name = "Atanh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_atanh, 0, take_none, 1, 1, 0},
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = atanh_kernels},
+     .variant = &(const unary){activation_f_atan, PRN_MAP_ATAN, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = atan_kernels},
+    {.name = "Sinh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){activation_f_sinh, 0, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = sinh_kernels},
+    {.name = "Cosh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){activation_f_cosh, 0, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = cosh_kernels},
+    {.name = "Asinh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){activation_f_asinh, 0, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = asinh_kernels},
+    {.name = "Acosh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){activation_f_acosh, 0, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = acosh_kernels},
+    {.name = "Atanh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){activation_f_atanh, 0, take_none, 1, 1, 0},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "n; special n", .kernels = atanh_kernels},
     {.name = "Gelu", .since_opset = 20, .inputs = {1, 1},
      .params = gelu_rows, .params_bytes = sizeof(unary_params), .check = check_gelu,
-     .infer = infer, .cost = cost_gelu, .cost_text = "5 n, by tanh 9 n; special n", .kernels = gelu_kernels},
+     .infer = activation_infer, .cost = cost_gelu, .cost_text = "5 n, by tanh 9 n; special n", .kernels = gelu_kernels},
 
     /* What rewrites put in place of primitives, whatever the model's opset. */
     {.name = "SiLU", .domain = "prony", .since_opset = 1, .inputs = {1, 1}, .variant = &activations[PRN_POST_SILU],
-     .infer = infer, .cost = cost, .cost_text = "5 n; special 2 n", .kernels = silu_kernels},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "5 n; special 2 n", .kernels = silu_kernels},
     {.name = "HardSwish", .domain = "prony", .since_opset = 1, .inputs = {1, 1},
      .variant = &activations[PRN_POST_HARD_SWISH],
-     .infer = infer, .cost = cost, .cost_text = "5 n; madds n", .kernels = hard_swish_kernels},
+     .infer = activation_infer, .cost = activation_cost, .cost_text = "5 n; madds n", .kernels = hard_swish_kernels},
     {.name = "Gelu", .domain = "prony", .since_opset = 1, .inputs = {1, 1},
      .params = gelu_rows, .params_bytes = sizeof(unary_params), .check = check_gelu,
-     .infer = infer, .cost = cost_gelu, .cost_text = "5 n, by tanh 9 n; special n", .kernels = gelu_kernels},
+     .infer = activation_infer, .cost = cost_gelu, .cost_text = "5 n, by tanh 9 n; special n", .kernels = gelu_kernels},
     {0}};
 // clang-format on

@@ -129,7 +129,7 @@ static void arg_lines(void *argument, int64_t begin, int64_t end)
 
 typedef enum line_kind { ARG_MAX, ARG_MIN, CUM_SUM, CUM_PROD } line_kind;
 
-static line_kind kind_of(const prony_context *context)
+static line_kind arg_reduce_kind_of(const prony_context *context)
 {
     return *(const line_kind *)prn_variant(context);
 }
@@ -139,7 +139,7 @@ static prony_status run_arg(const prony_context *context)
     const arg_params *params = context->params;
     line_job job = {.x = context->inputs[0],
                     .y = context->outputs[0],
-                    .smallest = kind_of(context) == ARG_MIN,
+                    .smallest = arg_reduce_kind_of(context) == ARG_MIN,
                     .last = context->node->opset >= 12 && params->select_last_index};
     int64_t axis = params->axis;
     prn_axis_normalize(&axis, job.x->shape.rank);
@@ -186,7 +186,7 @@ static const prn_param cumsum_attributes[] = {
     PRN_INT(cumsum_params, exclusive, 0), PRN_INT(cumsum_params, reverse, 0), {0}};
 
 /* Where element k in the direction of the sum stands along the line. */
-static int64_t place_of(const line_job *job, int64_t k)
+static int64_t arg_reduce_place_of(const line_job *job, int64_t k)
 {
     return job->reverse ? job->length - 1 - k : k;
 }
@@ -221,7 +221,7 @@ CUMULATE_ROW(i64, int64_t, uint64_t, whole, prn_load_i64, prn_store_i64)
         line_block block, sum;                                                                                         \
         for (int64_t i = 0; i < lines; i++) sum.field[i] = job->product;                                               \
         for (int64_t k = 0; k < job->length && !prn_cancelled_at(k); k++) {                                            \
-            const int64_t first = start + place_of(job, k) * job->inner;                                               \
+            const int64_t first = start + arg_reduce_place_of(job, k) * job->inner;                                    \
             load(block.field, job->x->data, job->x->dtype, first, lines);                                              \
             if (job->exclusive) store(job->y->data, job->y->dtype, first, sum.field, lines);                           \
             prn_fold_loops()->columns_##name[fold](sum.field, block.field, lines);                                     \
@@ -240,13 +240,13 @@ static void cumulate_columns_f32(const line_job *job, int64_t start, int64_t lin
     double sum[WIDEST_GROUP];
     for (int64_t i = 0; i < lines; i++) sum[i] = 0.0;
     for (int64_t k = 0; k < job->length && !prn_cancelled_at(k); k++) {
-        const int64_t first = start + place_of(job, k) * job->inner;
+        const int64_t first = start + arg_reduce_place_of(job, k) * job->inner;
         loops->cumulate_f32(sum, (const float *)job->x->data + first, (float *)job->y->data + first, lines,
                             job->exclusive);
     }
 }
 
-static int64_t groups_of(const line_job *job)
+static int64_t arg_reduce_groups_of(const line_job *job)
 {
     return prn_ceil_div(job->inner, job->group);
 }
@@ -257,7 +257,7 @@ static bool is_narrow(const line_job *job)
 }
 
 /* Rows are read in pieces as long as can be with a few tasks for each thread, and of some cache lines at least. */
-static int64_t group_of(const line_job *job, int64_t lines, int threads)
+static int64_t arg_reduce_group_of(const line_job *job, int64_t lines, int threads)
 {
     const int64_t blocks = lines / job->inner, widest = is_narrow(job) ? WIDEST_GROUP : PRN_BLOCK;
     const int64_t each = prn_ceil_div(job->inner, threads > 1 ? prn_ceil_div(TASKS_EACH * threads, blocks) : 1);
@@ -269,8 +269,8 @@ static void sum_groups(void *argument, int64_t begin, int64_t end)
     const line_job *job = argument;
     const bool real = prn_dtype_is_float(job->x->dtype);
     for (int64_t group = begin; group < end; group++) {
-        const int64_t column = group % groups_of(job) * job->group, left = job->inner - column;
-        const int64_t start = line_start(job, group / groups_of(job) * job->inner + column);
+        const int64_t column = group % arg_reduce_groups_of(job) * job->group, left = job->inner - column;
+        const int64_t start = line_start(job, group / arg_reduce_groups_of(job) * job->inner + column);
         const int64_t n = prn_least(left, job->group);
         if (job->inner == 1)
             (real ? cumulate_row_f64 : cumulate_row_i64)(job, start);
@@ -297,7 +297,7 @@ static prony_status run_cumulate(const prony_context *context)
     const cumsum_params *params = context->params;
     line_job job = {.x = context->inputs[0],
                     .y = context->outputs[0],
-                    .product = kind_of(context) == CUM_PROD,
+                    .product = arg_reduce_kind_of(context) == CUM_PROD,
                     .exclusive = params->exclusive != 0,
                     .reverse = params->reverse != 0};
     int64_t axis;
@@ -305,9 +305,9 @@ static prony_status run_cumulate(const prony_context *context)
     PRN_TRY(cumsum_axis(context, &axis, &known));
     const int64_t lines = set_lines(&job, (int)axis);
     if (lines == 0) return PRONY_OK;
-    job.group = group_of(&job, lines, context->threads);
-    prn_parallel_items(context->threads, lines / job.inner * groups_of(&job), 4 * (int64_t)prn_value_bytes(job.x),
-                       sum_groups, &job);
+    job.group = arg_reduce_group_of(&job, lines, context->threads);
+    prn_parallel_items(context->threads, lines / job.inner * arg_reduce_groups_of(&job),
+                       4 * (int64_t)prn_value_bytes(job.x), sum_groups, &job);
     return PRONY_OK;
 }
 

@@ -15,7 +15,7 @@ typedef struct det_job {
     int64_t size, matrices, per_task;
 } det_job;
 
-static det_job job_of(const prony_context *context)
+static det_job det_job_of(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
     det_job job = {.in = in, .out = context->outputs[0], .work = context->scratch};
@@ -30,7 +30,7 @@ static int64_t task_count(const det_job *job)
     return prn_ceil_div(job->matrices, job->per_task);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status det_infer(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     PRN_TRY(prn_check_rank(context, 0, 2, PRONY_MAX_RANK));
@@ -47,9 +47,9 @@ static prony_status infer(const prony_context *context)
 
 /* The elimination of a size x size matrix: size - 1 divisions per column below the diagonal, a multiplication and a
  * subtraction per element right of it, and the product of the diagonal. */
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status det_cost(const prony_context *context, prony_cost *cost)
 {
-    const det_job job = job_of(context);
+    const det_job job = det_job_of(context);
     const uint64_t m = (uint64_t)job.size, matrices = prn_output_elements(context);
     uint64_t cube;
     if (m == 0) return PRONY_OK;
@@ -98,9 +98,9 @@ static void eliminate(void *argument, int64_t task)
     }
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status det_prepare(const prony_context *context, prn_prepared *out)
 {
-    const det_job job = job_of(context);
+    const det_job job = det_job_of(context);
     uint64_t doubles;
     if (!prn_mul_u64(&doubles, (uint64_t)job.size, (uint64_t)job.size) ||
         !prn_mul_u64(&doubles, doubles, (uint64_t)task_count(&job)) || doubles > SIZE_MAX / 16)
@@ -109,22 +109,22 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
     return PRONY_OK;
 }
 
-static prony_status run(const prony_context *context)
+static prony_status det_run(const prony_context *context)
 {
-    det_job job = job_of(context);
+    det_job job = det_job_of(context);
     prn_parallel_tasks(context->threads, task_count(&job), eliminate, &job);
     return PRONY_OK;
 }
 
-static const prn_kernel kernels[] = {{.name = "det_reference", .backend = "reference", .prepare = prepare, .run = run},
-                                     {0}};
+static const prn_kernel kernels[] = {
+    {.name = "det_reference", .backend = "reference", .prepare = det_prepare, .run = det_run}, {0}};
 
 const prn_op prn_ops_det[] = {
     {.name = "Det",
      .since_opset = 11,
      .inputs = {1, 1},
-     .infer = infer,
-     .cost = cost,
+     .infer = det_infer,
+     .cost = det_cost,
      .cost_text = "per matrix of size m: m (m-1) (2m-1) / 3 + m (m-1) / 2 + m - 1; special m (m-1) / 2",
      .kernels = kernels},
     {0}};

@@ -20,7 +20,7 @@ enum { MAX_OPERANDS = PRN_EINSUM_OPERANDS, MAX_AXES = PRN_EINSUM_AXES };
 
 typedef prn_einsum_space space;
 
-static prony_status infer(const prony_context *context)
+static prony_status einsum_infer(const prony_context *context)
 {
     for (size_t i = 0; i < context->input_count; i++) {
         if (!context->inputs[i]) return prn_einsum_refuse(context, "has an input that is not there");
@@ -35,7 +35,7 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status einsum_cost(const prony_context *context, prony_cost *out)
 {
     space s;
     PRN_TRY(prn_einsum_space_of(context, &s));
@@ -58,7 +58,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 
 /* ---- as a matrix product */
 
-static bool describe(const prony_context *context, prn_matmul_desc *out)
+static bool einsum_describe(const prony_context *context, prn_matmul_desc *out)
 {
     space s;
     if (prn_einsum_space_of(context, &s) != PRONY_OK || s.operands != 2) return false;
@@ -70,16 +70,16 @@ static bool describe(const prony_context *context, prn_matmul_desc *out)
     return true;
 }
 
-static bool native_supported(const prony_context *context)
+static bool einsum_native_supported(const prony_context *context)
 {
     prn_matmul_desc product;
-    return describe(context, &product);
+    return einsum_describe(context, &product);
 }
 
-static prony_status native_prepare(const prony_context *context, prn_prepared *out)
+static prony_status einsum_native_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_matmul_desc product;
-    if (!describe(context, &product)) return prn_einsum_refuse(context, "is no matrix product");
+    if (!einsum_describe(context, &product)) return prn_einsum_refuse(context, "is no matrix product");
     return prn_matmul_native_prepare(context, &product, out);
 }
 
@@ -101,7 +101,7 @@ static prony_status prepare_copy(const prony_context *context, prn_prepared *out
     return prn_prepared_keep(context, &copy, sizeof copy, out);
 }
 
-static prony_status run_copy(const prony_context *context)
+static prony_status einsum_run_copy(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
     prn_copy_native(context->threads, prn_copy_width(in->dtype), context->state, in->data, context->outputs[0]->data);
@@ -122,7 +122,7 @@ typedef struct reference_job {
 /* Sums, of type P, of `count` output elements along the output's last axis, or of one of none; `start` is where the
  * operands start. */
 #define SUM(P, DTYPE, name, storage, work, load, store)                                                                \
-    static void sum_##name(const reference_job *job, const int64_t *start, int64_t at, int64_t count)                  \
+    static void einsum_sum_##name(const reference_job *job, const int64_t *start, int64_t at, int64_t count)           \
     {                                                                                                                  \
         const space *s = job->s;                                                                                       \
         const int column = s->output_axes - 1, inner = s->axes > s->output_axes ? s->axes - 1 : -1;                    \
@@ -171,19 +171,19 @@ static bool advance(const space *s, int64_t *index, int64_t *offset)
 PRN_FLOAT_TYPES(SUM, double)
 PRN_INTEGER_TYPES(SUM, uint64_t)
 
-static void (*sum_of(prony_dtype dtype))(const reference_job *, const int64_t *, int64_t, int64_t)
+static void (*einsum_sum_of(prony_dtype dtype))(const reference_job *, const int64_t *, int64_t, int64_t)
 {
     switch (dtype) {
 #define SUM_CASE(P, DTYPE, name, storage, work, load, store)                                                           \
     case PRONY_##DTYPE:                                                                                                \
-        return sum_##name;
+        return einsum_sum_##name;
         PRN_NUMBER_TYPES(SUM_CASE, )
     default:
         return NULL;
     }
 }
 
-static void reference_range(void *argument, int64_t begin, int64_t end)
+static void einsum_reference_range(void *argument, int64_t begin, int64_t end)
 {
     const reference_job *job = argument;
     const space *s = job->s;
@@ -197,18 +197,18 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
             for (int i = 0; i < s->operands; i++) start[i] += rest % s->extent[axis] * s->stride[i][axis];
             rest /= s->extent[axis];
         }
-        sum_of(s->dtype)(job, start, at, count);
+        einsum_sum_of(s->dtype)(job, start, at, count);
     }
 }
 
-static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+static prony_status einsum_prepare_reference(const prony_context *context, prn_prepared *out)
 {
     space s;
     PRN_TRY(prn_einsum_space_of(context, &s));
     return prn_prepared_keep(context, &s, sizeof s, out);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status einsum_run_reference(const prony_context *context)
 {
     const space *s = context->state;
     const prony_value *y = context->outputs[0];
@@ -219,7 +219,7 @@ static prony_status run_reference(const prony_context *context)
         return PRONY_OK;
     }
     reference_job job = {s, context->inputs, y->data, columns};
-    prn_parallel_range(context->threads, outputs, LEAST_OUTPUTS, reference_range, &job);
+    prn_parallel_range(context->threads, outputs, LEAST_OUTPUTS, einsum_reference_range, &job);
     return PRONY_OK;
 }
 
@@ -227,26 +227,28 @@ static const prn_param params[] = {
     {.name = "equation", .type = PRN_PARAM_STRING, .offset = offsetof(prn_einsum_params, equation), .required = true},
     {0}};
 
-static const prn_kernel native = {
-    .supported = native_supported, .prepare = native_prepare, .run = prn_matmul_native_run, .release = prn_free};
-PRN_WIDENED(half, &native)
+static const prn_kernel native = {.supported = einsum_native_supported,
+                                  .prepare = einsum_native_prepare,
+                                  .run = prn_matmul_native_run,
+                                  .release = prn_free};
+PRN_WIDENED(einsum_half, &native)
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
-     .prepare = native_prepare, .run = prn_matmul_native_run, .release = prn_free},
+    {.name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = einsum_native_supported,
+     .prepare = einsum_native_prepare, .run = prn_matmul_native_run, .release = prn_free},
     {.name = "einsum_f32_pairs", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_einsum_pairs_supported,
      .facts = prn_einsum_pairs_facts, .prepare = prn_einsum_pairs_prepare, .run = prn_einsum_pairs_run, .release = prn_free},
-    PRN_WIDENED_ROW(half, "einsum_half_native"),
+    PRN_WIDENED_ROW(einsum_half, "einsum_half_native"),
     {.name = "einsum_copy", .backend = "native", .types = PRN_MATMUL_TYPES, .supported = copy_supported,
-     .prepare = prepare_copy, .run = run_copy, .release = prn_free},
-    {.name = "einsum_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = prepare_reference,
-     .run = run_reference, .release = prn_free},
+     .prepare = prepare_copy, .run = einsum_run_copy, .release = prn_free},
+    {.name = "einsum_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = einsum_prepare_reference,
+     .run = einsum_run_reference, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_einsum[] = {
     {.name = "Einsum", .since_opset = 12, .inputs = {1, -1}, .flags = PRN_OP_INT_WEIGHTS,
-     .params = params, .params_bytes = sizeof(prn_einsum_params), .infer = infer, .cost = cost,
+     .params = params, .params_bytes = sizeof(prn_einsum_params), .infer = einsum_infer, .cost = einsum_cost,
      .cost_text = "v extents of all indices multiplied, o operands: MACs v (o - 1) where an index is summed, else "
                   "FLOPs v (o - 1); one operand: v - n additions",
      .kernels = kernels},

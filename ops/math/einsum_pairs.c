@@ -49,7 +49,7 @@ typedef struct pairs {
     int64_t floats; /* of the scratch */
 } pairs;
 
-static bool has(const prn_einsum_space *s, const operand *o, int axis)
+static bool einsum_pairs_has(const prn_einsum_space *s, const operand *o, int axis)
 {
     return o->stride[axis] != 0 && s->extent[axis] > 1;
 }
@@ -58,14 +58,14 @@ static double multiplications(const prn_einsum_space *s, const operand *a, const
 {
     double volume = 1.0;
     for (int axis = 0; axis < s->axes; axis++)
-        if (has(s, a, axis) || has(s, b, axis)) volume *= (double)s->extent[axis];
+        if (einsum_pairs_has(s, a, axis) || einsum_pairs_has(s, b, axis)) volume *= (double)s->extent[axis];
     return volume;
 }
 
-static bool is_kept(const prn_einsum_space *s, const operand *others, int count, int axis)
+static bool einsum_pairs_is_kept(const prn_einsum_space *s, const operand *others, int count, int axis)
 {
     bool kept = axis < s->output_axes;
-    for (int i = 0; i < count; i++) kept = kept || has(s, &others[i], axis);
+    for (int i = 0; i < count; i++) kept = kept || einsum_pairs_has(s, &others[i], axis);
     return kept;
 }
 
@@ -82,7 +82,9 @@ static void add_sums(prn_einsum_space *to, const prn_einsum_space *s, const oper
 {
     to->output_axes = to->axes;
     for (int axis = 0; axis < s->axes; axis++)
-        if ((has(s, a, axis) || has(s, b, axis)) && !is_kept(s, others, count, axis)) add_axis(to, s, a, b, axis);
+        if ((einsum_pairs_has(s, a, axis) || einsum_pairs_has(s, b, axis)) &&
+            !einsum_pairs_is_kept(s, others, count, axis))
+            add_axis(to, s, a, b, axis);
 }
 
 /* The last pair, laid out as the output is. */
@@ -106,7 +108,9 @@ static bool contract_to_scratch(const prn_einsum_space *s, const operand *a, con
     for (int kind = 0; kind < 3; kind++) {
         const bool in_a = kind != 2, in_b = kind != 1;
         for (int axis = 0; axis < s->axes; axis++) {
-            if (has(s, a, axis) != in_a || has(s, b, axis) != in_b || !is_kept(s, others, count, axis)) continue;
+            if (einsum_pairs_has(s, a, axis) != in_a || einsum_pairs_has(s, b, axis) != in_b ||
+                !einsum_pairs_is_kept(s, others, count, axis))
+                continue;
             axis_of[t.axes] = axis;
             add_axis(&t, s, a, b, axis);
         }
@@ -125,7 +129,7 @@ static bool contract_to_scratch(const prn_einsum_space *s, const operand *a, con
     return prn_einsum_product(&t, product);
 }
 
-static int64_t room_for(pairs *out, double floats)
+static int64_t einsum_pairs_room_for(pairs *out, double floats)
 {
     const int64_t at = out->floats;
     out->floats += prn_ceil_div((int64_t)floats, LINE) * LINE;
@@ -139,23 +143,23 @@ static double elements(const prn_einsum_space *s, const operand *o)
 
 /* Copies `o`, one of a pair, so that what follows each other in memory are the axes that both have and that are kept,
  * its own of these, and the summed ones. false: too large. */
-static bool lay_out(const prn_einsum_space *s, const operand *partner, const operand *others, int count, operand *o,
-                    layout *layout, pairs *out)
+static bool einsum_pairs_lay_out(const prn_einsum_space *s, const operand *partner, const operand *others, int count,
+                                 operand *o, layout *layout, pairs *out)
 {
     int order[PRN_EINSUM_AXES], axes = 0;
     double floats = 1.0;
     for (int kind = 0; kind < 3; kind++) {
         for (int axis = 0; axis < s->axes; axis++) {
-            const bool own = has(s, o, axis), both = own && has(s, partner, axis),
-                       kept = is_kept(s, others, count, axis);
-            const bool summed = (own || has(s, partner, axis)) && !kept;
+            const bool own = einsum_pairs_has(s, o, axis), both = own && einsum_pairs_has(s, partner, axis),
+                       kept = einsum_pairs_is_kept(s, others, count, axis);
+            const bool summed = (own || einsum_pairs_has(s, partner, axis)) && !kept;
             if (kind == 0 ? !(both && kept) : kind == 1 ? !(own && !both && kept) : !summed) continue;
             floats *= (double)s->extent[axis];
             order[axes++] = axis;
         }
     }
     if (axes == 0 || axes > PRN_COPY_MAX_RANK || floats > LARGEST_RESULT) return false;
-    operand copied = {.input = -1, .offset = room_for(out, floats)};
+    operand copied = {.input = -1, .offset = einsum_pairs_room_for(out, floats)};
     int64_t stride = 1;
     for (int i = axes - 1; i >= 0; i--) {
         copied.stride[order[i]] = stride;
@@ -171,7 +175,7 @@ static bool lay_out(const prn_einsum_space *s, const operand *partner, const ope
 }
 
 /* Which two are next; the others are moved to the front. */
-static void choose(const prn_einsum_space *s, operand *left, int count, operand *a, operand *b)
+static void einsum_pairs_choose(const prn_einsum_space *s, operand *left, int count, operand *a, operand *b)
 {
     int first = 0, second = 1;
     for (int i = 0; i < count; i++)
@@ -187,11 +191,11 @@ static void choose(const prn_einsum_space *s, operand *left, int count, operand 
         if (i != first && i != second) left[kept++] = left[i];
 }
 
-static bool add_pair(const prn_einsum_space *s, pairs *out, operand *left, int count)
+static bool einsum_pairs_add_pair(const prn_einsum_space *s, pairs *out, operand *left, int count)
 {
     operand a, b;
     double floats;
-    choose(s, left, count, &a, &b);
+    einsum_pairs_choose(s, left, count, &a, &b);
     pair *pair = &out->pair[out->count++];
     pair->to = -1;
     const bool last = count == 2, direct = last && contract_to_output(s, &a, &b, &pair->product);
@@ -200,11 +204,12 @@ static bool add_pair(const prn_einsum_space *s, pairs *out, operand *left, int c
     for (int copies = 0; !direct && !contract_to_scratch(s, &a, &b, left, count - 2, &pair->product, result, &floats);
          copies++) {
         const int which = copies == 0 ? smaller : !smaller;
-        if (copies == 2 || !lay_out(s, which ? &a : &b, left, count - 2, which ? &b : &a, &pair->layout[copies], out))
+        if (copies == 2 ||
+            !einsum_pairs_lay_out(s, which ? &a : &b, left, count - 2, which ? &b : &a, &pair->layout[copies], out))
             return false;
     }
     if (!direct) {
-        pair->to = result->offset = room_for(out, floats);
+        pair->to = result->offset = einsum_pairs_room_for(out, floats);
         out->copied = last;
     }
     const operand *const operands[2] = {&a, &b};
@@ -216,7 +221,7 @@ static bool add_pair(const prn_einsum_space *s, pairs *out, operand *left, int c
     return true;
 }
 
-static bool find_pairs(const prony_context *context, pairs *out)
+static bool einsum_pairs_find(const prony_context *context, pairs *out)
 {
     prn_einsum_space s;
     operand left[PRN_EINSUM_OPERANDS];
@@ -229,7 +234,7 @@ static bool find_pairs(const prony_context *context, pairs *out)
         memcpy(left[i].stride, s.stride[i], sizeof left[i].stride);
     }
     for (int count = s.operands; count > 1; count--)
-        if (!add_pair(&s, out, left, count)) return false;
+        if (!einsum_pairs_add_pair(&s, out, left, count)) return false;
     for (int axis = 0; out->copied && axis < s.output_axes; axis++)
         prn_copy_axis(&out->copy, s.extent[axis], left[0].stride[axis], s.output_stride[axis]);
     return true;
@@ -238,13 +243,13 @@ static bool find_pairs(const prony_context *context, pairs *out)
 bool prn_einsum_pairs_supported(const prony_context *context)
 {
     pairs pairs;
-    return find_pairs(context, &pairs);
+    return einsum_pairs_find(context, &pairs);
 }
 
 prony_status prn_einsum_pairs_prepare(const prony_context *context, prn_prepared *out)
 {
     pairs pairs;
-    if (!find_pairs(context, &pairs)) return prony_fail(context, PRONY_INTERNAL, "no products of pairs");
+    if (!einsum_pairs_find(context, &pairs)) return prony_fail(context, PRONY_INTERNAL, "no products of pairs");
     out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, pairs.floats);
     return prn_prepared_keep(context, &pairs, sizeof pairs, out);
 }

@@ -195,7 +195,7 @@ typedef struct run {
 } run;
 
 /* Joins `axis` to the run before it where every array steps evenly over both; `run` holds the outer axes. */
-static bool join(run *run, const space *s, int a, int b, int axis)
+static bool einsum_space_join(run *run, const space *s, int a, int b, int axis)
 {
     const int64_t extent = s->extent[axis];
     const int64_t step[3] = {s->stride[a][axis], s->stride[b][axis], s->output_stride[axis]};
@@ -213,22 +213,22 @@ static bool join(run *run, const space *s, int a, int b, int axis)
 
 /* With `a` giving the rows and `b` the columns. The columns are the output's last axes; of the axes that `a` alone has,
  * the last joined run are the rows, the others batch. false: no such product. */
-static bool product_of(const space *s, int a, int b, prn_matmul_desc *out)
+static bool einsum_space_product_of(const space *s, int a, int b, prn_matmul_desc *out)
 {
     run columns = {1, 0, 0, 0}, rows = columns, inner = columns;
     int column_axis = s->output_axes;
     while (column_axis > 0 && s->stride[a][column_axis - 1] == 0) column_axis--;
     for (int axis = column_axis; axis < s->output_axes; axis++) {
-        if (!join(&columns, s, a, b, axis)) return false;
+        if (!einsum_space_join(&columns, s, a, b, axis)) return false;
     }
     for (int axis = s->output_axes; axis < s->axes; axis++) {
-        if (!join(&inner, s, a, b, axis)) return false;
+        if (!einsum_space_join(&inner, s, a, b, axis)) return false;
     }
     int row_axis = -1;
     for (int axis = 0; axis < column_axis; axis++) {
         if (s->stride[b][axis] == 0 && s->extent[axis] > 1) row_axis = axis;
     }
-    if (row_axis >= 0) join(&rows, s, a, b, row_axis);
+    if (row_axis >= 0) einsum_space_join(&rows, s, a, b, row_axis);
     *out = prn_matmul_make(s->dtype, rows.extent, columns.extent, inner.extent);
     for (int axis = 0; axis < column_axis; axis++) {
         if (axis == row_axis || s->extent[axis] == 1) continue;
@@ -250,7 +250,7 @@ static bool product_of(const space *s, int a, int b, prn_matmul_desc *out)
 bool prn_einsum_product(const prn_einsum_space *s, prn_matmul_desc *out)
 {
     prn_matmul_desc other;
-    const bool first = product_of(s, 0, 1, out), second = product_of(s, 1, 0, &other);
+    const bool first = einsum_space_product_of(s, 0, 1, out), second = einsum_space_product_of(s, 1, 0, &other);
     if (!first && !second) return false;
     if (!first || (second && other.n > out->n)) *out = other;
     return true;

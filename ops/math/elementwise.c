@@ -38,7 +38,8 @@ typedef struct row_job {
     prony_dtype in, out;
 } row_job;
 
-static void run_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], int64_t out, int64_t at, int64_t n)
+static void elementwise_run_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], int64_t out, int64_t at,
+                                int64_t n)
 {
     const row_job *job = argument;
     const int inner = job->walk->rank - 1;
@@ -66,7 +67,7 @@ static void step_rows(const prony_context *context, prn_row_op op, const prony_v
     prn_broadcast_add(&walk, b);
     prn_broadcast_merge(&walk);
     row_job job = {&walk, op, out->data, a->data, b->data, a->dtype, out->dtype};
-    prn_broadcast_parallel(&walk, context->threads, run_row, &job);
+    prn_broadcast_parallel(&walk, context->threads, elementwise_run_row, &job);
 }
 
 static void copy_single(const prony_context *context)
@@ -84,7 +85,7 @@ static prony_status run_rows_of(const prony_context *context, prn_row_op op)
     return PRONY_OK;
 }
 
-static prony_status run_rows(const prony_context *context)
+static prony_status elementwise_run_rows(const prony_context *context)
 {
     const element_kind *kind = prn_variant(context);
     return run_rows_of(context, kind->row);
@@ -199,7 +200,7 @@ static prony_status run_mean_rows(const prony_context *context)
 {
     double storage;
     const prony_value count = count_operand(context, &storage);
-    PRN_TRY(run_rows(context));
+    PRN_TRY(elementwise_run_rows(context));
     step_rows(context, PRN_ROW_DIV, context->outputs[0], &count);
     return PRONY_OK;
 }
@@ -215,7 +216,7 @@ static prony_status run_mean_vec(const prony_context *context)
 
 /* ---- inference and cost */
 
-static prony_status check_types(const prony_context *context)
+static prony_status elementwise_check_types(const prony_context *context)
 {
     const element_kind *kind = prn_variant(context);
     return prn_check_type(context, 0, kind->types);
@@ -223,13 +224,13 @@ static prony_status check_types(const prony_context *context)
 
 static prony_status infer_same(const prony_context *context)
 {
-    PRN_TRY(check_types(context));
+    PRN_TRY(elementwise_check_types(context));
     return prn_infer_same(context);
 }
 
 static prony_status infer_binary(const prony_context *context)
 {
-    PRN_TRY(check_types(context));
+    PRN_TRY(elementwise_check_types(context));
     return prn_infer_broadcast(context);
 }
 
@@ -282,7 +283,7 @@ static prony_status check_mod(const prony_context *context)
     return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'fmod' is %lld, wanted 0 or 1", (long long)fmod);
 }
 
-static prony_status run_mod(const prony_context *context)
+static prony_status elementwise_run_mod(const prony_context *context)
 {
     const mod_params *params = context->params;
     return run_rows_of(context, params->fmod ? PRN_ROW_FMOD : PRN_ROW_MOD);
@@ -344,31 +345,31 @@ static prony_status run_not(const prony_context *context)
 static const prn_kernel add_kernels[] = {
     {.name = "add_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
-    {.name = "add_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+    {.name = "add_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel sub_kernels[] = {
     {.name = "sub_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
-    {.name = "sub_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+    {.name = "sub_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel mul_kernels[] = {
     {.name = "mul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
-    {.name = "mul_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+    {.name = "mul_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel div_kernels[] = {
     {.name = "div_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
-    {.name = "div_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+    {.name = "div_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel min_kernels[] = {
     {.name = "min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
-    {.name = "min_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+    {.name = "min_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel max_kernels[] = {
     {.name = "max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
-    {.name = "max_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+    {.name = "max_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel sum_kernels[] = {
     {.name = "sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
-    {.name = "sum_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+    {.name = "sum_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel mean_kernels[] = {
     {.name = "mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_mean_vec, .inplace = 3},
@@ -376,26 +377,32 @@ static const prn_kernel mean_kernels[] = {
 static const prn_kernel prelu_kernels[] = {
     {.name = "prelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
-    {.name = "prelu_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+    {.name = "prelu_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 // clang-format on
-static const prn_kernel equal_kernels[] = {{.name = "equal_reference", .backend = "reference", .run = run_rows}, {0}};
-static const prn_kernel greater_kernels[] = {{.name = "greater_reference", .backend = "reference", .run = run_rows},
-                                             {0}};
-static const prn_kernel less_kernels[] = {{.name = "less_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel equal_kernels[] = {
+    {.name = "equal_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
+static const prn_kernel greater_kernels[] = {
+    {.name = "greater_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
+static const prn_kernel less_kernels[] = {
+    {.name = "less_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
 static const prn_kernel greater_or_equal_kernels[] = {
-    {.name = "greater_or_equal_reference", .backend = "reference", .run = run_rows}, {0}};
+    {.name = "greater_or_equal_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
 static const prn_kernel less_or_equal_kernels[] = {
-    {.name = "less_or_equal_reference", .backend = "reference", .run = run_rows}, {0}};
-static const prn_kernel and_kernels[] = {{.name = "and_reference", .backend = "reference", .run = run_rows}, {0}};
-static const prn_kernel or_kernels[] = {{.name = "or_reference", .backend = "reference", .run = run_rows}, {0}};
-static const prn_kernel xor_kernels[] = {{.name = "xor_reference", .backend = "reference", .run = run_rows}, {0}};
+    {.name = "less_or_equal_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
+static const prn_kernel and_kernels[] = {{.name = "and_reference", .backend = "reference", .run = elementwise_run_rows},
+                                         {0}};
+static const prn_kernel or_kernels[] = {{.name = "or_reference", .backend = "reference", .run = elementwise_run_rows},
+                                        {0}};
+static const prn_kernel xor_kernels[] = {{.name = "xor_reference", .backend = "reference", .run = elementwise_run_rows},
+                                         {0}};
 static const prn_kernel bitwise_and_kernels[] = {
-    {.name = "bitwise_and_reference", .backend = "reference", .run = run_rows}, {0}};
+    {.name = "bitwise_and_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
 static const prn_kernel bitwise_or_kernels[] = {
-    {.name = "bitwise_or_reference", .backend = "reference", .run = run_rows}, {0}};
+    {.name = "bitwise_or_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
 static const prn_kernel bitwise_xor_kernels[] = {
-    {.name = "bitwise_xor_reference", .backend = "reference", .run = run_rows}, {0}};
-static const prn_kernel mod_kernels[] = {{.name = "mod_reference", .backend = "reference", .run = run_mod}, {0}};
+    {.name = "bitwise_xor_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
+static const prn_kernel mod_kernels[] = {{.name = "mod_reference", .backend = "reference", .run = elementwise_run_mod},
+                                         {0}};
 static const prn_kernel bit_shift_kernels[] = {
     {.name = "bit_shift_reference", .backend = "reference", .run = run_shift}, {0}};
 static const prn_kernel not_kernels[] = {{.name = "not_reference", .backend = "reference", .run = run_not}, {0}};

@@ -8,7 +8,7 @@
 
 enum { LOOK_UP = 16384 }; /* steps between two looks at whether to go on */
 
-static bool is_power(int64_t n)
+static bool fourier_is_power(int64_t n)
 {
     return (n & (n - 1)) == 0;
 }
@@ -16,7 +16,7 @@ static bool is_power(int64_t n)
 static int64_t power_for(int64_t length)
 {
     int64_t size = 1;
-    if (is_power(length)) return length;
+    if (fourier_is_power(length)) return length;
     while (size < 2 * length - 1) size *= 2;
     return size;
 }
@@ -24,15 +24,15 @@ static int64_t power_for(int64_t length)
 int64_t prn_fourier_table_count(int64_t length)
 {
     const int64_t size = power_for(length);
-    return is_power(length) ? size / 2 : size / 2 + length + size;
+    return fourier_is_power(length) ? size / 2 : size / 2 + length + size;
 }
 
 int64_t prn_fourier_work_count(int64_t length)
 {
-    return is_power(length) ? 0 : power_for(length);
+    return fourier_is_power(length) ? 0 : power_for(length);
 }
 
-static prn_complex multiply(prn_complex a, prn_complex b)
+static prn_complex fourier_multiply(prn_complex a, prn_complex b)
 {
     return (prn_complex){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
@@ -62,7 +62,7 @@ static void radix_two(prn_complex *x, int64_t size, const prn_complex *roots, do
                 if ((start + k) % LOOK_UP == 0 && prn_cancelled()) return;
                 const prn_complex root = {roots[k * step].re, direction * roots[k * step].im};
                 prn_complex *low = &x[start + k], *high = low + half;
-                const prn_complex turned = multiply(*high, root);
+                const prn_complex turned = fourier_multiply(*high, root);
                 *high = (prn_complex){low->re - turned.re, low->im - turned.im};
                 *low = (prn_complex){low->re + turned.re, low->im + turned.im};
             }
@@ -102,7 +102,7 @@ prn_fourier prn_fourier_make(int64_t length, prn_complex *tables)
     prn_fourier plan = {.length = length, .size = power_for(length), .roots = tables};
     for (int64_t k = 0; k < plan.size / 2 && !prn_cancelled_at(k); k++)
         tables[k] = root_of((double)k / (double)plan.size);
-    if (is_power(length)) return plan;
+    if (fourier_is_power(length)) return plan;
     prn_complex *chirp = tables + plan.size / 2, *image = chirp + length;
     make_chirp(chirp, length);
     plan.chirp = chirp;
@@ -121,13 +121,13 @@ void prn_fourier_run(const prn_fourier *plan, bool inverse, prn_complex *x, prn_
         return;
     }
     for (int64_t k = 0; k < length && !prn_cancelled_at(k); k++)
-        work[k] = multiply((prn_complex){x[k].re, sign * x[k].im}, plan->chirp[k]);
+        work[k] = fourier_multiply((prn_complex){x[k].re, sign * x[k].im}, plan->chirp[k]);
     for (int64_t k = length; k < size && !prn_cancelled_at(k); k++) work[k] = (prn_complex){0.0, 0.0};
     radix_two(work, size, plan->roots, 1.0);
-    for (int64_t k = 0; k < size && !prn_cancelled_at(k); k++) work[k] = multiply(work[k], plan->image[k]);
+    for (int64_t k = 0; k < size && !prn_cancelled_at(k); k++) work[k] = fourier_multiply(work[k], plan->image[k]);
     radix_two(work, size, plan->roots, -1.0);
     for (int64_t k = 0; k < length && !prn_cancelled_at(k); k++) {
-        x[k] = multiply(work[k], plan->chirp[k]);
+        x[k] = fourier_multiply(work[k], plan->chirp[k]);
         x[k].im *= sign;
     }
 }

@@ -14,7 +14,7 @@
 typedef prony_status (*describe_fn)(const prony_context *context, prn_matmul_desc *out);
 
 /* With whatever bytes the context has. */
-static prony_status describe(const prony_context *context, prn_matmul_desc *out)
+static prony_status gemm_describe_product(const prony_context *context, prn_matmul_desc *out)
 {
     const describe_fn *own = prn_variant(context);
     PRN_TRY((*own)(context, out));
@@ -27,7 +27,7 @@ static const prony_value *added_input(const prony_context *context)
     return prn_matmul_is_post_input(context, 2) ? NULL : prn_input(context, 2);
 }
 
-static prony_status refuse(const prony_context *context, const char *what)
+static prony_status gemm_refuse(const prony_context *context, const char *what)
 {
     char a[PRN_SHAPE_TEXT_BYTES], b[PRN_SHAPE_TEXT_BYTES];
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s: A is %s, B is %s", what,
@@ -44,7 +44,7 @@ static prony_status set_output(const prony_context *context, prony_dtype dtype, 
     return PRONY_OK;
 }
 
-static prony_status check_types(const prony_context *context)
+static prony_status gemm_check_types(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_MATMUL_TYPES));
     const uint32_t type = PRN_TYPE(context->inputs[0]->dtype);
@@ -72,7 +72,7 @@ static prony_status gemm_describe(const prony_context *context, prn_matmul_desc 
     const int64_t *da = a->shape.dim, *db = b->shape.dim;
     const bool ta = params->transA != 0, tb = params->transB != 0;
     *out = prn_matmul_make(a->dtype, da[ta ? 1 : 0], db[tb ? 0 : 1], da[ta ? 0 : 1]);
-    if (db[tb ? 1 : 0] != out->k) return refuse(context, "the inner dimensions differ");
+    if (db[tb ? 1 : 0] != out->k) return gemm_refuse(context, "the inner dimensions differ");
     out->rs_a = ta ? 1 : out->k;
     out->cs_a = ta ? out->m : 1;
     out->rs_b = tb ? 1 : out->n;
@@ -97,7 +97,7 @@ static prony_status gemm_describe(const prony_context *context, prn_matmul_desc 
 
 static prony_status gemm_infer(const prony_context *context)
 {
-    PRN_TRY(check_types(context));
+    PRN_TRY(gemm_check_types(context));
     PRN_TRY(prn_check_rank(context, 0, 2, 2));
     PRN_TRY(prn_check_rank(context, 1, 2, 2));
     prn_matmul_desc product;
@@ -131,7 +131,7 @@ static prony_status matmul_infer(const prony_context *context)
 {
     prn_matmul_desc product;
     prony_shape y;
-    PRN_TRY(check_types(context));
+    PRN_TRY(gemm_check_types(context));
     PRN_TRY(prn_matmul_from_shapes(context, context->inputs[0], context->inputs[1], &product, &y));
     prn_set_output(context, 0, context->inputs[0]->dtype, &y);
     return matmul_describe(context, &product); /* for what it checks */
@@ -139,10 +139,10 @@ static prony_status matmul_infer(const prony_context *context)
 
 /* ---- cost */
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status gemm_cost(const prony_context *context, prony_cost *cost)
 {
     prn_matmul_desc p;
-    PRN_TRY(describe(context, &p));
+    PRN_TRY(gemm_describe_product(context, &p));
     const bool added = added_input(context) != NULL;
     uint64_t rows, outputs, macs;
     if (!prn_mul_u64(&rows, (uint64_t)p.items, (uint64_t)p.m) || !prn_mul_u64(&outputs, rows, (uint64_t)p.n) ||
@@ -161,17 +161,17 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 /* ---- kernels */
 
-static prony_status native_prepare(const prony_context *context, prn_prepared *out)
+static prony_status gemm_native_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_matmul_desc product;
-    PRN_TRY(describe(context, &product));
+    PRN_TRY(gemm_describe_product(context, &product));
     return prn_matmul_native_prepare(context, &product, out);
 }
 
-static prony_status reference_prepare(const prony_context *context, prn_prepared *out)
+static prony_status gemm_reference_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_matmul_desc product;
-    PRN_TRY(describe(context, &product));
+    PRN_TRY(gemm_describe_product(context, &product));
     return prn_matmul_reference_prepare(context, &product, out);
 }
 
@@ -179,26 +179,26 @@ static prony_status reference_prepare(const prony_context *context, prn_prepared
 static bool stored_supported(const prony_context *context)
 {
     prn_matmul_desc product;
-    return describe(context, &product) == PRONY_OK && prn_matmul_lowbit_supported(context, &product);
+    return gemm_describe_product(context, &product) == PRONY_OK && prn_matmul_lowbit_supported(context, &product);
 }
 
 /* The same, multiplied as parts of bfloat16. */
 static bool halves_supported(const prony_context *context)
 {
     prn_matmul_desc product;
-    return describe(context, &product) == PRONY_OK && prn_matmul_halves_supported(context, &product);
+    return gemm_describe_product(context, &product) == PRONY_OK && prn_matmul_halves_supported(context, &product);
 }
 
 static bool stored_profitable(const prony_context *context)
 {
     prn_matmul_desc product;
-    return describe(context, &product) == PRONY_OK && prn_matmul_lowbit_profitable(&product);
+    return gemm_describe_product(context, &product) == PRONY_OK && prn_matmul_lowbit_profitable(&product);
 }
 
 static prony_status stored_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_matmul_desc product;
-    PRN_TRY(describe(context, &product));
+    PRN_TRY(gemm_describe_product(context, &product));
     return prn_matmul_lowbit_prepare(context, &product, out);
 }
 
@@ -206,13 +206,14 @@ static prony_status stored_prepare(const prony_context *context, prn_prepared *o
 static bool blas_supported(const prony_context *context)
 {
     prn_matmul_desc product;
-    return !context->post_ops && describe(context, &product) == PRONY_OK && prn_matmul_blas_supported(&product);
+    return !context->post_ops && gemm_describe_product(context, &product) == PRONY_OK &&
+           prn_matmul_blas_supported(&product);
 }
 #endif
 
 static const prn_kernel native = {
-    .prepare = native_prepare, .run = prn_matmul_native_run, .release = prn_free, .packs = 2};
-PRN_WIDENED(half, &native)
+    .prepare = gemm_native_prepare, .run = prn_matmul_native_run, .release = prn_free, .packs = 2};
+PRN_WIDENED(gemm_half, &native)
 
 #define STORED(title, precision, asked)                                                                                \
     {.name = title,                                                                                                    \
@@ -236,14 +237,14 @@ static const prn_kernel gemm_kernels[] = {
     STORED("gemm_fp16_native", FP16, stored_supported),
     STORED("gemm_int8_weights", INT8_WEIGHTS, stored_supported),
     STORED("gemm_int4_weights", INT4_WEIGHTS, stored_supported),
-    {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
+    {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = gemm_native_prepare,
      .run = prn_matmul_native_run, .facts = prn_matmul_native_facts, .release = prn_free, .post_ops = true, .packs = 2},
-    PRN_WIDENED_ROW(half, "gemm_half_native"),
+    PRN_WIDENED_ROW(gemm_half, "gemm_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
     {.name = "gemm_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .supported = blas_supported,
-     .prepare = reference_prepare, .run = prn_matmul_blas_run, .release = prn_free, .post_ops = true},
+     .prepare = gemm_reference_prepare, .run = prn_matmul_blas_run, .release = prn_free, .post_ops = true},
 #endif
-    {.name = "gemm_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = reference_prepare,
+    {.name = "gemm_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = gemm_reference_prepare,
      .run = prn_matmul_reference_run, .release = prn_free, .post_ops = true},
     {0}};
 
@@ -254,14 +255,14 @@ static const prn_kernel matmul_kernels[] = {
     STORED("matmul_fp16_native", FP16, stored_supported),
     STORED("matmul_int8_weights", INT8_WEIGHTS, stored_supported),
     STORED("matmul_int4_weights", INT4_WEIGHTS, stored_supported),
-    {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
+    {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = gemm_native_prepare,
      .run = prn_matmul_native_run, .facts = prn_matmul_native_facts, .release = prn_free, .post_ops = true, .packs = 2},
-    PRN_WIDENED_ROW(half, "matmul_half_native"),
+    PRN_WIDENED_ROW(gemm_half, "matmul_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
     {.name = "matmul_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .supported = blas_supported,
-     .prepare = reference_prepare, .run = prn_matmul_blas_run, .release = prn_free, .post_ops = true},
+     .prepare = gemm_reference_prepare, .run = prn_matmul_blas_run, .release = prn_free, .post_ops = true},
 #endif
-    {.name = "matmul_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = reference_prepare,
+    {.name = "matmul_ref", .backend = "reference", .types = PRN_MATMUL_TYPES, .prepare = gemm_reference_prepare,
      .run = prn_matmul_reference_run, .release = prn_free, .post_ops = true},
     {0}};
 
@@ -269,10 +270,10 @@ const prn_op prn_ops_gemm[] = {
     /* From 1 on: `broadcast`, which opset 7 dropped, only said that C does. */
     {.name = "Gemm", .since_opset = 1, .inputs = {2, 3}, .flags = PRN_OP_POST_OPS | PRN_OP_INT_WEIGHTS,
      .params = gemm_param_rows, .params_bytes = sizeof(gemm_params), .variant = &(const describe_fn){gemm_describe},
-     .infer = gemm_infer, .cost = cost,
+     .infer = gemm_infer, .cost = gemm_cost,
      .cost_text = "MACs M = n K; FLOPs 2M, + n with C, + n per alpha, beta other than 1", .kernels = gemm_kernels},
     {.name = "MatMul", .since_opset = 1, .inputs = {2, 3}, .flags = PRN_OP_POST_OPS | PRN_OP_INT_WEIGHTS,
      .variant = &(const describe_fn){matmul_describe},
-     .infer = matmul_infer, .cost = cost, .cost_text = "MACs M = n K; FLOPs 2M", .kernels = matmul_kernels},
+     .infer = matmul_infer, .cost = gemm_cost, .cost_text = "MACs M = n K; FLOPs 2M", .kernels = matmul_kernels},
     {0}};
 // clang-format on

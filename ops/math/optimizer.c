@@ -39,7 +39,7 @@ typedef struct optimizer_kind {
     void (*update)(const step *step, double *x, const double *g, double *const state[MOST_STATES], int64_t n);
 } optimizer_kind;
 
-static const optimizer_kind *kind_of(const prony_context *context)
+static const optimizer_kind *optimizer_kind_of(const prony_context *context)
 {
     return prn_variant(context);
 }
@@ -116,14 +116,14 @@ static prony_status check_momentum(const prony_context *context)
 }
 
 /* Tensors optimized. */
-static size_t tensors_of(const prony_context *context)
+static size_t optimizer_tensors_of(const prony_context *context)
 {
-    return (context->input_count - FIRST) / (2 + kind_of(context)->states);
+    return (context->input_count - FIRST) / (2 + optimizer_kind_of(context)->states);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status optimizer_infer(const prony_context *context)
 {
-    const size_t each = 2 + kind_of(context)->states, n = tensors_of(context);
+    const size_t each = 2 + optimizer_kind_of(context)->states, n = optimizer_tensors_of(context);
     if (n == 0 || context->input_count != FIRST + n * each || context->output_count > n * (each - 1))
         return prony_fail(context, PRONY_INVALID_MODEL,
                           "%zu inputs and %zu outputs, wanted 2 and then %zu per tensor, and %zu per tensor",
@@ -148,11 +148,11 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status optimizer_cost(const prony_context *context, prony_cost *out)
 {
-    const optimizer_kind *kind = kind_of(context);
+    const optimizer_kind *kind = optimizer_kind_of(context);
     uint64_t count = 0;
-    for (size_t i = 0; i < tensors_of(context); i++) {
+    for (size_t i = 0; i < optimizer_tensors_of(context); i++) {
         if (!prn_add_u64(&count, count, (uint64_t)prony_shape_numel(&context->inputs[FIRST + i]->shape)))
             return prony_fail(context, PRONY_LIMIT, "the operation count does not fit into 64 bits");
     }
@@ -192,10 +192,10 @@ static void *data_of(const prony_value *value)
     return value ? value->data : NULL;
 }
 
-static prony_status run(const prony_context *context)
+static prony_status optimizer_run(const prony_context *context)
 {
-    const optimizer_kind *kind = kind_of(context);
-    const size_t n = tensors_of(context);
+    const optimizer_kind *kind = optimizer_kind_of(context);
+    const size_t n = optimizer_tensors_of(context);
     const double rate = prn_get_f64(context->inputs[RATE]->data, context->inputs[RATE]->dtype, 0);
     const int64_t count = ((const int64_t *)context->inputs[COUNT]->data)[0];
     for (size_t i = 0; i < n; i++) {
@@ -235,23 +235,26 @@ static const prn_param momentum_rows[] = {
     {0}};
 
 #define DOMAIN "ai.onnx.preview.training"
-static const prn_kernel adagrad_kernels[] = {{.name = "adagrad_reference", .backend = "reference", .run = run}, {0}};
-static const prn_kernel adam_kernels[] = {{.name = "adam_reference", .backend = "reference", .run = run}, {0}};
-static const prn_kernel momentum_kernels[] = {{.name = "momentum_reference", .backend = "reference", .run = run}, {0}};
+static const prn_kernel adagrad_kernels[] = {
+    {.name = "adagrad_reference", .backend = "reference", .run = optimizer_run}, {0}};
+static const prn_kernel adam_kernels[] = {{.name = "adam_reference", .backend = "reference", .run = optimizer_run},
+                                          {0}};
+static const prn_kernel momentum_kernels[] = {
+    {.name = "momentum_reference", .backend = "reference", .run = optimizer_run}, {0}};
 
 // clang-format off
 const prn_op prn_ops_optimizer[] = {
     {.name = "Adagrad", .domain = DOMAIN, .since_opset = 1, .inputs = {5, -1}, .outputs = {1, -1}, .non_weight_inputs = 3,
      .params = adagrad_rows, .params_bytes = sizeof(optimizer_params),
      .variant = &(const optimizer_kind){1, 9, 2, adagrad_prepare, adagrad_update},
-     .infer = infer, .cost = cost, .cost_text = "9 per element optimized; special 2", .kernels = adagrad_kernels},
+     .infer = optimizer_infer, .cost = optimizer_cost, .cost_text = "9 per element optimized; special 2", .kernels = adagrad_kernels},
     {.name = "Adam", .domain = DOMAIN, .since_opset = 1, .inputs = {6, -1}, .outputs = {1, -1}, .non_weight_inputs = 3,
      .params = adam_rows, .params_bytes = sizeof(optimizer_params),
      .variant = &(const optimizer_kind){2, 15, 2, adam_prepare, adam_update},
-     .infer = infer, .cost = cost, .cost_text = "15 per element optimized; special 2", .kernels = adam_kernels},
+     .infer = optimizer_infer, .cost = optimizer_cost, .cost_text = "15 per element optimized; special 2", .kernels = adam_kernels},
     {.name = "Momentum", .domain = DOMAIN, .since_opset = 1, .inputs = {5, -1}, .outputs = {1, -1}, .non_weight_inputs = 3,
      .params = momentum_rows, .params_bytes = sizeof(optimizer_params), .check = check_momentum,
      .variant = &(const optimizer_kind){1, 7, 0, momentum_prepare, momentum_update},
-     .infer = infer, .cost = cost, .cost_text = "7 per element optimized", .kernels = momentum_kernels},
+     .infer = optimizer_infer, .cost = optimizer_cost, .cost_text = "7 per element optimized", .kernels = momentum_kernels},
     {0}};
 // clang-format on

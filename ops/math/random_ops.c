@@ -16,13 +16,13 @@ typedef struct random_params {
 
 enum { GRAIN = 4096 };
 
-static uint64_t key_of(const prony_context *context)
+static uint64_t random_ops_key_of(const prony_context *context)
 {
     const float seed = ((const random_params *)context->params)->seed;
     return prn_random_key(context, !isnan(seed), prn_f32_bits(seed));
 }
 
-static prony_status check_dtype(const prony_context *context, uint32_t types)
+static prony_status random_ops_check_dtype(const prony_context *context, uint32_t types)
 {
     const int64_t dtype = ((const random_params *)context->params)->dtype;
     if (dtype == PRN_ABSENT || (dtype > 0 && dtype < PRONY_DTYPE_COUNT && (types & PRN_TYPE(dtype)))) return PRONY_OK;
@@ -34,7 +34,7 @@ static prony_status check_dtype(const prony_context *context, uint32_t types)
 
 static prony_status check_float(const prony_context *context)
 {
-    return check_dtype(context, PRN_TYPES_FLOAT);
+    return random_ops_check_dtype(context, PRN_TYPES_FLOAT);
 }
 
 static prony_status infer_shape(const prony_context *context)
@@ -99,7 +99,7 @@ static prony_status run_uniform(const prony_context *context)
 {
     const random_params *params = context->params;
     draw_job job = {.y = context->outputs[0],
-                    .key = key_of(context),
+                    .key = random_ops_key_of(context),
                     .a = (double)params->low,
                     .b = (double)params->high - (double)params->low,
                     .bits = mantissa_bits(context->outputs[0]->dtype)};
@@ -110,8 +110,10 @@ static prony_status run_uniform(const prony_context *context)
 static prony_status run_normal(const prony_context *context)
 {
     const random_params *params = context->params;
-    draw_job job = {
-        .y = context->outputs[0], .key = key_of(context), .a = (double)params->mean, .b = (double)params->scale};
+    draw_job job = {.y = context->outputs[0],
+                    .key = random_ops_key_of(context),
+                    .a = (double)params->mean,
+                    .b = (double)params->scale};
     prn_parallel_range(context->threads, prony_shape_numel(&job.y->shape), GRAIN, draw_normal, &job);
     return PRONY_OK;
 }
@@ -125,7 +127,7 @@ static prony_status cost_draw(const prony_context *context, prony_cost *cost)
 
 static prony_status check_bernoulli(const prony_context *context)
 {
-    return check_dtype(context, PRN_TYPES_NUMBER_BOOL);
+    return random_ops_check_dtype(context, PRN_TYPES_NUMBER_BOOL);
 }
 
 static prony_status infer_bernoulli(const prony_context *context)
@@ -148,7 +150,7 @@ static void draw_bernoulli(void *argument, int64_t begin, int64_t end)
 
 static prony_status run_bernoulli(const prony_context *context)
 {
-    draw_job job = {.x = context->inputs[0], .y = context->outputs[0], .key = key_of(context)};
+    draw_job job = {.x = context->inputs[0], .y = context->outputs[0], .key = random_ops_key_of(context)};
     prn_parallel_range(context->threads, prony_shape_numel(&job.y->shape), GRAIN, draw_bernoulli, &job);
     return PRONY_OK;
 }
@@ -165,7 +167,7 @@ static prony_status check_multinomial(const prony_context *context)
     const int64_t samples = ((const random_params *)context->params)->sample_size;
     if (samples < 0)
         return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'sample_size' is %lld", (long long)samples);
-    return check_dtype(context, PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64));
+    return random_ops_check_dtype(context, PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64));
 }
 
 static prony_status infer_multinomial(const prony_context *context)
@@ -181,7 +183,7 @@ static prony_status infer_multinomial(const prony_context *context)
 }
 
 /* The first class whose cumulated probability exceeds the draw; the last possible one where rounding leaves none. */
-static int64_t choose(const draw_job *job, int64_t row, int64_t classes, double most, double drawn)
+static int64_t random_ops_choose(const draw_job *job, int64_t row, int64_t classes, double most, double drawn)
 {
     double sum = 0.0;
     int64_t chosen = 0;
@@ -208,14 +210,14 @@ static void draw_rows(void *argument, int64_t begin, int64_t end)
         for (int64_t i = row * samples; i < (row + 1) * samples; i++) {
             if (classes > 64 ? prn_cancelled() : prn_cancelled_at(i)) return;
             const double drawn = total * prn_random_uniform(job->key, (uint64_t)i, 53);
-            prn_put_i64(job->y->data, job->y->dtype, i, choose(job, row, classes, most, drawn));
+            prn_put_i64(job->y->data, job->y->dtype, i, random_ops_choose(job, row, classes, most, drawn));
         }
     }
 }
 
 static prony_status run_multinomial(const prony_context *context)
 {
-    draw_job job = {.x = context->inputs[0], .y = context->outputs[0], .key = key_of(context)};
+    draw_job job = {.x = context->inputs[0], .y = context->outputs[0], .key = random_ops_key_of(context)};
     prn_parallel_range(context->threads, job.x->shape.dim[0], 1, draw_rows, &job);
     return PRONY_OK;
 }

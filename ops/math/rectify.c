@@ -21,7 +21,7 @@ typedef struct rectify_kind {
 } rectify_kind;
 
 /* The signs of floats are turned as bits of the unsigned type of their size. */
-static prony_dtype bits_of(prony_dtype dtype)
+static prony_dtype rectify_bits_of(prony_dtype dtype)
 {
     return dtype == PRONY_FLOAT64 ? PRONY_UINT64 : (dtype == PRONY_FLOAT32 ? PRONY_UINT32 : PRONY_UINT16);
 }
@@ -57,7 +57,7 @@ static void sign_row(prony_dtype dtype, char *y, const char *x, int64_t n)
 static void function_range(void *argument, int64_t begin, int64_t end)
 {
     const function_job *job = argument;
-    const prony_dtype dtype = job->in->dtype, bits = bits_of(dtype);
+    const prony_dtype dtype = job->in->dtype, bits = rectify_bits_of(dtype);
     const bool is_float = prn_dtype_is_float(dtype);
     const char *x = prn_block_at(job->in->data, dtype, begin);
     char *y = (char *)job->out->data + prony_dtype_bytes(dtype, begin);

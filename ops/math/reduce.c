@@ -30,7 +30,7 @@ typedef struct reduce_op {
     uint64_t before, before_special, after, after_special;
 } reduce_op;
 
-static prn_reduce_kind kind_of(const prony_context *context)
+static prn_reduce_kind reduce_kind_of(const prony_context *context)
 {
     return ((const reduce_op *)prn_variant(context))->kind;
 }
@@ -49,7 +49,7 @@ typedef struct axis_set {
     bool reduced[PRONY_MAX_RANK];
 } axis_set;
 
-static prony_status axes_of(const prony_context *context, axis_set *set)
+static prony_status reduce_axes_of(const prony_context *context, axis_set *set)
 {
     const reduce_params *params = context->params;
     const int rank = context->inputs[0]->shape.rank;
@@ -78,23 +78,24 @@ static prony_status axes_of(const prony_context *context, axis_set *set)
 }
 
 /* Axes that come with the data are read in the run. */
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status reduce_prepare(const prony_context *context, prn_prepared *out)
 {
     axis_set set;
-    PRN_TRY(axes_of(context, &set));
+    PRN_TRY(reduce_axes_of(context, &set));
     return set.known ? prn_prepared_keep(context, &set, sizeof set, out) : PRONY_OK;
 }
 
 static prony_status prepared_axes(const prony_context *context, axis_set *set)
 {
-    if (!context->state) return axes_of(context, set);
+    if (!context->state) return reduce_axes_of(context, set);
     *set = *(const axis_set *)context->state;
     return PRONY_OK;
 }
 
-static prn_reduction job_of(const prony_context *context, const axis_set *set)
+static prn_reduction reduce_job_of(const prony_context *context, const axis_set *set)
 {
-    prn_reduction job = {.kind = kind_of(context), .x = context->inputs[0], .y = context->outputs[0], .count = 1};
+    prn_reduction job = {
+        .kind = reduce_kind_of(context), .x = context->inputs[0], .y = context->outputs[0], .count = 1};
     const prony_shape *shape = &job.x->shape;
     for (int d = 0; d < shape->rank; d++) {
         prn_chain_add(&job.chain, shape->dim[d], set->reduced[d]);
@@ -236,16 +237,16 @@ static void reference_outputs(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status reduce_run_reference(const prony_context *context)
 {
     axis_set set;
     PRN_TRY(prepared_axes(context, &set));
     const prony_value *x = context->inputs[0], *y = context->outputs[0];
-    if (set.noop && keeps_one(kind_of(context))) {
+    if (set.noop && keeps_one(reduce_kind_of(context))) {
         prn_copy_bytes(context->threads, x->data, y->data, prn_value_bytes(x));
         return PRONY_OK;
     }
-    prn_reduction job = job_of(context, &set);
+    prn_reduction job = reduce_job_of(context, &set);
     prn_parallel_items(context->threads, prony_shape_numel(&y->shape), 4 * (int64_t)prn_value_bytes(x),
                        reference_outputs, &job);
     return PRONY_OK;
@@ -263,24 +264,24 @@ static bool pixels_only(const prony_shape *shape, const axis_set *set)
     return true;
 }
 
-static bool supported_native(const prony_context *context)
+static bool reduce_supported_native(const prony_context *context)
 {
     axis_set set;
-    if (axes_of(context, &set) != PRONY_OK || !set.known || set.noop) return false;
-    return job_of(context, &set).count > 0;
+    if (reduce_axes_of(context, &set) != PRONY_OK || !set.known || set.noop) return false;
+    return reduce_job_of(context, &set).count > 0;
 }
 
 /* How integers are cut off must not depend on the order of a sum of exponentials. */
 static bool supported_for_floats(const prony_context *context)
 {
-    return prn_dtype_is_float(context->inputs[0]->dtype) && supported_native(context);
+    return prn_dtype_is_float(context->inputs[0]->dtype) && reduce_supported_native(context);
 }
 
 static void native_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
     axis_set set;
     const prony_value *x = context->inputs[0];
-    if (axes_of(context, &set) != PRONY_OK || !set.known || !pixels_only(&x->shape, &set)) return;
+    if (reduce_axes_of(context, &set) != PRONY_OK || !set.known || !pixels_only(&x->shape, &set)) return;
     const prn_layout layout = (prn_layout)x->layout;
     const int64_t block = prn_layout_block(layout);
     const bool keepdims = ((const reduce_params *)context->params)->keepdims != 0;
@@ -290,11 +291,11 @@ static void native_layouts(const prony_context *context, prn_layout *in, prn_lay
     out[0] = keepdims ? layout : PRN_PLAIN;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status reduce_run_native(const prony_context *context)
 {
     axis_set set;
     PRN_TRY(prepared_axes(context, &set));
-    prn_reduction job = job_of(context, &set);
+    prn_reduction job = reduce_job_of(context, &set);
     const prony_shape *shape = &job.x->shape;
     const int64_t block = prn_layout_block((prn_layout)job.x->layout);
     if (prony_shape_numel(shape) == 0) return PRONY_OK;
@@ -311,13 +312,13 @@ static prony_status run_native(const prony_context *context)
 
 /* ---- inference and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status reduce_infer(const prony_context *context)
 {
     axis_set set;
     const prony_value *x = context->inputs[0];
     const bool keepdims = ((const reduce_params *)context->params)->keepdims != 0;
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER_BOOL));
-    PRN_TRY(axes_of(context, &set));
+    PRN_TRY(reduce_axes_of(context, &set));
     prony_shape shape = prn_shape_unknown();
     if (set.known) {
         shape.rank = 0;
@@ -330,11 +331,11 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status reduce_cost(const prony_context *context, prony_cost *cost)
 {
     const reduce_op *each = prn_variant(context);
     axis_set set;
-    PRN_TRY(axes_of(context, &set));
+    PRN_TRY(reduce_axes_of(context, &set));
     const uint64_t inputs = (uint64_t)prony_shape_numel(&context->inputs[0]->shape);
     const uint64_t outputs = prn_output_elements(context);
     prn_cost_fact(cost, "input_elements", (int64_t)inputs);
@@ -347,117 +348,117 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 // clang-format off
 static const prn_kernel reduce_sum_kernels[] = {
-    {.name = "reduce_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_sum_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
+     .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
+    {.name = "reduce_sum_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
      .release = prn_free},
-    {.name = "reduce_sum_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "reduce_sum_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_mean_kernels[] = {
-    {.name = "reduce_mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_mean_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
+     .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
+    {.name = "reduce_mean_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
      .release = prn_free},
-    {.name = "reduce_mean_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "reduce_mean_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_max_kernels[] = {
-    {.name = "reduce_max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_max_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
+     .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
+    {.name = "reduce_max_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
      .release = prn_free},
-    {.name = "reduce_max_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "reduce_max_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_min_kernels[] = {
-    {.name = "reduce_min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_min_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
+     .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
+    {.name = "reduce_min_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
      .release = prn_free},
-    {.name = "reduce_min_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "reduce_min_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_l1_kernels[] = {
-    {.name = "reduce_l1_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_l1_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_l1_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
+     .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
+    {.name = "reduce_l1_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
      .release = prn_free},
-    {.name = "reduce_l1_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "reduce_l1_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_l2_kernels[] = {
-    {.name = "reduce_l2_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_l2_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_l2_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
+     .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
+    {.name = "reduce_l2_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
      .release = prn_free},
-    {.name = "reduce_l2_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "reduce_l2_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_sum_square_kernels[] = {
-    {.name = "reduce_sum_square_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_sum_square_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_sum_square_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
+     .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
+    {.name = "reduce_sum_square_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
      .release = prn_free},
-    {.name = "reduce_sum_square_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "reduce_sum_square_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_prod_kernels[] = {
-    {.name = "reduce_prod_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_prod_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_prod_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
+     .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
+    {.name = "reduce_prod_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
      .release = prn_free},
-    {.name = "reduce_prod_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "reduce_prod_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_log_sum_kernels[] = {
-    {.name = "reduce_log_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_log_sum_native", .backend = "native", .supported = supported_native, .prepare = prepare, .run = run_native,
+    {.name = "reduce_log_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
+     .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
+    {.name = "reduce_log_sum_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
      .release = prn_free},
-    {.name = "reduce_log_sum_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "reduce_log_sum_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_log_sum_exp_kernels[] = {
-    {.name = "reduce_log_sum_exp_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "reduce_log_sum_exp_native", .backend = "native", .supported = supported_for_floats, .prepare = prepare, .run = run_native,
+    {.name = "reduce_log_sum_exp_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
+     .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
+    {.name = "reduce_log_sum_exp_native", .backend = "native", .supported = supported_for_floats, .prepare = reduce_prepare, .run = reduce_run_native,
      .release = prn_free},
-    {.name = "reduce_log_sum_exp_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "reduce_log_sum_exp_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 
 const prn_op prn_ops_reduce[] = {
     {.name = "ReduceSum", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
      .params = attributes, .params_bytes = sizeof(reduce_params),
      .variant = &(const reduce_op){PRN_REDUCE_SUM, 0, 0, 0, 0},
-     .infer = infer, .cost = cost, .cost_text = "input elements - n", .kernels = reduce_sum_kernels},
+     .infer = reduce_infer, .cost = reduce_cost, .cost_text = "input elements - n", .kernels = reduce_sum_kernels},
     {.name = "ReduceMean", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
      .params = attributes, .params_bytes = sizeof(reduce_params),
      .variant = &(const reduce_op){PRN_REDUCE_MEAN, 0, 0, 1, 1},
-     .infer = infer, .cost = cost, .cost_text = "input elements; special n", .kernels = reduce_mean_kernels},
+     .infer = reduce_infer, .cost = reduce_cost, .cost_text = "input elements; special n", .kernels = reduce_mean_kernels},
     {.name = "ReduceMax", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
      .params = attributes, .params_bytes = sizeof(reduce_params),
      .variant = &(const reduce_op){PRN_REDUCE_MAX, 0, 0, 0, 0},
-     .infer = infer, .cost = cost, .cost_text = "input elements - n", .kernels = reduce_max_kernels},
+     .infer = reduce_infer, .cost = reduce_cost, .cost_text = "input elements - n", .kernels = reduce_max_kernels},
     {.name = "ReduceMin", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
      .params = attributes, .params_bytes = sizeof(reduce_params),
      .variant = &(const reduce_op){PRN_REDUCE_MIN, 0, 0, 0, 0},
-     .infer = infer, .cost = cost, .cost_text = "input elements - n", .kernels = reduce_min_kernels},
+     .infer = reduce_infer, .cost = reduce_cost, .cost_text = "input elements - n", .kernels = reduce_min_kernels},
     {.name = "ReduceL1", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
      .params = attributes, .params_bytes = sizeof(reduce_params),
      .variant = &(const reduce_op){PRN_REDUCE_L1, 1, 0, 0, 0},
-     .infer = infer, .cost = cost, .cost_text = "2 input elements - n", .kernels = reduce_l1_kernels},
+     .infer = reduce_infer, .cost = reduce_cost, .cost_text = "2 input elements - n", .kernels = reduce_l1_kernels},
     {.name = "ReduceL2", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
      .params = attributes, .params_bytes = sizeof(reduce_params),
      .variant = &(const reduce_op){PRN_REDUCE_L2, 1, 0, 1, 1},
-     .infer = infer, .cost = cost, .cost_text = "2 input elements; special n", .kernels = reduce_l2_kernels},
+     .infer = reduce_infer, .cost = reduce_cost, .cost_text = "2 input elements; special n", .kernels = reduce_l2_kernels},
     {.name = "ReduceSumSquare", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
      .params = attributes, .params_bytes = sizeof(reduce_params),
      .variant = &(const reduce_op){PRN_REDUCE_SUM_SQUARE, 1, 0, 0, 0},
-     .infer = infer, .cost = cost, .cost_text = "2 input elements - n", .kernels = reduce_sum_square_kernels},
+     .infer = reduce_infer, .cost = reduce_cost, .cost_text = "2 input elements - n", .kernels = reduce_sum_square_kernels},
     {.name = "ReduceProd", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
      .params = attributes, .params_bytes = sizeof(reduce_params),
      .variant = &(const reduce_op){PRN_REDUCE_PROD, 0, 0, 0, 0},
-     .infer = infer, .cost = cost, .cost_text = "input elements - n", .kernels = reduce_prod_kernels},
+     .infer = reduce_infer, .cost = reduce_cost, .cost_text = "input elements - n", .kernels = reduce_prod_kernels},
     {.name = "ReduceLogSum", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
      .params = attributes, .params_bytes = sizeof(reduce_params),
      .variant = &(const reduce_op){PRN_REDUCE_LOG_SUM, 0, 0, 1, 1},
-     .infer = infer, .cost = cost, .cost_text = "input elements; special n", .kernels = reduce_log_sum_kernels},
+     .infer = reduce_infer, .cost = reduce_cost, .cost_text = "input elements; special n", .kernels = reduce_log_sum_kernels},
     {.name = "ReduceLogSumExp", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
      .params = attributes, .params_bytes = sizeof(reduce_params),
      .variant = &(const reduce_op){PRN_REDUCE_LOG_SUM_EXP, 1, 1, 1, 1},
-     .infer = infer, .cost = cost, .cost_text = "2 input elements; special input elements + n",
+     .infer = reduce_infer, .cost = reduce_cost, .cost_text = "2 input elements; special input elements + n",
      .kernels = reduce_log_sum_exp_kernels},
     {0}};
 // clang-format on

@@ -67,7 +67,7 @@ static int64_t start_i64(prn_fold fold)
 }
 
 /* Neighbouring outputs whose elements are one row each need no walk. */
-static void start(prn_cursor *cursor, const job *job, int64_t output)
+static void reduce_native_start(prn_cursor *cursor, const job *job, int64_t output)
 {
     if (job->combinations == 1 && job->strips == 0)
         cursor->offset = output;
@@ -75,13 +75,13 @@ static void start(prn_cursor *cursor, const job *job, int64_t output)
         prn_cursor_start(cursor, &job->outer, output);
 }
 
-static void next(prn_cursor *cursor, const job *job)
+static void reduce_native_next(prn_cursor *cursor, const job *job)
 {
     if (job->combinations > 1) prn_cursor_next(cursor, &job->outer);
 }
 
 /* Asked in front of row `c`: of every long one, of some of the short ones. */
-static bool called_off(const job *job, int64_t c)
+static bool reduce_native_cancelled(const job *job, int64_t c)
 {
     return job->row >= 1024 ? prn_cancelled() : prn_cancelled_at(c);
 }
@@ -108,8 +108,9 @@ static void output_narrow(const job *job, int64_t output, prn_fold fold)
     const size_t width = prony_dtype_bytes(dtype, 1);
     char *sum = (char *)y->data + (size_t)output * width;
     prn_cursor cursor;
-    start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations && !called_off(job, c); c++, next(&cursor, job)) {
+    reduce_native_start(&cursor, job, output);
+    for (int64_t c = 0; c < job->combinations && !reduce_native_cancelled(job, c);
+         c++, reduce_native_next(&cursor, job)) {
         const char *row = (const char *)x->data + (size_t)(cursor.offset * job->row) * width;
         int64_t i = 0;
         if (c == 0) memcpy(sum, row, width), i = 1;
@@ -126,8 +127,8 @@ static void strip_narrow(const job *job, int64_t output, int64_t column, int64_t
     const prony_dtype dtype = x->dtype;
     void *sum = (char *)y->data + prony_dtype_bytes(dtype, output * job->row + column);
     prn_cursor cursor;
-    start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, next(&cursor, job)) {
+    reduce_native_start(&cursor, job, output);
+    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, reduce_native_next(&cursor, job)) {
         const void *row = prn_block_at(x->data, dtype, cursor.offset * job->row + column);
         if (c == 0)
             memcpy(sum, row, prony_dtype_bytes(dtype, n));
@@ -144,7 +145,7 @@ static bool is_turned(const job *job)
     return job->reduction->x->dtype == PRONY_UINT64 && (kind == PRN_REDUCE_MAX || kind == PRN_REDUCE_MIN);
 }
 
-static void load_i64(const job *job, int64_t *block, int64_t first, int64_t n)
+static void reduce_native_load_i64(const job *job, int64_t *block, int64_t first, int64_t n)
 {
     const prony_value *x = job->reduction->x;
     prn_load_i64(block, x->data, x->dtype, first, n);
@@ -175,11 +176,11 @@ static void output_i64(const job *job, int64_t output)
     const prn_fold fold = integer_fold(job);
     int64_t block[PRN_BLOCK], sum = start_i64(fold);
     prn_cursor cursor;
-    start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, next(&cursor, job)) {
+    reduce_native_start(&cursor, job, output);
+    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, reduce_native_next(&cursor, job)) {
         for (int64_t i = 0, n; i < job->row && !prn_cancelled(); i += n) {
             n = job->row - i < PRN_BLOCK ? job->row - i : PRN_BLOCK;
-            load_i64(job, block, cursor.offset * job->row + i, n);
+            reduce_native_load_i64(job, block, cursor.offset * job->row + i, n);
             sum = job->folds->row_i64[fold](sum, block, n);
         }
     }
@@ -191,10 +192,10 @@ static void strip_i64(const job *job, int64_t output, int64_t column, int64_t n)
     const prn_fold fold = integer_fold(job);
     int64_t block[STRIP], sum[STRIP];
     prn_cursor cursor;
-    start(&cursor, job, output);
+    reduce_native_start(&cursor, job, output);
     for (int64_t i = 0; i < n; i++) sum[i] = start_i64(fold);
-    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, next(&cursor, job)) {
-        load_i64(job, block, cursor.offset * job->row + column, n);
+    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, reduce_native_next(&cursor, job)) {
+        reduce_native_load_i64(job, block, cursor.offset * job->row + column, n);
         job->folds->columns_i64[fold](sum, block, n);
     }
     store_i64(job, sum, output * job->row + column, n);
@@ -203,7 +204,7 @@ static void strip_i64(const job *job, int64_t output, int64_t column, int64_t n)
 /* ---- doubles */
 
 /* Doubles that are not to be changed are read where they are. */
-static const double *load_f64(const job *job, double *block, int64_t first, int64_t n, const double *top)
+static const double *reduce_native_load_f64(const job *job, double *block, int64_t first, int64_t n, const double *top)
 {
     const prony_value *x = job->reduction->x;
     if (x->dtype == PRONY_FLOAT64 && !top) return (const double *)x->data + first;
@@ -226,11 +227,11 @@ static double fold_output_f64(const job *job, int64_t output, prn_fold fold, con
 {
     double block[PRN_BLOCK], sum = start_f64(fold);
     prn_cursor cursor;
-    start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, next(&cursor, job)) {
+    reduce_native_start(&cursor, job, output);
+    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, reduce_native_next(&cursor, job)) {
         for (int64_t i = 0, n; i < job->row && !prn_cancelled(); i += n) {
             n = job->row - i < PRN_BLOCK ? job->row - i : PRN_BLOCK;
-            const double *x = load_f64(job, block, cursor.offset * job->row + i, n, top);
+            const double *x = reduce_native_load_f64(job, block, cursor.offset * job->row + i, n, top);
             take_exponentials(block, top, 0, n, top);
             sum = job->folds->row_f64[fold](sum, x, n);
         }
@@ -253,10 +254,10 @@ static void fold_strip_f64(const job *job, int64_t output, int64_t column, int64
 {
     double block[STRIP];
     prn_cursor cursor;
-    start(&cursor, job, output);
+    reduce_native_start(&cursor, job, output);
     for (int64_t i = 0; i < n; i++) sum[i] = start_f64(fold);
-    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, next(&cursor, job)) {
-        const double *x = load_f64(job, block, cursor.offset * job->row + column, n, top);
+    for (int64_t c = 0; c < job->combinations && !prn_cancelled_at(c); c++, reduce_native_next(&cursor, job)) {
+        const double *x = reduce_native_load_f64(job, block, cursor.offset * job->row + column, n, top);
         take_exponentials(block, top, 1, n, top);
         job->folds->columns_f64[fold](sum, x, n);
     }
@@ -296,8 +297,9 @@ static double fold_output_f32(const job *job, int64_t output, prn_reduce_kind ki
     const prn_vec_table *vec = job->vec;
     double sum = start_f64(fold_of(kind)), extreme;
     prn_cursor cursor;
-    start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations && !called_off(job, c); c++, next(&cursor, job)) {
+    reduce_native_start(&cursor, job, output);
+    for (int64_t c = 0; c < job->combinations && !reduce_native_cancelled(job, c);
+         c++, reduce_native_next(&cursor, job)) {
         const float *x = (const float *)job->reduction->x->data + cursor.offset * job->row;
         switch (kind) {
         case PRN_REDUCE_MAX:
@@ -395,7 +397,7 @@ static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64
     const float *x = (const float *)job->reduction->x->data + column;
     float part[STRIP], terms[STRIP];
     prn_cursor cursor;
-    start(&cursor, job, output);
+    reduce_native_start(&cursor, job, output);
     if (step != PRN_BINARY_ADD && n <= SHORT_ROW && job->combinations >= MANY_ROWS && lie_in_one_run(job, n)) {
         extremes_of_short_rows(job, step, x + cursor.offset * job->row, n, job->combinations, y);
         return;
@@ -407,7 +409,7 @@ static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64
         while (r < rows) {
             if (r > 0 && r + 4 <= rows && plain) {
                 const float *four[4];
-                for (int k = 0; k < 4; k++, next(&cursor, job)) four[k] = x + cursor.offset * job->row;
+                for (int k = 0; k < 4; k++, reduce_native_next(&cursor, job)) four[k] = x + cursor.offset * job->row;
                 vec->add_four(to, four, n);
                 r += 4;
                 continue;
@@ -418,7 +420,7 @@ static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64
             } else {
                 vec->vv[step](to, to, row, n);
             }
-            next(&cursor, job);
+            reduce_native_next(&cursor, job);
             r++;
         }
         if (first > 0) vec->vv[step](y, y, part, n);
@@ -470,7 +472,7 @@ static bool short_rows_f32(const job *job, int64_t begin, int64_t end)
 
 /* ---- work: outputs, or strips of them */
 
-static void run_items(void *argument, int64_t begin, int64_t end)
+static void reduce_native_run_items(void *argument, int64_t begin, int64_t end)
 {
     const job *job = argument;
     const prn_reduction *reduction = job->reduction;
@@ -515,5 +517,5 @@ void prn_reduce_native(int threads, const prn_reduction *reduction)
     const int64_t bytes = outputs * job.combinations * job.row * (int64_t)prony_dtype_bytes(reduction->x->dtype, 1);
     const int64_t width = reduction->x->dtype == PRONY_FLOAT32 ? 1 : 2;
     const int64_t effort = reduction->kind == PRN_REDUCE_LOG_SUM_EXP ? 8 : width;
-    prn_parallel_items(threads, along ? outputs : outputs * job.strips, effort * bytes, run_items, &job);
+    prn_parallel_items(threads, along ? outputs : outputs * job.strips, effort * bytes, reduce_native_run_items, &job);
 }

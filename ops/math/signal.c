@@ -33,7 +33,8 @@ enum { MOST_TASKS = 16, TASK_LENGTHS = 1 << 22 };
 /* ---- describing a node */
 
 /* Scalar input `input`, or `fallback` where it is omitted. */
-static prony_status read_scalar(const prony_context *context, size_t input, int64_t fallback, int64_t *out, bool *known)
+static prony_status signal_read_scalar(const prony_context *context, size_t input, int64_t fallback, int64_t *out,
+                                       bool *known)
 {
     const prony_value *value = prn_input(context, input);
     size_t count;
@@ -51,7 +52,7 @@ static prony_status check_length(const prony_context *context, int64_t length)
     return prony_fail(context, PRONY_OUT_OF_RANGE, "the transform's length is %lld", (long long)length);
 }
 
-static prony_status check_sizes(const prony_context *context, const prony_shape *y)
+static prony_status signal_check_sizes(const prony_context *context, const prony_shape *y)
 {
     char text[PRN_SHAPE_TEXT_BYTES];
     if (prn_matmul_countable(&context->inputs[0]->shape) && prn_matmul_countable(y)) return PRONY_OK;
@@ -67,7 +68,7 @@ static prony_status describe_dft(const prony_context *context, transform *out)
     int64_t axis = params->axis;
     *out = (transform){.x = x, .y = context->outputs[0], .shape = prn_shape_unknown()};
     if (rank < 2) return PRONY_OK; /* counted before anything is known of the input */
-    if (context->node->opset >= 20) PRN_TRY(read_scalar(context, 2, -2, &axis, &known));
+    if (context->node->opset >= 20) PRN_TRY(signal_read_scalar(context, 2, -2, &axis, &known));
     *out = (transform){.x = x,
                        .y = context->outputs[0],
                        .inverse = params->inverse != 0,
@@ -78,7 +79,7 @@ static prony_status describe_dft(const prony_context *context, transform *out)
     if (!prn_axis_normalize(&axis, rank) || axis == rank - 1)
         return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is no signal axis of rank %d", (long long)axis, rank);
     out->samples = x->shape.dim[axis];
-    PRN_TRY(read_scalar(context, 1, out->to_real ? 2 * (out->samples - 1) : out->samples, &out->length, &known));
+    PRN_TRY(signal_read_scalar(context, 1, out->to_real ? 2 * (out->samples - 1) : out->samples, &out->length, &known));
     if (!known) return PRONY_OK;
     PRN_TRY(check_length(context, out->length));
     out->bins = params->onesided && !out->inverse ? out->length / 2 + 1 : out->length;
@@ -86,7 +87,7 @@ static prony_status describe_dft(const prony_context *context, transform *out)
     out->shape = x->shape;
     out->shape.dim[axis] = out->bins;
     out->shape.dim[rank - 1] = out->y_parts;
-    PRN_TRY(check_sizes(context, &out->shape));
+    PRN_TRY(signal_check_sizes(context, &out->shape));
     out->inner = prn_shape_count(&x->shape, (int)axis + 1, rank - 1);
     out->lines = prn_shape_count(&x->shape, 0, (int)axis) * out->inner;
     out->sample_step = out->inner * out->parts;
@@ -108,8 +109,8 @@ static prony_status describe_stft(const prony_context *context, transform *out)
                        .window = window,
                        .parts = x->shape.rank == 3 ? x->shape.dim[2] : 1,
                        .shape = prn_shape_unknown()};
-    PRN_TRY(read_scalar(context, 1, 0, &step, &known));
-    PRN_TRY(read_scalar(context, 3, window ? window->shape.dim[0] : signal, &out->length, &known));
+    PRN_TRY(signal_read_scalar(context, 1, 0, &step, &known));
+    PRN_TRY(signal_read_scalar(context, 3, window ? window->shape.dim[0] : signal, &out->length, &known));
     if (!known) return PRONY_OK;
     PRN_TRY(check_length(context, out->length));
     if (step < 1) return prony_fail(context, PRONY_OUT_OF_RANGE, "frame_step is %lld", (long long)step);
@@ -121,7 +122,7 @@ static prony_status describe_stft(const prony_context *context, transform *out)
     out->samples = window && window->shape.dim[0] < out->length ? window->shape.dim[0] : out->length;
     out->bins = ((const signal_params *)context->params)->onesided ? out->length / 2 + 1 : out->length;
     out->shape = prn_shape_make(4, (const int64_t[]){batch, frames, out->bins, 2});
-    PRN_TRY(check_sizes(context, &out->shape));
+    PRN_TRY(signal_check_sizes(context, &out->shape));
     out->lines = batch * frames;
     out->inner = frames;
     out->outer_step = signal * out->parts;
@@ -138,7 +139,7 @@ static bool is_stft(const prony_context *context)
     return *(const transform_kind *)prn_variant(context) == STFT;
 }
 
-static prony_status describe(const prony_context *context, transform *out)
+static prony_status signal_describe(const prony_context *context, transform *out)
 {
     return is_stft(context) ? describe_stft(context, out) : describe_dft(context, out);
 }
@@ -216,7 +217,7 @@ static void run_lines(void *argument, int64_t task)
 }
 
 /* Returns how many complex numbers of scratch the job takes. */
-static int64_t lay_out(line_job *job, prn_complex *scratch)
+static int64_t signal_lay_out(line_job *job, prn_complex *scratch)
 {
     const int64_t length = job->t.length, fit = TASK_LENGTHS / length + 1;
     const int64_t most = fit < MOST_TASKS ? fit : MOST_TASKS;
@@ -228,23 +229,23 @@ static int64_t lay_out(line_job *job, prn_complex *scratch)
     return tables + job->tasks * job->task_count;
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out, bool direct)
+static prony_status signal_prepare(const prony_context *context, prn_prepared *out, bool direct)
 {
     line_job job = {.direct = direct};
-    PRN_TRY(describe(context, &job.t));
+    PRN_TRY(signal_describe(context, &job.t));
     if (job.t.shape.rank < 0) return prony_fail(context, PRONY_INTERNAL, "the length is not known");
-    if (job.t.lines > 0) out->scratch_bytes = (size_t)lay_out(&job, NULL) * sizeof(prn_complex);
+    if (job.t.lines > 0) out->scratch_bytes = (size_t)signal_lay_out(&job, NULL) * sizeof(prn_complex);
     return PRONY_OK;
 }
 
-static prony_status run(const prony_context *context, bool direct)
+static prony_status signal_run(const prony_context *context, bool direct)
 {
     line_job job = {.direct = direct};
     bool known = true;
-    PRN_TRY(describe(context, &job.t));
-    if (is_stft(context)) PRN_TRY(read_scalar(context, 1, 0, &job.frame_step, &known));
+    PRN_TRY(signal_describe(context, &job.t));
+    if (is_stft(context)) PRN_TRY(signal_read_scalar(context, 1, 0, &job.frame_step, &known));
     if (job.t.lines == 0) return PRONY_OK;
-    lay_out(&job, context->scratch);
+    signal_lay_out(&job, context->scratch);
     if (direct) {
         for (int64_t k = 0; k < job.t.length && !prn_cancelled_at(k); k++) {
             const double angle = 2.0 * M_PI * (double)k / (double)job.t.length;
@@ -257,29 +258,29 @@ static prony_status run(const prony_context *context, bool direct)
     return PRONY_OK;
 }
 
-static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+static prony_status signal_prepare_native(const prony_context *context, prn_prepared *out)
 {
-    return prepare(context, out, false);
+    return signal_prepare(context, out, false);
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status signal_run_native(const prony_context *context)
 {
-    return run(context, false);
+    return signal_run(context, false);
 }
 
-static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+static prony_status signal_prepare_reference(const prony_context *context, prn_prepared *out)
 {
-    return prepare(context, out, true);
+    return signal_prepare(context, out, true);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status signal_run_reference(const prony_context *context)
 {
-    return run(context, true);
+    return signal_run(context, true);
 }
 
 /* ---- inference and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status signal_infer(const prony_context *context)
 {
     const prony_value *x = context->inputs[0];
     const bool stft = is_stft(context);
@@ -296,15 +297,15 @@ static prony_status infer(const prony_context *context)
         PRN_TRY(prn_check_type(context, 2, PRN_TYPE(x->dtype)));
         PRN_TRY(prn_check_rank(context, 2, 1, 1));
     }
-    PRN_TRY(describe(context, &t));
+    PRN_TRY(signal_describe(context, &t));
     prn_set_output(context, 0, x->dtype, &t.shape);
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status signal_cost(const prony_context *context, prony_cost *cost)
 {
     transform t;
-    PRN_TRY(describe(context, &t));
+    PRN_TRY(signal_describe(context, &t));
     const uint64_t lines = (uint64_t)t.lines;
     prn_cost_fact(cost, "output_elements", (int64_t)prn_output_elements(context));
     if (t.shape.rank < 0) return PRONY_OK;
@@ -322,12 +323,15 @@ static const prn_param dft_20_attributes[] = {
 static const prn_param stft_attributes[] = {PRN_INT(signal_params, onesided, 1), {0}};
 
 static const prn_kernel dft_kernels[] = {
-    {.name = "dft_native", .backend = "native", .prepare = prepare_native, .run = run_native},
-    {.name = "dft_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
+    {.name = "dft_native", .backend = "native", .prepare = signal_prepare_native, .run = signal_run_native},
+    {.name = "dft_reference", .backend = "reference", .prepare = signal_prepare_reference, .run = signal_run_reference},
     {0}};
 static const prn_kernel stft_kernels[] = {
-    {.name = "stft_native", .backend = "native", .prepare = prepare_native, .run = run_native},
-    {.name = "stft_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
+    {.name = "stft_native", .backend = "native", .prepare = signal_prepare_native, .run = signal_run_native},
+    {.name = "stft_reference",
+     .backend = "reference",
+     .prepare = signal_prepare_reference,
+     .run = signal_run_reference},
     {0}};
 
 #define DFT_TEXT                                                                                                       \
@@ -337,13 +341,13 @@ static const prn_kernel stft_kernels[] = {
 const prn_op prn_ops_signal[] = {
     {.name = "DFT", .since_opset = 17, .inputs = {1, 2}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0xe,
      .params = dft_attributes, .params_bytes = sizeof(signal_params), .variant = &(const transform_kind){DFT},
-     .infer = infer, .cost = cost, .cost_text = DFT_TEXT, .kernels = dft_kernels},
+     .infer = signal_infer, .cost = signal_cost, .cost_text = DFT_TEXT, .kernels = dft_kernels},
     {.name = "DFT", .since_opset = 20, .inputs = {1, 3}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0xe,
      .params = dft_20_attributes, .params_bytes = sizeof(signal_params), .variant = &(const transform_kind){DFT},
-     .infer = infer, .cost = cost, .cost_text = DFT_TEXT, .kernels = dft_kernels},
+     .infer = signal_infer, .cost = signal_cost, .cost_text = DFT_TEXT, .kernels = dft_kernels},
     {.name = "STFT", .since_opset = 17, .inputs = {2, 4}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0xe,
      .params = stft_attributes, .params_bytes = sizeof(signal_params), .variant = &(const transform_kind){STFT},
-     .infer = infer, .cost = cost,
+     .infer = signal_infer, .cost = signal_cost,
      .cost_text = "r frames: 5 r N log2(N), log2 rounded up, half of it for a real signal; + r N per part with a window",
      .kernels = stft_kernels},
     {0}};

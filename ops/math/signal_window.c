@@ -10,7 +10,7 @@ typedef struct table_params {
 
 #define INDEX_TYPES (PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64))
 
-static prony_status check(const prony_context *context)
+static prony_status signal_window_check(const prony_context *context)
 {
     const int64_t type = ((const table_params *)context->params)->output_datatype;
     if (type > 0 && type < PRONY_DTYPE_COUNT && (PRN_TYPES_NUMBER & PRN_TYPE(type))) return PRONY_OK;
@@ -18,7 +18,7 @@ static prony_status check(const prony_context *context)
                       (long long)type);
 }
 
-static prony_dtype output_type(const prony_context *context)
+static prony_dtype signal_window_output_type(const prony_context *context)
 {
     return (prony_dtype)((const table_params *)context->params)->output_datatype;
 }
@@ -46,7 +46,7 @@ static prony_status window_infer(const prony_context *context)
     bool known = true;
     PRN_TRY(read_count(context, 0, &size, &known));
     if (known) shape = prn_shape_make(1, &size);
-    prn_set_output(context, 0, output_type(context), &shape);
+    prn_set_output(context, 0, signal_window_output_type(context), &shape);
     return PRONY_OK;
 }
 
@@ -101,7 +101,7 @@ static prony_status mel_infer(const prony_context *context)
             return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is no scalar", i);
     }
     if (known) shape = prn_shape_make(2, (const int64_t[]){length / 2 + 1, bands});
-    prn_set_output(context, 0, output_type(context), &shape);
+    prn_set_output(context, 0, signal_window_output_type(context), &shape);
     return PRONY_OK;
 }
 
@@ -166,19 +166,19 @@ static const prn_kernel mel_kernels[] = {
 // clang-format off
 const prn_op prn_ops_signal_window[] = {
     {.name = "HannWindow", .since_opset = 17, .inputs = {1, 1}, .non_weight_inputs = 1,
-     .params = window_attributes, .params_bytes = sizeof(table_params), .variant = &hann, .check = check,
+     .params = window_attributes, .params_bytes = sizeof(table_params), .variant = &hann, .check = signal_window_check,
      .infer = window_infer, .cost = window_cost, .cost_text = "5 n (mul, div, cos, mul, sub); special 2 n",
      .kernels = hann_kernels},
     {.name = "HammingWindow", .since_opset = 17, .inputs = {1, 1}, .non_weight_inputs = 1,
-     .params = window_attributes, .params_bytes = sizeof(table_params), .variant = &hamming, .check = check,
+     .params = window_attributes, .params_bytes = sizeof(table_params), .variant = &hamming, .check = signal_window_check,
      .infer = window_infer, .cost = window_cost, .cost_text = "5 n (mul, div, cos, mul, sub); special 2 n",
      .kernels = hamming_kernels},
     {.name = "BlackmanWindow", .since_opset = 17, .inputs = {1, 1}, .non_weight_inputs = 1,
-     .params = window_attributes, .params_bytes = sizeof(table_params), .variant = &blackman, .check = check,
+     .params = window_attributes, .params_bytes = sizeof(table_params), .variant = &blackman, .check = signal_window_check,
      .infer = window_infer, .cost = window_cost,
      .cost_text = "9 n (mul, div, cos, mul, sub, mul, cos, mul, add); special 3 n", .kernels = blackman_kernels},
     {.name = "MelWeightMatrix", .since_opset = 17, .inputs = {5, 5}, .non_weight_inputs = 31,
-     .params = mel_attributes, .params_bytes = sizeof(table_params), .check = check,
+     .params = mel_attributes, .params_bytes = sizeof(table_params), .check = signal_window_check,
      .infer = mel_infer, .cost = mel_cost,
      .cost_text = "2 n (sub, div per weight, as if none were 0); special n", .kernels = mel_kernels},
     {0}};

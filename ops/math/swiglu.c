@@ -15,7 +15,7 @@ typedef struct swiglu {
     float alpha;
 } swiglu;
 
-static prony_status infer(const prony_context *context)
+static prony_status swiglu_infer(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     const prony_value *a = context->inputs[0], *b = prn_input(context, 1);
@@ -27,12 +27,12 @@ static prony_status infer(const prony_context *context)
                       prn_value_text(a, left), prn_value_text(b, right));
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status swiglu_cost(const prony_context *context, prony_cost *out)
 {
     return prn_cost_map(context, out, 6, 2, 0);
 }
 
-static void reference_range(void *argument, int64_t begin, int64_t end)
+static void swiglu_reference_range(void *argument, int64_t begin, int64_t end)
 {
     const swiglu *job = argument;
     const prony_dtype dtype = job->a->dtype;
@@ -43,7 +43,7 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
 }
 
 /* In blocks, so that the result may lie in either operand's bytes. */
-static void native_range(void *argument, int64_t begin, int64_t end)
+static void swiglu_native_range(void *argument, int64_t begin, int64_t end)
 {
     const swiglu *job = argument;
     const prony_dtype dtype = job->a->dtype;
@@ -64,7 +64,8 @@ static void native_range(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_ranges(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status swiglu_run_ranges(const prony_context *context,
+                                      void (*fn)(void *argument, int64_t begin, int64_t end))
 {
     swiglu job = {context->inputs[0], context->inputs[1], context->outputs[0],
                   ((const swiglu_params *)context->params)->alpha};
@@ -72,26 +73,26 @@ static prony_status run_ranges(const prony_context *context, void (*fn)(void *ar
     return PRONY_OK;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status swiglu_run_native(const prony_context *context)
 {
-    return run_ranges(context, native_range);
+    return swiglu_run_ranges(context, swiglu_native_range);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status swiglu_run_reference(const prony_context *context)
 {
-    return run_ranges(context, reference_range);
+    return swiglu_run_ranges(context, swiglu_reference_range);
 }
 
 static const prn_param params[] = {PRN_FLOAT(swiglu_params, alpha, 1.0f), {0}};
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "swiglu_native", .backend = "native", .types = PRN_TYPE_F32 | PRN_TYPES_HALF, .run = run_native, .inplace = 3},
-    {.name = "swiglu_reference", .backend = "reference", .run = run_reference, .inplace = 3},
+    {.name = "swiglu_native", .backend = "native", .types = PRN_TYPE_F32 | PRN_TYPES_HALF, .run = swiglu_run_native, .inplace = 3},
+    {.name = "swiglu_reference", .backend = "reference", .run = swiglu_run_reference, .inplace = 3},
     {0}};
 
 const prn_op prn_ops_swiglu[] = {
     {.name = "SwiGLU", .since_opset = 28, .inputs = {2, 2}, .params = params, .params_bytes = sizeof(swiglu_params),
-     .infer = infer, .cost = cost, .cost_text = "6 n; special 2 n", .kernels = kernels},
+     .infer = swiglu_infer, .cost = swiglu_cost, .cost_text = "6 n; special 2 n", .kernels = kernels},
     {0}};
 // clang-format on

@@ -12,7 +12,7 @@ typedef int64_t vl __attribute__((vector_size(PRN_SIMD_BYTES)));
 #define SPLAT(x) ((vd){0} + (x))
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE vd chosen(vl mask, vd yes, vd no)
+INLINE vd tanh_simd_chosen(vl mask, vd yes, vd no)
 {
     return (vd)((mask & (vl)yes) | (~mask & (vl)no));
 }
@@ -35,13 +35,14 @@ INLINE vd exponential(vd x)
 INLINE vd tanh_of(vd x)
 {
     const vl sign = (vl)x & INT64_MIN, near = (vd)((vl)x & INT64_MAX) < SPLAT(0.625);
-    const vd size = (vd)((vl)x & INT64_MAX), z = x * x, kept = chosen(size < SPLAT(22.0), size, SPLAT(22.0));
+    const vd size = (vd)((vl)x & INT64_MAX), z = x * x, kept = tanh_simd_chosen(size < SPLAT(22.0), size, SPLAT(22.0));
     const vd p = (-9.64399179425052238628e-1 * z - 9.92877231001918586564e1) * z - 1.61468768441708447952e3;
     const vd q = ((z + 1.12811678491632931402e2) * z + 2.23548839060100448583e3) * z + 4.84406305325125486048e3;
-    const vd quotient = chosen(near, x * z * p, SPLAT(-2.0)) / chosen(near, q, exponential(2.0 * kept) + 1.0);
-    const vd sum = chosen(near, x, SPLAT(1.0)) + quotient;
-    const vd result = (vd)((vl)chosen(near, sum, (vd)((vl)sum | sign)));
-    return chosen(x == x, result, x);
+    const vd quotient =
+        tanh_simd_chosen(near, x * z * p, SPLAT(-2.0)) / tanh_simd_chosen(near, q, exponential(2.0 * kept) + 1.0);
+    const vd sum = tanh_simd_chosen(near, x, SPLAT(1.0)) + quotient;
+    const vd result = (vd)((vl)tanh_simd_chosen(near, sum, (vd)((vl)sum | sign)));
+    return tanh_simd_chosen(x == x, result, x);
 }
 
 static void tanh_f64(double *x, int64_t n)

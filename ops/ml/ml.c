@@ -132,7 +132,7 @@ static bool takes_part(prn_ml_transform transform, double score)
     return transform == PRN_ML_SOFTMAX || fabs(score) > 1e-7;
 }
 
-static void softmax(prn_ml_transform transform, double *scores, int64_t count)
+static void ml_softmax(prn_ml_transform transform, double *scores, int64_t count)
 {
     double highest = -INFINITY, sum = 0.0;
     for (int64_t i = 0; i < count; i++) highest = fmax(highest, scores[i]);
@@ -150,7 +150,7 @@ static void softmax(prn_ml_transform transform, double *scores, int64_t count)
 void prn_ml_transform_row(prn_ml_transform transform, double *scores, int64_t count)
 {
     if (count == 1 && transform != PRN_ML_PROBIT) return;
-    if (transform == PRN_ML_SOFTMAX || transform == PRN_ML_SOFTMAX_ZERO) softmax(transform, scores, count);
+    if (transform == PRN_ML_SOFTMAX || transform == PRN_ML_SOFTMAX_ZERO) ml_softmax(transform, scores, count);
     for (int64_t i = 0; i < count && transform == PRN_ML_LOGISTIC; i++) scores[i] = prn_ml_logistic(scores[i]);
     for (int64_t i = 0; i < count && transform == PRN_ML_PROBIT; i++) scores[i] = probit(scores[i]);
 }

@@ -23,7 +23,7 @@ static prony_dtype wanted_type(const cast_map_params *params)
     return strcmp(params->cast_to, "TO_STRING") == 0 ? PRONY_STRING : PRONY_UNDEFINED;
 }
 
-static prony_status check(const prony_context *context)
+static prony_status ml_cast_map_check(const prony_context *context)
 {
     const cast_map_params *params = context->params;
     if (wanted_type(params) == PRONY_UNDEFINED)
@@ -35,7 +35,7 @@ static prony_status check(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status ml_cast_map_infer(const prony_context *context)
 {
     const cast_map_params *params = context->params;
     const bool sparse = params->map_form[0] == 'S';
@@ -48,7 +48,7 @@ static prony_status infer(const prony_context *context)
     return prn_ml_set_output(context, 0, wanted_type(params), 1, sparse ? params->max_map : rows.features);
 }
 
-static prony_status run(const prony_context *context)
+static prony_status ml_cast_map_run(const prony_context *context)
 {
     static const prn_cast_rule rule = {.saturate = true};
     const prony_value *x = context->inputs[0];
@@ -58,12 +58,13 @@ static prony_status run(const prony_context *context)
     return prn_cast_value(context, x, &values, &rule);
 }
 
-static const prn_kernel kernels[] = {{.name = "cast_map_reference", .backend = "reference", .run = run}, {0}};
+static const prn_kernel kernels[] = {{.name = "cast_map_reference", .backend = "reference", .run = ml_cast_map_run},
+                                     {0}};
 
 // clang-format off
 const prn_op prn_ops_ml_cast_map[] = {
     {.name = "CastMap", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
-     .params = attributes, .params_bytes = sizeof(cast_map_params), .check = check,
-     .infer = infer, .cost = prn_cost_none, .cost_text = "0 (a map is the tensor of its values)", .kernels = kernels},
+     .params = attributes, .params_bytes = sizeof(cast_map_params), .check = ml_cast_map_check,
+     .infer = ml_cast_map_infer, .cost = prn_cost_none, .cost_text = "0 (a map is the tensor of its values)", .kernels = kernels},
     {0}};
 // clang-format on

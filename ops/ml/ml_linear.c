@@ -22,7 +22,7 @@ typedef struct linear {
     const linear_params *params;
 } linear;
 
-static prony_status read_common(const prony_context *context, linear *out)
+static prony_status ml_linear_read_common(const prony_context *context, linear *out)
 {
     *out = (linear){.x = context->inputs[0], .params = context->params};
     PRN_TRY(prn_ml_check_rows(context, PRN_ML_TYPES));
@@ -38,7 +38,7 @@ static prony_status check_at_least(const prony_context *context, const char *nam
 
 /* Exporters write more coefficients than a model of the declared features uses; those behind the last score are not
  * read. */
-static prony_status check_sizes(const prony_context *context, const linear *l)
+static prony_status ml_linear_check_sizes(const prony_context *context, const linear *l)
 {
     int64_t wanted;
     const size_t intercepts = l->params->intercepts.count;
@@ -48,17 +48,17 @@ static prony_status check_sizes(const prony_context *context, const linear *l)
     return intercepts ? check_at_least(context, "intercepts", intercepts, l->scores) : PRONY_OK;
 }
 
-static prony_status read_regressor(const prony_context *context, linear *out)
+static prony_status ml_linear_read_regressor(const prony_context *context, linear *out)
 {
-    PRN_TRY(read_common(context, out));
+    PRN_TRY(ml_linear_read_common(context, out));
     out->scores = out->columns = out->params->targets;
     out->y = prn_output(context, 0);
-    return check_sizes(context, out);
+    return ml_linear_check_sizes(context, out);
 }
 
-static prony_status read_classifier(const prony_context *context, linear *out)
+static prony_status ml_linear_read_classifier(const prony_context *context, linear *out)
 {
-    PRN_TRY(read_common(context, out));
+    PRN_TRY(ml_linear_read_common(context, out));
     PRN_TRY(prn_ml_ints_or_strings(context, &out->params->classlabels_ints, "classlabels_strings", &out->labels));
     out->classifies = true;
     out->columns = prn_ml_count(&out->labels);
@@ -68,7 +68,7 @@ static prony_status read_classifier(const prony_context *context, linear *out)
     if (out->columns == 2 && one_score) out->scores = 1;
     out->classes = prn_output(context, 0);
     out->y = prn_output(context, 1);
-    return check_sizes(context, out);
+    return ml_linear_check_sizes(context, out);
 }
 
 /* A row's variant: how its node is read. */
@@ -76,24 +76,24 @@ typedef struct linear_kind {
     prony_status (*read)(const prony_context *context, linear *out);
 } linear_kind;
 
-static prony_status read_node(const prony_context *context, linear *out)
+static prony_status ml_linear_read_node(const prony_context *context, linear *out)
 {
     return ((const linear_kind *)prn_variant(context))->read(context, out);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status ml_linear_infer(const prony_context *context)
 {
     linear l;
-    PRN_TRY(read_node(context, &l));
+    PRN_TRY(ml_linear_read_node(context, &l));
     if (!l.classifies) return prn_ml_set_output(context, 0, PRONY_FLOAT32, l.at.rows, l.columns);
     prn_set_output(context, 0, l.labels.dtype, &(prony_shape){1, {l.at.rows}});
     return prn_ml_set_output(context, 1, PRONY_FLOAT32, l.at.rows, l.columns);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status ml_linear_cost(const prony_context *context, prony_cost *cost)
 {
     linear l;
-    PRN_TRY(read_node(context, &l));
+    PRN_TRY(ml_linear_read_node(context, &l));
     uint64_t scores, macs;
     if (!prn_mul_u64(&scores, (uint64_t)l.at.rows, (uint64_t)l.scores) ||
         !prn_mul_u64(&macs, scores, (uint64_t)l.at.features))
@@ -102,7 +102,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     prn_cost_fact(cost, "in_features", l.at.features);
     prn_cost_fact(cost, "out_features", l.scores);
     prn_cost_fact(cost, "bias", l.params->intercepts.count > 0);
-    /* Both products fit: check_sizes. */
+    /* Both products fit: ml_linear_check_sizes. */
     cost->parameters += (uint64_t)l.scores * ((uint64_t)l.at.features + (l.params->intercepts.count > 0));
     PRN_TRY(prn_cost_macs(context, cost, macs, false));
     PRN_TRY(prn_cost_floats(context, cost, scores, l.params->intercepts.count > 0, 0));
@@ -129,7 +129,7 @@ typedef struct linear_job {
     double *scores; /* [rows, columns] */
 } linear_job;
 
-static void linear_rows(void *argument, int64_t begin, int64_t end)
+static void ml_linear_rows(void *argument, int64_t begin, int64_t end)
 {
     const linear_job *job = argument;
     const linear *l = job->linear;
@@ -152,35 +152,35 @@ static void linear_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status ml_linear_prepare(const prony_context *context, prn_prepared *out)
 {
     linear l;
     int64_t count;
-    PRN_TRY(read_node(context, &l));
+    PRN_TRY(ml_linear_read_node(context, &l));
     if (__builtin_mul_overflow(l.at.rows, l.columns, &count) ||
         (out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT64, count)) == SIZE_MAX)
         return prony_fail(context, PRONY_LIMIT, "the scores do not fit in memory");
     return PRONY_OK;
 }
 
-static prony_status run_with(const prony_context *context,
-                             double (*dot)(const prony_value *x, int64_t first, const float *weights, int64_t n))
+static prony_status ml_linear_run_with(const prony_context *context, double (*dot)(const prony_value *x, int64_t first,
+                                                                                   const float *weights, int64_t n))
 {
     linear l;
-    PRN_TRY(read_node(context, &l));
-    prn_ml_parallel_rows(context, l.at.rows, l.scores * (l.at.features + 8), linear_rows,
+    PRN_TRY(ml_linear_read_node(context, &l));
+    prn_ml_parallel_rows(context, l.at.rows, l.scores * (l.at.features + 8), ml_linear_rows,
                          &(linear_job){&l, dot, context->scratch});
     return PRONY_OK;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status ml_linear_run_native(const prony_context *context)
 {
-    return run_with(context, dot_native);
+    return ml_linear_run_with(context, dot_native);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status ml_linear_run_reference(const prony_context *context)
 {
-    return run_with(context, dot_reference);
+    return ml_linear_run_with(context, dot_reference);
 }
 
 /* ---- rows */
@@ -197,29 +197,29 @@ static const prn_param classifier_params[] = {
 
 // clang-format off
 static const prn_kernel regressor_kernels[] = {
-    {.name = "linear_regressor_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = prepare,
-     .run = run_native},
-    {.name = "linear_regressor_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare,
-     .run = run_reference},
+    {.name = "linear_regressor_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = ml_linear_prepare,
+     .run = ml_linear_run_native},
+    {.name = "linear_regressor_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = ml_linear_prepare,
+     .run = ml_linear_run_reference},
     {0}};
 static const prn_kernel classifier_kernels[] = {
-    {.name = "linear_classifier_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = prepare,
-     .run = run_native},
-    {.name = "linear_classifier_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare,
-     .run = run_reference},
+    {.name = "linear_classifier_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = ml_linear_prepare,
+     .run = ml_linear_run_native},
+    {.name = "linear_classifier_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = ml_linear_prepare,
+     .run = ml_linear_run_reference},
     {0}};
 
 const prn_op prn_ops_ml_linear[] = {
     {.name = "LinearRegressor", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
      .params = regressor_params, .params_bytes = sizeof(linear_params),
-     .variant = &(const linear_kind){read_regressor},
-     .infer = infer, .cost = cost, .kernels = regressor_kernels,
+     .variant = &(const linear_kind){ml_linear_read_regressor},
+     .infer = ml_linear_infer, .cost = ml_linear_cost, .kernels = regressor_kernels,
      .cost_text = "MACs M = scores times features; FLOPs 2M, + n with intercepts, and the transform: SOFTMAX 5 d "
                   "- 2 per row, LOGISTIC 4, PROBIT 10 per score"},
     {.name = "LinearClassifier", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1}, .outputs = {2, 2},
      .params = classifier_params, .params_bytes = sizeof(linear_params),
-     .variant = &(const linear_kind){read_classifier},
-     .infer = infer, .cost = cost, .kernels = classifier_kernels,
+     .variant = &(const linear_kind){ml_linear_read_classifier},
+     .infer = ml_linear_infer, .cost = ml_linear_cost, .kernels = classifier_kernels,
      .cost_text = "MACs M = scores times features; FLOPs 2M, + n with intercepts, and the transform: SOFTMAX 5 d "
                   "- 2 per row, LOGISTIC 4, PROBIT 10 per score"},
     {0}};

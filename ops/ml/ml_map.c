@@ -37,7 +37,7 @@ typedef struct lookup {
     entry entries[];
 } lookup;
 
-static int compare_strings(const entry *a, const entry *b)
+static int ml_map_compare_strings(const entry *a, const entry *b)
 {
     const size_t shorter = a->s.size < b->s.size ? a->s.size : b->s.size;
     const int order = shorter ? memcmp(a->s.data, b->s.data, shorter) : 0;
@@ -53,7 +53,7 @@ static int compare_floats(const entry *a, const entry *b)
 
 static int compare_keys(prony_dtype dtype, const entry *a, const entry *b)
 {
-    if (dtype == PRONY_STRING) return compare_strings(a, b);
+    if (dtype == PRONY_STRING) return ml_map_compare_strings(a, b);
     if (prn_dtype_is_float(dtype)) return compare_floats(a, b);
     return (a->i > b->i) - (a->i < b->i);
 }
@@ -97,7 +97,7 @@ static prony_status lookup_prepare(const prony_context *context, const prony_val
 }
 
 /* Index in the list of keys; -1: not there. */
-static int64_t look_up(const lookup *in, const entry *key)
+static int64_t ml_map_look_up(const lookup *in, const entry *key)
 {
     int64_t low = 0, high = in->count;
     while (low < high) {
@@ -156,7 +156,7 @@ static prony_status read_encoder(const prony_context *context, mapping *map)
 }
 
 /* One list of strings: to its indices, or from them. */
-static prony_status read_classes(const prony_context *context, mapping *map)
+static prony_status ml_map_read_classes(const prony_context *context, mapping *map)
 {
     const bool from_strings = context->inputs[0]->dtype == PRONY_STRING;
     *map = (mapping){0};
@@ -183,7 +183,7 @@ typedef struct mapping_kind {
     prony_status (*read)(const prony_context *context, mapping *map);
 } mapping_kind;
 
-static prony_status read_node(const prony_context *context, mapping *out)
+static prony_status ml_map_read_node(const prony_context *context, mapping *out)
 {
     return ((const mapping_kind *)prn_variant(context))->read(context, out);
 }
@@ -201,7 +201,7 @@ static bool can_be_key(prony_dtype dtype)
 static prony_status infer_mapping(const prony_context *context)
 {
     mapping map;
-    PRN_TRY(read_node(context, &map));
+    PRN_TRY(ml_map_read_node(context, &map));
     const prony_dtype key = type_or_index(&map.keys), value = type_or_index(&map.values);
     if (!can_be_key(key) || prn_copy_width(value) == 0)
         return prony_fail(context, PRONY_UNSUPPORTED, "keys of %s, values of %s", prony_dtype_name(key),
@@ -219,7 +219,7 @@ typedef struct mapping_job {
     const mapping *map;
 } mapping_job;
 
-static void map_range(void *argument, int64_t begin, int64_t end)
+static void ml_map_range(void *argument, int64_t begin, int64_t end)
 {
     const mapping_job *job = argument;
     const prony_value *x = job->context->inputs[0], *y = job->context->outputs[0], *values = &job->map->values;
@@ -227,7 +227,7 @@ static void map_range(void *argument, int64_t begin, int64_t end)
         const entry key = entry_at(x, i);
         int64_t index;
         if (job->map->keys.dtype != PRONY_UNDEFINED)
-            index = look_up(job->context->state, &key);
+            index = ml_map_look_up(job->context->state, &key);
         else
             index = key.i >= 0 && key.i < prn_ml_count(values) ? key.i : -1;
         if (index >= 0 && values->dtype == PRONY_UNDEFINED)
@@ -240,8 +240,8 @@ static void map_range(void *argument, int64_t begin, int64_t end)
 static prony_status run_mapping(const prony_context *context)
 {
     mapping map;
-    PRN_TRY(read_node(context, &map));
-    prn_ml_parallel_rows(context, prony_shape_numel(&context->inputs[0]->shape), 64, map_range,
+    PRN_TRY(ml_map_read_node(context, &map));
+    prn_ml_parallel_rows(context, prony_shape_numel(&context->inputs[0]->shape), 64, ml_map_range,
                          &(mapping_job){context, &map});
     return PRONY_OK;
 }
@@ -249,7 +249,7 @@ static prony_status run_mapping(const prony_context *context)
 static prony_status prepare_mapping(const prony_context *context, prn_prepared *out)
 {
     mapping map;
-    PRN_TRY(read_node(context, &map));
+    PRN_TRY(ml_map_read_node(context, &map));
     return lookup_prepare(context, &map.keys, out);
 }
 
@@ -302,7 +302,7 @@ static prony_status run_onehot(const prony_context *context)
     for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++) {
         entry key = entry_at(x, i);
         if (prn_dtype_is_float(x->dtype)) key.i = prn_f64_to_i64(key.f);
-        const int64_t index = look_up(cats, &key);
+        const int64_t index = ml_map_look_up(cats, &key);
         if (index >= 0)
             y[i * cats->count + index] = 1.0f;
         else if (!((const map_params *)context->params)->zeros)
@@ -383,7 +383,7 @@ static prony_status infer_dictionary(const prony_context *context)
     return infer_keyed(context, PRN_ML_TYPES | PRN_TYPE(PRONY_STRING), "the vocabulary", prn_ml_count(&keys));
 }
 
-static prony_status run_view(const prony_context *context)
+static prony_status ml_map_run_view(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
     prn_copy_bytes(context->threads, in->data, context->outputs[0]->data, prn_value_bytes(in));
@@ -439,12 +439,12 @@ static const prn_kernel onehot_kernels[] = {{.name = "one_hot_encoder_reference"
 static const prn_kernel extractor_kernels[] = {
     {.name = "array_feature_extractor_reference", .backend = "reference", .run = run_extractor}, {0}};
 static const prn_kernel view_kernels[] = {
-    {.name = "map_view_reference", .backend = "reference", .run = run_view, .inplace = 1}, {0}};
+    {.name = "map_view_reference", .backend = "reference", .run = ml_map_run_view, .inplace = 1}, {0}};
 
 // clang-format off
 const prn_op prn_ops_ml_map[] = {
     {.name = "LabelEncoder", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
-     .params = categories_params, .params_bytes = sizeof(map_params), .variant = &(const mapping_kind){read_classes},
+     .params = categories_params, .params_bytes = sizeof(map_params), .variant = &(const mapping_kind){ml_map_read_classes},
      .infer = infer_mapping, .cost = prn_cost_none, .cost_text = "0 (lookup)", .kernels = classes_kernels},
     {.name = "LabelEncoder", .domain = "ai.onnx.ml", .since_opset = 2, .inputs = {1, 1},
      .params = encoder_params, .params_bytes = sizeof(map_params), .variant = &(const mapping_kind){read_encoder},

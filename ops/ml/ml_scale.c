@@ -11,7 +11,8 @@ typedef struct scale_params {
     prn_ints imputed_value_int64s, inputdimensions;
 } scale_params;
 
-static prony_status run_rows(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status ml_scale_run_rows(const prony_context *context,
+                                      void (*fn)(void *argument, int64_t begin, int64_t end))
 {
     const prn_ml_rows at = prn_ml_rows_of(context);
     prn_ml_parallel_rows(context, at.rows, 8 * at.features, fn, (void *)(uintptr_t)context);
@@ -19,13 +20,13 @@ static prony_status run_rows(const prony_context *context, void (*fn)(void *argu
 }
 
 /* `n` operations per element of input 0. */
-static prony_status cost_map(const prony_context *context, prony_cost *cost, uint64_t n, uint64_t special)
+static prony_status ml_scale_cost_map(const prony_context *context, prony_cost *cost, uint64_t n, uint64_t special)
 {
     return prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->inputs[0]->shape), n, special);
 }
 
 /* A list with an entry for each feature, or one for all. */
-static prony_status check_list(const prony_context *context, const char *name, size_t count)
+static prony_status ml_scale_check_list(const prony_context *context, const char *name, size_t count)
 {
     if (count == 1) return PRONY_OK;
     return prn_ml_check_count(context, name, (int64_t)count, prn_ml_rows_of(context).features);
@@ -42,8 +43,8 @@ static prony_status infer_scaler(const prony_context *context)
 {
     const scale_params *params = context->params;
     PRN_TRY(prn_ml_check_rows(context, PRN_ML_TYPES));
-    PRN_TRY(check_list(context, "offset", params->offset.count));
-    PRN_TRY(check_list(context, "scale", params->scale.count));
+    PRN_TRY(ml_scale_check_list(context, "offset", params->offset.count));
+    PRN_TRY(ml_scale_check_list(context, "scale", params->scale.count));
     prn_set_output(context, 0, PRONY_FLOAT32, &context->inputs[0]->shape);
     return PRONY_OK;
 }
@@ -63,13 +64,13 @@ static void scaler_rows(void *argument, int64_t begin, int64_t end)
 
 static prony_status run_scaler(const prony_context *context)
 {
-    return run_rows(context, scaler_rows);
+    return ml_scale_run_rows(context, scaler_rows);
 }
 
 static prony_status cost_scaler(const prony_context *context, prony_cost *cost)
 {
     cost->madds += (uint64_t)prony_shape_numel(&context->inputs[0]->shape);
-    return cost_map(context, cost, 2, 0);
+    return ml_scale_cost_map(context, cost, 2, 0);
 }
 
 /* ---- Normalizer: every row over its largest element, its sum of magnitudes or its length */
@@ -88,7 +89,7 @@ static prony_status infer_normalizer(const prony_context *context)
     return PRONY_OK;
 }
 
-static double norm_of(const prony_value *x, int64_t first, int64_t count, const char *norm)
+static double ml_scale_norm_of(const prony_value *x, int64_t first, int64_t count, const char *norm)
 {
     double highest = -INFINITY, sum = 0.0;
     for (int64_t i = first; i < first + count; i++) {
@@ -107,7 +108,7 @@ static void normalizer_rows(void *argument, int64_t begin, int64_t end)
     float *y = context->outputs[0]->data;
     for (int64_t row = begin; row < end; row++) {
         const int64_t first = row * features;
-        const double norm = norm_of(x, first, features, ((const scale_params *)context->params)->norm);
+        const double norm = ml_scale_norm_of(x, first, features, ((const scale_params *)context->params)->norm);
         for (int64_t i = first; i < first + features; i++) {
             const double value = prn_get_f64(x->data, x->dtype, i);
             y[i] = (float)(norm != 0.0 ? value / norm : value);
@@ -117,13 +118,13 @@ static void normalizer_rows(void *argument, int64_t begin, int64_t end)
 
 static prony_status run_normalizer(const prony_context *context)
 {
-    return run_rows(context, normalizer_rows);
+    return ml_scale_run_rows(context, normalizer_rows);
 }
 
 static prony_status cost_normalizer(const prony_context *context, prony_cost *cost)
 {
     const bool max = ((const scale_params *)context->params)->norm[0] == 'M';
-    return cost_map(context, cost, max ? 2 : 3, 1);
+    return ml_scale_cost_map(context, cost, max ? 2 : 3, 1);
 }
 
 /* ---- Binarizer: x > threshold */
@@ -152,7 +153,7 @@ static prony_status run_binarizer(const prony_context *context)
 
 static prony_status cost_binarizer(const prony_context *context, prony_cost *cost)
 {
-    return cost_map(context, cost, 1, 0);
+    return ml_scale_cost_map(context, cost, 1, 0);
 }
 
 /* ---- Imputer: a marked value, perhaps NaN, gives way to the feature's own */
@@ -167,9 +168,9 @@ static prony_status infer_imputer(const prony_context *context)
     const scale_params *params = context->params;
     PRN_TRY(prn_ml_check_rows(context, PRN_ML_TYPES));
     if (imputes_floats(context)) {
-        PRN_TRY(check_list(context, "imputed_value_floats", params->imputed_value_floats.count));
+        PRN_TRY(ml_scale_check_list(context, "imputed_value_floats", params->imputed_value_floats.count));
     } else {
-        PRN_TRY(check_list(context, "imputed_value_int64s", params->imputed_value_int64s.count));
+        PRN_TRY(ml_scale_check_list(context, "imputed_value_int64s", params->imputed_value_int64s.count));
     }
     return prn_infer_same(context);
 }
@@ -198,7 +199,7 @@ static void imputer_rows(void *argument, int64_t begin, int64_t end)
 
 static prony_status run_imputer(const prony_context *context)
 {
-    return run_rows(context, imputer_rows);
+    return ml_scale_run_rows(context, imputer_rows);
 }
 
 /* ---- FeatureVectorizer: rows of all inputs side by side, each cut or filled up with zeros to its stated width */

@@ -58,7 +58,7 @@ static prony_status read_kernel(const prony_context *context, svm *out)
     return prn_ml_transform_read(context, out->params->post_transform, &out->transform);
 }
 
-static prony_status read_common(const prony_context *context, int64_t vectors, svm *out)
+static prony_status ml_svm_read_common(const prony_context *context, int64_t vectors, svm *out)
 {
     int64_t wanted;
     PRN_TRY(prn_ml_check_rows(context, PRN_ML_TYPES));
@@ -71,11 +71,11 @@ static prony_status read_common(const prony_context *context, int64_t vectors, s
     return read_kernel(context, out);
 }
 
-static prony_status read_regressor(const prony_context *context, svm *out)
+static prony_status ml_svm_read_regressor(const prony_context *context, svm *out)
 {
     const svm_params *p = context->params;
     *out = (svm){.params = p, .columns = 1};
-    PRN_TRY(read_common(context, p->n_supports, out));
+    PRN_TRY(ml_svm_read_common(context, p->n_supports, out));
     out->space = out->vectors;
     if (p->rho.count < 1) return prony_fail(context, PRONY_INVALID_MODEL, "rho is empty");
     return prn_ml_check_count(context, "coefficients", (int64_t)p->coefficients.count,
@@ -93,7 +93,7 @@ static prony_status check_pairs(const prony_context *context, const svm *s)
     return prn_ml_check_count(context, "prob_b", (int64_t)p->prob_b.count, s->pairs);
 }
 
-static prony_status read_classifier(const prony_context *context, svm *out)
+static prony_status ml_svm_read_classifier(const prony_context *context, svm *out)
 {
     const svm_params *p = context->params;
     int64_t vectors = 0;
@@ -104,7 +104,7 @@ static prony_status read_classifier(const prony_context *context, svm *out)
                               (long long)p->vectors_per_class.v[i]);
     }
     for (size_t i = 0; i < p->coefficients.count; i++) out->positive = out->positive && p->coefficients.v[i] >= 0.0f;
-    PRN_TRY(read_common(context, vectors, out));
+    PRN_TRY(ml_svm_read_common(context, vectors, out));
     PRN_TRY(prn_ml_ints_or_strings(context, &p->classlabels_ints, "classlabels_strings", &out->labels));
     out->classes = prn_ml_count(&out->labels);
     if (out->classes < 1 || out->classes > UINT16_MAX)
@@ -123,7 +123,7 @@ typedef struct svm_kind {
     prony_status (*read)(const prony_context *context, svm *out);
 } svm_kind;
 
-static prony_status read_node(const prony_context *context, svm *out)
+static prony_status ml_svm_read_node(const prony_context *context, svm *out)
 {
     return ((const svm_kind *)prn_variant(context))->read(context, out);
 }
@@ -240,7 +240,7 @@ typedef struct svm_job {
     int64_t per_lane;
 } svm_job;
 
-static void put_row(const svm_job *job, int64_t row, const double *scores)
+static void ml_svm_put_row(const svm_job *job, int64_t row, const double *scores)
 {
     for (int64_t k = 0; job->y && k < job->svm->columns; k++)
         ((float *)job->y->data)[row * job->svm->columns + k] = (float)scores[k];
@@ -254,7 +254,7 @@ static void regress_row(const svm_job *job, int64_t row, double *values)
     apply_kernels(s, row, values);
     y += s->vectors ? weighted(p->coefficients.v, values, 0, s->vectors) : apply_kernel(s, row, p->coefficients.v);
     if (p->one_class) y = y > 0.0 ? 1.0 : -1.0;
-    put_row(job, row, &y);
+    ml_svm_put_row(job, row, &y);
 }
 
 static void classify_row(const svm_job *job, int64_t row, double *values)
@@ -283,13 +283,13 @@ static void classify_row(const svm_job *job, int64_t row, double *values)
     } else if (s->vectors && s->classes <= 2) {
         prn_ml_pair_scores(s->transform, s->transform == PRN_ML_NONE ? PRN_ML_MIRROR : PRN_ML_COMPLEMENT,
                            s->pairs ? pairs[0] : 0.0, pair);
-        put_row(job, row, pair);
+        ml_svm_put_row(job, row, pair);
         return;
     } else if (s->vectors) {
         scores = pairs;
     }
     prn_ml_transform_row(s->transform, scores, s->columns);
-    put_row(job, row, scores);
+    ml_svm_put_row(job, row, scores);
 }
 
 static void lane(void *argument, int64_t task)
@@ -310,20 +310,20 @@ static int64_t per_lane(const svm *s)
     return prn_ceil_div(s->at.rows, LANES);
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status ml_svm_prepare(const prony_context *context, prn_prepared *out)
 {
     svm s;
-    PRN_TRY(read_node(context, &s));
+    PRN_TRY(ml_svm_read_node(context, &s));
     out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT64, s.space * LANES);
     if (out->scratch_bytes == SIZE_MAX)
         return prony_fail(context, PRONY_LIMIT, "the working space does not fit in memory");
     return PRONY_OK;
 }
 
-static prony_status run(const prony_context *context)
+static prony_status ml_svm_run(const prony_context *context)
 {
     svm s;
-    PRN_TRY(read_node(context, &s));
+    PRN_TRY(ml_svm_read_node(context, &s));
     if (s.at.rows == 0) return PRONY_OK;
     svm_job job = {&s, s.classifies ? prn_output(context, 0) : NULL, prn_output(context, s.classifies),
                    context->scratch, per_lane(&s)};
@@ -331,18 +331,18 @@ static prony_status run(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status ml_svm_infer(const prony_context *context)
 {
     svm s;
-    PRN_TRY(read_node(context, &s));
+    PRN_TRY(ml_svm_read_node(context, &s));
     if (s.classifies) prn_set_output(context, 0, s.labels.dtype, &(prony_shape){1, {s.at.rows}});
     return prn_ml_set_output(context, s.classifies, PRONY_FLOAT32, s.at.rows, s.columns);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status ml_svm_cost(const prony_context *context, prony_cost *cost)
 {
     svm s;
-    PRN_TRY(read_node(context, &s));
+    PRN_TRY(ml_svm_read_node(context, &s));
     const uint64_t outer = s.classifies ? (uint64_t)s.classes - (s.vectors > 0) : 1;
     const uint64_t inner = s.vectors ? (uint64_t)s.vectors : outer;
     uint64_t values, products, sums = 0;
@@ -376,23 +376,29 @@ static const prn_param classifier_params[] = {SHARED_PARAMS,
                                               PRN_FLOATS(svm_params, prob_b),
                                               {0}};
 
-static const prn_kernel regressor_kernels[] = {
-    {.name = "svm_regressor_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare, .run = run},
-    {0}};
-static const prn_kernel classifier_kernels[] = {
-    {.name = "svm_classifier_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare, .run = run},
-    {0}};
+static const prn_kernel regressor_kernels[] = {{.name = "svm_regressor_reference",
+                                                .backend = "reference",
+                                                .types = PRN_ML_TYPES,
+                                                .prepare = ml_svm_prepare,
+                                                .run = ml_svm_run},
+                                               {0}};
+static const prn_kernel classifier_kernels[] = {{.name = "svm_classifier_reference",
+                                                 .backend = "reference",
+                                                 .types = PRN_ML_TYPES,
+                                                 .prepare = ml_svm_prepare,
+                                                 .run = ml_svm_run},
+                                                {0}};
 
 // clang-format off
 const prn_op prn_ops_ml_svm[] = {
     {.name = "SVMRegressor", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
-     .params = regressor_params, .params_bytes = sizeof(svm_params), .variant = &(const svm_kind){read_regressor},
-     .infer = infer, .cost = cost, .kernels = regressor_kernels,
+     .params = regressor_params, .params_bytes = sizeof(svm_params), .variant = &(const svm_kind){ml_svm_read_regressor},
+     .infer = ml_svm_infer, .cost = ml_svm_cost, .kernels = regressor_kernels,
      .cost_text = "V support vectors: MACs r V features + r V (classes - 1), regressor r V; RBF one more FLOP per "
                   "product and 2 per value, POLY and SIGMOID 3 per value, special 1; then the transform"},
     {.name = "SVMClassifier", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1}, .outputs = {2, 2},
-     .params = classifier_params, .params_bytes = sizeof(svm_params), .variant = &(const svm_kind){read_classifier},
-     .infer = infer, .cost = cost, .kernels = classifier_kernels,
+     .params = classifier_params, .params_bytes = sizeof(svm_params), .variant = &(const svm_kind){ml_svm_read_classifier},
+     .infer = ml_svm_infer, .cost = ml_svm_cost, .kernels = classifier_kernels,
      .cost_text = "V support vectors: MACs r V features + r V (classes - 1), regressor r V; RBF one more FLOP per "
                   "product and 2 per value, POLY and SIGMOID 3 per value, special 1; then the transform"},
     {0}};

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-static prony_status no_memory(const prony_context *context)
+static prony_status ml_tree_no_memory(const prony_context *context)
 {
     return prn_no_memory(context->error);
 }
@@ -26,7 +26,7 @@ static prony_status check_int32(const prony_context *context, const char *name, 
 }
 
 /* Element i of a list that is a tensor or floats. */
-static prony_value numbers_of(const prony_value *tensor, const prn_floats *floats)
+static prony_value ml_tree_numbers_of(const prony_value *tensor, const prn_floats *floats)
 {
     return tensor ? *tensor : prn_ml_floats(floats);
 }
@@ -81,12 +81,12 @@ static bool measure_tree(const prn_tree_ensemble *in, measure *m, int32_t root)
     return true;
 }
 
-static prony_status finish(const prony_context *context, prn_tree_ensemble *out)
+static prony_status ml_tree_finish(const prony_context *context, prn_tree_ensemble *out)
 {
     measure m = {prn_calloc((size_t)out->node_count + 1, sizeof *m.depth),
                  prn_calloc((size_t)out->node_count + 1, sizeof *m.leaf),
                  prn_calloc((size_t)out->node_count + 1, sizeof *m.stack)};
-    prony_status status = m.depth && m.leaf && m.stack ? PRONY_OK : no_memory(context);
+    prony_status status = m.depth && m.leaf && m.stack ? PRONY_OK : ml_tree_no_memory(context);
     for (int64_t n = 0; status == PRONY_OK && n < out->node_count; n++) m.depth[n] = -1;
     for (int64_t t = 0; status == PRONY_OK && t < out->root_count; t++) {
         if (!measure_tree(out, &m, out->roots[t])) {
@@ -126,7 +126,7 @@ typedef struct name {
     int64_t index;
 } name;
 
-static int compare_names(const void *left, const void *right)
+static int ml_tree_compare_names(const void *left, const void *right)
 {
     const name *a = left, *b = right;
     if (a->tree != b->tree) return a->tree < b->tree ? -1 : 1;
@@ -135,13 +135,13 @@ static int compare_names(const void *left, const void *right)
 }
 
 /* The first entry of that name; -1: none. */
-static int64_t find_name(const name *names, int64_t count, int64_t tree, int64_t node)
+static int64_t ml_tree_find_name(const name *names, int64_t count, int64_t tree, int64_t node)
 {
     const name key = {tree, node, -1};
     int64_t low = 0, high = count;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (compare_names(&names[middle], &key) < 0)
+        if (ml_tree_compare_names(&names[middle], &key) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -155,7 +155,7 @@ static name *sorted_names(const prn_ints *trees, const prn_ints *nodes)
     name *names = prn_calloc(count + 1, sizeof *names);
     if (!names) return NULL;
     for (size_t i = 0; i < count; i++) names[i] = (name){trees->v[i], nodes->v[i], (int64_t)i};
-    qsort(names, count, sizeof *names, compare_names);
+    qsort(names, count, sizeof *names, ml_tree_compare_names);
     return names;
 }
 
@@ -207,8 +207,8 @@ static prony_status link_nodes(const prony_context *context, const prony_value *
         node->split = number_at(values, i);
         node->missing_yes = missing->count && missing->v[i];
         const int64_t tree = p->nodes_treeids.v[i];
-        const int64_t yes = find_name(names, out->node_count, tree, p->nodes_truenodeids.v[i]);
-        const int64_t no = find_name(names, out->node_count, tree, p->nodes_falsenodeids.v[i]);
+        const int64_t yes = ml_tree_find_name(names, out->node_count, tree, p->nodes_truenodeids.v[i]);
+        const int64_t no = ml_tree_find_name(names, out->node_count, tree, p->nodes_falsenodeids.v[i]);
         if (yes < 0 || no < 0)
             return prony_fail(context, PRONY_INVALID_MODEL, "tree %lld has no node %lld", (long long)tree,
                               (long long)(yes < 0 ? p->nodes_truenodeids : p->nodes_falsenodeids).v[i]);
@@ -231,7 +231,7 @@ static prony_status link_weights(const prony_context *context, const prony_value
     for (int64_t i = 0; i < out->node_count; i++) {
         if (out->nodes[i].mode != PRN_TREE_LEAF) continue;
         const int64_t tree = p->nodes_treeids.v[i], node = p->nodes_nodeids.v[i];
-        const int64_t first = find_name(leaves, out->weight_count, tree, node);
+        const int64_t first = ml_tree_find_name(leaves, out->weight_count, tree, node);
         int64_t last = first;
         while (first >= 0 && last < out->weight_count && leaves[last].tree == tree && leaves[last].node == node) last++;
         out->nodes[i].weights = (prn_tree_range){first < 0 ? 0 : (int32_t)first, (int32_t)(last - first)};
@@ -255,7 +255,7 @@ static prony_status link_named(const prony_context *context, const prony_value *
     const prn_tree_params *p = context->params;
     name *names = sorted_names(&p->nodes_treeids, &p->nodes_nodeids);
     name *leaves = sorted_names(&p->leaf_treeids, &p->leaf_nodeids);
-    prony_status status = names && leaves ? PRONY_OK : no_memory(context);
+    prony_status status = names && leaves ? PRONY_OK : ml_tree_no_memory(context);
     if (status == PRONY_OK) status = link_nodes(context, modes, values, names, out);
     if (status == PRONY_OK) status = link_weights(context, weights, leaves, out);
     if (status == PRONY_OK) find_roots(names, out);
@@ -267,8 +267,8 @@ static prony_status link_named(const prony_context *context, const prony_value *
 prony_status prn_tree_read(const prony_context *context, int64_t targets, prn_tree_ensemble *out)
 {
     const prn_tree_params *p = context->params;
-    const prony_value values = numbers_of(p->nodes_values_as_tensor, &p->nodes_values);
-    const prony_value weights = numbers_of(p->leaf_values_as_tensor, &p->leaf_values);
+    const prony_value values = ml_tree_numbers_of(p->nodes_values_as_tensor, &p->nodes_values);
+    const prony_value weights = ml_tree_numbers_of(p->leaf_values_as_tensor, &p->leaf_values);
     prony_value modes;
     *out = (prn_tree_ensemble){.targets = targets};
     PRN_TRY(prn_ml_strings(context, "nodes_modes", &modes));
@@ -277,9 +277,9 @@ prony_status prn_tree_read(const prony_context *context, int64_t targets, prn_tr
     out->weight_count = (int64_t)p->leaf_nodeids.count;
     if (!MAKE(out, nodes, out->node_count) || !MAKE(out, weights, out->weight_count) ||
         !MAKE(out, roots, out->node_count))
-        return no_memory(context);
+        return ml_tree_no_memory(context);
     PRN_TRY(link_named(context, &modes, &values, &weights, out));
-    return finish(context, out);
+    return ml_tree_finish(context, out);
 }
 
 /* ---- version 5: nodes by position, leaves behind them */
@@ -380,11 +380,11 @@ prony_status prn_tree_read_flat(const prony_context *context, prn_tree_ensemble 
     PRN_TRY(check_int32(context, "membership_values", out->member_count));
     if (!MAKE(out, nodes, out->node_count) || !MAKE(out, weights, leaves) || !MAKE(out, roots, out->root_count) ||
         !MAKE(out, members, out->member_count))
-        return no_memory(context);
+        return ml_tree_no_memory(context);
     for (int64_t i = 0; i < out->member_count; i++) out->members[i] = number_at(p->membership_values, i);
     PRN_TRY(flat_nodes(context, inner, out));
     PRN_TRY(flat_leaves(context, inner, out));
-    return finish(context, out);
+    return ml_tree_finish(context, out);
 }
 
 void prn_tree_release(prn_tree_ensemble *ensemble)

@@ -12,7 +12,7 @@ typedef enum aggregate { AVERAGE, SUM, MINIMUM, MAXIMUM } aggregate;
 /* A row's variant. */
 typedef enum form { REGRESSOR, CLASSIFIER, FLAT } form;
 
-static form form_of(const prony_context *context)
+static form ml_tree_ensemble_form_of(const prony_context *context)
 {
     return *(const form *)prn_variant(context);
 }
@@ -54,7 +54,7 @@ static void look_at_weights(const prn_tree_params *p, setting *out)
 /* The trees must have been read once before a classifier's weights are looked at. */
 static prony_status read_setting(const prony_context *context, setting *out)
 {
-    const form form = form_of(context);
+    const form form = ml_tree_ensemble_form_of(context);
     const prn_tree_params *p = context->params;
     *out = (setting){.form = form, .aggregate = SUM};
     if (form == FLAT) {
@@ -92,7 +92,7 @@ static prony_status check_setting(const prony_context *context, const setting *s
     return PRONY_OK;
 }
 
-static prony_status check(const prony_context *context)
+static prony_status ml_tree_ensemble_check(const prony_context *context)
 {
     setting set;
     prn_tree_ensemble trees;
@@ -105,10 +105,10 @@ static prony_status check(const prony_context *context)
 
 /* ---- shapes and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status ml_tree_ensemble_infer(const prony_context *context)
 {
     setting set;
-    const form form = form_of(context);
+    const form form = ml_tree_ensemble_form_of(context);
     const uint32_t flat_types = PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64) | PRN_TYPE(PRONY_FLOAT16);
     PRN_TRY(prn_ml_check_rows(context, form == FLAT ? flat_types : PRN_ML_TYPES));
     PRN_TRY(read_setting(context, &set));
@@ -121,7 +121,7 @@ static prony_status infer(const prony_context *context)
     return prn_ml_set_output(context, 1, PRONY_FLOAT32, rows, prn_ml_count(&set.labels));
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status ml_tree_ensemble_cost(const prony_context *context, prony_cost *out)
 {
     setting set;
     prn_tree_ensemble trees;
@@ -151,7 +151,7 @@ typedef struct state {
     setting set;
 } state;
 
-static void release(void *argument)
+static void ml_tree_ensemble_release(void *argument)
 {
     state *made = argument;
     if (!made) return;
@@ -160,7 +160,7 @@ static void release(void *argument)
 }
 
 /* Scratch: a score for every row and target, then whether it has any. */
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status ml_tree_ensemble_prepare(const prony_context *context, prn_prepared *out)
 {
     state *made = prn_calloc(1, sizeof *made);
     if (!made) return prn_no_memory(context->error);
@@ -176,7 +176,7 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
                                __builtin_mul_overflow(bytes, (int64_t)sizeof(double) + 1, &bytes)))
         status = prony_fail(context, PRONY_LIMIT, "the scores do not fit in memory");
     if (status != PRONY_OK) {
-        release(made);
+        ml_tree_ensemble_release(made);
         return status;
     }
     if (made->set.form == CLASSIFIER) look_at_weights(context->params, &made->set);
@@ -192,7 +192,7 @@ typedef struct job {
     bool *scored;
 } job;
 
-static void add_weight(aggregate how, double value, double *score, bool *scored)
+static void ml_tree_ensemble_add_weight(aggregate how, double value, double *score, bool *scored)
 {
     if (how == AVERAGE || how == SUM)
         *score += value;
@@ -213,14 +213,14 @@ static void score_row(const job *job, int64_t row, double *scores, bool *scored)
         const prn_tree_node *leaf = prn_tree_walk(trees, tree, job->context->inputs[0], row * job->features);
         for (int32_t w = 0; w < leaf->weights.count; w++) {
             const prn_tree_weight *weight = &trees->weights[leaf->weights.first + w];
-            add_weight(how, weight->value, &scores[weight->target], &scored[weight->target]);
+            ml_tree_ensemble_add_weight(how, weight->value, &scores[weight->target], &scored[weight->target]);
         }
     }
     if (how != AVERAGE) return;
     for (int64_t t = 0; t < trees->targets; t++) scores[t] /= (double)trees->root_count;
 }
 
-static double base_of(const prony_value *base, int64_t target)
+static double ml_tree_ensemble_base_of(const prony_value *base, int64_t target)
 {
     return prn_get_f64(base->data, base->dtype, target);
 }
@@ -236,7 +236,7 @@ static void finish_targets(const job *job, int64_t row, double *scores)
     const setting *set = &job->state->set;
     const int64_t targets = job->state->trees.targets;
     if (prn_ml_count(&set->base) == targets) {
-        for (int64_t t = 0; t < targets; t++) scores[t] += base_of(&set->base, t);
+        for (int64_t t = 0; t < targets; t++) scores[t] += ml_tree_ensemble_base_of(&set->base, t);
     }
     prn_ml_transform_row(set->transform, scores, targets);
     put_scores(job->context->outputs[0], row, scores, targets);
@@ -250,7 +250,7 @@ static int64_t finish_two(const setting *set, double scores[2], bool scored[2])
     const int64_t base = prn_ml_count(&set->base);
     const bool single = base != 2 && !scored[1], both = base == 2 || (scored[0] && scored[1]);
     for (int64_t k = 0; k < base; k++) {
-        if (scored[k] || single || base == 2) scores[k] += base_of(&set->base, k);
+        if (scored[k] || single || base == 2) scores[k] += ml_tree_ensemble_base_of(&set->base, k);
     }
     const double decisive = scored[1] ? scores[1] : scores[0];
     const int64_t label = both ? scores[1] > scores[0] : decisive > (set->one_class && set->positive ? 0.5 : 0.0);
@@ -268,7 +268,7 @@ static int64_t finish_many(const setting *set, double *scores, bool *scored, int
     int64_t best = -1;
     for (int64_t k = 0; k < classes; k++) {
         if (k < base) {
-            scores[k] += base_of(&set->base, k);
+            scores[k] += ml_tree_ensemble_base_of(&set->base, k);
             scored[k] = true;
         }
         if (scored[k] && (best < 0 || scores[k] > scores[best])) best = k;
@@ -277,7 +277,7 @@ static int64_t finish_many(const setting *set, double *scores, bool *scored, int
     return best < 0 ? 0 : best;
 }
 
-static void rows(void *argument, int64_t begin, int64_t end)
+static void ml_tree_ensemble_rows(void *argument, int64_t begin, int64_t end)
 {
     const job *job = argument;
     const setting *set = &job->state->set;
@@ -298,14 +298,14 @@ static void rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run(const prony_context *context)
+static prony_status ml_tree_ensemble_run(const prony_context *context)
 {
     const state *made = context->state;
     const prn_ml_rows at = prn_ml_rows_of(context);
     if (at.rows == 0) return PRONY_OK;
     double *scores = context->scratch;
     job job = {context, made, at.features, scores, (bool *)(scores + at.rows * made->trees.targets)};
-    prn_ml_parallel_rows(context, at.rows, 32 * (int64_t)made->trees.depth, rows, &job);
+    prn_ml_parallel_rows(context, at.rows, 32 * (int64_t)made->trees.depth, ml_tree_ensemble_rows, &job);
     return PRONY_OK;
 }
 
@@ -347,27 +347,37 @@ static const prn_param flat_params[] = {
     "rows times (depths of all trees, summed, + most weights of a leaf of each); then the transform: SOFTMAX 5 d - 2 " \
     "per row, LOGISTIC 4, PROBIT 10 per score"
 
-static const prn_kernel regressor_kernels[] = {
-    {.name = "tree_regressor_reference", .backend = "reference", .prepare = prepare, .run = run, .release = release},
-    {0}};
-static const prn_kernel classifier_kernels[] = {
-    {.name = "tree_classifier_reference", .backend = "reference", .prepare = prepare, .run = run, .release = release},
-    {0}};
-static const prn_kernel flat_kernels[] = {
-    {.name = "tree_flat_reference", .backend = "reference", .prepare = prepare, .run = run, .release = release}, {0}};
+static const prn_kernel regressor_kernels[] = {{.name = "tree_regressor_reference",
+                                                .backend = "reference",
+                                                .prepare = ml_tree_ensemble_prepare,
+                                                .run = ml_tree_ensemble_run,
+                                                .release = ml_tree_ensemble_release},
+                                               {0}};
+static const prn_kernel classifier_kernels[] = {{.name = "tree_classifier_reference",
+                                                 .backend = "reference",
+                                                 .prepare = ml_tree_ensemble_prepare,
+                                                 .run = ml_tree_ensemble_run,
+                                                 .release = ml_tree_ensemble_release},
+                                                {0}};
+static const prn_kernel flat_kernels[] = {{.name = "tree_flat_reference",
+                                           .backend = "reference",
+                                           .prepare = ml_tree_ensemble_prepare,
+                                           .run = ml_tree_ensemble_run,
+                                           .release = ml_tree_ensemble_release},
+                                          {0}};
 
 // clang-format off
 const prn_op prn_ops_ml_tree_ensemble[] = {
     {.name = "TreeEnsembleRegressor", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
-     .params = regressor_params, .params_bytes = sizeof(prn_tree_params), .check = check,
+     .params = regressor_params, .params_bytes = sizeof(prn_tree_params), .check = ml_tree_ensemble_check,
      .variant = &(const form){REGRESSOR},
-     .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = regressor_kernels},
+     .infer = ml_tree_ensemble_infer, .cost = ml_tree_ensemble_cost, .cost_text = COST_TEXT, .kernels = regressor_kernels},
     {.name = "TreeEnsembleClassifier", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1}, .outputs = {2, 2},
-     .params = classifier_params, .params_bytes = sizeof(prn_tree_params), .check = check,
+     .params = classifier_params, .params_bytes = sizeof(prn_tree_params), .check = ml_tree_ensemble_check,
      .variant = &(const form){CLASSIFIER},
-     .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = classifier_kernels},
+     .infer = ml_tree_ensemble_infer, .cost = ml_tree_ensemble_cost, .cost_text = COST_TEXT, .kernels = classifier_kernels},
     {.name = "TreeEnsemble", .domain = "ai.onnx.ml", .since_opset = 5, .inputs = {1, 1},
-     .params = flat_params, .params_bytes = sizeof(prn_tree_params), .check = check, .variant = &(const form){FLAT},
-     .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = flat_kernels},
+     .params = flat_params, .params_bytes = sizeof(prn_tree_params), .check = ml_tree_ensemble_check, .variant = &(const form){FLAT},
+     .infer = ml_tree_ensemble_infer, .cost = ml_tree_ensemble_cost, .cost_text = COST_TEXT, .kernels = flat_kernels},
     {0}};
 // clang-format on

@@ -36,7 +36,7 @@ static int64_t statistics(const prony_context *context)
 }
 
 /* Consecutive elements of a plain tensor that share statistics. */
-static int64_t run_length(const prony_context *context)
+static int64_t batch_norm_run_length(const prony_context *context)
 {
     const prony_shape *shape = &context->inputs[0]->shape;
     if (per_element(context)) return 1;
@@ -44,7 +44,7 @@ static int64_t run_length(const prony_context *context)
 }
 
 /* Said by an attribute; before opset 14, by asking for the statistics. */
-static bool is_training(const prony_context *context)
+static bool batch_norm_is_training(const prony_context *context)
 {
     if (context->node->opset >= 14) return ((const batch_norm_params *)context->params)->training_mode != 0;
     for (size_t k = 1; k < 5; k++) {
@@ -72,10 +72,10 @@ static void coefficients(const prony_context *context, int64_t i, double *a, dou
 
 /* ---- reference */
 
-static void scale_run(const prony_context *context, int64_t run, double a, double b)
+static void batch_norm_scale_run(const prony_context *context, int64_t run, double a, double b)
 {
     const prony_value *x = context->inputs[0], *y = prn_output(context, 0);
-    const int64_t length = run_length(context);
+    const int64_t length = batch_norm_run_length(context);
     for (int64_t i = run * length; y && i < (run + 1) * length && !prn_cancelled_at(i); i++)
         prn_put_f64(y->data, y->dtype, i, prn_get_f64(x->data, x->dtype, i) * a + b);
 }
@@ -87,15 +87,16 @@ static void reference_runs(void *argument, int64_t begin, int64_t end)
     for (int64_t run = begin; run < end; run++) {
         double a, b;
         coefficients(context, run % count, &a, &b);
-        scale_run(context, run, a, b);
+        batch_norm_scale_run(context, run, a, b);
     }
 }
 
 /* Mean and population variance of one channel over the batch, by two passes. */
-static void measure(const prony_context *context, int64_t channel, int64_t runs, double *mean, double *variance)
+static void batch_norm_measure(const prony_context *context, int64_t channel, int64_t runs, double *mean,
+                               double *variance)
 {
     const prony_value *x = context->inputs[0];
-    const int64_t count = statistics(context), length = run_length(context);
+    const int64_t count = statistics(context), length = batch_norm_run_length(context);
     const double elements = (double)(runs / count * length);
     double sum = 0.0, squares = 0.0;
     for (int64_t run = channel; run < runs; run += count) {
@@ -130,7 +131,7 @@ static void training_channels(void *argument, int64_t begin, int64_t end)
     const training *way = argument;
     const prony_context *context = way->context;
     const double momentum = (double)((const batch_norm_params *)context->params)->momentum;
-    const int64_t count = statistics(context), length = run_length(context);
+    const int64_t count = statistics(context), length = batch_norm_run_length(context);
     const int64_t runs = length ? prony_shape_numel(&context->inputs[0]->shape) / length : 0;
     for (int64_t channel = begin; channel < end; channel++) {
         double mean, variance, a, b;
@@ -150,12 +151,12 @@ static void train(training way)
     prn_parallel_items(way.context->threads, statistics(way.context), bytes, training_channels, &way);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status batch_norm_run_reference(const prony_context *context)
 {
     const prony_value *x = context->inputs[0];
-    const int64_t length = run_length(context), bytes = 2 * (int64_t)prn_value_bytes(x);
-    if (is_training(context)) {
-        train((training){context, measure, scale_run});
+    const int64_t length = batch_norm_run_length(context), bytes = 2 * (int64_t)prn_value_bytes(x);
+    if (batch_norm_is_training(context)) {
+        train((training){context, batch_norm_measure, batch_norm_scale_run});
     } else if (length > 0) {
         prn_parallel_items(context->threads, prony_shape_numel(&x->shape) / length, bytes, reference_runs,
                            (void *)context);
@@ -175,7 +176,7 @@ typedef struct native_job {
     int64_t length, width; /* an item is `length` rows of `width` channels, or `length` elements of one channel */
 } native_job;
 
-static void scale_shift_rows(const native_job *job, float *y, const float *x, int64_t group)
+static void batch_norm_scale_shift_rows(const native_job *job, float *y, const float *x, int64_t group)
 {
     const int64_t run = LOOK_UP / job->width + 1;
     for (int64_t row = 0; row < job->length && (row == 0 || !prn_cancelled()); row += run) {
@@ -194,7 +195,7 @@ static void native_items(void *argument, int64_t begin, int64_t end)
         if (job->width == 1) {
             prn_long_map(PRN_MAP_AFFINE, y, x, size, job->a[group], job->b[group]);
         } else {
-            scale_shift_rows(job, y, x, group);
+            batch_norm_scale_shift_rows(job, y, x, group);
         }
     }
 }
@@ -204,13 +205,13 @@ static int64_t padded_channels(int64_t channels)
     return (channels + 15) / 16 * 16;
 }
 
-static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+static prony_status batch_norm_prepare_native(const prony_context *context, prn_prepared *out)
 {
     out->scratch_bytes = (size_t)padded_channels(context->inputs[0]->shape.dim[1]) * 2 * sizeof(float);
     return PRONY_OK;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status batch_norm_run_native(const prony_context *context)
 {
     const prony_value *x = context->inputs[0];
     const prn_layout layout = (prn_layout)x->layout;
@@ -250,7 +251,7 @@ enum { LEAST_RUN = 16 };
 
 static bool supported_training(const prony_context *context)
 {
-    return is_training(context) && run_length(context) >= LEAST_RUN;
+    return batch_norm_is_training(context) && batch_norm_run_length(context) >= LEAST_RUN;
 }
 
 /* The sum of (x - center)^power, power 1 or 2, in double, by sums that do not wait for one another. */
@@ -272,7 +273,7 @@ static inline __attribute__((always_inline)) double sum_powers(const float *x, i
 static void measure_f32(const prony_context *context, int64_t channel, int64_t runs, double *mean, double *variance)
 {
     const float *x = context->inputs[0]->data;
-    const int64_t count = statistics(context), length = run_length(context);
+    const int64_t count = statistics(context), length = batch_norm_run_length(context);
     const double elements = (double)(runs / count * length);
     double sum = 0.0, squares = 0.0;
     for (int64_t run = channel; run < runs && !prn_cancelled(); run += count)
@@ -286,7 +287,7 @@ static void measure_f32(const prony_context *context, int64_t channel, int64_t r
 static void scale_run_f32(const prony_context *context, int64_t run, double a, double b)
 {
     const prony_value *x = context->inputs[0], *out = prn_output(context, 0);
-    const int64_t length = run_length(context);
+    const int64_t length = batch_norm_run_length(context);
     if (!out) return;
     const float *from = (const float *)x->data + run * length;
     float *to = (float *)out->data + run * length;
@@ -299,14 +300,14 @@ static prony_status run_training(const prony_context *context)
     return PRONY_OK;
 }
 
-static bool supported_native(const prony_context *context)
+static bool batch_norm_supported_native(const prony_context *context)
 {
-    return context->inputs[0]->shape.rank >= 2 && !per_element(context) && !is_training(context);
+    return context->inputs[0]->shape.rank >= 2 && !per_element(context) && !batch_norm_is_training(context);
 }
 
 /* ---- inference and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status batch_norm_infer(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     PRN_TRY(prn_check_rank(context, 0, 1, PRONY_MAX_RANK));
@@ -319,7 +320,7 @@ static prony_status infer(const prony_context *context)
                           prn_value_text(value, text), (long long)statistics(context));
     }
     for (size_t k = 1; k < context->output_count; k++) {
-        if (prn_output(context, k) && (!is_training(context) || (k > 2 && context->node->opset >= 14)))
+        if (prn_output(context, k) && (!batch_norm_is_training(context) || (k > 2 && context->node->opset >= 14)))
             return prony_fail(context, PRONY_INVALID_MODEL, "output %zu is asked for, which this form does not have",
                               k);
         prn_set_output(context, k, context->inputs[3]->dtype, &context->inputs[3]->shape);
@@ -327,13 +328,13 @@ static prony_status infer(const prony_context *context)
     return prn_infer_same(context);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status batch_norm_cost(const prony_context *context, prony_cost *cost)
 {
     const int64_t channels = statistics(context), n = (int64_t)prn_output_elements(context);
     prn_cost_fact(cost, "channels", channels);
     prn_cost_fact(cost, "batch_spatial", channels ? n / channels : 0);
     prn_cost_fact(cost, "affine", 1);
-    if (is_training(context)) {
+    if (batch_norm_is_training(context)) {
         PRN_TRY(prn_cost_elementwise(context, cost, (uint64_t)n, 4, 0));        /* sum; sub, square, sum */
         PRN_TRY(prn_cost_elementwise(context, cost, (uint64_t)channels, 8, 2)); /* 2 divisions, 2 running statistics */
     }
@@ -342,15 +343,15 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "batch_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_native,
-     .layouts = prn_same_layout, .prepare = prepare_native, .run = run_native, .inplace = 1},
+    {.name = "batch_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = batch_norm_supported_native,
+     .layouts = prn_same_layout, .prepare = batch_norm_prepare_native, .run = batch_norm_run_native, .inplace = 1},
     {.name = "batch_norm_f32_training", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_training, .run = run_training, .inplace = 1},
-    {.name = "batch_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
+    {.name = "batch_norm_reference", .backend = "reference", .run = batch_norm_run_reference, .inplace = 1},
     {0}};
 
 const prn_op prn_ops_batch_norm[] = {
     {.name = "BatchNormalization", .since_opset = 1, .inputs = {5, 5}, .outputs = {1, 5}, .non_weight_inputs = 8 | 16,
      .params = attributes, .params_bytes = sizeof(batch_norm_params),
-     .infer = infer, .cost = cost, .cost_text = "2 n; madds n; training + 4 n + 8 C, special 2 C", .kernels = kernels},
+     .infer = batch_norm_infer, .cost = batch_norm_cost, .cost_text = "2 n; madds n; training + 4 n + 8 C, special 2 C", .kernels = kernels},
     {0}};
 // clang-format on

@@ -62,7 +62,7 @@ static prony_status infer_12(const prony_context *context)
     return PRONY_OK;
 }
 
-static bool is_training(const prony_context *context)
+static bool dropout_is_training(const prony_context *context)
 {
     const prony_value *training = prn_input(context, 2);
     return training && training->data && *(const uint8_t *)training->data;
@@ -98,7 +98,7 @@ static prony_status run_12(const prony_context *context)
 {
     const int64_t seed = ((const dropout_params *)context->params)->seed;
     const double ratio = ratio_of(context);
-    if (!is_training(context) || ratio == 0.0) return keep_all(context);
+    if (!dropout_is_training(context) || ratio == 0.0) return keep_all(context);
     if (!(ratio > 0.0 && ratio < 1.0))
         return prony_fail(context, PRONY_OUT_OF_RANGE, "ratio is %g, wanted 0 or more and less than 1", ratio);
     drop_job job = {.x = context->inputs[0],
@@ -120,7 +120,7 @@ static prony_status run_12(const prony_context *context)
 
 static prony_status cost_12(const prony_context *context, prony_cost *cost)
 {
-    if (!is_training(context) || ratio_of(context) == 0.0) return prn_cost_none(context, cost);
+    if (!dropout_is_training(context) || ratio_of(context) == 0.0) return prn_cost_none(context, cost);
     return prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->inputs[0]->shape), 2, 1);
 }
 

@@ -25,7 +25,7 @@ typedef enum reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN, REDUCTIONS } redu
 static const char *const reduction_names[REDUCTIONS] = {"none", "sum", "mean"};
 
 /* REDUCTIONS if the node names none of them. */
-static reduction reduction_of(const prony_context *context)
+static reduction loss_reduction_of(const prony_context *context)
 {
     const char *name = ((const loss_params *)context->params)->reduction;
     int i = 0;
@@ -42,7 +42,7 @@ typedef struct loss_job {
     double *loss, *share;
 } loss_job;
 
-static loss_job describe(const prony_context *context)
+static loss_job loss_describe(const prony_context *context)
 {
     const prony_shape *shape = &context->inputs[0]->shape;
     const bool softmax = *(const loss_kind *)prn_variant(context) == LOSS_ENTROPY;
@@ -104,15 +104,15 @@ static void run_positions(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status loss_prepare(const prony_context *context, prn_prepared *out)
 {
     out->scratch_bytes = (size_t)prony_shape_numel(&context->inputs[1]->shape) * 2 * sizeof(double);
     return PRONY_OK;
 }
 
-static prony_status run(const prony_context *context)
+static prony_status loss_run(const prony_context *context)
 {
-    loss_job job = describe(context);
+    loss_job job = loss_describe(context);
     double loss = 0.0, share = 0.0;
     PRN_TRY(check_targets(context, &job));
     job.loss = context->scratch;
@@ -124,7 +124,7 @@ static prony_status run(const prony_context *context)
         loss += job.loss[i];
         share += job.share[i];
     }
-    switch (reduction_of(context)) {
+    switch (loss_reduction_of(context)) {
     case REDUCE_NONE:
         prn_convert(y->data, y->dtype, job.loss, PRONY_FLOAT64, job.positions);
         break;
@@ -140,14 +140,14 @@ static prony_status run(const prony_context *context)
 
 /* ---- inference and cost */
 
-static prony_status check(const prony_context *context)
+static prony_status loss_check(const prony_context *context)
 {
-    if (reduction_of(context) != REDUCTIONS) return PRONY_OK;
+    if (loss_reduction_of(context) != REDUCTIONS) return PRONY_OK;
     return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'reduction' is '%s', wanted none, sum or mean",
                       ((const loss_params *)context->params)->reduction);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status loss_infer(const prony_context *context)
 {
     const prony_value *x = context->inputs[0], *target = context->inputs[1], *weight = prn_input(context, 2);
     char left[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
@@ -167,17 +167,17 @@ static prony_status infer(const prony_context *context)
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "weight is %s, wanted %s", prn_value_text(weight, left),
                           prn_shape_text(&per_class, right));
     }
-    prn_set_output(context, 0, x->dtype, reduction_of(context) == REDUCE_NONE ? &target->shape : &scalar);
+    prn_set_output(context, 0, x->dtype, loss_reduction_of(context) == REDUCE_NONE ? &target->shape : &scalar);
     prn_set_output(context, 1, x->dtype, &x->shape);
     return PRONY_OK;
 }
 
 /* Per target: neg, the weight, the sum, the sum of weights; before it the log-softmax. */
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status loss_cost(const prony_context *context, prony_cost *cost)
 {
-    const loss_job job = describe(context);
+    const loss_job job = loss_describe(context);
     const bool weighted = job.weight || job.ignored != PRN_ABSENT;
-    const reduction reduction = reduction_of(context);
+    const reduction reduction = loss_reduction_of(context);
     const uint64_t each =
         1U + weighted + (reduction != REDUCE_NONE ? 1U : 0U) + (reduction == REDUCE_MEAN && weighted ? 1U : 0U);
     prn_cost_fact(cost, "rows", job.positions);
@@ -195,9 +195,10 @@ static const prn_param attributes[] = {
     PRN_STRING(loss_params, reduction, "mean"), PRN_INT(loss_params, ignore_index, PRN_ABSENT), {0}};
 
 static const prn_kernel likelihood_kernels[] = {
-    {.name = "negative_log_likelihood_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
+    {.name = "negative_log_likelihood_reference", .backend = "reference", .prepare = loss_prepare, .run = loss_run},
+    {0}};
 static const prn_kernel entropy_kernels[] = {
-    {.name = "softmax_cross_entropy_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
+    {.name = "softmax_cross_entropy_reference", .backend = "reference", .prepare = loss_prepare, .run = loss_run}, {0}};
 
 /* clang-format off */
 #define LIKELIHOOD_TEXT \
@@ -209,10 +210,10 @@ static const prn_kernel entropy_kernels[] = {
 const prn_op prn_ops_loss[] = {
     {.name = "NegativeLogLikelihoodLoss", .since_opset = 12, .inputs = {2, 3},
      .params = attributes, .params_bytes = sizeof(loss_params), .variant = &(const loss_kind){LOSS_LIKELIHOOD},
-     .check = check, .infer = infer, .cost = cost, .cost_text = LIKELIHOOD_TEXT, .kernels = likelihood_kernels},
+     .check = loss_check, .infer = loss_infer, .cost = loss_cost, .cost_text = LIKELIHOOD_TEXT, .kernels = likelihood_kernels},
     {.name = "SoftmaxCrossEntropyLoss", .since_opset = 12, .inputs = {2, 3}, .outputs = {1, 2},
      .params = attributes, .params_bytes = sizeof(loss_params), .variant = &(const loss_kind){LOSS_ENTROPY},
-     .check = check, .infer = infer, .cost = cost, .kernels = entropy_kernels,
+     .check = loss_check, .infer = loss_infer, .cost = loss_cost, .kernels = entropy_kernels,
      .cost_text = "r (5 d - 1) for the log-softmax; special r (d + 1); + " LIKELIHOOD_TEXT},
     {0}};
 // clang-format on

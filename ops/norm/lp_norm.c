@@ -22,18 +22,18 @@ typedef struct lp_job {
     prn_affine wide_scale;
 } lp_job;
 
-static int64_t axis_of(const prony_context *context)
+static int64_t lp_norm_axis_of(const prony_context *context)
 {
     int64_t axis = ((const lp_params *)context->params)->axis;
     return prn_axis_normalize(&axis, context->inputs[0]->shape.rank) ? axis : -1;
 }
 
-static lp_job job_of(const prony_context *context)
+static lp_job lp_norm_job_of(const prony_context *context)
 {
     const bool rms = *(const lp_kind *)prn_variant(context) == RMS_NORM;
     const lp_params *params = context->params;
     const prony_shape *shape = &context->inputs[0]->shape;
-    const int first = (int)axis_of(context), last = rms ? shape->rank : first + 1;
+    const int first = (int)lp_norm_axis_of(context), last = rms ? shape->rank : first + 1;
     lp_job job = {.x = context->inputs[0],
                   .y = context->outputs[0],
                   .scale = rms ? prn_input(context, 1) : NULL,
@@ -46,7 +46,7 @@ static lp_job job_of(const prony_context *context)
     return job;
 }
 
-static void reference_row(const lp_job *job, int64_t first)
+static void lp_norm_reference_row(const lp_job *job, int64_t first)
 {
     const prony_dtype dtype = job->x->dtype;
     double sum = 0.0;
@@ -64,11 +64,11 @@ static void reference_row(const lp_job *job, int64_t first)
     }
 }
 
-static void reference_rows(void *argument, int64_t begin, int64_t end)
+static void lp_norm_reference_rows(void *argument, int64_t begin, int64_t end)
 {
     const lp_job *job = argument;
     for (int64_t row = begin; row < end; row++) {
-        reference_row(job, row / job->inner * job->length * job->inner + row % job->inner);
+        lp_norm_reference_row(job, row / job->inner * job->length * job->inner + row % job->inner);
     }
 }
 
@@ -106,36 +106,36 @@ static prony_status run_job(const prony_context *context, lp_job job,
     return PRONY_OK;
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status lp_norm_run_reference(const prony_context *context)
 {
-    return run_job(context, job_of(context), reference_rows);
+    return run_job(context, lp_norm_job_of(context), lp_norm_reference_rows);
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status lp_norm_run_native(const prony_context *context)
 {
-    const lp_job job = job_of(context);
+    const lp_job job = lp_norm_job_of(context);
     return run_job(context, job, job.p == 0 ? native_rms_rows : native_lp_rows);
 }
 
 static bool has_rows(const prony_context *context)
 {
-    return job_of(context).inner == 1;
+    return lp_norm_job_of(context).inner == 1;
 }
 
 static bool scale_in_rows(const prony_context *context)
 {
-    return !prn_input(context, 1) || job_of(context).wide_scale.vector;
+    return !prn_input(context, 1) || lp_norm_job_of(context).wide_scale.vector;
 }
 
 static prony_status infer_axis(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
-    if (axis_of(context) >= 0) return prn_infer_same(context);
+    if (lp_norm_axis_of(context) >= 0) return prn_infer_same(context);
     return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d",
                       (long long)((const lp_params *)context->params)->axis, context->inputs[0]->shape.rank);
 }
 
-static prony_status check_lp(const prony_context *context)
+static prony_status lp_norm_check_lp(const prony_context *context)
 {
     const int64_t p = ((const lp_params *)context->params)->p;
     if (p == 1 || p == 2) return PRONY_OK;
@@ -147,7 +147,7 @@ static prony_status infer_rms(const prony_context *context)
     PRN_TRY(infer_axis(context));
     PRN_TRY(prn_check_type(context, 1, PRN_TYPES_FLOAT));
     prn_affine scale;
-    return prn_affine_make(context, 1, (int)axis_of(context), &scale);
+    return prn_affine_make(context, 1, (int)lp_norm_axis_of(context), &scale);
 }
 
 static uint64_t row_facts(const prony_context *context, prony_cost *cost, const lp_job *job)
@@ -161,7 +161,7 @@ static uint64_t row_facts(const prony_context *context, prony_cost *cost, const 
 
 static prony_status cost_lp(const prony_context *context, prony_cost *cost)
 {
-    const lp_job job = job_of(context);
+    const lp_job job = lp_norm_job_of(context);
     const uint64_t n = prn_output_elements(context), rows = row_facts(context, cost, &job);
     PRN_TRY(prn_cost_elementwise(context, cost, n - rows, 1, 0)); /* the sum */
     PRN_TRY(prn_cost_elementwise(context, cost, n, 2, 1));        /* abs or square, div */
@@ -170,7 +170,7 @@ static prony_status cost_lp(const prony_context *context, prony_cost *cost)
 
 static prony_status cost_rms(const prony_context *context, prony_cost *cost)
 {
-    const lp_job job = job_of(context);
+    const lp_job job = lp_norm_job_of(context);
     const uint64_t n = prn_output_elements(context), rows = row_facts(context, cost, &job);
     prn_cost_fact(cost, "affine", job.scale != NULL);
     PRN_TRY(prn_cost_elementwise(context, cost, n, job.scale ? 4 : 3, 1));
@@ -181,24 +181,25 @@ static const prn_param lp_attributes[] = {PRN_INT(lp_params, axis, -1), PRN_INT(
 static const prn_param rms_attributes[] = {
     PRN_INT(lp_params, axis, -1), PRN_INT(lp_params, stash_type, 1), PRN_FLOAT(lp_params, epsilon, 1e-5f), {0}};
 
-static const prn_kernel lp_kernels[] = {{.name = "lp_norm_f32_native",
-                                         .backend = "native",
-                                         .types = PRN_TYPE_F32,
-                                         .supported = has_rows,
-                                         .run = run_native},
-                                        {.name = "lp_norm_reference", .backend = "reference", .run = run_reference},
-                                        {0}};
+static const prn_kernel lp_kernels[] = {
+    {.name = "lp_norm_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .supported = has_rows,
+     .run = lp_norm_run_native},
+    {.name = "lp_norm_reference", .backend = "reference", .run = lp_norm_run_reference},
+    {0}};
 // clang-format off
 static const prn_kernel rms_kernels[] = {
-    {.name = "rms_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .supported = scale_in_rows, .run = run_native,
+    {.name = "rms_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .supported = scale_in_rows, .run = lp_norm_run_native,
      .inplace = 1},
-    {.name = "rms_norm_reference", .backend = "reference", .run = run_reference},
+    {.name = "rms_norm_reference", .backend = "reference", .run = lp_norm_run_reference},
     {0}};
 
 const prn_op prn_ops_lp_norm[] = {
     {.name = "LpNormalization", .since_opset = 1, .inputs = {1, 1},
      .params = lp_attributes, .params_bytes = sizeof(lp_params), .variant = &(const lp_kind){LP_NORM},
-     .check = check_lp, .infer = infer_axis, .cost = cost_lp, .kernels = lp_kernels,
+     .check = lp_norm_check_lp, .infer = infer_axis, .cost = cost_lp, .kernels = lp_kernels,
      .cost_text = "3 n - r (p = 1) or 3 n (p = 2); special n, + r (p = 2)"},
     {.name = "RMSNormalization", .since_opset = 23, .inputs = {2, 2},
      .params = rms_attributes, .params_bytes = sizeof(lp_params), .variant = &(const lp_kind){RMS_NORM},

@@ -83,7 +83,7 @@ static void native_planes(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_planes(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status lrn_run_planes(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
 {
     const prony_value *x = context->inputs[0];
     if (prony_shape_numel(&x->shape) == 0) return PRONY_OK;
@@ -94,31 +94,31 @@ static prony_status run_planes(const prony_context *context, void (*fn)(void *ar
     return PRONY_OK;
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status lrn_run_reference(const prony_context *context)
 {
-    return run_planes(context, reference_planes);
+    return lrn_run_planes(context, reference_planes);
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status lrn_run_native(const prony_context *context)
 {
-    return run_planes(context, native_planes);
+    return lrn_run_planes(context, native_planes);
 }
 
-static prony_status check(const prony_context *context)
+static prony_status lrn_check(const prony_context *context)
 {
     const int64_t size = ((const lrn_params *)context->params)->size;
     if (size >= 1 && size <= INT32_MAX) return PRONY_OK;
     return prony_fail(context, PRONY_INVALID_MODEL, "size is %lld, wanted 1 or more", (long long)size);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status lrn_infer(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     PRN_TRY(prn_check_rank(context, 0, 2, PRONY_MAX_RANK));
     return prn_infer_same(context);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status lrn_cost(const prony_context *context, prony_cost *cost)
 {
     const int64_t size = ((const lrn_params *)context->params)->size;
     prn_cost_fact(cost, "size", size);
@@ -126,15 +126,15 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 }
 
 static const prn_kernel kernels[] = {
-    {.name = "lrn_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native},
-    {.name = "lrn_reference", .backend = "reference", .run = run_reference},
+    {.name = "lrn_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = lrn_run_native},
+    {.name = "lrn_reference", .backend = "reference", .run = lrn_run_reference},
     {0}};
 
 // clang-format off
 const prn_op prn_ops_lrn[] = {
     {.name = "LRN", .since_opset = 1, .inputs = {1, 1},
-     .params = attributes, .params_bytes = sizeof(lrn_params), .check = check,
-     .infer = infer, .cost = cost, .kernels = kernels,
+     .params = attributes, .params_bytes = sizeof(lrn_params), .check = lrn_check,
+     .infer = lrn_infer, .cost = lrn_cost, .kernels = kernels,
      .cost_text = "n (2 size + 3): size squares, size - 1 sums, scale and shift, pow, div; special 2 n"},
     {0}};
 // clang-format on

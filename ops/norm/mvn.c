@@ -25,7 +25,7 @@ typedef struct mvn_job {
     bool divided;
 } mvn_job;
 
-static bool job_of(const prony_context *context, mvn_job *job)
+static bool mvn_job_of(const prony_context *context, mvn_job *job)
 {
     static const int64_t usual[] = {0, 2, 3, 1};
     const mvn_params *params = context->params;
@@ -108,10 +108,10 @@ static void normalise_groups(void *argument, int64_t begin, int64_t end)
     for (int64_t group = begin; group < end; group++) normalise_group(argument, group);
 }
 
-static prony_status run(const prony_context *context)
+static prony_status mvn_run(const prony_context *context)
 {
     mvn_job job;
-    job_of(context, &job);
+    mvn_job_of(context, &job);
     prn_parallel_items(context->threads, job.groups, 8 * (int64_t)prn_value_bytes(job.x), normalise_groups, &job);
     return PRONY_OK;
 }
@@ -119,7 +119,7 @@ static prony_status run(const prony_context *context)
 static prony_status run_in_rows(const prony_context *context)
 {
     mvn_job job;
-    job_of(context, &job);
+    mvn_job_of(context, &job);
     prn_parallel_items(context->threads, job.groups, 3 * (int64_t)prn_value_bytes(job.x), normalise_groups_in_rows,
                        &job);
     return PRONY_OK;
@@ -128,21 +128,21 @@ static prony_status run_in_rows(const prony_context *context)
 static bool ends_reduced(const prony_context *context)
 {
     mvn_job job;
-    return job_of(context, &job) && job.chain.rank > 0 && job.chain.reduced[job.chain.rank - 1] && job.count > 0;
+    return mvn_job_of(context, &job) && job.chain.rank > 0 && job.chain.reduced[job.chain.rank - 1] && job.count > 0;
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status mvn_infer(const prony_context *context)
 {
     mvn_job job;
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
-    if (job_of(context, &job)) return prn_infer_same(context);
+    if (mvn_job_of(context, &job)) return prn_infer_same(context);
     return prony_fail(context, PRONY_INVALID_MODEL, "axes are outside of rank %d", context->inputs[0]->shape.rank);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status mvn_cost(const prony_context *context, prony_cost *cost)
 {
     mvn_job job;
-    job_of(context, &job);
+    mvn_job_of(context, &job);
     const uint64_t n = prn_output_elements(context);
     prn_cost_fact(cost, "output_elements", (int64_t)n);
     prn_cost_fact(cost, "rows", job.groups);
@@ -156,13 +156,13 @@ static const prn_kernel kernels[] = {{.name = "mvn_f32_native",
                                       .supported = ends_reduced,
                                       .run = run_in_rows,
                                       .inplace = 1},
-                                     {.name = "mvn_reference", .backend = "reference", .run = run, .inplace = 1},
+                                     {.name = "mvn_reference", .backend = "reference", .run = mvn_run, .inplace = 1},
                                      {0}};
 
 // clang-format off
 const prn_op prn_ops_mvn[] = {
     {.name = "MeanVarianceNormalization", .since_opset = 1, .inputs = {1, 1},
      .params = attributes, .params_bytes = sizeof(mvn_params),
-     .infer = infer, .cost = cost, .cost_text = "5 n + 2 r; special n + 3 r", .kernels = kernels},
+     .infer = mvn_infer, .cost = mvn_cost, .cost_text = "5 n + 2 r; special n + 3 r", .kernels = kernels},
     {0}};
 // clang-format on

@@ -35,14 +35,14 @@ typedef struct norm_kind {
     row_norm (*rows_of)(const prony_context *context);
 } norm_kind;
 
-static row_norm rows_of(const prony_context *context)
+static row_norm norm_rows_of(const prony_context *context)
 {
     return ((const norm_kind *)prn_variant(context))->rows_of(context);
 }
 
 /* ---- kernels */
 
-static void reference_row(const row_norm *norm, int64_t row)
+static void norm_reference_row(const row_norm *norm, int64_t row)
 {
     const int64_t first = row * norm->length;
     const prony_dtype dtype = norm->x->dtype;
@@ -72,18 +72,18 @@ static void reference_row(const row_norm *norm, int64_t row)
     if (norm->inverse) prn_put_f64(norm->inverse->data, norm->inverse->dtype, row, inverse);
 }
 
-static void reference_rows(void *argument, int64_t begin, int64_t end)
+static void norm_reference_rows(void *argument, int64_t begin, int64_t end)
 {
     const row_norm *norm = argument;
     for (int64_t row = begin; row < end; row++) {
-        reference_row(norm, row);
+        norm_reference_row(norm, row);
         if (norm->context->post_ops)
             prn_post_ops_apply_f32(norm->context, (float *)norm->y->data + row * norm->length, row * norm->length,
                                    norm->length);
     }
 }
 
-static const float *floats(const prony_value *value)
+static const float *norm_floats(const prony_value *value)
 {
     return value ? value->data : NULL;
 }
@@ -91,7 +91,7 @@ static const float *floats(const prony_value *value)
 /* Scale and bias are constant over runs of the row. */
 static void affine_runs(const row_norm *norm, float *y, int64_t first)
 {
-    const float *scale = floats(norm->scale), *bias = floats(norm->bias);
+    const float *scale = norm_floats(norm->scale), *bias = norm_floats(norm->bias);
     for (int64_t i = 0, run = 0; i < norm->length && !prn_cancelled_at(run); i += norm->run, run++) {
         const int64_t at = (first + i) / norm->run % norm->period;
         const int64_t count = norm->length - i < norm->run ? norm->length - i : norm->run;
@@ -99,7 +99,7 @@ static void affine_runs(const row_norm *norm, float *y, int64_t first)
     }
 }
 
-static void native_rows(void *argument, int64_t begin, int64_t end)
+static void norm_native_rows(void *argument, int64_t begin, int64_t end)
 {
     const row_norm *norm = argument;
     const prn_vec_table *vec = prn_vec();
@@ -108,8 +108,8 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
         const int64_t first = row * norm->length;
         float *y = (float *)norm->y->data + first, mean, inverse;
         const float *x = (const float *)norm->x->data + first;
-        vec->layer_norm(y, x, vectors ? floats(norm->scale) : NULL, vectors ? floats(norm->bias) : NULL, norm->length,
-                        norm->epsilon, &mean, &inverse);
+        vec->layer_norm(y, x, vectors ? norm_floats(norm->scale) : NULL, vectors ? norm_floats(norm->bias) : NULL,
+                        norm->length, norm->epsilon, &mean, &inverse);
         if (!vectors && (norm->scale || norm->bias)) affine_runs(norm, y, first);
         if (norm->context->post_ops) prn_post_ops_apply_vec(norm->context, y, first, norm->length);
         if (norm->mean) ((float *)norm->mean->data)[row] = mean;
@@ -117,23 +117,24 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_rows(const prony_context *context, void (*rows)(void *argument, int64_t begin, int64_t end))
+static prony_status norm_run_rows(const prony_context *context,
+                                  void (*rows)(void *argument, int64_t begin, int64_t end))
 {
-    row_norm norm = rows_of(context);
+    row_norm norm = norm_rows_of(context);
     norm.context = context;
     if (norm.length == 0) return PRONY_OK;
     prn_parallel_items(context->threads, norm.rows, 2 * (int64_t)prn_value_bytes(norm.x), rows, &norm);
     return PRONY_OK;
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status norm_run_reference(const prony_context *context)
 {
-    return run_rows(context, reference_rows);
+    return norm_run_rows(context, norm_reference_rows);
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status norm_run_native(const prony_context *context)
 {
-    return run_rows(context, native_rows);
+    return norm_run_rows(context, norm_native_rows);
 }
 
 static prony_status prepare_channels(const prony_context *context, prn_prepared *out)
@@ -144,8 +145,8 @@ static prony_status prepare_channels(const prony_context *context, prn_prepared 
 
 static prony_status run_channels(const prony_context *context)
 {
-    if (!prn_layout_block((prn_layout)context->inputs[0]->layout)) return run_native(context);
-    const row_norm norm = rows_of(context);
+    if (!prn_layout_block((prn_layout)context->inputs[0]->layout)) return norm_run_native(context);
+    const row_norm norm = norm_rows_of(context);
     if (norm.rows > 0) prn_norm_blocks_run(context, norm.rows / context->inputs[0]->shape.dim[0], norm.epsilon);
     return PRONY_OK;
 }
@@ -281,9 +282,9 @@ static prony_status infer_group_norm(const prony_context *context)
 
 /* ---- cost */
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status norm_cost(const prony_context *context, prony_cost *cost)
 {
-    const row_norm norm = rows_of(context);
+    const row_norm norm = norm_rows_of(context);
     const uint64_t n = prn_output_elements(context), rows = n ? (uint64_t)norm.rows : 0;
     const uint64_t affine = (uint64_t)(norm.scale != NULL) + (uint64_t)(norm.bias != NULL);
     prn_cost_fact(cost, "output_elements", (int64_t)n);
@@ -305,18 +306,18 @@ static const prn_param group_norm_attributes[] = {
     PRN_INT_REQUIRED(norm_params, num_groups), PRN_FLOAT(norm_params, epsilon, 1e-5f), {0}};
 
 static const prn_kernel layer_norm_f32 = {
-    .float_types = PRN_TYPE_F32, .supported = supported_layer_norm, .run = run_native};
+    .float_types = PRN_TYPE_F32, .supported = supported_layer_norm, .run = norm_run_native};
 PRN_WIDENED(layer_norm_half, &layer_norm_f32)
 
 // clang-format off
 static const prn_kernel layer_norm_kernels[] = {
     {.name = "layer_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .supported = supported_layer_norm,
-     .run = run_native, .inplace = 1},
+     .run = norm_run_native, .inplace = 1},
     PRN_WIDENED_PLAIN_ROW(layer_norm_half, "layer_norm_half_native"),
-    {.name = "layer_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
+    {.name = "layer_norm_reference", .backend = "reference", .run = norm_run_reference, .inplace = 1},
     {0}};
 // clang-format on
-static const prn_kernel instance_norm_f32 = {.float_types = PRN_TYPE_F32, .run = run_native};
+static const prn_kernel instance_norm_f32 = {.float_types = PRN_TYPE_F32, .run = norm_run_native};
 PRN_WIDENED(instance_norm_half, &instance_norm_f32)
 
 // clang-format off
@@ -324,10 +325,10 @@ static const prn_kernel instance_norm_kernels[] = {
     {.name = "instance_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32,
      .layouts = prn_norm_blocks_layouts, .prepare = prepare_channels, .run = run_channels, .inplace = 1, .post_ops = true},
     PRN_WIDENED_ROW(instance_norm_half, "instance_norm_half_native"),
-    {.name = "instance_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1, .post_ops = true},
+    {.name = "instance_norm_reference", .backend = "reference", .run = norm_run_reference, .inplace = 1, .post_ops = true},
     {0}};
 // clang-format on
-static const prn_kernel group_norm_f32 = {.float_types = PRN_TYPE_F32, .run = run_native};
+static const prn_kernel group_norm_f32 = {.float_types = PRN_TYPE_F32, .run = norm_run_native};
 PRN_WIDENED(group_norm_half, &group_norm_f32)
 
 // clang-format off
@@ -335,7 +336,7 @@ static const prn_kernel group_norm_kernels[] = {
     {.name = "group_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32,
      .layouts = prn_norm_blocks_layouts, .prepare = prepare_channels, .run = run_channels, .inplace = 1, .post_ops = true},
     PRN_WIDENED_ROW(group_norm_half, "group_norm_half_native"),
-    {.name = "group_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1, .post_ops = true},
+    {.name = "group_norm_reference", .backend = "reference", .run = norm_run_reference, .inplace = 1, .post_ops = true},
     {0}};
 // clang-format on
 
@@ -346,16 +347,16 @@ const prn_op prn_ops_norm[] = {
     /* ONNX Runtime writes it below opset 17 too */
     {.name = "LayerNormalization", .since_opset = 1, .inputs = {2, 3}, .outputs = {1, 3},
      .params = layer_norm_attributes, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){layer_norm_of},
-     .infer = infer_layer_norm, .cost = cost, .cost_text = cost_text, .kernels = layer_norm_kernels},
+     .infer = infer_layer_norm, .cost = norm_cost, .cost_text = cost_text, .kernels = layer_norm_kernels},
     {.name = "LayerNormalization", .domain = "prony", .since_opset = 1, .inputs = {2, 3}, .outputs = {1, 3},
      .params = layer_norm_attributes, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){layer_norm_of},
-     .infer = infer_layer_norm, .cost = cost, .cost_text = cost_text, .kernels = layer_norm_kernels},
+     .infer = infer_layer_norm, .cost = norm_cost, .cost_text = cost_text, .kernels = layer_norm_kernels},
     {.name = "InstanceNormalization", .since_opset = 1, .inputs = {3, 3}, .flags = PRN_OP_POST_OPS,
      .params = instance_norm_attributes, .params_bytes = sizeof(norm_params),
      .variant = &(const norm_kind){instance_norm_of},
-     .infer = infer_instance_norm, .cost = cost, .cost_text = cost_text, .kernels = instance_norm_kernels},
+     .infer = infer_instance_norm, .cost = norm_cost, .cost_text = cost_text, .kernels = instance_norm_kernels},
     {.name = "GroupNormalization", .since_opset = 18, .inputs = {3, 3}, .flags = PRN_OP_POST_OPS,
      .params = group_norm_attributes, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){group_norm_of},
-     .infer = infer_group_norm, .cost = cost, .cost_text = cost_text, .kernels = group_norm_kernels},
+     .infer = infer_group_norm, .cost = norm_cost, .cost_text = cost_text, .kernels = group_norm_kernels},
     {0}};
 // clang-format on

@@ -17,7 +17,7 @@
 
 #include <math.h>
 
-PRN_SIMD_PICK(prn_norm_blocks_simd, prn_norm_blocks_simd_, static const prn_norm_blocks_simd *loops)
+PRN_SIMD_PICK(prn_norm_blocks_simd, prn_norm_blocks_simd_, static const prn_norm_blocks_simd *norm_blocks_loops)
 
 enum {
     FINISHED = 256, /* pixels that stay in the first-level cache between normalising and post-operations */
@@ -47,7 +47,7 @@ void prn_norm_blocks_layouts(const prony_context *context, prn_layout *in, prn_l
     const prony_value *x = context->inputs[0];
     const prn_layout layout = (prn_layout)x->layout;
     const int64_t block = prn_layout_block(layout);
-    if (context->precision == PRONY_PRECISION_FP32_STRICT || block == 0 || block % loops()->lanes) return;
+    if (context->precision == PRONY_PRECISION_FP32_STRICT || block == 0 || block % norm_blocks_loops()->lanes) return;
     in[0] = out[0] = layout;
     prn_post_ops_ask_layout(context->post_ops, layout, in);
 }
@@ -78,7 +78,7 @@ static tables tables_in(void *scratch, size_t all, size_t image)
 }
 
 /* A vector's element for each channel, 0 for the lanes beyond. */
-static void spread(const prony_value *vector, int64_t channels, int64_t whole, float *to)
+static void norm_blocks_spread(const prony_value *vector, int64_t channels, int64_t whole, float *to)
 {
     const float *from = vector->data;
     const int64_t count = prony_shape_numel(&vector->shape), each = count ? channels / count : 1;
@@ -99,18 +99,18 @@ static prn_norm_block block_at(const job *job, int64_t block)
                             .shift = job->tables.shift + of_image};
 }
 
-static void sum_block(void *argument, int64_t index)
+static void norm_blocks_sum_block(void *argument, int64_t index)
 {
     const job *job = argument;
     const prn_norm_block block = block_at(job, index);
-    loops()->sums(&block, job->tables.sum + index * job->lanes);
+    norm_blocks_loops()->sums(&block, job->tables.sum + index * job->lanes);
 }
 
 static void deviate_block(void *argument, int64_t index)
 {
     const job *job = argument;
     const prn_norm_block block = block_at(job, index);
-    loops()->deviations(&block, job->tables.sum + index * job->lanes);
+    norm_blocks_loops()->deviations(&block, job->tables.sum + index * job->lanes);
 }
 
 static void normalise_block(void *argument, int64_t index)
@@ -120,7 +120,7 @@ static void normalise_block(void *argument, int64_t index)
     const int64_t lanes = job->lanes;
     for (int64_t p = 0; p < job->pixels && !prn_cancelled(); p += FINISHED) {
         block.pixels = prn_least(FINISHED, job->pixels - p);
-        loops()->normalise(&block);
+        norm_blocks_loops()->normalise(&block);
         prn_post_ops_apply_vec(job->context, block.y, block.y - job->y, block.pixels * lanes);
         block.x += block.pixels * lanes;
         block.y += block.pixels * lanes;
@@ -164,13 +164,13 @@ typedef void (*block_fn)(void *argument, int64_t block);
 typedef void (*each_block_fn)(job *job, block_fn fn, int64_t first, int64_t end);
 
 /* Three passes over a unit, whose blocks are [first, end). */
-static void run_unit(job *job, int64_t unit, each_block_fn each)
+static void norm_blocks_run_unit(job *job, int64_t unit, each_block_fn each)
 {
     const int64_t of_image = prn_ceil_div(job->blocks, job->unit_blocks), image = unit / of_image * job->blocks;
     const int64_t first = unit % of_image * job->unit_blocks, end = prn_least(first + job->unit_blocks, job->blocks);
     const int64_t channel = first * job->lanes,
                   groups = (prn_least(end * job->lanes, job->channels) - channel) / job->group;
-    each(job, sum_block, image + first, image + end);
+    each(job, norm_blocks_sum_block, image + first, image + end);
     find_centers(job, image * job->lanes + channel, groups);
     each(job, deviate_block, image + first, image + end);
     find_inverses(job, image * job->lanes + channel, groups);
@@ -184,7 +184,7 @@ static void one_by_one(job *job, block_fn fn, int64_t first, int64_t end)
 
 static void unit_task(void *argument, int64_t unit)
 {
-    run_unit(argument, unit, one_by_one);
+    norm_blocks_run_unit(argument, unit, one_by_one);
 }
 
 typedef struct shared_blocks {
@@ -223,14 +223,15 @@ void prn_norm_blocks_run(const prony_context *context, int64_t groups, float eps
     while (job.unit_blocks * job.lanes % job.group && job.unit_blocks < job.blocks) job.unit_blocks++;
     job.units = images * prn_ceil_div(job.blocks, job.unit_blocks);
     job.tables = tables_in(context->scratch, (size_t)(images * whole), (size_t)whole);
-    spread(context->inputs[1], job.channels, whole, job.tables.scale);
-    spread(context->inputs[2], job.channels, whole, job.tables.shift);
+    norm_blocks_spread(context->inputs[1], job.channels, whole, job.tables.scale);
+    norm_blocks_spread(context->inputs[2], job.channels, whole, job.tables.shift);
     for (int64_t c = 0; c < images * whole; c++)
         job.tables.center[c] = job.tables.inverse[c] = 0.0f; /* of lanes beyond the channels */
     if (job.units >= context->threads)
         prn_parallel_tasks(images * whole * job.pixels < TASK_FLOATS ? 1 : context->threads, job.units, unit_task,
                            &job);
     else
-        for (int64_t unit = 0; unit < job.units && !prn_cancelled(); unit++) run_unit(&job, unit, side_by_side);
+        for (int64_t unit = 0; unit < job.units && !prn_cancelled(); unit++)
+            norm_blocks_run_unit(&job, unit, side_by_side);
     if (!prn_post_ops_keep_zero(context->post_ops)) prn_clear_padding(context->outputs[0]);
 }

@@ -26,7 +26,7 @@ typedef struct softmax_job {
     const prn_vec_table *vec;
 } softmax_job;
 
-static bool axis_of(const prony_context *context, int64_t *axis)
+static bool softmax_axis_of(const prony_context *context, int64_t *axis)
 {
     const int rank = context->inputs[0]->shape.rank;
     *axis = ((const softmax_params *)context->params)->axis;
@@ -36,7 +36,7 @@ static bool axis_of(const prony_context *context, int64_t *axis)
     return prn_axis_normalize(axis, rank);
 }
 
-static softmax_job job_of(const prony_context *context)
+static softmax_job softmax_job_of(const prony_context *context)
 {
     const prony_shape *shape = &context->inputs[0]->shape;
     softmax_job job = {.kind = *(const softmax_kind *)prn_variant(context),
@@ -46,7 +46,7 @@ static softmax_job job_of(const prony_context *context)
                        .length = 1,
                        .inner = 1};
     int64_t axis;
-    axis_of(context, &axis);
+    softmax_axis_of(context, &axis);
     if (shape->rank == 0) return job;
     const int first = (int)axis, last = context->node->opset < 13 ? shape->rank : first + 1;
     job.outer = prn_shape_count(shape, 0, first);
@@ -57,7 +57,7 @@ static softmax_job job_of(const prony_context *context)
 
 /* ---- reference: one row at a time, in double */
 
-static void reference_row(const softmax_job *job, int64_t first)
+static void softmax_reference_row(const softmax_job *job, int64_t first)
 {
     const prony_dtype dtype = job->x->dtype;
     int64_t best = 0;
@@ -80,20 +80,20 @@ static void reference_row(const softmax_job *job, int64_t first)
     }
 }
 
-static void reference_rows(void *argument, int64_t begin, int64_t end)
+static void softmax_reference_rows(void *argument, int64_t begin, int64_t end)
 {
     const softmax_job *job = argument;
     for (int64_t row = begin; row < end; row++) {
-        reference_row(job, row / job->inner * job->length * job->inner + row % job->inner);
+        softmax_reference_row(job, row / job->inner * job->length * job->inner + row % job->inner);
     }
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status softmax_run_reference(const prony_context *context)
 {
-    softmax_job job = job_of(context);
+    softmax_job job = softmax_job_of(context);
     if (job.length == 0) return PRONY_OK;
-    prn_parallel_items(context->threads, job.outer * job.inner, 2 * (int64_t)prn_value_bytes(job.x), reference_rows,
-                       &job);
+    prn_parallel_items(context->threads, job.outer * job.inner, 2 * (int64_t)prn_value_bytes(job.x),
+                       softmax_reference_rows, &job);
     return PRONY_OK;
 }
 
@@ -101,7 +101,7 @@ static prony_status run_reference(const prony_context *context)
 
 enum { STRIP = 256 };
 
-static void native_rows(void *argument, int64_t begin, int64_t end)
+static void softmax_native_rows(void *argument, int64_t begin, int64_t end)
 {
     const softmax_job *job = argument;
     for (int64_t row = begin; row < end; row++) {
@@ -153,16 +153,16 @@ static void native_strips(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status softmax_run_native(const prony_context *context)
 {
-    softmax_job job = job_of(context);
+    softmax_job job = softmax_job_of(context);
     job.vec = prn_vec();
     if (job.length == 0) return PRONY_OK;
     job.strips = prn_ceil_div(job.inner, STRIP);
     /* Exponentials weigh several times their bytes. */
     const int64_t work = 8 * (int64_t)prn_value_bytes(job.x);
     if (job.inner == 1) {
-        prn_parallel_items(context->threads, job.outer, work, native_rows, &job);
+        prn_parallel_items(context->threads, job.outer, work, softmax_native_rows, &job);
     } else {
         prn_parallel_items(context->threads, job.outer * job.strips, work, native_strips, &job);
     }
@@ -171,20 +171,20 @@ static prony_status run_native(const prony_context *context)
 
 /* ---- inference and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status softmax_infer(const prony_context *context)
 {
     int64_t axis;
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
-    if (!axis_of(context, &axis)) {
+    if (!softmax_axis_of(context, &axis)) {
         return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
                           context->inputs[0]->shape.rank);
     }
     return prn_infer_same(context);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status softmax_cost(const prony_context *context, prony_cost *cost)
 {
-    const softmax_job job = job_of(context);
+    const softmax_job job = softmax_job_of(context);
     const uint64_t n = prn_output_elements(context), rows = n ? n / (uint64_t)job.length : 0;
     prn_cost_fact(cost, "output_elements", (int64_t)n);
     prn_cost_fact(cost, "rows", (int64_t)rows);
@@ -203,35 +203,39 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, n - rows, 1, 0);
 }
 
-static const prn_kernel softmax_f32 = {.run = run_native};
+static const prn_kernel softmax_f32 = {.run = softmax_run_native};
 PRN_WIDENED(softmax_half, &softmax_f32)
 
 static const prn_kernel softmax_kernels[] = {
-    {.name = "softmax_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
+    {.name = "softmax_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = softmax_run_native, .inplace = 1},
     PRN_WIDENED_PLAIN_ROW(softmax_half, "softmax_half_native"),
-    {.name = "softmax_reference", .backend = "reference", .run = run_reference},
+    {.name = "softmax_reference", .backend = "reference", .run = softmax_run_reference},
     {0}};
-static const prn_kernel log_softmax_f32 = {.run = run_native};
+static const prn_kernel log_softmax_f32 = {.run = softmax_run_native};
 PRN_WIDENED(log_softmax_half, &log_softmax_f32)
 
 static const prn_kernel log_softmax_kernels[] = {
-    {.name = "log_softmax_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
+    {.name = "log_softmax_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .run = softmax_run_native,
+     .inplace = 1},
     PRN_WIDENED_PLAIN_ROW(log_softmax_half, "log_softmax_half_native"),
-    {.name = "log_softmax_reference", .backend = "reference", .run = run_reference},
+    {.name = "log_softmax_reference", .backend = "reference", .run = softmax_run_reference},
     {0}};
 static const prn_kernel hardmax_kernels[] = {
-    {.name = "hardmax_reference", .backend = "reference", .run = run_reference}, {0}};
+    {.name = "hardmax_reference", .backend = "reference", .run = softmax_run_reference}, {0}};
 
 // clang-format off
 const prn_op prn_ops_softmax[] = {
     {.name = "Softmax", .since_opset = 1, .inputs = {1, 1},
      .params = attributes, .params_bytes = sizeof(softmax_params), .variant = &(const softmax_kind){SOFTMAX},
-     .infer = infer, .cost = cost, .cost_text = "r (5 d - 2); special 2 n", .kernels = softmax_kernels},
+     .infer = softmax_infer, .cost = softmax_cost, .cost_text = "r (5 d - 2); special 2 n", .kernels = softmax_kernels},
     {.name = "LogSoftmax", .since_opset = 1, .inputs = {1, 1},
      .params = attributes, .params_bytes = sizeof(softmax_params), .variant = &(const softmax_kind){LOG_SOFTMAX},
-     .infer = infer, .cost = cost, .cost_text = "r (5 d - 1); special n + r", .kernels = log_softmax_kernels},
+     .infer = softmax_infer, .cost = softmax_cost, .cost_text = "r (5 d - 1); special n + r", .kernels = log_softmax_kernels},
     {.name = "Hardmax", .since_opset = 1, .inputs = {1, 1},
      .params = attributes, .params_bytes = sizeof(softmax_params), .variant = &(const softmax_kind){HARDMAX},
-     .infer = infer, .cost = cost, .cost_text = "r (d - 1)", .kernels = hardmax_kernels},
+     .infer = softmax_infer, .cost = softmax_cost, .cost_text = "r (d - 1)", .kernels = hardmax_kernels},
     {0}};
 // clang-format on

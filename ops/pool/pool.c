@@ -28,7 +28,7 @@ typedef struct pool_params {
 
 /* ---- shapes and cost */
 
-static prony_status check(const prony_context *context)
+static prony_status pool_check(const prony_context *context)
 {
     const pool_params *params = context->params;
     if (params->storage_order != 0 && params->storage_order != 1)
@@ -38,7 +38,7 @@ static prony_status check(const prony_context *context)
     return prn_pool_kind_of(context) == PRN_POOL_LP ? prn_pool_check_p(context, params->p) : PRONY_OK;
 }
 
-static prony_status read_window(const prony_context *context, prn_window *window)
+static prony_status pool_read_window(const prony_context *context, prn_window *window)
 {
     const pool_params *params = context->params;
     PRN_TRY(prn_check_rank(context, 0, 3, 2 + PRN_WINDOW_AXES));
@@ -50,20 +50,20 @@ static prony_status read_window(const prony_context *context, prn_window *window
     return prn_window_forward(context, &params->window, window);
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status pool_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_window window;
-    PRN_TRY(read_window(context, &window));
+    PRN_TRY(pool_read_window(context, &window));
     return prn_prepared_keep(context, &window, sizeof window, out);
 }
 
 #define MAX_TYPES (PRN_TYPES_FLOAT | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
 
-static prony_status infer(const prony_context *context)
+static prony_status pool_infer(const prony_context *context)
 {
     prn_window window;
     PRN_TRY(prn_check_type(context, 0, prn_pool_kind_of(context) == PRN_POOL_MAX ? MAX_TYPES : PRN_TYPES_FLOAT));
-    PRN_TRY(read_window(context, &window));
+    PRN_TRY(pool_read_window(context, &window));
     const prony_shape *in = &context->inputs[0]->shape;
     prony_shape shape = prn_window_output_shape(&window, in->dim[0], in->dim[1]);
     if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the output is too large");
@@ -72,11 +72,11 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status pool_cost(const prony_context *context, prony_cost *cost)
 {
     const prn_pool_kind kind = prn_pool_kind_of(context);
     prn_window window;
-    PRN_TRY(read_window(context, &window));
+    PRN_TRY(pool_read_window(context, &window));
     const int64_t volume = prn_window_volume(window.kernel);
     prn_cost_fact(cost, "kernel_volume", volume);
     if (kind == PRN_POOL_LP)
@@ -97,7 +97,7 @@ typedef struct reach {
     int64_t start[PRN_WINDOW_AXES], first[PRN_WINDOW_AXES], last[PRN_WINDOW_AXES];
 } reach;
 
-static void find_reach(const prn_window *window, const int64_t at[PRN_WINDOW_AXES], reach *reach)
+static void pool_find_reach(const prn_window *window, const int64_t at[PRN_WINDOW_AXES], reach *reach)
 {
     for (int a = 0; a < PRN_WINDOW_AXES; a++) {
         reach->start[a] = at[a] * window->stride[a] - window->pad_begin[a];
@@ -128,7 +128,7 @@ typedef struct job {
     bool planes;                        /* pool_planes */
 } job;
 
-PRN_SIMD_PICK(prn_pool_simd, prn_pool_simd_, static const prn_pool_simd *table)
+PRN_SIMD_PICK(prn_pool_simd, prn_pool_simd_, static const prn_pool_simd *pool_table)
 
 /* Windows inside the input have one number of taps. */
 static void divide_row(const job *job, int64_t z, int64_t row, float *y)
@@ -159,7 +159,7 @@ static void pool_rows(const job *job, int64_t index, int64_t count)
     float *y = job->y + index * window->out[2] * lanes;
     const int64_t at[PRN_WINDOW_AXES] = {z, row, 0}, width = window->in[2] * lanes;
     reach reach;
-    find_reach(window, at, &reach);
+    pool_find_reach(window, at, &reach);
     const int64_t first_z = reach.start[0] + reach.first[0] * window->dilation[0];
     const int64_t first_row = reach.start[1] + reach.first[1] * window->dilation[1];
     const prn_bump_row rows = {.x = plane + (first_z * window->in[1] + first_row) * width,
@@ -177,10 +177,10 @@ static void pool_rows(const job *job, int64_t index, int64_t count)
                                .dilation = window->dilation[2],
                                .pad = window->pad_begin[2]};
     if (job->average) {
-        table()->sum(y, &rows);
+        pool_table()->sum(y, &rows);
         if (!job->one_divisor) divide_row(job, z, row, y);
     } else {
-        table()->max(y, &rows);
+        pool_table()->max(y, &rows);
     }
 }
 
@@ -226,7 +226,7 @@ static void pool_planes(const job *job, int64_t begin, int64_t end)
             row_counts[r] = (float)prn_window_taps(window, 1, plane.first + r, job->padding);
         plane.x = job->x + row / height * window->in[1] * window->in[2];
         plane.y = job->y + row * width;
-        (job->average ? table()->average_plane : table()->max_plane)(&plane);
+        (job->average ? pool_table()->average_plane : pool_table()->max_plane)(&plane);
     }
 }
 
@@ -273,7 +273,7 @@ static bool all_in_padding(const prn_window *window)
     return true;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status pool_run_native(const prony_context *context)
 {
     enum { TASK_ELEMENTS = 16384 };
     const prony_value *x = context->inputs[0];
@@ -298,18 +298,18 @@ static prony_status run_native(const prony_context *context)
     return PRONY_OK;
 }
 
-static bool native_supported(const prony_context *context)
+static bool pool_native_supported(const prony_context *context)
 {
     prn_window window;
     if (prn_output(context, 1) || prony_shape_numel(&context->inputs[0]->shape) <= 0) return false;
-    return read_window(context, &window) == PRONY_OK && all_windows_meet_input(&window);
+    return pool_read_window(context, &window) == PRONY_OK && all_windows_meet_input(&window);
 }
 
 /* Of 8-bit codes. */
 static bool codes_supported(const prony_context *context)
 {
     prn_window window;
-    if (!native_supported(context) || read_window(context, &window) != PRONY_OK) return false;
+    if (!pool_native_supported(context) || pool_read_window(context, &window) != PRONY_OK) return false;
     return prn_pool_codes_fit(&window);
 }
 
@@ -332,7 +332,7 @@ typedef struct plain_job {
 } plain_job;
 
 /* Whether a large window is left in front of its row `row`. */
-static bool is_left(int64_t row, const reach *reach)
+static bool pool_is_left(int64_t row, const reach *reach)
 {
     return reach->last[2] - reach->first[2] > 256 ? (row & 63) == 63 && prn_cancelled() : prn_cancelled_at(row);
 }
@@ -344,7 +344,7 @@ static bool is_left(int64_t row, const reach *reach)
         const storage *x = data;                                                                                       \
         int64_t best = -1, rows = 0;                                                                                   \
         for (int64_t i = reach->first[0]; i < reach->last[0]; i++) {                                                   \
-            for (int64_t j = reach->first[1]; j < reach->last[1] && !is_left(rows++, reach); j++) {                    \
+            for (int64_t j = reach->first[1]; j < reach->last[1] && !pool_is_left(rows++, reach); j++) {               \
                 for (int64_t t = reach->first[2]; t < reach->last[2] && !prn_cancelled_at(t); t++) {                   \
                     int64_t z = reach->start[0] + i * window->dilation[0];                                             \
                     int64_t row = reach->start[1] + j * window->dilation[1];                                           \
@@ -361,7 +361,7 @@ static bool is_left(int64_t row, const reach *reach)
     X(P, UINT8, u8, uint8_t, int64_t, prn_as_is, prn_as_is)
 MAX_LIST(DEFINE_LARGEST, )
 
-static int64_t largest(const prony_value *x, int64_t first, const prn_window *window, const reach *reach)
+static int64_t pool_largest(const prony_value *x, int64_t first, const prn_window *window, const reach *reach)
 {
     switch (x->dtype) {
 #define LARGEST_CASE(P, DTYPE, name, storage, work, load, store)                                                       \
@@ -388,7 +388,7 @@ static void place_window(const plain_job *job, int64_t p, int64_t at[PRN_WINDOW_
     at[0] = p / (out[1] * out[2]);
     at[1] = p / out[2] % out[1];
     at[2] = p % out[2];
-    find_reach(&job->window, at, reach);
+    pool_find_reach(&job->window, at, reach);
 }
 
 /* A window that lies in the padding gives the lowest value of the type. */
@@ -400,7 +400,7 @@ static void find_maxima(void *argument, int64_t begin, int64_t end)
         int64_t at[PRN_WINDOW_AXES], first = i / job->out_plane * job->in_plane;
         reach reach;
         place_window(job, i % job->out_plane, at, &reach);
-        int64_t best = largest(job->x, first, &job->window, &reach);
+        int64_t best = pool_largest(job->x, first, &job->window, &reach);
         if (best < 0)
             prn_put_f64(job->y->data, job->y->dtype, i, -(double)INFINITY);
         else
@@ -417,7 +417,7 @@ static double window_sum(const plain_job *job, int64_t plane, const reach *reach
     double sum = 0;
     int64_t rows = 0;
     for (int64_t a = reach->first[0]; a < reach->last[0]; a++) {
-        for (int64_t b = reach->first[1]; b < reach->last[1] && !is_left(rows++, reach); b++) {
+        for (int64_t b = reach->first[1]; b < reach->last[1] && !pool_is_left(rows++, reach); b++) {
             int64_t row =
                 (reach->start[0] + a * window->dilation[0]) * window->in[1] + reach->start[1] + b * window->dilation[1];
             int64_t first = plane + row * window->in[2] + reach->start[2];
@@ -430,7 +430,7 @@ static double window_sum(const plain_job *job, int64_t plane, const reach *reach
     return sum;
 }
 
-static void sum_windows(void *argument, int64_t begin, int64_t end)
+static void pool_sum_windows(void *argument, int64_t begin, int64_t end)
 {
     const plain_job *job = argument;
     for (int64_t i = begin; i < end; i++) {
@@ -443,7 +443,7 @@ static void sum_windows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status pool_run_reference(const prony_context *context)
 {
     const prn_pool_kind kind = prn_pool_kind_of(context);
     const pool_params *params = context->params;
@@ -459,7 +459,7 @@ static prony_status run_reference(const prony_context *context)
     job.out_plane = prn_window_volume(job.window.out);
     const int64_t count = job.x->shape.dim[0] * job.x->shape.dim[1] * job.out_plane;
     prn_parallel_items(context->threads, count, 8 * count * prn_window_volume(job.window.kernel),
-                       kind == PRN_POOL_MAX ? find_maxima : sum_windows, &job);
+                       kind == PRN_POOL_MAX ? find_maxima : pool_sum_windows, &job);
     return PRONY_OK;
 }
 
@@ -476,31 +476,31 @@ static const prn_param lp_params[] = {PRN_WINDOW_PARAMS(pool_params),
                                       {0}};
 
 static const prn_kernel maxpool_f32 = {
-    .supported = native_supported, .prepare = prepare, .run = run_native, .release = prn_free};
+    .supported = pool_native_supported, .prepare = pool_prepare, .run = pool_run_native, .release = prn_free};
 PRN_WIDENED(maxpool_half, &maxpool_f32)
 
 // clang-format off
 static const prn_kernel max_kernels[] = {
-    {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
-     .layouts = prn_same_layout, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = pool_native_supported,
+     .layouts = prn_same_layout, .prepare = pool_prepare, .run = pool_run_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(maxpool_half, "maxpool_half_native"),
     {.name = "maxpool_int8_native", .backend = "native", .types = PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8),
-     .supported = codes_supported, .layouts = prn_pool_codes_layouts, .prepare = prepare, .run = run_codes, .release = prn_free, .own_layout = true},
-    {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .prepare = prepare, .run = run_reference,
+     .supported = codes_supported, .layouts = prn_pool_codes_layouts, .prepare = pool_prepare, .run = run_codes, .release = prn_free, .own_layout = true},
+    {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .prepare = pool_prepare, .run = pool_run_reference,
      .release = prn_free},
     {0}};
 // clang-format on
 
 static const prn_kernel averagepool_f32 = {
-    .supported = native_supported, .prepare = prepare, .run = run_native, .release = prn_free};
+    .supported = pool_native_supported, .prepare = pool_prepare, .run = pool_run_native, .release = prn_free};
 PRN_WIDENED(averagepool_half, &averagepool_f32)
 
 // clang-format off
 static const prn_kernel average_kernels[] = {
-    {.name = "averagepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
-     .layouts = prn_same_layout, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "averagepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = pool_native_supported,
+     .layouts = prn_same_layout, .prepare = pool_prepare, .run = pool_run_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(averagepool_half, "averagepool_half_native"),
-    {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prepare, .run = run_reference,
+    {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = pool_prepare, .run = pool_run_reference,
      .release = prn_free},
     {0}};
 // clang-format on
@@ -508,8 +508,8 @@ static const prn_kernel average_kernels[] = {
 static const prn_kernel lp_kernels[] = {{.name = "lppool_ref",
                                          .backend = "reference",
                                          .types = PRN_TYPES_FLOAT,
-                                         .prepare = prepare,
-                                         .run = run_reference,
+                                         .prepare = pool_prepare,
+                                         .run = pool_run_reference,
                                          .release = prn_free},
                                         {0}};
 
@@ -517,12 +517,12 @@ static const prn_kernel lp_kernels[] = {{.name = "lppool_ref",
 const prn_op prn_ops_pool[] = {
     {.name = "MaxPool", .since_opset = 1, .inputs = {1, 1}, .outputs = {1, 2},
      .params = params, .params_bytes = sizeof(pool_params), .variant = &(const prn_pool_kind){PRN_POOL_MAX},
-     .check = check, .infer = infer, .cost = cost, .cost_text = "n (K - 1)", .kernels = max_kernels},
+     .check = pool_check, .infer = pool_infer, .cost = pool_cost, .cost_text = "n (K - 1)", .kernels = max_kernels},
     {.name = "AveragePool", .since_opset = 1, .inputs = {1, 1},
      .params = params, .params_bytes = sizeof(pool_params), .variant = &(const prn_pool_kind){PRN_POOL_AVERAGE},
-     .check = check, .infer = infer, .cost = cost, .cost_text = "n K, n of them divisions", .kernels = average_kernels},
+     .check = pool_check, .infer = pool_infer, .cost = pool_cost, .cost_text = "n K, n of them divisions", .kernels = average_kernels},
     {.name = "LpPool", .since_opset = 1, .inputs = {1, 1},
      .params = lp_params, .params_bytes = sizeof(pool_params), .variant = &(const prn_pool_kind){PRN_POOL_LP},
-     .check = check, .infer = infer, .cost = cost, .cost_text = PRN_POOL_LP_COST_TEXT, .kernels = lp_kernels},
+     .check = pool_check, .infer = pool_infer, .cost = pool_cost, .cost_text = PRN_POOL_LP_COST_TEXT, .kernels = lp_kernels},
     {0}};
 // clang-format on

@@ -20,11 +20,11 @@
 
 enum { PARTIALS = PRN_POOL_PARTIALS };
 
-PRN_SIMD_PICK(prn_pool_simd, prn_pool_simd_, static const prn_pool_simd *loops)
+PRN_SIMD_PICK(prn_pool_simd, prn_pool_simd_, static const prn_pool_simd *pool_global_loops)
 
 /* ---- shapes and cost */
 
-static prony_status infer(const prony_context *context)
+static prony_status pool_global_infer(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     PRN_TRY(prn_check_rank(context, 0, 3, PRONY_MAX_RANK));
@@ -42,12 +42,12 @@ typedef struct lp_params {
     int64_t p;
 } lp_params;
 
-static prony_status check_lp(const prony_context *context)
+static prony_status pool_global_check_lp(const prony_context *context)
 {
     return prn_pool_check_p(context, ((const lp_params *)context->params)->p);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status pool_global_cost(const prony_context *context, prony_cost *cost)
 {
     const int64_t in = prony_shape_numel(&context->inputs[0]->shape);
     const int64_t out = prony_shape_numel(&context->outputs[0]->shape);
@@ -74,7 +74,7 @@ typedef struct job {
     bool average;
 } job;
 
-static inline float combine(float a, float b, bool average)
+static inline float pool_global_combine(float a, float b, bool average)
 {
     return average ? a + b : (b > a ? b : a);
 }
@@ -85,13 +85,13 @@ static int64_t partials_of(const job *job)
     return job->lanes == 8 ? PARTIALS / 2 : PARTIALS;
 }
 
-static void finish_plane(const job *job, int64_t plane, const float partial[PARTIALS])
+static void pool_global_finish_plane(const job *job, int64_t plane, const float partial[PARTIALS])
 {
     const int64_t partials = partials_of(job);
     for (int64_t l = 0; l < job->lanes; l++) {
         float result = partial[l];
         for (int64_t j = l + job->lanes; j < partials; j += job->lanes)
-            result = combine(result, partial[j], job->average);
+            result = pool_global_combine(result, partial[j], job->average);
         job->y[plane * job->lanes + l] = job->average ? result / (float)job->spatial : result;
     }
 }
@@ -105,8 +105,8 @@ static void pool_runs(const job *job, int64_t plane, int64_t planes)
         .x = job->x + plane * count, .planes = planes, .count = count, .sums = partials_of(job), .partial = partial};
     for (int64_t p = 0; p < planes; p++)
         for (int j = 0; j < PARTIALS; j++) partial[p][j] = job->average ? 0.0f : -INFINITY;
-    (job->average ? loops()->sum_runs : loops()->max_runs)(&runs);
-    for (int64_t p = 0; p < planes; p++) finish_plane(job, plane + p, partial[p]);
+    (job->average ? pool_global_loops()->sum_runs : pool_global_loops()->max_runs)(&runs);
+    for (int64_t p = 0; p < planes; p++) pool_global_finish_plane(job, plane + p, partial[p]);
 }
 
 /* NHWC: a plane is an image, its lanes are all channels. */
@@ -116,12 +116,12 @@ static void pool_image(const job *job, int64_t image)
     float *y = job->y + image * job->lanes;
     for (int64_t l = 0; l < job->lanes; l++) y[l] = x[l];
     for (int64_t p = 1; p < job->spatial && !(job->lanes < 256 ? prn_cancelled_at(p) : prn_cancelled()); p++) {
-        for (int64_t l = 0; l < job->lanes; l++) y[l] = combine(y[l], x[p * job->lanes + l], job->average);
+        for (int64_t l = 0; l < job->lanes; l++) y[l] = pool_global_combine(y[l], x[p * job->lanes + l], job->average);
     }
     for (int64_t l = 0; l < job->lanes && job->average; l++) y[l] /= (float)job->spatial;
 }
 
-static void pool_task(void *argument, int64_t task)
+static void pool_global_task(void *argument, int64_t task)
 {
     const job *job = argument;
     const int64_t end = prn_least((task + 1) * job->planes_per_task, job->planes);
@@ -133,7 +133,7 @@ static void pool_task(void *argument, int64_t task)
     }
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status pool_global_run_native(const prony_context *context)
 {
     enum { TASK_ELEMENTS = 32768 };
     const prony_value *x = context->inputs[0];
@@ -145,11 +145,11 @@ static prony_status run_native(const prony_context *context)
     job.planes = prn_layout_elements(&x->shape, layout) / (job.spatial * job.lanes);
     job.planes_per_task = TASK_ELEMENTS / (job.spatial * job.lanes) + 1;
     job.planes_per_task += job.planes_per_task % 2;
-    prn_parallel_tasks(context->threads, prn_ceil_div(job.planes, job.planes_per_task), pool_task, &job);
+    prn_parallel_tasks(context->threads, prn_ceil_div(job.planes, job.planes_per_task), pool_global_task, &job);
     return PRONY_OK;
 }
 
-static bool native_supported(const prony_context *context)
+static bool pool_global_native_supported(const prony_context *context)
 {
     return prony_shape_numel(&context->inputs[0]->shape) > 0;
 }
@@ -163,7 +163,7 @@ typedef struct plain_job {
     prn_pool_kind kind;
 } plain_job;
 
-static void pool_planes(void *argument, int64_t begin, int64_t end)
+static void pool_global_planes(void *argument, int64_t begin, int64_t end)
 {
     const plain_job *job = argument;
     for (int64_t plane = begin; plane < end; plane++) {
@@ -181,57 +181,59 @@ static void pool_planes(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status pool_global_run_reference(const prony_context *context)
 {
     const prony_value *x = context->inputs[0];
     plain_job job = {.x = x, .y = context->outputs[0], .kind = prn_pool_kind_of(context)};
     if (job.kind == PRN_POOL_LP) job.p = ((const lp_params *)context->params)->p;
     job.spatial = prn_shape_count(&x->shape, 2, x->shape.rank);
-    prn_parallel_items(context->threads, x->shape.dim[0] * x->shape.dim[1], (int64_t)prn_value_bytes(x), pool_planes,
-                       &job);
+    prn_parallel_items(context->threads, x->shape.dim[0] * x->shape.dim[1], (int64_t)prn_value_bytes(x),
+                       pool_global_planes, &job);
     return PRONY_OK;
 }
 
 /* ---- descriptors */
 
-static const prn_kernel globalaveragepool_f32 = {.supported = native_supported, .run = run_native};
+static const prn_kernel globalaveragepool_f32 = {.supported = pool_global_native_supported,
+                                                 .run = pool_global_run_native};
 PRN_WIDENED(globalaveragepool_half, &globalaveragepool_f32)
 
 // clang-format off
 static const prn_kernel average_kernels[] = {
-    {.name = "globalaveragepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
-     .layouts = prn_same_layout, .run = run_native},
+    {.name = "globalaveragepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = pool_global_native_supported,
+     .layouts = prn_same_layout, .run = pool_global_run_native},
     PRN_WIDENED_PLAIN_ROW(globalaveragepool_half, "globalaveragepool_half_native"),
-    {.name = "globalaveragepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
+    {.name = "globalaveragepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = pool_global_run_reference},
     {0}};
 // clang-format on
 
-static const prn_kernel globalmaxpool_f32 = {.supported = native_supported, .run = run_native};
+static const prn_kernel globalmaxpool_f32 = {.supported = pool_global_native_supported, .run = pool_global_run_native};
 PRN_WIDENED(globalmaxpool_half, &globalmaxpool_f32)
 
 // clang-format off
 static const prn_kernel max_kernels[] = {
-    {.name = "globalmaxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported,
-     .layouts = prn_same_layout, .run = run_native},
+    {.name = "globalmaxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = pool_global_native_supported,
+     .layouts = prn_same_layout, .run = pool_global_run_native},
     PRN_WIDENED_PLAIN_ROW(globalmaxpool_half, "globalmaxpool_half_native"),
-    {.name = "globalmaxpool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
+    {.name = "globalmaxpool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = pool_global_run_reference},
     {0}};
 // clang-format on
 
 static const prn_param lp_attributes[] = {PRN_INT(lp_params, p, 2), {0}};
 static const prn_kernel lp_kernels[] = {
-    {.name = "globallppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference}, {0}};
+    {.name = "globallppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = pool_global_run_reference},
+    {0}};
 
 // clang-format off
 const prn_op prn_ops_pool_global[] = {
     {.name = "GlobalAveragePool", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const prn_pool_kind){PRN_POOL_AVERAGE}, .infer = infer, .cost = cost, .kernels = average_kernels,
+     .variant = &(const prn_pool_kind){PRN_POOL_AVERAGE}, .infer = pool_global_infer, .cost = pool_global_cost, .kernels = average_kernels,
      .cost_text = "input elements, n of them divisions"},
     {.name = "GlobalMaxPool", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const prn_pool_kind){PRN_POOL_MAX}, .infer = infer, .cost = cost, .kernels = max_kernels,
+     .variant = &(const prn_pool_kind){PRN_POOL_MAX}, .infer = pool_global_infer, .cost = pool_global_cost, .kernels = max_kernels,
      .cost_text = "input elements - n"},
     {.name = "GlobalLpPool", .since_opset = 1, .inputs = {1, 1},
      .params = lp_attributes, .params_bytes = sizeof(lp_params), .variant = &(const prn_pool_kind){PRN_POOL_LP},
-     .check = check_lp, .infer = infer, .cost = cost, .cost_text = PRN_POOL_LP_COST_TEXT, .kernels = lp_kernels},
+     .check = pool_global_check_lp, .infer = pool_global_infer, .cost = pool_global_cost, .cost_text = PRN_POOL_LP_COST_TEXT, .kernels = lp_kernels},
     {0}};
 // clang-format on

@@ -17,7 +17,7 @@ typedef struct job {
     bool is_signed;
 } job;
 
-static void pool_row(const job *job, int64_t index)
+static void pool_int8_row(const job *job, int64_t index)
 {
     const prn_window *w = &job->window;
     const int64_t out_rows = w->out[0] * w->out[1], row = index % out_rows;
@@ -42,12 +42,12 @@ static void pool_row(const job *job, int64_t index)
     }
 }
 
-static void pool_task(void *argument, int64_t task)
+static void pool_int8_task(void *argument, int64_t task)
 {
     const job *job = argument;
     const int64_t end = (task + 1) * job->rows_per_task;
     for (int64_t row = task * job->rows_per_task; row < end && row < job->rows && !prn_cancelled(); row++)
-        pool_row(job, row);
+        pool_int8_row(job, row);
 }
 
 bool prn_pool_codes_fit(const prn_window *window)
@@ -71,5 +71,5 @@ void prn_pool_codes_run(const prony_context *context, const prn_window *window)
                .is_signed = x->dtype == PRONY_INT8};
     job.rows = x->shape.dim[0] * window->out[0] * window->out[1];
     job.rows_per_task = TASK_BYTES / (window->out[2] * job.channels * prn_window_volume(window->kernel)) + 1;
-    prn_parallel_tasks(context->threads, prn_ceil_div(job.rows, job.rows_per_task), pool_task, &job);
+    prn_parallel_tasks(context->threads, prn_ceil_div(job.rows, job.rows_per_task), pool_int8_task, &job);
 }

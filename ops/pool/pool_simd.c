@@ -242,7 +242,7 @@ VEC_INLINE void columns(const float *x, int64_t left, int64_t step, const int64_
 
 /* A row without padding, of windows of 2 x 2 or 3 x 3 in steps of two, from where its elements lie. Rows first, as with
  * a line. */
-VEC_INLINE void inside(float *y, const prn_bump_row *row, const int64_t size, bool average, float empty)
+VEC_INLINE void pool_simd_inside(float *y, const prn_bump_row *row, const int64_t size, bool average, float empty)
 {
     for (int64_t i = 0; i < row->out && !prn_cancelled_at(i / VEC_LANES); i += VEC_LANES) {
         vf low, high;
@@ -256,7 +256,7 @@ VEC_INLINE void inside(float *y, const prn_bump_row *row, const int64_t size, bo
     }
 }
 
-VEC_INLINE bool is_inside(const prn_bump_row *row, int64_t size)
+VEC_INLINE bool pool_simd_is_inside(const prn_bump_row *row, int64_t size)
 {
     return row->depth == 1 && row->height == size && row->taps == size && row->stride == 2 && row->dilation == 1 &&
            row->pad == 0 && (row->out - 1) * 2 + size <= row->in;
@@ -264,12 +264,12 @@ VEC_INLINE bool is_inside(const prn_bump_row *row, int64_t size)
 
 VEC_INLINE void without_lanes(float *y, const prn_bump_row *row, bool average, float empty)
 {
-    if (is_inside(row, 2)) {
-        inside(y, row, 2, average, empty);
+    if (pool_simd_is_inside(row, 2)) {
+        pool_simd_inside(y, row, 2, average, empty);
         return;
     }
-    if (is_inside(row, 3)) {
-        inside(y, row, 3, average, empty);
+    if (pool_simd_is_inside(row, 3)) {
+        pool_simd_inside(y, row, 3, average, empty);
         return;
     }
     float line[LINE + 2 * VEC_LANES];
@@ -311,7 +311,7 @@ VEC_INLINE void each_row(float *y, const prn_bump_row *rows, bool average, float
         each_row(y, rows, average, empty);                                                                             \
     }
 DEFINE_POOL(max_row, false, -INFINITY)
-DEFINE_POOL(sum_row, true, 0.0f)
+DEFINE_POOL(pool_simd_sum_row, true, 0.0f)
 
 /* The rows [*begin, *end) of a window that lie in the input. */
 static inline void clip_rows(const prn_pool_plane *plane, int64_t top, int64_t *begin, int64_t *end)
@@ -324,8 +324,8 @@ static inline void clip_rows(const prn_pool_plane *plane, int64_t top, int64_t *
 }
 
 /* line[k] = the elements of column k of the window's rows from `x` on combined. */
-VEC_INLINE void combine_rows(float *line, const float *x, int64_t rows, int64_t apart, int64_t columns,
-                             const bool average, const float empty)
+VEC_INLINE void pool_simd_combine_rows(float *line, const float *x, int64_t rows, int64_t apart, int64_t columns,
+                                       const bool average, const float empty)
 {
     for (int64_t k = 0; k < columns; k += VEC_LANES) {
         const int64_t left = columns - k;
@@ -359,8 +359,8 @@ VEC_INLINE void pool_plane(const prn_pool_plane *plane, const int64_t stride, co
                       apart = plane->dilation[0] * plane->width;
         int64_t begin, end;
         clip_rows(plane, top, &begin, &end);
-        combine_rows(line + pad, plane->x + top * plane->width + begin * apart, end - begin, apart, columns, average,
-                     empty);
+        pool_simd_combine_rows(line + pad, plane->x + top * plane->width + begin * apart, end - begin, apart, columns,
+                               average, empty);
         for (int64_t i = 0; i < plane->out; i += VEC_LANES) {
             const float *tap = line + i * step;
             vf result = v_load_steps(tap, step);
@@ -438,7 +438,7 @@ static void sum_runs(const prn_pool_runs *runs)
 }
 
 const prn_pool_simd PRN_SIMD_TABLE(prn_pool_simd_) = {.max = max_row,
-                                                      .sum = sum_row,
+                                                      .sum = pool_simd_sum_row,
                                                       .max_plane = max_plane,
                                                       .average_plane = average_plane,
                                                       .max_runs = max_runs,

@@ -25,7 +25,7 @@ static const roles fused_roles = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 
 
 /* ---- description */
 
-static prony_status read_geometry(const prony_context *context, const roles *at, int_conv *out)
+static prony_status int_conv_read_geometry(const prony_context *context, const roles *at, int_conv *out)
 {
     const prony_value *bias = prn_input(context, at->bias);
     const prony_value *operands[3] = {&out->x, &out->w, bias ? &out->bias : NULL};
@@ -75,7 +75,7 @@ static prony_status read_parameters(const prony_context *context, const roles *a
 }
 
 /* A 1x1 kernel that meets every input once sees the image as one row. */
-static void flatten(prn_window *window)
+static void int_conv_flatten(prn_window *window)
 {
     for (int a = 0; a < PRN_WINDOW_AXES; a++) {
         if (window->kernel[a] != 1 || window->stride[a] != 1 || window->pad_begin[a] || window->pad_end[a]) return;
@@ -122,12 +122,12 @@ prony_status prn_int_conv_describe(const prony_context *context, int_conv *out)
         if (!prn_input(context, input)) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", input);
         PRN_TRY(prn_check_type(context, input, PRN_TYPES_8_BIT));
     }
-    PRN_TRY(read_geometry(context, at, out));
+    PRN_TRY(int_conv_read_geometry(context, at, out));
     PRN_TRY(read_parameters(context, at, out));
     PRN_TRY(read_residual(context, at, out));
     if (out->quantized) PRN_TRY(read_range(context, out));
     out->window = out->conv.window;
-    flatten(&out->window);
+    int_conv_flatten(&out->window);
     return PRONY_OK;
 }
 
@@ -218,7 +218,8 @@ void prn_int_conv_store(const int_conv *c, int64_t image, int64_t channel, int64
     }
 }
 
-static void store_row(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums)
+static void int_conv_store_row(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n,
+                               int32_t *sums)
 {
     const int_conv *c = argument;
     const int64_t groups = c->conv.groups;
@@ -238,7 +239,7 @@ static void widen_codes(const int_conv *c, int64_t at, int64_t step, int64_t n, 
 }
 
 /* What output positions [begin, begin + count) meet of the channel at `base` under one tap; padding is 0. */
-static void gather(const int_conv *c, int64_t base, int64_t tap, int64_t begin, int64_t count, int16_t *line)
+static void int_conv_gather(const int_conv *c, int64_t base, int64_t tap, int64_t begin, int64_t count, int16_t *line)
 {
     const prn_window *window = &c->window;
     const int64_t *kernel = window->kernel, width = window->out[2], stride = window->stride[2];
@@ -260,8 +261,8 @@ static void gather(const int_conv *c, int64_t base, int64_t tap, int64_t begin, 
     }
 }
 
-static void fill(const void *argument, int64_t item, int64_t depth, int64_t count, int64_t column, int64_t n,
-                 int16_t *panels)
+static void int_conv_fill(const void *argument, int64_t item, int64_t depth, int64_t count, int64_t column, int64_t n,
+                          int16_t *panels)
 {
     enum { MOST = 64 };
     const int_conv *c = argument;
@@ -275,7 +276,7 @@ static void fill(const void *argument, int64_t item, int64_t depth, int64_t coun
         for (int64_t k = 0; k < 2; k++) {
             const int64_t at = depth + d + k;
             if (d + k < count) {
-                gather(c, (first + at / volume) * conv->in_spatial, at % volume, column, n, lines[k]);
+                int_conv_gather(c, (first + at / volume) * conv->in_spatial, at % volume, column, n, lines[k]);
             } else {
                 memset(lines[k], 0, sizeof lines[k]);
             }
@@ -287,12 +288,12 @@ static void fill(const void *argument, int64_t item, int64_t depth, int64_t coun
     }
 }
 
-static bool is_depthwise(const prn_conv *conv)
+static bool int_conv_is_depthwise(const prn_conv *conv)
 {
     return conv->group_in == 1 && conv->groups > 1;
 }
 
-static int32_t weight_at(const int_conv *c, int64_t channel, int64_t at)
+static int32_t int_conv_weight_at(const int_conv *c, int64_t channel, int64_t at)
 {
     const int64_t index = channel * c->conv.group_in * c->conv.kernel_volume + at;
     const int32_t code =
@@ -301,7 +302,7 @@ static int32_t weight_at(const int_conv *c, int64_t channel, int64_t at)
 }
 
 /* One output channel of one image. */
-static void depthwise_task(void *argument, int64_t plane)
+static void int_conv_depthwise_task(void *argument, int64_t plane)
 {
     const int_conv *c = argument;
     const prn_conv *conv = &c->conv;
@@ -313,14 +314,14 @@ static void depthwise_task(void *argument, int64_t plane)
         const int64_t n = conv->out_spatial - at < SEGMENT ? conv->out_spatial - at : SEGMENT;
         memset(sums, 0, sizeof sums);
         for (int64_t tap = 0; tap < conv->kernel_volume; tap++) {
-            gather(c, base, tap, at, n, line);
-            prn_quant_simd_table()->add_scaled(sums, line, 1, weight_at(c, channel, tap), n);
+            int_conv_gather(c, base, tap, at, n, line);
+            prn_quant_simd_table()->add_scaled(sums, line, 1, int_conv_weight_at(c, channel, tap), n);
         }
         prn_int_conv_store(c, image, channel, at, n, sums);
     }
 }
 
-static prn_int_gemm product_of(const int_conv *c)
+static prn_int_gemm int_conv_product_of(const int_conv *c)
 {
     const prn_conv *conv = &c->conv;
     const int64_t depth = conv->group_in * conv->kernel_volume;
@@ -328,8 +329,8 @@ static prn_int_gemm product_of(const int_conv *c)
                             .a_type = c->w_type,
                             .b_type = c->x_type,
                             .a_zero = c->w_zero,
-                            .fill = fill,
-                            .store = store_row,
+                            .fill = int_conv_fill,
+                            .store = int_conv_store_row,
                             .argument = c};
     product.shape.a = c->w.data;
     product.shape.rs_a = depth;
@@ -339,36 +340,36 @@ static prn_int_gemm product_of(const int_conv *c)
     return product;
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status int_conv_prepare(const prony_context *context, prn_prepared *out)
 {
     int_conv conv;
     const int16_t *rows = NULL;
     PRN_TRY(prn_int_conv_describe(context, &conv));
-    if (is_depthwise(&conv.conv)) return PRONY_OK;
-    const prn_int_gemm product = product_of(&conv);
+    if (int_conv_is_depthwise(&conv.conv)) return PRONY_OK;
+    const prn_int_gemm product = int_conv_product_of(&conv);
     PRN_TRY(prn_int_widen_rows(context, &product, conv.conv.out_channels, &rows));
     out->state = (void *)(uintptr_t)rows;
     return PRONY_OK;
 }
 
 /* The windows are laid out in panels by every run. */
-static void facts(const prony_context *context, prony_cost *out)
+static void int_conv_facts(const prony_context *context, prony_cost *out)
 {
     int_conv conv;
-    if (prn_int_conv_describe(context, &conv) != PRONY_OK || is_depthwise(&conv.conv)) return;
-    const prn_int_gemm product = product_of(&conv);
+    if (prn_int_conv_describe(context, &conv) != PRONY_OK || int_conv_is_depthwise(&conv.conv)) return;
+    const prn_int_gemm product = int_conv_product_of(&conv);
     prn_int_gemm_facts(&product.shape, false, out);
 }
 
-static prony_status run(const prony_context *context)
+static prony_status int_conv_run(const prony_context *context)
 {
     int_conv conv;
     PRN_TRY(prn_int_conv_describe(context, &conv));
-    if (is_depthwise(&conv.conv)) {
-        prn_parallel_tasks(context->threads, conv.conv.batch * conv.conv.out_channels, depthwise_task, &conv);
+    if (int_conv_is_depthwise(&conv.conv)) {
+        prn_parallel_tasks(context->threads, conv.conv.batch * conv.conv.out_channels, int_conv_depthwise_task, &conv);
         return PRONY_OK;
     }
-    prn_int_gemm product = product_of(&conv);
+    prn_int_gemm product = int_conv_product_of(&conv);
     product.a_rows = context->state;
     prn_int_gemm_run(context->threads, &product);
     return PRONY_OK;
@@ -377,7 +378,7 @@ static prony_status run(const prony_context *context)
 /* ---- reference */
 
 /* The sum for output channel `channel` of image `image` at output position `p`. */
-static int32_t reference_sum(const int_conv *c, int64_t image, int64_t channel, int64_t p)
+static int32_t int_conv_reference_sum(const int_conv *c, int64_t image, int64_t channel, int64_t p)
 {
     const prn_conv *conv = &c->conv;
     const prn_window *window = &conv->window;
@@ -400,12 +401,12 @@ static int32_t reference_sum(const int_conv *c, int64_t image, int64_t channel, 
         const int64_t index = (first + d / conv->kernel_volume) * conv->in_spatial + position;
         const int32_t code =
             c->x_type == PRONY_UINT8 ? ((const uint8_t *)c->x.data)[index] : ((const int8_t *)c->x.data)[index];
-        sum += (uint32_t)((code - c->x_zero) * weight_at(c, channel, d));
+        sum += (uint32_t)((code - c->x_zero) * int_conv_weight_at(c, channel, d));
     }
     return (int32_t)sum;
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status int_conv_run_reference(const prony_context *context)
 {
     int_conv c;
     PRN_TRY(prn_int_conv_describe(context, &c));
@@ -413,7 +414,7 @@ static prony_status run_reference(const prony_context *context)
     for (int64_t plane = 0; plane < conv->batch * conv->out_channels; plane++) {
         const int64_t image = plane / conv->out_channels, channel = plane % conv->out_channels;
         for (int64_t p = 0; p < conv->out_spatial; p++) {
-            int32_t sum = reference_sum(&c, image, channel, p);
+            int32_t sum = int_conv_reference_sum(&c, image, channel, p);
             prn_int_conv_store(&c, image, channel, p, 1, &sum);
         }
     }
@@ -433,23 +434,27 @@ static const prn_param fused_params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
                                          {0}};
 
 static const prn_kernel conv_integer_kernels[] = {
-    {.name = "conv_integer_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
-    {.name = "conv_integer_reference", .backend = "reference", .run = run_reference},
+    {.name = "conv_integer_native",
+     .backend = "native",
+     .prepare = int_conv_prepare,
+     .run = int_conv_run,
+     .facts = int_conv_facts},
+    {.name = "conv_integer_reference", .backend = "reference", .run = int_conv_run_reference},
     {0}};
 // clang-format off
 static const prn_kernel qlinear_conv_kernels[] = {
     {.name = "qlinear_conv_int8_native", .backend = "native", .supported = prn_qint8_conv_supported,
      .layouts = prn_qint8_conv_layouts, .prepare = prn_qint8_conv_prepare, .run = prn_qint8_conv_run,
      .release = prn_qint8_conv_release, .facts = prn_qint8_conv_facts, .own_layout = true},
-    {.name = "qlinear_conv_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
-    {.name = "qlinear_conv_reference", .backend = "reference", .run = run_reference},
+    {.name = "qlinear_conv_native", .backend = "native", .prepare = int_conv_prepare, .run = int_conv_run, .facts = int_conv_facts},
+    {.name = "qlinear_conv_reference", .backend = "reference", .run = int_conv_run_reference},
     {0}};
 static const prn_kernel fused_conv_kernels[] = {
     {.name = "qconv_int8_native", .backend = "native", .supported = prn_qint8_conv_supported, .layouts = prn_qint8_conv_layouts,
      .prepare = prn_qint8_conv_prepare, .run = prn_qint8_conv_run, .release = prn_qint8_conv_release,
      .facts = prn_qint8_conv_facts, .own_layout = true},
-    {.name = "qconv_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
-    {.name = "qconv_reference", .backend = "reference", .run = run_reference},
+    {.name = "qconv_native", .backend = "native", .prepare = int_conv_prepare, .run = int_conv_run, .facts = int_conv_facts},
+    {.name = "qconv_reference", .backend = "reference", .run = int_conv_run_reference},
     {0}};
 
 const prn_op prn_ops_int_conv[] = {

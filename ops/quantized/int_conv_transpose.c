@@ -11,7 +11,7 @@ static const prn_int_conv_roles roles = {0, 1, 2, 3, 4, 5, 6, 7, 8, NONE, NONE, 
 
 /* ---- reference */
 
-static int32_t code_at(const void *codes, prony_dtype type, int64_t i)
+static int32_t int_conv_transpose_code_at(const void *codes, prony_dtype type, int64_t i)
 {
     return type == PRONY_UINT8 ? ((const uint8_t *)codes)[i] : ((const int8_t *)codes)[i];
 }
@@ -31,7 +31,7 @@ static int64_t input_met(const prn_window *window, const int64_t at[PRN_WINDOW_A
 }
 
 /* The sum for output channel `channel` of image `image` at output position `p`. */
-static int32_t reference_sum(const prn_int_conv *c, int64_t image, int64_t channel, int64_t p)
+static int32_t int_conv_transpose_reference_sum(const prn_int_conv *c, int64_t image, int64_t channel, int64_t p)
 {
     const prn_conv *conv = &c->conv;
     const int64_t *out = conv->window.out;
@@ -45,14 +45,14 @@ static int32_t reference_sum(const prn_int_conv *c, int64_t image, int64_t chann
         for (int64_t i = first; i < first + conv->group_in; i++) {
             const int64_t x = (image * conv->in_channels + i) * conv->in_spatial + position;
             const int64_t w = (i * conv->group_out + column) * conv->kernel_volume + tap;
-            sum += (uint32_t)((code_at(c->x.data, c->x_type, x) - c->x_zero) *
-                              (code_at(c->w.data, c->w_type, w) - w_zero));
+            sum += (uint32_t)((int_conv_transpose_code_at(c->x.data, c->x_type, x) - c->x_zero) *
+                              (int_conv_transpose_code_at(c->w.data, c->w_type, w) - w_zero));
         }
     }
     return (int32_t)sum;
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status int_conv_transpose_run_reference(const prony_context *context)
 {
     prn_int_conv c;
     PRN_TRY(prn_int_conv_describe(context, &c));
@@ -60,7 +60,7 @@ static prony_status run_reference(const prony_context *context)
     for (int64_t plane = 0; plane < conv->batch * conv->out_channels && !prn_cancelled(); plane++) {
         const int64_t image = plane / conv->out_channels, channel = plane % conv->out_channels;
         for (int64_t p = 0; p < conv->out_spatial && !prn_cancelled(); p++) {
-            int32_t sum = reference_sum(&c, image, channel, p);
+            int32_t sum = int_conv_transpose_reference_sum(&c, image, channel, p);
             prn_int_conv_store(&c, image, channel, p, 1, &sum);
         }
     }
@@ -78,17 +78,18 @@ static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
                                    PRN_INT(prn_int_conv_params, high, INT64_MAX),
                                    {0}};
 
-static const prn_kernel kernels[] = {{.name = "qconvtranspose_int8_native",
-                                      .backend = "native",
-                                      .supported = prn_qint8_conv_transpose_supported,
-                                      .layouts = prn_qint8_conv_layouts,
-                                      .prepare = prn_qint8_conv_transpose_prepare,
-                                      .run = prn_qint8_conv_transpose_run,
-                                      .release = prn_qint8_conv_transpose_release,
-                                      .facts = prn_qint8_conv_transpose_facts,
-                                      .own_layout = true},
-                                     {.name = "qconvtranspose_reference", .backend = "reference", .run = run_reference},
-                                     {0}};
+static const prn_kernel kernels[] = {
+    {.name = "qconvtranspose_int8_native",
+     .backend = "native",
+     .supported = prn_qint8_conv_transpose_supported,
+     .layouts = prn_qint8_conv_layouts,
+     .prepare = prn_qint8_conv_transpose_prepare,
+     .run = prn_qint8_conv_transpose_run,
+     .release = prn_qint8_conv_transpose_release,
+     .facts = prn_qint8_conv_transpose_facts,
+     .own_layout = true},
+    {.name = "qconvtranspose_reference", .backend = "reference", .run = int_conv_transpose_run_reference},
+    {0}};
 
 const prn_op prn_ops_int_conv_transpose[] = {
     {.name = "QConvTranspose",

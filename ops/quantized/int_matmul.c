@@ -296,7 +296,7 @@ static void multiply_floats(const matmul *m)
 
 /* ---- what the operators share */
 
-static prony_status infer(const prony_context *context)
+static prony_status int_matmul_infer(const prony_context *context)
 {
     const roles *at = prn_variant(context);
     matmul m;
@@ -309,7 +309,7 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status int_matmul_cost(const prony_context *context, prony_cost *out)
 {
     const roles *at = prn_variant(context);
     matmul m;
@@ -333,7 +333,7 @@ static bool supported(const prony_context *context)
     return !is_float8(context->inputs[at->b]);
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status int_matmul_prepare(const prony_context *context, prn_prepared *out)
 {
     const roles *at = prn_variant(context);
     matmul m;
@@ -364,14 +364,14 @@ void prn_int_matmul_quantize_a(const prony_context *context, matmul *m, bool ref
     }
 }
 
-static void facts(const prony_context *context, prony_cost *out)
+static void int_matmul_facts(const prony_context *context, prony_cost *out)
 {
     matmul m;
     if (prn_int_matmul_describe(context, &m) == PRONY_OK)
         prn_int_gemm_facts(&m.product.shape, context->state != NULL, out);
 }
 
-static prony_status run(const prony_context *context)
+static prony_status int_matmul_run(const prony_context *context)
 {
     const roles *at = prn_variant(context);
     matmul m;
@@ -382,14 +382,14 @@ static prony_status run(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+static prony_status int_matmul_prepare_reference(const prony_context *context, prn_prepared *out)
 {
     const roles *at = prn_variant(context);
     if (at == &dynamic_roles) out->scratch_bytes = (size_t)prony_shape_numel(&context->inputs[at->a]->shape);
     return PRONY_OK;
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status int_matmul_run_reference(const prony_context *context)
 {
     const roles *at = prn_variant(context);
     matmul m;
@@ -417,75 +417,77 @@ static prony_status run_reference(const prony_context *context)
 // clang-format off
 static const prn_kernel matmul_integer_kernels[] = {
     BYTES("matmul_integer"),
-    {.name = "matmul_integer_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
-     .facts = facts},
-    {.name = "matmul_integer_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
+    {.name = "matmul_integer_native", .backend = "native", .supported = supported, .prepare = int_matmul_prepare, .run = int_matmul_run,
+     .facts = int_matmul_facts},
+    {.name = "matmul_integer_reference", .backend = "reference", .prepare = int_matmul_prepare_reference, .run = int_matmul_run_reference},
     {0}};
 static const prn_kernel qlinear_matmul_kernels[] = {
     BYTES("qlinear_matmul"),
-    {.name = "qlinear_matmul_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
-     .facts = facts},
-    {.name = "qlinear_matmul_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
+    {.name = "qlinear_matmul_native", .backend = "native", .supported = supported, .prepare = int_matmul_prepare, .run = int_matmul_run,
+     .facts = int_matmul_facts},
+    {.name = "qlinear_matmul_reference", .backend = "reference", .prepare = int_matmul_prepare_reference, .run = int_matmul_run_reference},
     {0}};
 static const prn_kernel matmul_integer_to_float_kernels[] = {
     BYTES("matmul_integer_to_float"),
-    {.name = "matmul_integer_to_float_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
-     .facts = facts},
-    {.name = "matmul_integer_to_float_reference", .backend = "reference", .prepare = prepare_reference,
-     .run = run_reference},
+    {.name = "matmul_integer_to_float_native", .backend = "native", .supported = supported, .prepare = int_matmul_prepare, .run = int_matmul_run,
+     .facts = int_matmul_facts},
+    {.name = "matmul_integer_to_float_reference", .backend = "reference", .prepare = int_matmul_prepare_reference,
+     .run = int_matmul_run_reference},
     {0}};
 static const prn_kernel dynamic_quantize_matmul_kernels[] = {
     BYTES("dynamic_quantize_matmul"),
-    {.name = "dynamic_quantize_matmul_native", .backend = "native", .supported = supported, .prepare = prepare, .run = run,
-     .facts = facts},
-    {.name = "dynamic_quantize_matmul_reference", .backend = "reference", .prepare = prepare_reference,
-     .run = run_reference},
+    {.name = "dynamic_quantize_matmul_native", .backend = "native", .supported = supported, .prepare = int_matmul_prepare, .run = int_matmul_run,
+     .facts = int_matmul_facts},
+    {.name = "dynamic_quantize_matmul_reference", .backend = "reference", .prepare = int_matmul_prepare_reference,
+     .run = int_matmul_run_reference},
     {0}};
 // clang-format on
-static const prn_kernel qgemm_kernels[] = {
-    BYTES("qgemm"),
-    {.name = "qgemm_native",
-     .backend = "native",
-     .supported = supported,
-     .prepare = prepare,
-     .run = run,
-     .facts = facts},
-    {.name = "qgemm_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
-    {0}};
+static const prn_kernel qgemm_kernels[] = {BYTES("qgemm"),
+                                           {.name = "qgemm_native",
+                                            .backend = "native",
+                                            .supported = supported,
+                                            .prepare = int_matmul_prepare,
+                                            .run = int_matmul_run,
+                                            .facts = int_matmul_facts},
+                                           {.name = "qgemm_reference",
+                                            .backend = "reference",
+                                            .prepare = int_matmul_prepare_reference,
+                                            .run = int_matmul_run_reference},
+                                           {0}};
 
 // clang-format off
 const prn_op prn_ops_int_matmul[] = {
     {.name = "MatMulInteger", .since_opset = 10, .inputs = {2, 4}, .flags = PRN_OP_INT_WEIGHTS | PRN_OP_BY_VALUE,
      .non_weight_inputs = 0xc,
      .variant = &integer_roles,
-     .infer = infer, .cost = cost, .cost_text = "MACs M = n K; FLOPs 0; int_ops 2M",
+     .infer = int_matmul_infer, .cost = int_matmul_cost, .cost_text = "MACs M = n K; FLOPs 0; int_ops 2M",
      .kernels = matmul_integer_kernels},
     {.name = "QLinearMatMul", .since_opset = 10, .inputs = {8, 8}, .flags = PRN_OP_INT_WEIGHTS | PRN_OP_BY_VALUE,
      .non_weight_inputs = 0xf6,
      .variant = &qlinear_roles,
-     .infer = infer, .cost = cost,
+     .infer = int_matmul_infer, .cost = int_matmul_cost,
      .cost_text = "MACs M = n K; FLOPs 0; int_ops 2M + 5n (requantization); FLOPs instead for float8",
      .kernels = qlinear_matmul_kernels},
     {.name = "MatMulIntegerToFloat", .domain = "com.microsoft", .since_opset = 1, .inputs = {4, 7},
      .flags = PRN_OP_INT_WEIGHTS | PRN_OP_BY_VALUE, .non_weight_inputs = 0x3c,
      .variant = &to_float_roles,
-     .infer = infer, .cost = cost, .cost_text = "MACs M = n K; int_ops 2M; FLOPs n, + n with bias",
+     .infer = int_matmul_infer, .cost = int_matmul_cost, .cost_text = "MACs M = n K; int_ops 2M; FLOPs n, + n with bias",
      .kernels = matmul_integer_to_float_kernels},
     {.name = "DynamicQuantizeMatMul", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 5},
      .flags = PRN_OP_INT_WEIGHTS | PRN_OP_BY_VALUE, .non_weight_inputs = 0xc,
      .variant = &dynamic_roles,
-     .infer = infer, .cost = cost, .kernels = dynamic_quantize_matmul_kernels,
+     .infer = int_matmul_infer, .cost = int_matmul_cost, .kernels = dynamic_quantize_matmul_kernels,
      .cost_text = "MACs M = n K; int_ops 2M; FLOPs 7 per element of A + n, + n with bias; special one per element "
                   "of A"},
     {.name = "QGemm", .domain = "com.microsoft", .since_opset = 1, .inputs = {6, 9}, .flags = PRN_OP_INT_WEIGHTS | PRN_OP_BY_VALUE,
      .non_weight_inputs = 0x1b6,
      .params = gemm_attributes, .params_bytes = sizeof(gemm_params), .variant = &gemm_roles,
-     .infer = infer, .cost = cost,
+     .infer = int_matmul_infer, .cost = int_matmul_cost,
      .cost_text = "MACs M = n K; int_ops 2M, + n with C, + 5n if quantized; FLOPs n if not", .kernels = qgemm_kernels},
     {.name = "QGemm", .domain = "prony", .since_opset = 1, .inputs = {6, 9}, .flags = PRN_OP_INT_WEIGHTS | PRN_OP_BY_VALUE,
      .non_weight_inputs = 0x1b6,
      .params = bounded_attributes, .params_bytes = sizeof(gemm_params), .variant = &bounded_roles,
-     .infer = infer, .cost = cost,
+     .infer = int_matmul_infer, .cost = int_matmul_cost,
      .cost_text = "MACs M = n K; int_ops 2M, + n with C, + 5n if quantized; FLOPs n if not", .kernels = qgemm_kernels},
     {0}};
 // clang-format on

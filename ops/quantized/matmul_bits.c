@@ -33,7 +33,7 @@ typedef struct bits_problem {
     const prony_value *a, *b, *scales, *zero, *order, *bias;
 } bits_problem;
 
-static prony_status check(const prony_context *context)
+static prony_status matmul_bits_check(const prony_context *context)
 {
     const bits_params *p = context->params;
     if (p->bits != 2 && p->bits != 4 && p->bits != 8)
@@ -55,7 +55,7 @@ static prony_status wants_count(const prony_context *context, size_t input, int6
                       prn_value_text(in, text), (long long)count);
 }
 
-static void take_operands(const prony_context *context, bits_problem *b)
+static void matmul_bits_take_operands(const prony_context *context, bits_problem *b)
 {
     b->a = context->inputs[0];
     b->b = context->inputs[1];
@@ -65,7 +65,7 @@ static void take_operands(const prony_context *context, bits_problem *b)
     b->bias = prn_input(context, 5);
 }
 
-static prony_status describe(const prony_context *context, bits_problem *out)
+static prony_status matmul_bits_describe(const prony_context *context, bits_problem *out)
 {
     const bits_params *p = context->params;
     const int64_t blocks = prn_ceil_div(p->K, p->block_size), blob = p->block_size * p->bits / 8;
@@ -76,7 +76,7 @@ static prony_status describe(const prony_context *context, bits_problem *out)
                           .blocks = blocks,
                           .blob = blob,
                           .zero_row = prn_ceil_div(blocks * p->bits, 8)};
-    take_operands(context, out);
+    matmul_bits_take_operands(context, out);
     const prony_shape *shape = &out->a->shape;
     if (shape->rank < 1 || shape->dim[shape->rank - 1] != p->K) {
         char text[PRN_SHAPE_TEXT_BYTES];
@@ -94,7 +94,7 @@ static prony_status describe(const prony_context *context, bits_problem *out)
     return wants_count(context, 5, p->N);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status matmul_bits_infer(const prony_context *context)
 {
     bits_problem b;
     PRN_TRY(prn_check_type(context, 0, PRN_TYPE_F32 | PRN_TYPES_HALF));
@@ -104,7 +104,7 @@ static prony_status infer(const prony_context *context)
     PRN_TRY(prn_check_type(context, 3, type | PRN_TYPE(PRONY_UINT8)));
     PRN_TRY(prn_check_type(context, 4, PRN_TYPE(PRONY_INT32)));
     PRN_TRY(prn_check_type(context, 5, type));
-    PRN_TRY(describe(context, &b));
+    PRN_TRY(matmul_bits_describe(context, &b));
     prony_shape y = b.a->shape;
     y.dim[y.rank - 1] = b.n;
     if (prony_shape_numel(&y) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the product is too large");
@@ -112,10 +112,10 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status matmul_bits_cost(const prony_context *context, prony_cost *cost)
 {
     bits_problem b;
-    PRN_TRY(describe(context, &b));
+    PRN_TRY(matmul_bits_describe(context, &b));
     uint64_t outputs, macs;
     if (!prn_mul_u64(&outputs, (uint64_t)b.rows, (uint64_t)b.n) || !prn_mul_u64(&macs, outputs, (uint64_t)b.k))
         return prony_fail(context, PRONY_OUT_OF_RANGE, "the number of MACs does not fit 64 bits");
@@ -139,7 +139,7 @@ static prn_packed_qint8 packed_codes(const prony_context *context, size_t input)
 }
 
 /* B as it lies in the inputs. A block's bytes are whole, so that a row is one run of codes. */
-static prn_nbit_weights weights_of(const bits_problem *b)
+static prn_nbit_weights matmul_bits_weights_of(const bits_problem *b)
 {
     return (prn_nbit_weights){.k = b->k,
                               .n = b->n,
@@ -170,30 +170,31 @@ typedef struct bits_state {
 static bits_problem kept_problem(const prony_context *context)
 {
     bits_problem b = ((const bits_state *)context->state)->problem;
-    take_operands(context, &b);
+    matmul_bits_take_operands(context, &b);
     return b;
 }
 
 /* ---- native: constants, in the order of their depths */
 
-static bool native_supported(const prony_context *context)
+static bool matmul_bits_native_supported(const prony_context *context)
 {
     bits_problem b;
-    if (describe(context, &b) != PRONY_OK || b.order || !b.b->data || !b.scales->data || (b.zero && !b.zero->data))
+    if (matmul_bits_describe(context, &b) != PRONY_OK || b.order || !b.b->data || !b.scales->data ||
+        (b.zero && !b.zero->data))
         return false;
     return b.rows > 0 && b.k > 0 && b.n > 0;
 }
 
-static prony_status native_prepare(const prony_context *context, prn_prepared *out)
+static prony_status matmul_bits_native_prepare(const prony_context *context, prn_prepared *out)
 {
     bits_state state = {0};
-    PRN_TRY(describe(context, &state.problem));
-    const prn_nbit_weights weights = weights_of(&state.problem);
+    PRN_TRY(matmul_bits_describe(context, &state.problem));
+    const prn_nbit_weights weights = matmul_bits_weights_of(&state.problem);
     PRN_TRY(prn_nbit_pack_shared(context, &weights, 1, 0, &state.stored));
     return prn_prepared_keep(context, &state, sizeof state, out);
 }
 
-static prn_gemm gemm_of(const prony_context *context, const bits_problem *b)
+static prn_gemm matmul_bits_gemm_of(const prony_context *context, const bits_problem *b)
 {
     const bits_state *state = context->state;
     return (prn_gemm){.m = b->rows,
@@ -211,10 +212,10 @@ static prn_gemm gemm_of(const prony_context *context, const bits_problem *b)
                       .bias_col = 1};
 }
 
-static prony_status native_run(const prony_context *context)
+static prony_status matmul_bits_native_run(const prony_context *context)
 {
     const bits_problem b = kept_problem(context);
-    const prn_gemm gemm = gemm_of(context, &b);
+    const prn_gemm gemm = matmul_bits_gemm_of(context, &b);
     prn_gemm_run(context->threads, &gemm, NULL, NULL);
     return PRONY_OK;
 }
@@ -222,7 +223,7 @@ static prony_status native_run(const prony_context *context)
 static void native_facts(const prony_context *context, prony_cost *facts)
 {
     const bits_problem b = kept_problem(context);
-    const prn_gemm gemm = gemm_of(context, &b);
+    const prn_gemm gemm = matmul_bits_gemm_of(context, &b);
     prn_gemm_facts(&gemm, 1, true, facts);
     prn_cost_fact(facts, "weight_bits", b.bits);
     prn_cost_fact(facts, "weight_group", gemm.stored->group);
@@ -243,20 +244,21 @@ static bool half_space_of(const bits_problem *b, half_space *out)
     return true;
 }
 
-static bool half_supported(const prony_context *context)
+static bool matmul_bits_half_supported(const prony_context *context)
 {
     bits_problem b;
     half_space space;
-    return native_supported(context) && describe(context, &b) == PRONY_OK && half_space_of(&b, &space);
+    return matmul_bits_native_supported(context) && matmul_bits_describe(context, &b) == PRONY_OK &&
+           half_space_of(&b, &space);
 }
 
-static prony_status half_prepare(const prony_context *context, prn_prepared *out)
+static prony_status matmul_bits_half_prepare(const prony_context *context, prn_prepared *out)
 {
     bits_problem b;
     half_space space;
-    PRN_TRY(describe(context, &b));
+    PRN_TRY(matmul_bits_describe(context, &b));
     if (!half_space_of(&b, &space)) return prony_fail(context, PRONY_LIMIT, "the operands do not fit in memory");
-    PRN_TRY(native_prepare(context, out));
+    PRN_TRY(matmul_bits_native_prepare(context, out));
     ((bits_state *)out->state)->space = space;
     out->scratch_bytes = space.bytes;
     return PRONY_OK;
@@ -268,33 +270,35 @@ typedef struct conversion {
     prony_dtype to_type, from_type;
 } conversion;
 
-static void convert_range(void *argument, int64_t begin, int64_t end)
+static void matmul_bits_convert_range(void *argument, int64_t begin, int64_t end)
 {
     const conversion *job = argument;
     prn_convert(job->to + prony_dtype_bytes(job->to_type, begin), job->to_type,
                 job->from + prony_dtype_bytes(job->from_type, begin), job->from_type, end - begin);
 }
 
-static void convert(int threads, void *to, prony_dtype to_type, const void *from, prony_dtype from_type, int64_t count)
+static void matmul_bits_convert(int threads, void *to, prony_dtype to_type, const void *from, prony_dtype from_type,
+                                int64_t count)
 {
     enum { GRAIN = 8192 };
     conversion job = {to, from, to_type, from_type};
-    prn_parallel_range(threads, count, GRAIN, convert_range, &job);
+    prn_parallel_range(threads, count, GRAIN, matmul_bits_convert_range, &job);
 }
 
-static prony_status half_run(const prony_context *context)
+static prony_status matmul_bits_half_run(const prony_context *context)
 {
     const bits_problem b = kept_problem(context);
     const half_space space = ((const bits_state *)context->state)->space;
     char *scratch = context->scratch;
-    prn_gemm gemm = gemm_of(context, &b);
-    convert(context->threads, scratch + space.a, PRONY_FLOAT32, b.a->data, b.a->dtype, b.rows * b.k);
-    if (b.bias) convert(context->threads, scratch + space.bias, PRONY_FLOAT32, b.bias->data, b.bias->dtype, b.n);
+    prn_gemm gemm = matmul_bits_gemm_of(context, &b);
+    matmul_bits_convert(context->threads, scratch + space.a, PRONY_FLOAT32, b.a->data, b.a->dtype, b.rows * b.k);
+    if (b.bias)
+        matmul_bits_convert(context->threads, scratch + space.bias, PRONY_FLOAT32, b.bias->data, b.bias->dtype, b.n);
     gemm.a = (const float *)(const void *)(scratch + space.a);
     gemm.c = (float *)(void *)(scratch + space.y);
     if (b.bias) gemm.bias = (const float *)(const void *)(scratch + space.bias);
     prn_gemm_run(context->threads, &gemm, NULL, NULL);
-    convert(context->threads, context->outputs[0]->data, b.a->dtype, gemm.c, PRONY_FLOAT32, b.rows * b.n);
+    matmul_bits_convert(context->threads, context->outputs[0]->data, b.a->dtype, gemm.c, PRONY_FLOAT32, b.rows * b.n);
     return PRONY_OK;
 }
 
@@ -304,7 +308,7 @@ static void reference_columns(void *argument, int64_t begin, int64_t end)
 {
     const prony_context *context = argument;
     const bits_problem b = kept_problem(context);
-    const prn_nbit_weights weights = weights_of(&b);
+    const prn_nbit_weights weights = matmul_bits_weights_of(&b);
     for (int64_t at = begin; at < end; at++) {
         const int64_t row = at / b.n, n = at % b.n;
         double sum = b.bias ? prn_get_f64(b.bias->data, b.bias->dtype, n) : 0.0;
@@ -319,10 +323,10 @@ static void reference_columns(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status reference_prepare(const prony_context *context, prn_prepared *out)
+static prony_status matmul_bits_reference_prepare(const prony_context *context, prn_prepared *out)
 {
     bits_state state = {0};
-    PRN_TRY(describe(context, &state.problem));
+    PRN_TRY(matmul_bits_describe(context, &state.problem));
     return prn_prepared_keep(context, &state, sizeof state, out);
 }
 
@@ -341,16 +345,16 @@ static prony_status reference_run(const prony_context *context)
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "matmulnbits_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = native_supported, .prepare = native_prepare,
-     .run = native_run, .facts = native_facts, .release = prn_free, .packs = 2},
-    {.name = "matmulnbits_half_native", .backend = "native", .types = PRN_TYPES_HALF, .supported = half_supported, .prepare = half_prepare,
-     .run = half_run, .facts = native_facts, .release = prn_free, .packs = 2},
-    {.name = "matmulnbits_ref", .backend = "reference", .prepare = reference_prepare, .run = reference_run, .release = prn_free},
+    {.name = "matmulnbits_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = matmul_bits_native_supported, .prepare = matmul_bits_native_prepare,
+     .run = matmul_bits_native_run, .facts = native_facts, .release = prn_free, .packs = 2},
+    {.name = "matmulnbits_half_native", .backend = "native", .types = PRN_TYPES_HALF, .supported = matmul_bits_half_supported, .prepare = matmul_bits_half_prepare,
+     .run = matmul_bits_half_run, .facts = native_facts, .release = prn_free, .packs = 2},
+    {.name = "matmulnbits_ref", .backend = "reference", .prepare = matmul_bits_reference_prepare, .run = reference_run, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_matmul_bits[] = {
     {.name = "MatMulNBits", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 6}, .flags = PRN_OP_INT_WEIGHTS,
-     .non_weight_inputs = 1 << 4, .params = param_rows, .params_bytes = sizeof(bits_params), .check = check, .infer = infer,
-     .cost = cost, .cost_text = "MACs M = n K; FLOPs 2M, + n with bias", .kernels = kernels, .packed_codes = packed_codes},
+     .non_weight_inputs = 1 << 4, .params = param_rows, .params_bytes = sizeof(bits_params), .check = matmul_bits_check, .infer = matmul_bits_infer,
+     .cost = matmul_bits_cost, .cost_text = "MACs M = n K; FLOPs 2M, + n with bias", .kernels = kernels, .packed_codes = packed_codes},
     {0}};
 // clang-format on

@@ -29,7 +29,7 @@ typedef struct binary_kind {
 
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO };
 
-static prony_status infer(const prony_context *context)
+static prony_status qint8_binary_infer(const prony_context *context)
 {
     const prony_value *a = context->inputs[A], *b = prn_input(context, B), *zero = prn_input(context, Y_ZERO);
     prony_shape shape;
@@ -50,7 +50,7 @@ static prony_status infer(const prony_context *context)
     return prn_quant_bounds(context, zero->dtype, params->low, params->high, &least, &most);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status qint8_binary_cost(const prony_context *context, prony_cost *cost)
 {
     const uint64_t n = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
     uint64_t operations;
@@ -61,7 +61,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 }
 
 /* Codes lie plain or channels last. */
-static void layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+static void qint8_binary_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
     prn_broadcast_layouts(context, in, out);
     if (out[0] != PRN_NHWC) in[A] = in[B] = out[0] = PRN_PLAIN;
@@ -136,7 +136,7 @@ static void row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], int6
     }
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status qint8_binary_run_native(const prony_context *context)
 {
     job job;
     PRN_TRY(job_make(context, &job));
@@ -173,7 +173,7 @@ static void row_reference(void *argument, const int64_t offset[PRN_BROADCAST_INP
     }
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status qint8_binary_run_reference(const prony_context *context)
 {
     job job;
     PRN_TRY(job_make(context, &job));
@@ -182,12 +182,12 @@ static prony_status run_reference(const prony_context *context)
 }
 
 static const prn_kernel add_kernels[] = {
-    {.name = "qadd_int8_native", .backend = "native", .layouts = layouts, .run = run_native},
-    {.name = "qadd_reference", .backend = "reference", .run = run_reference},
+    {.name = "qadd_int8_native", .backend = "native", .layouts = qint8_binary_layouts, .run = qint8_binary_run_native},
+    {.name = "qadd_reference", .backend = "reference", .run = qint8_binary_run_reference},
     {0}};
 static const prn_kernel mul_kernels[] = {
-    {.name = "qmul_int8_native", .backend = "native", .layouts = layouts, .run = run_native},
-    {.name = "qmul_reference", .backend = "reference", .run = run_reference},
+    {.name = "qmul_int8_native", .backend = "native", .layouts = qint8_binary_layouts, .run = qint8_binary_run_native},
+    {.name = "qmul_reference", .backend = "reference", .run = qint8_binary_run_reference},
     {0}};
 
 // clang-format off
@@ -195,12 +195,12 @@ const prn_op prn_ops_code_binary[] = {
     {.name = "QAdd", .domain = "prony", .since_opset = 1, .inputs = {8, 8}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0xf6,
      .params = attributes, .params_bytes = sizeof(binary_params), .variant = &(const binary_kind){false, 9},
-     .infer = infer, .cost = cost, .cost_text = "int_ops 9n (two differences and products, sum, quantization)",
+     .infer = qint8_binary_infer, .cost = qint8_binary_cost, .cost_text = "int_ops 9n (two differences and products, sum, quantization)",
      .kernels = add_kernels},
     {.name = "QMul", .domain = "prony", .since_opset = 1, .inputs = {8, 8}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0xf6,
      .params = attributes, .params_bytes = sizeof(binary_params), .variant = &(const binary_kind){true, 8},
-     .infer = infer, .cost = cost, .cost_text = "int_ops 8n (two differences, two products, quantization)",
+     .infer = qint8_binary_infer, .cost = qint8_binary_cost, .cost_text = "int_ops 8n (two differences, two products, quantization)",
      .kernels = mul_kernels},
     {0}};
 // clang-format on

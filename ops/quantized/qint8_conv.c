@@ -31,19 +31,19 @@ typedef struct state {
 
 /* ---- which problems */
 
-static bool is_depthwise(const prn_conv *conv)
+static bool qint8_conv_is_depthwise(const prn_conv *conv)
 {
     return conv->group_in == 1 && conv->group_out == 1 && conv->groups > 1;
 }
 
-static bool is_known(const prony_context *context, size_t input)
+static bool qint8_conv_is_known(const prony_context *context, size_t input)
 {
     const prony_value *value = prn_input(context, input);
     return !value || value->data;
 }
 
 /* Signed weights without zero points, or unsigned ones with 128. */
-static bool is_symmetric(const prn_int_conv *c)
+static bool qint8_conv_is_symmetric(const prn_int_conv *c)
 {
     const int64_t count = c->w_zero.value ? prony_shape_numel(&c->w_zero.value->shape) : 1;
     for (int64_t i = 0; i < count; i++) {
@@ -60,8 +60,8 @@ bool prn_qint8_conv_ready(const prony_context *context, prn_int_conv *c)
                                 at->y_scale,      at->y_zero,     at->bias, at->residual_scale, at->residual_zero,
                                 at->middle_scale, at->middle_zero};
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
-        if (!is_known(context, constants[i])) return false;
-    if (prn_int_conv_describe(context, c) != PRONY_OK || !is_symmetric(c)) return false;
+        if (!qint8_conv_is_known(context, constants[i])) return false;
+    if (prn_int_conv_describe(context, c) != PRONY_OK || !qint8_conv_is_symmetric(c)) return false;
     return prony_shape_numel(&context->inputs[at->x]->shape) > 0 && prony_shape_numel(&c->w.shape) > 0;
 }
 
@@ -70,8 +70,8 @@ bool prn_qint8_conv_supported(const prony_context *context)
     prn_int_conv c;
     if (!prn_qint8_conv_ready(context, &c)) return false;
     const prn_conv *conv = &c.conv;
-    return is_depthwise(conv) ? conv->kernel_volume <= MOST_TAPS
-                              : conv->groups == 1 || conv->group_out >= PRN_QINT8_LEAST_GROUP;
+    return qint8_conv_is_depthwise(conv) ? conv->kernel_volume <= MOST_TAPS
+                                         : conv->groups == 1 || conv->group_out >= PRN_QINT8_LEAST_GROUP;
 }
 
 void prn_qint8_conv_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -84,7 +84,7 @@ void prn_qint8_conv_layouts(const prony_context *context, prn_layout *in, prn_la
 /* ---- preparing */
 
 /* Depths are taps, then channels of the group, as windows lie in the input. */
-static prn_qint8_weights weights_of(const prn_int_conv *c)
+static prn_qint8_weights qint8_conv_weights_of(const prn_int_conv *c)
 {
     const prn_conv *conv = &c->conv;
     return (prn_qint8_weights){.codes = c->w.data,
@@ -108,7 +108,7 @@ static int64_t padded_taps(const prn_conv *conv)
     return prn_ceil_div(conv->kernel_volume, TAPS) * TAPS;
 }
 
-static int32_t weight_at(const prn_int_conv *c, int64_t at)
+static int32_t qint8_conv_weight_at(const prn_int_conv *c, int64_t at)
 {
     return c->w_type == PRONY_INT8 ? ((const int8_t *)c->w.data)[at] : ((const uint8_t *)c->w.data)[at] - SIGN;
 }
@@ -127,7 +127,7 @@ static prony_status build_depthwise(const prony_context *context, void *argument
     return PRONY_OK;
 }
 
-static prony_status prepare_depthwise(const prony_context *context, prn_int_conv *c, state *s)
+static prony_status qint8_conv_prepare_depthwise(const prony_context *context, prn_int_conv *c, state *s)
 {
     const prn_conv *conv = &c->conv;
     const int64_t channels = conv->out_channels, volume = conv->kernel_volume;
@@ -146,7 +146,7 @@ static prony_status prepare_depthwise(const prony_context *context, prn_int_conv
     if (!bias) return prn_no_memory(context->error);
     for (int64_t i = 0; i < channels; i++) {
         uint32_t sum = 0;
-        for (int64_t t = 0; t < volume; t++) sum += (uint32_t)weight_at(c, i * volume + t);
+        for (int64_t t = 0; t < volume; t++) sum += (uint32_t)qint8_conv_weight_at(c, i * volume + t);
         const uint32_t given = conv->bias ? ((const uint32_t *)conv->bias->data)[i] : 0;
         bias[i] = (int32_t)(given - (uint32_t)prn_qint8_conv_zero(c) * sum);
     }
@@ -187,7 +187,7 @@ void prn_qint8_conv_release(void *argument)
 }
 
 /* As seen by a run, but for the addresses. */
-static prn_qint8_gemm product_of(const prn_int_conv *c)
+static prn_qint8_gemm qint8_conv_product_of(const prn_int_conv *c)
 {
     const prn_conv *conv = &c->conv;
     return (prn_qint8_gemm){.rows = conv->batch * conv->out_spatial,
@@ -198,10 +198,10 @@ static prn_qint8_gemm product_of(const prn_int_conv *c)
                             .y_row = conv->out_channels};
 }
 
-static prony_status fill_state(const prony_context *context, prn_int_conv *c, state *s)
+static prony_status qint8_conv_fill_state(const prony_context *context, prn_int_conv *c, state *s)
 {
     const prn_conv *conv = &c->conv;
-    s->product = product_of(c);
+    s->product = qint8_conv_product_of(c);
     const size_t blocks = (size_t)prn_ceil_div(conv->out_channels, PRN_QINT8_CHANNELS);
     s->bias = prn_calloc(blocks * PRN_QINT8_CHANNELS, sizeof *s->bias);
     s->scale = prn_calloc(blocks * PRN_QINT8_CHANNELS, sizeof *s->scale);
@@ -210,8 +210,8 @@ static prony_status fill_state(const prony_context *context, prn_int_conv *c, st
     memset(s->padding, c->x_zero, (size_t)conv->in_channels);
     for (int64_t i = 0; i < conv->out_channels; i++) s->scale[i] = prn_int_conv_factor(c, i);
     s->product.finish = prn_qint8_conv_finish(c, s->bias, s->scale);
-    if (is_depthwise(conv)) return prepare_depthwise(context, c, s);
-    const prn_qint8_weights weights = weights_of(c);
+    if (qint8_conv_is_depthwise(conv)) return qint8_conv_prepare_depthwise(context, c, s);
+    const prn_qint8_weights weights = qint8_conv_weights_of(c);
     PRN_TRY(prn_qint8_pack(context, &weights, &s->product.packed));
     prn_qint8_bias(&weights, &s->product.packed, prn_qint8_conv_zero(c), conv->bias ? conv->bias->data : NULL, s->bias);
     return PRONY_OK;
@@ -223,7 +223,7 @@ prony_status prn_qint8_conv_prepare(const prony_context *context, prn_prepared *
     PRN_TRY(prn_int_conv_describe(context, &c));
     state *s = prn_calloc(1, sizeof *s);
     if (!s) return prn_no_memory(context->error);
-    const prony_status status = fill_state(context, &c, s);
+    const prony_status status = qint8_conv_fill_state(context, &c, s);
     if (status != PRONY_OK) {
         prn_qint8_conv_release(s);
         return status;
@@ -252,7 +252,7 @@ typedef struct run_job {
 
 /* The taps of output position x of a row: `rows` are the input's rows under the kernel's, NULL where they are padding.
  */
-static void find_taps(const run_job *job, const uint8_t *const *rows, int64_t x, const uint8_t **tap)
+static void qint8_conv_find_taps(const run_job *job, const uint8_t *const *rows, int64_t x, const uint8_t **tap)
 {
     const prn_window *window = &job->c->conv.window;
     const int64_t *kernel = window->kernel, channels = job->c->conv.in_channels;
@@ -290,14 +290,14 @@ static void depthwise_row(const run_job *job, int64_t index)
     for (int64_t at = 0; at < width && !prn_cancelled_at(at); at = next) {
         const int64_t place = (index * width + at) * conv->out_channels;
         next = whole && at >= first && at < last ? last : at + 1;
-        find_taps(job, rows, at, tap);
+        qint8_conv_find_taps(job, rows, at, tap);
         for (int64_t t = conv->kernel_volume; t < job->s->taps; t++) tap[t] = tap[0];
         job->dot->depthwise(&d, tap, window->stride[2] * conv->in_channels, next - at, job->flip, job->y + place,
                             job->residual ? job->residual + place : NULL);
     }
 }
 
-static void depthwise_task(void *argument, int64_t task)
+static void qint8_conv_depthwise_task(void *argument, int64_t task)
 {
     const run_job *job = argument;
     const int64_t end = (task + 1) * job->rows_per_task;
@@ -322,7 +322,8 @@ prony_status prn_qint8_conv_run(const prony_context *context)
         const int64_t row_bytes = conv->window.out[2] * conv->out_channels * conv->kernel_volume;
         job.rows = conv->batch * conv->window.out[0] * conv->window.out[1];
         job.rows_per_task = TASK_BYTES / (row_bytes + 1) + 1;
-        prn_parallel_tasks(context->threads, prn_ceil_div(job.rows, job.rows_per_task), depthwise_task, &job);
+        prn_parallel_tasks(context->threads, prn_ceil_div(job.rows, job.rows_per_task), qint8_conv_depthwise_task,
+                           &job);
         return PRONY_OK;
     }
     const prn_qint8_windows windows = prn_qint8_windows_make(conv, job.x, job.flip, prn_qint8_conv_zero(c));

@@ -119,7 +119,7 @@ static int64_t phases_of(const part *p)
 }
 
 /* The phase as a convolution: of its first phase, and in the place of others. */
-static prn_conv conv_of(const prn_conv *conv, const axis_part axis[AXES])
+static prn_conv qint8_conv_transpose_conv_of(const prn_conv *conv, const axis_part axis[AXES])
 {
     prn_conv of = *conv;
     for (int a = 0; a < AXES; a++) {
@@ -136,7 +136,7 @@ static prn_conv conv_of(const prn_conv *conv, const axis_part axis[AXES])
 }
 
 /* Where the weights of a part's columns and taps begin: tables of the columns, then of the taps. */
-static int64_t *places_of(const prn_conv *conv, const part *p)
+static int64_t *qint8_conv_transpose_places_of(const prn_conv *conv, const part *p)
 {
     const int64_t *kernel = conv->window.kernel, columns = conv->groups * p->product.columns,
                   taps = p->conv.kernel_volume;
@@ -165,7 +165,7 @@ static int64_t *places_of(const prn_conv *conv, const part *p)
 static prony_status pack_part(const prony_context *context, const prn_int_conv *c, part *p)
 {
     const prn_conv *conv = &c->conv;
-    int64_t *places = places_of(conv, p);
+    int64_t *places = qint8_conv_transpose_places_of(conv, p);
     char tables[160];
     int length = 0;
     if (!places) return prn_no_memory(context->error);
@@ -194,7 +194,7 @@ static prony_status pack_part(const prony_context *context, const prn_int_conv *
 static prony_status prepare_part(const prony_context *context, const prn_int_conv *c, part *p)
 {
     const prn_conv *conv = &c->conv;
-    p->conv = conv_of(conv, p->axis);
+    p->conv = qint8_conv_transpose_conv_of(conv, p->axis);
     p->product = (prn_qint8_gemm){.rows = conv->batch * p->conv.out_spatial,
                                   .groups = conv->groups,
                                   .columns = conv->group_out * phases_of(p),
@@ -224,7 +224,8 @@ void prn_qint8_conv_transpose_release(void *argument)
     prn_free(s);
 }
 
-static prony_status fill_state(const prony_context *context, const prn_int_conv *c, state *s, size_t *scratch)
+static prony_status qint8_conv_transpose_fill_state(const prony_context *context, const prn_int_conv *c, state *s,
+                                                    size_t *scratch)
 {
     axis_part axes[AXES][MOST_PHASES];
     int64_t count[AXES];
@@ -254,7 +255,7 @@ prony_status prn_qint8_conv_transpose_prepare(const prony_context *context, prn_
     PRN_TRY(prn_int_conv_describe(context, &c));
     state *s = prn_calloc(1, sizeof *s);
     if (!s) return prn_no_memory(context->error);
-    const prony_status status = fill_state(context, &c, s, &scratch);
+    const prony_status status = qint8_conv_transpose_fill_state(context, &c, s, &scratch);
     if (status != PRONY_OK) {
         prn_qint8_conv_transpose_release(s);
         return status;
@@ -282,7 +283,7 @@ static void fetch(const void *argument, int64_t group, int64_t row, int64_t rows
 }
 
 /* Where position `row` of the part's first phase lies in the output, less the channel. */
-static uint8_t *place_of(const part_run *run, int64_t row, const int64_t phase[AXES])
+static uint8_t *qint8_conv_transpose_place_of(const part_run *run, int64_t row, const int64_t phase[AXES])
 {
     const prn_conv *conv = &run->part->conv;
     const prn_window *whole = &run->whole->window;
@@ -309,13 +310,14 @@ static void store_run(const part_run *run, int64_t row, int64_t rows, int64_t co
                   end = row + rows;
     for (int64_t n; row < end; row += n, sums += n * PRN_QINT8_COLUMNS) {
         n = prn_least(width - row % width, end - row);
-        run->windows.dot->finish(&p->product.finish, sums, n, column, columns, place_of(run, row, phase) + channel,
-                                 step, NULL, 0);
+        run->windows.dot->finish(&p->product.finish, sums, n, column, columns,
+                                 qint8_conv_transpose_place_of(run, row, phase) + channel, step, NULL, 0);
     }
 }
 
 /* Phases of a row and their channels lie side by side, those of groups alone. */
-static void store(const void *argument, int64_t row, int64_t rows, int64_t column, int64_t columns, const int32_t *sums)
+static void qint8_conv_transpose_store(const void *argument, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                                       const int32_t *sums)
 {
     const part_run *run = argument;
     const prn_conv *conv = &run->part->conv;
@@ -341,8 +343,8 @@ static void fill_task(void *argument, int64_t task)
     const int64_t end = prn_least((task + 1) * ROWS_PER_FILL, product->rows);
     for (int64_t row = task * ROWS_PER_FILL; row < end && !prn_cancelled(); row += PRN_QINT8_ROWS)
         for (int64_t column = 0; column < columns; column += PRN_QINT8_COLUMNS)
-            store(run, row, prn_least(PRN_QINT8_ROWS, end - row), column,
-                  prn_least(PRN_QINT8_COLUMNS, columns - column), none);
+            qint8_conv_transpose_store(run, row, prn_least(PRN_QINT8_ROWS, end - row), column,
+                                       prn_least(PRN_QINT8_COLUMNS, columns - column), none);
 }
 
 prony_status prn_qint8_conv_transpose_run(const prony_context *context)
@@ -362,7 +364,7 @@ prony_status prn_qint8_conv_transpose_run(const prony_context *context)
         run.windows = prn_qint8_windows_make(&run.part->conv, x, flip, prn_qint8_conv_zero(c));
         product.a = prn_qint8_windows_lie(&run.windows) ? x : NULL;
         product.fetch = fetch;
-        product.store = store;
+        product.store = qint8_conv_transpose_store;
         product.argument = &run;
         prn_qint8_gemm_run(context->threads, &product, context->scratch, context->scratch_bytes);
     }

@@ -10,7 +10,7 @@
 
 enum { X, TABLE, CODES = 256 };
 
-static prony_status infer(const prony_context *context)
+static prony_status qint8_map_infer(const prony_context *context)
 {
     const prony_value *x = context->inputs[X], *table = prn_input(context, TABLE);
     if (!x || !table) return prony_fail(context, PRONY_INVALID_MODEL, "an operand is missing");
@@ -25,7 +25,7 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status qint8_map_cost(const prony_context *context, prony_cost *cost)
 {
     const uint64_t n = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
     if (!prn_add_u64(&cost->int_ops, cost->int_ops, n))
@@ -34,7 +34,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 }
 
 /* Codes one by one, wherever they lie. */
-static void layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+static void qint8_map_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
     if (context->inputs[X]->layout == PRN_NHWC) in[X] = out[0] = PRN_NHWC;
 }
@@ -44,21 +44,21 @@ typedef struct job {
     uint8_t *y;
 } job;
 
-static void map_range(void *argument, int64_t begin, int64_t end)
+static void qint8_map_range(void *argument, int64_t begin, int64_t end)
 {
     const job *job = argument;
     prn_qint8_dot_table()->look_up(job->table, job->x + begin, job->y + begin, end - begin);
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status qint8_map_run_native(const prony_context *context)
 {
     job job = {context->inputs[TABLE]->data, context->inputs[X]->data, context->outputs[0]->data};
-    prn_parallel_range(context->threads, prony_shape_numel(&context->outputs[0]->shape), PRN_QUANT_GRAIN, map_range,
-                       &job);
+    prn_parallel_range(context->threads, prony_shape_numel(&context->outputs[0]->shape), PRN_QUANT_GRAIN,
+                       qint8_map_range, &job);
     return PRONY_OK;
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status qint8_map_run_reference(const prony_context *context)
 {
     const uint8_t *table = context->inputs[TABLE]->data, *x = context->inputs[X]->data;
     uint8_t *y = context->outputs[0]->data;
@@ -68,14 +68,14 @@ static prony_status run_reference(const prony_context *context)
 }
 
 static const prn_kernel kernels[] = {
-    {.name = "qmap_int8_native", .backend = "native", .layouts = layouts, .run = run_native},
-    {.name = "qmap_reference", .backend = "reference", .run = run_reference},
+    {.name = "qmap_int8_native", .backend = "native", .layouts = qint8_map_layouts, .run = qint8_map_run_native},
+    {.name = "qmap_reference", .backend = "reference", .run = qint8_map_run_reference},
     {0}};
 
 // clang-format off
 const prn_op prn_ops_code_map[] = {
     {.name = "QMap", .domain = "prony", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0x2,
-     .infer = infer, .cost = cost, .cost_text = "int_ops n (a look-up)", .kernels = kernels},
+     .infer = qint8_map_infer, .cost = qint8_map_cost, .cost_text = "int_ops n (a look-up)", .kernels = kernels},
     {0}};
 // clang-format on

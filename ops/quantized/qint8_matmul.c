@@ -28,7 +28,7 @@ typedef struct byte_job {
 } byte_job;
 
 /* Signed codes without zero points, or unsigned ones with 128. */
-static bool is_symmetric(const prn_int_matmul *m)
+static bool qint8_matmul_is_symmetric(const prn_int_matmul *m)
 {
     const prony_value *zero = m->product.b_zero.value;
     const int64_t count = zero ? prony_shape_numel(&zero->shape) : 1;
@@ -45,10 +45,11 @@ bool prn_qint8_matmul_supported(const prony_context *context)
     const prn_matmul_desc *shape = &m.product.shape;
     const prony_value *zero = m.product.b_zero.value;
     if (!shape->b || prn_dtype_is_float(m.product.b_type) || (zero && !zero->data)) return false;
-    return shape->items == 1 && shape->cs_a == 1 && shape->m > 0 && shape->n > 0 && shape->k > 0 && is_symmetric(&m);
+    return shape->items == 1 && shape->cs_a == 1 && shape->m > 0 && shape->n > 0 && shape->k > 0 &&
+           qint8_matmul_is_symmetric(&m);
 }
 
-static bool is_known(const prony_value *value)
+static bool qint8_matmul_is_known(const prony_value *value)
 {
     return !value || value->data;
 }
@@ -60,8 +61,8 @@ static bool finishes(const prn_int_matmul *m)
     if (m->out->dtype != PRONY_UINT8 && m->out->dtype != PRONY_INT8) return false;
     if (m->a_scale.step != 0 || m->product.a_zero.step != 0) return false;
     if (m->c && (m->rs_c != 0 || m->c_col != 1)) return false;
-    return is_known(m->a_scale.value) && is_known(m->product.a_zero.value) && is_known(m->b_scale.value) &&
-           is_known(m->c);
+    return qint8_matmul_is_known(m->a_scale.value) && qint8_matmul_is_known(m->product.a_zero.value) &&
+           qint8_matmul_is_known(m->b_scale.value) && qint8_matmul_is_known(m->c);
 }
 
 static prony_status fill_finish(const prony_context *context, const prn_int_matmul *m, byte_state *state)

@@ -15,7 +15,7 @@ typedef struct segment {
 } segment;
 
 /* Output positions [*first, *last) of a row at which `taps` taps from number `tap` on are inside the image. */
-static void inside(const prn_window *w, int64_t tap, int64_t taps, int64_t *first, int64_t *last)
+static void qint8_windows_inside(const prn_window *w, int64_t tap, int64_t taps, int64_t *first, int64_t *last)
 {
     int64_t unused;
     prn_window_outputs(w, tap, first, &unused);
@@ -26,7 +26,7 @@ prn_qint8_windows prn_qint8_windows_make(const prn_conv *conv, const void *x, ui
 {
     prn_qint8_windows of = {.conv = conv, .dot = prn_qint8_dot_table(), .x = x, .flip = flip, .zero = zero};
     of.together = conv->window.dilation[2] == 1 && conv->groups == 1;
-    inside(&conv->window, 0, conv->window.kernel[2], &of.whole_first, &of.whole_last);
+    qint8_windows_inside(&conv->window, 0, conv->window.kernel[2], &of.whole_first, &of.whole_last);
     return of;
 }
 
@@ -60,7 +60,7 @@ static void fetch_taps(const prn_qint8_windows *of, const segment *s, const uint
     const int64_t channels = of->conv->in_channels, stride = w->stride[2];
     const int64_t shift = tap * w->dilation[2] - w->pad_begin[2];
     int64_t first = of->whole_first, last = of->whole_last;
-    if (!of->together) inside(w, tap, taps, &first, &last);
+    if (!of->together) qint8_windows_inside(w, tap, taps, &first, &last);
     if (first < s->from) first = s->from;
     if (last > s->to) last = s->to;
     if (first > last) first = last = s->to;

@@ -18,7 +18,7 @@ typedef struct qlinear_kind {
     prn_quant_map_fn map;
 } qlinear_kind;
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status qlinear_cost(const prony_context *context, prony_cost *cost)
 {
     const uint64_t n = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
     uint64_t operations;
@@ -231,7 +231,7 @@ static const prn_param concat_attributes[] = {PRN_INT_REQUIRED(concat_params, ax
 
 enum { FIRST = 2, EACH = 3 };
 
-static prony_status concat_infer(const prony_context *context)
+static prony_status qlinear_concat_infer(const prony_context *context)
 {
     int64_t axis = ((const concat_params *)context->params)->axis;
     const prony_value *first = prn_input(context, FIRST), *zero = prn_input(context, 1);
@@ -263,8 +263,9 @@ static prony_status concat_infer(const prony_context *context)
 }
 
 /* Hands each part with its place to `store`. */
-static prony_status concat_run(const prony_context *context, void (*store)(const prony_context *context, size_t input,
-                                                                           prn_quant_scalar to, table_job *job))
+static prony_status qlinear_concat_run(const prony_context *context,
+                                       void (*store)(const prony_context *context, size_t input, prn_quant_scalar to,
+                                                     table_job *job))
 {
     const prony_value *y = context->outputs[0];
     const prn_quant_scalar to = prn_quant_scalar_get(context, 0, 1);
@@ -302,14 +303,14 @@ static void store_part_reference(const prony_context *context, size_t input, prn
     }
 }
 
-static prony_status concat_native(const prony_context *context)
+static prony_status qlinear_concat_run_native(const prony_context *context)
 {
-    return concat_run(context, store_part);
+    return qlinear_concat_run(context, store_part);
 }
 
-static prony_status concat_reference(const prony_context *context)
+static prony_status qlinear_concat_run_reference(const prony_context *context)
 {
-    return concat_run(context, store_part_reference);
+    return qlinear_concat_run(context, store_part_reference);
 }
 
 /* ---- rows */
@@ -331,8 +332,8 @@ static const prn_kernel leaky_relu_kernels[] = {
     {.name = "qlinear_leaky_relu_reference", .backend = "reference", .run = unary_reference},
     {0}};
 static const prn_kernel concat_kernels[] = {
-    {.name = "qlinear_concat_native", .backend = "native", .run = concat_native},
-    {.name = "qlinear_concat_reference", .backend = "reference", .run = concat_reference},
+    {.name = "qlinear_concat_native", .backend = "native", .run = qlinear_concat_run_native},
+    {.name = "qlinear_concat_reference", .backend = "reference", .run = qlinear_concat_run_reference},
     {0}};
 
 // clang-format off
@@ -340,29 +341,29 @@ const prn_op prn_ops_qlinear[] = {
     {.name = "QLinearAdd", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 8}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0xf6,
      .variant = &(const qlinear_kind){10, .operation = PRN_BINARY_ADD},
-     .infer = binary_infer, .cost = cost,
+     .infer = binary_infer, .cost = qlinear_cost,
      .cost_text = "int_ops 10n (two dequantizations, one operation, quantization)", .kernels = add_kernels},
     {.name = "QLinearMul", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 8}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0xf6,
      .variant = &(const qlinear_kind){10, .operation = PRN_BINARY_MUL},
-     .infer = binary_infer, .cost = cost,
+     .infer = binary_infer, .cost = qlinear_cost,
      .cost_text = "int_ops 10n (two dequantizations, one operation, quantization)", .kernels = mul_kernels},
     {.name = "QLinearSigmoid", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 5},
      .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 0x1e,
      .variant = &(const qlinear_kind){11, .map = sigmoid_map},
-     .infer = unary_infer, .cost = cost, .cost_text = "int_ops 11n (dequantization 2, sigmoid 4, quantization 5)",
+     .infer = unary_infer, .cost = qlinear_cost, .cost_text = "int_ops 11n (dequantization 2, sigmoid 4, quantization 5)",
      .kernels = sigmoid_kernels},
     {.name = "QLinearLeakyRelu", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 5},
      .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 0x1e,
      .params = leaky_relu_attributes, .params_bytes = sizeof(unary_params),
      .variant = &(const qlinear_kind){9, .map = leaky_relu_map},
-     .infer = unary_infer, .cost = cost, .cost_text = "int_ops 9n (dequantization 2, leaky relu 2, quantization 5)",
+     .infer = unary_infer, .cost = qlinear_cost, .cost_text = "int_ops 9n (dequantization 2, leaky relu 2, quantization 5)",
      .kernels = leaky_relu_kernels},
     {.name = "QLinearConcat", .domain = "com.microsoft", .since_opset = 1, .inputs = {5, -1},
      .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 3,
      .params = concat_attributes, .params_bytes = sizeof(concat_params),
      .variant = &(const qlinear_kind){7, .map = NULL},
-     .infer = concat_infer, .cost = cost, .cost_text = "int_ops 7n (dequantization 2, quantization 5)",
+     .infer = qlinear_concat_infer, .cost = qlinear_cost, .cost_text = "int_ops 7n (dequantization 2, quantization 5)",
      .kernels = concat_kernels},
     {0}};
 // clang-format on

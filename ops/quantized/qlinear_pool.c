@@ -56,7 +56,7 @@ static prony_shape channels_first(const prony_shape *shape, bool last)
     return out;
 }
 
-static prony_status read_pool(const prony_context *context, pool *out)
+static prony_status qlinear_pool_read(const prony_context *context, pool *out)
 {
     const bool global = *(const pool_extent *)prn_variant(context) == GLOBAL;
     const pool_params *params = context->params;
@@ -91,10 +91,10 @@ static prony_status read_pool(const prony_context *context, pool *out)
     return prn_window_forward(&shadow, window, &out->window);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status qlinear_pool_infer(const prony_context *context)
 {
     pool p;
-    PRN_TRY(read_pool(context, &p));
+    PRN_TRY(qlinear_pool_read(context, &p));
     prony_shape shape = prn_window_output_shape(&p.window, p.batch, p.channels);
     if (p.last) {
         for (int d = 1; d < shape.rank - 1; d++) shape.dim[d] = shape.dim[d + 1];
@@ -105,10 +105,10 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status qlinear_pool_cost(const prony_context *context, prony_cost *out)
 {
     pool p;
-    PRN_TRY(read_pool(context, &p));
+    PRN_TRY(qlinear_pool_read(context, &p));
     const int64_t volume = prn_window_volume(p.window.kernel), outputs = prony_shape_numel(&context->outputs[0]->shape);
     prn_cost_fact(out, "kernel_volume", volume);
     prn_cost_fact(out, "input_elements", prony_shape_numel(&context->inputs[X]->shape));
@@ -119,7 +119,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 /* ---- native */
 
 /* sums[i] += x[at + i step] */
-static void add_codes(const pool *p, int32_t *sums, int64_t at, int64_t step, int64_t n)
+static void qlinear_pool_add_codes(const pool *p, int32_t *sums, int64_t at, int64_t step, int64_t n)
 {
     if (p->type == PRONY_UINT8) {
         const uint8_t *x = (const uint8_t *)p->x + at;
@@ -136,16 +136,17 @@ static int32_t sum_codes(const pool *p, int64_t at, int64_t count)
     enum { WIDTH = 16 };
     int32_t sums[WIDTH] = {0}, sum = 0;
     int64_t i = 0;
-    for (; i + WIDTH <= count && !prn_cancelled_at(i / WIDTH); i += WIDTH) add_codes(p, sums, at + i, 1, WIDTH);
+    for (; i + WIDTH <= count && !prn_cancelled_at(i / WIDTH); i += WIDTH)
+        qlinear_pool_add_codes(p, sums, at + i, 1, WIDTH);
     if (count - i > WIDTH) return 0; /* cancelled */
-    add_codes(p, sums, at + i, 1, count - i);
+    qlinear_pool_add_codes(p, sums, at + i, 1, count - i);
     for (int k = 0; k < WIDTH; k++) sum += sums[k];
     return sum;
 }
 
 /* Quantizes n sums over `taps` codes each, for outputs from `at` on. */
-static void finish(const pool *p, const int32_t *sums, const int64_t *taps, const int64_t *divisor, int64_t at,
-                   int64_t n)
+static void qlinear_pool_finish(const pool *p, const int32_t *sums, const int64_t *taps, const int64_t *divisor,
+                                int64_t at, int64_t n)
 {
     static const prn_cast_rule rule = {.saturate = true};
     float values[RUN], zero[RUN];
@@ -175,14 +176,14 @@ static void add_tap_row(const pool *p, const run *r, int64_t start, int32_t *sum
         if (p->last) {
             const int64_t x = r->column * w->stride[2] + shift;
             if (r->column >= first && r->column < last)
-                add_codes(p, sums, r->base + (start + x) * p->channels, 1, r->n);
+                qlinear_pool_add_codes(p, sums, r->base + (start + x) * p->channels, 1, r->n);
             continue;
         }
         if (first < r->column) first = r->column;
         if (last > r->column + r->n) last = r->column + r->n;
         if (first < last) {
-            add_codes(p, sums + (first - r->column), r->base + start + first * w->stride[2] + shift, w->stride[2],
-                      last - first);
+            qlinear_pool_add_codes(p, sums + (first - r->column), r->base + start + first * w->stride[2] + shift,
+                                   w->stride[2], last - first);
         }
     }
 }
@@ -213,7 +214,7 @@ static void add_window_rows(const pool *p, int64_t plane, int64_t row, int64_t c
 }
 
 /* One row of output positions: runs of positions, or of channels at each position. */
-static void pool_row(const pool *p, int64_t index)
+static void qlinear_pool_row(const pool *p, int64_t index)
 {
     const prn_window *w = &p->window;
     const int64_t lanes = p->last ? p->channels : 1, width = w->out[2];
@@ -233,22 +234,23 @@ static void pool_row(const pool *p, int64_t index)
             taps[i] = high_taps * prn_window_taps(w, 2, x, false);
             divisor[i] = high_divisor * prn_window_taps(w, 2, x, p->padding);
         }
-        finish(p, sums, taps, divisor, index * width * lanes + at, n);
+        qlinear_pool_finish(p, sums, taps, divisor, index * width * lanes + at, n);
         at += n;
     }
 }
 
-static void pool_task(void *argument, int64_t task)
+static void qlinear_pool_task(void *argument, int64_t task)
 {
     const pool *p = argument;
     const int64_t end = (task + 1) * p->rows_per_task;
-    for (int64_t row = task * p->rows_per_task; row < end && row < p->rows && !prn_cancelled(); row++) pool_row(p, row);
+    for (int64_t row = task * p->rows_per_task; row < end && row < p->rows && !prn_cancelled(); row++)
+        qlinear_pool_row(p, row);
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status qlinear_pool_prepare(const prony_context *context, prn_prepared *out)
 {
     pool p;
-    PRN_TRY(read_pool(context, &p));
+    PRN_TRY(qlinear_pool_read(context, &p));
     return prn_prepared_keep(context, &p, sizeof p, out);
 }
 
@@ -264,13 +266,13 @@ static pool open_pool(const prony_context *context)
 }
 
 /* Stays where the producer has it. */
-static void layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+static void qlinear_pool_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
     const pool_params *params = context->params;
     if (params->channels_last == 0 && context->inputs[X]->layout == PRN_NHWC) in[X] = out[0] = PRN_NHWC;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status qlinear_pool_run_native(const prony_context *context)
 {
     pool p = open_pool(context);
     if (prony_shape_numel(&context->outputs[0]->shape) == 0) return PRONY_OK;
@@ -279,7 +281,7 @@ static prony_status run_native(const prony_context *context)
     int64_t taps; /* a window may reach far into padding */
     if (__builtin_mul_overflow(p.window.out[2] * lanes, prn_window_volume(p.window.kernel), &taps)) taps = INT64_MAX;
     p.rows_per_task = TASK_TAPS / taps + 1;
-    prn_parallel_tasks(context->threads, prn_ceil_div(p.rows, p.rows_per_task), pool_task, &p);
+    prn_parallel_tasks(context->threads, prn_ceil_div(p.rows, p.rows_per_task), qlinear_pool_task, &p);
     return PRONY_OK;
 }
 
@@ -310,7 +312,7 @@ static double reference_average(const pool *p, int64_t image, int64_t channel, c
     return (double)((float)sum * p->from.scale / (float)divisor);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status qlinear_pool_run_reference(const prony_context *context)
 {
     const prn_cast_rule rule = {.saturate = true};
     const pool p = open_pool(context);
@@ -335,15 +337,15 @@ static prony_status check_window(const prony_context *context)
 
 // clang-format off
 static const prn_kernel average_pool_kernels[] = {
-    {.name = "qlinear_average_pool_native", .backend = "native", .layouts = layouts, .prepare = prepare,
-     .run = run_native, .release = prn_free},
-    {.name = "qlinear_average_pool_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "qlinear_average_pool_native", .backend = "native", .layouts = qlinear_pool_layouts, .prepare = qlinear_pool_prepare,
+     .run = qlinear_pool_run_native, .release = prn_free},
+    {.name = "qlinear_average_pool_reference", .backend = "reference", .prepare = qlinear_pool_prepare, .run = qlinear_pool_run_reference,
      .release = prn_free},
     {0}};
 static const prn_kernel global_average_pool_kernels[] = {
-    {.name = "qlinear_global_average_pool_native", .backend = "native", .layouts = layouts, .prepare = prepare,
-     .run = run_native, .release = prn_free},
-    {.name = "qlinear_global_average_pool_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+    {.name = "qlinear_global_average_pool_native", .backend = "native", .layouts = qlinear_pool_layouts, .prepare = qlinear_pool_prepare,
+     .run = qlinear_pool_run_native, .release = prn_free},
+    {.name = "qlinear_global_average_pool_reference", .backend = "reference", .prepare = qlinear_pool_prepare, .run = qlinear_pool_run_reference,
      .release = prn_free},
     {0}};
 
@@ -352,12 +354,12 @@ const prn_op prn_ops_qlinear_pool[] = {
      .non_weight_inputs = 0x1e,
      .params = window_attributes, .params_bytes = sizeof(pool_params), .check = check_window,
      .variant = &(const pool_extent){WINDOW},
-     .infer = infer, .cost = cost, .cost_text = "int_ops n K + 7n (average, dequantization, quantization)",
+     .infer = qlinear_pool_infer, .cost = qlinear_pool_cost, .cost_text = "int_ops n K + 7n (average, dequantization, quantization)",
      .kernels = average_pool_kernels},
     {.name = "QLinearGlobalAveragePool", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 5},
      .non_weight_inputs = 0x1e,
      .params = global_attributes, .params_bytes = sizeof(pool_params), .variant = &(const pool_extent){GLOBAL},
-     .infer = infer, .cost = cost, .cost_text = "int_ops n K + 7n (average, dequantization, quantization)",
+     .infer = qlinear_pool_infer, .cost = qlinear_pool_cost, .cost_text = "int_ops n K + 7n (average, dequantization, quantization)",
      .kernels = global_average_pool_kernels},
     {0}};
 // clang-format on

@@ -32,7 +32,7 @@ static prony_status reduced_axes(const prony_context *context, uint32_t *out)
     return PRONY_OK;
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status qlinear_reduce_infer(const prony_context *context)
 {
     uint32_t reduced;
     prony_shape shape = {0};
@@ -52,7 +52,7 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status qlinear_reduce_cost(const prony_context *context, prony_cost *cost)
 {
     const uint64_t in = (uint64_t)prony_shape_numel(&context->inputs[X]->shape),
                    out = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
@@ -101,7 +101,7 @@ static void mean_range(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run(const prony_context *context)
+static prony_status qlinear_reduce_run(const prony_context *context)
 {
     uint32_t reduced;
     PRN_TRY(reduced_axes(context, &reduced));
@@ -122,13 +122,13 @@ static prony_status run(const prony_context *context)
     return PRONY_OK;
 }
 
-static const prn_kernel kernels[] = {{.name = "qlinear_reduce_mean_reference", .backend = "reference", .run = run},
-                                     {0}};
+static const prn_kernel kernels[] = {
+    {.name = "qlinear_reduce_mean_reference", .backend = "reference", .run = qlinear_reduce_run}, {0}};
 
 // clang-format off
 const prn_op prn_ops_qlinear_reduce[] = {
     {.name = "QLinearReduceMean", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 5}, .flags = PRN_OP_INT_WEIGHTS,
-     .non_weight_inputs = 0x1e, .params = attributes, .params_bytes = sizeof(qmean_params), .infer = infer, .cost = cost,
+     .non_weight_inputs = 0x1e, .params = attributes, .params_bytes = sizeof(qmean_params), .infer = qlinear_reduce_infer, .cost = qlinear_reduce_cost,
      .cost_text = "int_ops: one per input element (sum), 8n (division, dequantization 2, quantization 5)", .kernels = kernels},
     {0}};
 // clang-format on

@@ -30,7 +30,7 @@ typedef struct qsoftmax_job {
     double table[DISTANCES]; /* exp(-scale d) */
 } qsoftmax_job;
 
-static bool axis_of(const prony_context *context, int64_t *axis)
+static bool qlinear_softmax_axis_of(const prony_context *context, int64_t *axis)
 {
     const qsoftmax_params *params = context->params;
     const int rank = context->inputs[X]->shape.rank;
@@ -38,7 +38,7 @@ static bool axis_of(const prony_context *context, int64_t *axis)
     return prn_axis_normalize(axis, rank);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status qlinear_softmax_infer(const prony_context *context)
 {
     int64_t axis;
     PRN_TRY(prn_check_type(context, X, PRN_TYPES_8_BIT));
@@ -46,14 +46,14 @@ static prony_status infer(const prony_context *context)
     PRN_TRY(prn_check_rank(context, X, 1, PRONY_MAX_RANK));
     PRN_TRY(prn_quant_scalar_check(context, X_SCALE, X_ZERO, type));
     PRN_TRY(prn_quant_scalar_check(context, Y_SCALE, Y_ZERO, type));
-    if (!axis_of(context, &axis))
+    if (!qlinear_softmax_axis_of(context, &axis))
         return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
                           context->inputs[X]->shape.rank);
     return prn_infer_same(context);
 }
 
 /* A subtraction, exponential, sum and quotient per element, and two conversions. */
-static prony_status cost(const prony_context *context, prony_cost *cost)
+static prony_status qlinear_softmax_cost(const prony_context *context, prony_cost *cost)
 {
     uint64_t operations;
     if (!prn_mul_u64(&operations, (uint64_t)prony_shape_numel(&context->outputs[0]->shape), 11) ||
@@ -62,7 +62,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return PRONY_OK;
 }
 
-static int64_t first_of(const qsoftmax_job *job, int64_t row)
+static int64_t qlinear_softmax_first_of(const qsoftmax_job *job, int64_t row)
 {
     return row / job->inner * job->length * job->inner + row % job->inner;
 }
@@ -95,7 +95,7 @@ static uint8_t highest_byte(const stretch *s)
     return top;
 }
 
-static inline uint8_t distance(const stretch *s, uint8_t top, int64_t i)
+static inline uint8_t qlinear_softmax_distance(const stretch *s, uint8_t top, int64_t i)
 {
     return (uint8_t)(top - (s->x[i * s->step] ^ s->flip));
 }
@@ -105,9 +105,9 @@ static double exponentials(const stretch *s, uint8_t top, const double *table)
     double sum[4] = {0.0, 0.0, 0.0, 0.0};
     int64_t i = 0;
     for (; i + 4 <= s->count; i += 4) {
-        for (int64_t k = 0; k < 4; k++) sum[k] += table[distance(s, top, i + k)];
+        for (int64_t k = 0; k < 4; k++) sum[k] += table[qlinear_softmax_distance(s, top, i + k)];
     }
-    for (; i < s->count; i++) sum[0] += table[distance(s, top, i)];
+    for (; i < s->count; i++) sum[0] += table[qlinear_softmax_distance(s, top, i)];
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
@@ -120,13 +120,13 @@ static void quantize_parts(const qsoftmax_job *job, float *parts, int64_t n, uin
     prn_quantize_run(codes, job->y->dtype, 0, parts, zero, n, &saturating);
 }
 
-static void native_rows(void *argument, int64_t begin, int64_t end)
+static void qlinear_softmax_native_rows(void *argument, int64_t begin, int64_t end)
 {
     const qsoftmax_job *job = argument;
     float parts[DISTANCES];
     uint8_t codes[DISTANCES];
     for (int64_t row = begin; row < end && !prn_cancelled(); row++) {
-        const int64_t first = first_of(job, row);
+        const int64_t first = qlinear_softmax_first_of(job, row);
         uint8_t *y = (uint8_t *)job->y->data + first, top = 0;
         double sum = 0.0;
         for (int64_t at = 0; at < job->length && !prn_cancelled(); at += LOOK_UP) {
@@ -140,7 +140,8 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
         }
         if (job->length < DISTANCES) {
             const stretch s = stretch_of(job, first, 0);
-            for (int64_t i = 0; i < job->length; i++) parts[i] = (float)(job->table[distance(&s, top, i)] / sum);
+            for (int64_t i = 0; i < job->length; i++)
+                parts[i] = (float)(job->table[qlinear_softmax_distance(&s, top, i)] / sum);
             quantize_parts(job, parts, job->length, codes);
             for (int64_t i = 0; i < job->length; i++) y[i * job->inner] = codes[i];
             continue;
@@ -149,40 +150,42 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
         quantize_parts(job, parts, DISTANCES, codes);
         for (int64_t at = 0; at < job->length && !prn_cancelled(); at += LOOK_UP) {
             const stretch s = stretch_of(job, first, at);
-            for (int64_t i = 0; i < s.count; i++) y[(at + i) * job->inner] = codes[distance(&s, top, i)];
+            for (int64_t i = 0; i < s.count; i++)
+                y[(at + i) * job->inner] = codes[qlinear_softmax_distance(&s, top, i)];
         }
     }
 }
 
 /* ---- reference */
 
-static int32_t code_at(const qsoftmax_job *job, int64_t at)
+static int32_t qlinear_softmax_code_at(const qsoftmax_job *job, int64_t at)
 {
     return job->x->dtype == PRONY_INT8 ? ((const int8_t *)job->x->data)[at] : ((const uint8_t *)job->x->data)[at];
 }
 
-static void reference_rows(void *argument, int64_t begin, int64_t end)
+static void qlinear_softmax_reference_rows(void *argument, int64_t begin, int64_t end)
 {
     const qsoftmax_job *job = argument;
     for (int64_t row = begin; row < end && !prn_cancelled(); row++) {
-        const int64_t first = first_of(job, row);
-        int32_t top = code_at(job, first);
+        const int64_t first = qlinear_softmax_first_of(job, row);
+        int32_t top = qlinear_softmax_code_at(job, first);
         double sum = 0.0;
         for (int64_t i = 1; i < job->length && !prn_cancelled_at(i); i++) {
-            const int32_t code = code_at(job, first + i * job->inner);
+            const int32_t code = qlinear_softmax_code_at(job, first + i * job->inner);
             top = code > top ? code : top;
         }
         for (int64_t i = 0; i < job->length && !prn_cancelled_at(i); i++)
-            sum += exp(job->scale * (double)(code_at(job, first + i * job->inner) - top));
+            sum += exp(job->scale * (double)(qlinear_softmax_code_at(job, first + i * job->inner) - top));
         for (int64_t i = 0; i < job->length && !prn_cancelled_at(i); i++) {
             const int64_t at = first + i * job->inner;
-            const float part = (float)(exp(job->scale * (double)(code_at(job, at) - top)) / sum);
+            const float part = (float)(exp(job->scale * (double)(qlinear_softmax_code_at(job, at) - top)) / sum);
             prn_quantize_one(job->y->data, job->y->dtype, at, part / job->to.scale, job->to.zero, &saturating);
         }
     }
 }
 
-static prony_status run_rows(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status qlinear_softmax_run_rows(const prony_context *context,
+                                             void (*fn)(void *argument, int64_t begin, int64_t end))
 {
     qsoftmax_job job = {
         .x = context->inputs[X], .y = context->outputs[0], .to = prn_quant_scalar_get(context, Y_SCALE, Y_ZERO)};
@@ -190,7 +193,7 @@ static prony_status run_rows(const prony_context *context, void (*fn)(void *argu
     const int64_t count = prony_shape_numel(shape);
     int64_t axis;
     if (count == 0) return PRONY_OK;
-    axis_of(context, &axis);
+    qlinear_softmax_axis_of(context, &axis);
     const int last = ((const qsoftmax_params *)context->params)->opset < 13 ? shape->rank : (int)axis + 1;
     job.length = prn_shape_count(shape, (int)axis, last);
     job.inner = prn_shape_count(shape, last, shape->rank);
@@ -200,25 +203,25 @@ static prony_status run_rows(const prony_context *context, void (*fn)(void *argu
     return PRONY_OK;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status qlinear_softmax_run_native(const prony_context *context)
 {
-    return run_rows(context, native_rows);
+    return qlinear_softmax_run_rows(context, qlinear_softmax_native_rows);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status qlinear_softmax_run_reference(const prony_context *context)
 {
-    return run_rows(context, reference_rows);
+    return qlinear_softmax_run_rows(context, qlinear_softmax_reference_rows);
 }
 
 static const prn_kernel kernels[] = {
-    {.name = "qlinear_softmax_native", .backend = "native", .run = run_native},
-    {.name = "qlinear_softmax_reference", .backend = "reference", .run = run_reference},
+    {.name = "qlinear_softmax_native", .backend = "native", .run = qlinear_softmax_run_native},
+    {.name = "qlinear_softmax_reference", .backend = "reference", .run = qlinear_softmax_run_reference},
     {0}};
 
 // clang-format off
 const prn_op prn_ops_qlinear_softmax[] = {
     {.name = "QLinearSoftmax", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 5}, .flags = PRN_OP_INT_WEIGHTS,
-     .non_weight_inputs = 0x1e, .params = attributes, .params_bytes = sizeof(qsoftmax_params), .infer = infer, .cost = cost,
+     .non_weight_inputs = 0x1e, .params = attributes, .params_bytes = sizeof(qsoftmax_params), .infer = qlinear_softmax_infer, .cost = qlinear_softmax_cost,
      .cost_text = "int_ops 11n (dequantization 2, softmax 4, quantization 5)", .kernels = kernels},
     {0}};
 // clang-format on

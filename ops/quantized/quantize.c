@@ -31,7 +31,7 @@ enum { X, SCALE, ZERO };
 #define QUANTIZE_TYPES (PRN_TYPES_SCALE | PRN_TYPE(PRONY_INT32))
 #define SCALE_TYPES (PRN_TYPES_SCALE | PRN_TYPE(PRONY_FLOAT8E8M0))
 
-static prony_status check(const prony_context *context)
+static prony_status quantize_op_check(const prony_context *context)
 {
     const quantize_params *params = context->params;
     if (params->block_size < 0)
@@ -48,7 +48,8 @@ static prony_status read_quant(const prony_context *context, prn_quant *out)
 }
 
 /* An attribute that names an element type: one of `types`, or 0. */
-static prony_status check_dtype(const prony_context *context, const char *name, int64_t dtype, uint32_t types)
+static prony_status quantize_op_check_dtype(const prony_context *context, const char *name, int64_t dtype,
+                                            uint32_t types)
 {
     if (dtype == 0 || (dtype > 0 && dtype < PRONY_DTYPE_COUNT && (types >> dtype & 1))) return PRONY_OK;
     return prony_fail(context, PRONY_INVALID_MODEL, "attribute '%s' is %lld, which is no type that it may name", name,
@@ -64,8 +65,8 @@ static prony_status quantize_infer(const prony_context *context)
     prn_quant quant;
     PRN_TRY(prn_check_type(context, X, QUANTIZE_TYPES));
     PRN_TRY(prn_check_type(context, ZERO, CODE_TYPES));
-    PRN_TRY(check_dtype(context, "output_dtype", params->output_dtype, CODE_TYPES));
-    PRN_TRY(check_dtype(context, "precision", params->precision, PRN_TYPES_SCALE));
+    PRN_TRY(quantize_op_check_dtype(context, "output_dtype", params->output_dtype, CODE_TYPES));
+    PRN_TRY(quantize_op_check_dtype(context, "precision", params->precision, PRN_TYPES_SCALE));
     PRN_TRY(read_quant(context, &quant));
     prony_dtype type = params->output_dtype ? (prony_dtype)params->output_dtype : zero ? zero->dtype : PRONY_UINT8;
     if (zero && zero->dtype != type) {
@@ -98,7 +99,7 @@ typedef struct quantize_job {
     prony_dtype quotient; /* float32: no rounding */
 } quantize_job;
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status quantize_op_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_quant quant;
     PRN_TRY(read_quant(context, &quant));
@@ -185,7 +186,7 @@ static prony_status dequantize_infer(const prony_context *context)
     prn_quant quant;
     PRN_TRY(prn_check_type(context, X, DEQUANTIZE_TYPES));
     PRN_TRY(prn_check_type(context, ZERO, PRN_TYPE(context->inputs[X]->dtype)));
-    PRN_TRY(check_dtype(context, "output_dtype", params->output_dtype, PRN_TYPES_SCALE));
+    PRN_TRY(quantize_op_check_dtype(context, "output_dtype", params->output_dtype, PRN_TYPES_SCALE));
     PRN_TRY(read_quant(context, &quant));
     prony_dtype type = quant.scale->dtype;
     if (params->output_dtype) type = (prony_dtype)params->output_dtype;
@@ -281,7 +282,7 @@ static void extent_task(void *argument, int64_t task)
     job->high[task] = high;
 }
 
-static prn_quant_scalar range_of(float low, float high)
+static prn_quant_scalar quantize_op_range_of(float low, float high)
 {
     low = low < 0.0f ? low : 0.0f;
     high = high > 0.0f ? high : 0.0f;
@@ -302,7 +303,7 @@ prn_quant_scalar prn_quantize_dynamic_parameters(int threads, const float *x, in
         if (job.low[t] < low) low = job.low[t];
         if (job.high[t] > high) high = job.high[t];
     }
-    return range_of(low, high);
+    return quantize_op_range_of(low, high);
 }
 
 typedef struct dynamic_job {
@@ -369,7 +370,7 @@ static prony_status dynamic_reference(const prony_context *context)
     const prn_cast_rule rule = {.saturate = true};
     float low = 0.0f, high = 0.0f;
     widen_extent(x, count, &low, &high);
-    const prn_quant_scalar quant = range_of(low, high);
+    const prn_quant_scalar quant = quantize_op_range_of(low, high);
     for (int64_t i = 0; prn_output(context, 0) && i < count && !prn_cancelled_at(i); i++) {
         prn_quantize_one(context->outputs[0]->data, PRONY_UINT8, i, x[i] / quant.scale, quant.zero, &rule);
     }
@@ -381,12 +382,12 @@ static prony_status dynamic_reference(const prony_context *context)
 
 // clang-format off
 static const prn_kernel quantize_kernels[] = {
-    {.name = "quantize_linear_native", .backend = "native", .prepare = prepare, .run = quantize_native, .release = prn_free},
-    {.name = "quantize_linear_reference", .backend = "reference", .prepare = prepare, .run = quantize_reference, .release = prn_free},
+    {.name = "quantize_linear_native", .backend = "native", .prepare = quantize_op_prepare, .run = quantize_native, .release = prn_free},
+    {.name = "quantize_linear_reference", .backend = "reference", .prepare = quantize_op_prepare, .run = quantize_reference, .release = prn_free},
     {0}};
 static const prn_kernel dequantize_kernels[] = {
-    {.name = "dequantize_linear_native", .backend = "native", .prepare = prepare, .run = dequantize_native, .release = prn_free},
-    {.name = "dequantize_linear_reference", .backend = "reference", .prepare = prepare, .run = dequantize_reference, .release = prn_free},
+    {.name = "dequantize_linear_native", .backend = "native", .prepare = quantize_op_prepare, .run = dequantize_native, .release = prn_free},
+    {.name = "dequantize_linear_reference", .backend = "reference", .prepare = quantize_op_prepare, .run = dequantize_reference, .release = prn_free},
     {0}};
 // clang-format on
 static const prn_kernel dynamic_kernels[] = {
@@ -398,22 +399,22 @@ static const prn_kernel dynamic_kernels[] = {
 const prn_op prn_ops_quantize[] = {
     {.name = "QuantizeLinear", .since_opset = 10, .inputs = {2, 3}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 6,
-     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = check,
+     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = quantize_op_check,
      .infer = quantize_infer, .cost = quantize_cost,
      .cost_text = "4n (division, rounding, both ends), + n with zero point; special n", .kernels = quantize_kernels},
     {.name = "DequantizeLinear", .since_opset = 10, .inputs = {2, 3}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 6,
-     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = check,
+     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = quantize_op_check,
      .infer = dequantize_infer, .cost = dequantize_cost, .cost_text = "n, + n with zero point",
      .kernels = dequantize_kernels},
     {.name = "QuantizeLinear", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 3},
      .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 6,
-     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = check,
+     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = quantize_op_check,
      .infer = quantize_infer, .cost = quantize_cost,
      .cost_text = "4n (division, rounding, both ends), + n with zero point; special n", .kernels = quantize_kernels},
     {.name = "DequantizeLinear", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 3},
      .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 6,
-     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = check,
+     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = quantize_op_check,
      .infer = dequantize_infer, .cost = dequantize_cost, .cost_text = "n, + n with zero point",
      .kernels = dequantize_kernels},
     {.name = "DynamicQuantizeLinear", .since_opset = 11, .inputs = {1, 1}, .outputs = {1, 3},

@@ -11,12 +11,12 @@ static bool linear_first(const prn_recurrent *node)
     return node->params->linear_before_reset != 0;
 }
 
-static int first_gates(const prn_recurrent *node)
+static int gru_first_gates(const prn_recurrent *node)
 {
     return linear_first(node) ? 3 : 2;
 }
 
-static prn_unit_cost unit_cost(const prn_recurrent *node, int direction)
+static prn_unit_cost gru_unit_cost(const prn_recurrent *node, int direction)
 {
     const prn_gate *gate = node->gate[direction];
     prn_unit_cost cost = {.flops = linear_first(node) ? 6 : 5}; /* r times, 1 - z, two products and their sum; X plus */
@@ -26,7 +26,7 @@ static prn_unit_cost unit_cost(const prn_recurrent *node, int direction)
     return cost;
 }
 
-static void row_f64(const prn_recurrent_row_f64 *row)
+static void gru_row_f64(const prn_recurrent_row_f64 *row)
 {
     const prn_recurrent *node = row->node;
     const prn_gate *gate = node->gate[row->direction];
@@ -44,7 +44,7 @@ static void row_f64(const prn_recurrent_row_f64 *row)
 }
 
 /* h = (1 - z) n + z h; z and n are used up. */
-static void mix(const prn_recurrent_row_f32 *row, float *candidate)
+static void gru_mix(const prn_recurrent_row_f32 *row, float *candidate)
 {
     const prn_vec_table *vec = prn_vec();
     const int64_t n = row->node->hidden;
@@ -72,7 +72,7 @@ static void first_row_f32(const prn_recurrent_row_f32 *row)
     vec->vv[PRN_BINARY_MUL](candidate, candidate, r, n);
     vec->vv[PRN_BINARY_ADD](candidate, candidate, row->x + 2 * n, n);
     prn_gate_f32(node, gate[1], candidate, n);
-    mix(row, candidate);
+    gru_mix(row, candidate);
 }
 
 static void second_row_f32(const prn_recurrent_row_f32 *row)
@@ -81,10 +81,10 @@ static void second_row_f32(const prn_recurrent_row_f32 *row)
     float *candidate = row->gates + 2 * n;
     prn_vec()->vv[PRN_BINARY_ADD](candidate, candidate, row->x + 2 * n, n);
     prn_gate_f32(row->node, row->node->gate[row->direction][1], candidate, n);
-    mix(row, candidate);
+    gru_mix(row, candidate);
 }
 
-static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_step_id *steps)
+static bool gru_fused_steps(const prn_recurrent *node, int direction, prn_recurrent_step_id *steps)
 {
     const prn_gate *gate = node->gate[direction];
     steps[0] = linear_first(node) ? PRN_STEP_GRU_LINEAR : PRN_STEP_GRU_GATES;
@@ -95,8 +95,8 @@ static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_
 // clang-format off
 static const prn_recurrent_cell cell = {
     .gates = 3, .functions = 2, .defaults = {"Sigmoid", "Tanh"},
-    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {first_row_f32, second_row_f32},
-    .fused_steps = fused_steps};
+    .unit_cost = gru_unit_cost, .first_gates = gru_first_gates, .row_f64 = gru_row_f64, .row_f32 = {first_row_f32, second_row_f32},
+    .fused_steps = gru_fused_steps};
 // clang-format on
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent_params, linear_before_reset, 0), {0}};

@@ -6,13 +6,13 @@
 #include "ops/kernels/vector/vec.h"
 #include "ops/rnn/recurrent.h"
 
-static int first_gates(const prn_recurrent *node)
+static int lstm_first_gates(const prn_recurrent *node)
 {
     (void)node;
     return 4;
 }
 
-static prn_unit_cost unit_cost(const prn_recurrent *node, int direction)
+static prn_unit_cost lstm_unit_cost(const prn_recurrent *node, int direction)
 {
     const prn_gate *gate = node->gate[direction];
     const bool coupled = node->params->input_forget != 0;
@@ -31,7 +31,7 @@ static prn_unit_cost unit_cost(const prn_recurrent *node, int direction)
     return cost;
 }
 
-static void row_f64(const prn_recurrent_row_f64 *row)
+static void lstm_row_f64(const prn_recurrent_row_f64 *row)
 {
     const prn_recurrent *node = row->node;
     const prn_gate *gate = node->gate[row->direction];
@@ -59,7 +59,7 @@ static void peep(const prn_recurrent_row_f32 *row, int64_t gate)
     prn_vec()->vv[PRN_BINARY_ADD](row->gates + gate * n, row->gates + gate * n, row->temp, n);
 }
 
-static void row_f32(const prn_recurrent_row_f32 *row)
+static void lstm_row_f32(const prn_recurrent_row_f32 *row)
 {
     const prn_vec_table *vec = prn_vec();
     const prn_recurrent *node = row->node;
@@ -91,7 +91,7 @@ static void row_f32(const prn_recurrent_row_f32 *row)
     vec->vv[PRN_BINARY_MUL](row->h, row->h, o, n);
 }
 
-static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_step_id *steps)
+static bool lstm_fused_steps(const prn_recurrent *node, int direction, prn_recurrent_step_id *steps)
 {
     const prn_gate *gate = node->gate[direction];
     steps[0] = PRN_STEP_LSTM;
@@ -102,8 +102,8 @@ static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_
 // clang-format off
 static const prn_recurrent_cell cell = {
     .gates = 4, .functions = 3, .defaults = {"Sigmoid", "Tanh", "Tanh"}, .has_c = true,
-    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {row_f32},
-    .fused_steps = fused_steps};
+    .unit_cost = lstm_unit_cost, .first_gates = lstm_first_gates, .row_f64 = lstm_row_f64, .row_f32 = {lstm_row_f32},
+    .fused_steps = lstm_fused_steps};
 // clang-format on
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent_params, input_forget, 0), {0}};

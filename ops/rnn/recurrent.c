@@ -156,7 +156,7 @@ static prony_status read_functions(const prony_context *context, prn_recurrent *
 }
 
 /* An input of the node's element type and of just this shape, if it is there at all. */
-static prony_status check_input(const prony_context *context, size_t input, int rank, const int64_t *dims)
+static prony_status recurrent_check_input(const prony_context *context, size_t input, int rank, const int64_t *dims)
 {
     const prony_value *value = prn_input(context, input);
     const prony_shape shape = prn_shape_make(rank, dims);
@@ -172,14 +172,14 @@ static prony_status check_inputs(const prony_context *context, const prn_recurre
 {
     const int64_t d = node->directions, h = node->hidden, b = node->batch;
     const int64_t *state = node->params->layout ? (const int64_t[]){b, d, h} : (const int64_t[]){d, b, h};
-    PRN_TRY(check_input(context, 1, 3, (const int64_t[]){d, node->columns, node->input}));
-    PRN_TRY(check_input(context, 2, 3, (const int64_t[]){d, node->columns, h}));
-    PRN_TRY(check_input(context, 3, 2, (const int64_t[]){d, 2 * node->columns}));
-    PRN_TRY(check_input(context, 4, 1, (const int64_t[]){b}));
-    PRN_TRY(check_input(context, 5, 3, state));
+    PRN_TRY(recurrent_check_input(context, 1, 3, (const int64_t[]){d, node->columns, node->input}));
+    PRN_TRY(recurrent_check_input(context, 2, 3, (const int64_t[]){d, node->columns, h}));
+    PRN_TRY(recurrent_check_input(context, 3, 2, (const int64_t[]){d, 2 * node->columns}));
+    PRN_TRY(recurrent_check_input(context, 4, 1, (const int64_t[]){b}));
+    PRN_TRY(recurrent_check_input(context, 5, 3, state));
     if (!node->cell->has_c) return PRONY_OK;
-    PRN_TRY(check_input(context, 6, 3, state));
-    return check_input(context, 7, 2, (const int64_t[]){d, 3 * h});
+    PRN_TRY(recurrent_check_input(context, 6, 3, state));
+    return recurrent_check_input(context, 7, 2, (const int64_t[]){d, 3 * h});
 }
 
 static prony_shape y_shape(const prn_recurrent *node)

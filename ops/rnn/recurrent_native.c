@@ -25,12 +25,12 @@ enum {
 
 /* ---- where things lie */
 
-PRN_SIMD_PICK(prn_recurrent_simd, prn_recurrent_simd_, static const prn_recurrent_simd *simd)
+PRN_SIMD_PICK(prn_recurrent_simd, prn_recurrent_simd_, static const prn_recurrent_simd *recurrent_native_simd_table)
 
-static void cut(prn_recurrent_job *job)
+static void recurrent_native_choose_tiling(prn_recurrent_job *job)
 {
     const prn_recurrent *node = &job->node;
-    job->simd = simd();
+    job->simd = recurrent_native_simd_table();
     const int64_t rows = node->hidden * node->columns <= CACHED_FLOATS ? GROUP_ROWS : GROUP_ROWS_LARGE;
     job->groups = prn_ceil_div(node->batch, rows);
     job->group = job->groups ? prn_ceil_div(node->batch, job->groups) : 0;
@@ -40,7 +40,7 @@ static void cut(prn_recurrent_job *job)
 }
 
 /* One stretch of scratch after the other, each from a multiple of a cache line on. NULL base: only counts. */
-static bool take(uint64_t *total, float **out, float *base, uint64_t a, uint64_t b)
+static bool recurrent_native_take(uint64_t *total, float **out, float *base, uint64_t a, uint64_t b)
 {
     uint64_t elements;
     *out = base ? base + *total : NULL;
@@ -59,30 +59,31 @@ static uint64_t packed_r_count(const prn_recurrent_job *job, int part)
     return (uint64_t)prn_gemm_packed_count(job->node.hidden, job->part[part + 1] - job->part[part]);
 }
 
-static bool lay_out(prn_recurrent_job *job, float *base, uint64_t *total)
+static bool recurrent_native_lay_out(prn_recurrent_job *job, float *base, uint64_t *total)
 {
     const prn_recurrent *node = &job->node;
     const uint64_t d = (uint64_t)node->directions, columns = (uint64_t)node->columns;
     const uint64_t rows = d * (uint64_t)node->batch, hidden = (uint64_t)node->hidden;
     const bool fused = job->weights.fused, split = job->part[1] < job->part[PARTS];
-    bool fits = take(total, &job->bias, base, d, columns) &&
-                take(total, &job->projection, base, rows * (uint64_t)job->block, columns) &&
-                take(total, &job->gates, base, rows,
-                     !fused  ? columns
-                     : split ? hidden
-                             : 0) &&
-                take(total, &job->temp, base, rows, !fused || split ? hidden : 0) &&
-                take(total, &job->h, base,
-                     fused      ? 2 * rows
-                     : node->yh ? 0
-                                : rows,
-                     hidden) &&
-                take(total, &job->c, base, node->yc || !node->cell->has_c ? 0 : rows, hidden);
+    bool fits = recurrent_native_take(total, &job->bias, base, d, columns) &&
+                recurrent_native_take(total, &job->projection, base, rows * (uint64_t)job->block, columns) &&
+                recurrent_native_take(total, &job->gates, base, rows,
+                                      !fused  ? columns
+                                      : split ? hidden
+                                              : 0) &&
+                recurrent_native_take(total, &job->temp, base, rows, !fused || split ? hidden : 0) &&
+                recurrent_native_take(total, &job->h, base,
+                                      fused      ? 2 * rows
+                                      : node->yh ? 0
+                                                 : rows,
+                                      hidden) &&
+                recurrent_native_take(total, &job->c, base, node->yc || !node->cell->has_c ? 0 : rows, hidden);
     for (int i = 0; i < node->directions && fits; i++) {
         float *packed[1 + PARTS];
-        fits = take(total, &packed[0], base, job->weights.pack_w ? packed_w_count(job) : 0, 1);
+        fits = recurrent_native_take(total, &packed[0], base, job->weights.pack_w ? packed_w_count(job) : 0, 1);
         for (int p = 0; p < PARTS && fits; p++) {
-            fits = take(total, &packed[1 + p], base, job->weights.pack_r ? packed_r_count(job, p) : 0, 1);
+            fits =
+                recurrent_native_take(total, &packed[1 + p], base, job->weights.pack_r ? packed_r_count(job, p) : 0, 1);
             if (job->weights.pack_r) job->weights.r[i][p] = packed[1 + p];
         }
         if (job->weights.pack_w) job->weights.w[i] = packed[0];
@@ -92,7 +93,7 @@ static bool lay_out(prn_recurrent_job *job, float *base, uint64_t *total)
 
 /* ---- products */
 
-static const float *values(const prony_value *value)
+static const float *recurrent_native_values(const prony_value *value)
 {
     return value ? value->data : NULL;
 }
@@ -100,7 +101,7 @@ static const float *values(const prony_value *value)
 static prn_gemm projection_product(const prn_recurrent_job *job, int d)
 {
     const prn_recurrent *node = &job->node;
-    const float *w = values(node->w);
+    const float *w = recurrent_native_values(node->w);
     return (prn_gemm){.m = job->block,
                       .n = node->columns,
                       .k = node->input,
@@ -119,7 +120,7 @@ static prn_gemm projection_product(const prn_recurrent_job *job, int d)
 prn_gemm prn_recurrent_step_product(const prn_recurrent_job *job, int direction, int part)
 {
     const prn_recurrent *node = &job->node;
-    const float *r = values(node->r);
+    const float *r = recurrent_native_values(node->r);
     return (prn_gemm){.m = job->group,
                       .n = job->part[part + 1] - job->part[part],
                       .k = node->hidden,
@@ -162,7 +163,7 @@ typedef struct pack_argument {
     int direction, part;
 } pack_argument;
 
-static prony_status build_packed(const prony_context *context, void *argument, void *packed)
+static prony_status recurrent_native_build_packed(const prony_context *context, void *argument, void *packed)
 {
     const pack_argument *pack = argument;
     prn_recurrent_pack(pack->job, context->threads, pack->direction, pack->part, packed);
@@ -180,7 +181,7 @@ static prony_status pack_r_shared(const prony_context *context, prn_recurrent_jo
     const void *out = NULL;
     snprintf(tag, sizeof tag, "recurrent %s %lldx%lld", job->simd->name, (long long)product.k, (long long)product.n);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, (int64_t)packed_r_count(job, part));
-    PRN_TRY(context->services->packed(context, product.b, tag, bytes, build_packed, &argument, &out));
+    PRN_TRY(context->services->packed(context, product.b, tag, bytes, recurrent_native_build_packed, &argument, &out));
     job->weights.r[d][part] = out;
     return PRONY_OK;
 }
@@ -211,9 +212,9 @@ prony_status prn_recurrent_native_prepare(const prony_context *context, prn_prep
     prn_recurrent_job job = {.vec = prn_vec()};
     uint64_t total = 0;
     PRN_TRY(prn_recurrent_describe(context, &job.node));
-    cut(&job);
+    recurrent_native_choose_tiling(&job);
     PRN_TRY(pack_constants(context, &job));
-    if (!lay_out(&job, NULL, &total) || total > INT64_MAX / sizeof(float))
+    if (!recurrent_native_lay_out(&job, NULL, &total) || total > INT64_MAX / sizeof(float))
         return prony_fail(context, PRONY_LIMIT, "the sequence is too large");
     out->scratch_bytes = (size_t)total * sizeof(float);
     return prn_prepared_keep(context, &job, sizeof job, out);
@@ -239,14 +240,14 @@ static void sum_biases(const prn_recurrent_job *job)
     const int64_t columns = node->columns;
     const int64_t joined = node->params->linear_before_reset ? columns - node->hidden : columns;
     for (int d = 0; d < node->directions && node->b; d++) {
-        const float *b = values(node->b) + d * 2 * columns;
+        const float *b = recurrent_native_values(node->b) + d * 2 * columns;
         float *sum = job->bias + d * columns;
         job->vec->vv[PRN_BINARY_ADD](sum, b, b + columns, joined);
         memcpy(sum + joined, b + joined, (size_t)(columns - joined) * sizeof(float));
     }
 }
 
-static void pack_weights(prn_recurrent_job *job, int threads)
+static void recurrent_native_pack_weights(prn_recurrent_job *job, int threads)
 {
     for (int d = 0; d < job->node.directions; d++) {
         prn_gemm product = projection_product(job, d);
@@ -268,7 +269,7 @@ static void start_state(const prn_recurrent *node, const prony_value *from, floa
         for (int64_t b = 0; b < node->batch; b++) {
             float *to = state + d * direction + b * row;
             if (from) {
-                memcpy(to, values(from) + d * node->state_direction + b * node->state_row, bytes);
+                memcpy(to, recurrent_native_values(from) + d * node->state_direction + b * node->state_row, bytes);
             } else {
                 memset(to, 0, bytes);
             }
@@ -293,7 +294,7 @@ static void project(const prn_recurrent_job *job, int threads, int64_t count)
     const prn_recurrent *node = &job->node;
     for (int d = 0; d < node->directions; d++) {
         prn_gemm product = projection_product(job, d);
-        product.a = values(node->x) + prn_recurrent_block_start(job, count, d) * node->x_step;
+        product.a = recurrent_native_values(node->x) + prn_recurrent_block_start(job, count, d) * node->x_step;
         product.c = job->projection + d * job->block * node->batch * node->columns;
         product.m = count;
         if (node->b) {
@@ -347,9 +348,9 @@ prony_status prn_recurrent_native_run(const prony_context *context)
     PRN_TRY(prn_recurrent_check_lengths(context, &job.node));
     const prn_recurrent *node = &job.node;
     if (node->batch == 0 || node->hidden == 0) return PRONY_OK;
-    if (!lay_out(&job, context->scratch, &total)) return PRONY_OK;
+    if (!recurrent_native_lay_out(&job, context->scratch, &total)) return PRONY_OK;
     place_states(&job);
-    pack_weights(&job, context->threads);
+    recurrent_native_pack_weights(&job, context->threads);
     sum_biases(&job);
     const int64_t tasks = node->directions * job.groups;
     const bool heavy = job.group * node->hidden * node->columns >= HEAVY_STEP_MACS && tasks < context->threads;

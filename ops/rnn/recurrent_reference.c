@@ -11,7 +11,7 @@ typedef struct places {
     uint64_t row; /* of one item: x, gates, h, c, temp */
 } places;
 
-static bool place(uint64_t *total, uint64_t *at, uint64_t count, uint64_t size)
+static bool recurrent_reference_place(uint64_t *total, uint64_t *at, uint64_t count, uint64_t size)
 {
     uint64_t elements;
     *at = *total;
@@ -22,11 +22,11 @@ static bool find_places(const prn_recurrent *node, places *out)
 {
     const uint64_t d = (uint64_t)node->directions, columns = (uint64_t)node->columns, hidden = (uint64_t)node->hidden;
     *out = (places){.row = (uint64_t)node->input + 2 * columns + 3 * hidden};
-    return place(&out->total, &out->w, d * columns, (uint64_t)node->input) &&
-           place(&out->total, &out->r, d * columns, hidden) &&
-           place(&out->total, &out->b, node->b ? d : 0, 2 * columns) &&
-           place(&out->total, &out->p, node->p ? d : 0, 3 * hidden) &&
-           place(&out->total, &out->rows, d * (uint64_t)node->batch, out->row);
+    return recurrent_reference_place(&out->total, &out->w, d * columns, (uint64_t)node->input) &&
+           recurrent_reference_place(&out->total, &out->r, d * columns, hidden) &&
+           recurrent_reference_place(&out->total, &out->b, node->b ? d : 0, 2 * columns) &&
+           recurrent_reference_place(&out->total, &out->p, node->p ? d : 0, 3 * hidden) &&
+           recurrent_reference_place(&out->total, &out->rows, d * (uint64_t)node->batch, out->row);
 }
 
 typedef struct reference_job {
@@ -56,12 +56,12 @@ void prn_recurrent_product_f64(double *out, const double *r, const double *h, co
 }
 
 /* One row of elements of a value, to double or from it. */
-static void load_row(const prony_value *value, int64_t at, double *to, int64_t n)
+static void recurrent_reference_load_row(const prony_value *value, int64_t at, double *to, int64_t n)
 {
     prn_convert(to, PRONY_FLOAT64, (const char *)value->data + prony_dtype_bytes(value->dtype, at), value->dtype, n);
 }
 
-static void store_row(const prony_value *value, int64_t at, const double *from, int64_t n)
+static void recurrent_reference_store_row(const prony_value *value, int64_t at, const double *from, int64_t n)
 {
     prn_convert((char *)value->data + prony_dtype_bytes(value->dtype, at), value->dtype, from, PRONY_FLOAT64, n);
 }
@@ -69,7 +69,7 @@ static void store_row(const prony_value *value, int64_t at, const double *from, 
 static void load_state(const prony_value *value, int64_t at, double *to, int64_t n)
 {
     if (value) {
-        load_row(value, at, to, n);
+        recurrent_reference_load_row(value, at, to, n);
     } else {
         for (int64_t i = 0; i < n; i++) to[i] = 0.0;
     }
@@ -100,18 +100,18 @@ static void run_item(void *argument, int64_t task)
     for (int64_t step = 0; step < node->steps && !prn_cancelled(); step++) {
         const int64_t t = node->reverse[d] ? node->steps - 1 - step : step;
         if (t < length) {
-            load_row(node->x, t * node->x_step + b * node->x_row, x, node->input);
+            recurrent_reference_load_row(node->x, t * node->x_step + b * node->x_row, x, node->input);
             prn_recurrent_product_f64(gates, w, x, bias, columns, node->input);
             node->cell->row_f64(&row);
         } else {
             for (int64_t i = 0; i < hidden; i++) temp[i] = 0.0;
         }
         if (node->y)
-            store_row(node->y, t * node->y_step + d * node->y_direction + b * node->y_row, t < length ? h : temp,
-                      hidden);
+            recurrent_reference_store_row(node->y, t * node->y_step + d * node->y_direction + b * node->y_row,
+                                          t < length ? h : temp, hidden);
     }
-    if (node->yh) store_row(node->yh, state, h, hidden);
-    if (node->yc) store_row(node->yc, state, c, hidden);
+    if (node->yh) recurrent_reference_store_row(node->yh, state, h, hidden);
+    if (node->yc) recurrent_reference_store_row(node->yc, state, c, hidden);
 }
 
 prony_status prn_recurrent_reference_run(const prony_context *context)
@@ -122,10 +122,10 @@ prony_status prn_recurrent_reference_run(const prony_context *context)
     PRN_TRY(prn_recurrent_check_lengths(context, &job.node));
     const prn_recurrent *node = &job.node;
     if (node->batch == 0 || node->hidden == 0) return PRONY_OK;
-    load_row(node->w, 0, job.scratch + job.at.w, prony_shape_numel(&node->w->shape));
-    load_row(node->r, 0, job.scratch + job.at.r, prony_shape_numel(&node->r->shape));
-    if (node->b) load_row(node->b, 0, job.scratch + job.at.b, prony_shape_numel(&node->b->shape));
-    if (node->p) load_row(node->p, 0, job.scratch + job.at.p, prony_shape_numel(&node->p->shape));
+    recurrent_reference_load_row(node->w, 0, job.scratch + job.at.w, prony_shape_numel(&node->w->shape));
+    recurrent_reference_load_row(node->r, 0, job.scratch + job.at.r, prony_shape_numel(&node->r->shape));
+    if (node->b) recurrent_reference_load_row(node->b, 0, job.scratch + job.at.b, prony_shape_numel(&node->b->shape));
+    if (node->p) recurrent_reference_load_row(node->p, 0, job.scratch + job.at.p, prony_shape_numel(&node->p->shape));
     prn_parallel_tasks(context->threads, node->directions * node->batch, run_item, &job);
     return PRONY_OK;
 }

@@ -17,7 +17,7 @@
 /* ---- functions, within a few ulp, where exponents stay normal: beyond that the result is 1 or -1 in all its bits, or
  * less than 10^-26 */
 
-VEC_INLINE vf bounded(vf x, float limit)
+VEC_INLINE vf recurrent_simd_bounded(vf x, float limit)
 {
     return v_smaller(v_larger(x, v_splat(-limit)), v_splat(limit));
 }
@@ -25,10 +25,10 @@ VEC_INLINE vf bounded(vf x, float limit)
 /* 1 / sigmoid(x) */
 VEC_INLINE vf inverse_sigmoid(vf x)
 {
-    return v_exp_bounded(bounded(-x, 60.0f)) + 1.0f;
+    return v_exp_bounded(recurrent_simd_bounded(-x, 60.0f)) + 1.0f;
 }
 
-VEC_INLINE vf sigmoid(vf x)
+VEC_INLINE vf recurrent_simd_sigmoid(vf x)
 {
     return 1.0f / inverse_sigmoid(x);
 }
@@ -37,7 +37,7 @@ VEC_INLINE vf sigmoid(vf x)
 VEC_INLINE vf tangent(vf x)
 {
     vi n;
-    const vf t = bounded(x, 10.0f);
+    const vf t = recurrent_simd_bounded(x, 10.0f);
     const vf r = v_reduce_ln2(t + t, &n);
     const vf power = (vf)(((vu)n + 127u) << 23);
     return v_expm1_reduced(r) * power + (power - 1.0f);
@@ -64,7 +64,7 @@ typedef struct unit_block {
     int64_t row, first, count;
 } unit_block;
 
-VEC_INLINE vf projected(const unit_block *at, int gate)
+VEC_INLINE vf recurrent_simd_projected(const unit_block *at, int gate)
 {
     const prn_recurrent_step *s = at->step;
     return v_load_part(s->x + at->row * s->x_row + gate * s->hidden + at->first, at->count, 0.0f);
@@ -75,7 +75,7 @@ VEC_INLINE vf last_state(const unit_block *at)
     return v_load_part(at->step->h + at->row * at->step->h_row + at->first, at->count, 0.0f);
 }
 
-VEC_INLINE void put_state(const unit_block *at, vf h)
+VEC_INLINE void recurrent_simd_put_state(const unit_block *at, vf h)
 {
     const prn_recurrent_step *s = at->step;
     v_store_part(s->out + at->row * s->out_row + at->first, h, at->count);
@@ -85,30 +85,33 @@ VEC_INLINE void put_state(const unit_block *at, vf h)
 VEC_INLINE void cell_lstm(const unit_block *at, const vf *sum)
 {
     float *to = at->step->c + at->row * at->step->rs_c + at->first;
-    const vf input = inverse_sigmoid(sum[0] + projected(at, 0)), output = inverse_sigmoid(sum[1] + projected(at, 1));
-    const vf kept = sigmoid(sum[2] + projected(at, 2));
-    const vf c = kept * v_load_part(to, at->count, 0.0f) + gated(input, sum[3] + projected(at, 3));
+    const vf input = inverse_sigmoid(sum[0] + recurrent_simd_projected(at, 0)),
+             output = inverse_sigmoid(sum[1] + recurrent_simd_projected(at, 1));
+    const vf kept = recurrent_simd_sigmoid(sum[2] + recurrent_simd_projected(at, 2));
+    const vf c = kept * v_load_part(to, at->count, 0.0f) + gated(input, sum[3] + recurrent_simd_projected(at, 3));
     v_store_part(to, c, at->count);
-    put_state(at, gated(output, c));
+    recurrent_simd_put_state(at, gated(output, c));
 }
 
-VEC_INLINE void mix(const unit_block *at, vf z, vf candidate)
+VEC_INLINE void recurrent_simd_mix(const unit_block *at, vf z, vf candidate)
 {
-    put_state(at, (1.0f - z) * candidate + z * last_state(at));
+    recurrent_simd_put_state(at, (1.0f - z) * candidate + z * last_state(at));
 }
 
 VEC_INLINE void cell_gru_linear(const unit_block *at, const vf *sum)
 {
     const float *rb = at->step->rb;
-    const vf z = sigmoid(sum[0] + projected(at, 0)), r = sigmoid(sum[1] + projected(at, 1));
+    const vf z = recurrent_simd_sigmoid(sum[0] + recurrent_simd_projected(at, 0)),
+             r = recurrent_simd_sigmoid(sum[1] + recurrent_simd_projected(at, 1));
     const vf own = rb ? sum[2] + v_load_part(rb + at->first, at->count, 0.0f) : sum[2];
-    mix(at, z, hyperbolic(r * own + projected(at, 2)));
+    recurrent_simd_mix(at, z, hyperbolic(r * own + recurrent_simd_projected(at, 2)));
 }
 
 VEC_INLINE void cell_gru_gates(const unit_block *at, const vf *sum)
 {
     const prn_recurrent_step *s = at->step;
-    const vf z = sigmoid(sum[0] + projected(at, 0)), r = sigmoid(sum[1] + projected(at, 1));
+    const vf z = recurrent_simd_sigmoid(sum[0] + recurrent_simd_projected(at, 0)),
+             r = recurrent_simd_sigmoid(sum[1] + recurrent_simd_projected(at, 1));
     v_store_part(s->z + at->row * s->z_row + at->first, z, at->count);
     v_store_part(s->out + at->row * s->out_row + at->first, r * last_state(at), at->count);
 }
@@ -117,23 +120,24 @@ VEC_INLINE void cell_gru_candidate(const unit_block *at, const vf *sum)
 {
     const prn_recurrent_step *s = at->step;
     const vf z = v_load_part(s->z + at->row * s->z_row + at->first, at->count, 0.0f);
-    mix(at, z, hyperbolic(sum[0] + projected(at, 2)));
+    recurrent_simd_mix(at, z, hyperbolic(sum[0] + recurrent_simd_projected(at, 2)));
 }
 
 VEC_INLINE void cell_rnn_tanh(const unit_block *at, const vf *sum)
 {
-    put_state(at, hyperbolic(sum[0] + projected(at, 0)));
+    recurrent_simd_put_state(at, hyperbolic(sum[0] + recurrent_simd_projected(at, 0)));
 }
 
 VEC_INLINE void cell_rnn_relu(const unit_block *at, const vf *sum)
 {
-    const vf x = sum[0] + projected(at, 0);
-    put_state(at, v_select(x < 0.0f, v_splat(0.0f), x));
+    const vf x = sum[0] + recurrent_simd_projected(at, 0);
+    recurrent_simd_put_state(at, v_select(x < 0.0f, v_splat(0.0f), x));
 }
 
 /* rows, gates and chains are constants after inlining. With few sums, k is dealt to several chains of them. */
-VEC_INLINE void tile(const prn_recurrent_step *s, int64_t row, int64_t block, const int rows, const int gates,
-                     const int chains, void (*cell)(const unit_block *at, const vf *sum))
+VEC_INLINE void recurrent_simd_tile(const prn_recurrent_step *s, int64_t row, int64_t block, const int rows,
+                                    const int gates, const int chains,
+                                    void (*cell)(const unit_block *at, const vf *sum))
 {
     const float *in = s->in + row * s->in_row, *r = s->r + block * s->hidden * gates * VEC_LANES;
     const int64_t in_row = s->in_row, hidden = s->hidden;
@@ -227,14 +231,15 @@ VEC_INLINE void tall_tile(const prn_recurrent_step *s, int64_t row, int64_t bloc
     static void tile_##name##_##rows(const prn_recurrent_step *s, int64_t row, int64_t block)                          \
     {                                                                                                                  \
         if (rows <= WIDE_ROWS(gates))                                                                                  \
-            tile(s, row, block, rows <= WIDE_ROWS(gates) ? rows : 1, gates, MANY_CHAINS(gates), cell_##name);          \
+            recurrent_simd_tile(s, row, block, rows <= WIDE_ROWS(gates) ? rows : 1, gates, MANY_CHAINS(gates),         \
+                                cell_##name);                                                                          \
         else if (rows <= LIMIT(gates))                                                                                 \
             tall_tile(s, row, block, rows <= LIMIT(gates) ? rows : 1, gates, cell_##name);                             \
     }
 #define ALL_ROWS(name, gates, rows)                                                                                    \
     static void all_##name##_##rows(const prn_recurrent_step *s, int64_t block)                                        \
     {                                                                                                                  \
-        tile(s, 0, block, rows, gates, CHAINS((gates) * (rows)), cell_##name);                                         \
+        recurrent_simd_tile(s, 0, block, rows, gates, CHAINS((gates) * (rows)), cell_##name);                          \
     }
 #define EACH_ROWS(put, name, gates)                                                                                    \
     put(name, gates, 1) put(name, gates, 2) put(name, gates, 3) put(name, gates, 4) put(name, gates, 5)                \

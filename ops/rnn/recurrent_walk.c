@@ -9,7 +9,7 @@
 /* Of a fused step: what is worth another thread, and is done between two looks at whether to go on. */
 enum { PIECE_MACS = 1 << 19 };
 
-static const float *values(const prony_value *value)
+static const float *recurrent_walk_values(const prony_value *value)
 {
     return value ? value->data : NULL;
 }
@@ -20,7 +20,7 @@ static bool has_ended(const prn_recurrent *node, int64_t b, int64_t t)
 }
 
 /* Where the projections of batch item `b` at the block's step `at` begin, and how far apart items are. */
-static const float *projected(const prn_recurrent_job *job, int d, int64_t b, int64_t at, int64_t *row)
+static const float *recurrent_walk_projected(const prn_recurrent_job *job, int d, int64_t b, int64_t at, int64_t *row)
 {
     const prn_recurrent *node = &job->node;
     const int64_t at_row = node->params->layout ? job->block : 1, at_step = node->params->layout ? 1 : node->batch;
@@ -49,7 +49,7 @@ typedef struct pack_job {
     int64_t hidden, gates, lanes;
 } pack_job;
 
-static void pack_block(void *argument, int64_t block)
+static void recurrent_walk_pack_block(void *argument, int64_t block)
 {
     const pack_job *job = argument;
     float *to = job->packed + block * job->hidden * job->gates * job->lanes;
@@ -66,9 +66,9 @@ static void pack_block(void *argument, int64_t block)
 void prn_recurrent_pack(const prn_recurrent_job *job, int threads, int direction, int part, float *packed)
 {
     const prn_recurrent *node = &job->node;
-    const float *r = values(node->r) + (direction * node->columns + job->part[part]) * node->hidden;
+    const float *r = recurrent_walk_values(node->r) + (direction * node->columns + job->part[part]) * node->hidden;
     pack_job work = {r, packed, node->hidden, (job->part[part + 1] - job->part[part]) / node->hidden, job->simd->lanes};
-    prn_parallel_tasks(threads, prn_ceil_div(node->hidden, work.lanes), pack_block, &work);
+    prn_parallel_tasks(threads, prn_ceil_div(node->hidden, work.lanes), recurrent_walk_pack_block, &work);
 }
 
 typedef struct fused_job {
@@ -79,7 +79,7 @@ typedef struct fused_job {
 } fused_job;
 
 /* Several threads keep the pieces that they had. */
-static void run_piece(void *argument, int64_t task)
+static void recurrent_walk_run_piece(void *argument, int64_t task)
 {
     const fused_job *job = argument;
     if (job->alone && job->step.backward) task = job->tasks - 1 - task;
@@ -97,7 +97,7 @@ static void run_pieces(const prn_recurrent_job *job, int part, const prn_recurre
     const int64_t macs = step->rows * columns * lanes; /* of a block */
     work.piece = macs < PIECE_MACS ? PIECE_MACS / macs : 1;
     work.tasks = prn_ceil_div(work.blocks, work.piece);
-    prn_parallel_tasks(job->threads, work.tasks, run_piece, &work);
+    prn_parallel_tasks(job->threads, work.tasks, recurrent_walk_run_piece, &work);
 }
 
 /* Items [b0, b1), none of which has ended, from the state at `last` to the one at `next`. Every other step goes
@@ -119,9 +119,9 @@ static void fused_run(const prn_recurrent_job *job, int d, int64_t b0, int64_t b
                                .in_row = hidden,
                                .out_row = hidden,
                                .backward = odd};
-    step.x = projected(job, d, b0, at, &step.x_row);
+    step.x = recurrent_walk_projected(job, d, b0, at, &step.x_row);
     if (node->b && job->step[0] == PRN_STEP_GRU_LINEAR)
-        step.rb = values(node->b) + (d * 2 + 1) * node->columns + 2 * hidden;
+        step.rb = recurrent_walk_values(node->b) + (d * 2 + 1) * node->columns + 2 * hidden;
     if (node->cell->has_c) step.c = job->c + d * job->c_direction + b0 * job->rs_c;
     for (int part = 0; part < (split ? 2 : 1); part++) {
         const bool final = !split || part == 1;
@@ -160,8 +160,8 @@ static void plain_step(const prn_recurrent_job *job, int d, int64_t b0, int64_t 
 {
     const prn_recurrent *node = &job->node;
     const int64_t columns = node->columns, hidden = node->hidden;
-    const float *p = node->p ? values(node->p) + d * 3 * hidden : NULL;
-    const float *rb = node->b ? values(node->b) + (d * 2 + 1) * columns : NULL;
+    const float *p = node->p ? recurrent_walk_values(node->p) + d * 3 * hidden : NULL;
+    const float *rb = node->b ? recurrent_walk_values(node->b) + (d * 2 + 1) * columns : NULL;
     for (int part = 0; part < PRN_RECURRENT_PARTS; part++) {
         prn_gemm product = prn_recurrent_step_product(job, d, part);
         if (product.n == 0) continue;
@@ -177,7 +177,7 @@ static void plain_step(const prn_recurrent_job *job, int d, int64_t b0, int64_t 
             node->cell->row_f32[part](&(prn_recurrent_row_f32){
                 .node = node,
                 .direction = d,
-                .x = projected(job, d, b, at, &unused),
+                .x = recurrent_walk_projected(job, d, b, at, &unused),
                 .rb = rb,
                 .p = p,
                 .gates = job->gates + row * columns,

@@ -3,20 +3,20 @@
 #include "ops/kernels/vector/vec.h"
 #include "ops/rnn/recurrent.h"
 
-static int first_gates(const prn_recurrent *node)
+static int rnn_first_gates(const prn_recurrent *node)
 {
     (void)node;
     return 1;
 }
 
-static prn_unit_cost unit_cost(const prn_recurrent *node, int direction)
+static prn_unit_cost rnn_unit_cost(const prn_recurrent *node, int direction)
 {
     prn_unit_cost cost = {0};
     prn_gate_add_cost(&cost, node, node->gate[direction][0]);
     return cost;
 }
 
-static void row_f64(const prn_recurrent_row_f64 *row)
+static void rnn_row_f64(const prn_recurrent_row_f64 *row)
 {
     const int64_t n = row->node->hidden;
     prn_recurrent_product_f64(row->temp, row->r, row->h, row->rb, n, n);
@@ -24,14 +24,14 @@ static void row_f64(const prn_recurrent_row_f64 *row)
         row->h[i] = prn_gate_f64(row->node, row->node->gate[row->direction][0], row->x[i] + row->temp[i]);
 }
 
-static void row_f32(const prn_recurrent_row_f32 *row)
+static void rnn_row_f32(const prn_recurrent_row_f32 *row)
 {
     const int64_t n = row->node->hidden;
     prn_vec()->vv[PRN_BINARY_ADD](row->h, row->gates, row->x, n);
     prn_gate_f32(row->node, row->node->gate[row->direction][0], row->h, n);
 }
 
-static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_step_id *steps)
+static bool rnn_fused_steps(const prn_recurrent *node, int direction, prn_recurrent_step_id *steps)
 {
     const prn_gate_id id = node->gate[direction][0].id;
     steps[0] = id == PRN_GATE_RELU ? PRN_STEP_RNN_RELU : PRN_STEP_RNN_TANH;
@@ -41,8 +41,8 @@ static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_
 // clang-format off
 static const prn_recurrent_cell cell = {
     .gates = 1, .functions = 1, .defaults = {"Tanh"},
-    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {row_f32},
-    .fused_steps = fused_steps};
+    .unit_cost = rnn_unit_cost, .first_gates = rnn_first_gates, .row_f64 = rnn_row_f64, .row_f32 = {rnn_row_f32},
+    .fused_steps = rnn_fused_steps};
 // clang-format on
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, {0}};

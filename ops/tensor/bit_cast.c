@@ -5,7 +5,7 @@ typedef struct bit_cast_params {
     int64_t to;
 } bit_cast_params;
 
-static prony_status infer(const prony_context *context)
+static prony_status bit_cast_infer(const prony_context *context)
 {
     const int64_t to = ((const bit_cast_params *)context->params)->to;
     const prony_value *in = context->inputs[0];
@@ -17,7 +17,7 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status run(const prony_context *context)
+static prony_status bit_cast_run(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
     prn_copy_bytes(context->threads, in->data, context->outputs[0]->data, prn_value_bytes(in));
@@ -26,13 +26,13 @@ static prony_status run(const prony_context *context)
 
 static const prn_param params[] = {PRN_INT_REQUIRED(bit_cast_params, to), {0}};
 
-static const prn_kernel kernels[] = {{.name = "bit_cast_reference", .backend = "reference", .run = run, .inplace = 1},
-                                     {0}};
+static const prn_kernel kernels[] = {
+    {.name = "bit_cast_reference", .backend = "reference", .run = bit_cast_run, .inplace = 1}, {0}};
 
 // clang-format off
 const prn_op prn_ops_bit_cast[] = {
     {.name = "BitCast", .since_opset = 26, .inputs = {1, 1},
      .params = params, .params_bytes = sizeof(bit_cast_params),
-     .infer = infer, .cost = prn_cost_none, .cost_text = "0", .kernels = kernels},
+     .infer = bit_cast_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = kernels},
     {0}};
 // clang-format on

@@ -97,7 +97,7 @@ static prony_status infer_cast_like(const prony_context *context)
 
 /* ---- text */
 
-static prony_status write_text(const prony_context *context, const prony_value *in, const prony_value *out)
+static prony_status cast_write_text(const prony_context *context, const prony_value *in, const prony_value *out)
 {
     const int64_t count = prony_shape_numel(&in->shape);
     prony_string *strings = out->data;
@@ -151,7 +151,7 @@ prony_status prn_cast_value(const prony_context *context, const prony_value *in,
         prn_copy_bytes(context->threads, in->data, out->data, prony_dtype_bytes(in->dtype, count));
         return PRONY_OK;
     }
-    if (out->dtype == PRONY_STRING) return write_text(context, in, out);
+    if (out->dtype == PRONY_STRING) return cast_write_text(context, in, out);
     if (in->dtype == PRONY_STRING) return read_text(context, in, out, rule);
     prn_parallel_range(context->threads, count, 16384, cast_range, &job);
     return PRONY_OK;

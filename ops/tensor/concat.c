@@ -17,7 +17,7 @@ typedef struct place {
 } place;
 
 /* `begin` is the part's first index along the axis; `shape` its shape. */
-static place find_place(const prony_value *whole, const prony_shape *shape, int axis, int64_t begin)
+static place concat_find_place(const prony_value *whole, const prony_shape *shape, int axis, int64_t begin)
 {
     prn_layout layout = (prn_layout)whole->layout;
     prony_shape w = prn_lowbit_shape(&whole->shape, layout), p = prn_lowbit_shape(shape, layout);
@@ -68,8 +68,8 @@ static void move_lanes(const prony_context *context, const prony_value *whole, c
 }
 
 /* Copies a part from or into its place in the whole. */
-static void move_part(const prony_context *context, const prony_value *whole, const prony_value *part, int axis,
-                      int64_t begin, bool gather, prn_copy_fn execute)
+static void concat_move_part(const prony_context *context, const prony_value *whole, const prony_value *part, int axis,
+                             int64_t begin, bool gather, prn_copy_fn execute)
 {
     size_t width = prn_copy_width(whole->dtype);
     if (prony_shape_numel(&part->shape) == 0) return;
@@ -77,7 +77,7 @@ static void move_part(const prony_context *context, const prony_value *whole, co
         move_lanes(context, whole, part, begin, gather, execute);
         return;
     }
-    place at = find_place(whole, &part->shape, axis, begin);
+    place at = concat_find_place(whole, &part->shape, axis, begin);
     char *place = (char *)whole->data + (size_t)at.first * width;
     if (place == part->data) return; /* the part's producer wrote it there, or the part is a view */
     prn_copy copy = {0};
@@ -96,10 +96,10 @@ static bool follows(const prony_value *whole, const prony_shape *before, const p
 {
     const int64_t block = axis == 1 ? prn_layout_block((prn_layout)whole->layout) : 0;
     if (before && *offset_bytes != NOWHERE)
-        *offset_bytes += (uint64_t)find_place(whole, before, axis, 0).part_row * prn_copy_width(whole->dtype);
+        *offset_bytes += (uint64_t)concat_find_place(whole, before, axis, 0).part_row * prn_copy_width(whole->dtype);
     if (before && block && before->dim[axis] % block) *offset_bytes = NOWHERE;
     if (*offset_bytes == NOWHERE || (block && !last && shape->dim[axis] % block)) return false;
-    return find_place(whole, shape, axis, 0).outer == 1;
+    return concat_find_place(whole, shape, axis, 0).outer == 1;
 }
 
 /* ---- Concat */
@@ -209,7 +209,7 @@ static prony_status concat_run(const prony_context *context, prn_copy_fn execute
     int64_t begin = 0;
     bool own = true; /* of the last part */
     for (size_t i = 0; i < context->input_count; i++) {
-        move_part(context, out, context->inputs[i], axis, begin, true, execute);
+        concat_move_part(context, out, context->inputs[i], axis, begin, true, execute);
         own = has_own_blocks(out, &context->inputs[i]->shape, axis, begin);
         begin += context->inputs[i]->shape.dim[axis];
     }
@@ -311,7 +311,7 @@ static prony_status split_lengths(const prony_context *context, int64_t extent)
                       (long long)extent);
 }
 
-static prony_status split_infer(const prony_context *context)
+static prony_status concat_split_infer(const prony_context *context)
 {
     const split_params *params = context->params;
     const prony_value *in = context->inputs[0], *lengths = prn_input(context, 1);
@@ -377,13 +377,13 @@ static void split_layouts(const prony_context *context, prn_layout *in, prn_layo
     for (size_t k = 0; k < context->output_count; k++) out[k] = layout;
 }
 
-static prony_status split_run(const prony_context *context, prn_copy_fn execute)
+static prony_status concat_split_run(const prony_context *context, prn_copy_fn execute)
 {
     int64_t begin = 0;
     for (size_t k = 0; k < context->output_count; k++) {
         prony_value *part = context->outputs[k];
         if (part) {
-            move_part(context, context->inputs[0], part, split_axis(context), begin, false, execute);
+            concat_move_part(context, context->inputs[0], part, split_axis(context), begin, false, execute);
             if (!has_own_blocks(context->inputs[0], &part->shape, split_axis(context), begin)) prn_clear_padding(part);
         }
         begin += split_extent(context, k);
@@ -393,12 +393,12 @@ static prony_status split_run(const prony_context *context, prn_copy_fn execute)
 
 static prony_status split_native(const prony_context *context)
 {
-    return split_run(context, prn_copy_native);
+    return concat_split_run(context, prn_copy_native);
 }
 
 static prony_status split_reference(const prony_context *context)
 {
-    return split_run(context, prn_copy_reference);
+    return concat_split_run(context, prn_copy_reference);
 }
 
 static bool split_split_alias(const prony_context *context, size_t output, uint64_t *offset_bytes)
@@ -426,6 +426,6 @@ const prn_op prn_ops_concat[] = {
      .infer = concat_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = concat_kernels},
     {.name = "Split", .since_opset = 1, .inputs = {1, 2}, .outputs = {1, -1}, .non_weight_inputs = 2,
      .params = split_attributes, .params_bytes = sizeof(split_params), .check = split_check,
-     .infer = split_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = split_kernels},
+     .infer = concat_split_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = split_kernels},
     {0}};
 // clang-format on

@@ -47,7 +47,7 @@ static prony_status crop_shape(const prony_context *context, prony_shape *shape,
     return PRONY_OK;
 }
 
-static prony_status infer_crop(const prony_context *context)
+static prony_status crop_infer(const prony_context *context)
 {
     prony_shape shape;
     bool known;
@@ -335,7 +335,7 @@ static const prn_kernel compress_kernels[] = {
 const prn_op prn_ops_crop[] = {
     {.name = "CenterCropPad", .since_opset = 18, .inputs = {2, 2}, .non_weight_inputs = 2,
      .params = crop_attributes, .params_bytes = sizeof(crop_params),
-     .infer = infer_crop, .cost = prn_cost_none, .cost_text = "0", .kernels = crop_kernels},
+     .infer = crop_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = crop_kernels},
     {.name = "ReverseSequence", .since_opset = 10, .inputs = {2, 2}, .non_weight_inputs = 2,
      .params = reverse_attributes, .params_bytes = sizeof(reverse_params),
      .infer = infer_reverse, .cost = prn_cost_none, .cost_text = "0", .kernels = reverse_kernels},

@@ -4,7 +4,7 @@
 #include "ops/kernels/copy/copy_nd.h"
 #include "ops/kernels/vector/number.h"
 
-static prony_status set_unknown(const prony_context *context)
+static prony_status expand_set_unknown(const prony_context *context)
 {
     prony_shape shape = prn_shape_unknown();
     prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
@@ -19,7 +19,7 @@ static prony_status expand_infer(const prony_context *context)
     bool known;
     PRN_TRY(prn_check_movable(context, 0));
     PRN_TRY(prn_input_ints(context, 1, wanted.dim, PRONY_MAX_RANK, &count, &known));
-    if (!known) return set_unknown(context);
+    if (!known) return expand_set_unknown(context);
     wanted.rank = (int32_t)count;
     char from[PRN_SHAPE_TEXT_BYTES], to[PRN_SHAPE_TEXT_BYTES];
     for (size_t i = 0; i < count; i++)
@@ -36,7 +36,7 @@ static prony_status expand_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status run_with(const prony_context *context, prn_copy_fn execute)
+static prony_status expand_run_with(const prony_context *context, prn_copy_fn execute)
 {
     const prony_value *in = context->inputs[0];
     prony_value *out = context->outputs[0];
@@ -45,14 +45,14 @@ static prony_status run_with(const prony_context *context, prn_copy_fn execute)
     return PRONY_OK;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status expand_run_native(const prony_context *context)
 {
-    return run_with(context, prn_copy_native);
+    return expand_run_with(context, prn_copy_native);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status expand_run_reference(const prony_context *context)
 {
-    return run_with(context, prn_copy_reference);
+    return expand_run_with(context, prn_copy_reference);
 }
 
 static prony_status expand_prepare(const prony_context *context, prn_prepared *prepared)
@@ -68,8 +68,8 @@ static prony_status expand_prepare(const prony_context *context, prn_prepared *p
 
 // clang-format off
 static const prn_kernel expand_kernels[] = {
-    {.name = "expand_native", .backend = "native", .prepare = expand_prepare, .run = run_native, .release = prn_free},
-    {.name = "expand_reference", .backend = "reference", .prepare = expand_prepare, .run = run_reference, .release = prn_free},
+    {.name = "expand_native", .backend = "native", .prepare = expand_prepare, .run = expand_run_native, .release = prn_free},
+    {.name = "expand_reference", .backend = "reference", .prepare = expand_prepare, .run = expand_run_reference, .release = prn_free},
     {0}};
 // clang-format on
 
@@ -88,7 +88,7 @@ static prony_status tile_infer(const prony_context *context)
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "repeats has %zu entries, input 0 has rank %d", count,
                           shape.rank);
     }
-    if (!known) return set_unknown(context);
+    if (!known) return expand_set_unknown(context);
     for (int i = 0; i < shape.rank; i++) {
         if (repeats[i] < 0 || __builtin_mul_overflow(shape.dim[i], repeats[i], &shape.dim[i])) {
             return prony_fail(context, PRONY_OUT_OF_RANGE, "repeats[%d] is %lld", i, (long long)repeats[i]);
@@ -117,14 +117,14 @@ static prony_status tile_prepare(const prony_context *context, prn_prepared *pre
 
 // clang-format off
 static const prn_kernel tile_kernels[] = {
-    {.name = "tile_native", .backend = "native", .prepare = tile_prepare, .run = run_native, .release = prn_free},
-    {.name = "tile_reference", .backend = "reference", .prepare = tile_prepare, .run = run_reference, .release = prn_free},
+    {.name = "tile_native", .backend = "native", .prepare = tile_prepare, .run = expand_run_native, .release = prn_free},
+    {.name = "tile_reference", .backend = "reference", .prepare = tile_prepare, .run = expand_run_reference, .release = prn_free},
     {0}};
 // clang-format on
 
 /* ---- Tile of opset 1: so many copies along one axis, both given as single numbers of any type */
 
-static prony_status read_number(const prony_context *context, size_t input, int64_t *out, bool *known)
+static prony_status expand_read_number(const prony_context *context, size_t input, int64_t *out, bool *known)
 {
     const prony_value *value = context->inputs[input];
     PRN_TRY(prn_check_type(context, input, PRN_TYPES_NUMBER));
@@ -144,9 +144,9 @@ static prony_status tile_1_infer(const prony_context *context)
     int64_t tiles = 0, axis = 0;
     bool known = true;
     PRN_TRY(prn_check_movable(context, 0));
-    PRN_TRY(read_number(context, 1, &tiles, &known));
-    PRN_TRY(read_number(context, 2, &axis, &known));
-    if (!known) return set_unknown(context);
+    PRN_TRY(expand_read_number(context, 1, &tiles, &known));
+    PRN_TRY(expand_read_number(context, 2, &axis, &known));
+    if (!known) return expand_set_unknown(context);
     const int64_t given = axis;
     if (!prn_axis_normalize(&axis, shape.rank)) {
         return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)given, shape.rank);

@@ -44,7 +44,7 @@ static double scaled_tanh(const first_params *params, double x)
     return (double)params->alpha * tanh((double)params->beta * x);
 }
 
-static void map_range(void *argument, int64_t begin, int64_t end)
+static void first_opset_map_range(void *argument, int64_t begin, int64_t end)
 {
     const map_job *job = argument;
     for (int64_t i = begin; i < end; i++) {
@@ -54,7 +54,7 @@ static void map_range(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status cost_map(const prony_context *context, prony_cost *cost)
+static prony_status first_opset_cost_map(const prony_context *context, prony_cost *cost)
 {
     const map_kind *kind = prn_variant(context);
     return prn_cost_map(context, cost, kind->flops, kind->special, kind->madds);
@@ -70,8 +70,8 @@ static prony_status run_map(const prony_context *context)
         job.plane = prn_shape_count(&x->shape, 2, x->shape.rank);
         job.channels = x->shape.dim[1];
     }
-    prn_parallel_items(context->threads, prony_shape_numel(&x->shape), 16 * (int64_t)prn_value_bytes(x), map_range,
-                       &job);
+    prn_parallel_items(context->threads, prony_shape_numel(&x->shape), 16 * (int64_t)prn_value_bytes(x),
+                       first_opset_map_range, &job);
     return PRONY_OK;
 }
 
@@ -94,7 +94,7 @@ typedef struct crop_params {
     prn_ints border, scale; /* left, top, right, bottom; height, width */
 } crop_params;
 
-static prony_status infer_crop(const prony_context *context)
+static prony_status first_opset_infer_crop(const prony_context *context)
 {
     const crop_params *params = context->params;
     PRN_TRY(prn_check_movable(context, 0));
@@ -162,22 +162,22 @@ static const prn_kernel crop_kernels[] = {{.name = "crop_reference", .backend = 
 const prn_op prn_ops_first_opset[] = {
     {.name = "Affine", .since_opset = 1, .inputs = {1, 1},
      .params = map_params, .params_bytes = sizeof(first_params), .variant = &(const map_kind){affine, 2, 0, 1},
-     .infer = infer_map, .cost = cost_map, .cost_text = "2 n; madds n", .kernels = affine_kernels},
+     .infer = infer_map, .cost = first_opset_cost_map, .cost_text = "2 n; madds n", .kernels = affine_kernels},
     {.name = "Scale", .since_opset = 1, .inputs = {1, 1},
      .params = map_params, .params_bytes = sizeof(first_params), .variant = &(const map_kind){scale, 1, 0, 0},
-     .infer = infer_map, .cost = cost_map, .cost_text = "n", .kernels = scale_kernels},
+     .infer = infer_map, .cost = first_opset_cost_map, .cost_text = "n", .kernels = scale_kernels},
     {.name = "ParametricSoftplus", .since_opset = 1, .inputs = {1, 1},
      .params = map_params, .params_bytes = sizeof(first_params),
      .variant = &(const map_kind){parametric_softplus, 5, 2, 0},
-     .infer = infer_map, .cost = cost_map, .cost_text = "5 n; special 2 n", .kernels = parametric_softplus_kernels},
+     .infer = infer_map, .cost = first_opset_cost_map, .cost_text = "5 n; special 2 n", .kernels = parametric_softplus_kernels},
     {.name = "ScaledTanh", .since_opset = 1, .inputs = {1, 1},
      .params = map_params, .params_bytes = sizeof(first_params), .variant = &(const map_kind){scaled_tanh, 3, 1, 0},
-     .infer = infer_map, .cost = cost_map, .cost_text = "3 n; special n", .kernels = scaled_tanh_kernels},
+     .infer = infer_map, .cost = first_opset_cost_map, .cost_text = "3 n; special n", .kernels = scaled_tanh_kernels},
     {.name = "ImageScaler", .since_opset = 1, .inputs = {1, 1},
      .params = image_params, .params_bytes = sizeof(first_params), .variant = &(const map_kind){scale, 2, 0, 1},
-     .infer = infer_map, .cost = cost_map, .cost_text = "2 n; madds n", .kernels = image_scaler_kernels},
+     .infer = infer_map, .cost = first_opset_cost_map, .cost_text = "2 n; madds n", .kernels = image_scaler_kernels},
     {.name = "Crop", .since_opset = 1, .inputs = {1, 1},
      .params = crop_attributes, .params_bytes = sizeof(crop_params),
-     .infer = infer_crop, .cost = prn_cost_none, .cost_text = "0", .kernels = crop_kernels},
+     .infer = first_opset_infer_crop, .cost = prn_cost_none, .cost_text = "0", .kernels = crop_kernels},
     {0}};
 // clang-format on

@@ -76,7 +76,7 @@ static void copy_blocks(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static void move_blocks(const prony_context *context, block_work *work, int64_t count)
+static void gather_move_blocks(const prony_context *context, block_work *work, int64_t count)
 {
     work->from = context->inputs[0]->data;
     work->to = context->outputs[0]->data;
@@ -102,7 +102,7 @@ typedef struct gather_state {
     prn_copy copy;
 } gather_state;
 
-static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+static prony_status gather_prepare_native(const prony_context *context, prn_prepared *out)
 {
     const gather_kind *kind = prn_variant(context);
     gather_state state = {0};
@@ -110,7 +110,7 @@ static prony_status prepare_native(const prony_context *context, prn_prepared *o
     return prn_prepared_keep(context, &state, sizeof state, out);
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status gather_run_native(const prony_context *context)
 {
     const gather_kind *kind = prn_variant(context);
     const gather_state *state = context->state;
@@ -143,7 +143,7 @@ static int64_t index_at(const prony_context *context, const int64_t *at, int64_t
     return prn_index_wrapped(indices, place, dim);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status gather_run_reference(const prony_context *context)
 {
     const gather_kind *kind = prn_variant(context);
     const prony_value *data = context->inputs[0], *out = context->outputs[0];
@@ -173,7 +173,7 @@ typedef struct axis_params {
 
 static const prn_param axis_attributes[] = {PRN_INT(axis_params, axis, 0), {0}};
 
-static int axis_of(const prony_context *context)
+static int gather_axis_of(const prony_context *context)
 {
     const int64_t axis = ((const axis_params *)context->params)->axis;
     return (int)(axis < 0 ? axis + context->inputs[0]->shape.rank : axis);
@@ -181,7 +181,7 @@ static int axis_of(const prony_context *context)
 
 static int64_t one_axis(const prony_context *context, int64_t *dim)
 {
-    dim[0] = context->inputs[0]->shape.dim[axis_of(context)];
+    dim[0] = context->inputs[0]->shape.dim[gather_axis_of(context)];
     return 1;
 }
 
@@ -225,20 +225,20 @@ static void gather_places(const void *argument, int64_t first, int64_t n, int64_
 static prony_status gather_run(const prony_context *context)
 {
     const prony_value *data = context->inputs[0];
-    const int at = axis_of(context);
+    const int at = gather_axis_of(context);
     gather_rows rows = {.indices = context->inputs[1], .extent = data->shape.dim[at]};
     rows.count = prony_shape_numel(&rows.indices->shape);
     rows.bytes = prn_shape_count(&data->shape, at + 1, data->shape.rank) * (int64_t)prn_copy_width(data->dtype);
     PRN_TRY(prn_index_check_range(context, &rows.extent, 1));
     block_work work = {.bytes = rows.bytes, .unit = rows.bytes, .find = gather_places, .argument = &rows};
-    move_blocks(context, &work, prn_shape_count(&data->shape, 0, at) * rows.count);
+    gather_move_blocks(context, &work, prn_shape_count(&data->shape, 0, at) * rows.count);
     return PRONY_OK;
 }
 
 static bool gather_grid(const prony_context *context, prn_copy *copy, int64_t *offset)
 {
     const prony_value *data = context->inputs[0], *indices = context->inputs[1];
-    const int at = axis_of(context);
+    const int at = gather_axis_of(context);
     const int64_t outer = prn_shape_count(&data->shape, 0, at),
                   block = prn_shape_count(&data->shape, at + 1, data->shape.rank);
     const gather_rows rows = {
@@ -256,7 +256,7 @@ static bool gather_grid(const prony_context *context, prn_copy *copy, int64_t *o
 static void gather_source(const prony_context *context, const int64_t *at, int64_t *from)
 {
     const prony_shape *data = &context->inputs[0]->shape;
-    const int axis = axis_of(context), rank = context->inputs[1]->shape.rank;
+    const int axis = gather_axis_of(context), rank = context->inputs[1]->shape.rank;
     for (int i = 0; i < axis; i++) from[i] = at[i];
     from[axis] = index_at(context, at + axis, data->dim[axis]);
     for (int i = axis + 1; i < data->rank; i++) from[i] = at[i + rank - 1];
@@ -264,8 +264,8 @@ static void gather_source(const prony_context *context, const int64_t *at, int64
 
 // clang-format off
 static const prn_kernel gather_kernels[] = {
-    {.name = "gather_native", .backend = "native", .prepare = prepare_native, .run = run_native, .release = prn_free, .unaligned = 1},
-    {.name = "gather_reference", .backend = "reference", .run = run_reference},
+    {.name = "gather_native", .backend = "native", .prepare = gather_prepare_native, .run = gather_run_native, .release = prn_free, .unaligned = 1},
+    {.name = "gather_reference", .backend = "reference", .run = gather_run_reference},
     {0}};
 // clang-format on
 
@@ -303,7 +303,7 @@ static prony_status gather_nd_run(const prony_context *context)
     prn_index_tuples tuples = prn_index_tuples_make(context, (int)((const nd_params *)context->params)->batch_dims);
     PRN_TRY(prn_index_check_range(context, tuples.dim, tuples.tuple));
     block_work work = {.bytes = tuples.block, .unit = 1, .find = gather_nd_places, .argument = &tuples};
-    move_blocks(context, &work, tuples.count);
+    gather_move_blocks(context, &work, tuples.count);
     return PRONY_OK;
 }
 
@@ -348,8 +348,8 @@ static void gather_nd_source(const prony_context *context, const int64_t *at, in
 
 // clang-format off
 static const prn_kernel gather_nd_kernels[] = {
-    {.name = "gather_nd_native", .backend = "native", .prepare = prepare_native, .run = run_native, .release = prn_free, .unaligned = 1},
-    {.name = "gather_nd_reference", .backend = "reference", .run = run_reference},
+    {.name = "gather_nd_native", .backend = "native", .prepare = gather_prepare_native, .run = gather_run_native, .release = prn_free, .unaligned = 1},
+    {.name = "gather_nd_reference", .backend = "reference", .run = gather_run_reference},
     {0}};
 // clang-format on
 
@@ -382,7 +382,7 @@ static prony_status gather_elements_run(const prony_context *context)
                                    &outside};
     const int64_t width = (int64_t)prn_copy_width(context->inputs[0]->dtype);
     block_work work = {.bytes = width, .unit = width, .find = gather_element_places, .argument = &source};
-    if (!outside) move_blocks(context, &work, source.elements.count);
+    if (!outside) gather_move_blocks(context, &work, source.elements.count);
     return outside ? prn_index_check_range(context, &source.elements.extent, 1) : PRONY_OK;
 }
 
@@ -405,14 +405,14 @@ static bool gather_elements_grid(const prony_context *context, prn_copy *copy, i
 static void gather_elements_source(const prony_context *context, const int64_t *at, int64_t *from)
 {
     const prony_shape *data = &context->inputs[0]->shape;
-    const int axis = axis_of(context);
+    const int axis = gather_axis_of(context);
     for (int i = 0; i < data->rank; i++) from[i] = i == axis ? index_at(context, at, data->dim[axis]) : at[i];
 }
 
 // clang-format off
 static const prn_kernel gather_elements_kernels[] = {
-    {.name = "gather_elements_native", .backend = "native", .prepare = prepare_native, .run = run_native, .release = prn_free, .unaligned = 1},
-    {.name = "gather_elements_reference", .backend = "reference", .run = run_reference},
+    {.name = "gather_elements_native", .backend = "native", .prepare = gather_prepare_native, .run = gather_run_native, .release = prn_free, .unaligned = 1},
+    {.name = "gather_elements_reference", .backend = "reference", .run = gather_run_reference},
     {0}};
 
 const prn_op prn_ops_gather[] = {

@@ -18,7 +18,7 @@ typedef struct later_form {
     prony_value second;
 } later_form;
 
-static prony_status align(const prony_context *context, later_form *out)
+static prony_status legacy_broadcast_align(const prony_context *context, later_form *out)
 {
     const legacy_params *params = context->params;
     const prony_value *first = context->inputs[0], *second = context->inputs[1];
@@ -48,11 +48,11 @@ static prony_status align(const prony_context *context, later_form *out)
 static prony_status open_later(const prony_context *context, later_form *form, prn_delegate *to)
 {
     enum { FIRST_LATER_OPSET = 7 };
-    PRN_TRY(align(context, form));
+    PRN_TRY(legacy_broadcast_align(context, form));
     return prn_delegate_open(to, &form->context, "", context->node->op_type, FIRST_LATER_OPSET);
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status legacy_broadcast_infer(const prony_context *context)
 {
     later_form form;
     prn_delegate to;
@@ -60,7 +60,7 @@ static prony_status infer(const prony_context *context)
     return to.op->infer(&form.context);
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status legacy_broadcast_cost(const prony_context *context, prony_cost *out)
 {
     later_form form;
     prn_delegate to;
@@ -68,7 +68,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     return to.op->cost(&form.context, out);
 }
 
-static bool supported_native(const prony_context *context)
+static bool legacy_broadcast_supported_native(const prony_context *context)
 {
     later_form form;
     prn_delegate to;
@@ -76,7 +76,8 @@ static bool supported_native(const prony_context *context)
            prn_delegate_kernel(&to, &form.context, true, &prn_like_native);
 }
 
-static prony_status prepare_like(const prony_context *context, const prn_kernel *like, prn_prepared *out)
+static prony_status legacy_broadcast_prepare_like(const prony_context *context, const prn_kernel *like,
+                                                  prn_prepared *out)
 {
     later_form form;
     prn_delegate *to = prn_calloc(1, sizeof *to);
@@ -91,24 +92,24 @@ static prony_status prepare_like(const prony_context *context, const prn_kernel 
     return status;
 }
 
-static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+static prony_status legacy_broadcast_prepare_native(const prony_context *context, prn_prepared *out)
 {
-    return prepare_like(context, &prn_like_native, out);
+    return legacy_broadcast_prepare_like(context, &prn_like_native, out);
 }
 
-static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+static prony_status legacy_broadcast_prepare_reference(const prony_context *context, prn_prepared *out)
 {
-    return prepare_like(context, &prn_like_reference, out);
+    return legacy_broadcast_prepare_like(context, &prn_like_reference, out);
 }
 
-static prony_status run(const prony_context *context)
+static prony_status legacy_broadcast_run(const prony_context *context)
 {
     later_form form;
-    PRN_TRY(align(context, &form));
+    PRN_TRY(legacy_broadcast_align(context, &form));
     return prn_delegate_run(context->state, &form.context, context->scratch);
 }
 
-static void release(void *state)
+static void legacy_broadcast_release(void *state)
 {
     if (state) prn_delegate_release(state);
     prn_free(state);
@@ -120,51 +121,51 @@ static const legacy_kind operands = OPERANDS, slopes = SLOPES;
 
 /* clang-format off */
 #define LEGACY_KERNELS(native_name, reference_name) (const prn_kernel[]) { \
-    {.name = native_name, .backend = "native", .supported = supported_native, .prepare = prepare_native, .run = run, \
-     .release = release}, \
-    {.name = reference_name, .backend = "reference", .prepare = prepare_reference, .run = run, .release = release}, \
+    {.name = native_name, .backend = "native", .supported = legacy_broadcast_supported_native, .prepare = legacy_broadcast_prepare_native, .run = legacy_broadcast_run, \
+     .release = legacy_broadcast_release}, \
+    {.name = reference_name, .backend = "reference", .prepare = legacy_broadcast_prepare_reference, .run = legacy_broadcast_run, .release = legacy_broadcast_release}, \
     {0}}
 
 // clang-format off
 const prn_op prn_ops_legacy_broadcast[] = {
     {.name = "Add", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "n", .kernels = LEGACY_KERNELS("add_1_native", "add_1_reference")},
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "n", .kernels = LEGACY_KERNELS("add_1_native", "add_1_reference")},
     {.name = "Sub", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "n", .kernels = LEGACY_KERNELS("sub_1_native", "sub_1_reference")},
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "n", .kernels = LEGACY_KERNELS("sub_1_native", "sub_1_reference")},
     {.name = "Mul", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "n", .kernels = LEGACY_KERNELS("mul_1_native", "mul_1_reference")},
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "n", .kernels = LEGACY_KERNELS("mul_1_native", "mul_1_reference")},
     {.name = "Div", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "n; special n",
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "n; special n",
      .kernels = LEGACY_KERNELS("div_1_native", "div_1_reference")},
     {.name = "Pow", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "n; special n",
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "n; special n",
      .kernels = LEGACY_KERNELS("pow_1_native", "pow_1_reference")},
     {.name = "PRelu", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &slopes,
-     .infer = infer, .cost = cost, .cost_text = "2 n", .kernels = LEGACY_KERNELS("prelu_1_native", "prelu_1_reference")},
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "2 n", .kernels = LEGACY_KERNELS("prelu_1_native", "prelu_1_reference")},
     {.name = "Equal", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "n", .kernels = LEGACY_KERNELS("equal_1_native", "equal_1_reference")},
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "n", .kernels = LEGACY_KERNELS("equal_1_native", "equal_1_reference")},
     {.name = "Greater", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "n", .kernels = LEGACY_KERNELS("greater_1_native", "greater_1_reference")},
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "n", .kernels = LEGACY_KERNELS("greater_1_native", "greater_1_reference")},
     {.name = "Less", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "n", .kernels = LEGACY_KERNELS("less_1_native", "less_1_reference")},
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "n", .kernels = LEGACY_KERNELS("less_1_native", "less_1_reference")},
     {.name = "And", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "0", .kernels = LEGACY_KERNELS("and_1_native", "and_1_reference")},
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "0", .kernels = LEGACY_KERNELS("and_1_native", "and_1_reference")},
     {.name = "Or", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "0", .kernels = LEGACY_KERNELS("or_1_native", "or_1_reference")},
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "0", .kernels = LEGACY_KERNELS("or_1_native", "or_1_reference")},
     {.name = "Xor", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "0", .kernels = LEGACY_KERNELS("xor_1_native", "xor_1_reference")},
+     .infer = legacy_broadcast_infer, .cost = legacy_broadcast_cost, .cost_text = "0", .kernels = LEGACY_KERNELS("xor_1_native", "xor_1_reference")},
     {0}};
 // clang-format on
 /* clang-format on */

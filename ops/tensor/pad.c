@@ -230,7 +230,7 @@ static void pad_walk_on(const pad_work *work, pad_walk *walk)
 #define LOOK_UP_BYTES ((size_t)1 << 20) /* between two looks at whether to go on */
 #define SHORT 8
 
-static void fill(unsigned char *to, const unsigned char *element, size_t width, int64_t count)
+static void pad_fill(unsigned char *to, const unsigned char *element, size_t width, int64_t count)
 {
     for (; width == 4 && count > 0 && count <= SHORT; count--, to += 4) memcpy(to, element, 4); /* without calls */
     if (count <= 0) return;
@@ -249,7 +249,7 @@ static void pad_outside(const pad_work *work, unsigned char *row, const unsigned
 {
     int last = work->out->shape.rank - 1;
     if (work->plan.mode == PAD_CONSTANT) {
-        fill(row + (size_t)begin * work->width, work->constant, work->width, end - begin);
+        pad_fill(row + (size_t)begin * work->width, work->constant, work->width, end - begin);
         return;
     }
     for (int64_t x = begin; x < end && !prn_cancelled_at(x); x++) {
@@ -272,7 +272,7 @@ static void pad_rows(void *argument, int64_t begin, int64_t end)
         unsigned char *row = (unsigned char *)work->out->data + (size_t)(r * extent) * work->width;
         const int64_t offset = walk.offset;
         if (offset < 0) {
-            fill(row, work->constant, work->width, extent);
+            pad_fill(row, work->constant, work->width, extent);
             continue;
         }
         const unsigned char *source = (const unsigned char *)work->in->data + (size_t)offset * work->width;

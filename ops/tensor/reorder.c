@@ -19,7 +19,7 @@ enum { GROUP = PRN_REORDER_GROUP, TASK_POSITIONS = 512, BESIDE_POSITIONS = 64, T
 
 /* ---- shapes */
 
-static prony_status infer(const prony_context *context)
+static prony_status reorder_infer(const prony_context *context)
 {
     const prony_value *x = context->inputs[0];
     if (x->kind != PRONY_TENSOR || x->dtype == PRONY_STRING ||
@@ -53,7 +53,7 @@ typedef struct place {
     int64_t start, position, channel;
 } place;
 
-static place find(const job *job, prn_layout layout, int64_t n, int64_t c)
+static place reorder_find(const job *job, prn_layout layout, int64_t n, int64_t c)
 {
     int64_t block = prn_layout_block(layout);
     if (block) {
@@ -66,11 +66,11 @@ static place find(const job *job, prn_layout layout, int64_t n, int64_t c)
 
 /* ---- native */
 
-PRN_SIMD_PICK(prn_reorder_simd, prn_reorder_simd_, static const prn_reorder_simd *simd)
+PRN_SIMD_PICK(prn_reorder_simd, prn_reorder_simd_, static const prn_reorder_simd *reorder_simd_table)
 
 /* Part of a group of four-byte elements; lanes from `count` on become zeros where the output has them: position by
  * position, since a lane of all of them meets each cache line again. */
-static void move_part(const job *job, place from, place to, int64_t count, int64_t begin, int64_t end)
+static void reorder_move_part(const job *job, place from, place to, int64_t count, int64_t begin, int64_t end)
 {
     const float *x = (const float *)job->x + from.start;
     float *y = (float *)job->y + to.start;
@@ -107,7 +107,7 @@ static void move_bytes(const job *job, place from, place to, int64_t count, int6
     const uint8_t *x = (const uint8_t *)job->x + from.start;
     uint8_t *y = (uint8_t *)job->y + to.start;
     if (lanes == 3 && from.position == 1 && to.channel == 1 && to.position == 3) {
-        simd()->join_3(x + begin, from.channel, y + 3 * begin, end - begin);
+        reorder_simd_table()->join_3(x + begin, from.channel, y + 3 * begin, end - begin);
         return;
     }
     for (int64_t p = begin; p < end; p++) {
@@ -123,22 +123,23 @@ static void reorder_part(const job *job, int64_t part)
     int64_t begin = piece * TASK_POSITIONS,
             end = begin + TASK_POSITIONS < job->spatial ? begin + TASK_POSITIONS : job->spatial;
     int64_t c = group * GROUP, count = job->channels - c < GROUP ? job->channels - c : GROUP;
-    place to = find(job, job->to, n, c), from = find(job, job->from, n, c);
+    place to = reorder_find(job, job->to, n, c), from = reorder_find(job, job->from, n, c);
     if (count < 0) count = 0;
     if (job->size == 1) {
         move_bytes(job, from, to, count, begin, end);
     } else if (job->size != sizeof(float)) {
         move_elements(job, from, to, count, begin, end);
     } else if (count < GROUP) {
-        move_part(job, from, to, count, begin, end);
+        reorder_move_part(job, from, to, count, begin, end);
     } else if (from.channel == to.channel && from.channel != 1) {
         for (int64_t k = 0; k < GROUP; k++)
             memcpy(job->y + (size_t)(to.start + k * to.channel + begin) * job->size,
                    job->x + (size_t)(from.start + k * from.channel + begin) * job->size,
                    (size_t)(end - begin) * job->size);
     } else {
-        simd()->move_group((const float *)job->x + from.start + begin * from.position, from.position, from.channel,
-                           (float *)job->y + to.start + begin * to.position, to.position, to.channel, end - begin);
+        reorder_simd_table()->move_group((const float *)job->x + from.start + begin * from.position, from.position,
+                                         from.channel, (float *)job->y + to.start + begin * to.position, to.position,
+                                         to.channel, end - begin);
     }
 }
 
@@ -157,12 +158,13 @@ static void move_positions(void *argument, int64_t task)
     const int64_t pieces = prn_ceil_div(job->spatial, BESIDE_POSITIONS), n = task / pieces,
                   begin = task % pieces * BESIDE_POSITIONS;
     const int64_t block = prn_layout_block(job->from == PRN_NHWC ? job->to : job->from);
-    const place from = find(job, job->from, n, 0), to = find(job, job->to, n, 0);
+    const place from = reorder_find(job, job->from, n, 0), to = reorder_find(job, job->to, n, 0);
     const int64_t planes = job->spatial * block; /* from a block to the next where it is no neighbour */
-    simd()->move_blocks((const float *)job->x + from.start + begin * from.position, from.position,
-                        job->from == PRN_NHWC ? block : planes, (float *)job->y + to.start + begin * to.position,
-                        to.position, job->to == PRN_NHWC ? block : planes,
-                        prn_least(BESIDE_POSITIONS, job->spatial - begin), job->channels / block, block);
+    reorder_simd_table()->move_blocks((const float *)job->x + from.start + begin * from.position, from.position,
+                                      job->from == PRN_NHWC ? block : planes,
+                                      (float *)job->y + to.start + begin * to.position, to.position,
+                                      job->to == PRN_NHWC ? block : planes,
+                                      prn_least(BESIDE_POSITIONS, job->spatial - begin), job->channels / block, block);
 }
 
 /* Between channels last and blocks: what fills whole blocks. The groups behind are left. */
@@ -184,7 +186,7 @@ static int64_t images(const prony_context *context)
     return shape->rank < 2 ? 1 : shape->dim[0];
 }
 
-static bool read_job(const prony_context *context, job *job)
+static bool reorder_read_job(const prony_context *context, job *job)
 {
     const prony_value *x = context->inputs[0], *y = context->outputs[0];
     *job = (struct job){.x = x->data, .y = y->data, .size = prony_dtype_bytes(x->dtype, 1)};
@@ -209,10 +211,10 @@ static bool read_job(const prony_context *context, job *job)
     return true;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status reorder_run_native(const prony_context *context)
 {
     job job;
-    if (!read_job(context, &job)) return PRONY_OK;
+    if (!reorder_read_job(context, &job)) return PRONY_OK;
     move_beside(&job, context->threads, images(context));
     if (job.parts == 0) return PRONY_OK;
     int64_t tasks = (job.parts - 1) / job.parts_per_task + 1;
@@ -222,14 +224,14 @@ static prony_status run_native(const prony_context *context)
 
 /* ---- reference */
 
-static prony_status run_reference(const prony_context *context)
+static prony_status reorder_run_reference(const prony_context *context)
 {
     job job;
-    if (!read_job(context, &job)) return PRONY_OK;
+    if (!reorder_read_job(context, &job)) return PRONY_OK;
     prn_cancellable_clear(job.y, prn_layout_bytes(context->outputs[0]));
     for (int64_t i = 0; i < images(context) * job.channels && !prn_cancelled(); i++) {
-        place to = find(&job, job.to, i / job.channels, i % job.channels);
-        place from = find(&job, job.from, i / job.channels, i % job.channels);
+        place to = reorder_find(&job, job.to, i / job.channels, i % job.channels);
+        place from = reorder_find(&job, job.from, i / job.channels, i % job.channels);
         for (int64_t p = 0; p < job.spatial && !prn_cancelled_at(p); p++)
             memcpy(job.y + (size_t)(to.start + p * to.position) * job.size,
                    job.x + (size_t)(from.start + p * from.position) * job.size, job.size);
@@ -238,13 +240,13 @@ static prony_status run_reference(const prony_context *context)
 }
 
 static const prn_kernel kernels[] = {
-    {.name = "reorder_native", .backend = "native", .layouts = given_layouts, .run = run_native},
-    {.name = "reorder_ref", .backend = "reference", .layouts = given_layouts, .run = run_reference},
+    {.name = "reorder_native", .backend = "native", .layouts = given_layouts, .run = reorder_run_native},
+    {.name = "reorder_ref", .backend = "reference", .layouts = given_layouts, .run = reorder_run_reference},
     {0}};
 
 // clang-format off
 const prn_op prn_ops_reorder[] = {
     {.name = "Reorder", .domain = "prony", .since_opset = 1, .inputs = {1, 1},
-     .infer = infer, .cost = prn_cost_none, .cost_text = "none: data movement", .kernels = kernels},
+     .infer = reorder_infer, .cost = prn_cost_none, .cost_text = "none: data movement", .kernels = kernels},
     {0}};
 // clang-format on

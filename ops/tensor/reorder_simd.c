@@ -77,8 +77,8 @@ static inline __attribute__((always_inline)) void move_each_block(const float *x
         for (int64_t b = 0; b < blocks; b++) memcpy(y + b * y_block, x + b * x_block, block * sizeof *y);
 }
 
-static void move_blocks(const float *x, int64_t x_position, int64_t x_block, float *y, int64_t y_position,
-                        int64_t y_block, int64_t count, int64_t blocks, int64_t block)
+static void reorder_simd_move_blocks(const float *x, int64_t x_position, int64_t x_block, float *y, int64_t y_position,
+                                     int64_t y_block, int64_t count, int64_t blocks, int64_t block)
 {
     if (block == 16)
         move_each_block(x, x_position, x_block, y, y_position, y_block, count, blocks, 16);
@@ -97,4 +97,4 @@ static void join_3(const uint8_t *restrict x, int64_t plane, uint8_t *restrict y
 }
 
 const prn_reorder_simd PRN_SIMD_TABLE(prn_reorder_simd_) = {
-    .move_group = move_group, .move_blocks = move_blocks, .join_3 = join_3};
+    .move_group = move_group, .move_blocks = reorder_simd_move_blocks, .join_3 = join_3};

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static prony_status run_view(const prony_context *context)
+static prony_status reshape_run_view(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
     prony_value *out = prn_output(context, 0);
@@ -15,7 +15,7 @@ static prony_status run_view(const prony_context *context)
 }
 
 static const prn_kernel view_kernels[] = {
-    {.name = "view_reference", .backend = "reference", .run = run_view, .inplace = 1}, {0}};
+    {.name = "view_reference", .backend = "reference", .run = reshape_run_view, .inplace = 1}, {0}};
 
 /* Axes in [-rank, rank), each once, as a bit mask. */
 static prony_status axes_mask(const prony_context *context, const int64_t *axes, size_t count, int rank, uint32_t *mask)
@@ -40,7 +40,7 @@ static prony_status set_shape(const prony_context *context, const prony_shape *s
     return PRONY_OK;
 }
 
-static prony_status set_unknown(const prony_context *context)
+static prony_status reshape_set_unknown(const prony_context *context)
 {
     prony_shape shape = prn_shape_unknown();
     return set_shape(context, &shape);
@@ -84,7 +84,7 @@ static prony_status reshape_infer(const prony_context *context)
     bool known;
     PRN_TRY(prn_check_tensor(context, 0));
     PRN_TRY(read_wanted(context, wanted, &count, &known));
-    if (!known) return set_unknown(context);
+    if (!known) return reshape_set_unknown(context);
     int inferred = -1;
     shape.rank = (int32_t)count;
     for (int i = 0; i < shape.rank; i++) {
@@ -146,8 +146,8 @@ typedef struct axes_params {
 static const prn_param axes_attributes[] = {PRN_INTS(axes_params, axes), {0}};
 
 /* Axes from input 1 (opset 13) or the attribute. */
-static prony_status read_axes(const prony_context *context, int64_t axes[PRONY_MAX_RANK], size_t *count, bool *known,
-                              bool *given)
+static prony_status reshape_read_axes(const prony_context *context, int64_t axes[PRONY_MAX_RANK], size_t *count,
+                                      bool *known, bool *given)
 {
     const axes_params *params = context->params;
     *given = prn_input(context, 1) != NULL;
@@ -168,8 +168,8 @@ static prony_status squeeze_infer(const prony_context *context)
     bool known, given;
     uint32_t mask;
     PRN_TRY(prn_check_tensor(context, 0));
-    PRN_TRY(read_axes(context, axes, &count, &known, &given));
-    if (!known) return set_unknown(context);
+    PRN_TRY(reshape_read_axes(context, axes, &count, &known, &given));
+    if (!known) return reshape_set_unknown(context);
     PRN_TRY(axes_mask(context, axes, count, in->shape.rank, &mask));
     for (int i = 0; i < in->shape.rank; i++) {
         bool drop = given ? mask >> i & 1 : in->shape.dim[i] == 1;
@@ -192,9 +192,9 @@ static prony_status unsqueeze_infer(const prony_context *context)
     bool known, given;
     uint32_t mask;
     PRN_TRY(prn_check_tensor(context, 0));
-    PRN_TRY(read_axes(context, axes, &count, &known, &given));
+    PRN_TRY(reshape_read_axes(context, axes, &count, &known, &given));
     if (!given) return prony_fail(context, PRONY_INVALID_MODEL, "there are no axes");
-    if (!known) return set_unknown(context);
+    if (!known) return reshape_set_unknown(context);
     shape.rank = in->shape.rank + (int32_t)count;
     if (shape.rank > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "rank %d is too large", shape.rank);
     PRN_TRY(axes_mask(context, axes, count, shape.rank, &mask));
@@ -218,9 +218,12 @@ static prony_status identity_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static const prn_kernel identity_kernels[] = {
-    {.name = "identity_reference", .backend = "reference", .layouts = prn_same_layout, .run = run_view, .inplace = 1},
-    {0}};
+static const prn_kernel identity_kernels[] = {{.name = "identity_reference",
+                                               .backend = "reference",
+                                               .layouts = prn_same_layout,
+                                               .run = reshape_run_view,
+                                               .inplace = 1},
+                                              {0}};
 
 // clang-format off
 const prn_op prn_ops_reshape[] = {

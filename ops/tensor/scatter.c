@@ -23,7 +23,7 @@ static const prn_param scatter_nd_attributes[] = {PRN_STRING(scatter_params, red
 
 typedef enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MUL, REDUCE_MIN, REDUCE_MAX, REDUCE_UNKNOWN } reduction;
 
-static reduction reduction_of(const prony_context *context)
+static reduction scatter_reduction_of(const prony_context *context)
 {
     static const char *const names[] = {"none", "add", "mul", "min", "max"};
     const char *name = ((const scatter_params *)context->params)->reduction;
@@ -35,7 +35,7 @@ static reduction reduction_of(const prony_context *context)
 
 static prony_status scatter_check(const prony_context *context)
 {
-    if (reduction_of(context) != REDUCE_UNKNOWN) return PRONY_OK;
+    if (scatter_reduction_of(context) != REDUCE_UNKNOWN) return PRONY_OK;
     return prony_fail(context, PRONY_UNSUPPORTED, "reduction '%s' is not supported",
                       ((const scatter_params *)context->params)->reduction);
 }
@@ -45,21 +45,21 @@ static prony_status check_updates(const prony_context *context, const prony_shap
 {
     const prony_value *data = context->inputs[0], *updates = context->inputs[2];
     char left[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
-    if (reduction_of(context) != REDUCE_NONE) PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER));
+    if (scatter_reduction_of(context) != REDUCE_NONE) PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER));
     if (updates->dtype == data->dtype && prn_shape_equal(&updates->shape, wanted)) return PRONY_OK;
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "updates are %s, wanted %s%s", prn_value_text(updates, left),
                       prony_dtype_name(data->dtype), prn_shape_text(wanted, right));
 }
 
 /* to[i] = to[i] combined with from[i], for `count` elements. */
-static void combine(reduction how, prony_dtype dtype, void *to, const void *from, int64_t count)
+static void scatter_combine(reduction how, prony_dtype dtype, void *to, const void *from, int64_t count)
 {
     static const prn_row_op rows[] = {
         [REDUCE_ADD] = PRN_ROW_ADD, [REDUCE_MUL] = PRN_ROW_MUL, [REDUCE_MIN] = PRN_ROW_MIN, [REDUCE_MAX] = PRN_ROW_MAX};
     prn_element_row(rows[how], dtype, to, to, from, count, 1, 1);
 }
 
-static void copy_data(const prony_context *context)
+static void scatter_copy_data(const prony_context *context)
 {
     prn_copy_bytes(context->threads, context->inputs[0]->data, context->outputs[0]->data,
                    prn_value_bytes(context->inputs[0]));
@@ -68,7 +68,7 @@ static void copy_data(const prony_context *context)
 static prony_status scatter_cost(const prony_context *context, prony_cost *cost)
 {
     int64_t count = prony_shape_numel(&context->inputs[2]->shape);
-    if (reduction_of(context) == REDUCE_NONE || count < 0) return PRONY_OK;
+    if (scatter_reduction_of(context) == REDUCE_NONE || count < 0) return PRONY_OK;
     return prn_cost_elementwise(context, cost, (uint64_t)count, 1, 0);
 }
 
@@ -100,18 +100,18 @@ static void apply_run(const scatter_job *job, char *to, const char *from, int64_
     if (job->how == REDUCE_NONE)
         memcpy(to, from, (size_t)(n * job->width));
     else
-        combine(job->how, job->updates->dtype, to, from, n);
+        scatter_combine(job->how, job->updates->dtype, to, from, n);
 }
 
 /* Single ones without a call each: `width` is a constant after inlining. */
-static inline void apply_one(const scatter_job *job, char *to, const char *from, const size_t width)
+static inline void scatter_apply_one(const scatter_job *job, char *to, const char *from, const size_t width)
 {
     if (job->how == REDUCE_NONE)
         memcpy(to, from, width);
     else if (job->how == REDUCE_ADD && job->updates->dtype == PRONY_FLOAT32)
         *(float *)to += *(const float *)from;
     else
-        combine(job->how, job->updates->dtype, to, from, 1);
+        scatter_combine(job->how, job->updates->dtype, to, from, 1);
 }
 
 /* Entries to `places`, one after another; those of an index that was expanded along the other axes follow each other in
@@ -123,7 +123,7 @@ static inline void apply_entries(const scatter_job *job, const int64_t *places, 
         char *to = job->to + places[i] * (int64_t)width;
         for (run = 1; i + run < count && places[i + run] == places[i] + run;) run++;
         if (run == 1)
-            apply_one(job, to, from + i * (int64_t)width, width);
+            scatter_apply_one(job, to, from + i * (int64_t)width, width);
         else
             apply_run(job, to, from + i * (int64_t)width, run);
     }
@@ -174,14 +174,14 @@ static void scatter_strips(void *argument, int64_t begin, int64_t end)
 
 static prony_status scatter_run(const prony_context *context)
 {
-    scatter_job job = {.how = reduction_of(context),
+    scatter_job job = {.how = scatter_reduction_of(context),
                        .updates = context->inputs[2],
                        .to = context->outputs[0]->data,
                        .elements = prn_index_elements_make(context, ((const scatter_params *)context->params)->axis),
                        .width = (int64_t)prn_copy_width(context->inputs[2]->dtype)};
     const prn_index_elements *elements = &job.elements;
     PRN_TRY(prn_index_check_range(context, &elements->extent, 1));
-    copy_data(context);
+    scatter_copy_data(context);
     if (elements->count == 0) return PRONY_OK;
     job.along = elements->dim[elements->axis];
     job.inner = 1;
@@ -224,7 +224,8 @@ static inline void scatter_blocks(const scatter_job *job, const int64_t *places,
         else if (job->how == REDUCE_NONE)
             memcpy(to, from + i * (int64_t)block, (size_t)run * block);
         else
-            combine(job->how, job->updates->dtype, to, from + i * (int64_t)block, run * (int64_t)block / job->width);
+            scatter_combine(job->how, job->updates->dtype, to, from + i * (int64_t)block,
+                            run * (int64_t)block / job->width);
     }
 }
 
@@ -252,7 +253,7 @@ static void scatter_pieces(void *argument, int64_t begin, int64_t end)
             if (job->how == REDUCE_NONE)
                 memcpy(to, from, (size_t)bytes);
             else
-                combine(job->how, job->updates->dtype, to, from, bytes / job->width);
+                scatter_combine(job->how, job->updates->dtype, to, from, bytes / job->width);
         }
     }
 }
@@ -260,14 +261,14 @@ static void scatter_pieces(void *argument, int64_t begin, int64_t end)
 static prony_status scatter_nd_run(const prony_context *context)
 {
     enum { PIECE_BYTES = 1024 };
-    scatter_job job = {.how = reduction_of(context),
+    scatter_job job = {.how = scatter_reduction_of(context),
                        .updates = context->inputs[2],
                        .to = context->outputs[0]->data,
                        .tuples = prn_index_tuples_make(context, 0),
                        .width = (int64_t)prn_copy_width(context->inputs[2]->dtype),
                        .piece = PIECE_BYTES};
     PRN_TRY(prn_index_check_range(context, job.tuples.dim, job.tuples.tuple));
-    copy_data(context);
+    scatter_copy_data(context);
     if (job.tuples.count == 0 || job.tuples.block == 0) return PRONY_OK;
     prn_parallel_items(context->threads, prn_ceil_div(job.tuples.block, PIECE_BYTES),
                        job.tuples.count * job.tuples.block, scatter_pieces, &job);
@@ -277,7 +278,7 @@ static prony_status scatter_nd_run(const prony_context *context)
 /* ---- ScatterND by constant indices that are a grid, as assignments to a slice are exported: a copy */
 
 /* Whether no two places of such a grid meet: each step leads beyond all that the axes behind it reach. */
-static bool is_apart(const prony_shape *shape, const int64_t *step, int64_t block)
+static bool scatter_is_apart(const prony_shape *shape, const int64_t *step, int64_t block)
 {
     int64_t reach = block;
     for (int axis = shape->rank - 1; axis >= 0; axis--) {
@@ -299,11 +300,11 @@ static bool find_grid(const prony_context *context, prn_copy *copy, int64_t *off
     prony_shape shape = context->inputs[1]->shape;
     int64_t step[PRONY_MAX_RANK], from = prony_shape_numel(&context->inputs[2]->shape);
     const int64_t width = (int64_t)prn_copy_width(context->inputs[2]->dtype);
-    if (reduction_of(context) != REDUCE_NONE || tuples.block == 0 ||
+    if (scatter_reduction_of(context) != REDUCE_NONE || tuples.block == 0 ||
         !prn_index_is_known(context, tuples.dim, tuples.tuple))
         return false;
     shape.rank--;
-    if (!prn_index_is_grid(&shape, find_tuples, &tuples, offset, step) || !is_apart(&shape, step, tuples.block))
+    if (!prn_index_is_grid(&shape, find_tuples, &tuples, offset, step) || !scatter_is_apart(&shape, step, tuples.block))
         return false;
     for (int axis = 0; axis < shape.rank; axis++) {
         from /= shape.dim[axis];
@@ -330,7 +331,7 @@ static prony_status scatter_nd_native(const prony_context *context)
 {
     const nd_state *state = context->state;
     if (!state->grid) return scatter_nd_run(context);
-    copy_data(context);
+    scatter_copy_data(context);
     prn_copy_native(context->threads, prn_copy_width(context->inputs[2]->dtype), &state->copy, context->inputs[2]->data,
                     (char *)context->outputs[0]->data + state->offset);
     return PRONY_OK;

@@ -226,7 +226,7 @@ typedef struct one_hot_params {
 static const prn_param one_hot_attributes[] = {PRN_INT(one_hot_params, axis, -1), {0}};
 
 /* A number of any type, cut off to an integer. */
-static int64_t whole_number(const prony_value *value, int64_t i)
+static int64_t select_op_whole_number(const prony_value *value, int64_t i)
 {
     if (prn_dtype_is_integer(value->dtype)) return prn_get_i64(value->data, value->dtype, i);
     return prn_f64_to_i64(prn_get_f64(value->data, value->dtype, i));
@@ -253,7 +253,7 @@ static prony_status one_hot_infer(const prony_context *context)
         shape = prn_shape_unknown();
     } else {
         for (int i = 0; i < rank; i++) {
-            shape.dim[i] = i == axis ? whole_number(depth, 0) : indices->shape.dim[i < axis ? i : i - 1];
+            shape.dim[i] = i == axis ? select_op_whole_number(depth, 0) : indices->shape.dim[i < axis ? i : i - 1];
         }
         if (prony_shape_numel(&shape) < 0) {
             return prony_fail(context, PRONY_OUT_OF_RANGE, "depth is %lld", (long long)shape.dim[axis]);
@@ -276,7 +276,7 @@ static prony_status one_hot_run(const prony_context *context)
     prn_copy_native(context->threads, width, &copy, values->data, out->data);
     int64_t count = prony_shape_numel(&indices->shape);
     for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++) {
-        int64_t index = whole_number(indices, i);
+        int64_t index = select_op_whole_number(indices, i);
         if (index < -depth || index >= depth) continue; /* all off */
         if (index < 0) index += depth;
         int64_t at = (i / inner * depth + index) * inner + i % inner;

@@ -66,7 +66,7 @@ static prony_status bounds_from_inputs(const prony_context *context, bounds *b, 
     return PRONY_OK;
 }
 
-static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
+static int64_t slice_clamp(int64_t x, int64_t lo, int64_t hi)
 {
     return x < lo ? lo : (x > hi ? hi : x);
 }
@@ -75,8 +75,8 @@ static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
 static void cut_axis(window *w, int axis, int64_t dim, int64_t start, int64_t end, int64_t step)
 {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
-    start = dim == 0 ? low : clamp(start < 0 ? start + dim : start, 0, high);
-    end = clamp(end < 0 ? end + dim : end, low, high);
+    start = dim == 0 ? low : slice_clamp(start < 0 ? start + dim : start, 0, high);
+    end = slice_clamp(end < 0 ? end + dim : end, low, high);
     int64_t span = step > 0 ? end - start : start - end;
     uint64_t stride = step > 0 ? (uint64_t)step : UINT64_C(0) - (uint64_t)step;
     w->start[axis] = start;
@@ -84,7 +84,7 @@ static void cut_axis(window *w, int axis, int64_t dim, int64_t start, int64_t en
     w->count[axis] = span <= 0 ? 0 : (int64_t)(((uint64_t)span - 1) / stride) + 1;
 }
 
-static prony_status read_window(const prony_context *context, window *w, bool *known)
+static prony_status slice_read_window(const prony_context *context, window *w, bool *known)
 {
     const prony_shape *shape = &context->inputs[0]->shape;
     bounds b = {0};
@@ -122,7 +122,7 @@ static prony_status slice_infer(const prony_context *context)
     window w;
     bool known;
     PRN_TRY(prn_check_movable(context, 0));
-    PRN_TRY(read_window(context, &w, &known));
+    PRN_TRY(slice_read_window(context, &w, &known));
     if (known) {
         memcpy(shape.dim, w.count, (size_t)shape.rank * sizeof *shape.dim);
     } else {
@@ -172,7 +172,7 @@ static prony_status slice_read(const prony_context *context, slice_plan *plan, b
     window w;
     plan->copy.rank = 0;
     plan->first = 0;
-    PRN_TRY(read_window(context, &w, known));
+    PRN_TRY(slice_read_window(context, &w, known));
     if (!*known || prony_shape_numel(&out) == 0) return PRONY_OK;
     if (layout != PRN_PLAIN) w = stored_window(&w, context->inputs[0]->shape.rank, layout);
     prn_shape_strides(&in, from);
@@ -195,7 +195,8 @@ static void slice_layouts(const prony_context *context, prn_layout *in, prn_layo
     quiet.error = NULL;
     window w;
     bool known;
-    if (!prn_layout_joins(value->shape.rank, layout) || read_window(&quiet, &w, &known) != PRONY_OK || !known) return;
+    if (!prn_layout_joins(value->shape.rank, layout) || slice_read_window(&quiet, &w, &known) != PRONY_OK || !known)
+        return;
     if (!block || takes_blocks(&w, value->shape.dim[1], block)) in[0] = out[0] = layout;
 }
 

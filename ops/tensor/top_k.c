@@ -120,7 +120,7 @@ typedef struct top_k_work {
 } top_k_work;
 
 /* Whether element i of the line comes before element j. */
-static inline bool comes_before(const line *l, int64_t i, int64_t j)
+static inline bool top_k_comes_before(const line *l, int64_t i, int64_t j)
 {
     int64_t a = line_key(l, i), b = line_key(l, j);
     return a != b ? a > b : i < j;
@@ -133,8 +133,8 @@ static void sift_down(const line *l, int64_t *heap, int64_t step, int64_t count,
     for (;;) {
         int64_t child = 2 * at + 1;
         if (child >= count) break;
-        if (child + 1 < count && comes_before(l, heap[child * step], heap[(child + 1) * step])) child++;
-        if (!comes_before(l, moving, heap[child * step])) break;
+        if (child + 1 < count && top_k_comes_before(l, heap[child * step], heap[(child + 1) * step])) child++;
+        if (!top_k_comes_before(l, moving, heap[child * step])) break;
         heap[at * step] = heap[child * step];
         at = child;
     }
@@ -465,8 +465,8 @@ static void top_k_lines_reference(void *argument, int64_t begin, int64_t end)
             int64_t best = -1;
             for (int64_t i = 0; i < l.count; i++) {
                 if (prn_cancelled_at(i)) return;
-                if (previous >= 0 && !comes_before(&l, previous, i)) continue;
-                if (best < 0 || comes_before(&l, i, best)) best = i;
+                if (previous >= 0 && !top_k_comes_before(&l, previous, i)) continue;
+                if (best < 0 || top_k_comes_before(&l, i, best)) best = i;
             }
             previous = best;
             if (work->indices) ((int64_t *)work->indices->data)[target + place * step] = best;

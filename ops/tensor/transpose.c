@@ -9,14 +9,14 @@
 /* An operator's variant: its permutation of a node's elements. */
 typedef prn_copy (*permutation)(const prony_context *context);
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status transpose_prepare(const prony_context *context, prn_prepared *out)
 {
     const permutation *describe = prn_variant(context);
     const prn_copy copy = (*describe)(context);
     return prn_prepared_keep(context, &copy, sizeof copy, out);
 }
 
-static prony_status run_copy(const prony_context *context, prn_copy_fn execute)
+static prony_status transpose_run_copy(const prony_context *context, prn_copy_fn execute)
 {
     const prony_value *in = context->inputs[0];
     prony_value *out = context->outputs[0];
@@ -29,14 +29,14 @@ static prony_status run_copy(const prony_context *context, prn_copy_fn execute)
     return PRONY_OK;
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status transpose_run_native(const prony_context *context)
 {
-    return run_copy(context, prn_copy_native);
+    return transpose_run_copy(context, prn_copy_native);
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status transpose_run_reference(const prony_context *context)
 {
-    return run_copy(context, prn_copy_reference);
+    return transpose_run_copy(context, prn_copy_reference);
 }
 
 /* ---- Transpose */
@@ -136,9 +136,9 @@ static prn_copy transpose_copy(const prony_context *context)
 
 // clang-format off
 static const prn_kernel transpose_kernels[] = {
-    {.name = "transpose_native", .backend = "native", .layouts = transpose_layouts, .prepare = prepare, .run = run_native,
+    {.name = "transpose_native", .backend = "native", .layouts = transpose_layouts, .prepare = transpose_prepare, .run = transpose_run_native,
      .release = prn_free, .split_alias = transpose_split_alias},
-    {.name = "transpose_reference", .backend = "reference", .prepare = prepare, .run = run_reference, .release = prn_free},
+    {.name = "transpose_reference", .backend = "reference", .prepare = transpose_prepare, .run = transpose_run_reference, .release = prn_free},
     {0}};
 // clang-format on
 
@@ -240,13 +240,13 @@ static prn_copy space_to_depth_copy(const prony_context *context)
 
 // clang-format off
 static const prn_kernel depth_to_space_kernels[] = {
-    {.name = "depth_to_space_native", .backend = "native", .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "depth_to_space_reference", .backend = "reference", .prepare = prepare, .run = run_reference, .release = prn_free},
+    {.name = "depth_to_space_native", .backend = "native", .prepare = transpose_prepare, .run = transpose_run_native, .release = prn_free},
+    {.name = "depth_to_space_reference", .backend = "reference", .prepare = transpose_prepare, .run = transpose_run_reference, .release = prn_free},
     {0}};
 
 static const prn_kernel space_to_depth_kernels[] = {
-    {.name = "space_to_depth_native", .backend = "native", .prepare = prepare, .run = run_native, .release = prn_free},
-    {.name = "space_to_depth_reference", .backend = "reference", .prepare = prepare, .run = run_reference, .release = prn_free},
+    {.name = "space_to_depth_native", .backend = "native", .prepare = transpose_prepare, .run = transpose_run_native, .release = prn_free},
+    {.name = "space_to_depth_reference", .backend = "reference", .prepare = transpose_prepare, .run = transpose_run_reference, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_transpose[] = {

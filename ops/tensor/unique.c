@@ -36,7 +36,7 @@ typedef struct keyed {
 
 /* ---- shapes */
 
-static prony_status read_job(const prony_context *context, unique_job *job)
+static prony_status unique_read_job(const prony_context *context, unique_job *job)
 {
     int64_t axis = ((const unique_params *)context->params)->axis;
     const prony_value *in = context->inputs[0];
@@ -62,11 +62,11 @@ static prony_shape values_shape(const prony_context *context, int64_t found)
     return shape;
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status unique_infer(const prony_context *context)
 {
     unique_job job;
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER_BOOL | PRN_TYPE(PRONY_STRING)));
-    PRN_TRY(read_job(context, &job));
+    PRN_TRY(unique_read_job(context, &job));
     prony_shape values = prn_shape_unknown(), list = prn_shape_unknown();
     if (job.count == 0) {
         values = values_shape(context, 0);
@@ -79,7 +79,7 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status check(const prony_context *context)
+static prony_status unique_check(const prony_context *context)
 {
     const int64_t sorted = ((const unique_params *)context->params)->sorted;
     if (sorted == 0 || sorted == 1) return PRONY_OK;
@@ -88,7 +88,7 @@ static prony_status check(const prony_context *context)
 
 /* ---- order */
 
-static int compare_strings(const prony_string *a, const prony_string *b)
+static int unique_compare_strings(const prony_string *a, const prony_string *b)
 {
     const size_t shared = a->size < b->size ? a->size : b->size;
     const int order = shared ? memcmp(a->data, b->data, shared) : 0;
@@ -98,7 +98,7 @@ static int compare_strings(const prony_string *a, const prony_string *b)
 static int compare_elements(const prony_value *in, int64_t a, int64_t b)
 {
     if (in->dtype == PRONY_STRING)
-        return compare_strings((const prony_string *)in->data + a, (const prony_string *)in->data + b);
+        return unique_compare_strings((const prony_string *)in->data + a, (const prony_string *)in->data + b);
     if (prn_dtype_is_float(in->dtype)) {
         const double x = prn_get_f64(in->data, in->dtype, a), y = prn_get_f64(in->data, in->dtype, b);
         if (isnan(x) || isnan(y)) return (isnan(x) != 0) - (isnan(y) != 0);
@@ -152,7 +152,7 @@ static void sort_positions(unique_job *job)
 
 /* ---- single elements of numbers: keys, sorted byte by byte from the lowest on */
 
-static uint64_t key_of(const prony_value *in, int64_t i)
+static uint64_t unique_key_of(const prony_value *in, int64_t i)
 {
     const uint64_t top = UINT64_C(1) << 63;
     if (in->dtype == PRONY_FLOAT32) {
@@ -209,7 +209,7 @@ static const keyed *sort_keys(const prony_value *in, int64_t count, keyed *list,
 {
     for (int64_t i = 0; i < count; i++) {
         if (prn_cancelled_at(i)) return NULL;
-        list[i] = (keyed){key_of(in, i), i};
+        list[i] = (keyed){unique_key_of(in, i), i};
     }
     return sort_keyed(count, list, other);
 }
@@ -227,14 +227,14 @@ static uint64_t row_key(const prony_value *in, int64_t i, size_t width)
 {
     if (width == 4 && in->dtype != PRONY_FLOAT32 && prn_dtype_is_float(in->dtype)) {
         const float x = (float)prn_get_f64(in->data, in->dtype, i);
-        return key_of(&(prony_value){.dtype = PRONY_FLOAT32, .data = (void *)(uintptr_t)&x}, 0);
+        return unique_key_of(&(prony_value){.dtype = PRONY_FLOAT32, .data = (void *)(uintptr_t)&x}, 0);
     }
-    return key_of(in, i);
+    return unique_key_of(in, i);
 }
 
 /* The lowest `width` bytes of a key, the highest first. Of a signed type that is narrower than a key, the sign is
  * moved. */
-static inline void put_key(unsigned char *to, uint64_t key, size_t width, uint64_t sign)
+static inline void unique_put_key(unsigned char *to, uint64_t key, size_t width, uint64_t sign)
 {
     key ^= sign;
     for (size_t n = 0; n < width; n++) to[n] = (unsigned char)(key >> (8 * (width - 1 - n)));
@@ -251,7 +251,7 @@ static bool row_size(const unique_job *job, uint64_t *bytes)
 }
 
 /* false: cancelled. */
-static bool fill_rows(const unique_job *job, unsigned char *rows)
+static bool unique_fill_rows(const unique_job *job, unsigned char *rows)
 {
     const size_t width = row_key_width(job->in->dtype);
     const bool narrow_signed =
@@ -264,7 +264,7 @@ static bool fill_rows(const unique_job *job, unsigned char *rows)
             const int64_t from = (o * job->count + at) * job->inner;
             if (prn_cancelled_at(at)) return false;
             for (int64_t i = 0; i < job->inner; i++)
-                put_key(to + (size_t)i * width, row_key(job->in, from + i, width), width, sign);
+                unique_put_key(to + (size_t)i * width, row_key(job->in, from + i, width), width, sign);
         }
     }
     return true;
@@ -359,46 +359,46 @@ static void write_values(const prony_context *context, const unique_job *job, co
     }
 }
 
-static prony_status prepare_with(const prony_context *context, uint64_t each, prn_prepared *out)
+static prony_status unique_prepare_with(const prony_context *context, uint64_t each, prn_prepared *out)
 {
     unique_job job;
     uint64_t bytes;
-    PRN_TRY(read_job(context, &job));
+    PRN_TRY(unique_read_job(context, &job));
     if (!prn_mul_u64(&bytes, (uint64_t)job.count, each) || bytes > SIZE_MAX / 2)
         return prony_fail(context, PRONY_LIMIT, "the positions do not fit in memory");
     out->scratch_bytes = (size_t)bytes;
     return PRONY_OK;
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status unique_prepare(const prony_context *context, prn_prepared *out)
 {
-    return prepare_with(context, 4 * sizeof(int64_t), out);
+    return unique_prepare_with(context, 4 * sizeof(int64_t), out);
 }
 
 static prony_status prepare_keys(const prony_context *context, prn_prepared *out)
 {
-    return prepare_with(context, 4 * sizeof(int64_t) + 2 * sizeof(keyed), out);
+    return unique_prepare_with(context, 4 * sizeof(int64_t) + 2 * sizeof(keyed), out);
 }
 
 static prony_status prepare_rows(const prony_context *context, prn_prepared *out)
 {
     unique_job job;
     uint64_t row;
-    PRN_TRY(read_job(context, &job));
+    PRN_TRY(unique_read_job(context, &job));
     const uint64_t lists = 4 * sizeof(int64_t) + 2 * sizeof(keyed);
     if (!row_size(&job, &row) || row > UINT64_MAX - lists)
         return prony_fail(context, PRONY_LIMIT, "the positions do not fit in memory");
-    return prepare_with(context, lists + row, out);
+    return unique_prepare_with(context, lists + row, out);
 }
 
 static bool keys_supported(const prony_context *context)
 {
     unique_job job;
-    return read_job(context, &job) == PRONY_OK && job.outer == 1 && job.inner == 1;
+    return unique_read_job(context, &job) == PRONY_OK && job.outer == 1 && job.inner == 1;
 }
 
 /* Everything behind the scratch of sorting. */
-static prony_status finish(const prony_context *context, unique_job job)
+static prony_status unique_finish(const prony_context *context, unique_job job)
 {
     job.other = job.order + job.count;
     int64_t *first = job.other + job.count, *number = first + job.count;
@@ -420,33 +420,33 @@ static prony_status finish(const prony_context *context, unique_job job)
     return PRONY_OK;
 }
 
-static prony_status run(const prony_context *context)
+static prony_status unique_run(const prony_context *context)
 {
     unique_job job;
-    PRN_TRY(read_job(context, &job));
+    PRN_TRY(unique_read_job(context, &job));
     if (job.count == 0) return PRONY_OK;
     job.order = context->scratch;
-    return finish(context, job);
+    return unique_finish(context, job);
 }
 
 static prony_status run_keys(const prony_context *context)
 {
     unique_job job;
-    PRN_TRY(read_job(context, &job));
+    PRN_TRY(unique_read_job(context, &job));
     if (job.count == 0) return PRONY_OK;
     keyed *lists = context->scratch;
     job.keys = sort_keys(job.in, job.count, lists, lists + job.count);
     if (!job.keys) return PRONY_OK;
     job.order = (int64_t *)(void *)(lists + 2 * job.count);
     for (int64_t i = 0; i < job.count; i++) job.order[i] = job.keys[i].position;
-    return finish(context, job);
+    return unique_finish(context, job);
 }
 
-static prony_status run_rows(const prony_context *context)
+static prony_status unique_run_rows(const prony_context *context)
 {
     unique_job job;
     uint64_t row;
-    PRN_TRY(read_job(context, &job));
+    PRN_TRY(unique_read_job(context, &job));
     if (job.count == 0) return PRONY_OK;
     if (!row_size(&job, &row)) return PRONY_LIMIT;
     keyed *lists = context->scratch;
@@ -454,9 +454,9 @@ static prony_status run_rows(const prony_context *context)
     job.other = job.order + job.count;
     job.row_bytes = (size_t)row;
     unsigned char *rows = (unsigned char *)(job.order + 4 * job.count);
-    if (!fill_rows(&job, rows)) return PRONY_OK;
+    if (!unique_fill_rows(&job, rows)) return PRONY_OK;
     job.rows = rows;
-    return sort_rows(&job, lists, lists + job.count) ? finish(context, job) : PRONY_OK;
+    return sort_rows(&job, lists, lists + job.count) ? unique_finish(context, job) : PRONY_OK;
 }
 
 static const prn_param params[] = {PRN_INT(unique_params, axis, PRN_ABSENT), PRN_INT(unique_params, sorted, 1), {0}};
@@ -465,12 +465,12 @@ static const prn_param params[] = {PRN_INT(unique_params, axis, PRN_ABSENT), PRN
 static const prn_kernel kernels[] = {
     {.name = "unique_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .supported = keys_supported, .prepare = prepare_keys,
      .run = run_keys},
-    {.name = "unique_slices_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .prepare = prepare_rows, .run = run_rows},
-    {.name = "unique_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
+    {.name = "unique_slices_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .prepare = prepare_rows, .run = unique_run_rows},
+    {.name = "unique_reference", .backend = "reference", .prepare = unique_prepare, .run = unique_run}, {0}};
 
 const prn_op prn_ops_unique[] = {
     {.name = "Unique", .since_opset = 11, .inputs = {1, 1}, .outputs = {1, 4}, .flags = PRN_OP_DATA_SHAPE,
-     .params = params, .params_bytes = sizeof(unique_params), .check = check,
-     .infer = infer, .cost = prn_cost_none, .cost_text = "0", .kernels = kernels},
+     .params = params, .params_bytes = sizeof(unique_params), .check = unique_check,
+     .infer = unique_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = kernels},
     {0}};
 // clang-format on

@@ -83,7 +83,7 @@ static bool holds(uint16_t what, const place *at)
 }
 
 /* Everything that state `start` leads to without reading. Each state is pushed at most twice per step, by a split. */
-static void follow(const prn_regex *regex, states *s, uint32_t start, const place *at, uint32_t step)
+static void regex_follow(const prn_regex *regex, states *s, uint32_t start, const place *at, uint32_t step)
 {
     size_t depth = 0;
     s->stack[depth++] = start;
@@ -105,7 +105,7 @@ static void follow(const prn_regex *regex, states *s, uint32_t start, const plac
     }
 }
 
-static bool takes(const prn_regex *regex, const prn_regex_instruction *in, uint32_t c)
+static bool regex_takes(const prn_regex *regex, const prn_regex_instruction *in, uint32_t c)
 {
     bool found = false;
     for (int32_t k = 0; k < in->b && !found; k++) {
@@ -134,14 +134,14 @@ bool prn_regex_matches(const prn_regex *regex, const char *text, size_t size, vo
         size_t from_count = s.count;
         s.list = lists[step % 2];
         s.count = 0;
-        if (step == 1) follow(regex, &s, 0, &here, step);
-        for (size_t k = 0; step > 1 && k < from_count; k++) follow(regex, &s, from[k], &here, step);
+        if (step == 1) regex_follow(regex, &s, 0, &here, step);
+        for (size_t k = 0; step > 1 && k < from_count; k++) regex_follow(regex, &s, from[k], &here, step);
         if (end) break;
         /* those that take the character go on behind themselves, at the next step's place */
         size_t kept = 0;
         for (size_t k = 0; k < s.count; k++) {
             const prn_regex_instruction *in = &regex->program[s.list[k]];
-            if (in->code == PRN_REGEX_CLASS && takes(regex, in, c)) s.list[kept++] = s.list[k] + 1;
+            if (in->code == PRN_REGEX_CLASS && regex_takes(regex, in, c)) s.list[kept++] = s.list[k] + 1;
         }
         s.count = kept;
         if (kept == 0) return false;

@@ -88,7 +88,7 @@ static const struct {
                      {"punct", "!/:@[`{~"}, {"space", "\t\r  "}, {"upper", "AZ"},     {"word", "azAZ09__"},
                      {"xdigit", "09afAF"}};
 
-static prony_status add_named(parser *p, const char *name, size_t length, bool negated)
+static prony_status regex_parse_add_named(parser *p, const char *name, size_t length, bool negated)
 {
     for (size_t k = 0; k < sizeof named_classes / sizeof *named_classes; k++) {
         if (strlen(named_classes[k].name) != length || memcmp(named_classes[k].name, name, length) != 0) continue;
@@ -162,7 +162,7 @@ static bool is_class_escape(const parser *p)
 static prony_status class_escape(parser *p)
 {
     char name = p->pattern[p->at++], lower = (char)(name | 0x20);
-    return add_named(p, &lower, 1, name != lower);
+    return regex_parse_add_named(p, &lower, 1, name != lower);
 }
 
 static prony_status bracket_name(parser *p, bool *done)
@@ -175,7 +175,7 @@ static prony_status bracket_name(parser *p, bool *done)
     size_t end = begin;
     while (end + 1 < p->size && memcmp(p->pattern + end, ":]", 2) != 0) end++;
     if (end + 1 >= p->size) return bad(p, "an open [:");
-    PRN_TRY(add_named(p, p->pattern + begin, end - begin, negated));
+    PRN_TRY(regex_parse_add_named(p, p->pattern + begin, end - begin, negated));
     p->at = end + 2;
     return PRONY_OK;
 }
@@ -354,14 +354,14 @@ static bool parse_bounds(parser *p, int *least, int *most)
 }
 
 /* The instructions [begin, begin + length) once more at the end. */
-static prony_status copy(parser *p, size_t begin, size_t length)
+static prony_status regex_parse_copy(parser *p, size_t begin, size_t length)
 {
     for (size_t i = 0; i < length; i++) PRN_TRY(emit(p, p->regex->program[begin + i]));
     return PRONY_OK;
 }
 
 /* Turns the atom that starts at `begin` into `least` to `most` (-1: any number) of it. */
-static prony_status repeat(parser *p, size_t begin, int least, int most)
+static prony_status regex_parse_repeat(parser *p, size_t begin, int least, int most)
 {
     prn_regex *r = p->regex;
     size_t length = r->size - begin;
@@ -370,7 +370,7 @@ static prony_status repeat(parser *p, size_t begin, int least, int most)
         r->size = begin;
         return PRONY_OK;
     }
-    for (int i = 1; i < least; i++) PRN_TRY(copy(p, begin, length));
+    for (int i = 1; i < least; i++) PRN_TRY(regex_parse_copy(p, begin, length));
     if (most < 0) {
         /* one more, which may be passed by and may come again: the last copy loops, or the only one if none is
          * needed */
@@ -383,7 +383,7 @@ static prony_status repeat(parser *p, size_t begin, int least, int most)
     }
     for (int i = least > 1 ? least : 1; i < most; i++) {
         PRN_TRY(emit(p, (prn_regex_instruction){.code = PRN_REGEX_SPLIT, .a = 1, .b = (int32_t)length + 1}));
-        PRN_TRY(copy(p, begin, length));
+        PRN_TRY(regex_parse_copy(p, begin, length));
     }
     if (least > 0) return PRONY_OK;
     PRN_TRY(insert(p, begin, 1));
@@ -406,7 +406,7 @@ static prony_status parse_repetitions(parser *p, size_t begin)
             return PRONY_OK;
         }
         if (p->at < p->size && p->pattern[p->at] == '?') p->at++;
-        PRN_TRY(repeat(p, begin, least, most));
+        PRN_TRY(regex_parse_repeat(p, begin, least, most));
     }
     return PRONY_OK;
 }

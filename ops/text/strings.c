@@ -139,15 +139,15 @@ static prony_status normalizer_run(const prony_context *context)
 
 /* ---- StringConcat ---- */
 
-static prony_status concat_infer(const prony_context *context)
+static prony_status strings_concat_infer(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, STRING_TYPE));
     return prn_infer_broadcast(context);
 }
 
 /* Element i of the output comes from element *a of input 0 and *b of input 1. */
-static void operands_of(const prony_value *out, const int64_t *a_stride, const int64_t *b_stride, int64_t i, int64_t *a,
-                        int64_t *b)
+static void strings_operands_of(const prony_value *out, const int64_t *a_stride, const int64_t *b_stride, int64_t i,
+                                int64_t *a, int64_t *b)
 {
     *a = *b = 0;
     for (int d = out->shape.rank; d-- > 0; i /= out->shape.dim[d]) {
@@ -156,7 +156,7 @@ static void operands_of(const prony_value *out, const int64_t *a_stride, const i
     }
 }
 
-static prony_status concat_run(const prony_context *context)
+static prony_status strings_concat_run(const prony_context *context)
 {
     const prony_value *left = context->inputs[0], *right = context->inputs[1], *out = context->outputs[0];
     const prony_string *x = left->data, *y = right->data;
@@ -167,13 +167,13 @@ static prony_status concat_run(const prony_context *context)
     prn_shape_broadcast_strides(&left->shape, &out->shape, x_stride);
     prn_shape_broadcast_strides(&right->shape, &out->shape, y_stride);
     for (int64_t i = 0; i < count && !prn_cancelled_at(i); i++) {
-        operands_of(out, x_stride, y_stride, i, &a, &b);
+        strings_operands_of(out, x_stride, y_stride, i, &a, &b);
         bytes += x[a].size + y[b].size;
     }
     if (prn_cancelled()) return PRONY_OK; /* the sum may not be whole */
     if (bytes) PRN_TRY(context->services->text_take(context, bytes, &text));
     for (int64_t i = 0; i < count && !prn_cancelled(); i++) {
-        operands_of(out, x_stride, y_stride, i, &a, &b);
+        strings_operands_of(out, x_stride, y_stride, i, &a, &b);
         to[i] = (prony_string){text ? text : "", x[a].size + y[b].size};
         if (x[a].size) prn_cancellable_copy(text, x[a].data, x[a].size);
         if (y[b].size) prn_cancellable_copy(text + x[a].size, y[b].data, y[b].size);
@@ -213,7 +213,7 @@ static splitter split_start(const prony_context *context, prony_string text)
     return (splitter){.delimiter = attr ? attr->s : empty_string, .left = most, .rest = text};
 }
 
-static void skip(splitter *s, size_t bytes)
+static void strings_skip(splitter *s, size_t bytes)
 {
     s->rest.data += bytes;
     s->rest.size -= bytes;
@@ -231,7 +231,7 @@ static bool split_next(splitter *s, prony_string *part)
     if (s->done) return false;
     bool spaces = s->delimiter.size == 0;
     size_t end = 0;
-    while (spaces && s->rest.size && is_space(*s->rest.data)) skip(s, 1);
+    while (spaces && s->rest.size && is_space(*s->rest.data)) strings_skip(s, 1);
     if (spaces && s->rest.size == 0) return false;
     if (s->left-- <= 0) {
         end = s->rest.size;
@@ -242,11 +242,11 @@ static bool split_next(splitter *s, prony_string *part)
     }
     *part = (prony_string){s->rest.data, end};
     s->done = end == s->rest.size;
-    if (!s->done) skip(s, end + s->delimiter.size);
+    if (!s->done) strings_skip(s, end + s->delimiter.size);
     return true;
 }
 
-static prony_status split_infer(const prony_context *context)
+static prony_status strings_split_infer(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
     prony_shape parts = prn_shape_unknown();
@@ -261,7 +261,7 @@ static prony_status split_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status split_run(const prony_context *context)
+static prony_status strings_split_run(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
     const prony_string *from = in->data;
@@ -348,9 +348,9 @@ static const prn_kernel string_normalizer_kernels[] = {{.name = "string_normaliz
                                                         .release = normalizer_release},
                                                        {0}};
 static const prn_kernel string_concat_kernels[] = {
-    {.name = "string_concat_reference", .backend = "reference", .run = concat_run}, {0}};
+    {.name = "string_concat_reference", .backend = "reference", .run = strings_concat_run}, {0}};
 static const prn_kernel string_split_kernels[] = {
-    {.name = "string_split_reference", .backend = "reference", .run = split_run}, {0}};
+    {.name = "string_split_reference", .backend = "reference", .run = strings_split_run}, {0}};
 static const prn_kernel regex_full_match_kernels[] = {{.name = "regex_full_match_reference",
                                                        .backend = "reference",
                                                        .prepare = match_prepare,
@@ -364,10 +364,10 @@ const prn_op prn_ops_strings[] = {
      .params = normalizer_attributes, .params_bytes = sizeof(normalizer_params), .check = normalizer_check,
      .infer = normalizer_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = string_normalizer_kernels},
     {.name = "StringConcat", .since_opset = 20, .inputs = {2, 2},
-     .infer = concat_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = string_concat_kernels},
+     .infer = strings_concat_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = string_concat_kernels},
     {.name = "StringSplit", .since_opset = 20, .inputs = {1, 1}, .outputs = {1, 2}, .flags = PRN_OP_DATA_SHAPE,
      .params = split_attributes, .params_bytes = sizeof(split_params),
-     .infer = split_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = string_split_kernels},
+     .infer = strings_split_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = string_split_kernels},
     {.name = "RegexFullMatch", .since_opset = 20, .inputs = {1, 1},
      .check = match_check,
      .infer = match_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = regex_full_match_kernels},

@@ -50,7 +50,7 @@ static size_t character_at(prony_string text, size_t at, uint32_t *code)
     return 1;
 }
 
-static size_t encode(uint32_t code, char *to)
+static size_t text_case_encode(uint32_t code, char *to)
 {
     static const uint8_t leads[] = {0, 0, 0xc0, 0xe0, 0xf0};
     size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
@@ -78,7 +78,7 @@ size_t prn_case_change(const prn_case_table *table, prony_string text, prn_case 
         uint32_t code;
         size_t length = character_at(text, at, &code), written = 1;
         changed[0] = text.data[at];
-        if (code) written = encode(changed_code(table, code, change), changed);
+        if (code) written = text_case_encode(changed_code(table, code, change), changed);
         if (to) memcpy(to + size, changed, written);
         size += written;
         at += length;

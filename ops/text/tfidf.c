@@ -44,7 +44,7 @@ typedef struct pool {
     size_t *begin;
 } pool;
 
-static prony_status read_pool(const prony_context *context, pool *out)
+static prony_status tfidf_read_pool(const prony_context *context, pool *out)
 {
     const tfidf_params *params = context->params;
     const prn_attr *attr = prn_attr_find(context->node->attributes, "pool_strings");
@@ -80,7 +80,7 @@ static prony_status tfidf_check(const prony_context *context)
     size_t grams = 0, first = 0, last = 0;
     bool known = false;
     pool p;
-    PRN_TRY(read_pool(context, &p));
+    PRN_TRY(tfidf_read_pool(context, &p));
     for (int k = 0; k < 3; k++) known |= strcmp(params->mode, modes[k]) == 0;
     if (!known) return prony_fail(context, PRONY_INVALID_MODEL, "mode is '%s'", params->mode);
     if (params->min_gram_length < 1 || params->max_gram_length < params->min_gram_length ||
@@ -118,7 +118,7 @@ static prony_status tfidf_infer(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
     pool p;
-    PRN_TRY(read_pool(context, &p));
+    PRN_TRY(tfidf_read_pool(context, &p));
     PRN_TRY(
         prn_check_type(context, 0, p.strings ? PRN_TYPE(PRONY_STRING) : PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64)));
     PRN_TRY(prn_check_rank(context, 0, 1, 2));
@@ -130,7 +130,7 @@ static prony_status tfidf_infer(const prony_context *context)
 
 /* ---- the pool, sorted ---- */
 
-static int compare_strings(prony_string a, prony_string b)
+static int tfidf_compare_strings(prony_string a, prony_string b)
 {
     size_t size = a.size < b.size ? a.size : b.size;
     int order = size ? memcmp(a.data, b.data, size) : 0;
@@ -139,7 +139,7 @@ static int compare_strings(prony_string a, prony_string b)
 
 static int compare_items(const pool *p, size_t at, const void *data, prony_dtype dtype, int64_t i)
 {
-    if (p->strings) return compare_strings(p->strings[at], ((const prony_string *)data)[i]);
+    if (p->strings) return tfidf_compare_strings(p->strings[at], ((const prony_string *)data)[i]);
     int64_t x = p->ints[at], y = prn_get_i64(data, dtype, i);
     return (x > y) - (x < y);
 }
@@ -155,7 +155,7 @@ static int compare_grams(const void *a, const void *b, void *argument)
     const gram *x = a, *y = b;
     for (size_t i = 0; i < o->length; i++) {
         const pool *p = o->pool;
-        int result = p->strings ? compare_strings(p->strings[x->first + i], p->strings[y->first + i])
+        int result = p->strings ? tfidf_compare_strings(p->strings[x->first + i], p->strings[y->first + i])
                                 : (p->ints[x->first + i] > p->ints[y->first + i]) -
                                       (p->ints[x->first + i] < p->ints[y->first + i]);
         if (result) return result;
@@ -176,7 +176,7 @@ static prony_status fill_pool(const prony_context *context, pool *p)
 {
     const tfidf_params *params = context->params;
     size_t lengths = params->ngram_counts.count;
-    PRN_TRY(read_pool(context, p));
+    PRN_TRY(tfidf_read_pool(context, p));
     p->grams = prn_calloc(params->ngram_indexes.count + 1, sizeof *p->grams);
     p->begin = prn_calloc(lengths + 1, sizeof *p->begin);
     if (!p->grams || !p->begin) return prn_no_memory(context->error);

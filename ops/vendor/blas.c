@@ -67,7 +67,7 @@ static bool never_overcommits(void)
 }
 
 /* Found where the build found it, so that another OpenBLAS which the system prefers is not taken; else by its name. */
-static void load(void)
+static void blas_load(void)
 {
     static const char *const names[] = {PRN_OPENBLAS_FOLDER "/" PRN_OPENBLAS_NAME, PRN_OPENBLAS_NAME};
     const bool strict = never_overcommits();
@@ -83,10 +83,10 @@ static void load(void)
 }
 
 /* Limits may have been set since it was loaded. */
-static bool is_there(void)
+static bool blas_is_there(void)
 {
     if (space_is_bounded()) return false;
-    pthread_once(&load_once, load);
+    pthread_once(&load_once, blas_load);
     return atomic_load(&load_state) == LOADED;
 }
 
@@ -110,7 +110,7 @@ typedef struct operand {
     int64_t lead;
 } operand;
 
-static bool operand_of(operand *out, int64_t rows, int64_t columns, int64_t row, int64_t col)
+static bool blas_operand_of(operand *out, int64_t rows, int64_t columns, int64_t row, int64_t col)
 {
     if (columns == 1) col = 1;
     if (rows == 1 && col == 1) row = columns;
@@ -121,16 +121,16 @@ static bool operand_of(operand *out, int64_t rows, int64_t columns, int64_t row,
     return (col == 1 || row == 1) && out->lead >= (least > 1 ? least : 1) && out->lead <= INT_MAX;
 }
 
-static bool operands_of(const prn_matmul_desc *p, operand *a, operand *b)
+static bool blas_operands_of(const prn_matmul_desc *p, operand *a, operand *b)
 {
-    return operand_of(a, p->m, p->k, p->rs_a, p->cs_a) && operand_of(b, p->k, p->n, p->rs_b, p->cs_b);
+    return blas_operand_of(a, p->m, p->k, p->rs_a, p->cs_a) && blas_operand_of(b, p->k, p->n, p->rs_b, p->cs_b);
 }
 
 bool prn_matmul_blas_supported(const prn_matmul_desc *p)
 {
     operand a, b;
     return !is_capped() && p->k > 0 && p->m <= INT_MAX && p->n <= INT_MAX && p->rs_c <= INT_MAX && p->k <= INT_MAX &&
-           operands_of(p, &a, &b) && is_there() && blas.get_parallel() == BUILT_WITH_OPENMP;
+           blas_operands_of(p, &a, &b) && blas_is_there() && blas.get_parallel() == BUILT_WITH_OPENMP;
 }
 
 typedef struct blas_job {
@@ -139,7 +139,7 @@ typedef struct blas_job {
     int64_t row_tiles, column_tiles;
 } blas_job;
 
-static void finish(const prn_matmul_desc *p, double *c, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
+static void blas_finish(const prn_matmul_desc *p, double *c, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
 {
     const double *bias = p->bias, alpha = (double)p->alpha, beta = (double)p->beta;
     for (int64_t i = 0; i < rows; i++, c += p->rs_c) {
@@ -150,7 +150,7 @@ static void finish(const prn_matmul_desc *p, double *c, int64_t i0, int64_t rows
     }
 }
 
-static void run_tile(void *argument, int64_t task)
+static void blas_run_tile(void *argument, int64_t task)
 {
     const blas_job *job = argument;
     const prn_matmul_desc *p = job->product;
@@ -172,7 +172,7 @@ static void run_tile(void *argument, int64_t task)
                    (blasint)p->rs_c);
     }
     prn_openmp_restore(former);
-    if (p->bias || p->alpha != 1.0f) finish(p, z, i0, rows, j0, columns);
+    if (p->bias || p->alpha != 1.0f) blas_finish(p, z, i0, rows, j0, columns);
 }
 
 prony_status prn_matmul_blas_run(const prony_context *context)
@@ -182,8 +182,8 @@ prony_status prn_matmul_blas_run(const prony_context *context)
     blas_job job = {.product = &product,
                     .row_tiles = prn_ceil_div(product.m, TILE_ROWS),
                     .column_tiles = prn_ceil_div(product.n, TILE_COLUMNS)};
-    operands_of(&product, &job.a, &job.b);
-    prn_parallel_tasks(context->threads, product.items * job.row_tiles * job.column_tiles, run_tile, &job);
+    blas_operands_of(&product, &job.a, &job.b);
+    prn_parallel_tasks(context->threads, product.items * job.row_tiles * job.column_tiles, blas_run_tile, &job);
     return PRONY_OK;
 }
 

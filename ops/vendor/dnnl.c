@@ -37,7 +37,7 @@ static dnnl_status_t create_engine(void *unused)
     return dnnl_engine_create(&engine, dnnl_cpu, 0);
 }
 
-static void start(void)
+static void dnnl_start(void)
 {
     const dnnl_version_t *version = dnnl_version();
     snprintf(version_text, sizeof version_text, "%d.%d.%d", version->major, version->minor, version->patch);
@@ -47,13 +47,13 @@ static void start(void)
 
 dnnl_engine_t prn_dnnl_engine(void)
 {
-    pthread_once(&once, start);
+    pthread_once(&once, dnnl_start);
     return engine;
 }
 
 const char *prn_dnnl_version(void)
 {
-    pthread_once(&once, start);
+    pthread_once(&once, dnnl_start);
     return version_text;
 }
 

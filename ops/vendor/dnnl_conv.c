@@ -25,7 +25,7 @@
 
 enum { ALIGNMENT = 64 };
 
-static size_t align(size_t bytes)
+static size_t dnnl_conv_align(size_t bytes)
 {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -99,7 +99,7 @@ static dnnl_status_t make_and_run(void *argument)
     return status == dnnl_success ? dnnl_stream_wait(r->stream) : status;
 }
 
-static dnnl_status_t reorder(prn_dnnl_desc_view from, const void *source, prn_dnnl_desc_view to, void *target)
+static dnnl_status_t dnnl_conv_reorder(prn_dnnl_desc_view from, const void *source, prn_dnnl_desc_view to, void *target)
 {
     reordering r = {.from = from, .to = to, .source = source, .target = target};
     dnnl_status_t status = prn_dnnl_guarded_creation(make_and_run, &r);
@@ -126,14 +126,14 @@ static dnnl_status_t pack_pieces(const packing *packing, const float *source, ch
         const float *rows = source + (place.group * problem->group_out + place.out) * row;
         status = prn_dnnl_desc_make(&from, count, dims, plain[count - 3]);
         if (status == dnnl_success)
-            status =
-                reorder(prn_dnnl_desc_of(&from), rows, packing->format[place.last], packed + (size_t)i * packing->step);
+            status = dnnl_conv_reorder(prn_dnnl_desc_of(&from), rows, packing->format[place.last],
+                                       packed + (size_t)i * packing->step);
         prn_dnnl_desc_drop(&from);
     }
     return status;
 }
 
-static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+static prony_status dnnl_conv_build_weights(const prony_context *context, void *argument, void *packed)
 {
     const packing *packing = argument;
     const prn_dnnl_problem *problem = packing->problem;
@@ -185,11 +185,11 @@ static prony_status packed_operands(const prony_context *context, packing *packi
     const prn_dnnl_problem *problem = packing->problem;
     const prn_conv *conv = &problem->conv;
     int64_t channels = problem->groups * problem->group_out;
-    packing->step = align(dnnl_memory_desc_get_size(packing->format[0]));
+    packing->step = dnnl_conv_align(dnnl_memory_desc_get_size(packing->format[0]));
     weights_tag(packing, tag, sizeof tag);
     PRN_TRY(context->services->packed(context, conv->weights->data, tag,
-                                      (size_t)prn_dnnl_channel_pieces(problem) * packing->step, build_weights, packing,
-                                      weights));
+                                      (size_t)prn_dnnl_channel_pieces(problem) * packing->step, dnnl_conv_build_weights,
+                                      packing, weights));
     *bias = conv->bias ? conv->bias->data : NULL;
     if (!conv->bias || channels == conv->out_channels) return PRONY_OK;
     snprintf(tag, sizeof tag, "bias padded to %lld", (long long)channels);
@@ -262,7 +262,7 @@ static dnnl_status_t fill_piece(conv_state *state, const prn_dnnl_problem *probl
     piece->y_offset = (size_t)(y_plane * problem->conv.out_spatial) * sizeof(float);
     piece->y_count = size->batch * size->groups * size->out * problem->conv.out_spatial;
     piece->scratch_offset = *scratch;
-    *scratch += align(dnnl_memory_desc_get_size(work));
+    *scratch += dnnl_conv_align(dnnl_memory_desc_get_size(work));
     return prn_dnnl_call_make(&piece->call, state->primitive[place.last], desc, &problem->head, places.bias != NULL,
                               &places);
 }
@@ -291,14 +291,16 @@ static void fill_sizes(conv_state *state, const prony_context *context, const pr
     if (!prn_post_ops_keep_zero(post_ops)) state->lanes_to_clear = channels - conv->out_channels;
 }
 
-static dnnl_status_t fill_state(conv_state *state, const prony_context *context, const prn_dnnl_problem *problem,
-                                const dnnl_primitive_desc_t descs[2], const operands *operands, size_t *scratch)
+static dnnl_status_t dnnl_conv_fill_state(conv_state *state, const prony_context *context,
+                                          const prn_dnnl_problem *problem, const dnnl_primitive_desc_t descs[2],
+                                          const operands *operands, size_t *scratch)
 {
     dnnl_status_t status = dnnl_success;
     fill_sizes(state, context, problem);
     *scratch = 0;
     if (state->thinned)
-        *scratch = align((size_t)(state->x_planes * state->x_block * problem->conv.in_spatial) * sizeof(float));
+        *scratch =
+            dnnl_conv_align((size_t)(state->x_planes * state->x_block * problem->conv.in_spatial) * sizeof(float));
     for (int i = 0; i < 2 && descs[i] && !problem->tiling.total && status == dnnl_success; i++)
         status = dnnl_primitive_create(&state->primitive[i], descs[i]);
     if (status == dnnl_success)
@@ -309,7 +311,7 @@ static dnnl_status_t fill_state(conv_state *state, const prony_context *context,
         state->tiles_offset = *scratch;
         status =
             prn_dnnl_tiled_make(&state->tiled, context, problem, &state->constants, operands->weights_step, &bytes);
-        *scratch += align(bytes);
+        *scratch += dnnl_conv_align(bytes);
     }
     for (int64_t i = 0; i < state->count && status == dnnl_success; i++)
         status = fill_piece(state, problem, descs, operands, i, scratch);
@@ -330,11 +332,11 @@ typedef struct state_request {
 static dnnl_status_t fill_requested(void *argument)
 {
     const state_request *r = argument;
-    return fill_state(r->state, r->context, r->problem, r->descs, r->operands, r->scratch);
+    return dnnl_conv_fill_state(r->state, r->context, r->problem, r->descs, r->operands, r->scratch);
 }
 
-static prony_status prepare(const prony_context *context, const prn_dnnl_problem *problem,
-                            const dnnl_primitive_desc_t descs[2], prn_prepared *out)
+static prony_status dnnl_conv_prepare(const prony_context *context, const prn_dnnl_problem *problem,
+                                      const dnnl_primitive_desc_t descs[2], prn_prepared *out)
 {
     packing packing = {.problem = problem};
     const void *weights, *bias;
@@ -367,7 +369,7 @@ prony_status prn_dnnl_conv_prepare(const prony_context *context, prn_prepared *o
         return prn_dnnl_failed(context, dnnl_out_of_memory, "describing the convolution");
     /* Layouts were assigned by an earlier search, which fails where memory is short. */
     const bool same = context->inputs[0]->layout == problem.in && context->outputs[0]->layout == problem.out;
-    prony_status status = same ? prepare(context, &problem, descs, out)
+    prony_status status = same ? dnnl_conv_prepare(context, &problem, descs, out)
                                : prn_dnnl_failed(context, dnnl_out_of_memory, "describing the convolution");
     prn_dnnl_problem_drop(descs);
     return status;
@@ -380,16 +382,16 @@ typedef struct copy {
     const char *from;
 } copy;
 
-static void copy_piece(void *argument, int64_t begin, int64_t end)
+static void dnnl_conv_copy_piece(void *argument, int64_t begin, int64_t end)
 {
     const copy *copy = argument;
     memcpy(copy->to + begin, copy->from + begin, (size_t)(end - begin));
 }
 
-static void copy_bytes(const prony_context *context, void *to, const void *from, size_t bytes)
+static void dnnl_conv_copy_bytes(const prony_context *context, void *to, const void *from, size_t bytes)
 {
     copy copy = {to, from};
-    prn_parallel_range(context->threads, (int64_t)bytes, 1 << 18, copy_piece, &copy);
+    prn_parallel_range(context->threads, (int64_t)bytes, 1 << 18, dnnl_conv_copy_piece, &copy);
 }
 
 typedef struct job {
@@ -410,10 +412,10 @@ static void place_residuals(const prony_context *context, job *job)
         if (post_ops->op[i].kind != PRN_POST_ADD) continue;
         const char *data = context->inputs[post_ops->op[i].input]->data;
         if (prn_dnnl_summed_in_place(post_ops, i)) {
-            if (data != job->y) copy_bytes(context, job->y, data, state->y_bytes);
+            if (data != job->y) dnnl_conv_copy_bytes(context, job->y, data, state->y_bytes);
         } else if (data == job->y) {
             job->residual[i] = job->scratch + state->copy_offset;
-            copy_bytes(context, job->scratch + state->copy_offset, data, state->y_bytes);
+            dnnl_conv_copy_bytes(context, job->scratch + state->copy_offset, data, state->y_bytes);
         } else {
             job->residual[i] = data;
         }
@@ -451,7 +453,7 @@ static void thin_task(void *argument, int64_t task)
     }
 }
 
-static void run_piece(void *argument, int64_t task)
+static void dnnl_conv_run_piece(void *argument, int64_t task)
 {
     const job *job = argument;
     conv_piece *piece = &job->state->piece[task];
@@ -502,7 +504,7 @@ prony_status prn_dnnl_conv_run(const prony_context *context)
     if (state->tiled)
         PRN_TRY(run_tiled(context, &job));
     else
-        prn_parallel_tasks(context->threads, state->count, run_piece, &job);
+        prn_parallel_tasks(context->threads, state->count, dnnl_conv_run_piece, &job);
     for (int64_t i = 0; i < state->count; i++) {
         if (state->piece[i].status != dnnl_success)
             return prn_dnnl_failed(context, state->piece[i].status, "running the convolution");

@@ -43,7 +43,7 @@ static int64_t round_up(int64_t value, int64_t multiple)
     return prn_ceil_div(value, multiple) * multiple;
 }
 
-static bool is_depthwise(const prn_dnnl_problem *problem)
+static bool dnnl_problem_is_depthwise(const prn_dnnl_problem *problem)
 {
     return problem->groups > 1 && problem->group_in == 1 && problem->group_out == 1;
 }
@@ -81,7 +81,7 @@ static void thin(prn_dnnl_problem *problem)
         if (window->kernel[a] != 1 || window->pad_begin[a] || window->pad_end[a]) return;
         steps = steps || window->stride[a] != 1;
     }
-    if (!steps || is_depthwise(problem)) return;
+    if (!steps || dnnl_problem_is_depthwise(problem)) return;
     problem->thick = *window;
     for (int a = 0; a < PRN_WINDOW_AXES; a++) {
         window->in[a] = window->out[a];
@@ -120,10 +120,10 @@ static double image_work(const prn_dnnl_problem *problem)
 {
     const prn_conv *conv = &problem->conv;
     return (double)conv->out_spatial * (double)conv->kernel_volume * (double)problem->groups *
-           (double)problem->group_in * (double)problem->group_out * (is_depthwise(problem) ? 2.0 : 1.0);
+           (double)problem->group_in * (double)problem->group_out * (dnnl_problem_is_depthwise(problem) ? 2.0 : 1.0);
 }
 
-static void cut(prn_dnnl_problem *problem)
+static void dnnl_problem_choose_tiling(prn_dnnl_problem *problem)
 {
     const prn_conv *conv = &problem->conv;
     prn_dnnl_piece *piece = &problem->piece;
@@ -138,7 +138,7 @@ static void cut(prn_dnnl_problem *problem)
     int64_t pieces = prn_ceil_div(wanted < MOST_PIECES ? (int64_t)wanted + 1 : MOST_PIECES, conv->batch);
     if (image > LONG_WORK * (double)pieces)
         pieces = image < 1e6 * LONG_WORK ? (int64_t)(image / LONG_WORK) + 1 : 1000000;
-    if (is_depthwise(problem)) {
+    if (dnnl_problem_is_depthwise(problem)) {
         piece->groups =
             prn_least(round_up(prn_ceil_div(problem->groups, pieces), prn_layout_block(problem->out)), piece->groups);
     } else if (problem->groups >= pieces) {
@@ -213,8 +213,8 @@ static void drop_descs(piece_descs *descs)
     prn_dnnl_desc_drop(&descs->y);
 }
 
-static dnnl_status_t describe(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, const prn_window *window,
-                              piece_descs *descs, prn_dnnl_convolution *out)
+static dnnl_status_t dnnl_problem_describe(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece,
+                                           const prn_window *window, piece_descs *descs, prn_dnnl_convolution *out)
 {
     int axes = window->axes, skip = PRN_WINDOW_AXES - axes;
     dnnl_dims_t dims, bias_dims = {piece->groups * piece->out};
@@ -324,7 +324,7 @@ static bool loses_nan(const prn_post_op *op)
 }
 
 /* false: an addition stands behind one that loses NaN, and its addend may lie where the piece is written. */
-static bool split_post_ops(const prn_post_ops *all, prn_dnnl_problem *problem)
+static bool dnnl_problem_split_post_ops(const prn_post_ops *all, prn_dnnl_problem *problem)
 {
     problem->head.count = problem->tail.count = 0;
     for (size_t i = 0; all && i < all->count; i++) {
@@ -354,11 +354,12 @@ typedef struct piece_request {
     dnnl_primitive_desc_t found;
 } piece_request;
 
-static dnnl_status_t find_piece(void *argument)
+static dnnl_status_t dnnl_problem_find_piece(void *argument)
 {
     piece_request *request = argument;
     prn_dnnl_convolution described;
-    dnnl_status_t status = describe(request->problem, request->piece, request->window, &request->descs, &described);
+    dnnl_status_t status =
+        dnnl_problem_describe(request->problem, request->piece, request->window, &request->descs, &described);
     if (status == dnnl_success) status = make_attributes(&request->problem->head, described.y, &request->attributes);
     if (status == dnnl_success)
         request->found = prn_dnnl_convolution_desc(&described, request->attributes, prn_dnnl_engine(), allowed);
@@ -370,7 +371,7 @@ dnnl_primitive_desc_t prn_dnnl_piece_desc(const prn_dnnl_problem *problem, const
                                           const prn_window *window)
 {
     piece_request request = {.problem = problem, .piece = piece, .window = window};
-    const dnnl_status_t status = prn_dnnl_guarded_creation(find_piece, &request);
+    const dnnl_status_t status = prn_dnnl_guarded_creation(dnnl_problem_find_piece, &request);
     if (status == dnnl_success) dnnl_primitive_attr_destroy(request.attributes);
     drop_descs(&request.descs);
     return request.found;
@@ -399,7 +400,7 @@ static bool all_shapes_found(const prn_dnnl_problem *problem, const dnnl_primiti
     return found;
 }
 
-static bool tile(prn_dnnl_problem *problem)
+static bool dnnl_problem_tile(prn_dnnl_problem *problem)
 {
     const prn_conv *conv = &problem->conv;
     const prn_dnnl_piece *piece = &problem->piece;
@@ -414,11 +415,11 @@ static bool tile(prn_dnnl_problem *problem)
     return piece->batch != 1 || prn_dnnl_tiles_cut(&conv->window, &size, &problem->tiling);
 }
 
-static bool find_cut(prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2])
+static bool dnnl_problem_find_tiling(prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2])
 {
     memset(&problem->tiling, 0, sizeof problem->tiling);
-    cut(problem);
-    if (!tile(problem)) return false;
+    dnnl_problem_choose_tiling(problem);
+    if (!dnnl_problem_tile(problem)) return false;
     const prn_window window =
         problem->tiling.total ? prn_dnnl_tile_window(&problem->conv.window, &problem->tiling, 0) : problem->conv.window;
     desc[0] = prn_dnnl_piece_desc(problem, &problem->piece, &window);
@@ -434,15 +435,16 @@ bool prn_dnnl_problem_find(const prony_context *context, prn_dnnl_problem *probl
     memset(problem, 0, sizeof *problem);
     if (!prn_dnnl_engine() || prn_conv_read(context, conv) != PRONY_OK) return false;
     if (!conv->weights->data || (conv->bias && !conv->bias->data)) return false;
-    if (!split_post_ops(context->post_ops, problem)) return false;
+    if (!dnnl_problem_split_post_ops(context->post_ops, problem)) return false;
     if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1) return false;
     /* Layouts are a matter of ISA and channel counts: whole blocks, or plain images with up to three channels. */
     prn_layout layout = prn_isa_has(PRN_HAS_AVX512) ? PRN_BLOCKED16 : PRN_BLOCKED8;
     int former = prn_openmp_limit(1);
-    bool found = conv->in_channels <= 3 && pad_channels(problem, layout, true) && find_cut(problem, desc);
+    bool found =
+        conv->in_channels <= 3 && pad_channels(problem, layout, true) && dnnl_problem_find_tiling(problem, desc);
     if (!found && pad_channels(problem, layout, false)) {
         thin(problem);
-        found = find_cut(problem, desc);
+        found = dnnl_problem_find_tiling(problem, desc);
     }
     prn_openmp_restore(former);
     return found;

@@ -43,19 +43,19 @@ struct prn_dnnl_tiled {
     prn_dnnl_call call[];                     /* lane by lane */
 };
 
-static size_t align(size_t bytes)
+static size_t dnnl_tiled_align(size_t bytes)
 {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static size_t larger(size_t a, size_t b)
+static size_t dnnl_tiled_larger(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
 
 /* ---- made */
 
-static dnnl_status_t make_form(prn_dnnl_tiled *tiled, int number, const prn_dnnl_places *places)
+static dnnl_status_t dnnl_tiled_make_form(prn_dnnl_tiled *tiled, int number, const prn_dnnl_places *places)
 {
     const prn_dnnl_problem *problem = &tiled->problem;
     const prn_dnnl_piece *piece = number % 2 ? &problem->last : &problem->piece;
@@ -71,9 +71,11 @@ static dnnl_status_t make_form(prn_dnnl_tiled *tiled, int number, const prn_dnnl
     prn_dnnl_desc_view x = dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0);
     prn_dnnl_desc_view y = dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0);
     prn_dnnl_desc_view work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
-    tiled->work_bytes = larger(tiled->work_bytes, align(dnnl_memory_desc_get_size(work)));
-    if (!form->x_run) tiled->x_bytes = larger(tiled->x_bytes, align(dnnl_memory_desc_get_size(x)));
-    if (!form->y_run) tiled->y_bytes = larger(tiled->y_bytes, align(dnnl_memory_desc_get_size(y)));
+    tiled->work_bytes = dnnl_tiled_larger(tiled->work_bytes, dnnl_tiled_align(dnnl_memory_desc_get_size(work)));
+    if (!form->x_run)
+        tiled->x_bytes = dnnl_tiled_larger(tiled->x_bytes, dnnl_tiled_align(dnnl_memory_desc_get_size(x)));
+    if (!form->y_run)
+        tiled->y_bytes = dnnl_tiled_larger(tiled->y_bytes, dnnl_tiled_align(dnnl_memory_desc_get_size(y)));
     dnnl_status_t status = dnnl_primitive_create(&form->primitive, desc);
     for (int64_t lane = 0; lane < tiled->lanes && status == dnnl_success; lane++)
         status = prn_dnnl_call_make(&tiled->call[lane * tiled->forms + number], form->primitive, desc, &problem->head,
@@ -111,7 +113,7 @@ dnnl_status_t prn_dnnl_tiled_make(prn_dnnl_tiled **out, const prony_context *con
     tiled->forms = forms;
     dnnl_status_t status = dnnl_success;
     for (int i = 0; i < forms && status == dnnl_success; i++) {
-        if (i % 2 == 0 || problem->last.batch) status = make_form(tiled, i, places);
+        if (i % 2 == 0 || problem->last.batch) status = dnnl_tiled_make_form(tiled, i, places);
     }
     const prn_post_ops *post_ops = context->post_ops;
     tiled->sums = post_ops && post_ops->count > 0 && prn_dnnl_summed_in_place(post_ops, 0);
@@ -164,7 +166,7 @@ typedef struct tiled_job {
     const prn_dnnl_places *places;
 } tiled_job;
 
-static dnnl_status_t run_tile(const tiled_job *job, int64_t lane, int64_t item)
+static dnnl_status_t dnnl_tiled_run_tile(const tiled_job *job, int64_t lane, int64_t item)
 {
     prn_dnnl_tiled *tiled = job->tiled;
     const prn_dnnl_problem *problem = &tiled->problem;
@@ -213,7 +215,7 @@ static void run_lane(void *argument, int64_t lane)
     int former = prn_openmp_limit(1);
     for (int64_t item = tiled->items * lane / tiled->lanes; item < end && status == dnnl_success && !prn_cancelled();
          item++)
-        status = run_tile(job, lane, item);
+        status = dnnl_tiled_run_tile(job, lane, item);
     prn_openmp_restore(former);
     tiled->status[lane] = status;
 }

@@ -43,8 +43,8 @@ static void choose_extents(const prn_window *window, double positions, prn_dnnl_
 }
 
 /* false: all that the tile sees is padding. */
-static bool span_of(const prn_window *window, const prn_dnnl_tiling *tiling, int a, int64_t index, prn_dnnl_span *span,
-                    int64_t *in_at)
+static bool dnnl_tiles_span_of(const prn_window *window, const prn_dnnl_tiling *tiling, int a, int64_t index,
+                               prn_dnnl_span *span, int64_t *in_at)
 {
     int64_t first = index * tiling->extent[a], left = window->out[a] - first;
     span->out = left < tiling->extent[a] ? left : tiling->extent[a];
@@ -74,7 +74,7 @@ static bool find_spans(const prn_window *window, prn_dnnl_tiling *tiling)
         for (int64_t i = 0; i < tiling->count[a]; i++) {
             prn_dnnl_span span;
             int64_t at;
-            if (!span_of(window, tiling, a, i, &span, &at)) return false;
+            if (!dnnl_tiles_span_of(window, tiling, a, i, &span, &at)) return false;
             if (span_number(tiling, a, &span) >= 0) continue;
             if (tiling->spans[a] == PRN_DNNL_MOST_SPANS) return false;
             tiling->span[a][tiling->spans[a]++] = span;
@@ -135,7 +135,7 @@ prn_dnnl_tile prn_dnnl_tile_at(const prn_window *window, const prn_dnnl_tiling *
     }
     for (int a = 0; a < PRN_WINDOW_AXES; a++) {
         prn_dnnl_span span;
-        (void)span_of(window, tiling, a, place[a], &span, &tile.in_at[a]);
+        (void)dnnl_tiles_span_of(window, tiling, a, place[a], &span, &tile.in_at[a]);
         tile.out_at[a] = place[a] * tiling->extent[a];
         tile.shape = tile.shape * tiling->spans[a] + span_number(tiling, a, &span);
     }

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-PRN_SIMD_PICK(prn_sample_simd, prn_sample_simd_, static const prn_sample_simd *simd)
+PRN_SIMD_PICK(prn_sample_simd, prn_sample_simd_, static const prn_sample_simd *grid_sample_simd_table)
 
 enum { DATA, GRID };
 enum { THETA, SIZE };
@@ -42,7 +42,7 @@ typedef struct sample_job {
 /* ---- GridSample: attributes and shapes */
 
 /* Opset 20 renamed two modes. */
-static sample_mode mode_of(const sample_params *params)
+static sample_mode grid_sample_mode_of(const sample_params *params)
 {
     static const char *const names[] = {"linear", "bilinear", "nearest", "nearest", "cubic", "bicubic"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -63,7 +63,7 @@ static sample_padding padding_of(const sample_params *params)
 static prony_status check_sample(const prony_context *context)
 {
     const sample_params *params = context->params;
-    if (mode_of(params) == SAMPLE_UNKNOWN)
+    if (grid_sample_mode_of(params) == SAMPLE_UNKNOWN)
         return prony_fail(context, PRONY_UNSUPPORTED, "mode '%.40s' is not supported", params->mode);
     if (padding_of(params) == PADDING_UNKNOWN)
         return prony_fail(context, PRONY_UNSUPPORTED, "padding_mode '%.40s' is not supported", params->padding_mode);
@@ -93,7 +93,7 @@ static prony_status infer_sample(const prony_context *context)
 
 static prony_status cost_sample(const prony_context *context, prony_cost *cost)
 {
-    const sample_mode mode = mode_of(context->params);
+    const sample_mode mode = grid_sample_mode_of(context->params);
     const uint64_t each = mode == SAMPLE_LINEAR ? 2 : (mode == SAMPLE_CUBIC ? 4 : 1);
     uint64_t taps = 1;
     for (int i = 2; i < context->inputs[DATA]->shape.rank; i++) taps *= each;
@@ -126,7 +126,7 @@ static int64_t tap_index(const sample_job *job, double at, int64_t extent)
     return at < last ? (int64_t)at : extent - 1;
 }
 
-static prn_taps taps_of(const sample_job *job, double coordinate, int64_t extent)
+static prn_taps grid_sample_taps_of(const sample_job *job, double coordinate, int64_t extent)
 {
     const double length = (double)extent;
     double x = job->aligned ? (coordinate + 1.0) / 2.0 * (length - 1.0) : ((coordinate + 1.0) * length - 1.0) / 2.0;
@@ -154,12 +154,12 @@ static prn_taps taps_of(const sample_job *job, double coordinate, int64_t extent
     return taps;
 }
 
-static void find_taps(const sample_job *job, int64_t point, prn_taps taps[PRONY_MAX_RANK])
+static void grid_sample_find_taps(const sample_job *job, int64_t point, prn_taps taps[PRONY_MAX_RANK])
 {
     for (int axis = 0; axis < job->axes; axis++) {
         const int64_t entry = point * job->axes + job->axes - 1 - axis;
-        taps[axis] =
-            taps_of(job, prn_get_f64(job->grid->data, job->grid->dtype, entry), job->data->shape.dim[2 + axis]);
+        taps[axis] = grid_sample_taps_of(job, prn_get_f64(job->grid->data, job->grid->dtype, entry),
+                                         job->data->shape.dim[2 + axis]);
     }
 }
 
@@ -169,7 +169,7 @@ static void sample_points(void *argument, int64_t begin, int64_t end)
     prn_taps taps[PRONY_MAX_RANK];
     for (int64_t point = begin; point < end && !prn_cancelled(); point++) {
         const int64_t image = point / job->points, at = point % job->points;
-        find_taps(job, point, taps);
+        grid_sample_find_taps(job, point, taps);
         for (int64_t c = 0; c < job->channels && !((c & 15) == 15 && prn_cancelled()); c++) {
             const int64_t plane = image * job->channels + c;
             prn_put_f64(job->out->data, job->out->dtype, plane * job->points + at,
@@ -182,14 +182,14 @@ static void sample_points(void *argument, int64_t begin, int64_t end)
 
 enum { PIECE = PRN_SAMPLE_POINTS };
 
-static void find_piece(const sample_job *job, int64_t first, int64_t n, prn_sample_taps *out)
+static void grid_sample_find_piece(const sample_job *job, int64_t first, int64_t n, prn_sample_taps *out)
 {
     prn_taps taps[PRONY_MAX_RANK];
     out->taps = 0;
     out->count = n;
     out->whole = true;
     for (int64_t p = 0; p < PIECE; p++) {
-        if (p < n) find_taps(job, first + p, taps);
+        if (p < n) grid_sample_find_taps(job, first + p, taps);
         out->taps = taps[0].count * taps[1].count;
         for (int tap = 0; tap < out->taps; tap++) {
             const int i = tap / taps[1].count, j = tap % taps[1].count;
@@ -212,7 +212,7 @@ static bool is_bilinear(const sample_job *job)
 static void sample_pieces(void *argument, int64_t begin, int64_t end)
 {
     const sample_job *job = argument;
-    const prn_sample_simd *with = simd();
+    const prn_sample_simd *with = grid_sample_simd_table();
     const int64_t pieces = prn_ceil_div(job->points, PIECE), height = job->data->shape.dim[2],
                   width = job->data->shape.dim[3];
     const prn_sample_plane plane = {height, width, job->aligned, job->padding == PADDING_BORDER};
@@ -228,7 +228,7 @@ static void sample_pieces(void *argument, int64_t begin, int64_t end)
         if (bilinear)
             with->find_squares(&plane, (const float *)job->grid->data + 2 * first, n, &of.squares);
         else
-            find_piece(job, first, n, &of.taps);
+            grid_sample_find_piece(job, first, n, &of.taps);
         for (int64_t c = image * job->channels; c < (image + 1) * job->channels && !((c & 7) == 7 && prn_cancelled());
              c++) {
             const float *x = (const float *)job->data->data + c * job->plane;
@@ -248,7 +248,7 @@ static prony_status run_sample(const prony_context *context, bool in_pieces)
     sample_job job = {.data = data,
                       .grid = context->inputs[GRID],
                       .out = context->outputs[0],
-                      .mode = mode_of(params),
+                      .mode = grid_sample_mode_of(params),
                       .padding = padding_of(params),
                       .aligned = params->align_corners != 0,
                       .axes = data->shape.rank - 2,

@@ -77,7 +77,7 @@ VEC_INLINE void squares_with(const prn_sample_squares *points, const float *x, i
     }
 }
 
-static void squares(const prn_sample_squares *points, const float *x, int64_t width, float *to)
+static void grid_sample_simd_squares(const prn_sample_squares *points, const float *x, int64_t width, float *to)
 {
     if (points->whole)
         squares_with(points, x, width, to, true);
@@ -103,4 +103,4 @@ static void taps(const prn_sample_taps *points, const float *x, float *to)
         taps_with(points, x, to, false);
 }
 
-const prn_sample_simd PRN_SIMD_TABLE(prn_sample_simd_) = {find_squares, squares, taps};
+const prn_sample_simd PRN_SIMD_TABLE(prn_sample_simd_) = {find_squares, grid_sample_simd_squares, taps};

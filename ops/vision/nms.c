@@ -11,7 +11,7 @@
 #include "ops/op.h"
 #include "ops/vision/nms_simd.h"
 
-PRN_SIMD_PICK(prn_nms_simd, prn_nms_simd_, static const prn_nms_simd *simd)
+PRN_SIMD_PICK(prn_nms_simd, prn_nms_simd_, static const prn_nms_simd *nms_simd_table)
 
 enum { BOXES, SCORES, MOST, OVERLAP, LEAST_SCORE };
 
@@ -37,7 +37,7 @@ enum { ROOM_OF_CLASS = 1 << 10, ROOM_OF_ALL = 1 << 16 };
 
 /* ---- shapes */
 
-static prony_status check(const prony_context *context)
+static prony_status nms_check(const prony_context *context)
 {
     const int64_t form = ((const nms_params *)context->params)->center_point_box;
     if (form == 0 || form == 1) return PRONY_OK;
@@ -54,7 +54,7 @@ static prony_status check_scalar(const prony_context *context, size_t input, uin
                       prn_value_text(in, text));
 }
 
-static prony_status infer(const prony_context *context)
+static prony_status nms_infer(const prony_context *context)
 {
     const prony_shape *boxes = &context->inputs[BOXES]->shape, *scores = &context->inputs[SCORES]->shape;
     PRN_TRY(prn_check_type(context, BOXES, PRN_TYPE_F32));
@@ -76,7 +76,7 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+static prony_status nms_cost(const prony_context *context, prony_cost *out)
 {
     const prony_shape *scores = &context->inputs[SCORES]->shape;
     const int64_t count = prony_shape_numel(scores);
@@ -103,7 +103,7 @@ static span box_span(const nms *job, const float *box, int axis)
     return a < b ? (span){a, b} : (span){b, a};
 }
 
-static bool overlaps(const nms *job, const float *one, const float *other)
+static bool nms_overlaps(const nms *job, const float *one, const float *other)
 {
     float shared = 1.0f, area_one = 1.0f, area_other = 1.0f;
     for (int axis = 0; axis < 2; axis++) {
@@ -119,7 +119,7 @@ static bool overlaps(const nms *job, const float *one, const float *other)
     return shared / all > job->overlap;
 }
 
-static void measure(const nms *job, const float *box, float *fields)
+static void nms_measure(const nms *job, const float *box, float *fields)
 {
     const span x = box_span(job, box, 0), y = box_span(job, box, 1);
     fields[PRN_NMS_LOW_X] = x.low;
@@ -131,7 +131,7 @@ static void measure(const nms *job, const float *box, float *fields)
 
 /* ---- one class */
 
-static bool goes_before(const float *scores, int32_t a, int32_t b)
+static bool nms_goes_before(const float *scores, int32_t a, int32_t b)
 {
     return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
 }
@@ -139,8 +139,8 @@ static bool goes_before(const float *scores, int32_t a, int32_t b)
 static void sink(const float *scores, int32_t *heap, int64_t size, int64_t at)
 {
     for (int64_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
-        if (child + 1 < size && goes_before(scores, heap[child + 1], heap[child])) child++;
-        if (!goes_before(scores, heap[child], heap[at])) return;
+        if (child + 1 < size && nms_goes_before(scores, heap[child + 1], heap[child])) child++;
+        if (!nms_goes_before(scores, heap[child], heap[at])) return;
         const int32_t moved = heap[at];
         heap[at] = heap[child];
         heap[child] = moved;
@@ -157,11 +157,11 @@ static bool is_suppressed(const nms *job, const float *boxes, const int32_t *las
     float fields[PRN_NMS_FIELDS];
     if (job->simd) {
         from = taken < job->room ? taken : job->room;
-        measure(job, box, fields);
+        nms_measure(job, box, fields);
         if (job->simd->overlaps(fields, sides, job->room, from, job->overlap)) return true;
     }
     for (int64_t t = from; t < taken && !prn_cancelled_at(t); t++) {
-        if (overlaps(job, box, boxes + 4 * (int64_t)last[-t])) return true;
+        if (nms_overlaps(job, box, boxes + 4 * (int64_t)last[-t])) return true;
     }
     for (int k = 0; job->simd && taken < job->room && k < PRN_NMS_FIELDS; k++) sides[k * job->room + taken] = fields[k];
     return false;
@@ -189,7 +189,7 @@ static void suppress_class(void *argument, int64_t task)
 
 /* ---- kernel */
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status nms_prepare(const prony_context *context, prn_prepared *out)
 {
     const prony_shape *scores = &context->inputs[SCORES]->shape;
     const uint64_t tasks = (uint64_t)prn_shape_count(scores, 0, 2), boxes = (uint64_t)scores->dim[2];
@@ -208,10 +208,10 @@ static int64_t room_of_class(const prony_shape *scores)
     return boxes < room ? boxes : room;
 }
 
-static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+static prony_status nms_prepare_native(const prony_context *context, prn_prepared *out)
 {
     const prony_shape *scores = &context->inputs[SCORES]->shape;
-    PRN_TRY(prepare(context, out));
+    PRN_TRY(nms_prepare(context, out));
     const uint64_t sides = (uint64_t)prn_shape_count(scores, 0, 2) * (uint64_t)room_of_class(scores);
     out->scratch_bytes += (size_t)sides * PRN_NMS_FIELDS * sizeof(float);
     return PRONY_OK;
@@ -239,7 +239,7 @@ static prony_status write_taken(const prony_context *context, const nms *job)
     return PRONY_OK;
 }
 
-static prony_status run_with(const prony_context *context, const prn_nms_simd *table)
+static prony_status nms_run_with(const prony_context *context, const prn_nms_simd *table)
 {
     const prony_shape *scores = &context->inputs[SCORES]->shape;
     const prony_value *most = prn_input(context, MOST), *overlap = prn_input(context, OVERLAP);
@@ -266,14 +266,14 @@ static prony_status run_with(const prony_context *context, const prn_nms_simd *t
     return write_taken(context, &job);
 }
 
-static prony_status run(const prony_context *context)
+static prony_status nms_run(const prony_context *context)
 {
-    return run_with(context, NULL);
+    return nms_run_with(context, NULL);
 }
 
-static prony_status run_native(const prony_context *context)
+static prony_status nms_run_native(const prony_context *context)
 {
-    return run_with(context, simd());
+    return nms_run_with(context, nms_simd_table());
 }
 
 /* ---- descriptor */
@@ -284,16 +284,16 @@ static const prn_kernel kernels[] = {
     {.name = "nms_f32_native",
      .backend = "native",
      .types = PRN_TYPE_F32,
-     .prepare = prepare_native,
-     .run = run_native},
-    {.name = "nms_reference", .backend = "reference", .types = PRN_TYPE_F32, .prepare = prepare, .run = run},
+     .prepare = nms_prepare_native,
+     .run = nms_run_native},
+    {.name = "nms_reference", .backend = "reference", .types = PRN_TYPE_F32, .prepare = nms_prepare, .run = nms_run},
     {0}};
 
 // clang-format off
 const prn_op prn_ops_nms[] = {
     {.name = "NonMaxSuppression", .since_opset = 10, .inputs = {2, 5}, .flags = PRN_OP_DATA_SHAPE,
-     .non_weight_inputs = 0x1c, .params = params, .params_bytes = sizeof(nms_params), .check = check,
-     .infer = infer, .cost = cost, .kernels = kernels,
+     .non_weight_inputs = 0x1c, .params = params, .params_bytes = sizeof(nms_params), .check = nms_check,
+     .infer = nms_infer, .cost = nms_cost, .kernels = kernels,
      .cost_text = "one comparison per score with a threshold; overlaps depend on data, not counted"},
     {0}};
 // clang-format on

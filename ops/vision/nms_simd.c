@@ -25,7 +25,7 @@ VEC_INLINE bool any(vi mask)
     return bits != 0;
 }
 
-static bool overlaps(const float *box, const float *others, int64_t room, int64_t count, float least)
+static bool nms_simd_overlaps(const float *box, const float *others, int64_t room, int64_t count, float least)
 {
     const vf area = v_splat(box[PRN_NMS_AREA]);
     for (int64_t i = 0; i < count; i += VEC_LANES) {
@@ -43,4 +43,4 @@ static bool overlaps(const float *box, const float *others, int64_t room, int64_
     return false;
 }
 
-const prn_nms_simd PRN_SIMD_TABLE(prn_nms_simd_) = {overlaps};
+const prn_nms_simd PRN_SIMD_TABLE(prn_nms_simd_) = {nms_simd_overlaps};

@@ -70,7 +70,7 @@ static double kernel_at(const prn_resize *resize, double x)
 }
 
 /* The element left of a position, which lies more than 0 and at most 1 to its right. */
-static double left_of(double source)
+static double resize_antialias_left_of(double source)
 {
     return ceil(source) - 1.0;
 }
@@ -80,7 +80,7 @@ static void fill_weights(const prn_resize *resize, int index, int64_t taps, doub
     const prn_resize_axis *axis = &resize->axis[index];
     const double first = first_tap(resize, axis), shrink = shrink_of(axis);
     for (int64_t position = 0; position < axis->out && !prn_cancelled(); position++) {
-        const double source = prn_resize_source(resize, index, position), left = left_of(source);
+        const double source = prn_resize_source(resize, index, position), left = resize_antialias_left_of(source);
         double sum = 0.0, *row = weights + position * taps;
         for (int64_t k = 0; k < taps && !prn_cancelled_at(k); k++) {
             const double at = left + first + (double)k;
@@ -92,12 +92,12 @@ static void fill_weights(const prn_resize *resize, int index, int64_t taps, doub
     }
 }
 
-static void add_row(double *to, const double *from, double weight, int64_t count)
+static void resize_antialias_add_row(double *to, const double *from, double weight, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) to[i] += weight * from[i];
 }
 
-static void pass_rows(void *argument, int64_t begin, int64_t end)
+static void resize_antialias_pass_rows(void *argument, int64_t begin, int64_t end)
 {
     const pass *job = argument;
     const prn_resize_axis *axis = &job->resize->axis[job->axis];
@@ -105,7 +105,7 @@ static void pass_rows(void *argument, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         const int64_t outer = row / axis->out, position = row % axis->out;
         const double *weights = job->weights + position * job->taps;
-        const double base = left_of(prn_resize_source(job->resize, job->axis, position)) + first;
+        const double base = resize_antialias_left_of(prn_resize_source(job->resize, job->axis, position)) + first;
         for (int64_t i = 0; i < job->inner && (i == 0 || !prn_cancelled()); i += LOOK_UP) {
             const int64_t count = job->inner - i < LOOK_UP ? job->inner - i : LOOK_UP;
             double *to = job->to + row * job->inner + i;
@@ -113,7 +113,8 @@ static void pass_rows(void *argument, int64_t begin, int64_t end)
             for (int64_t k = 0; k < job->taps && !(count == LOOK_UP ? prn_cancelled() : prn_cancelled_at(k)); k++) {
                 const double at = base + (double)k;
                 const int64_t source = at > 0.0 ? (int64_t)(at < last ? at : last) : 0;
-                add_row(to, job->from + (outer * axis->in + source) * job->inner + i, weights[k], count);
+                resize_antialias_add_row(to, job->from + (outer * axis->in + source) * job->inner + i, weights[k],
+                                         count);
             }
         }
     }
@@ -156,7 +157,7 @@ void prn_resize_antialias(const prony_context *context, const prn_resize *resize
         shape.dim[i] = axis->out;
         job.inner = prn_shape_count(&shape, i + 1, shape.rank);
         const int64_t rows = prn_shape_count(&shape, 0, i + 1);
-        prn_parallel_items(context->threads, rows, 16 * rows * job.inner * job.taps, pass_rows, &job);
+        prn_parallel_items(context->threads, rows, 16 * rows * job.inner * job.taps, resize_antialias_pass_rows, &job);
         to = from;
         from = job.to;
     }

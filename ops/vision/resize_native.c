@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-PRN_SIMD_PICK(prn_resize_simd, prn_resize_simd_, static const prn_resize_simd *simd)
+PRN_SIMD_PICK(prn_resize_simd, prn_resize_simd_, static const prn_resize_simd *resize_native_simd_table)
 
 #define COLUMNS 1024 /* of a table of coordinates on the stack */
 #define FEW_LANES 64
@@ -124,7 +124,7 @@ static void find_plane(row_source *source, int64_t plane)
     }
 }
 
-static row_taps find_row(const row_work *work, int64_t position)
+static row_taps resize_native_find_row(const row_work *work, int64_t position)
 {
     const int axis = work->rank - 1;
     const prn_taps taps = prn_resize_taps_at(&work->resize, work->logical[axis], position, NULL);
@@ -145,8 +145,8 @@ static void find_source(row_source *source, int64_t row)
         position = row - source->first_row;
         find_plane(source, row / rows);
     }
-    const row_taps at =
-        axis < 0 ? (row_taps){.weight = {1.0, 0.0}} : (work->rows ? work->rows[position] : find_row(work, position));
+    const row_taps at = axis < 0 ? (row_taps){.weight = {1.0, 0.0}}
+                                 : (work->rows ? work->rows[position] : resize_native_find_row(work, position));
     source->low = source->plane_offset + at.low;
     source->high = source->plane_offset + at.high;
     memcpy(source->weight, at.weight, sizeof source->weight);
@@ -184,7 +184,7 @@ static prony_status keep_work(const prony_context *context, const row_work *work
     int32_t *low = (int32_t *)(void *)(taps + rows), *high = low + places;
     float *ratio = (float *)(void *)(high + places);
     if (rows > 0) kept->rows = taps;
-    for (int64_t i = 0; i < rows; i++) taps[i] = find_row(work, i);
+    for (int64_t i = 0; i < rows; i++) taps[i] = resize_native_find_row(work, i);
     if (entries > 0) {
         find_entries(work, 0, entries, low, high, ratio);
         kept->line.low = low;
@@ -282,8 +282,9 @@ static void nearest_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_rows(const prony_context *context, void (*rows)(void *argument, int64_t begin, int64_t end),
-                             int64_t bytes_per_byte)
+static prony_status resize_native_run_rows(const prony_context *context,
+                                           void (*rows)(void *argument, int64_t begin, int64_t end),
+                                           int64_t bytes_per_byte)
 {
     row_work work = *(const row_work *)context->state;
     int64_t count = 1;
@@ -297,7 +298,7 @@ static prony_status run_rows(const prony_context *context, void (*rows)(void *ar
 
 prony_status prn_resize_nearest_native(const prony_context *context)
 {
-    return run_rows(context, nearest_rows, 2);
+    return resize_native_run_rows(context, nearest_rows, 2);
 }
 
 /* ---- linear */
@@ -316,7 +317,7 @@ static void rows_one_by_one(const row_work *work, const prn_resize_line *line, i
 {
     float blended[2][BLENDED + PRN_RESIZE_BEHIND];
     int64_t held[2] = {-1, -1}; /* source rows that they are of */
-    const prn_resize_simd *with = simd();
+    const prn_resize_simd *with = resize_native_simd_table();
     const bool wide = work->lanes >= PRN_RESIZE_WIDE;
     const int64_t elements = wide ? line->count * work->lanes : line->count;
     const float *in = (const float *)(const void *)work->in;
@@ -340,7 +341,7 @@ static void rows_one_by_one(const row_work *work, const prn_resize_line *line, i
 static void rows_in_pairs(const row_work *work, const prn_resize_line *line, int64_t first, int64_t begin, int64_t end)
 {
     const int64_t run = LOOK_UP / COLUMNS, lanes = work->lanes;
-    const prn_resize_simd *with = simd();
+    const prn_resize_simd *with = resize_native_simd_table();
     const float *in = (const float *)(const void *)work->in;
     float *out = (float *)(void *)work->out;
     row_source source = row_source_of(work);
@@ -353,7 +354,7 @@ static void rows_in_pairs(const row_work *work, const prn_resize_line *line, int
     }
 }
 
-static void linear_rows(void *argument, int64_t begin, int64_t end)
+static void resize_native_linear_rows(void *argument, int64_t begin, int64_t end)
 {
     const row_work *work = argument;
     const int64_t entries = work->line.count, each = work->lanes < PRN_RESIZE_WIDE ? 1 : work->lanes;
@@ -382,7 +383,7 @@ static void linear_rows(void *argument, int64_t begin, int64_t end)
 
 prony_status prn_resize_linear_native(const prony_context *context)
 {
-    return run_rows(context, linear_rows, 4);
+    return resize_native_run_rows(context, resize_native_linear_rows, 4);
 }
 
 /* ---- linear on bytes, in double and in the reference's order, which cuts the result off: a number that is whole but
@@ -453,5 +454,5 @@ static void linear_byte_rows(void *argument, int64_t begin, int64_t end)
 
 prony_status prn_resize_linear_bytes(const prony_context *context)
 {
-    return run_rows(context, linear_byte_rows, 16);
+    return resize_native_run_rows(context, linear_byte_rows, 16);
 }

@@ -29,12 +29,12 @@ typedef struct space {
     int passes;
 } space;
 
-static int taps_of(const prn_resize *resize)
+static int resize_passes_taps_of(const prn_resize *resize)
 {
     return resize->mode == PRN_RESIZE_LINEAR ? 2 : 4;
 }
 
-static space measure(const prony_context *context, const prn_resize *resize)
+static space resize_passes_measure(const prony_context *context, const prn_resize *resize)
 {
     const prn_layout layout = (prn_layout)context->inputs[0]->layout;
     prony_shape shape = prn_lowbit_shape(&context->inputs[0]->shape, layout);
@@ -42,7 +42,7 @@ static space measure(const prony_context *context, const prn_resize *resize)
     int64_t before = 0;
     for (int axis = resize->rank - 1; axis >= 0; axis--) {
         if (resize->axis[axis].same) continue;
-        const int64_t taps = resize->axis[axis].out * taps_of(resize);
+        const int64_t taps = resize->axis[axis].out * resize_passes_taps_of(resize);
         found.taps = taps > found.taps ? taps : found.taps;
         found.buffer = before > found.buffer ? before : found.buffer;
         shape.dim[prn_lowbit_axis(resize->rank, layout, axis)] = resize->axis[axis].out;
@@ -53,7 +53,7 @@ static space measure(const prony_context *context, const prn_resize *resize)
     return found;
 }
 
-static bool fits(const space *s)
+static bool resize_passes_fits(const space *s)
 {
     return s->passes > 0 && s->taps < INT64_C(1) << 40 && s->buffer < INT64_C(1) << 50;
 }
@@ -62,8 +62,8 @@ bool prn_resize_passes_supported(const prony_context *context)
 {
     prn_resize resize;
     if (!prn_resize_known(context, &resize) || resize.mode == PRN_RESIZE_NEAREST || resize.antialias) return false;
-    const space needed = measure(context, &resize);
-    return fits(&needed);
+    const space needed = resize_passes_measure(context, &resize);
+    return resize_passes_fits(&needed);
 }
 
 prony_status prn_resize_passes_prepare(const prony_context *context, prn_prepared *out)
@@ -71,7 +71,7 @@ prony_status prn_resize_passes_prepare(const prony_context *context, prn_prepare
     prn_resize resize;
     bool known;
     PRN_TRY(prn_resize_read(context, &resize, &known));
-    const space s = measure(context, &resize);
+    const space s = resize_passes_measure(context, &resize);
     out->scratch_bytes = (size_t)s.taps * (sizeof(int64_t) + sizeof(float)) + (size_t)s.buffer * 2 * sizeof(float);
     return prn_prepared_keep(context, &resize, sizeof resize, out);
 }
@@ -94,7 +94,7 @@ static void blend4(const pass *p, const float *from, int64_t j, float *to, int64
     for (int64_t i = begin; i < end; i++) to[i] = wa * a[i] + wb * b[i] + wc * c[i] + wd * d[i];
 }
 
-static void pass_rows(void *argument, int64_t begin, int64_t end)
+static void resize_passes_pass_rows(void *argument, int64_t begin, int64_t end)
 {
     const pass *p = argument;
     for (int64_t row = begin; row < end; row++) {
@@ -134,9 +134,9 @@ static void pass_lines(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static void fill_taps(const prn_resize *resize, int axis, int64_t *index, float *weight)
+static void resize_passes_fill_taps(const prn_resize *resize, int axis, int64_t *index, float *weight)
 {
-    const int count = taps_of(resize);
+    const int count = resize_passes_taps_of(resize);
     for (int64_t j = 0; j < resize->axis[axis].out && !prn_cancelled_at(j); j++) {
         const prn_taps taps = prn_resize_taps_at(resize, axis, j, NULL);
         int some = 0; /* a tap that counts; those that do not look there, so that no infinity comes in by them */
@@ -154,17 +154,17 @@ prony_status prn_resize_passes_native(const prony_context *context)
     const prn_layout layout = (prn_layout)in->layout;
     const prn_resize *resize = context->state;
     if (prony_shape_numel(&context->outputs[0]->shape) == 0) return PRONY_OK;
-    const space s = measure(context, resize);
+    const space s = resize_passes_measure(context, resize);
     int64_t *index = context->scratch;
     float *buffer[2] = {(float *)(void *)(index + s.taps), NULL}, *weight = buffer[0] + 2 * s.buffer;
     buffer[1] = buffer[0] + s.buffer;
-    pass p = {.taps = taps_of(resize), .index = index, .weight = weight, .from = in->data};
+    pass p = {.taps = resize_passes_taps_of(resize), .index = index, .weight = weight, .from = in->data};
     prony_shape shape = prn_lowbit_shape(&in->shape, layout);
     int left = s.passes;
     for (int axis = resize->rank - 1; axis >= 0; axis--) {
         if (resize->axis[axis].same) continue;
         const int place = prn_lowbit_axis(resize->rank, layout, axis);
-        fill_taps(resize, axis, index, weight);
+        resize_passes_fill_taps(resize, axis, index, weight);
         p.in = resize->axis[axis].in;
         p.out = shape.dim[place] = resize->axis[axis].out;
         p.inner = prn_shape_count(&shape, place + 1, shape.rank);
@@ -173,7 +173,7 @@ prony_status prn_resize_passes_native(const prony_context *context)
         if (p.inner == 1) {
             prn_parallel_items(context->threads, outer, bytes, pass_lines, &p);
         } else {
-            prn_parallel_items(context->threads, outer * p.out, bytes, pass_rows, &p);
+            prn_parallel_items(context->threads, outer * p.out, bytes, resize_passes_pass_rows, &p);
         }
         p.from = p.to;
     }

@@ -14,7 +14,7 @@
 /* ---- attributes */
 
 /* Index of `name` in a NULL-terminated list, or -1. */
-static int find_name(const char *const *names, const char *name)
+static int resize_problem_find_name(const char *const *names, const char *name)
 {
     for (int i = 0; names[i]; i++) {
         if (strcmp(names[i], name) == 0) return i;
@@ -46,7 +46,7 @@ static bool first_form(const prony_context *context)
     return is_upsample(context) && context->node->opset < 7;
 }
 
-static const char *mode_of(const prony_context *context)
+static const char *resize_problem_mode_of(const prony_context *context)
 {
     const char *mode = ((const prn_resize_params *)context->params)->mode;
     return first_form(context) && strcmp(mode, "bilinear") == 0 ? "linear" : mode;
@@ -60,13 +60,13 @@ prony_status prn_resize_check(const prony_context *context)
         const char *what, *value;
         const char *const *names;
     } choices[] = {
-        {"mode", mode_of(context), mode_names},
+        {"mode", resize_problem_mode_of(context), mode_names},
         {"coordinate_transformation_mode", params->coordinate_transformation_mode, coordinate_names},
         {"nearest_mode", params->nearest_mode, rounding_names},
         {"keep_aspect_ratio_policy", params->keep_aspect_ratio_policy, policy_names},
     };
     for (size_t i = 0; i < (old ? 1 : sizeof choices / sizeof *choices); i++) {
-        if (find_name(choices[i].names, choices[i].value) < 0) {
+        if (resize_problem_find_name(choices[i].names, choices[i].value) < 0) {
             return prony_fail(context, PRONY_UNSUPPORTED, "%s '%s' is not supported", choices[i].what,
                               choices[i].value);
         }
@@ -81,25 +81,27 @@ prony_status prn_resize_check(const prony_context *context)
 static void read_modes(const prony_context *context, prn_resize *resize)
 {
     const prn_resize_params *params = context->params;
-    *resize = (prn_resize){.mode = (prn_resize_mode)find_name(mode_names, mode_of(context)),
-                           .cubic_a = params->cubic_coeff_a,
-                           .extrapolation = params->extrapolation_value,
-                           .exclude_outside = params->exclude_outside != 0,
-                           .rank = context->inputs[0]->shape.rank};
+    *resize =
+        (prn_resize){.mode = (prn_resize_mode)resize_problem_find_name(mode_names, resize_problem_mode_of(context)),
+                     .cubic_a = params->cubic_coeff_a,
+                     .extrapolation = params->extrapolation_value,
+                     .exclude_outside = params->exclude_outside != 0,
+                     .rank = context->inputs[0]->shape.rank};
     if (old_form(context)) {
         resize->coordinate = PRN_RESIZE_ASYMMETRIC;
         resize->rounding = PRN_RESIZE_SIMPLE;
         return;
     }
     resize->antialias = params->antialias != 0 && resize->mode != PRN_RESIZE_NEAREST;
-    resize->coordinate = (prn_resize_coordinate)find_name(coordinate_names, params->coordinate_transformation_mode);
-    resize->rounding = (prn_resize_rounding)find_name(rounding_names, params->nearest_mode);
+    resize->coordinate =
+        (prn_resize_coordinate)resize_problem_find_name(coordinate_names, params->coordinate_transformation_mode);
+    resize->rounding = (prn_resize_rounding)resize_problem_find_name(rounding_names, params->nearest_mode);
 }
 
 /* ---- scales and sizes */
 
 /* The axes that scales, sizes and region speak of, in their order. */
-static prony_status read_axes(const prony_context *context, int axes[PRONY_MAX_RANK], size_t *count)
+static prony_status resize_problem_read_axes(const prony_context *context, int axes[PRONY_MAX_RANK], size_t *count)
 {
     const prn_resize_params *params = context->params;
     int rank = context->inputs[0]->shape.rank;
@@ -118,8 +120,8 @@ static prony_status read_axes(const prony_context *context, int axes[PRONY_MAX_R
 }
 
 /* An optional list with one entry per axis; an empty one counts as omitted. */
-static prony_status read_list(const prony_context *context, size_t input, size_t wanted, uint32_t types,
-                              const prony_value **out)
+static prony_status resize_problem_read_list(const prony_context *context, size_t input, size_t wanted, uint32_t types,
+                                             const prony_value **out)
 {
     const prony_value *in = prn_input(context, input);
     *out = NULL;
@@ -151,7 +153,8 @@ static prony_status apply_sizes(const prony_context *context, prn_resize *resize
 {
     int policy = old_form(context)
                      ? 0
-                     : find_name(policy_names, ((const prn_resize_params *)context->params)->keep_aspect_ratio_policy);
+                     : resize_problem_find_name(policy_names,
+                                                ((const prn_resize_params *)context->params)->keep_aspect_ratio_policy);
     float common = 0;
     for (size_t i = 0; i < count; i++) {
         prn_resize_axis *axis = &resize->axis[axes[i]];
@@ -182,12 +185,12 @@ static prony_status read_extents(const prony_context *context, prn_resize *resiz
     int axes[PRONY_MAX_RANK];
     size_t count;
     bool old = old_form(context);
-    PRN_TRY(read_axes(context, axes, &count));
-    PRN_TRY(read_list(context, old ? 1 : 2, count, PRN_TYPE_F32, &scales));
+    PRN_TRY(resize_problem_read_axes(context, axes, &count));
+    PRN_TRY(resize_problem_read_list(context, old ? 1 : 2, count, PRN_TYPE_F32, &scales));
     if (!old) {
-        PRN_TRY(read_list(context, 3, count, PRN_TYPE(PRONY_INT64), &sizes));
+        PRN_TRY(resize_problem_read_list(context, 3, count, PRN_TYPE(PRONY_INT64), &sizes));
         if (resize->coordinate == PRN_RESIZE_TF_CROP_AND_RESIZE) {
-            PRN_TRY(read_list(context, 1, 2 * count, PRN_TYPES_FLOAT, &region));
+            PRN_TRY(resize_problem_read_list(context, 1, 2 * count, PRN_TYPES_FLOAT, &region));
         }
     }
     bool attribute = is_upsample(context) && context->node->opset < 9;
@@ -293,7 +296,7 @@ double prn_resize_source(const prn_resize *resize, int axis_index, int64_t posit
     return exact ? exact_source(resize, axis, position) : (double)float_source(resize, axis, position);
 }
 
-static double rounded(const prn_resize *resize, const prn_resize_axis *axis, double x)
+static double resize_problem_rounded(const prn_resize *resize, const prn_resize_axis *axis, double x)
 {
     switch (resize->rounding) {
     case PRN_RESIZE_ROUND_PREFER_FLOOR:
@@ -317,7 +320,7 @@ static int64_t clamp_index(double x, int64_t extent)
     return x < (double)(extent - 1) ? (int64_t)x : extent - 1;
 }
 
-static void linear_taps(prn_taps *taps, const prn_resize_axis *axis, double x)
+static void resize_problem_linear_taps(prn_taps *taps, const prn_resize_axis *axis, double x)
 {
     double last = (double)(axis->in - 1);
     double inside = x > 0.0 ? (x < last ? x : last) : 0.0;
@@ -354,9 +357,9 @@ prn_taps prn_resize_taps_at(const prn_resize *resize, int axis_index, int64_t po
     if (axis->same) return taps;
     double x = prn_resize_source(resize, axis_index, position);
     if (resize->mode == PRN_RESIZE_NEAREST) {
-        taps.index[0] = clamp_index(rounded(resize, axis, x), axis->in);
+        taps.index[0] = clamp_index(resize_problem_rounded(resize, axis, x), axis->in);
     } else if (resize->mode == PRN_RESIZE_LINEAR) {
-        linear_taps(&taps, axis, x);
+        resize_problem_linear_taps(&taps, axis, x);
     } else {
         cubic_taps(resize, &taps, axis, x);
     }

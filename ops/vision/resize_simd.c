@@ -25,7 +25,7 @@ VEC_INLINE vi places_from(const int32_t *p, int64_t from)
     return at - (int32_t)from;
 }
 
-VEC_INLINE vf look_up(const stretch *s, vi at)
+VEC_INLINE vf resize_simd_look_up(const stretch *s, vi at)
 {
 #if defined(__AVX512F__)
     return (vf)_mm512_permutexvar_ps((__m512i)at, (__m512)s->first);
@@ -57,7 +57,7 @@ VEC_INLINE bool across_looked_up(const prn_resize_line *line, const float *row, 
     const vf ratio = v_load(line->ratio + i);
     stretch s = {.first = v_load_part(row + from, left, 0.0f)};
     if (end - from <= VEC_LANES) {
-        *out = blend(look_up(&s, low), look_up(&s, high), ratio);
+        *out = blend(resize_simd_look_up(&s, low), resize_simd_look_up(&s, high), ratio);
         return true;
     }
     s.beyond = v_load_part(row + from + VEC_LANES, left - VEC_LANES, 0.0f);

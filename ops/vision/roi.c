@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-PRN_SIMD_PICK(prn_roi_align_simd, prn_roi_align_simd_, static const prn_roi_align_simd *simd)
+PRN_SIMD_PICK(prn_roi_align_simd, prn_roi_align_simd_, static const prn_roi_align_simd *roi_simd_table)
 
 enum { IMAGE, ROIS, BATCH };
 /* More samples along one axis of a cell than any trained model asks for. */
@@ -61,7 +61,7 @@ static prony_status infer_regions(const prony_context *context, int64_t columns,
     return PRONY_OK;
 }
 
-static roi_job job_of(const prony_context *context)
+static roi_job roi_job_of(const prony_context *context)
 {
     const roi_params *params = context->params;
     const prony_value *image = context->inputs[IMAGE];
@@ -78,7 +78,7 @@ static roi_job job_of(const prony_context *context)
                      .wide = image->dtype == PRONY_FLOAT64};
 }
 
-static double rounded(const roi_job *job, double x)
+static double roi_rounded(const roi_job *job, double x)
 {
     return job->wide ? x : (double)(float)x;
 }
@@ -126,11 +126,11 @@ static region_axis align_axis(const roi_job *job, int64_t roi, int axis)
 {
     const double low = prn_get_f64(job->rois->data, job->rois->dtype, 4 * roi + 1 - axis);
     const double high = prn_get_f64(job->rois->data, job->rois->dtype, 4 * roi + 3 - axis);
-    const double start = rounded(job, rounded(job, low * job->scale) - job->offset);
-    const double end = rounded(job, rounded(job, high * job->scale) - job->offset);
-    double length = rounded(job, end - start);
+    const double start = roi_rounded(job, roi_rounded(job, low * job->scale) - job->offset);
+    const double end = roi_rounded(job, roi_rounded(job, high * job->scale) - job->offset);
+    double length = roi_rounded(job, end - start);
     if (!job->aligned && length < 1.0) length = 1.0;
-    region_axis out = {.start = start, .size = rounded(job, length / (double)job->cells[axis])};
+    region_axis out = {.start = start, .size = roi_rounded(job, length / (double)job->cells[axis])};
     out.samples = job->sampling > 0 ? job->sampling : prn_f64_to_i64(ceil(out.size));
     if (out.samples < 0) out.samples = 0; /* a region that ends before it begins */
     return out;
@@ -145,14 +145,15 @@ typedef struct between {
 
 static between place_sample(const roi_job *job, const region_axis *axis, int which, int64_t cell, int64_t sample)
 {
-    const double inside = rounded(job, rounded(job, ((double)sample + 0.5) * axis->size) / (double)axis->samples);
-    double at = rounded(job, rounded(job, axis->start + rounded(job, (double)cell * axis->size)) + inside);
+    const double inside =
+        roi_rounded(job, roi_rounded(job, ((double)sample + 0.5) * axis->size) / (double)axis->samples);
+    double at = roi_rounded(job, roi_rounded(job, axis->start + roi_rounded(job, (double)cell * axis->size)) + inside);
     const int64_t last = job->extent[which] - 1;
     if (!(at >= -1.0 && at <= (double)(last + 1))) return (between){0};
     if (at < 0.0) at = 0.0;
     const int64_t low = (int64_t)at;
     if (low >= last) return (between){last, last, 0.0, true};
-    return (between){low, low + 1, rounded(job, at - (double)low), true};
+    return (between){low, low + 1, roi_rounded(job, at - (double)low), true};
 }
 
 typedef struct region {
@@ -265,7 +266,7 @@ static prony_status check_regions(const prony_context *context, const roi_job *j
  * channels */
 
 /* Samples go one way, so that a pixel that was met already is one of the last two. */
-static void add_tap(prn_roi_taps *taps, double *weight, int32_t from, int32_t *count, int64_t place, double add)
+static void roi_add_tap(prn_roi_taps *taps, double *weight, int32_t from, int32_t *count, int64_t place, double add)
 {
     for (int32_t at = *count - 1; at >= from && at >= *count - 2; at--) {
         if (taps->place[at] != place) continue;
@@ -277,7 +278,7 @@ static void add_tap(prn_roi_taps *taps, double *weight, int32_t from, int32_t *c
 }
 
 /* False: there are too many. */
-static bool find_taps(const roi_job *job, int64_t roi, int which, prn_roi_taps *out, float *samples)
+static bool roi_find_taps(const roi_job *job, int64_t roi, int which, prn_roi_taps *out, float *samples)
 {
     const region_axis axis = align_axis(job, roi, which);
     double weight[PRN_ROI_TAPS];
@@ -292,8 +293,8 @@ static bool find_taps(const roi_job *job, int64_t roi, int which, prn_roi_taps *
             const between at = place_sample(job, &axis, which, cell, i);
             if (!at.inside) continue;
             if (count + 2 > PRN_ROI_TAPS) return false;
-            add_tap(out, weight, from, &count, at.low, 1.0 - at.weight);
-            if (at.high > at.low) add_tap(out, weight, from, &count, at.high, at.weight);
+            roi_add_tap(out, weight, from, &count, at.low, 1.0 - at.weight);
+            if (at.high > at.low) roi_add_tap(out, weight, from, &count, at.high, at.weight);
         }
     }
     out->begin[out->cells] = count;
@@ -314,7 +315,7 @@ static void average_regions(void *argument, int64_t begin, int64_t end)
     for (int64_t i = begin, next; i < end && !prn_cancelled(); i = next) {
         const int64_t roi = i / job->channels, plane = ((const int64_t *)job->batch->data)[roi] * job->channels;
         next = prn_least((roi + 1) * job->channels, end);
-        if (!find_taps(job, roi, 0, &rows, &samples[0]) || !find_taps(job, roi, 1, &columns, &samples[1]) ||
+        if (!roi_find_taps(job, roi, 0, &rows, &samples[0]) || !roi_find_taps(job, roi, 1, &columns, &samples[1]) ||
             columns.high - columns.low > PRN_ROI_SPAN) {
             align_regions(argument, i, next);
             continue;
@@ -322,8 +323,9 @@ static void average_regions(void *argument, int64_t begin, int64_t end)
         /* Without a sample a cell is 0. */
         const float count = samples[0] * samples[1] > 0.0f ? samples[0] * samples[1] : 1.0f;
         for (int64_t at = i; at < next && !prn_cancelled_at(at); at++)
-            simd()->cells(&rows, &columns, (const float *)job->image->data + (plane + at % job->channels) * pixels,
-                          job->extent[1], count, (float *)job->out->data + at * cells);
+            roi_simd_table()->cells(&rows, &columns,
+                                    (const float *)job->image->data + (plane + at % job->channels) * pixels,
+                                    job->extent[1], count, (float *)job->out->data + at * cells);
     }
 }
 
@@ -337,7 +339,7 @@ static bool averages(const prony_context *context)
 static prony_status run_align(const prony_context *context, void (*regions)(void *, int64_t, int64_t), int64_t work)
 {
     const roi_params *params = context->params;
-    roi_job job = job_of(context);
+    roi_job job = roi_job_of(context);
     job.aligned = half_pixel(context);
     job.offset = job.aligned ? 0.5 : 0.0;
     job.maximum = strcmp(params->mode, "max") == 0;
@@ -383,13 +385,13 @@ static void pool_span(const roi_job *job, int64_t roi, int axis, int64_t cell, i
 {
     const int64_t extent = job->extent[axis];
     const double from =
-        round(rounded(job, prn_get_f64(job->rois->data, job->rois->dtype, 5 * roi + 2 - axis) * job->scale));
+        round(roi_rounded(job, prn_get_f64(job->rois->data, job->rois->dtype, 5 * roi + 2 - axis) * job->scale));
     const double to =
-        round(rounded(job, prn_get_f64(job->rois->data, job->rois->dtype, 5 * roi + 4 - axis) * job->scale));
+        round(roi_rounded(job, prn_get_f64(job->rois->data, job->rois->dtype, 5 * roi + 4 - axis) * job->scale));
     const double length = to - from + 1.0 > 1.0 ? to - from + 1.0 : 1.0;
-    const double size = rounded(job, length / (double)job->cells[axis]);
-    const int64_t low = prn_f64_to_i64(floor(rounded(job, (double)cell * size)) + from);
-    const int64_t high = prn_f64_to_i64(ceil(rounded(job, (double)(cell + 1) * size)) + from);
+    const double size = roi_rounded(job, length / (double)job->cells[axis]);
+    const int64_t low = prn_f64_to_i64(floor(roi_rounded(job, (double)cell * size)) + from);
+    const int64_t high = prn_f64_to_i64(ceil(roi_rounded(job, (double)(cell + 1) * size)) + from);
     *first = low < 0 ? 0 : (low > extent ? extent : low);
     *end = high < 0 ? 0 : (high > extent ? extent : high);
 }
@@ -422,7 +424,7 @@ static void pool_regions(void *argument, int64_t begin, int64_t end)
 
 static prony_status run_pool(const prony_context *context)
 {
-    const roi_job job = job_of(context);
+    const roi_job job = roi_job_of(context);
     const int64_t regions = job.rois->shape.dim[0], images = job.image->shape.dim[0];
     for (int64_t roi = 0; roi < regions; roi++) {
         const double image = prn_get_f64(job.rois->data, job.rois->dtype, 5 * roi);

@@ -6,7 +6,8 @@
 #include "ops/kernels/vector/vec_math.h"
 
 /* The taps' rows of `count` pixels from x on. */
-static void sum_rows(const prn_roi_taps *rows, int64_t cell, const float *x, int64_t width, int64_t count, float *line)
+static void roi_align_simd_sum_rows(const prn_roi_taps *rows, int64_t cell, const float *x, int64_t width,
+                                    int64_t count, float *line)
 {
     const int32_t begin = rows->begin[cell], end = rows->begin[cell + 1];
     for (int64_t i = 0; i < count; i += VEC_LANES) {
@@ -43,7 +44,7 @@ static void cells(const prn_roi_taps *rows, const prn_roi_taps *columns, const f
 {
     float line[PRN_ROI_SPAN];
     for (int64_t cell = 0; cell < rows->cells; cell++, to += columns->cells) {
-        sum_rows(rows, cell, x + columns->low, width, columns->high - columns->low, line);
+        roi_align_simd_sum_rows(rows, cell, x + columns->low, width, columns->high - columns->low, line);
         sum_columns(columns, line, samples, to);
     }
 }

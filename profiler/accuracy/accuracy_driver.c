@@ -17,19 +17,19 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_there(const prn_f64_tensor *wide)
+static bool accuracy_driver_is_there(const prn_f64_tensor *wide)
 {
     return wide->value.data != NULL;
 }
 
 /* Where references come from. */
-static prn_reference_executor *base_of(prn_accuracy_driver *w)
+static prn_reference_executor *accuracy_driver_base_of(prn_accuracy_driver *w)
 {
     return w->other.program ? &w->other : &w->chain;
 }
 
 /* Output `k` of a step in the session's own model. */
-static uint32_t value_of(const prn_accuracy_driver *w, const prn_step *step, size_t k)
+static uint32_t accuracy_driver_value_of(const prn_accuracy_driver *w, const prn_step *step, size_t k)
 {
     return prn_accuracy_subgraphs_output(&w->chain.slices, step, k);
 }
@@ -52,7 +52,7 @@ static prony_status meaning_of(prn_accuracy_driver *w, uint32_t v, prn_qint8_mea
         const prn_value_def *value = w->chain.program->values[node->inputs[i]];
         if (!value->constant || prony_shape_numel(&value->info.shape) != 1) return PRONY_OK;
         PRN_TRY(prn_reference_constant(w->chain.program, node->inputs[i], &wide, w->error));
-        const bool number = is_there(&wide) && prn_dtype_is_number(wide.value.dtype);
+        const bool number = accuracy_driver_is_there(&wide) && prn_dtype_is_number(wide.value.dtype);
         if (number) found[i - 1] = prn_get_f64(wide.value.data, wide.value.dtype, 0);
         prn_f64_tensor_drop(&wide);
         if (!number) return PRONY_OK;
@@ -61,8 +61,8 @@ static prony_status meaning_of(prn_accuracy_driver *w, uint32_t v, prn_qint8_mea
     return PRONY_OK;
 }
 
-static prony_status compare(prn_accuracy_driver *w, uint32_t v, const prn_f64_tensor *measured,
-                            const prn_f64_tensor *reference, prony_error_figures *into)
+static prony_status accuracy_driver_compare(prn_accuracy_driver *w, uint32_t v, const prn_f64_tensor *measured,
+                                            const prn_f64_tensor *reference, prony_error_figures *into)
 {
     prn_qint8_meaning codes;
     PRN_TRY(meaning_of(w, v, &codes));
@@ -80,7 +80,7 @@ static prony_status compare(prn_accuracy_driver *w, uint32_t v, const prn_f64_te
 static prony_status own_error(prn_accuracy_driver *w, uint32_t s, const prn_step *step, const prn_f64_tensor *outputs)
 {
     prn_accuracy_driver_row *row = &w->rows[s];
-    prn_reference_executor *base = base_of(w);
+    prn_reference_executor *base = accuracy_driver_base_of(w);
     prn_accuracy_subgraphs *slices = &base->slices;
     prn_accuracy_subgraphs_of_step(slices, s, &row->own_missing);
     prn_f64_tensor *made = w->made;
@@ -90,9 +90,10 @@ static prony_status own_error(prn_accuracy_driver *w, uint32_t s, const prn_step
                                                  w->error);
     for (size_t k = 0; status == PRONY_OK && !row->own_missing && k < step->context.output_count; k++) {
         const uint32_t v = prn_accuracy_subgraphs_output(slices, step, k);
-        if (v == PRN_NO_VALUE || !is_there(&outputs[k]) || !is_there(&made[v])) continue;
+        if (v == PRN_NO_VALUE || !accuracy_driver_is_there(&outputs[k]) || !accuracy_driver_is_there(&made[v]))
+            continue;
         row->rounded |= made[v].rounded;
-        status = compare(w, value_of(w, step, k), &outputs[k], &made[v], &row->own);
+        status = accuracy_driver_compare(w, accuracy_driver_value_of(w, step, k), &outputs[k], &made[v], &row->own);
     }
     if (!row->own_missing && !row->own.known) row->own_missing = "its reference cannot be computed";
     for (size_t n = 0; n < slices->node_count; n++) {
@@ -108,8 +109,8 @@ static prony_status own_error(prn_accuracy_driver *w, uint32_t s, const prn_step
 }
 
 /* Codes as what they stand for, in float64; they are numbers. */
-static prony_status decode(prn_f64_tensor *out, const prn_f64_tensor *codes, const prn_qint8_meaning *meaning,
-                           prony_error *error)
+static prony_status accuracy_driver_decode(prn_f64_tensor *out, const prn_f64_tensor *codes,
+                                           const prn_qint8_meaning *meaning, prony_error *error)
 {
     prony_value made = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT64, .shape = codes->value.shape};
     made.data = prn_alloc_aligned(64, prn_value_bytes(&made) + 1);
@@ -124,29 +125,30 @@ static prony_status decode(prn_f64_tensor *out, const prn_f64_tensor *codes, con
 static prony_status copy_output(prn_accuracy_driver *w, const prn_step *step, size_t k, uint32_t v,
                                 const prn_f64_tensor *output, prn_f64_tensor *out)
 {
-    const prony_dtype there = base_of(w)->program->values[v]->info.dtype;
+    const prony_dtype there = accuracy_driver_base_of(w)->program->values[v]->info.dtype;
     prn_qint8_meaning meaning;
     if (output->value.dtype == PRONY_FLOAT64 || !prn_f64_tensor_is_float(there)) {
         PRN_TRY(prn_f64_tensor_read(out, &output->value, false, w->error));
         out->model = output->model;
         return PRONY_OK;
     }
-    PRN_TRY(meaning_of(w, value_of(w, step, k), &meaning));
+    PRN_TRY(meaning_of(w, accuracy_driver_value_of(w, step, k), &meaning));
     if (!meaning.known || !prn_dtype_is_number(output->value.dtype)) return PRONY_OK;
-    PRN_TRY(decode(out, output, &meaning, w->error));
+    PRN_TRY(accuracy_driver_decode(out, output, &meaning, w->error));
     out->model = there;
     return PRONY_OK;
 }
 
 /* What the run made, for the slices of steps to come, and for the chain where it has nothing of its own. */
-static prony_status keep(prn_accuracy_driver *w, const prn_step *step, size_t k, uint32_t v,
-                         const prn_f64_tensor *output)
+static prony_status accuracy_driver_keep(prn_accuracy_driver *w, const prn_step *step, size_t k, uint32_t v,
+                                         const prn_f64_tensor *output)
 {
-    prn_reference_executor *c = base_of(w);
+    prn_reference_executor *c = accuracy_driver_base_of(w);
     const uint32_t m = c->slices.maker[v];
-    if (w->measured_uses[v] && !is_there(&w->measured[v])) PRN_TRY(copy_output(w, step, k, v, output, &w->measured[v]));
+    if (w->measured_uses[v] && !accuracy_driver_is_there(&w->measured[v]))
+        PRN_TRY(copy_output(w, step, k, v, output, &w->measured[v]));
     const prn_node_def *node = m == PRN_NO_NODE ? NULL : c->program->nodes[m];
-    if (!node || !c->needed[m] || !c->uses[v] || is_there(&c->values[v])) return PRONY_OK;
+    if (!node || !c->needed[m] || !c->uses[v] || accuracy_driver_is_there(&c->values[v])) return PRONY_OK;
     if (!node->child_count && !prn_reference_refuses(node))
         return PRONY_OK; /* with subgraphs it may turn out that
                                                                                 there is none */
@@ -158,20 +160,21 @@ static prony_status keep(prn_accuracy_driver *w, const prn_step *step, size_t k,
 static prony_status accumulated_error(prn_accuracy_driver *w, const prn_step *step, size_t k, uint32_t v,
                                       const prn_f64_tensor *output)
 {
-    prn_reference_executor *c = base_of(w);
+    prn_reference_executor *c = accuracy_driver_base_of(w);
     prn_accuracy_driver_row *row = &w->rows[step->index];
     const uint32_t m = c->slices.maker[v];
     if (m != PRN_NO_NODE) PRN_TRY(prn_reference_executor_advance(c, w->session, m, w->error));
-    if (is_there(&c->values[v]) && !c->values[v].stands_in) {
+    if (accuracy_driver_is_there(&c->values[v]) && !c->values[v].stands_in) {
         row->chain_rounded |= c->values[v].rounded;
-        PRN_TRY(compare(w, value_of(w, step, k), output, &c->values[v], &row->accumulated));
+        PRN_TRY(
+            accuracy_driver_compare(w, accuracy_driver_value_of(w, step, k), output, &c->values[v], &row->accumulated));
     }
     prn_reference_executor_read(c, v);
     return PRONY_OK;
 }
 
 /* The measured value, from wherever it is. */
-static prony_status read_measured(const prn_accuracy_driver *w, uint32_t v, prn_f64_tensor *out)
+static prony_status accuracy_driver_read_measured(const prn_accuracy_driver *w, uint32_t v, prn_f64_tensor *out)
 {
     const prn_plan_value *from = w->plan->values[v];
     if (from->place == PRN_ON_HOST) return prn_f64_tensor_read(out, &from->value, true, w->error);
@@ -184,7 +187,7 @@ static prony_status read_measured(const prn_accuracy_driver *w, uint32_t v, prn_
     return status;
 }
 
-static prony_status observe(prn_accuracy_driver *w, uint32_t s)
+static prony_status accuracy_driver_observe(prn_accuracy_driver *w, uint32_t s)
 {
     const prn_step *step = w->plan->steps[s];
     prn_accuracy_driver_row *row = &w->rows[s];
@@ -192,11 +195,11 @@ static prony_status observe(prn_accuracy_driver *w, uint32_t s)
     prn_f64_tensor *outputs = prn_calloc(step->context.output_count + 1, sizeof *outputs);
     prony_status status = outputs ? PRONY_OK : prn_no_memory(w->error);
     for (size_t k = 0; status == PRONY_OK && k < step->context.output_count; k++) {
-        const uint32_t v = prn_accuracy_subgraphs_output(&base_of(w)->slices, step, k);
+        const uint32_t v = prn_accuracy_subgraphs_output(&accuracy_driver_base_of(w)->slices, step, k);
         if (v == PRN_NO_VALUE) continue;
         if (!prn_f64_tensor_takes(&w->plan->values[step->outputs[k]]->value)) continue;
-        status = read_measured(w, step->outputs[k], &outputs[k]);
-        if (status == PRONY_OK) status = keep(w, step, k, v, &outputs[k]);
+        status = accuracy_driver_read_measured(w, step->outputs[k], &outputs[k]);
+        if (status == PRONY_OK) status = accuracy_driver_keep(w, step, k, v, &outputs[k]);
         if (status == PRONY_OK) status = accumulated_error(w, step, k, v, &outputs[k]);
     }
     const bool unmatched = w->other.program && w->other.slices.match[s] == PRN_NO_VALUE;
@@ -209,19 +212,19 @@ static prony_status observe(prn_accuracy_driver *w, uint32_t s)
     return status == PRONY_OK ? prn_cancel_check(w->error) : status;
 }
 
-static void watch(void *user, uint32_t step, bool end)
+static void accuracy_driver_watch(void *user, uint32_t step, bool end)
 {
     prn_accuracy_driver *w = user;
     if (!end || w->status != PRONY_OK) return;
     const int64_t start = prn_now_ns();
-    w->status = observe(w, step);
+    w->status = accuracy_driver_observe(w, step);
     w->spent_ns += prn_now_ns() - start;
 }
 
 /* ---- before and after */
 
 /* Evenly over the operators, the last one among them. */
-static void choose(prn_accuracy_driver *w, int64_t samples)
+static void accuracy_driver_choose(prn_accuracy_driver *w, int64_t samples)
 {
     int64_t total = 0, at = 0, taken = 0;
     for (size_t s = 0; s < w->plan->step_count; s++) total += w->plan->steps[s]->node->layer_count > 0;
@@ -240,7 +243,7 @@ static void count_slices(prn_accuracy_driver *w)
     for (uint32_t s = 0; s < w->plan->step_count; s++) {
         const char *why;
         if (!w->rows[s].sampled) continue;
-        prn_accuracy_subgraphs *slices = &base_of(w)->slices;
+        prn_accuracy_subgraphs *slices = &accuracy_driver_base_of(w)->slices;
         prn_accuracy_subgraphs_of_step(slices, s, &why);
         for (size_t l = 0; l < slices->leaf_count; l++) w->measured_uses[slices->leaves[l]]++;
     }
@@ -249,7 +252,7 @@ static void count_slices(prn_accuracy_driver *w)
 /* What the chain is to compute: values of the steps, and the model's outputs. */
 static prony_status aim_chain(prn_accuracy_driver *w, prony_error *error)
 {
-    prn_reference_executor *c = base_of(w);
+    prn_reference_executor *c = accuracy_driver_base_of(w);
     size_t count = 0, most = c->program->output_count + 1;
     for (size_t s = 0; s < w->plan->step_count; s++) most += w->plan->steps[s]->context.output_count;
     uint32_t *targets = prn_calloc(most, sizeof *targets);
@@ -273,13 +276,13 @@ prony_status prn_accuracy_driver_create(prn_accuracy_driver *w, prony_session *s
     w->plan = session->current->plan;
     PRN_TRY(prn_reference_executor_create(&w->chain, session, session->model, w->plan, error));
     if (other) PRN_TRY(prn_reference_executor_create(&w->other, session, other, w->plan, error));
-    const size_t values = base_of(w)->program->value_count + 1;
+    const size_t values = accuracy_driver_base_of(w)->program->value_count + 1;
     w->rows = prn_calloc(w->plan->step_count + 1, sizeof *w->rows);
     w->measured = prn_calloc(values, sizeof *w->measured);
     w->measured_uses = prn_calloc(values, sizeof *w->measured_uses);
     w->made = prn_calloc(values, sizeof *w->made);
     if (!w->rows || !w->measured || !w->measured_uses || !w->made) return prn_no_memory(error);
-    choose(w, samples);
+    accuracy_driver_choose(w, samples);
     count_slices(w);
     return aim_chain(w, error);
 }
@@ -290,7 +293,7 @@ prony_status prn_accuracy_driver_run(prn_accuracy_driver *w, prony_error *error)
 {
     prn_plan *plan = w->session->current->plan;
     struct prn_schedule *schedule = plan->schedule;
-    prn_trace trace = {.watch = watch, .watch_user = w};
+    prn_trace trace = {.watch = accuracy_driver_watch, .watch_user = w};
     w->error = error;
     prn_f64_tensor_begin();
     plan->schedule = NULL;
@@ -299,7 +302,7 @@ prony_status prn_accuracy_driver_run(prn_accuracy_driver *w, prony_error *error)
     if (status == PRONY_OK) status = w->status;
     if (status != PRONY_OK) return status;
     const int64_t start = prn_now_ns();
-    prn_reference_executor *c = base_of(w);
+    prn_reference_executor *c = accuracy_driver_base_of(w);
     if (c->program->node_count)
         status = prn_reference_executor_advance(c, w->session, (uint32_t)c->program->node_count - 1, error);
     w->spent_ns += prn_now_ns() - start;
@@ -310,22 +313,22 @@ prony_status prn_accuracy_driver_output(prn_accuracy_driver *w, size_t index, pr
                                         prony_error *error)
 {
     const prony_value *value = &w->plan->values[w->plan->outputs[index]]->value;
-    const prn_reference_executor *c = base_of(w);
+    const prn_reference_executor *c = accuracy_driver_base_of(w);
     prn_f64_tensor measured;
     *out = (prony_error_figures){.known = false};
     w->error = error;
     if (index >= c->program->output_count || !prn_f64_tensor_takes(value)) return PRONY_OK;
     const prn_f64_tensor *reference = &c->values[c->program->outputs[index]];
-    if (!is_there(reference)) return PRONY_OK;
+    if (!accuracy_driver_is_there(reference)) return PRONY_OK;
     PRN_TRY(prn_f64_tensor_read(&measured, value, true, error));
-    prony_status status = compare(w, w->chain.program->outputs[index], &measured, reference, out);
+    prony_status status = accuracy_driver_compare(w, w->chain.program->outputs[index], &measured, reference, out);
     prn_f64_tensor_drop(&measured);
     return status;
 }
 
 void prn_accuracy_driver_free(prn_accuracy_driver *w)
 {
-    const size_t values = base_of(w)->program ? base_of(w)->program->value_count : 0;
+    const size_t values = accuracy_driver_base_of(w)->program ? accuracy_driver_base_of(w)->program->value_count : 0;
     for (size_t v = 0; v < values; v++) {
         if (w->measured) prn_f64_tensor_drop(&w->measured[v]);
         if (w->made) prn_f64_tensor_drop(&w->made[v]);

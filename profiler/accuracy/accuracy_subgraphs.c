@@ -67,13 +67,13 @@ void prn_accuracy_subgraphs_free(prn_accuracy_subgraphs *s)
     prn_free(s->leaves);
 }
 
-static int ascending(const void *a, const void *b)
+static int accuracy_subgraphs_ascending(const void *a, const void *b)
 {
     const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return (x > y) - (x < y);
 }
 
-static void begin(prn_accuracy_subgraphs *s)
+static void accuracy_subgraphs_begin(prn_accuracy_subgraphs *s)
 {
     s->walk++;
     s->node_count = s->leaf_count = 0;
@@ -90,7 +90,7 @@ static bool is_operand(const prn_accuracy_subgraphs *s, uint32_t v, uint32_t ste
 }
 
 /* Values that steps before `step` made are leaves; PRN_NO_STEP: none is. */
-static void follow(prn_accuracy_subgraphs *s, uint32_t target, uint32_t step, const char **why)
+static void accuracy_subgraphs_follow(prn_accuracy_subgraphs *s, uint32_t target, uint32_t step, const char **why)
 {
     size_t depth = 0;
     if (s->value_seen[target] == s->walk) return;
@@ -124,18 +124,18 @@ void prn_accuracy_subgraphs_of_step(prn_accuracy_subgraphs *s, uint32_t step, co
 {
     const prn_step *tested = s->plan->steps[step];
     *why = NULL;
-    begin(s);
+    accuracy_subgraphs_begin(s);
     for (size_t k = 0; k < tested->context.output_count; k++) {
         const uint32_t v = prn_accuracy_subgraphs_output(s, tested, k);
-        if (v != PRN_NO_VALUE) follow(s, v, step, why);
+        if (v != PRN_NO_VALUE) accuracy_subgraphs_follow(s, v, step, why);
     }
-    qsort(s->nodes, s->node_count, sizeof *s->nodes, ascending);
+    qsort(s->nodes, s->node_count, sizeof *s->nodes, accuracy_subgraphs_ascending);
 }
 
 void prn_accuracy_subgraphs_of_values(prn_accuracy_subgraphs *s, const uint32_t *targets, size_t count)
 {
-    begin(s);
+    accuracy_subgraphs_begin(s);
     for (size_t t = 0; t < count; t++)
-        if (targets[t] != PRN_NO_VALUE) follow(s, targets[t], PRN_NO_STEP, NULL);
-    qsort(s->nodes, s->node_count, sizeof *s->nodes, ascending);
+        if (targets[t] != PRN_NO_VALUE) accuracy_subgraphs_follow(s, targets[t], PRN_NO_STEP, NULL);
+    qsort(s->nodes, s->node_count, sizeof *s->nodes, accuracy_subgraphs_ascending);
 }

@@ -45,17 +45,17 @@ typedef struct pair {
 } pair;
 
 /* Codes as what they stand for; floats beside them are that already. */
-static double get(const pair *p, const prn_f64_tensor *wide, int64_t i)
+static double error_metrics_get(const pair *p, const prn_f64_tensor *wide, int64_t i)
 {
     if (wide->value.dtype == PRONY_FLOAT64) return ((const double *)wide->value.data)[i];
     return (prn_get_f64(wide->value.data, wide->value.dtype, i) - p->zero) * p->scale;
 }
 
-static double range_of(const pair *p, int64_t n)
+static double error_metrics_range_of(const pair *p, int64_t n)
 {
     double low = INFINITY, high = -INFINITY;
     for (int64_t i = 0; i < n; i++) {
-        const double r = get(p, p->r, i);
+        const double r = error_metrics_get(p, p->r, i);
         if (!isfinite(r)) continue;
         if (r < low) low = r;
         if (r > high) high = r;
@@ -79,11 +79,11 @@ prony_error_figures prn_error_figures(const prn_f64_tensor *measured, const prn_
         .y = measured, .r = reference, .scale = meaning ? codes->scale : 1, .zero = meaning ? codes->zero : 0};
     if (!prn_dtype_is_number(measured->value.dtype) && measured->value.dtype != PRONY_BOOL)
         return (prony_error_figures){0};
-    const double range = range_of(&p, n);
+    const double range = error_metrics_range_of(&p, n);
     double signal = 0, noise = 0;
     uint64_t beyond = 0;
     for (int64_t i = 0; i < n; i++) {
-        const double y = get(&p, measured, i), r = get(&p, reference, i);
+        const double y = error_metrics_get(&p, measured, i), r = error_metrics_get(&p, reference, i);
         if (!isfinite(y) || !isfinite(r)) {
             if (same_nonfinite(y, r)) continue;
             beyond++;
@@ -106,7 +106,7 @@ prony_error_figures prn_error_figures(const prn_f64_tensor *measured, const prn_
     return f;
 }
 
-static double larger(double a, double b)
+static double error_metrics_larger(double a, double b)
 {
     return a > b ? a : b;
 }
@@ -119,10 +119,10 @@ prony_error_figures prn_error_worse(const prony_error_figures *a, const prony_er
         .known = true,
         .elements = n,
         .nonfinite = a->nonfinite + b->nonfinite,
-        .max_abs = larger(a->max_abs, b->max_abs),
-        .max_rel = larger(a->max_rel, b->max_rel),
-        .range = larger(a->range, b->range),
-        .ulp = larger(a->ulp, b->ulp),
+        .max_abs = error_metrics_larger(a->max_abs, b->max_abs),
+        .max_rel = error_metrics_larger(a->max_rel, b->max_rel),
+        .range = error_metrics_larger(a->range, b->range),
+        .ulp = error_metrics_larger(a->ulp, b->ulp),
         .snr_db = isnan(a->snr_db) || b->snr_db < a->snr_db ? b->snr_db : a->snr_db,
         .beyond = n ? (a->beyond * (double)a->elements + b->beyond * (double)b->elements) / (double)n : 0};
 }

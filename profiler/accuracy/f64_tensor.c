@@ -21,7 +21,7 @@ uint64_t prn_f64_tensor_peak(void)
     return peak_bytes;
 }
 
-static void hold(const prony_value *value)
+static void f64_tensor_hold(const prony_value *value)
 {
     held_bytes += prn_value_bytes(value);
     if (held_bytes > peak_bytes) peak_bytes = held_bytes;
@@ -72,11 +72,12 @@ static prony_status take_bytes(prony_value *value, prony_error *error)
 }
 
 /* In float64, if it is of another float. `data` is plain. */
-static prony_status widen(prn_f64_tensor *out, const prony_value *value, const void *data, prony_error *error)
+static prony_status f64_tensor_widen(prn_f64_tensor *out, const prony_value *value, const void *data,
+                                     prony_error *error)
 {
     out->value = (prony_value){.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT64, .shape = value->shape};
     PRN_TRY(take_bytes(&out->value, error));
-    hold(&out->value);
+    f64_tensor_hold(&out->value);
     prn_convert(out->value.data, PRONY_FLOAT64, data, value->dtype, prony_shape_numel(&value->shape));
     return PRONY_OK;
 }
@@ -87,7 +88,7 @@ prony_status prn_f64_tensor_read(prn_f64_tensor *out, const prony_value *value, 
                wider = prn_f64_tensor_is_float(value->dtype) && value->dtype != PRONY_FLOAT64;
     prony_value copy = {.kind = PRONY_TENSOR, .dtype = value->dtype, .shape = value->shape, .data = value->data};
     *out = (prn_f64_tensor){.model = value->dtype};
-    if (plain && wider) return widen(out, value, value->data, error);
+    if (plain && wider) return f64_tensor_widen(out, value, value->data, error);
     if (plain && borrow) {
         out->value = copy;
         out->borrowed = true;
@@ -106,11 +107,11 @@ prony_status prn_f64_tensor_take(prn_f64_tensor *out, prony_value *made, prony_e
     *out = (prn_f64_tensor){.model = made->dtype, .value = *made};
     out->value.layout = PRN_PLAIN;
     if (!prn_f64_tensor_is_float(made->dtype) || made->dtype == PRONY_FLOAT64) {
-        hold(&out->value);
+        f64_tensor_hold(&out->value);
         made->data = NULL;
         return PRONY_OK;
     }
-    prony_status status = widen(out, made, made->data, error);
+    prony_status status = f64_tensor_widen(out, made, made->data, error);
     prn_free_aligned(made->data);
     made->data = NULL;
     return status;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* The bytes belong to the output, as those of known shape do. */
-static prony_status take_output(const prony_context *context, size_t index)
+static prony_status reference_take_output(const prony_context *context, size_t index)
 {
     prony_value *out = context->outputs[index];
     const size_t bytes = prn_value_bytes(out);
@@ -24,7 +24,7 @@ void prn_reference_begin(prn_reference *r, prn_program *program, int threads)
 {
     *r = (prn_reference){
         .program = program, .services = *program->model->services, .threads = threads > 0 ? threads : 1};
-    r->services.output_alloc = take_output;
+    r->services.output_alloc = reference_take_output;
 }
 
 static bool is_own_row(const prn_node_def *node)
@@ -112,7 +112,7 @@ static prony_status run_on(const prn_reference *r, const prn_node_def *node, att
         if (!out || out->kind != PRONY_TENSOR || out->dtype == PRONY_UNDEFINED || !prn_shape_known(&out->shape))
             continue;
         if (out->dtype == PRONY_STRING) return prn_fail(error, PRONY_UNSUPPORTED, "text");
-        PRN_TRY(take_output(&context, k));
+        PRN_TRY(reference_take_output(&context, k));
     }
     PRN_TRY(prn_node_run_once(node, &context, NULL));
     PRN_TRY(prn_cancel_check(error));

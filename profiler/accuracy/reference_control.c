@@ -60,7 +60,7 @@ typedef struct inner {
     prn_f64_tensor *values; /* [values of the program] */
 } inner;
 
-static bool is_there(const prn_f64_tensor *wide)
+static bool reference_control_is_there(const prn_f64_tensor *wide)
 {
     return wide->value.data != NULL;
 }
@@ -76,11 +76,11 @@ static prony_status inner_node(inner *in, const prn_node_def *node, const char *
         const uint32_t v = prn_reference_read_at(node, i);
         if (v == PRN_NO_VALUE) continue;
         inputs[i] = &in->values[v];
-        if (is_there(inputs[i])) continue;
+        if (reference_control_is_there(inputs[i])) continue;
         inputs[i] = &constants[i];
         if (in->reference.program->values[v]->constant)
             status = prn_reference_constant(in->reference.program, v, &constants[i], error);
-        if (!is_there(&constants[i])) *why = "a value of its subgraph is not there";
+        if (!reference_control_is_there(&constants[i])) *why = "a value of its subgraph is not there";
     }
     if (status == PRONY_OK && !*why) status = prn_reference_run(&in->reference, node, inputs, outputs, why, error);
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
@@ -101,9 +101,9 @@ static prony_status copy_result(const inner *in, uint32_t v, prn_f64_tensor *out
 {
     const prn_f64_tensor *from = &in->values[v];
     const prony_dtype bound = in->reference.program->values[v]->info.dtype;
-    if (!is_there(from) && in->reference.program->values[v]->constant)
+    if (!reference_control_is_there(from) && in->reference.program->values[v]->constant)
         return prn_reference_constant(in->reference.program, v, out, error);
-    if (!is_there(from)) return PRONY_OK;
+    if (!reference_control_is_there(from)) return PRONY_OK;
     PRN_TRY(prn_f64_tensor_read(out, &from->value, false, error));
     out->model = prn_f64_tensor_is_float(bound) ? bound : from->model;
     out->rounded = from->rounded;
@@ -112,9 +112,10 @@ static prony_status copy_result(const inner *in, uint32_t v, prn_f64_tensor *out
 
 /* `given`: the explicit inputs; `captured`: those of the child, in its order. `results` has the program's outputs,
  * empty before. */
-static prony_status run_child(const prn_reference *r, const prn_child *child, const prn_f64_tensor *const *given,
-                              const prn_f64_tensor *const *captured, prn_f64_tensor *results, const char **why,
-                              prony_error *error)
+static prony_status reference_control_run_child(const prn_reference *r, const prn_child *child,
+                                                const prn_f64_tensor *const *given,
+                                                const prn_f64_tensor *const *captured, prn_f64_tensor *results,
+                                                const char **why, prony_error *error)
 {
     prn_program *program = child->program;
     const size_t explicit_count = program->input_count - child->captured_count;
@@ -156,7 +157,8 @@ static prony_status run_if(const prn_reference *r, const prn_node_def *node, con
     for (uint32_t c = 0; c < node->child_count; c++) {
         if (strcmp(node->children[c].name, wanted) != 0) continue;
         if (node->children[c].program->output_count != node->output_count) break;
-        return run_child(r, &node->children[c], NULL, captured_of(node, reads, c), outputs, why, error);
+        return reference_control_run_child(r, &node->children[c], NULL, captured_of(node, reads, c), outputs, why,
+                                           error);
     }
     *why = "has no such branch";
     return PRONY_OK;
@@ -211,7 +213,7 @@ static prony_status stack_up(prn_f64_tensor *stack, const prn_f64_tensor *slice,
     return PRONY_OK;
 }
 
-static prony_status trip(looping *l, bool condition, const char **why, prony_error *error)
+static prony_status reference_control_trip(looping *l, bool condition, const char **why, prony_error *error)
 {
     const prn_child *body = &l->node->children[0];
     const prn_program *program = body->program;
@@ -226,10 +228,10 @@ static prony_status trip(looping *l, bool condition, const char **why, prony_err
         given[0] = &counters[0];
         given[1] = &counters[1];
         for (size_t k = 0; k < l->carried; k++) given[2 + k] = l->trips ? &l->now[1 + k] : l->reads[2 + k];
-        status = run_child(l->r, body, given, captured_of(l->node, l->reads, 0), l->made, why, error);
+        status = reference_control_run_child(l->r, body, given, captured_of(l->node, l->reads, 0), l->made, why, error);
     }
     for (size_t k = 1 + l->carried; status == PRONY_OK && !*why && k < l->results; k++)
-        if (k - 1 < l->node->output_count && is_there(&l->made[k]))
+        if (k - 1 < l->node->output_count && reference_control_is_there(&l->made[k]))
             status = stack_up(&l->stacks[k - 1], &l->made[k], l->trips, why, error);
     for (size_t k = 0; k < l->results; k++) {
         prn_f64_tensor_drop(&l->now[k]);
@@ -254,9 +256,9 @@ static prony_status all_trips(looping *l, const char **why, prony_error *error)
             *why = "goes on for too many trips";
             return PRONY_OK;
         }
-        PRN_TRY(trip(l, goes_on, why, error));
+        PRN_TRY(reference_control_trip(l, goes_on, why, error));
         PRN_TRY(prn_cancel_check(error));
-        if (!*why && !is_there(&l->now[0])) *why = "its condition is not there";
+        if (!*why && !reference_control_is_there(&l->now[0])) *why = "its condition is not there";
         if (!*why) goes_on = prn_get_i64(l->now[0].value.data, l->now[0].value.dtype, 0) != 0;
     }
     return PRONY_OK;
@@ -278,7 +280,7 @@ static prony_status run_loop(const prn_reference *r, const prn_node_def *node, c
     prony_status status = l.now && l.made ? all_trips(&l, why, error) : prn_no_memory(error);
     for (uint32_t k = 0; status == PRONY_OK && !*why && k < node->output_count && k < l.carried; k++) {
         const prn_f64_tensor *last = l.trips ? &l.now[1 + k] : reads[2 + k];
-        if (!last || !is_there(last)) continue;
+        if (!last || !reference_control_is_there(last)) continue;
         status = prn_f64_tensor_read(&outputs[k], &last->value, false, error);
         outputs[k].model = last->model;
         outputs[k].rounded = last->rounded;

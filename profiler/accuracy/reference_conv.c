@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* One row of the output: += tap * the row of the input that it meets. */
-static void add_tap(const prn_window *w, double *y, const double *x, double tap, int64_t t)
+static void reference_conv_add_tap(const prn_window *w, double *y, const double *x, double tap, int64_t t)
 {
     int64_t first, last;
     prn_window_outputs(w, t, &first, &last);
@@ -35,7 +35,8 @@ static void add_channel(const prn_conv *c, double *y, const double *x, const dou
                     for (int64_t h = 0; h < w->out[1]; h++) {
                         const int64_t v = h * w->stride[1] - w->pad_begin[1] + j * w->dilation[1];
                         if (v < 0 || v >= w->in[1]) continue;
-                        add_tap(w, y + (d * w->out[1] + h) * w->out[2], x + (z * w->in[1] + v) * w->in[2], *weights, t);
+                        reference_conv_add_tap(w, y + (d * w->out[1] + h) * w->out[2],
+                                               x + (z * w->in[1] + v) * w->in[2], *weights, t);
                     }
                 }
 }

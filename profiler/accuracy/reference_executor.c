@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static bool is_there(const prn_f64_tensor *wide)
+static bool reference_executor_is_there(const prn_f64_tensor *wide)
 {
     return wide->value.data != NULL;
 }
@@ -44,24 +44,25 @@ static void operands_free(operands *o, const prn_node_def *node)
     prn_free(o->outputs);
 }
 
-static prony_status gather(prn_reference_executor *c, const prony_session *session, const prn_node_def *node,
-                           const prn_f64_tensor *first, const prn_f64_tensor *second, operands *o, bool *whole,
-                           prony_error *error)
+static prony_status reference_executor_gather(prn_reference_executor *c, const prony_session *session,
+                                              const prn_node_def *node, const prn_f64_tensor *first,
+                                              const prn_f64_tensor *second, operands *o, bool *whole,
+                                              prony_error *error)
 {
     *whole = true;
     for (uint32_t i = 0; i < prn_reference_reads(node); i++) {
         const uint32_t v = prn_reference_read_at(node, i);
         if (v == PRN_NO_VALUE) continue;
         const bool constant = c->program->values[v]->constant;
-        if (is_there(&first[v])) {
+        if (reference_executor_is_there(&first[v])) {
             o->inputs[i] = &first[v];
-        } else if (second && is_there(&second[v])) {
+        } else if (second && reference_executor_is_there(&second[v])) {
             o->inputs[i] = &second[v];
         } else if (c->slices.maker[v] == PRN_NO_NODE || constant) {
             PRN_TRY(constant ? prn_reference_constant(c->program, v, &o->read[i], error)
                              : read_input(c, session, v, &o->read[i], error));
             o->inputs[i] = &o->read[i];
-            if (!is_there(&o->read[i])) *whole = false;
+            if (!reference_executor_is_there(&o->read[i])) *whole = false;
         } else {
             *whole = false;
         }
@@ -80,11 +81,11 @@ prony_status prn_reference_executor_evaluate(prn_reference_executor *c, const pr
     prony_status status = o.inputs && o.read && o.outputs ? PRONY_OK : prn_no_memory(error);
     const char *why = NULL;
     bool whole = false;
-    if (status == PRONY_OK) status = gather(c, session, node, first, second, &o, &whole, error);
+    if (status == PRONY_OK) status = reference_executor_gather(c, session, node, first, second, &o, &whole, error);
     if (status == PRONY_OK && whole) status = prn_reference_run(&c->reference, node, o.inputs, o.outputs, &why, error);
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         const uint32_t v = node->outputs[k];
-        if (v == PRN_NO_VALUE || !is_there(&o.outputs[k]) || (uses && !uses[v])) continue;
+        if (v == PRN_NO_VALUE || !reference_executor_is_there(&o.outputs[k]) || (uses && !uses[v])) continue;
         prn_f64_tensor_drop(&to[v]);
         to[v] = o.outputs[k];
         o.outputs[k] = (prn_f64_tensor){.model = PRONY_UNDEFINED};
@@ -150,8 +151,8 @@ static prony_status find_inputs(prn_reference_executor *c, const prony_session *
     return PRONY_OK;
 }
 
-static prony_status bind(prn_reference_executor *c, const prony_session *session, const prony_model *model,
-                         prony_error *error)
+static prony_status reference_executor_bind(prn_reference_executor *c, const prony_session *session,
+                                            const prony_model *model, prony_error *error)
 {
     const size_t count = session->input_count;
     prony_value *types = prn_calloc(count + 1, sizeof *types);
@@ -225,7 +226,7 @@ prony_status prn_reference_executor_create(prn_reference_executor *c, const pron
                                            const prony_model *model, const prn_plan *plan, prony_error *error)
 {
     PRN_TRY(find_inputs(c, session, model, error));
-    PRN_TRY(bind(c, session, model, error));
+    PRN_TRY(reference_executor_bind(c, session, model, error));
     prn_reference_begin(&c->reference, c->program, session->asked_threads);
     if (model != session->model) {
         c->match = prn_calloc(plan->step_count + 1, sizeof *c->match);

@@ -23,7 +23,7 @@ typedef struct limits {
     double low, high;
 } limits;
 
-static bool limits_of(prony_dtype type, limits *out)
+static bool reference_quantized_limits_of(prony_dtype type, limits *out)
 {
     switch (type) {
     case PRONY_INT8:
@@ -43,13 +43,13 @@ static bool limits_of(prony_dtype type, limits *out)
     }
 }
 
-static int64_t attribute(const prn_node_def *node, const char *name, int64_t absent)
+static int64_t reference_quantized_attribute(const prn_node_def *node, const char *name, int64_t absent)
 {
     const prn_attr *attr = prn_attr_find(node->info.attributes, name);
     return attr && attr->type == PRN_ATTR_INT ? attr->i : absent;
 }
 
-static void quantize(const prn_quant *quant, const prony_value *x, prony_value *y, limits l)
+static void reference_quantized_quantize(const prn_quant *quant, const prony_value *x, prony_value *y, limits l)
 {
     float scale, zero;
     const double *from = x->data;
@@ -136,13 +136,14 @@ prony_status prn_reference_codes(const prn_reference *r, const prn_node_def *nod
     prony_context context = prn_reference_context(r, node, pointers, &output, &unused);
     context.input_count = node->input_count < FEW ? node->input_count : FEW;
     context.output_count = 1;
-    bool fits = status == PRONY_OK && prn_quant_read(&context, &in[X].shape, SCALE, ZERO, attribute(node, "axis", 1),
-                                                     attribute(node, "block_size", 0), &quant) == PRONY_OK;
+    bool fits = status == PRONY_OK &&
+                prn_quant_read(&context, &in[X].shape, SCALE, ZERO, reference_quantized_attribute(node, "axis", 1),
+                               reference_quantized_attribute(node, "block_size", 0), &quant) == PRONY_OK;
     if (fits && to_codes) {
         made.dtype = pointers[ZERO] ? in[ZERO].dtype : PRONY_UINT8;
-        const int64_t named = attribute(node, "output_dtype", 0);
+        const int64_t named = reference_quantized_attribute(node, "output_dtype", 0);
         if (named) made.dtype = (prony_dtype)named;
-        fits = in[X].dtype == PRONY_FLOAT64 && limits_of(made.dtype, &l);
+        fits = in[X].dtype == PRONY_FLOAT64 && reference_quantized_limits_of(made.dtype, &l);
     } else if (fits) {
         made.dtype = PRONY_FLOAT64;
     }
@@ -152,7 +153,7 @@ prony_status prn_reference_codes(const prn_reference *r, const prn_node_def *nod
     }
     if (fits && status == PRONY_OK) {
         if (to_codes)
-            quantize(&quant, &in[X], &made, l);
+            reference_quantized_quantize(&quant, &in[X], &made, l);
         else
             dequantize(&quant, &in[X], &made);
         status = prn_f64_tensor_take(&outputs[0], &made, error);

@@ -112,7 +112,7 @@ static void fill_operator(filling *f, uint32_t s)
 }
 
 /* A layer has its operator's figures where one of its outputs is the operator's. */
-static void fill_layers(filling *f)
+static void session_accuracy_fill_layers(filling *f)
 {
     const prn_plan *plan = f->walk->plan;
     const prn_program *program = plan->program;
@@ -175,22 +175,22 @@ static prony_status fill_outputs(filling *f, prn_accuracy_driver *walk, prony_se
     return PRONY_OK;
 }
 
-static prony_status fill_rows(filling *f, prony_error *error)
+static prony_status session_accuracy_fill_rows(filling *f, prony_error *error)
 {
     prony_report *report = f->report;
     f->layers = prn_bump_alloc(&report->pool, report->layer_count + 1, sizeof *f->layers);
     f->operators = prn_bump_alloc(&report->pool, report->operator_count + 1, sizeof *f->operators);
     if (!f->layers || !f->operators) return prn_no_memory(error);
     for (uint32_t s = 0; s < report->operator_count; s++) fill_operator(f, s);
-    fill_layers(f);
+    session_accuracy_fill_layers(f);
     f->accuracy.operators = report->operator_count;
     return PRONY_OK;
 }
 
 /* ---- the run */
 
-static prony_status observe(filling *f, prn_accuracy_driver *walk, prony_session *session,
-                            const prony_accuracy_options *options, prony_error *error)
+static prony_status session_accuracy_observe(filling *f, prn_accuracy_driver *walk, prony_session *session,
+                                             const prony_accuracy_options *options, prony_error *error)
 {
     if (options->outputs_only) {
         PRN_TRY(prn_session_run_once(session, NULL, error));
@@ -203,7 +203,7 @@ static prony_status observe(filling *f, prn_accuracy_driver *walk, prony_session
     const int64_t start = prn_now_ns();
     PRN_TRY(prn_accuracy_driver_run(walk, error));
     f->walk = walk;
-    PRN_TRY(fill_rows(f, error));
+    PRN_TRY(session_accuracy_fill_rows(f, error));
     PRN_TRY(fill_outputs(f, walk, session, options, error));
     f->accuracy.run_ns = prn_now_ns() - start;
     f->accuracy.reference_ns = walk->spent_ns;
@@ -227,7 +227,7 @@ static prony_status accuracy_locked(prony_report *report, prony_session *session
             prn_bump_printf(&report->pool, "float64, the nodes of %s one by one", options->model->file->name);
         if (!f.accuracy.reference) return prn_no_memory(error);
     }
-    prony_status status = observe(&f, &walk, session, options, error);
+    prony_status status = session_accuracy_observe(&f, &walk, session, options, error);
     prn_accuracy_driver_free(&walk);
     if (status != PRONY_OK) return status;
     report->accuracy = f.accuracy;
@@ -237,8 +237,8 @@ static prony_status accuracy_locked(prony_report *report, prony_session *session
     return prn_report_judge_accuracy(report, error);
 }
 
-static prony_status check(const prony_report *report, const prony_session *session,
-                          const prony_accuracy_options *options, prony_error *error)
+static prony_status session_accuracy_check(const prony_report *report, const prony_session *session,
+                                           const prony_accuracy_options *options, prony_error *error)
 {
     if (!report || !session)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_accuracy: an argument is NULL");
@@ -261,7 +261,7 @@ prony_status prony_session_accuracy(prony_report *report, prony_session *session
 {
     prony_accuracy_options own = PRONY_ACCURACY_OPTIONS_INIT;
     PRN_TRY(prn_options_read(&own, sizeof own, options, "accuracy options", error));
-    PRN_TRY(check(report, session, &own, error));
+    PRN_TRY(session_accuracy_check(report, session, &own, error));
     PRN_TRY(prn_session_lock(session, error));
     return prn_session_unlock(session, accuracy_locked(report, session, &own, error));
 }

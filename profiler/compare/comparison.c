@@ -184,7 +184,7 @@ static prony_status compare_metrics(prn_comparing *c)
 
 /* ---- the whole ---- */
 
-static bool is_busy(const prony_report *r)
+static bool comparison_is_busy(const prony_report *r)
 {
     return r->has_disturbance && r->disturbance.verdict == PRN_LOAD_BUSY;
 }
@@ -205,7 +205,7 @@ static prony_status fill_side(prn_comparing *c, int side, const char *name)
     return s->name && s->model && (s->sha256 || !hash) ? PRONY_OK : prn_no_memory(c->error);
 }
 
-static prony_status compare(prn_comparing *c, const prony_compare_options *options)
+static prony_status comparison_compare(prn_comparing *c, const prony_compare_options *options)
 {
     const prony_report *a = c->report[0], *b = c->report[1];
     PRN_TRY(fill_side(c, 0, options->first_name));
@@ -223,7 +223,7 @@ static prony_status compare(prn_comparing *c, const prony_compare_options *optio
     c->by_processes = a->process_count >= PRN_FEWEST_PROCESSES && b->process_count >= PRN_FEWEST_PROCESSES;
     c->part_deviation = in_turns ? 0 : PRN_PROCESS_DEVIATION * sqrt(2);
     /* How much more processes scatter on a busy machine only they can tell. */
-    bool busy = !in_turns && !c->by_processes && (is_busy(a) || is_busy(b));
+    bool busy = !in_turns && !c->by_processes && (comparison_is_busy(a) || comparison_is_busy(b));
     c->loads_differ = !options->ignore_load && (busy || prn_loads_differ(a, b));
     PRN_TRY(compare_metrics(c));
     PRN_TRY(prn_compare_parts(c, PRN_BY_LAYER));
@@ -252,7 +252,7 @@ prony_status prony_compare(prony_comparison **out, const prony_report *first, co
     prony_status status = options->metrics ? PRONY_OK : prony_metrics_create(&made->own_metrics, error);
     if (!c.metrics) c.metrics = made->own_metrics;
     if (status == PRONY_OK) status = prn_metrics_check_keys(c.metrics, c.keys, error);
-    if (status == PRONY_OK) status = compare(&c, options);
+    if (status == PRONY_OK) status = comparison_compare(&c, options);
     if (status == PRONY_OK)
         *out = made;
     else

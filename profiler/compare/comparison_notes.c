@@ -14,8 +14,8 @@ typedef struct note_list {
     bool failed;
 } note_list;
 
-static void note(note_list *list, const char *format, ...) PRN_PRINTF(2, 3);
-static void note(note_list *list, const char *format, ...)
+static void comparison_notes_note(note_list *list, const char *format, ...) PRN_PRINTF(2, 3);
+static void comparison_notes_note(note_list *list, const char *format, ...)
 {
     char text[600];
     va_list args;
@@ -35,12 +35,13 @@ static void note_text(note_list *list, const char *what, const char *a, const ch
 {
     a = prn_text_or_empty(a);
     b = prn_text_or_empty(b);
-    if (strcmp(a, b) != 0) note(list, "%s differs: %.200s and %.200s", what, *a ? a : "unknown", *b ? b : "unknown");
+    if (strcmp(a, b) != 0)
+        comparison_notes_note(list, "%s differs: %.200s and %.200s", what, *a ? a : "unknown", *b ? b : "unknown");
 }
 
 static void note_int(note_list *list, const char *what, int64_t a, int64_t b)
 {
-    if (a != b) note(list, "%s differs: %" PRId64 " and %" PRId64, what, a, b);
+    if (a != b) comparison_notes_note(list, "%s differs: %" PRId64 " and %" PRId64, what, a, b);
 }
 
 static void port_text(const prn_report_model *m, char *text, size_t size)
@@ -62,12 +63,12 @@ static void note_models(note_list *list, const prony_report *a, const prony_repo
     if (hashed ? strcmp(a->model.sha256, b->model.sha256) != 0
                : strcmp(prn_report_title(a), prn_report_title(b)) != 0 || a->model.nodes != b->model.nodes ||
                      a->model.file_bytes != b->model.file_bytes)
-        note(list, "the models differ: %.200s (%" PRIu64 " nodes) and %.200s (%" PRIu64 " nodes)", prn_report_title(a),
-             a->model.nodes, prn_report_title(b), b->model.nodes);
+        comparison_notes_note(list, "the models differ: %.200s (%" PRIu64 " nodes) and %.200s (%" PRIu64 " nodes)",
+                              prn_report_title(a), a->model.nodes, prn_report_title(b), b->model.nodes);
     else if (a->output_sha256 && b->output_sha256 && a->config.seed_known && b->config.seed_known &&
              a->config.seed == b->config.seed && a->config.batch == b->config.batch &&
              strcmp(a->output_sha256, b->output_sha256) != 0)
-        note(list, "the outputs differ, with the same model and seed");
+        comparison_notes_note(list, "the outputs differ, with the same model and seed");
     port_text(&a->model, inputs[0], sizeof inputs[0]);
     port_text(&b->model, inputs[1], sizeof inputs[1]);
     note_text(list, "input", inputs[0], inputs[1]);
@@ -91,10 +92,10 @@ static void note_systems(note_list *list, const prn_report_system *a, const prn_
 {
     const prn_machine *m = &a->machine, *n = &b->machine;
     if (strcmp(m->host_name, n->host_name) != 0 || strcmp(m->cpu_model, n->cpu_model) != 0)
-        note(list, "measured on different machines: %.100s (%.100s) and %.100s (%.100s)", m->host_name, m->cpu_model,
-             n->host_name, n->cpu_model);
+        comparison_notes_note(list, "measured on different machines: %.100s (%.100s) and %.100s (%.100s)", m->host_name,
+                              m->cpu_model, n->host_name, n->cpu_model);
     if (m->quota_cpus > n->quota_cpus || m->quota_cpus < n->quota_cpus)
-        note(list, "processor quota differs: %.2f and %.2f", m->quota_cpus, n->quota_cpus);
+        comparison_notes_note(list, "processor quota differs: %.2f and %.2f", m->quota_cpus, n->quota_cpus);
     note_text(list, "instruction set", a->isa_used, b->isa_used);
     note_text(list, "governor", m->governor, n->governor);
     note_text(list, "Prony's version", a->prony_version ? a->prony_version : PRONY_VERSION,
@@ -109,15 +110,17 @@ static prony_status note_measurement(note_list *list, const prony_report *r, con
 {
     prony_steady_state steady;
     if (!r->measured || r->latency.count == 0) {
-        note(list, "%s was not measured: it has no times", name);
+        comparison_notes_note(list, "%s was not measured: it has no times", name);
         return PRONY_OK;
     }
     if (r->latency.count < FEW_RUNS)
-        note(list, "%s has %" PRIu64 " runs; with fewer than %d a difference is hard to tell from chance", name,
-             r->latency.count, FEW_RUNS);
+        comparison_notes_note(list,
+                              "%s has %" PRIu64 " runs; with fewer than %d a difference is hard to tell from chance",
+                              name, r->latency.count, FEW_RUNS);
     PRN_TRY(prony_report_steady_state(&steady, r, error));
     if (steady.known && !steady.steady)
-        note(list, "%s was not steady: its latency drifted by %.1f %% while it was measured", name, steady.drift * 100);
+        comparison_notes_note(list, "%s was not steady: its latency drifted by %.1f %% while it was measured", name,
+                              steady.drift * 100);
     return PRONY_OK;
 }
 
@@ -140,28 +143,30 @@ static void note_loads(note_list *list, const prn_comparing *c)
 {
     char a[80], b[80];
     if (c->loads_differ)
-        note(list, "cannot tell from times (?): A %s, B %s; --ignore-load judges all the same",
-             load_text(c->report[0], a, sizeof a), load_text(c->report[1], b, sizeof b));
+        comparison_notes_note(list, "cannot tell from times (?): A %s, B %s; --ignore-load judges all the same",
+                              load_text(c->report[0], a, sizeof a), load_text(c->report[1], b, sizeof b));
     else if (prn_loads_differ(c->report[0], c->report[1]))
-        note(list, "load ignored: A %s, B %s", load_text(c->report[0], a, sizeof a),
-             load_text(c->report[1], b, sizeof b));
+        comparison_notes_note(list, "load ignored: A %s, B %s", load_text(c->report[0], a, sizeof a),
+                              load_text(c->report[1], b, sizeof b));
 }
 
 static void note_processes(note_list *list, const prn_comparing *c)
 {
     if (!c->withheld) return;
     if (c->by_processes)
-        note(list,
-             "cannot tell of layers and types (?): they were measured in one process of each, and processes of one "
-             "model differ "
-             "by about %.0f %%",
-             100 * PRN_PROCESS_DEVIATION);
+        comparison_notes_note(
+            list,
+            "cannot tell of layers and types (?): they were measured in one process of each, and processes of one "
+            "model differ "
+            "by about %.0f %%",
+            100 * PRN_PROCESS_DEVIATION);
     else
-        note(list,
-             "cannot tell (?): processes of one model differ by about %.0f %%, and these reports have too few to know; "
-             "measure "
-             "both with --processes 10, or compare the models in turns (prony compare A.onnx B.onnx)",
-             100 * PRN_PROCESS_DEVIATION);
+        comparison_notes_note(
+            list,
+            "cannot tell (?): processes of one model differ by about %.0f %%, and these reports have too few to know; "
+            "measure "
+            "both with --processes 10, or compare the models in turns (prony compare A.onnx B.onnx)",
+            100 * PRN_PROCESS_DEVIATION);
 }
 
 prony_status prn_compare_notes(prn_comparing *c)

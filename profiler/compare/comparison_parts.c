@@ -180,12 +180,12 @@ static prony_status keep_unmatched(prn_comparing *c, int side, part *parts, size
     return PRONY_OK;
 }
 
-static size_t room_for(const prony_report *r, prn_compare_by by)
+static size_t comparison_parts_room_for(const prony_report *r, prn_compare_by by)
 {
     return by == PRN_BY_TYPE ? r->operator_count : by == PRN_BY_LAYER ? r->layer_count : r->nested_layer_count;
 }
 
-static prony_status parts_of(prn_comparing *c, int side, prn_compare_by by, part *parts, size_t *count)
+static prony_status comparison_parts_of(prn_comparing *c, int side, prn_compare_by by, part *parts, size_t *count)
 {
     const prony_report *r = c->report[side];
     *count = by == PRN_BY_NESTED ? r->nested_layer_count
@@ -200,11 +200,11 @@ prony_status prn_compare_parts(prn_comparing *c, prn_compare_by by)
     prony_compare_part **rows[] = {&out->layers, &out->types, &out->nested};
     size_t *row_counts[] = {&out->layer_count, &out->type_count, &out->nested_count};
     size_t count[2] = {0, 0};
-    part *first = prn_calloc(room_for(c->report[0], by) + 1, sizeof *first);
-    part *second = prn_calloc(room_for(c->report[1], by) + 1, sizeof *second);
+    part *first = prn_calloc(comparison_parts_room_for(c->report[0], by) + 1, sizeof *first);
+    part *second = prn_calloc(comparison_parts_room_for(c->report[1], by) + 1, sizeof *second);
     prony_status status = first && second ? PRONY_OK : prn_no_memory(c->error);
-    if (status == PRONY_OK) status = parts_of(c, 0, by, first, &count[0]);
-    if (status == PRONY_OK) status = parts_of(c, 1, by, second, &count[1]);
+    if (status == PRONY_OK) status = comparison_parts_of(c, 0, by, first, &count[0]);
+    if (status == PRONY_OK) status = comparison_parts_of(c, 1, by, second, &count[1]);
     for (size_t i = 0; by == PRN_BY_TYPE && i < count[0]; i++) first[i].order = (uint32_t)i;
     if (status == PRONY_OK) status = join_parts(c, first, count[0], second, count[1], rows[by], row_counts[by]);
     if (status == PRONY_OK && by == PRN_BY_LAYER) status = keep_unmatched(c, 0, first, count[0]);

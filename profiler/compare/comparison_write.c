@@ -18,7 +18,7 @@
 
 /* ---- text ---- */
 
-static const char *ratio_text(char *text, size_t size, double ratio)
+static const char *comparison_write_ratio_text(char *text, size_t size, double ratio)
 {
     prn_number_text number;
     if (!isfinite(ratio)) return "-";
@@ -26,7 +26,7 @@ static const char *ratio_text(char *text, size_t size, double ratio)
     return text;
 }
 
-static const char *interval_text(char *text, size_t size, const double interval[2])
+static const char *comparison_write_interval_text(char *text, size_t size, const double interval[2])
 {
     prn_number_text low, high;
     if (!isfinite(interval[0]) || !isfinite(interval[1])) return "";
@@ -42,7 +42,7 @@ static const char *p_text(char *text, size_t size, double p)
     return text;
 }
 
-static prn_style verdict_style(prony_verdict verdict)
+static prn_style comparison_write_verdict_style(prony_verdict verdict)
 {
     return verdict == PRONY_VERDICT_BETTER   ? PRN_STYLE_GOOD
            : verdict == PRONY_VERDICT_WORSE  ? PRN_STYLE_BAD
@@ -61,7 +61,7 @@ static void difference_text(const prony_metric *metric, double difference, char 
 static void verdict_cell(prn_cell *cell, prony_verdict verdict, prony_basis evidence)
 {
     cell->string = verdict == PRONY_VERDICT_NONE && evidence == PRONY_BASIS_NONE ? "once" : prn_verdict_mark(verdict);
-    cell->style = verdict_style(verdict);
+    cell->style = comparison_write_verdict_style(verdict);
 }
 
 static const prn_column metric_columns[] = {{"metric", false, false, 1, 12}, {"A", true, false, 0, 0},
@@ -90,10 +90,10 @@ static void metric_cell(const void *user, size_t index, int column, prn_cell *ce
         cell->string = row->second.text;
         return;
     case 3:
-        cell->string = ratio_text(cell->own, sizeof cell->own, row->ratio);
+        cell->string = comparison_write_ratio_text(cell->own, sizeof cell->own, row->ratio);
         return;
     case 4:
-        cell->string = interval_text(cell->own, sizeof cell->own, row->ratio_ci95);
+        cell->string = comparison_write_interval_text(cell->own, sizeof cell->own, row->ratio_ci95);
         return;
     case 5:
         cell->string = p_text(cell->own, sizeof cell->own, row->p);
@@ -118,7 +118,7 @@ static const prn_column part_columns[] = {
     {"B", true, false, 0, 0},      {"B - A", true, false, 0, 0}, {"B / A", true, false, 0, 0},
     {"95 %", true, true, 0, 0},    {"p", true, true, 0, 0},      {"B is", false, false, 0, 0}};
 
-static void put_time(prn_cell *cell, double ns, bool sign)
+static void comparison_write_put_time(prn_cell *cell, double ns, bool sign)
 {
     prn_number_text number;
     prn_number_time(number, llround(fabs(ns)), 3, " ");
@@ -137,19 +137,19 @@ static void part_cell(const void *user, size_t index, int column, prn_cell *cell
         cell->string = row->op;
         return;
     case 2:
-        put_time(cell, row->first_ns, false);
+        comparison_write_put_time(cell, row->first_ns, false);
         return;
     case 3:
-        put_time(cell, row->second_ns, false);
+        comparison_write_put_time(cell, row->second_ns, false);
         return;
     case 4:
-        put_time(cell, row->difference_ns, true);
+        comparison_write_put_time(cell, row->difference_ns, true);
         return;
     case 5:
-        cell->string = ratio_text(cell->own, sizeof cell->own, row->ratio);
+        cell->string = comparison_write_ratio_text(cell->own, sizeof cell->own, row->ratio);
         return;
     case 6:
-        cell->string = interval_text(cell->own, sizeof cell->own, row->ratio_ci95);
+        cell->string = comparison_write_interval_text(cell->own, sizeof cell->own, row->ratio_ci95);
         return;
     case 7:
         cell->string = p_text(cell->own, sizeof cell->own, row->p);
@@ -334,8 +334,9 @@ static void put_conclusion(prn_text *text, const prony_comparison *c)
         for (size_t i = 0; i < c->metric_count; i++) {
             const prony_compare_metric *row = &c->metrics[i];
             if (!c->decides[i] || row->verdict != shown[k]) continue;
-            prn_text_putf(text, verdict_style(shown[k]), "  %s: %s, %s -> %s (x %s)", words[k], row->first.metric->key,
-                          row->first.text, row->second.text, ratio_text(ratio, sizeof ratio, row->ratio));
+            prn_text_putf(text, comparison_write_verdict_style(shown[k]), "  %s: %s, %s -> %s (x %s)", words[k],
+                          row->first.metric->key, row->first.text, row->second.text,
+                          comparison_write_ratio_text(ratio, sizeof ratio, row->ratio));
             prn_text_line(text);
         }
     if (others) {
@@ -345,8 +346,8 @@ static void put_conclusion(prn_text *text, const prony_comparison *c)
     }
 }
 
-static prony_status write_text(const prony_comparison *c, const prony_write_options *options, prony_write_fn write,
-                               void *user, prony_error *error)
+static prony_status comparison_write_text(const prony_comparison *c, const prony_write_options *options,
+                                          prony_write_fn write, void *user, prony_error *error)
 {
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
@@ -386,7 +387,7 @@ static void json_interval(prn_json *json, const double interval[2])
     prn_json_close(json, ']');
 }
 
-static void json_side(prn_json *json, const char *key, const prn_compare_side *s)
+static void comparison_write_json_side(prn_json *json, const char *key, const prn_compare_side *s)
 {
     prn_json_open(json, key, '{', false);
     prn_json_string(json, "name", s->name);
@@ -445,13 +446,14 @@ static void json_parts(prn_json *json, const char *key, const prony_compare_part
     prn_json_close(json, ']');
 }
 
-static prony_status write_json(const prony_comparison *c, prony_write_fn write, void *user, prony_error *error)
+static prony_status comparison_write_json(const prony_comparison *c, prony_write_fn write, void *user,
+                                          prony_error *error)
 {
     prn_json *json = prn_json_dated_document("prony.comparison/1", write, user, error);
     if (!json) return PRONY_OUT_OF_MEMORY;
     prn_json_double(json, "noise", c->noise);
-    json_side(json, "a", &c->side[0]);
-    json_side(json, "b", &c->side[1]);
+    comparison_write_json_side(json, "a", &c->side[0]);
+    comparison_write_json_side(json, "b", &c->side[1]);
     prn_json_open(json, "notes", '[', false);
     for (size_t i = 0; i < c->note_count; i++) prn_json_string(json, NULL, c->notes[i]);
     prn_json_close(json, ']');
@@ -478,7 +480,7 @@ prony_status prony_comparison_write(const prony_comparison *comparison, prony_fo
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_comparison_write: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
     options = &own;
-    if (format == PRONY_FORMAT_JSON) return write_json(comparison, write, user, error);
-    if (format == PRONY_FORMAT_TEXT) return write_text(comparison, options, write, user, error);
+    if (format == PRONY_FORMAT_JSON) return comparison_write_json(comparison, write, user, error);
+    if (format == PRONY_FORMAT_TEXT) return comparison_write_text(comparison, options, write, user, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "a comparison is text or JSON");
 }

@@ -86,7 +86,7 @@ static prony_status find_interval(scatter *of, prony_check_row *row, const prn_m
 }
 
 /* What is left of the limit at `value`. */
-static double left_of(const prony_threshold *threshold, double value)
+static double thresholds_left_of(const prony_threshold *threshold, double value)
 {
     return threshold->metric->direction == PRONY_LARGER_IS_BETTER ? value - threshold->limit : threshold->limit - value;
 }
@@ -101,14 +101,15 @@ static bool fastest_meets(const prony_report *r, const prony_check_row *row)
     fastest = interval[0];
     if (row->value.metric->direction == PRONY_LARGER_IS_BETTER)
         fastest = fastest > 0 ? row->value.value * (double)r->latency.mean_ns / fastest : INFINITY;
-    return left_of(&row->threshold, fastest) >= 0;
+    return thresholds_left_of(&row->threshold, fastest) >= 0;
 }
 
 static prony_outcome beyond_limit(const prony_report *r, const prony_check_row *row)
 {
     const double *ends = row->interval;
     bool fastest = fastest_meets(r, row);
-    bool reaches = left_of(&row->threshold, ends[0]) >= 0 || left_of(&row->threshold, ends[1]) >= 0;
+    bool reaches =
+        thresholds_left_of(&row->threshold, ends[0]) >= 0 || thresholds_left_of(&row->threshold, ends[1]) >= 0;
     /* Few runs have an interval that reaches far beyond each of them, or does not end; what not even the fastest of
      * them meets is missed all the same. */
     if (reaches && fastest) return PRONY_OUTCOME_OPEN;
@@ -128,7 +129,7 @@ prony_status prony_check(prony_check_row *rows, const prony_report *report, cons
             .threshold = thresholds[i], .outcome = PRONY_OUTCOME_UNKNOWN, .margin = NAN, .interval = {NAN, NAN}};
         PRN_TRY(prony_metrics_compute(metrics, report, thresholds[i].metric->key, &row->value, error));
         if (!row->value.known) continue;
-        double left = left_of(&thresholds[i], row->value.value);
+        double left = thresholds_left_of(&thresholds[i], row->value.value);
         row->outcome = left >= 0 ? PRONY_OUTCOME_MET : PRONY_OUTCOME_MISSED;
         if (fabs(thresholds[i].limit) > 0) row->margin = left / fabs(thresholds[i].limit);
         if (left >= 0) continue;
@@ -182,8 +183,9 @@ static void check_cell(const void *user, size_t index, int column, prn_cell *cel
     }
 }
 
-static prony_status write_text(const prony_check_row *rows, size_t count, const char *target,
-                               const prony_write_options *options, prony_write_fn write, void *user, prony_error *error)
+static prony_status thresholds_write_text(const prony_check_row *rows, size_t count, const char *target,
+                                          const prony_write_options *options, prony_write_fn write, void *user,
+                                          prony_error *error)
 {
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
@@ -210,8 +212,8 @@ static prony_status write_text(const prony_check_row *rows, size_t count, const 
     return status;
 }
 
-static prony_status write_json(const prony_check_row *rows, size_t count, const char *target, prony_write_fn write,
-                               void *user, prony_error *error)
+static prony_status thresholds_write_json(const prony_check_row *rows, size_t count, const char *target,
+                                          prony_write_fn write, void *user, prony_error *error)
 {
     static const char *const outcomes[] = {"met", "missed", "unknown", "withheld", "open"};
     prn_json *json = prn_json_dated_document("prony.check/1", write, user, error);
@@ -257,7 +259,7 @@ prony_status prony_check_write(const prony_check_row *rows, size_t count, const 
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_check_write: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
     options = &own;
-    if (format == PRONY_FORMAT_JSON) return write_json(rows, count, target, write, user, error);
-    if (format == PRONY_FORMAT_TEXT) return write_text(rows, count, target, options, write, user, error);
+    if (format == PRONY_FORMAT_JSON) return thresholds_write_json(rows, count, target, write, user, error);
+    if (format == PRONY_FORMAT_TEXT) return thresholds_write_text(rows, count, target, options, write, user, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "thresholds are text or JSON");
 }

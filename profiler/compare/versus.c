@@ -93,13 +93,13 @@ typedef struct pair {
     const prony_versus_process *side[2]; /* this engine's, the peer's */
 } pair;
 
-static bool is_busy(const prony_versus *versus, const pair *p)
+static bool versus_is_busy(const prony_versus *versus, const pair *p)
 {
     return !versus->ignore_load && (p->side[0]->load == PRONY_LOAD_BUSY || p->side[1]->load == PRONY_LOAD_BUSY);
 }
 
 /* Fills `pairs`, in order of time. A process whose counterpart is missing is in no pair. */
-static size_t find_pairs(const prony_versus *versus, int threads, pair *pairs)
+static size_t versus_find_pairs(const prony_versus *versus, int threads, pair *pairs)
 {
     size_t count[2] = {0, 0};
     for (size_t b = 0; b < versus->block_count; b++) {
@@ -110,7 +110,7 @@ static size_t find_pairs(const prony_versus *versus, int threads, pair *pairs)
 }
 
 /* The median over the pairs of a field of one side; what is not known is left out. */
-static double middle(const pair *pairs, size_t count, int side, size_t offset, double *values)
+static double versus_middle(const pair *pairs, size_t count, int side, size_t offset, double *values)
 {
     size_t known = 0;
     for (size_t k = 0; k < count; k++) {
@@ -121,12 +121,12 @@ static double middle(const pair *pairs, size_t count, int side, size_t offset, d
     return known ? prn_median(values, known) : -1.0;
 }
 
-#define MIDDLE(field, side) middle(pairs, row->pairs, side, offsetof(prony_versus_process, field), values)
+#define MIDDLE(field, side) versus_middle(pairs, row->pairs, side, offsetof(prony_versus_process, field), values)
 
 /* Ends of the interval of the median that holds for every distribution: with the k-th smallest and largest of n values,
  * the median is outside with twice the probability of fewer than k heads in n throws. `values` are sorted; infinite
  * where n is too small for 95 %. */
-static void median_interval(double interval[2], const double *values, size_t count)
+static void versus_median_interval(double interval[2], const double *values, size_t count)
 {
     double below = pow(0.5, (double)count), term = below; /* fewer than k + 1 heads; exactly k */
     interval[0] = -INFINITY;
@@ -148,7 +148,7 @@ static prony_verdict verdict_on(const double interval[2])
     return PRONY_VERDICT_UNSURE;
 }
 
-static int by_value(const void *left, const void *right)
+static int versus_by_value(const void *left, const void *right)
 {
     const double a = *(const double *)left, b = *(const double *)right;
     return (a > b) - (a < b);
@@ -158,12 +158,12 @@ static int by_value(const void *left, const void *right)
  * `pairs` and `values` have room for all processes. */
 static void judge_row(const prony_versus *versus, prony_versus_result *row, pair *pairs, double *values)
 {
-    const size_t all = find_pairs(versus, row->intra_op_threads, pairs);
+    const size_t all = versus_find_pairs(versus, row->intra_op_threads, pairs);
     row->measured_pairs = all;
-    for (size_t k = 0; k < all; k++) row->busy_pairs += is_busy(versus, &pairs[k]);
+    for (size_t k = 0; k < all; k++) row->busy_pairs += versus_is_busy(versus, &pairs[k]);
     row->withheld = row->busy_pairs && all - row->busy_pairs < PRONY_VERSUS_LEAST_PAIRS;
     for (size_t k = 0; k < all; k++)
-        if (row->withheld || !is_busy(versus, &pairs[k])) pairs[row->pairs++] = pairs[k];
+        if (row->withheld || !versus_is_busy(versus, &pairs[k])) pairs[row->pairs++] = pairs[k];
     row->others_share = -1;
     for (size_t k = 0; k < 2 * row->pairs; k++)
         row->others_share = fmax(row->others_share, pairs[k / 2].side[k % 2]->others_share);
@@ -177,8 +177,8 @@ static void judge_row(const prony_versus *versus, prony_versus_result *row, pair
         const int64_t own = pairs[k].side[0]->median_ns;
         values[k] = own > 0 ? (double)pairs[k].side[1]->median_ns / (double)own : INFINITY;
     }
-    qsort(values, row->pairs, sizeof *values, by_value);
-    median_interval(row->ratio_ci95, values, row->pairs);
+    qsort(values, row->pairs, sizeof *values, versus_by_value);
+    versus_median_interval(row->ratio_ci95, values, row->pairs);
     row->ratio_least = row->pairs ? values[0] : NAN;
     row->ratio_most = row->pairs ? values[row->pairs - 1] : NAN;
     row->ratio = row->pairs ? prn_median(values, row->pairs) : NAN;

@@ -43,7 +43,7 @@ typedef struct joining {
 
 /* ---- reading ---- */
 
-static prony_status add_event(joining *j, prn_json_reader *reader, const prn_json_value *object)
+static prony_status versus_nodes_add_event(joining *j, prn_json_reader *reader, const prn_json_value *object)
 {
     const char *category = "", *name = "", *op = "";
     double micros = 0;
@@ -64,7 +64,7 @@ static prony_status add_event(joining *j, prn_json_reader *reader, const prn_jso
 }
 
 /* Behind the white space at `at`. */
-static size_t skip_space(const char *text, size_t size, size_t at)
+static size_t versus_nodes_skip_space(const char *text, size_t size, size_t at)
 {
     while (at < size && strchr(" \t\r\n", text[at])) at++;
     return at;
@@ -74,8 +74,10 @@ static size_t skip_space(const char *text, size_t size, size_t at)
 static size_t skip_word(const char *text, size_t size, size_t at, const char *word)
 {
     const size_t length = strlen(word);
-    at = skip_space(text, size, at);
-    return size - at >= length && memcmp(text + at, word, length) == 0 ? skip_space(text, size, at + length) : 0;
+    at = versus_nodes_skip_space(text, size, at);
+    return size - at >= length && memcmp(text + at, word, length) == 0
+               ? versus_nodes_skip_space(text, size, at + length)
+               : 0;
 }
 
 /* Offset of the value in "name": "value" at `at`, behind its quote; 0: no such member. */
@@ -153,7 +155,8 @@ static prony_status read_events(joining *j, const char *name, const char *text, 
     const prn_json_value *events = prn_json_get_array(&reader, document, "events", true, &count);
     for (const prn_json_value *e = events ? prn_json_first(events) : NULL; e && status == PRONY_OK;
          e = prn_json_next(e))
-        status = prn_json_element_is_object(&reader, e, "events") ? add_event(j, &reader, e) : reader.status;
+        status =
+            prn_json_element_is_object(&reader, e, "events") ? versus_nodes_add_event(j, &reader, e) : reader.status;
     prn_json_document_release(document);
     if (reader.status != PRONY_OK) return reader.status;
     PRN_TRY(status);
@@ -164,7 +167,7 @@ static prony_status read_events(joining *j, const char *name, const char *text, 
 
 /* ---- names ---- */
 
-static int by_name(const void *left, const void *right)
+static int versus_nodes_by_name(const void *left, const void *right)
 {
     const known_name *a = left, *b = right;
     int order = strcmp(a->name, b->name);
@@ -180,7 +183,7 @@ static prony_status collect_names(joining *j)
         j->names[j->name_count++] = (known_name){r->layers[l].name, r->layers[l].operator_index, false};
     for (size_t l = 0; l < r->nested_layer_count; l++)
         j->names[j->name_count++] = (known_name){r->nested_layers[l].name, PRONY_NO_INDEX, true};
-    qsort(j->names, j->name_count, sizeof *j->names, by_name);
+    qsort(j->names, j->name_count, sizeof *j->names, versus_nodes_by_name);
     return PRONY_OK;
 }
 
@@ -198,7 +201,7 @@ static const known_name *find_exactly(const joining *j, const char *name)
 }
 
 /* NULL: it is nobody's. */
-static const known_name *find_name(const joining *j, const char *decorated)
+static const known_name *versus_nodes_find_name(const joining *j, const char *decorated)
 {
     char name[512];
     size_t length = strlen(decorated);
@@ -224,7 +227,7 @@ static int by_node(const void *left, const void *right)
 }
 
 /* What a node took of a run: of several executions in one run their sum, and of all runs the median. */
-static double time_of(const joining *j, const event *events, size_t count, double *sums)
+static double versus_nodes_time_of(const joining *j, const event *events, size_t count, double *sums)
 {
     const size_t each = count / j->runs;
     double all = 0;
@@ -239,9 +242,9 @@ static double time_of(const joining *j, const event *events, size_t count, doubl
     return prn_median(sums, j->runs);
 }
 
-static prony_status add_time(joining *j, const event *node, double ns)
+static prony_status versus_nodes_add_time(joining *j, const event *node, double ns)
 {
-    const known_name *name = find_name(j, node->name);
+    const known_name *name = versus_nodes_find_name(j, node->name);
     const size_t own = j->versus->profile->operator_count;
     size_t row;
     if (name && name->nested) return PRONY_OK;
@@ -267,7 +270,7 @@ static double ahead(const prony_versus_operator *row)
     return row->own_ns < 0 ? row->peer_ns : row->peer_ns < 0 ? row->own_ns : row->own_ns - row->peer_ns;
 }
 
-static int by_loss(const void *left, const void *right)
+static int versus_nodes_by_loss(const void *left, const void *right)
 {
     const prony_versus_operator *a = left, *b = right;
     bool a_alone = a->own_ns < 0 || a->peer_ns < 0, b_alone = b->own_ns < 0 || b->peer_ns < 0;
@@ -276,7 +279,7 @@ static int by_loss(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-static prony_status join(joining *j)
+static prony_status versus_nodes_join(joining *j)
 {
     const prony_report *r = j->versus->profile;
     qsort(j->events, j->event_count, sizeof *j->events, by_node);
@@ -293,10 +296,10 @@ static prony_status join(joining *j)
     }
     for (size_t e = 0, end; e < j->event_count && status == PRONY_OK; e = end) {
         for (end = e + 1; end < j->event_count && strcmp(j->events[end].name, j->events[e].name) == 0;) end++;
-        status = add_time(j, &j->events[e], time_of(j, j->events + e, end - e, sums));
+        status = versus_nodes_add_time(j, &j->events[e], versus_nodes_time_of(j, j->events + e, end - e, sums));
     }
     prn_free(sums);
-    if (status == PRONY_OK) qsort(j->rows, j->row_count, sizeof *j->rows, by_loss);
+    if (status == PRONY_OK) qsort(j->rows, j->row_count, sizeof *j->rows, versus_nodes_by_loss);
     return status;
 }
 
@@ -308,7 +311,7 @@ prony_status prony_versus_add_peer_profile(prony_versus *versus, const char *nam
     joining j = {.versus = versus, .error = error};
     prony_status status = read_events(&j, name, text, size);
     if (status == PRONY_OK) status = collect_names(&j);
-    if (status == PRONY_OK) status = join(&j);
+    if (status == PRONY_OK) status = versus_nodes_join(&j);
     if (status == PRONY_OK) {
         versus->operators = j.rows;
         versus->operator_count = j.row_count;

@@ -27,7 +27,7 @@ static const char *verdict_text(const prony_versus_result *row)
                                              : "cannot tell";
 }
 
-static prn_style verdict_style(prony_verdict verdict)
+static prn_style versus_write_verdict_style(prony_verdict verdict)
 {
     return verdict == PRONY_VERDICT_BETTER  ? PRN_STYLE_GOOD
            : verdict == PRONY_VERDICT_WORSE ? PRN_STYLE_BAD
@@ -43,7 +43,7 @@ static const char *time_text(prn_cell *cell, double ns)
     return cell->own;
 }
 
-static const char *ratio_text(prn_cell *cell, double ratio)
+static const char *versus_write_ratio_text(prn_cell *cell, double ratio)
 {
     prn_number_text number;
     if (!isfinite(ratio)) return "-";
@@ -51,7 +51,7 @@ static const char *ratio_text(prn_cell *cell, double ratio)
     return cell->own;
 }
 
-static const char *interval_text(prn_cell *cell, const double interval[2])
+static const char *versus_write_interval_text(prn_cell *cell, const double interval[2])
 {
     prn_number_text low, high;
     if (!isfinite(interval[0]) || !isfinite(interval[1])) return "-";
@@ -65,7 +65,7 @@ static const prn_column result_columns[] = {{"threads", true, false, 0, 0},  {"p
                                             {"95 %", true, false, 0, 0},     {"pairs", true, true, 0, 0},
                                             {"prony is", false, false, 0, 0}};
 
-static void result_cell(const void *user, size_t index, int column, prn_cell *cell)
+static void versus_write_result_cell(const void *user, size_t index, int column, prn_cell *cell)
 {
     const prony_versus_result *row = &((const prony_versus *)user)->results[index];
     switch (column) {
@@ -79,17 +79,17 @@ static void result_cell(const void *user, size_t index, int column, prn_cell *ce
         cell->string = time_text(cell, row->peer_ns);
         return;
     case 3:
-        cell->string = ratio_text(cell, row->ratio);
+        cell->string = versus_write_ratio_text(cell, row->ratio);
         return;
     case 4:
-        cell->string = interval_text(cell, row->ratio_ci95);
+        cell->string = versus_write_interval_text(cell, row->ratio_ci95);
         return;
     case 5:
         snprintf(cell->own, sizeof cell->own, "%zu", row->pairs);
         break;
     default:
         cell->string = verdict_text(row);
-        cell->style = verdict_style(row->verdict);
+        cell->style = versus_write_verdict_style(row->verdict);
         return;
     }
     cell->string = cell->own;
@@ -151,7 +151,7 @@ static void put_doubts(prn_text *text, const prony_versus *v)
 
 /* ---- text: outputs ---- */
 
-static void put_outputs(prn_text *text, const prony_versus *v)
+static void versus_write_put_outputs(prn_text *text, const prony_versus *v)
 {
     size_t agree = 0;
     double largest = 0;
@@ -189,7 +189,7 @@ static const prn_column operator_columns[] = {{"operator", false, false, 3, 12},
                                               {"prony", true, false, 0, 0},      {"peer", true, false, 0, 0},
                                               {"difference", true, false, 0, 0}, {"peer / prony", true, true, 0, 0}};
 
-static void operator_cell(const void *user, size_t index, int column, prn_cell *cell)
+static void versus_write_operator_cell(const void *user, size_t index, int column, prn_cell *cell)
 {
     const prony_versus_operator *row = ((const operator_view *)user)->rows[index];
     const double difference = row->own_ns - row->peer_ns;
@@ -217,7 +217,8 @@ static void operator_cell(const void *user, size_t index, int column, prn_cell *
         cell->string = cell->own;
         return;
     default:
-        if (row->own_ns > 0 && row->peer_ns >= 0) cell->string = ratio_text(cell, row->peer_ns / row->own_ns);
+        if (row->own_ns > 0 && row->peer_ns >= 0)
+            cell->string = versus_write_ratio_text(cell, row->peer_ns / row->own_ns);
     }
 }
 
@@ -237,7 +238,7 @@ static size_t put_operators(prn_text *text, const prony_versus *v, const char *t
                        .column_count = sizeof operator_columns / sizeof operator_columns[0],
                        .hidden = hidden,
                        .rows = found < top ? found : top,
-                       .cell = operator_cell,
+                       .cell = versus_write_operator_cell,
                        .user = &view};
     if (found) {
         prn_text_line(text);
@@ -315,8 +316,8 @@ static void put_head(prn_text *text, const prony_versus *v)
     prn_text_line(text);
 }
 
-static prony_status write_text(const prony_versus *v, const prony_write_options *options, prony_write_fn write,
-                               void *user, prony_error *error)
+static prony_status versus_write_text(const prony_versus *v, const prony_write_options *options, prony_write_fn write,
+                                      void *user, prony_error *error)
 {
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
@@ -325,12 +326,12 @@ static prony_status write_text(const prony_versus *v, const prony_write_options 
     const prn_table results = {.columns = result_columns,
                                .column_count = sizeof result_columns / sizeof result_columns[0],
                                .rows = v->result_count,
-                               .cell = result_cell,
+                               .cell = versus_write_result_cell,
                                .user = v};
     prn_text_table(text, &results);
     put_doubts(text, v);
     put_start(text, v);
-    put_outputs(text, v);
+    versus_write_put_outputs(text, v);
     if (v->has_operators) put_profiles(text, v, options->top > 0 ? (size_t)options->top : DEFAULT_ROWS);
     prony_status status = prn_text_end(text);
     prn_free(text);
@@ -347,7 +348,7 @@ static void json_known(prn_json *json, const char *key, double value)
         prn_json_null(json, key);
 }
 
-static void json_side(prn_json *json, const prony_versus *v, const prony_versus_result *row, bool peer)
+static void versus_write_json_side(prn_json *json, const prony_versus *v, const prony_versus_result *row, bool peer)
 {
     prn_json_open(json, peer ? "peer" : "prony", '{', false);
     json_known(json, "median_ns", peer ? row->peer_ns : row->own_ns);
@@ -374,8 +375,8 @@ static void json_results(prn_json *json, const prony_versus *v)
         prn_json_open(json, NULL, '{', false);
         prn_json_int(json, "intra_op_threads", row->intra_op_threads);
         prn_json_uint(json, "pairs", row->pairs);
-        json_side(json, v, row, false);
-        json_side(json, v, row, true);
+        versus_write_json_side(json, v, row, false);
+        versus_write_json_side(json, v, row, true);
         prn_json_double(json, "ratio", row->ratio);
         if (isfinite(row->ratio_ci95[0]) && isfinite(row->ratio_ci95[1])) {
             prn_json_open(json, "ratio_ci95", '[', true);
@@ -424,7 +425,7 @@ static void json_operators(prn_json *json, const prony_versus *v)
     prn_json_close(json, ']');
 }
 
-static prony_status write_json(const prony_versus *v, prony_write_fn write, void *user, prony_error *error)
+static prony_status versus_write_json(const prony_versus *v, prony_write_fn write, void *user, prony_error *error)
 {
     prn_json *json = prn_json_dated_document("prony.versus/1", write, user, error);
     if (!json) return PRONY_OUT_OF_MEMORY;
@@ -450,7 +451,7 @@ prony_status prony_versus_write(prony_versus *versus, prony_format format, const
     if (!versus || !write) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_versus_write: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
     PRN_TRY(prn_versus_judge(versus, error));
-    if (format == PRONY_FORMAT_JSON) return write_json(versus, write, user, error);
-    if (format == PRONY_FORMAT_TEXT) return write_text(versus, &own, write, user, error);
+    if (format == PRONY_FORMAT_JSON) return versus_write_json(versus, write, user, error);
+    if (format == PRONY_FORMAT_TEXT) return versus_write_text(versus, &own, write, user, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "what is beside another engine is text or JSON");
 }

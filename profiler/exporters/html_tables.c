@@ -13,7 +13,7 @@
 
 enum { MOST_ROWS = 1000 }; /* of layers: a page of ten thousand would be read by nobody and loaded by all */
 
-static void put_fact(prn_out *out, const char *name, const char *value)
+static void html_tables_put_fact(prn_out *out, const char *name, const char *value)
 {
     prn_out_text(out, "<dt>");
     prn_out_xml(out, name);
@@ -22,7 +22,7 @@ static void put_fact(prn_out *out, const char *name, const char *value)
     prn_out_text(out, "</dd>\n");
 }
 
-static void cell(prn_out *out, bool number, const char *text)
+static void html_tables_cell(prn_out *out, bool number, const char *text)
 {
     prn_out_text(out, number ? "<td class=\"num\">" : "<td>");
     prn_out_xml(out, text ? text : "");
@@ -50,17 +50,17 @@ static void put_figures(prn_out *out, const prony_report *r)
         const prony_time_stats *t = &r->latency;
         snprintf(line, sizeof line, "%s median, 95 %% interval %s to %s", prn_number_time(a, t->median_ns, 4, " "),
                  prn_number_time(b, t->median_ci95_ns[0], 4, " "), prn_number_time(c, t->median_ci95_ns[1], 4, " "));
-        put_fact(out, "Latency", line);
+        html_tables_put_fact(out, "Latency", line);
         snprintf(line, sizeof line, "%" PRIu64, t->count);
-        put_fact(out, "Runs", line);
+        html_tables_put_fact(out, "Runs", line);
     }
     snprintf(line, sizeof line, "%s MACs, %sFLOPs", prn_number_si(a, (double)r->totals.cost.macs, 4, " "),
              prn_number_si(b, (double)r->totals.cost.flops, 4, " "));
-    put_fact(out, "Work", line);
-    put_fact(out, "Parameters", prn_number_si(a, (double)r->totals.cost.parameters, 4, " "));
+    html_tables_put_fact(out, "Work", line);
+    html_tables_put_fact(out, "Parameters", prn_number_si(a, (double)r->totals.cost.parameters, 4, " "));
     if (r->has_memory) {
-        put_fact(out, "Arena", prn_number_bytes(a, (double)r->memory.planned_bytes, 4, " "));
-        put_fact(out, "Peak of the process", prn_number_bytes(a, (double)r->memory.peak_rss_bytes, 4, " "));
+        html_tables_put_fact(out, "Arena", prn_number_bytes(a, (double)r->memory.planned_bytes, 4, " "));
+        html_tables_put_fact(out, "Peak of the process", prn_number_bytes(a, (double)r->memory.peak_rss_bytes, 4, " "));
     }
     prn_out_text(out, "</dl>\n");
 }
@@ -77,12 +77,12 @@ static prony_status put_types(prn_out *out, const prony_report *r, prony_error *
         prn_number_text text;
         bool timed = prn_report_stamped(r);
         prn_out_text(out, "<tr>");
-        cell(out, false, rows[i].op);
-        cell(out, true, prn_number_grouped(text, rows[i].count));
-        cell(out, true, timed ? prn_number_time(text, rows[i].time_ns, 3, " ") : "");
-        cell(out, true, timed ? prn_number_percent(text, rows[i].share) : "");
-        cell(out, true, prn_number_si(text, (double)rows[i].flops, 3, " "));
-        cell(out, true, prn_number_percent(text, (double)rows[i].flops / flops));
+        html_tables_cell(out, false, rows[i].op);
+        html_tables_cell(out, true, prn_number_grouped(text, rows[i].count));
+        html_tables_cell(out, true, timed ? prn_number_time(text, rows[i].time_ns, 3, " ") : "");
+        html_tables_cell(out, true, timed ? prn_number_percent(text, rows[i].share) : "");
+        html_tables_cell(out, true, prn_number_si(text, (double)rows[i].flops, 3, " "));
+        html_tables_cell(out, true, prn_number_percent(text, (double)rows[i].flops / flops));
         prn_out_text(out, "\n");
     }
     end_table(out);
@@ -90,34 +90,34 @@ static prony_status put_types(prn_out *out, const prony_report *r, prony_error *
     return PRONY_OK;
 }
 
-static void put_layer(prn_out *out, const prony_report *r, const prony_layer_row *l)
+static void html_tables_put_layer(prn_out *out, const prony_report *r, const prony_layer_row *l)
 {
     prn_number_text text;
     char time[80];
     prn_out_text(out, "<tr>");
-    cell(out, true, prn_number_grouped(text, l->index));
-    cell(out, false, l->name);
-    cell(out, false, l->op);
+    html_tables_cell(out, true, prn_number_grouped(text, l->index));
+    html_tables_cell(out, false, l->name);
+    html_tables_cell(out, false, l->op);
     const int digits = l->time_attributed ? prn_estimate_digits(l) : 3;
     if (l->measured)
         snprintf(time, sizeof time, "%s%s", l->time_attributed ? "~" : "",
                  prn_number_time(text, l->time.mean_ns, digits, " "));
-    cell(out, true, l->removed ? "removed" : l->measured ? time : "");
-    cell(out, true, prn_number_percent(text, prn_color_map_layer(r, l)));
-    cell(out, true, prn_number_si(text, (double)l->cost.flops, 3, " "));
-    cell(out, true, prn_number_si(text, (double)l->cost.parameters, 3, " "));
-    cell(out, true, prn_number_bytes(text, (double)(l->cost.bytes_read + l->cost.bytes_written), 3, " "));
+    html_tables_cell(out, true, l->removed ? "removed" : l->measured ? time : "");
+    html_tables_cell(out, true, prn_number_percent(text, prn_color_map_layer(r, l)));
+    html_tables_cell(out, true, prn_number_si(text, (double)l->cost.flops, 3, " "));
+    html_tables_cell(out, true, prn_number_si(text, (double)l->cost.parameters, 3, " "));
+    html_tables_cell(out, true, prn_number_bytes(text, (double)(l->cost.bytes_read + l->cost.bytes_written), 3, " "));
     prn_out_text(out, "\n");
 }
 
-static prony_status put_layers(prn_out *out, const prony_report *r, prony_error *error)
+static prony_status html_tables_put_layers(prn_out *out, const prony_report *r, prony_error *error)
 {
     static const char *const columns[] = {"#", "name", "type", "time", "%", "FLOPs", "parameters", "bytes", NULL};
     size_t count;
     prn_hot_layer *hot = prn_hottest_layers(r, &count);
     if (!hot) return prn_no_memory(error);
     begin_table(out, "Layers", columns, "nttnnnnn");
-    for (size_t i = 0; i < count && i < MOST_ROWS; i++) put_layer(out, r, &r->layers[hot[i].layer]);
+    for (size_t i = 0; i < count && i < MOST_ROWS; i++) html_tables_put_layer(out, r, &r->layers[hot[i].layer]);
     end_table(out);
     if (count > MOST_ROWS)
         prn_out_format(out, "<p>and %zu more, which take less; they lie in the page as JSON.</p>\n", count - MOST_ROWS);
@@ -136,7 +136,7 @@ prony_status prn_html_plain_tables(prn_out *out, const prony_report *r, prony_er
     prn_out_text(out, "</h1>\n<p>Charts, sorting and filtering need scripts; these tables do not.</p>\n");
     put_figures(out, r);
     PRN_TRY(put_types(out, r, error));
-    PRN_TRY(put_layers(out, r, error));
+    PRN_TRY(html_tables_put_layers(out, r, error));
     prn_out_text(out, "</div>\n</noscript>\n");
     return PRONY_OK;
 }

@@ -27,8 +27,8 @@ static int by_weight(const void *left, const void *right)
 
 /* Marks the few that get a place: a parent weighs no less than what is inside of it and stands before it, so it gets
  * one first. */
-static prony_status choose(const prn_selection *s, const prony_nested_row *rows, size_t count, double whole,
-                           bool *chosen, prony_error *error)
+static prony_status nested_lines_choose(const prn_selection *s, const prony_nested_row *rows, size_t count,
+                                        double whole, bool *chosen, prony_error *error)
 {
     candidate *list = prn_calloc(count + 1, sizeof *list);
     if (!list) return prn_no_memory(error);
@@ -60,7 +60,7 @@ static bool add_line(prn_lines *lines, prn_line_kind kind, uint32_t row, unsigne
 }
 
 /* A subgraph is named where its first row is shown; the rows of what is inside of one of them come in between. */
-static bool add_nested(prn_lines *lines, const prony_nested_row *row, const char **paths)
+static bool nested_lines_add_nested(prn_lines *lines, const prony_nested_row *row, const char **paths)
 {
     unsigned depth = row->depth < DEEPEST ? row->depth : DEEPEST - 1;
     lines->any_nested = true;
@@ -81,10 +81,10 @@ static prony_status add_inside(prn_lines *lines, const prn_selection *s, uint32_
     bool *chosen = prn_calloc(count, sizeof *chosen), ok = true;
     if (!chosen) return prn_no_memory(error);
     memset(chosen, true, count * sizeof *chosen);
-    prony_status status = few ? choose(s, lines->nested + first, count, whole, chosen, error) : PRONY_OK;
+    prony_status status = few ? nested_lines_choose(s, lines->nested + first, count, whole, chosen, error) : PRONY_OK;
     for (size_t i = 0; status == PRONY_OK && ok && i < count; i++) {
         if (chosen[i])
-            ok = add_nested(lines, &lines->nested[first + i], paths);
+            ok = nested_lines_add_nested(lines, &lines->nested[first + i], paths);
         else
             lines->hidden++;
     }
@@ -93,7 +93,7 @@ static prony_status add_inside(prn_lines *lines, const prn_selection *s, uint32_
 }
 
 /* Nested rows that the filter names, of owners that it does not. */
-static prony_status add_named(prn_lines *lines, const prn_selection *s, bool layer, prony_error *error)
+static prony_status nested_lines_add_named(prn_lines *lines, const prn_selection *s, bool layer, prony_error *error)
 {
     for (size_t i = 0; i < lines->nested_count; i++) {
         const prony_nested_row *row = &lines->nested[i];
@@ -116,7 +116,7 @@ prony_status prn_lines_make(prn_lines *lines, const prn_selection *s, bool layer
         if (!add_line(lines, PRN_LINE_ROW, rows[i], 0, NULL)) return prn_no_memory(error);
         PRN_TRY(add_inside(lines, s, rows[i], few, whole, error));
     }
-    return s->filtered ? add_named(lines, s, layer, error) : PRONY_OK;
+    return s->filtered ? nested_lines_add_named(lines, s, layer, error) : PRONY_OK;
 }
 
 void prn_lines_free(prn_lines *lines)

@@ -1,5 +1,5 @@
 /* One level of the report as CSV (RFC 4180: CRLF, quotes doubled, a header line). Data, so all rows in the model's
- * order, whatever the tables on the terminal show; but opened in spreadsheets, so no name is a formula (put_text).
+ * order, whatever the tables on the terminal show; but opened in spreadsheets, so no name is a formula (report_csv_put_text).
  * Columns that nothing measured are left out; an empty field says that this row has no such value. Columns are keys of
  * the JSON report: "name", or "name=path" where the key is called otherwise or lies deeper. Reads the report only. */
 #include "profiler/exporters/export_out.h"
@@ -30,7 +30,7 @@ static void end_line(csv *c)
 
 /* Text of the model's: a spreadsheet takes what begins with one of these for a formula, and runs it. Semicolons part
  * fields where the comma is decimal. */
-static void put_text(csv *c, const char *text)
+static void report_csv_put_text(csv *c, const char *text)
 {
     field(c);
     if (!text) return;
@@ -99,12 +99,12 @@ static void put_list(csv *c, const prn_key *key, const prn_at *at)
     for (size_t i = 0; i < count; i++) prn_out_format(&c->out, "%s%" PRIu32, i ? " " : "", ((const uint32_t *)list)[i]);
 }
 
-static void put_field(csv *c, const prn_key *key, const prn_at *at)
+static void report_csv_put_field(csv *c, const prn_key *key, const prn_at *at)
 {
     const void *value = prn_key_field(key, at);
     switch (key->type) {
     case PRN_KEY_STRING:
-        put_text(c, *(const char *const *)value);
+        report_csv_put_text(c, *(const char *const *)value);
         break;
     case PRN_KEY_BOOL:
         field(c);
@@ -128,7 +128,7 @@ static void put_field(csv *c, const prn_key *key, const prn_at *at)
 }
 
 /* The key at a path through objects; NULL: the row has no such object. */
-static const prn_key *find_key(const prn_key *keys, const char *path, size_t length, prn_at *at)
+static const prn_key *report_csv_find_key(const prn_key *keys, const char *path, size_t length, prn_at *at)
 {
     for (;;) {
         char name[64];
@@ -144,20 +144,20 @@ static const prn_key *find_key(const prn_key *keys, const char *path, size_t len
     }
 }
 
-static void put_key(csv *c, const prn_key *keys, const char *path, size_t length, prn_at at)
+static void report_csv_put_key(csv *c, const prn_key *keys, const char *path, size_t length, prn_at at)
 {
-    const prn_key *key = find_key(keys, path, length, &at);
+    const prn_key *key = report_csv_find_key(keys, path, length, &at);
     unsigned when = key ? key->how & PRN_CONDITION : 0;
     if (!key)
         field(c);
     else if (key->word)
-        put_text(c, key->word(&at));
+        report_csv_put_text(c, key->word(&at));
     else if (key->figure)
         put_double(c, prn_key_applies(key, &at) ? key->figure(&at) : NAN);
     else if ((key->how & PRN_OR_NULL || when == PRN_IF_FLAG || when == PRN_IF_TOO) && !prn_key_known(key, &at))
         field(c);
     else
-        put_field(c, key, &at);
+        report_csv_put_field(c, key, &at);
 }
 
 /* The columns of one row; without a row, their names. */
@@ -173,9 +173,9 @@ static void put_columns(csv *c, const table *t, const char *columns, const prn_a
         } else if (own->name)
             own->put(c, at);
         else if (name < all)
-            put_key(c, t->keys, p + name + 1, all - name - 1, *at);
+            report_csv_put_key(c, t->keys, p + name + 1, all - name - 1, *at);
         else
-            put_key(c, t->keys, p, name, *at);
+            report_csv_put_key(c, t->keys, p, name, *at);
         p += all;
     }
 }
@@ -183,7 +183,7 @@ static void put_columns(csv *c, const table *t, const char *columns, const prn_a
 #define MOST_GROUPS 5
 
 /* `groups` of columns, of which NULL ones are left out. */
-static void put_line(csv *c, const table *t, const char *const groups[MOST_GROUPS], const prn_at *at)
+static void report_csv_put_line(csv *c, const table *t, const char *const groups[MOST_GROUPS], const prn_at *at)
 {
     for (size_t g = 0; g < MOST_GROUPS; g++)
         if (groups[g]) put_columns(c, t, groups[g], at);
@@ -215,7 +215,7 @@ static const prony_accuracy_row *errors_of(const prn_at *at)
     return at->extra ? &r->layer_errors[layer->index] : &r->operator_errors[operator->index];
 }
 
-static void put_figure(csv *c, const prony_error_figures *f, double value)
+static void report_csv_put_figure(csv *c, const prony_error_figures *f, double value)
 {
     if (f->known && !isnan(value))
         put_double(c, value);
@@ -227,7 +227,7 @@ static void put_figure(csv *c, const prony_error_figures *f, double value)
     static void put_##kind##_##figure(csv *c, const prn_at *at)                                                        \
     {                                                                                                                  \
         const prony_error_figures *f = &errors_of(at)->kind;                                                           \
-        put_figure(c, f, (double)f->figure);                                                                           \
+        report_csv_put_figure(c, f, (double)f->figure);                                                                \
     }
 #define PUT_ERRORS(kind)                                                                                               \
     PUT_ERROR(kind, max_abs)                                                                                           \
@@ -241,7 +241,7 @@ PUT_ERRORS(accumulated)
 
 static void put_not_compared(csv *c, const prn_at *at)
 {
-    put_text(c, errors_of(at)->not_compared);
+    report_csv_put_text(c, errors_of(at)->not_compared);
 }
 
 #define ERROR_COLUMN(kind, figure) {#kind "_" #figure, put_##kind##_##figure}
@@ -258,23 +258,23 @@ static void put_not_compared(csv *c, const prn_at *at)
 
 static void put_layer_module(csv *c, const prn_at *at)
 {
-    put_text(c, module_name(((const prony_layer_row *)at->row)->module));
+    report_csv_put_text(c, module_name(((const prony_layer_row *)at->row)->module));
 }
 
 static void put_layer_type(csv *c, const prn_at *at)
 {
     const prony_layer_row *l = at->row;
-    put_text(c, l->output_count && l->outputs[0] ? prony_dtype_name(l->outputs[0]->dtype) : NULL);
+    report_csv_put_text(c, l->output_count && l->outputs[0] ? prony_dtype_name(l->outputs[0]->dtype) : NULL);
 }
 
 static void put_layer_kernel(csv *c, const prn_at *at)
 {
     const prony_report *r = at->root;
     uint32_t index = ((const prony_layer_row *)at->row)->operator_index;
-    put_text(c, index < r->operator_count ? r->operators[index].kernel : NULL);
+    report_csv_put_text(c, index < r->operator_count ? r->operators[index].kernel : NULL);
 }
 
-static void write_layers(csv *c, prony_report *r)
+static void report_csv_write_layers(csv *c, prony_report *r)
 {
     static const own_column own[] = {{"module", put_layer_module},
                                      {"type", put_layer_type},
@@ -288,9 +288,9 @@ static void write_layers(csv *c, prony_report *r)
         ",memory_bytes",
         stamped ? TIME_COLUMNS ",time_attributed" : NULL, r->operator_count ? "operator,kernel" : NULL,
         stamped ? "time_kind,operator_share" : NULL, r->layer_errors ? ERROR_COLUMNS : NULL};
-    put_line(c, &layers, groups, NULL);
+    report_csv_put_line(c, &layers, groups, NULL);
     for (size_t i = 0; i < r->layer_count; i++)
-        put_line(c, &layers, groups, &(prn_at){.root = r, .row = &r->layers[i], .extra = r->layers});
+        report_csv_put_line(c, &layers, groups, &(prn_at){.root = r, .row = &r->layers[i], .extra = r->layers});
 }
 
 /* ---- operators ---- */
@@ -300,7 +300,7 @@ static void put_layer_count(csv *c, const prn_at *at)
     put_uint(c, ((const prony_operator_row *)at->row)->layer_count);
 }
 
-static void write_operators(csv *c, prony_report *r)
+static void report_csv_write_operators(csv *c, prony_report *r)
 {
     static const own_column own[] = {{"layer_count", put_layer_count}, ERROR_OWN_COLUMNS, {NULL, NULL}};
     static const table operators = {prn_operator_keys, own};
@@ -311,9 +311,9 @@ static void write_operators(csv *c, prony_report *r)
                                              stamped ? TIME_COLUMNS ",flops_per_second,library_heap_calls" : NULL,
                                              stamped && r->has_roof ? "bound,percent_of_roof" : NULL,
                                              r->operator_errors ? ERROR_COLUMNS : NULL};
-    put_line(c, &operators, groups, NULL);
+    report_csv_put_line(c, &operators, groups, NULL);
     for (size_t i = 0; i < r->operator_count; i++)
-        put_line(c, &operators, groups, &(prn_at){.root = r, .row = &r->operators[i]});
+        report_csv_put_line(c, &operators, groups, &(prn_at){.root = r, .row = &r->operators[i]});
 }
 
 /* ---- what runs in subgraphs: both levels in one table; their sums are not the model's ---- */
@@ -325,14 +325,14 @@ static bool in_layer(const prn_at *at)
 
 static void put_level(csv *c, const prn_at *at)
 {
-    put_text(c, in_layer(at) ? "layer" : "operator");
+    report_csv_put_text(c, in_layer(at) ? "layer" : "operator");
 }
 
 static void put_owner_name(csv *c, const prn_at *at)
 {
     const prony_report *r = at->root;
     uint32_t owner = ((const prony_nested_row *)at->row)->owner;
-    put_text(c, in_layer(at) ? r->layers[owner].name : r->operators[owner].name);
+    report_csv_put_text(c, in_layer(at) ? r->layers[owner].name : r->operators[owner].name);
 }
 
 static void write_nested(csv *c, prony_report *r)
@@ -345,25 +345,25 @@ static void write_nested(csv *c, prony_report *r)
                                              "backend,folded,dynamic,input_shapes=inputs,"
                                              "output_shapes=outputs,executions," COUNT_COLUMNS,
                                              prn_report_stamped(r) ? TIME_COLUMNS : NULL};
-    put_line(c, &nested, groups, NULL);
+    report_csv_put_line(c, &nested, groups, NULL);
     for (size_t i = 0; i < r->nested_layer_count; i++)
-        put_line(c, &nested, groups, &(prn_at){.root = r, .row = &r->nested_layers[i], .extra = r->layers});
+        report_csv_put_line(c, &nested, groups, &(prn_at){.root = r, .row = &r->nested_layers[i], .extra = r->layers});
     for (size_t i = 0; i < r->nested_operator_count; i++)
-        put_line(c, &nested, groups, &(prn_at){.root = r, .row = &r->nested_operators[i]});
+        report_csv_put_line(c, &nested, groups, &(prn_at){.root = r, .row = &r->nested_operators[i]});
 }
 
 /* ---- modules ---- */
 
 static void put_module_path(csv *c, const prn_at *at)
 {
-    put_text(c, module_name(((const prn_module_row *)at->row)->path));
+    report_csv_put_text(c, module_name(((const prn_module_row *)at->row)->path));
 }
 
 static void put_module_parent(csv *c, const prn_at *at)
 {
     const prony_report *r = at->root;
     uint32_t parent = ((const prn_module_row *)at->row)->parent;
-    put_text(c, parent < r->module_count ? module_name(r->modules[parent].path) : NULL);
+    report_csv_put_text(c, parent < r->module_count ? module_name(r->modules[parent].path) : NULL);
 }
 
 static void put_module_depth(csv *c, const prn_at *at)
@@ -371,22 +371,22 @@ static void put_module_depth(csv *c, const prn_at *at)
     put_uint(c, ((const prn_module_row *)at->row)->depth);
 }
 
-static void write_modules(csv *c, prony_report *r, int64_t depth)
+static void report_csv_write_modules(csv *c, prony_report *r, int64_t depth)
 {
     static const own_column own[] = {
         {"path", put_module_path}, {"parent", put_module_parent}, {"depth", put_module_depth}, {NULL, NULL}};
     static const table modules = {prn_module_keys, own};
     const char *const groups[MOST_GROUPS] = {"path,parent,depth,type,macs,flops,parameters",
                                              prn_report_stamped(r) ? "time_mean_ns=time_ns,share" : NULL};
-    put_line(c, &modules, groups, NULL);
+    report_csv_put_line(c, &modules, groups, NULL);
     for (size_t i = 0; i < r->module_count; i++)
         if (!depth || (int64_t)r->modules[i].depth <= depth)
-            put_line(c, &modules, groups, &(prn_at){.root = r, .row = &r->modules[i]});
+            report_csv_put_line(c, &modules, groups, &(prn_at){.root = r, .row = &r->modules[i]});
 }
 
 /* ---- the model ---- */
 
-static void write_model(csv *c, prony_report *r)
+static void report_csv_write_model(csv *c, prony_report *r)
 {
     static const own_column own[] = {{NULL, NULL}};
     static const table model = {prn_report_keys, own};
@@ -405,8 +405,8 @@ static void write_model(csv *c, prony_report *r)
                       "latency_p90_ns=latency_ns.p90,latency_p95_ns=latency_ns.p95,latency_p99_ns=latency_ns.p99,"
                       "latency_p999_ns=latency_ns.p999,flops_per_second=throughput.flops_per_second"
                     : NULL};
-    put_line(c, &model, groups, NULL);
-    put_line(c, &model, groups, &(prn_at){.root = r, .row = r});
+    report_csv_put_line(c, &model, groups, NULL);
+    report_csv_put_line(c, &model, groups, &(prn_at){.root = r, .row = r});
 }
 
 prony_status prn_report_write_csv(const prony_report *report, const prony_write_options *options, prony_write_fn write,
@@ -417,16 +417,16 @@ prony_status prn_report_write_csv(const prony_report *report, const prony_write_
     prn_out_begin(&c.out, write, user, error);
     switch (options->levels ? options->levels : PRONY_LEVEL_LAYER) {
     case PRONY_LEVEL_LAYER:
-        write_layers(&c, r);
+        report_csv_write_layers(&c, r);
         break;
     case PRONY_LEVEL_OPERATOR:
-        write_operators(&c, r);
+        report_csv_write_operators(&c, r);
         break;
     case PRONY_LEVEL_MODULE:
-        write_modules(&c, r, options->module_depth);
+        report_csv_write_modules(&c, r, options->module_depth);
         break;
     case PRONY_LEVEL_MODEL:
-        write_model(&c, r);
+        report_csv_write_model(&c, r);
         break;
     case PRONY_LEVEL_NESTED:
         write_nested(&c, r);

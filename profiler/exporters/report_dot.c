@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Inside of a quoted string; invalid UTF-8 and control characters become '?'. */
-static void put_quoted(prn_out *out, const char *text)
+static void report_dot_put_quoted(prn_out *out, const char *text)
 {
     while (*text) {
         const size_t bytes = prony_text_printable(text);
@@ -28,7 +28,7 @@ static void put_quoted(prn_out *out, const char *text)
     }
 }
 
-static void put_shape(prn_out *out, const prony_value *value)
+static void report_dot_put_shape(prn_out *out, const prony_value *value)
 {
     if (!value || value->shape.rank < 0) return;
     prn_out_text(out, "\\n");
@@ -48,8 +48,8 @@ static void put_vertex(prn_out *out, const prony_report *r, const prony_layer_ro
     double heat = prn_color_map_layer(r, l);
     double level = most > 0 ? sqrt(heat / most) : 0;
     prn_out_format(out, "  n%" PRIu32 " [label=\"", l->index);
-    put_quoted(out, l->op);
-    put_shape(out, l->output_count ? l->outputs[0] : NULL);
+    report_dot_put_quoted(out, l->op);
+    report_dot_put_shape(out, l->output_count ? l->outputs[0] : NULL);
     if (heat > 0) {
         prn_out_text(out, "\\n");
         if (l->measured) prn_out_format(out, "%s  ", prn_number_time(number, l->time.mean_ns, 3, " "));
@@ -57,10 +57,10 @@ static void put_vertex(prn_out *out, const prony_report *r, const prony_layer_ro
         if (l->time_attributed) prn_out_text(out, " ~");
     }
     prn_out_text(out, "\", tooltip=\"");
-    put_quoted(out, l->name);
+    report_dot_put_quoted(out, l->name);
     if (l->operator_index < r->operator_count) {
         prn_out_format(out, "\\noperator %" PRIu32 ": ", l->operator_index);
-        put_quoted(out, r->operators[l->operator_index].kernel);
+        report_dot_put_quoted(out, r->operators[l->operator_index].kernel);
     }
     prn_out_format(out, "\", fillcolor=\"%s\", fontcolor=\"%s\"%s];\n", prn_color_map_color(color, level),
                    level > 0.6 ? "white" : "black", l->folded ? ", style=\"filled,rounded,dashed\"" : "");
@@ -77,8 +77,8 @@ static void put_nested_vertex(prn_out *out, const prony_report *r, const prony_n
     double level = most > 0 ? sqrt(heat / most) : 0;
     bool idle = n->folded || (n->executed && !n->executions);
     prn_out_format(out, "m%" PRIu32 " [label=\"", n->index);
-    put_quoted(out, n->op);
-    put_shape(out, n->output_count ? n->outputs[0] : NULL);
+    report_dot_put_quoted(out, n->op);
+    report_dot_put_shape(out, n->output_count ? n->outputs[0] : NULL);
     if (heat > 0) {
         prn_out_text(out, "\\n");
         if (n->measured) prn_out_format(out, "%s  ", prn_number_time(number, n->time.mean_ns, 3, " "));
@@ -86,11 +86,11 @@ static void put_nested_vertex(prn_out *out, const prony_report *r, const prony_n
         if (n->time_attributed) prn_out_text(out, " ~");
     }
     prn_out_text(out, "\", tooltip=\"");
-    put_quoted(out, n->path);
+    report_dot_put_quoted(out, n->path);
     prn_out_text(out, " > ");
-    put_quoted(out, n->name);
+    report_dot_put_quoted(out, n->name);
     if (n->executed) prn_out_format(out, "\\nexecuted %" PRIu64 " times", n->executions);
-    if (*n->kernel) prn_out_text(out, "\\n"), put_quoted(out, n->kernel);
+    if (*n->kernel) prn_out_text(out, "\\n"), report_dot_put_quoted(out, n->kernel);
     prn_out_format(out, "\", fillcolor=\"%s\", fontcolor=\"%s\"%s];\n",
                    prn_color_map_color(color, level < 1 ? level : 1), level > 0.6 ? "white" : "black",
                    idle ? ", style=\"filled,rounded,dashed\"" : "");
@@ -104,7 +104,7 @@ static size_t put_subgraph(prn_out *out, const prony_report *r, size_t i, double
     int indent = 2 * (int)begin->depth;
     first[i] = true;
     prn_out_format(out, "%*ssubgraph cluster_%zu {\n%*slabel=\"", indent, "", i, indent + 2, "");
-    put_quoted(out, begin->path);
+    report_dot_put_quoted(out, begin->path);
     if (begin->executed) prn_out_format(out, " x %" PRIu64, begin->executions);
     prn_out_text(out, "\"; fontsize=10; fontname=\"Helvetica\"; color=\"#777777\"; style=dashed;\n");
     while (i < r->nested_layer_count) {
@@ -137,7 +137,7 @@ static void put_nested_edges(prn_out *out, const prony_report *r, const bool *fi
     }
 }
 
-static prony_status put_nested(prn_out *out, const prony_report *r, double most, prony_error *error)
+static prony_status report_dot_put_nested(prn_out *out, const prony_report *r, double most, prony_error *error)
 {
     bool *first = prn_calloc(r->nested_layer_count + 1, sizeof *first); /* of its subgraph */
     if (!first) return prn_no_memory(error);
@@ -154,9 +154,9 @@ prony_status prn_report_write_dot(const prony_report *r, const prony_write_optio
     (void)options;
     prn_out_begin(&out, write, user, error);
     prn_out_text(&out, "digraph \"");
-    put_quoted(&out, prn_report_title(r));
+    report_dot_put_quoted(&out, prn_report_title(r));
     prn_out_format(&out, "\" {\n  label=\"");
-    put_quoted(&out, prn_report_title(r));
+    report_dot_put_quoted(&out, prn_report_title(r));
     prn_out_format(&out, "\\ncoloured by share of the %s\";\n  labelloc=t;\n  fontname=\"Helvetica\";\n",
                    prn_report_stamped(r) ? "time inside operators" : "FLOPs");
     prn_out_text(
@@ -171,7 +171,7 @@ prony_status prn_report_write_dot(const prony_report *r, const prony_write_optio
             prn_out_format(&out, "  n%" PRIu32 " -> n%" PRIu32 ";\n", l->sources[k], l->index);
         }
     }
-    PRN_TRY(put_nested(&out, r, most, error));
+    PRN_TRY(report_dot_put_nested(&out, r, most, error));
     prn_out_text(&out, "}\n");
     return prn_out_end(&out);
 }

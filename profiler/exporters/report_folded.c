@@ -40,8 +40,8 @@ static void put_stack(prn_out *out, const prony_report *r, const char *module, c
     put_leaf(out, name, op);
 }
 
-static void put_line(prn_out *out, const prony_report *r, const char *module, const char *name, const char *op,
-                     uint64_t count)
+static void report_folded_put_line(prn_out *out, const prony_report *r, const char *module, const char *name,
+                                   const char *op, uint64_t count)
 {
     put_stack(out, r, module, name, op);
     prn_out_format(out, " %" PRIu64 "\n", count);
@@ -81,8 +81,8 @@ static bool take_inside(const prony_nested_row *rows, size_t count, bool stamped
     return true;
 }
 
-static prony_status put_layer(prn_out *out, const prony_report *r, const prony_layer_row *l, bool stamped,
-                              prony_error *error)
+static prony_status report_folded_put_layer(prn_out *out, const prony_report *r, const prony_layer_row *l, bool stamped,
+                                            prony_error *error)
 {
     uint64_t count = !stamped                             ? l->cost.flops
                      : l->measured && l->time.mean_ns > 0 ? (uint64_t)l->time.mean_ns
@@ -95,7 +95,7 @@ static prony_status put_layer(prn_out *out, const prony_report *r, const prony_l
     uint64_t *own = prn_calloc(inside + 1, sizeof *own);
     if (!own) return prn_no_memory(error);
     bool known = take_inside(rows, inside, stamped, own, &rest);
-    if (!known || rest) put_line(out, r, module, name, op, known ? rest : count);
+    if (!known || rest) report_folded_put_line(out, r, module, name, op, known ? rest : count);
     for (size_t i = 0; known && i < inside; i++) {
         if (!own[i]) continue;
         put_stack(out, r, module, name, op);
@@ -113,11 +113,12 @@ prony_status prn_report_write_folded(const prony_report *r, const prony_write_op
     (void)options;
     prn_out_begin(&out, write, user, error);
     bool stamped = prn_report_stamped(r);
-    for (size_t i = 0; i < r->layer_count; i++) PRN_TRY(put_layer(&out, r, &r->layers[i], stamped, error));
+    for (size_t i = 0; i < r->layer_count; i++)
+        PRN_TRY(report_folded_put_layer(&out, r, &r->layers[i], stamped, error));
     for (size_t i = 0; stamped && i < r->operator_count; i++) {
         const prony_operator_row *o = &r->operators[i];
         if (o->layer_count == 0 && o->time.mean_ns > 0)
-            put_line(&out, r, "(no layer)", o->name, o->op, (uint64_t)o->time.mean_ns);
+            report_folded_put_line(&out, r, "(no layer)", o->name, o->op, (uint64_t)o->time.mean_ns);
     }
     return prn_out_end(&out);
 }

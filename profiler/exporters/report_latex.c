@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-static void put_escaped(prn_out *out, const char *text)
+static void report_latex_put_escaped(prn_out *out, const char *text)
 {
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
@@ -41,7 +41,7 @@ static void put_si(prn_out *out, double value)
     prn_out_text(out, value > 0 || value < 0 ? prn_number_si(text, value, 3, "~") : "0");
 }
 
-static void put_time(prn_out *out, int64_t ns)
+static void report_latex_put_time(prn_out *out, int64_t ns)
 {
     prn_number_text text;
     char *number = prn_number_time(text, ns, 3, "~");
@@ -59,7 +59,7 @@ static void put_percent(prn_out *out, double share)
     prn_out_fixed(out, share * 100, 1);
 }
 
-static void next(prn_out *out)
+static void report_latex_next(prn_out *out)
 {
     prn_out_text(out, " & ");
 }
@@ -68,7 +68,7 @@ static void next(prn_out *out)
 static void open_table(prn_out *out, const char *columns, const char *heading, const char *model, const char *what)
 {
     prn_out_format(out, "\\begin{longtable}{%s}\n\\caption{", columns);
-    put_escaped(out, model);
+    report_latex_put_escaped(out, model);
     prn_out_format(out, ": %s}\\\\\n\\toprule\n%s \\\\\n\\midrule\n\\endfirsthead\n", what, heading);
     prn_out_format(out, "\\toprule\n%s \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n", heading);
 }
@@ -78,10 +78,10 @@ static void close_table(prn_out *out)
     prn_out_text(out, "\\end{longtable}\n\n");
 }
 
-static void put_fact(prn_out *out, const char *label)
+static void report_latex_put_fact(prn_out *out, const char *label)
 {
-    put_escaped(out, label);
-    next(out);
+    report_latex_put_escaped(out, label);
+    report_latex_next(out);
 }
 
 static void end_row(prn_out *out)
@@ -89,30 +89,33 @@ static void end_row(prn_out *out)
     prn_out_text(out, " \\\\\n");
 }
 
-static void write_model(prn_out *out, const prony_report *r)
+static void report_latex_write_model(prn_out *out, const prony_report *r)
 {
     prn_number_text text;
     open_table(out, "lr", "figure & value", prn_report_title(r), "summary");
-    put_fact(out, "MACs"), put_si(out, (double)r->totals.cost.macs), end_row(out);
-    put_fact(out, "FLOPs"), put_si(out, (double)r->totals.cost.flops), end_row(out);
-    put_fact(out, "parameters"), put_si(out, (double)r->totals.cost.parameters), end_row(out);
-    put_fact(out, "weights");
+    report_latex_put_fact(out, "MACs"), put_si(out, (double)r->totals.cost.macs), end_row(out);
+    report_latex_put_fact(out, "FLOPs"), put_si(out, (double)r->totals.cost.flops), end_row(out);
+    report_latex_put_fact(out, "parameters"), put_si(out, (double)r->totals.cost.parameters), end_row(out);
+    report_latex_put_fact(out, "weights");
     prn_out_text(out, prn_number_bytes(text, (double)r->model.parameter_bytes, 3, "~")), end_row(out);
-    put_fact(out, "layers"), prn_out_format(out, "%zu", r->layer_count), end_row(out);
+    report_latex_put_fact(out, "layers"), prn_out_format(out, "%zu", r->layer_count), end_row(out);
     if (r->operator_count) {
-        put_fact(out, "operators executed"), prn_out_format(out, "%zu", r->operator_count), end_row(out);
+        report_latex_put_fact(out, "operators executed"), prn_out_format(out, "%zu", r->operator_count), end_row(out);
     }
     if (r->has_memory) {
-        put_fact(out, "arena");
+        report_latex_put_fact(out, "arena");
         prn_out_text(out, prn_number_bytes(text, (double)r->memory.planned_bytes, 3, "~")), end_row(out);
     }
     if (r->measured) {
-        put_fact(out, "threads"), prn_out_format(out, "%d", r->config.intra_op_threads), end_row(out);
-        put_fact(out, "runs"), prn_out_format(out, "%llu", (unsigned long long)r->latency.count), end_row(out);
-        put_fact(out, "latency, median"), put_time(out, r->latency.median_ns), end_row(out);
-        put_fact(out, "95 % interval of the median"), put_time(out, r->latency.median_ci95_ns[0]);
-        prn_out_text(out, " -- "), put_time(out, r->latency.median_ci95_ns[1]), end_row(out);
-        if (r->latency.p99_valid) put_fact(out, "latency, P99"), put_time(out, r->latency.p99_ns), end_row(out);
+        report_latex_put_fact(out, "threads"), prn_out_format(out, "%d", r->config.intra_op_threads), end_row(out);
+        report_latex_put_fact(out, "runs"), prn_out_format(out, "%llu", (unsigned long long)r->latency.count),
+            end_row(out);
+        report_latex_put_fact(out, "latency, median"), report_latex_put_time(out, r->latency.median_ns), end_row(out);
+        report_latex_put_fact(out, "95 % interval of the median"),
+            report_latex_put_time(out, r->latency.median_ci95_ns[0]);
+        prn_out_text(out, " -- "), report_latex_put_time(out, r->latency.median_ci95_ns[1]), end_row(out);
+        if (r->latency.p99_valid)
+            report_latex_put_fact(out, "latency, P99"), report_latex_put_time(out, r->latency.p99_ns), end_row(out);
     }
     close_table(out);
 }
@@ -127,16 +130,16 @@ static prony_status write_types(prn_out *out, const prony_report *r, size_t top,
                stamped ? "by type, share of the time" : "by type, share of the FLOPs");
     for (size_t i = 0; i < count && (!top || i < top); i++) {
         const prn_type_row *t = &rows[i];
-        put_escaped(out, t->op);
+        report_latex_put_escaped(out, t->op);
         prn_out_format(out, " & %llu & ", (unsigned long long)t->count);
         if (stamped)
-            put_time(out, t->time_ns);
+            report_latex_put_time(out, t->time_ns);
         else
             prn_out_text(out, "--");
-        next(out), put_percent(out, t->share);
-        next(out), put_si(out, (double)t->macs);
-        next(out), put_si(out, (double)t->flops);
-        next(out), put_si(out, (double)t->parameters);
+        report_latex_next(out), put_percent(out, t->share);
+        report_latex_next(out), put_si(out, (double)t->macs);
+        report_latex_next(out), put_si(out, (double)t->flops);
+        report_latex_next(out), put_si(out, (double)t->parameters);
         end_row(out);
     }
     close_table(out);
@@ -144,65 +147,65 @@ static prony_status write_types(prn_out *out, const prony_report *r, size_t top,
     return PRONY_OK;
 }
 
-static void put_row(prn_out *out, uint32_t index, const char *name, const char *what, const prony_cost *cost,
-                    bool measured, const prony_time_stats *time, double share)
+static void report_latex_put_row(prn_out *out, uint32_t index, const char *name, const char *what,
+                                 const prony_cost *cost, bool measured, const prony_time_stats *time, double share)
 {
     prn_out_format(out, "%u & ", index);
-    put_escaped(out, name);
-    next(out), put_escaped(out, what);
-    next(out);
+    report_latex_put_escaped(out, name);
+    report_latex_next(out), report_latex_put_escaped(out, what);
+    report_latex_next(out);
     if (measured)
-        put_time(out, time->mean_ns);
+        report_latex_put_time(out, time->mean_ns);
     else
         prn_out_text(out, "--");
-    next(out);
+    report_latex_next(out);
     if (measured)
         put_percent(out, share);
     else
         prn_out_text(out, "--");
-    next(out), put_si(out, (double)cost->macs);
-    next(out), put_si(out, (double)cost->flops);
-    next(out), put_si(out, (double)cost->parameters);
+    report_latex_next(out), put_si(out, (double)cost->macs);
+    report_latex_next(out), put_si(out, (double)cost->flops);
+    report_latex_next(out), put_si(out, (double)cost->parameters);
     end_row(out);
 }
 
 /* Indented below the row that it is inside of, in italics: no part of the table's sums. */
-static void put_nested(prn_out *out, const prn_line *line, const prony_nested_row *n, const char *what)
+static void report_latex_put_nested(prn_out *out, const prn_line *line, const prony_nested_row *n, const char *what)
 {
     bool subgraph = line->kind == PRN_LINE_SUBGRAPH;
     size_t indent = strspn(line->label, " ");
     prn_out_format(out, " & \\hspace*{%zuem}\\textit{", indent < 16 ? indent : 16);
-    put_escaped(out, line->label + indent);
+    report_latex_put_escaped(out, line->label + indent);
     prn_out_text(out, "}");
     if (n->executed && subgraph) prn_out_format(out, " $\\times$%llu", (unsigned long long)n->executions);
-    next(out);
+    report_latex_next(out);
     if (subgraph) {
         prn_out_text(out, " &  &  &  &  & ");
         end_row(out);
         return;
     }
     bool timed = n->measured && n->executions;
-    put_escaped(out, what);
-    next(out);
+    report_latex_put_escaped(out, what);
+    report_latex_next(out);
     if (timed)
-        put_time(out, n->time.mean_ns);
+        report_latex_put_time(out, n->time.mean_ns);
     else
         prn_out_text(out, "--");
-    next(out);
+    report_latex_next(out);
     if (timed)
         put_percent(out, n->share);
     else
         prn_out_text(out, "--");
-    next(out), put_si(out, (double)n->cost.macs);
-    next(out), put_si(out, (double)n->cost.flops);
-    next(out), put_si(out, (double)n->cost.parameters);
+    report_latex_next(out), put_si(out, (double)n->cost.macs);
+    report_latex_next(out), put_si(out, (double)n->cost.flops);
+    report_latex_next(out), put_si(out, (double)n->cost.parameters);
     end_row(out);
 }
 
 #define ROW_COLUMNS                                                                                                    \
     "r>{\\raggedright\\arraybackslash}p{0.30\\linewidth}>{\\raggedright\\arraybackslash}p{0.14\\linewidth}rrrrr"
 
-static prony_status write_layers(prn_out *out, const prn_selection *s, size_t top, prony_error *error)
+static prony_status report_latex_write_layers(prn_out *out, const prn_selection *s, size_t top, prony_error *error)
 {
     const prony_report *r = s->report;
     uint32_t *rows;
@@ -215,11 +218,11 @@ static prony_status write_layers(prn_out *out, const prn_selection *s, size_t to
     for (size_t i = 0; status == PRONY_OK && i < lines.count; i++) {
         const prn_line *line = &lines.items[i];
         if (line->kind != PRN_LINE_ROW) {
-            put_nested(out, line, &lines.nested[line->row], lines.nested[line->row].op);
+            report_latex_put_nested(out, line, &lines.nested[line->row], lines.nested[line->row].op);
             continue;
         }
         const prony_layer_row *l = &r->layers[line->row];
-        put_row(out, l->index, l->name, l->op, &l->cost, l->measured, &l->time, l->share);
+        report_latex_put_row(out, l->index, l->name, l->op, &l->cost, l->measured, &l->time, l->share);
     }
     close_table(out);
     prn_lines_free(&lines);
@@ -227,7 +230,7 @@ static prony_status write_layers(prn_out *out, const prn_selection *s, size_t to
     return status;
 }
 
-static prony_status write_operators(prn_out *out, const prn_selection *s, size_t top, prony_error *error)
+static prony_status report_latex_write_operators(prn_out *out, const prn_selection *s, size_t top, prony_error *error)
 {
     const prony_report *r = s->report;
     uint32_t *rows;
@@ -241,11 +244,11 @@ static prony_status write_operators(prn_out *out, const prn_selection *s, size_t
     for (size_t i = 0; status == PRONY_OK && i < lines.count; i++) {
         const prn_line *line = &lines.items[i];
         if (line->kind != PRN_LINE_ROW) {
-            put_nested(out, line, &lines.nested[line->row], lines.nested[line->row].kernel);
+            report_latex_put_nested(out, line, &lines.nested[line->row], lines.nested[line->row].kernel);
             continue;
         }
         const prony_operator_row *o = &r->operators[line->row];
-        put_row(out, o->index, o->name, o->kernel, &o->cost, o->measured, &o->time, o->share);
+        report_latex_put_row(out, o->index, o->name, o->kernel, &o->cost, o->measured, &o->time, o->share);
     }
     close_table(out);
     prn_lines_free(&lines);
@@ -253,7 +256,7 @@ static prony_status write_operators(prn_out *out, const prn_selection *s, size_t
     return status;
 }
 
-static void write_modules(prn_out *out, const prony_report *r, size_t top)
+static void report_latex_write_modules(prn_out *out, const prony_report *r, size_t top)
 {
     bool stamped = prn_report_stamped(r);
     open_table(out, "lrrrrr", "module & time & share/\\% & MACs & FLOPs & parameters", prn_report_title(r), "modules");
@@ -261,15 +264,15 @@ static void write_modules(prn_out *out, const prony_report *r, size_t top)
         const prn_module_row *m = &r->modules[i];
         prn_out_format(out, "\\hspace*{%uem}", m->depth < 12 ? m->depth : 12);
         const char *last = strrchr(m->path, '/');
-        put_escaped(out, !*m->path ? "__root__" : last ? last + 1 : m->path);
-        next(out);
+        report_latex_put_escaped(out, !*m->path ? "__root__" : last ? last + 1 : m->path);
+        report_latex_next(out);
         if (stamped)
-            put_time(out, m->time_ns), next(out), put_percent(out, m->share);
+            report_latex_put_time(out, m->time_ns), report_latex_next(out), put_percent(out, m->share);
         else
             prn_out_text(out, "-- & --");
-        next(out), put_si(out, (double)m->macs);
-        next(out), put_si(out, (double)m->flops);
-        next(out), put_si(out, (double)m->parameters);
+        report_latex_next(out), put_si(out, (double)m->macs);
+        report_latex_next(out), put_si(out, (double)m->flops);
+        report_latex_next(out), put_si(out, (double)m->parameters);
         end_row(out);
     }
     close_table(out);
@@ -293,12 +296,14 @@ prony_status prn_report_write_latex(const prony_report *r, const prony_write_opt
               "\\usepackage[margin=15mm]{geometry}\n"
               "\\begin{document}\n\\def\\pronyend{\\end{document}}\n\\fi\n"
               "{\\footnotesize\\setlength{\\tabcolsep}{4pt}\n");
-    if (levels & PRONY_LEVEL_MODEL) write_model(&out, r);
+    if (levels & PRONY_LEVEL_MODEL) report_latex_write_model(&out, r);
     prony_status status = PRONY_OK;
     if (levels & PRONY_LEVEL_MODEL) status = write_types(&out, r, top, error);
-    if (status == PRONY_OK && levels & PRONY_LEVEL_LAYER) status = write_layers(&out, &selection, top, error);
-    if (status == PRONY_OK && levels & PRONY_LEVEL_OPERATOR) status = write_operators(&out, &selection, top, error);
-    if (status == PRONY_OK && levels & PRONY_LEVEL_MODULE) write_modules(&out, r, top);
+    if (status == PRONY_OK && levels & PRONY_LEVEL_LAYER)
+        status = report_latex_write_layers(&out, &selection, top, error);
+    if (status == PRONY_OK && levels & PRONY_LEVEL_OPERATOR)
+        status = report_latex_write_operators(&out, &selection, top, error);
+    if (status == PRONY_OK && levels & PRONY_LEVEL_MODULE) report_latex_write_modules(&out, r, top);
     prn_out_text(&out, "}\n\\pronyend\n");
     return status == PRONY_OK ? prn_out_end(&out) : status;
 }

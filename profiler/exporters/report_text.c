@@ -21,7 +21,7 @@ typedef struct pair_list {
     size_t count, capacity;
 } pair_list;
 
-static prn_pair *add_pair(pair_list *list, const char *label)
+static prn_pair *report_text_add_pair(pair_list *list, const char *label)
 {
     static _Thread_local prn_pair lost; /* without memory for it, which the text's status says */
     const bool room = PRN_GROW(list->items, list->capacity, list->count + 1);
@@ -34,7 +34,7 @@ static prn_pair *add_pair(pair_list *list, const char *label)
 /* "4,089,184,256   4.089 G": exact, and what one reads; the latter alone where both do not fit. */
 static void add_count(pair_list *list, const char *label, uint64_t value)
 {
-    prn_pair *p = add_pair(list, label);
+    prn_pair *p = report_text_add_pair(list, label);
     prn_number_text exact, rounded;
     prn_number_si(rounded, (double)value, 4, " ");
     prn_number_grouped(exact, value);
@@ -50,14 +50,14 @@ static void add_count(pair_list *list, const char *label, uint64_t value)
 static void add_bytes(pair_list *list, const char *label, uint64_t bytes)
 {
     prn_number_text text;
-    snprintf(add_pair(list, label)->value, sizeof(prn_number_text), "%s",
+    snprintf(report_text_add_pair(list, label)->value, sizeof(prn_number_text), "%s",
              prn_number_bytes(text, (double)bytes, 4, " "));
 }
 
-static prn_pair *add_time(pair_list *list, const char *label, int64_t ns, bool trusted)
+static prn_pair *report_text_add_time(pair_list *list, const char *label, int64_t ns, bool trusted)
 {
     prn_number_text text;
-    prn_pair *p = add_pair(list, label);
+    prn_pair *p = report_text_add_pair(list, label);
     snprintf(p->value, sizeof p->value, "%s", prn_number_time(text, ns, 4, " "));
     if (trusted) return p;
     p->style = PRN_STYLE_DIM;
@@ -67,13 +67,13 @@ static prn_pair *add_time(pair_list *list, const char *label, int64_t ns, bool t
 
 static void add_time_if_known(pair_list *list, const char *label, int64_t ns)
 {
-    if (ns >= 0) add_time(list, label, ns, true);
+    if (ns >= 0) report_text_add_time(list, label, ns, true);
 }
 
 static prn_pair *add_percent(pair_list *list, const char *label, double share)
 {
     prn_number_text text;
-    prn_pair *p = add_pair(list, label);
+    prn_pair *p = report_text_add_pair(list, label);
     snprintf(p->value, sizeof p->value, "%s %%", prn_number_percent(text, share));
     return p;
 }
@@ -82,7 +82,7 @@ static void add_rate(pair_list *list, const char *label, double per_second, cons
 {
     prn_number_text text;
     bool plain = per_second < 1000;
-    snprintf(add_pair(list, label)->value, sizeof list->items[0].value, "%s%s%s/s",
+    snprintf(report_text_add_pair(list, label)->value, sizeof list->items[0].value, "%s%s%s/s",
              prn_number_si(text, per_second, 4, " "), plain ? " " : "", unit);
 }
 
@@ -167,7 +167,7 @@ static void describe_machine(phrase *p, const prn_report_system *s)
 
 /* "float32[N=1, 3, 224, 224]", broken between dimensions where the line is full: a dimension's name is what options
  * take, so it is never cut. */
-static void put_type(prn_text *text, const prony_port *port)
+static void report_text_put_type(prn_text *text, const prony_port *port)
 {
     int indent = text->column;
     prn_text_put(text, PRN_STYLE_DIM, prony_dtype_name(port->dtype));
@@ -201,13 +201,14 @@ static int widest_name(const prony_port *ports, size_t count, int widest)
     return widest;
 }
 
-static void put_ports(prn_text *text, const char *title, const prony_port *ports, size_t count, int name_columns)
+static void report_text_put_ports(prn_text *text, const char *title, const prony_port *ports, size_t count,
+                                  int name_columns)
 {
     for (size_t i = 0; i < count && i < MAX_PORTS; i++) {
         char name[64];
         prn_text_shorten(name, sizeof name, ports[i].name ? ports[i].name : "", name_columns);
         prn_text_putf(text, PRN_STYLE_PLAIN, "  %-7s %-*s  ", title, name_columns, name);
-        put_type(text, &ports[i]);
+        report_text_put_type(text, &ports[i]);
         prn_text_line(text);
     }
     if (count > MAX_PORTS) {
@@ -271,8 +272,8 @@ static void put_heading(prn_text *text, const prony_report *r)
         widest_name(r->model.outputs, r->model.output_count, widest_name(r->model.inputs, r->model.input_count, 0));
     if (names > text->width / 3) names = text->width / 3;
     if (names > 60) names = 60;
-    put_ports(text, "input", r->model.inputs, r->model.input_count, names);
-    put_ports(text, "output", r->model.outputs, r->model.output_count, names);
+    report_text_put_ports(text, "input", r->model.inputs, r->model.input_count, names);
+    report_text_put_ports(text, "output", r->model.outputs, r->model.output_count, names);
 }
 
 static void put_unsupported(prn_text *text, const prony_report *r)
@@ -310,7 +311,7 @@ static void put_uncounted(prn_text *text, const prony_report *r)
     prn_text_line(text);
 }
 
-static void put_model(prn_text *text, const prony_report *r, bool all)
+static void report_text_put_model(prn_text *text, const prony_report *r, bool all)
 {
     pair_list list = {.text = text};
     const prony_cost *c = &r->totals.cost;
@@ -319,12 +320,12 @@ static void put_model(prn_text *text, const prony_report *r, bool all)
     const uint64_t bits = r->model.parameter_bits;
     if (bits && (all || bits / 8 < r->model.parameters)) add_count(&list, "parameter bits", bits);
     add_bytes(&list, "model size", r->model.parameter_bytes);
-    prn_pair *layers = add_pair(&list, "layers");
+    prn_pair *layers = report_text_add_pair(&list, "layers");
     if (r->totals.folded_layers)
         snprintf(layers->value, sizeof layers->value, "(%u at bind) %u", r->totals.folded_layers, r->totals.layers);
     else
         snprintf(layers->value, sizeof layers->value, "%u", r->totals.layers);
-    prn_pair *operators = add_pair(&list, "operators");
+    prn_pair *operators = report_text_add_pair(&list, "operators");
     snprintf(operators->value, sizeof operators->value, r->totals.operators ? "%u" : "-", r->totals.operators);
     if (all) {
         add_bytes(&list, "bytes read", c->bytes_read);
@@ -337,7 +338,7 @@ static void put_model(prn_text *text, const prony_report *r, bool all)
     if (all || c->int_ops) add_count(&list, "int ops", c->int_ops);
     double bytes = (double)c->bytes_read + (double)c->bytes_written;
     prn_number_text number;
-    snprintf(add_pair(&list, "intensity")->value, sizeof list.items[0].value, "%s FLOP/byte",
+    snprintf(report_text_add_pair(&list, "intensity")->value, sizeof list.items[0].value, "%s FLOP/byte",
              bytes > 0 ? prn_number_fixed(number, (double)c->flops / bytes, 2) : "-");
     if (r->totals.counted) {
         char label[40];
@@ -360,14 +361,14 @@ static void add_interval(pair_list *list, const prony_time_stats *t)
 {
     prn_number_text low, high;
     if (t->count < FEWEST_RUNS) {
-        snprintf(add_pair(list, "its 95 % interval")->value, sizeof list->items[0].value, "too few runs");
+        snprintf(report_text_add_pair(list, "its 95 % interval")->value, sizeof list->items[0].value, "too few runs");
         return;
     }
     prn_number_time(low, t->median_ci95_ns[0], 4, " ");
     prn_number_time(high, t->median_ci95_ns[1], 4, " ");
     char *unit = strchr(low, ' ');
     if (unit && strchr(high, ' ') && strcmp(unit, strchr(high, ' ')) == 0) *unit = '\0';
-    snprintf(add_pair(list, "its 95 % interval")->value, sizeof list->items[0].value, "%s - %s", low, high);
+    snprintf(report_text_add_pair(list, "its 95 % interval")->value, sizeof list->items[0].value, "%s - %s", low, high);
 }
 
 static void put_latency(prn_text *text, const prony_report *r, bool all)
@@ -382,28 +383,28 @@ static void put_latency(prn_text *text, const prony_report *r, bool all)
     snprintf(note, sizeof note, "%" PRIu64 " runs%s%s%.80s", t->count, warmup, r->stop_reason ? "; stopped: " : "",
              r->stop_reason ? r->stop_reason : "");
     prn_text_heading(text, "Latency", note);
-    add_time(&list, "median", t->median_ns, true)->style = PRN_STYLE_BOLD;
+    report_text_add_time(&list, "median", t->median_ns, true)->style = PRN_STYLE_BOLD;
     add_interval(&list, t);
-    add_time(&list, "mean", t->mean_ns, true);
+    report_text_add_time(&list, "mean", t->mean_ns, true);
     if (all) {
-        add_time(&list, "standard deviation", t->std_ns, true);
-        add_time(&list, "minimum", t->min_ns, true);
+        report_text_add_time(&list, "standard deviation", t->std_ns, true);
+        report_text_add_time(&list, "minimum", t->min_ns, true);
     }
     double seconds = (double)t->mean_ns / 1e9;
     if (seconds > 0) {
         bool samples = r->config.batch > 0;
         add_rate(&list, "throughput", (samples ? (double)r->config.batch : 1) / seconds, samples ? "samples" : "runs");
     }
-    if (all) add_time(&list, "p50", t->p50_ns, true);
-    add_time(&list, "p90", t->p90_ns, t->p90_valid);
-    if (all) add_time(&list, "p95", t->p95_ns, t->p95_valid);
-    add_time(&list, "p99", t->p99_ns, t->p99_valid);
-    add_time(&list, "maximum", t->max_ns, true);
+    if (all) report_text_add_time(&list, "p50", t->p50_ns, true);
+    report_text_add_time(&list, "p90", t->p90_ns, t->p90_valid);
+    if (all) report_text_add_time(&list, "p95", t->p95_ns, t->p95_valid);
+    report_text_add_time(&list, "p99", t->p99_ns, t->p99_valid);
+    report_text_add_time(&list, "maximum", t->max_ns, true);
     if (seconds > 0) add_rate(&list, "model FLOPs", (double)r->totals.cost.flops / seconds, "FLOP");
     if (r->has_around) {
         add_time_if_known(&list, "preprocess", r->around.preprocess_ns);
         add_time_if_known(&list, "postprocess", r->around.postprocess_ns);
-        add_time(&list, "end to end", r->around.end_to_end.median_ns, true);
+        report_text_add_time(&list, "end to end", r->around.end_to_end.median_ns, true);
     }
     put_pairs(text, &list);
     if (r->stopped_at) {
@@ -432,8 +433,8 @@ static void put_memory(prn_text *text, const prony_report *r, const char *title)
     add_bytes(&list, "scratch", m->scratch_bytes);
     add_percent(&list, "internal fragmentation", m->internal_fragmentation);
     add_percent(&list, "external fragmentation", m->external_fragmentation);
-    snprintf(add_pair(&list, "allocations given back")->value, sizeof list.items[0].value, "%" PRIu64 " of %" PRIu64,
-             m->releases, m->allocations);
+    snprintf(report_text_add_pair(&list, "allocations given back")->value, sizeof list.items[0].value,
+             "%" PRIu64 " of %" PRIu64, m->releases, m->allocations);
     if (m->heap_calls_known) add_count(&list, "heap calls per run", m->heap_calls_per_run);
     if (m->library_heap_calls_known) add_count(&list, "library heap calls", m->library_heap_calls_per_run);
     put_pairs(text, &list);
@@ -446,7 +447,7 @@ static void add_profiler(pair_list *list, const prony_report *r)
         r->time_share >= 0.97 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
     add_percent(list, "profiler overhead", r->overhead_share)->style =
         r->overhead_share <= 0.02 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
-    snprintf(add_pair(list, "cost of one event")->value, sizeof list->items[0].value, "%s ns",
+    snprintf(report_text_add_pair(list, "cost of one event")->value, sizeof list->items[0].value, "%s ns",
              prn_number_fixed(number, r->overhead_ns_per_event, 1));
     if (!r->dropped_events) return;
     add_count(list, "events dropped", r->dropped_events);
@@ -454,7 +455,7 @@ static void add_profiler(pair_list *list, const prony_report *r)
 }
 
 /* Measured, beside what the cost of an event lets expect. */
-static void put_cost(prn_text *text, const prn_report_cost *c)
+static void report_text_put_cost(prn_text *text, const prn_report_cost *c)
 {
     char line[200];
     prn_number_text share, low, high;
@@ -497,7 +498,7 @@ static void put_trust(prn_text *text, const prony_report *r)
     add_time_if_known(&list, "plan", r->phases.plan_ns);
     add_time_if_known(&list, "first run", r->phases.first_run_ns);
     put_pairs(text, &list);
-    put_cost(text, &r->cost);
+    report_text_put_cost(text, &r->cost);
     if (r->output_sha256) {
         char shown[80];
         prn_text_put(text, PRN_STYLE_PLAIN, "  output sha256 ");
@@ -522,7 +523,7 @@ static prony_status put_first_level(prn_text *text, const prony_report *r, const
     PRN_TRY(prn_text_in_short(text, r, error));
     PRN_TRY(prn_text_accuracy(text, r, e->all ? 0 : 8, error));
     prn_text_tuning(text, r);
-    put_model(text, r, e->all);
+    report_text_put_model(text, r, e->all);
     if (r->measured) {
         put_latency(text, r, e->all);
         PRN_TRY(prn_text_latency(text, r, e->all, error));

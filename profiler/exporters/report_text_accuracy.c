@@ -80,7 +80,7 @@ static void error_cell(const void *user, size_t row, int column, prn_cell *cell)
     }
 }
 
-static void put_outputs(prn_text *text, const prony_accuracy *a)
+static void report_text_accuracy_put_outputs(prn_text *text, const prony_accuracy *a)
 {
     for (size_t k = 0; k < a->output_count; k++) {
         const prony_accuracy_output *out = &a->outputs[k];
@@ -102,7 +102,7 @@ static void put_outputs(prn_text *text, const prony_accuracy *a)
     }
 }
 
-static void put_cost(prn_text *text, const prony_accuracy *a)
+static void report_text_accuracy_put_cost(prn_text *text, const prony_accuracy *a)
 {
     char line[600];
     prn_number_text time, bytes;
@@ -135,8 +135,8 @@ prony_status prn_text_accuracy(prn_text *text, const prony_report *report, size_
         prn_text_table(text, &table);
         prn_text_hidden_rows(text, count - shown, "operator");
     }
-    put_outputs(text, &report->accuracy);
-    put_cost(text, &report->accuracy);
+    report_text_accuracy_put_outputs(text, &report->accuracy);
+    report_text_accuracy_put_cost(text, &report->accuracy);
     prn_free(worst);
     return PRONY_OK;
 }

@@ -29,7 +29,7 @@ typedef struct roof_view {
     char why[SHOWN][WHY_BYTES];
 } roof_view;
 
-static void explain(const prony_report *r, uint32_t index, char why[WHY_BYTES])
+static void report_text_roof_explain(const prony_report *r, uint32_t index, char why[WHY_BYTES])
 {
     bool compute = false;
     const prony_operator_row *o = &r->operators[index];
@@ -158,7 +158,7 @@ prony_status prn_text_roof(prn_text *text, const prony_report *r, prony_error *e
     size_t count;
     PRN_TRY(prony_report_impact(&rows, &count, r, PRONY_LEVEL_OPERATOR, "time", NULL, SHOWN, error));
     roof_view view = {.report = r, .rows = rows};
-    for (size_t i = 0; i < count; i++) explain(r, rows[i].index, view.why[i]);
+    for (size_t i = 0; i < count; i++) report_text_roof_explain(r, rows[i].index, view.why[i]);
     put_shares(text, r);
     put_roofs(text, r);
     prn_table table = {.columns = roof_columns,

@@ -134,7 +134,7 @@ static void nested_operator_cell(const prn_text_view *v, const prn_line *line, i
     }
 }
 
-static void operator_cell(const void *user, size_t row, int column, prn_cell *cell)
+static void report_text_tables_operator_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const operator_view *ov = user;
     const prn_text_view *v = &ov->rows;
@@ -237,7 +237,7 @@ prony_status prn_text_operators(prn_text *text, const prn_selection *selection, 
                        .hidden = hidden,
                        .footer = true,
                        .rows = v->lines.count,
-                       .cell = operator_cell,
+                       .cell = report_text_tables_operator_cell,
                        .user = &ov};
     prn_text_heading(text, selection->with_subgraphs ? "Inside" : "Operators",
                      selection->with_subgraphs ? "operators with subgraphs, and what ran in them"

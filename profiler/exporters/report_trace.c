@@ -16,7 +16,7 @@ static int team_track(int worker, int thread)
     return TEAM_TRACK + worker * PRN_MOST_THREADS + thread;
 }
 
-static void open_event(prn_json *j, const char *phase, const char *name, int track)
+static void report_trace_open_event(prn_json *j, const char *phase, const char *name, int track)
 {
     prn_json_open(j, NULL, '{', true);
     prn_json_string(j, "ph", phase);
@@ -34,7 +34,7 @@ static void put_us(prn_json *j, const char *key, int64_t ns)
 /* A slice, with its arguments open. */
 static void open_span(prn_json *j, const char *name, int track, const char *category, int64_t start_ns, int64_t took_ns)
 {
-    open_event(j, "X", name, track);
+    report_trace_open_event(j, "X", name, track);
     prn_json_string(j, "cat", category);
     put_us(j, "ts", start_ns);
     put_us(j, "dur", took_ns);
@@ -43,13 +43,13 @@ static void open_span(prn_json *j, const char *name, int track, const char *cate
 
 static void name_track(prn_json *j, const char *what, const char *name, int track, int order)
 {
-    open_event(j, "M", what, track);
+    report_trace_open_event(j, "M", what, track);
     prn_json_open(j, "args", '{', true);
     prn_json_string(j, "name", name);
     prn_json_close(j, '}');
     prn_json_close(j, '}');
     if (order < 0) return;
-    open_event(j, "M", "thread_sort_index", track);
+    report_trace_open_event(j, "M", "thread_sort_index", track);
     prn_json_open(j, "args", '{', true);
     prn_json_int(j, "sort_index", order);
     prn_json_close(j, '}');
@@ -95,7 +95,7 @@ static void name_tracks(prn_json *j, const prony_report *r, int threads, prn_bum
     }
 }
 
-static void put_shape(prn_json *j, const prony_value *const *values, size_t count)
+static void report_trace_put_shape(prn_json *j, const prony_value *const *values, size_t count)
 {
     if (!count || !values[0] || values[0]->shape.rank < 0) return;
     prn_json_open(j, "output_shape", '[', true);
@@ -104,7 +104,7 @@ static void put_shape(prn_json *j, const prony_value *const *values, size_t coun
     prn_json_close(j, ']');
 }
 
-static void put_cost(prn_json *j, const prony_cost *c)
+static void report_trace_put_cost(prn_json *j, const prony_cost *c)
 {
     prn_json_uint(j, "macs", c->macs);
     prn_json_uint(j, "flops", c->flops);
@@ -123,7 +123,7 @@ static void put_operator(prn_json *j, const prony_operator_row *o)
     prn_json_string(j, "kernel", o->kernel);
     prn_json_string(j, "backend", o->backend);
     prn_json_int(j, "threads", o->threads);
-    put_cost(j, &o->cost);
+    report_trace_put_cost(j, &o->cost);
     if (took > 0) prn_json_double(j, "gflops_per_second", (double)o->cost.flops / (double)took);
     prn_json_int(j, "mean_ns", o->time.mean_ns);
     prn_json_double(j, "share", o->share);
@@ -143,7 +143,7 @@ static void put_nested_event(prn_json *j, const prony_nested_row *n, int worker,
     prn_json_string(j, "backend", n->backend);
     prn_json_uint(j, "executions", n->executions);
     prn_json_bool(j, "accumulated", n->executions > 1);
-    put_cost(j, &n->cost);
+    report_trace_put_cost(j, &n->cost);
     if (took > 0) prn_json_double(j, "gflops_per_second", (double)n->cost.flops / (double)took);
     prn_json_int(j, "mean_ns", n->time.mean_ns);
     prn_json_double(j, "share", n->share);
@@ -167,7 +167,7 @@ static slice place_nested(const prony_nested_row *n, slice *around)
     return (slice){start, end, start};
 }
 
-static void put_nested(prn_json *j, const prony_report *r, const prony_operator_row *o)
+static void report_trace_put_nested(prn_json *j, const prony_report *r, const prony_operator_row *o)
 {
     size_t first, count = prn_nested_of(r->nested_operators, r->nested_operator_count, o->index, &first);
     slice whole = {o->trace_start_ns, o->trace_end_ns, o->trace_start_ns};
@@ -206,7 +206,7 @@ static void put_team(prn_json *j, const prony_operator_row *o)
 
 static void put_flow(prn_json *j, const char *phase, const prony_layer_row *layer, int track, int64_t ns)
 {
-    open_event(j, phase, "layer to operator", track);
+    report_trace_open_event(j, phase, "layer to operator", track);
     prn_json_string(j, "cat", "flow");
     prn_json_uint(j, "id", layer->index);
     put_us(j, "ts", ns);
@@ -215,7 +215,7 @@ static void put_flow(prn_json *j, const char *phase, const prony_layer_row *laye
 }
 
 /* The layers stand side by side in the operator's time, in the proportions of their mean times. */
-static void put_layers(prn_json *j, const prony_report *r, const prony_operator_row *o)
+static void report_trace_put_layers(prn_json *j, const prony_report *r, const prony_operator_row *o)
 {
     double whole = (double)o->time.mean_ns, took = (double)(o->trace_end_ns - o->trace_start_ns), before = 0;
     for (size_t k = 0; k < o->layer_count; k++) {
@@ -233,8 +233,8 @@ static void put_layers(prn_json *j, const prony_report *r, const prony_operator_
         prn_json_string(j, "module", l->module);
         prn_json_uint(j, "operator", o->index);
         prn_json_bool(j, "time_attributed", l->time_attributed);
-        put_shape(j, l->outputs, l->output_count);
-        put_cost(j, &l->cost);
+        report_trace_put_shape(j, l->outputs, l->output_count);
+        report_trace_put_cost(j, &l->cost);
         prn_json_close(j, '}');
         prn_json_close(j, '}');
         put_flow(j, "s", l, LAYER_TRACK + o->worker, start);
@@ -244,7 +244,7 @@ static void put_layers(prn_json *j, const prony_report *r, const prony_operator_
 
 static void put_counter(prn_json *j, int64_t ns, uint64_t bytes)
 {
-    open_event(j, "C", "arena live bytes", RUN_TRACK);
+    report_trace_open_event(j, "C", "arena live bytes", RUN_TRACK);
     put_us(j, "ts", ns);
     prn_json_open(j, "args", '{', true);
     prn_json_uint(j, "live_bytes", bytes);
@@ -254,7 +254,7 @@ static void put_counter(prn_json *j, int64_t ns, uint64_t bytes)
 
 static void put_run(prn_json *j, const prony_report *r, int64_t end_ns)
 {
-    open_event(j, "X", "run", RUN_TRACK);
+    report_trace_open_event(j, "X", "run", RUN_TRACK);
     prn_json_string(j, "cat", "run");
     prn_json_double(j, "ts", 0);
     put_us(j, "dur", end_ns);
@@ -276,8 +276,8 @@ static void put_events(prn_json *j, const prony_report *r, int64_t last_end)
     for (size_t i = 0; i < r->operator_count; i++) {
         if (!r->operators[i].traced) continue;
         put_operator(j, &r->operators[i]);
-        put_nested(j, r, &r->operators[i]);
-        put_layers(j, r, &r->operators[i]);
+        report_trace_put_nested(j, r, &r->operators[i]);
+        report_trace_put_layers(j, r, &r->operators[i]);
         if (threads) put_team(j, &r->operators[i]);
     }
     for (size_t i = 0; i < r->memory.timeline_count; i++) {

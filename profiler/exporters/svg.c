@@ -10,7 +10,7 @@
 /* Mean width of a character of the font, over its size. */
 #define CHARACTER_WIDTH 0.56
 
-static void attribute(prn_out *out, const char *name, double value)
+static void svg_attribute(prn_out *out, const char *name, double value)
 {
     prn_out_format(out, " %s=\"", name);
     prn_out_fixed(out, value, 2);
@@ -20,8 +20,8 @@ static void attribute(prn_out *out, const char *name, double value)
 void prn_svg_begin(prn_out *out, double width, double height, const char *title, const char *note)
 {
     prn_out_text(out, "<svg xmlns=\"http://www.w3.org/2000/svg\"");
-    attribute(out, "width", width);
-    attribute(out, "height", height);
+    svg_attribute(out, "width", width);
+    svg_attribute(out, "height", height);
     prn_out_text(out, " viewBox=\"0 0 ");
     prn_out_fixed(out, width, 2);
     prn_out_text(out, " ");
@@ -53,10 +53,10 @@ static void close_with_tip(prn_out *out, const char *element, const char *tip)
 void prn_svg_rect(prn_out *out, double x, double y, double width, double height, const char *fill, const char *tip)
 {
     prn_out_text(out, "<rect");
-    attribute(out, "x", x);
-    attribute(out, "y", y);
-    attribute(out, "width", width > 0 ? width : 0);
-    attribute(out, "height", height > 0 ? height : 0);
+    svg_attribute(out, "x", x);
+    svg_attribute(out, "y", y);
+    svg_attribute(out, "width", width > 0 ? width : 0);
+    svg_attribute(out, "height", height > 0 ? height : 0);
     prn_out_format(out, " fill=\"%s\"", fill);
     close_with_tip(out, "rect", tip);
 }
@@ -65,20 +65,20 @@ void prn_svg_line(prn_out *out, double x1, double y1, double x2, double y2, cons
                   bool dashed)
 {
     prn_out_text(out, "<line");
-    attribute(out, "x1", x1);
-    attribute(out, "y1", y1);
-    attribute(out, "x2", x2);
-    attribute(out, "y2", y2);
-    attribute(out, "stroke-width", width);
+    svg_attribute(out, "x1", x1);
+    svg_attribute(out, "y1", y1);
+    svg_attribute(out, "x2", x2);
+    svg_attribute(out, "y2", y2);
+    svg_attribute(out, "stroke-width", width);
     prn_out_format(out, " stroke=\"%s\"%s/>\n", color, dashed ? " stroke-dasharray=\"5 4\"" : "");
 }
 
 void prn_svg_circle(prn_out *out, double x, double y, double radius, const char *fill, const char *tip)
 {
     prn_out_text(out, "<circle");
-    attribute(out, "cx", x);
-    attribute(out, "cy", y);
-    attribute(out, "r", radius);
+    svg_attribute(out, "cx", x);
+    svg_attribute(out, "cy", y);
+    svg_attribute(out, "r", radius);
     prn_out_format(out, " fill=\"%s\" fill-opacity=\"0.65\" stroke=\"%s\"", fill, fill);
     close_with_tip(out, "circle", tip);
 }
@@ -87,9 +87,9 @@ void prn_svg_text(prn_out *out, double x, double y, prn_anchor anchor, double si
 {
     static const char *const anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
     prn_out_text(out, "<text");
-    attribute(out, "x", x);
-    attribute(out, "y", y);
-    attribute(out, "font-size", size);
+    svg_attribute(out, "x", x);
+    svg_attribute(out, "y", y);
+    svg_attribute(out, "font-size", size);
     prn_out_format(out, " stroke=\"none\" fill=\"%s\"%s>", color, anchors[anchor]);
     prn_out_xml(out, text);
     prn_out_text(out, "</text>\n");

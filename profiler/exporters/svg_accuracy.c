@@ -13,7 +13,7 @@ static char *tick_error(prn_number_text text, double value)
     return text;
 }
 
-static void widen(const prony_error_figures *f, double *low, double *high)
+static void svg_accuracy_widen(const prony_error_figures *f, double *low, double *high)
 {
     if (!f->known || !(f->max_rel > 0)) return;
     if (f->max_rel < *low) *low = f->max_rel;
@@ -24,8 +24,8 @@ static prn_axis errors_axis(const prony_report *r)
 {
     double low = INFINITY, high = 0;
     for (size_t i = 0; i < r->operator_count; i++) {
-        widen(&r->operator_errors[i].own, &low, &high);
-        widen(&r->operator_errors[i].accumulated, &low, &high);
+        svg_accuracy_widen(&r->operator_errors[i].own, &low, &high);
+        svg_accuracy_widen(&r->operator_errors[i].accumulated, &low, &high);
     }
     if (!(high > 0)) low = 1e-8, high = 1e-6;
     return (prn_axis){.low = pow(10, floor(log10(low))),
@@ -35,7 +35,7 @@ static prn_axis errors_axis(const prony_report *r)
                       .logarithmic = true};
 }
 
-static double place(const prn_axis *y, double value)
+static double svg_accuracy_place(const prn_axis *y, double value)
 {
     return prn_axis_at(y, value > y->low ? value : y->low);
 }
@@ -47,7 +47,7 @@ static void draw_curve(prn_out *out, const prony_report *r, const prn_axis *x, c
     for (size_t i = 0; i < r->operator_count; i++) {
         const prony_error_figures *f = &r->operator_errors[i].accumulated;
         if (!f->known) continue;
-        prn_svg_point(out, command, prn_axis_at(x, (double)i), place(y, f->max_rel));
+        prn_svg_point(out, command, prn_axis_at(x, (double)i), svg_accuracy_place(y, f->max_rel));
         command = 'L';
     }
     if (command == 'M') prn_svg_point(out, 'M', LEFT, BOTTOM);
@@ -63,7 +63,7 @@ static void draw_own(prn_out *out, const prony_report *r, const prn_axis *x, con
         if (!f->known) continue;
         snprintf(tip, sizeof tip, "%.160s (%.40s, %.60s): %.2e of the range%s", o->name, o->op, o->kernel, f->max_rel,
                  f->nonfinite ? ", infinite or NaN born here" : "");
-        prn_svg_circle(out, prn_axis_at(x, (double)i), place(y, f->max_rel), 3,
+        prn_svg_circle(out, prn_axis_at(x, (double)i), svg_accuracy_place(y, f->max_rel), 3,
                        f->nonfinite ? PRN_SVG_RED : PRN_SVG_BLUE, tip);
     }
 }

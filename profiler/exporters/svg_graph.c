@@ -147,7 +147,7 @@ static void draw_box(prn_out *out, const layout *g, const vertex *v, double shif
     if (heat > 0) prn_svg_text(out, left + BOX_WIDTH / 2.0, top + 32, PRN_ANCHOR_MIDDLE, 10, ink, line);
 }
 
-static void draw(prn_out *out, const layout *g)
+static void svg_graph_draw(prn_out *out, const layout *g)
 {
     const prony_report *r = g->report;
     double shift = MARGIN - g->left, width = g->right - g->left + 2 * MARGIN + 40, most = prn_color_map_max(r);
@@ -181,7 +181,7 @@ prony_status prn_svg_graph(prn_out *out, const prony_report *r, prony_error *err
             for (end = begin + 1; end < g.count && g.vertices[end].depth == g.vertices[begin].depth;) end++;
             place_row(&g, g.vertices + begin, end - begin);
         }
-        draw(out, &g);
+        svg_graph_draw(out, &g);
     }
     prn_free(g.vertices);
     prn_free(g.of);

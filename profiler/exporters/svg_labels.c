@@ -39,7 +39,7 @@ bool prn_labels_take(prn_labels *labels, const prn_box *box)
 }
 
 /* From a point to the nearest one of the box; 0 inside. */
-static double distance(const prn_box *box, double x, double y, double *near_x, double *near_y)
+static double svg_labels_distance(const prn_box *box, double x, double y, double *near_x, double *near_y)
 {
     *near_x = fmin(fmax(x, box->left), box->right);
     *near_y = fmin(fmax(y, box->top), box->bottom);
@@ -51,13 +51,13 @@ static double hidden_by(const prn_labels *labels, const prn_box *box)
     double cost = 0, x, y;
     for (size_t i = 0; i < labels->spot_count; i++) {
         const prn_spot *s = &labels->spots[i];
-        if (distance(box, s->x, s->y, &x, &y) < s->radius) cost += HIDDEN_COST;
+        if (svg_labels_distance(box, s->x, s->y, &x, &y) < s->radius) cost += HIDDEN_COST;
     }
     return cost;
 }
 
 /* A box of the size of `shape` that touches the ring in that direction. */
-static prn_box beside(const prn_box *shape, const prn_spot *spot, double ring, int direction)
+static prn_box svg_labels_beside(const prn_box *shape, const prn_spot *spot, double ring, int direction)
 {
     double angle = 2 * 3.14159265358979 * direction / DIRECTIONS, width = shape->right - shape->left,
            height = shape->bottom - shape->top;
@@ -72,8 +72,8 @@ bool prn_labels_draw(prn_labels *labels, prn_out *out, const prn_spot *spot, dou
     double least = INFINITY, x, y;
     for (int ring = 0; ring < RINGS; ring++)
         for (int direction = 0; direction < DIRECTIONS; direction++) {
-            prn_box box = beside(&shape, spot, spot->radius + 3 + ring * RING_STEP, direction);
-            double cost = distance(&box, spot->x, spot->y, &x, &y);
+            prn_box box = svg_labels_beside(&shape, spot, spot->radius + 3 + ring * RING_STEP, direction);
+            double cost = svg_labels_distance(&box, spot->x, spot->y, &x, &y);
             if (cost >= least || !is_free(labels, &box)) continue;
             cost += hidden_by(labels, &box);
             if (cost < least) {
@@ -82,7 +82,7 @@ bool prn_labels_draw(prn_labels *labels, prn_out *out, const prn_spot *spot, dou
             }
         }
     if (!(least < INFINITY) || !prn_labels_take(labels, &best)) return false;
-    if (distance(&best, spot->x, spot->y, &x, &y) > spot->radius + 6) {
+    if (svg_labels_distance(&best, spot->x, spot->y, &x, &y) > spot->radius + 6) {
         double part = spot->radius / hypot(x - spot->x, y - spot->y);
         prn_svg_line(out, spot->x + (x - spot->x) * part, spot->y + (y - spot->y) * part, x, y, PRN_SVG_GREY, 0.8,
                      false);

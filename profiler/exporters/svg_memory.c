@@ -56,7 +56,7 @@ static void draw_block(prn_out *out, const prn_axis *x, const prn_axis *y, const
     prn_out_text(out, "</g>\n");
 }
 
-static size_t slot_of(const open_block *open, size_t slots, const prony_memory_event *e)
+static size_t svg_memory_slot_of(const open_block *open, size_t slots, const prony_memory_event *e)
 {
     size_t slot = (size_t)(e->offset_bytes * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (slots - 1);
     while (open[slot].used &&
@@ -83,7 +83,7 @@ static prony_status draw_map(prn_out *out, const prony_report *r, const prn_axis
     prn_svg_axis_x(out, x, MAP_TOP, MAP_BOTTOM, prn_tick_count, "step");
     for (size_t i = 0; i < m->event_count; i++) {
         const prony_memory_event *e = &m->events[i];
-        size_t slot = slot_of(open, slots, e);
+        size_t slot = svg_memory_slot_of(open, slots, e);
         if (!e->release) {
             open[slot] = (open_block){e, true};
         } else if (open[slot].event) {

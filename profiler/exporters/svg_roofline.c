@@ -40,7 +40,7 @@ static bool point_of(const prony_operator_row *o, roof_point *p)
     return true;
 }
 
-static void find_ranges(const prony_report *r, prn_axis *x, prn_axis *y)
+static void svg_roofline_find_ranges(const prony_report *r, prn_axis *x, prn_axis *y)
 {
     double low_x = 1, high_x = 10, low_y = 1e9, high_y = 1e9;
     for (size_t i = 0; i < r->operator_count; i++) {
@@ -146,7 +146,7 @@ static void find_spots(roof_chart *c)
     c->labels.spot_count = c->count;
 }
 
-static void draw_points(prn_out *out, const roof_chart *c)
+static void svg_roofline_draw_points(prn_out *out, const roof_chart *c)
 {
     for (size_t i = 0; i < c->count; i++) {
         const prony_operator_row *o = &c->report->operators[c->rows[i].row];
@@ -197,7 +197,7 @@ static void draw_chart(prn_out *out, roof_chart *c, size_t left_out)
     prn_svg_begin(out, 860, 530, "Roofline", note);
     prn_svg_axis_y(out, &c->y, LEFT, RIGHT, prn_tick_count, "FLOP/s");
     prn_svg_axis_x(out, &c->x, TOP, BOTTOM, prn_tick_count, "arithmetic intensity, FLOP per byte");
-    draw_points(out, c);
+    svg_roofline_draw_points(out, c);
     draw_roofs(out, c);
     name_points(out, c);
     prn_svg_end(out);
@@ -214,7 +214,7 @@ prony_status prn_svg_roofline(prn_out *out, const prony_report *r, prony_error *
     c->spots = prn_calloc(c->spot_room, sizeof *c->spots);
     c->rows = prn_calloc(r->operator_count + 1, sizeof *c->rows);
     if (c->spots && c->rows) {
-        find_ranges(r, &c->x, &c->y);
+        svg_roofline_find_ranges(r, &c->x, &c->y);
         find_spots(c);
         draw_chart(out, c, r->operator_count - c->count);
     } else {

@@ -12,16 +12,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static void flush(prn_json *json)
+static void json_write_flush(prn_json *json)
 {
     if (json->status == PRONY_OK && json->size && json->write(json->user, json->buffer, json->size) != 0)
         json->status = prn_fail(json->error, PRONY_IO_ERROR, "the report could not be written");
     json->size = 0;
 }
 
-static void put(prn_json *json, const char *text, size_t size)
+static void json_write_put(prn_json *json, const char *text, size_t size)
 {
-    if (size > sizeof json->buffer - json->size) flush(json);
+    if (size > sizeof json->buffer - json->size) json_write_flush(json);
     if (size > sizeof json->buffer) {
         if (json->status == PRONY_OK && json->write(json->user, text, size) != 0)
             json->status = prn_fail(json->error, PRONY_IO_ERROR, "the report could not be written");
@@ -31,9 +31,9 @@ static void put(prn_json *json, const char *text, size_t size)
     json->size += size;
 }
 
-static void put_text(prn_json *json, const char *text)
+static void json_write_put_text(prn_json *json, const char *text)
 {
-    put(json, text, strlen(text));
+    json_write_put(json, text, strlen(text));
 }
 
 void prn_json_begin(prn_json *json, prony_write_fn write, void *user, prony_error *error)
@@ -51,12 +51,12 @@ prony_status prn_json_end(prn_json *json)
 {
     if (json->depth != 0 && json->status == PRONY_OK)
         json->status = prn_fail(json->error, PRONY_INTERNAL, "a JSON container was left open");
-    put(json, "\n", 1);
-    flush(json);
+    json_write_put(json, "\n", 1);
+    json_write_flush(json);
     return json->status;
 }
 
-static void put_escaped(prn_json *json, unsigned char c)
+static void json_write_put_escaped(prn_json *json, unsigned char c)
 {
     static const char plain[] = "\b\f\n\r\t\"\\", letters[] = "bfnrt\"\\";
     const char *found = c ? strchr(plain, c) : NULL;
@@ -65,31 +65,31 @@ static void put_escaped(prn_json *json, unsigned char c)
         snprintf(escape, sizeof escape, "\\%c", letters[found - plain]);
     else
         snprintf(escape, sizeof escape, "\\u%04x", c);
-    put_text(json, escape);
+    json_write_put_text(json, escape);
 }
 
 static void put_string(prn_json *json, const char *text)
 {
-    put(json, "\"", 1);
+    json_write_put(json, "\"", 1);
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
         size_t span = prn_utf8_sequence((const char *)s);
         if (span == 0) {
-            put_text(json, "\xef\xbf\xbd");
+            json_write_put_text(json, "\xef\xbf\xbd");
             s++;
         } else if (*s < 0x20 || *s == '"' || *s == '\\' || *s == 0x7f) {
-            put_escaped(json, *s++);
+            json_write_put_escaped(json, *s++);
         } else {
-            put(json, (const char *)s, span);
+            json_write_put(json, (const char *)s, span);
             s += span;
         }
     }
-    put(json, "\"", 1);
+    json_write_put(json, "\"", 1);
 }
 
 static void put_break(prn_json *json)
 {
     static const char blanks[] = "\n                                ";
-    put(json, blanks, 1 + 2 * (size_t)(json->depth < 16 ? json->depth : 16));
+    json_write_put(json, blanks, 1 + 2 * (size_t)(json->depth < 16 ? json->depth : 16));
 }
 
 /* Comma, line and key, whatever is due before a value. */
@@ -97,18 +97,18 @@ static void lead_in(prn_json *json, const char *key)
 {
     bool flat = json->flat_depth && json->depth >= json->flat_depth;
     uint32_t level = UINT32_C(1) << json->depth;
-    if (json->used_levels & level) put_text(json, flat ? ", " : ",");
+    if (json->used_levels & level) json_write_put_text(json, flat ? ", " : ",");
     json->used_levels |= level;
     if (json->depth && !flat) put_break(json);
     if (!key) return;
     put_string(json, key);
-    put_text(json, ": ");
+    json_write_put_text(json, ": ");
 }
 
 void prn_json_open(prn_json *json, const char *key, char bracket, bool flat)
 {
     lead_in(json, key);
-    put(json, &bracket, 1);
+    json_write_put(json, &bracket, 1);
     if (json->depth == 31) {
         if (json->status == PRONY_OK) json->status = prn_fail(json->error, PRONY_INTERNAL, "JSON nests too deeply");
         return;
@@ -126,7 +126,7 @@ void prn_json_close(prn_json *json, char bracket)
     if (json->flat_depth == json->depth) json->flat_depth = 0;
     json->depth--;
     if (used && !flat) put_break(json);
-    put(json, &bracket, 1);
+    json_write_put(json, &bracket, 1);
 }
 
 void prn_json_string(prn_json *json, const char *key, const char *text)
@@ -135,7 +135,7 @@ void prn_json_string(prn_json *json, const char *key, const char *text)
     if (text)
         put_string(json, text);
     else
-        put_text(json, "null");
+        json_write_put_text(json, "null");
 }
 
 void prn_json_uint(prn_json *json, const char *key, uint64_t value)
@@ -147,7 +147,7 @@ void prn_json_uint(prn_json *json, const char *key, uint64_t value)
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, value);
     lead_in(json, key);
-    put_text(json, text);
+    json_write_put_text(json, text);
 }
 
 void prn_json_int(prn_json *json, const char *key, int64_t value)
@@ -163,20 +163,20 @@ void prn_json_int(prn_json *json, const char *key, int64_t value)
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, value);
     lead_in(json, key);
-    put_text(json, text);
+    json_write_put_text(json, text);
 }
 
 void prn_json_double(prn_json *json, const char *key, double value)
 {
     prn_number_text text;
     lead_in(json, key);
-    put_text(json, isfinite(value) ? prn_number_exact(text, value) : "null");
+    json_write_put_text(json, isfinite(value) ? prn_number_exact(text, value) : "null");
 }
 
 void prn_json_bool(prn_json *json, const char *key, bool value)
 {
     lead_in(json, key);
-    put_text(json, value ? "true" : "false");
+    json_write_put_text(json, value ? "true" : "false");
 }
 
 void prn_json_null(prn_json *json, const char *key)

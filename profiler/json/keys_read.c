@@ -126,8 +126,8 @@ static void read_map(prn_json_reader *j, const prn_json_value *object, const prn
 
 /* ---- lists ---- */
 
-static void read_row(prn_json_reader *j, const prn_json_value *element, const prn_key *k, const prn_at *at, void *row,
-                     size_t index)
+static void keys_read_row(prn_json_reader *j, const prn_json_value *element, const prn_key *k, const prn_at *at,
+                          void *row, size_t index)
 {
     prn_at inner = *at;
     inner.row = row;
@@ -136,8 +136,8 @@ static void read_row(prn_json_reader *j, const prn_json_value *element, const pr
     prn_json_leave(j, where);
 }
 
-static void read_element(prn_json_reader *j, const prn_json_value *e, const prn_key *k, const prn_at *at, void *out,
-                         size_t index)
+static void keys_read_element(prn_json_reader *j, const prn_json_value *e, const prn_key *k, const prn_at *at,
+                              void *out, size_t index)
 {
     int64_t whole = 0;
     switch (k->type) {
@@ -167,12 +167,12 @@ static void read_element(prn_json_reader *j, const prn_json_value *e, const prn_
         read_value(j, e, k->name, out);
         break;
     default:
-        read_row(j, e, k, at, out, index);
+        keys_read_row(j, e, k, at, out, index);
     }
 }
 
-static void read_list(prn_json_reader *j, const prn_json_value *object, const prn_key *k, const prn_at *at,
-                      bool required)
+static void keys_read_list(prn_json_reader *j, const prn_json_value *object, const prn_key *k, const prn_at *at,
+                           bool required)
 {
     size_t count, i = 0;
     bool pair = k->type == PRN_KEY_TWO_I64 || k->type == PRN_KEY_TWO_DOUBLES;
@@ -188,7 +188,7 @@ static void read_list(prn_json_reader *j, const prn_json_value *object, const pr
     if (!room) return;
     if (!pair) memcpy(prn_key_field(k, at), &room, sizeof room);
     for (const prn_json_value *e = prn_json_first(array); e && j->status == PRONY_OK; e = prn_json_next(e), i++)
-        read_element(j, e, k, at, room + i * size, i);
+        keys_read_element(j, e, k, at, room + i * size, i);
     if (!pair && k->other != PRN_NO_COUNT && !(k->how & PRN_COUNTED)) memcpy((char *)at->row + k->other, &i, sizeof i);
 }
 
@@ -213,7 +213,8 @@ static void make_unknown(const prn_json_value *object, const prn_key *k, void *f
     }
 }
 
-static bool read_scalar(prn_json_reader *j, const prn_json_value *object, const prn_key *k, void *field, bool required)
+static bool keys_read_scalar(prn_json_reader *j, const prn_json_value *object, const prn_key *k, void *field,
+                             bool required)
 {
     const char *text = NULL;
     switch (k->type) {
@@ -300,11 +301,11 @@ void prn_key_read(prn_json_reader *j, const prn_json_value *object, const prn_ke
         break;
     default:
         if (k->type >= PRN_KEY_STRINGS) {
-            read_list(j, object, k, at, required);
+            keys_read_list(j, object, k, at, required);
             break;
         }
         make_unknown(object, k, field);
-        found = read_scalar(j, object, k, field, required);
+        found = keys_read_scalar(j, object, k, field, required);
     }
     if ((k->how & PRN_CONDITION) == PRN_IF_FLAG) *((bool *)at->row + k->other) = found;
 }

@@ -19,7 +19,7 @@ void prn_core_recorder_begin(prn_core_recorder *r, int64_t now_ns, const prn_cpu
     r->begin_ns = r->last_ns = now_ns;
 }
 
-static double share(const prn_core_times *from, const prn_core_times *to)
+static double core_use_share(const prn_core_times *from, const prn_core_times *to)
 {
     if (to->total <= from->total || to->busy < from->busy) return 0;
     return (double)(to->busy - from->busy) / (double)(to->total - from->total);
@@ -34,7 +34,7 @@ void prn_core_recorder_look(prn_core_recorder *r, int64_t now_ns, bool last)
         !PRN_GROW(r->use, r->use_capacity, (r->points + 1) * r->cores))
         return;
     r->times_ns[r->points] = now_ns - r->begin_ns;
-    for (size_t c = 0; c < r->cores; c++) r->use[r->points * r->cores + c] = share(&r->last[c], &now[c]);
+    for (size_t c = 0; c < r->cores; c++) r->use[r->points * r->cores + c] = core_use_share(&r->last[c], &now[c]);
     memcpy(r->last, now, r->cores * sizeof *r->last);
     r->last_ns = now_ns;
     r->points++;
@@ -51,7 +51,8 @@ prony_status prn_core_recorder_report(const prn_core_recorder *r, prony_report *
         double *use = prn_bump_alloc(&report->pool, r->points, sizeof *use);
         if (!use) return prn_no_memory(error);
         for (size_t p = 0; p < r->points; p++) use[p] = r->use[p * r->cores + c];
-        rows[c] = (prony_core_row){.core = r->last[c].core, .mean = share(&r->first[c], &r->last[c]), .use = use};
+        rows[c] =
+            (prony_core_row){.core = r->last[c].core, .mean = core_use_share(&r->first[c], &r->last[c]), .use = use};
     }
     report->cores = rows;
     report->core_count = r->cores;

@@ -140,7 +140,7 @@ static void check_row(prn_json_reader *j, const char *key, int threads, double r
         prn_json_bad(j, key, "%d threads at %g per second", threads, rate);
 }
 
-static void check_rows(prn_json_reader *j, const prony_machine *m)
+static void machine_file_check_rows(prn_json_reader *j, const prony_machine *m)
 {
     for (size_t i = 0; i < m->compute_count; i++)
         check_row(j, "compute", m->compute[i].threads, m->compute[i].flops_per_second);
@@ -163,7 +163,7 @@ static prony_status read_machine(prony_machine *m, const char *path, const prn_m
     prn_cache_read_same(j, root, "prony_version", m->info.prony_version);
     prn_cache_read_same(j, root, "method", PRN_MACHINE_METHOD);
     prn_keys_read(j, root, prn_machine_keys, &(prn_at){.row = m});
-    if (j->status == PRONY_OK) check_rows(j, m);
+    if (j->status == PRONY_OK) machine_file_check_rows(j, m);
     prn_json_document_release(root);
     return j->status;
 }

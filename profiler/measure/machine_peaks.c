@@ -138,7 +138,7 @@ static double bandwidth_of_one(const prony_machine *machine, const char *level, 
     return 0;
 }
 
-static prony_status add_compute(const measuring *m, prony_error *error)
+static prony_status machine_peaks_add_compute(const measuring *m, prony_error *error)
 {
     prony_machine *machine = m->machine;
     prn_peak peaks[PRECISIONS];
@@ -171,7 +171,7 @@ static prony_status add_bandwidth(const measuring *m, const char *level, uint64_
 static prony_status measure_threads(const measuring *m, prony_error *error)
 {
     static const char *const levels[MOST_LEVELS] = {"L1", "L2", "L3", "L4"};
-    PRN_TRY(add_compute(m, error));
+    PRN_TRY(machine_peaks_add_compute(m, error));
     for (int l = 0; l < MOST_LEVELS; l++) {
         uint64_t bytes = level_bytes(m->caches, l, m->threads);
         if (bytes) PRN_TRY(add_bandwidth(m, levels[l], bytes, TRIALS, l < 2, error));
@@ -187,8 +187,8 @@ static int next_threads(int threads, int last)
     return next < last || threads == last ? next : last;
 }
 
-static prony_status measure(prony_machine *machine, const prony_machine_options *options, prn_peak_fn peak,
-                            prony_error *error)
+static prony_status machine_peaks_measure(prony_machine *machine, const prony_machine_options *options,
+                                          prn_peak_fn peak, prony_error *error)
 {
     prn_machine facts;
     prn_machine_read(&facts, NULL);
@@ -259,7 +259,7 @@ prony_status prn_machine_measure_by(prony_machine **out, const prony_machine_opt
                         "machine options: threads not 0 (auto) to %d, or seconds below 0", MOST_THREADS);
     prony_machine *machine;
     PRN_TRY(prn_machine_create(&machine, error));
-    prony_status status = measure(machine, options, peak, error);
+    prony_status status = machine_peaks_measure(machine, options, peak, error);
     if (status == PRONY_OK)
         *out = machine;
     else

@@ -11,7 +11,7 @@ static double between(int low, double low_rate, int high, double high_rate, int 
     return low_rate + (high_rate - low_rate) * (threads - low) / (high - low);
 }
 
-static void add_compute(prn_report_roof *roof, prn_roof_compute *rows, const prony_machine *m, int threads)
+static void machine_roof_add_compute(prn_report_roof *roof, prn_roof_compute *rows, const prony_machine *m, int threads)
 {
     const prony_peak_compute *low = NULL;
     for (size_t i = 0; i < m->compute_count; i++) {
@@ -61,26 +61,27 @@ static void add_memory(prn_report_roof *roof, prn_roof_memory *rows, const prony
     roof->memory_count = count;
 }
 
-static const char *copy_text(prony_report *report, const char *text)
+static const char *machine_roof_copy_text(prony_report *report, const char *text)
 {
     return prn_bump_strndup(&report->pool, text, strlen(text));
 }
 
-static prony_status fill(prony_report *report, const prony_machine *m, prony_error *error)
+static prony_status machine_roof_fill(prony_report *report, const prony_machine *m, prony_error *error)
 {
     prn_roof_compute *compute = prn_bump_alloc(&report->pool, m->compute_count + 1, sizeof *compute);
     prn_roof_memory *memory = prn_bump_alloc(&report->pool, 2 * m->bandwidth_count + 1, sizeof *memory);
     prn_roof_work *work = prn_bump_alloc(&report->pool, m->work_count + 1, sizeof *work);
-    report->roof.method = copy_text(report, PRN_MACHINE_METHOD);
+    report->roof.method = machine_roof_copy_text(report, PRN_MACHINE_METHOD);
     if (!compute || !memory || !work || !report->roof.method) return prn_no_memory(error);
-    add_compute(&report->roof, compute, m, prn_report_threads(report));
+    machine_roof_add_compute(&report->roof, compute, m, prn_report_threads(report));
     add_memory(&report->roof, memory, m, prn_report_threads(report));
     for (size_t i = 0; i < report->roof.compute_count; i++)
-        if (!(compute[i].precision = copy_text(report, compute[i].precision))) return prn_no_memory(error);
+        if (!(compute[i].precision = machine_roof_copy_text(report, compute[i].precision))) return prn_no_memory(error);
     for (size_t i = 0; i < report->roof.memory_count; i++)
-        if (!(memory[i].level = copy_text(report, memory[i].level))) return prn_no_memory(error);
+        if (!(memory[i].level = machine_roof_copy_text(report, memory[i].level))) return prn_no_memory(error);
     for (size_t i = 0; i < m->work_count; i++) {
-        work[i] = (prn_roof_work){copy_text(report, m->work[i].work), m->work[i].threads, m->work[i].per_second};
+        work[i] =
+            (prn_roof_work){machine_roof_copy_text(report, m->work[i].work), m->work[i].threads, m->work[i].per_second};
         if (!work[i].work) return prn_no_memory(error);
     }
     report->roof.busy = m->info.busy;
@@ -94,7 +95,7 @@ prony_status prn_report_fill_roof(prony_report *report, prony_error *error)
 {
     prony_machine *machine;
     if (prony_machine_load(&machine, NULL) != PRONY_OK || !machine) return PRONY_OK;
-    prony_status status = fill(report, machine, error);
+    prony_status status = machine_roof_fill(report, machine, error);
     prony_machine_release(machine);
     return status;
 }

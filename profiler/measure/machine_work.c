@@ -13,7 +13,7 @@ enum { ROW = 2048, TILES = 6, MOST_ROWS = 96, DEPTH = 192, MOST_COLUMNS = 128, W
 /* Passes for a round of prn_peak_measure, whose first trial has thousands: no loop should take longer than a trial. */
 enum { PRODUCT_ROUNDS = 256, MOVE_ROUNDS = 64, SLOW_ROUNDS = 16 };
 
-static int64_t passes(int64_t rounds, int64_t of_one)
+static int64_t machine_work_passes(int64_t rounds, int64_t of_one)
 {
     return rounds < of_one ? 1 : rounds / of_one;
 }
@@ -22,7 +22,7 @@ static int64_t passes(int64_t rounds, int64_t of_one)
 enum { SIMPLE_STEPS = 5 };
 
 /* Around 1: no function has a case of its own there. */
-static void fill(float *row, int64_t count)
+static void machine_work_fill(float *row, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) row[i] = 0.5f + (float)(i % 97) / 97.0f;
 }
@@ -30,15 +30,15 @@ static void fill(float *row, int64_t count)
 static double map_row(prn_map_id map, int64_t rounds)
 {
     _Alignas(64) float x[ROW], y[ROW];
-    fill(x, ROW);
+    machine_work_fill(x, ROW);
     for (int64_t r = 0; r < rounds; r++) prn_vec()->map[map](y, x, ROW, 1.0f, 0.0f);
     return (double)y[ROW - 1];
 }
 
-static double combine_rows(prn_binary_id binary, int64_t rounds)
+static double machine_work_combine_rows(prn_binary_id binary, int64_t rounds)
 {
     _Alignas(64) float x[ROW], y[ROW];
-    fill(x, ROW);
+    machine_work_fill(x, ROW);
     for (int64_t r = 0; r < rounds; r++) prn_vec()->vv[binary](y, x, x, ROW);
     return (double)y[ROW - 1];
 }
@@ -46,7 +46,7 @@ static double combine_rows(prn_binary_id binary, int64_t rounds)
 #define MAP_LOOP(name, symbol)                                                                                         \
     static double name(int64_t rounds, double *done)                                                                   \
     {                                                                                                                  \
-        rounds = passes(rounds, SLOW_ROUNDS);                                                                          \
+        rounds = machine_work_passes(rounds, SLOW_ROUNDS);                                                             \
         *done = (double)rounds * ROW;                                                                                  \
         return map_row(PRN_MAP_##symbol, rounds);                                                                      \
     }
@@ -59,23 +59,23 @@ MAP_LOOP(run_sin, SIN)
 
 static double run_simple(int64_t rounds, double *done)
 {
-    rounds = passes(rounds, SLOW_ROUNDS);
+    rounds = machine_work_passes(rounds, SLOW_ROUNDS);
     *done = (double)rounds * ROW * SIMPLE_STEPS;
     return map_row(PRN_MAP_HARD_SWISH, rounds);
 }
 
 static double run_divide(int64_t rounds, double *done)
 {
-    rounds = passes(rounds, SLOW_ROUNDS);
+    rounds = machine_work_passes(rounds, SLOW_ROUNDS);
     *done = (double)rounds * ROW;
-    return combine_rows(PRN_BINARY_DIV, rounds);
+    return machine_work_combine_rows(PRN_BINARY_DIV, rounds);
 }
 
 static double run_pow(int64_t rounds, double *done)
 {
-    rounds = passes(rounds, 8 * SLOW_ROUNDS);
+    rounds = machine_work_passes(rounds, 8 * SLOW_ROUNDS);
     *done = (double)rounds * ROW;
-    return combine_rows(PRN_BINARY_POW, rounds);
+    return machine_work_combine_rows(PRN_BINARY_POW, rounds);
 }
 
 /* Over what the second-level cache holds: parts of an operator hand each other more than a row. */
@@ -83,14 +83,14 @@ static double run_move(int64_t rounds, double *done)
 {
     enum { ROWS = 16 };
     _Alignas(64) float x[ROWS * ROW], y[ROWS * ROW];
-    fill(x, ROWS * ROW);
-    rounds = passes(rounds, MOVE_ROUNDS);
+    machine_work_fill(x, ROWS * ROW);
+    rounds = machine_work_passes(rounds, MOVE_ROUNDS);
     for (int64_t r = 0; r < rounds; r++) prn_vec()->map[PRN_MAP_COPY](y, x, ROWS * ROW, 0.0f, 0.0f);
     *done = (double)rounds * 2 * (double)sizeof x;
     return (double)y[ROWS * ROW - 1];
 }
 
-static double run_product(int64_t rounds, double *done)
+static double machine_work_run_product(int64_t rounds, double *done)
 {
     _Alignas(64) float a[MOST_ROWS * DEPTH], packed[DEPTH * MOST_COLUMNS], c[MOST_ROWS * MOST_COLUMNS];
     const prn_gemm_isa_table *isa = prn_gemm_isa();
@@ -106,19 +106,26 @@ static double run_product(int64_t rounds, double *done)
                      .alpha = 1.0f,
                      .beta = 1.0f};
     gemm.rs_c = gemm.n;
-    fill(a, MOST_ROWS * DEPTH);
-    fill(packed, DEPTH * MOST_COLUMNS); /* any order of equal worth */
-    rounds = passes(rounds, PRODUCT_ROUNDS);
+    machine_work_fill(a, MOST_ROWS * DEPTH);
+    machine_work_fill(packed, DEPTH * MOST_COLUMNS); /* any order of equal worth */
+    rounds = machine_work_passes(rounds, PRODUCT_ROUNDS);
     for (int64_t r = 0; r < rounds; r++) isa->block(&gemm, 0, gemm.m, 0, gemm.n);
     *done = (double)rounds * 2 * (double)gemm.m * (double)gemm.n * DEPTH;
     return (double)c[0];
 }
 
-static double (*const loops[PRN_WORK_COUNT])(int64_t rounds, double *done) = {
-    [PRN_WORK_PRODUCT] = run_product, [PRN_WORK_SIMPLE] = run_simple, [PRN_WORK_DIVIDE] = run_divide,
-    [PRN_WORK_SQRT] = run_sqrt,       [PRN_WORK_EXP] = run_exp,       [PRN_WORK_LOG] = run_log,
-    [PRN_WORK_ERF] = run_erf,         [PRN_WORK_TANH] = run_tanh,     [PRN_WORK_SIN] = run_sin,
-    [PRN_WORK_POW] = run_pow,         [PRN_WORK_MOVE] = run_move};
+static double (*const loops[PRN_WORK_COUNT])(int64_t rounds,
+                                             double *done) = {[PRN_WORK_PRODUCT] = machine_work_run_product,
+                                                              [PRN_WORK_SIMPLE] = run_simple,
+                                                              [PRN_WORK_DIVIDE] = run_divide,
+                                                              [PRN_WORK_SQRT] = run_sqrt,
+                                                              [PRN_WORK_EXP] = run_exp,
+                                                              [PRN_WORK_LOG] = run_log,
+                                                              [PRN_WORK_ERF] = run_erf,
+                                                              [PRN_WORK_TANH] = run_tanh,
+                                                              [PRN_WORK_SIN] = run_sin,
+                                                              [PRN_WORK_POW] = run_pow,
+                                                              [PRN_WORK_MOVE] = run_move};
 
 /* 0: not measured yet. Rows are in the order of kinds, those of one thread first. */
 static double rate_of_one(const prony_machine *machine, int kind)

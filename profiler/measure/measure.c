@@ -25,7 +25,7 @@ enum { FEWEST_WATCHED = 5, MOST_WATCHED = 50 };
 /* Stored samples (latencies and operator times) are bounded; a run count that needs more is refused or stopped at. */
 #define MAX_SAMPLE_BYTES (UINT64_C(512) << 20)
 
-static bool has_phases(const prn_recording *r)
+static bool measure_has_phases(const prn_recording *r)
 {
     return r->options->preprocess || r->options->postprocess;
 }
@@ -41,7 +41,7 @@ static size_t most_runs(const prn_recording *r)
     return (size_t)(MAX_SAMPLE_BYTES / ((r->operators + nested_steps(r) + 2) * sizeof(int64_t)));
 }
 
-static prony_status grow(prn_recording *r, size_t need, prony_error *error)
+static prony_status measure_grow(prn_recording *r, size_t need, prony_error *error)
 {
     if (need <= r->capacity) return PRONY_OK;
     size_t capacity = r->capacity ? r->capacity * 2 : need;
@@ -56,7 +56,7 @@ static prony_status grow(prn_recording *r, size_t need, prony_error *error)
     int64_t *sorted = prn_realloc(r->sorted_ns, capacity, sizeof *sorted);
     if (!sorted) return prn_no_memory(error);
     r->sorted_ns = sorted;
-    if (has_phases(r)) {
+    if (measure_has_phases(r)) {
         int64_t *before = prn_realloc(r->before_ns, capacity, sizeof *before);
         if (!before) return prn_no_memory(error);
         r->before_ns = before;
@@ -79,16 +79,16 @@ static prony_status grow(prn_recording *r, size_t need, prony_error *error)
 }
 
 /* Room for all runs that are asked for; where time may end them before, for some. */
-static prony_status make_room(prn_recording *r, prony_error *error)
+static prony_status measure_make_room(prn_recording *r, prony_error *error)
 {
     const prony_profile_options *options = r->options;
     if (options->runs > 0 && (options->max_seconds <= 0 || options->runs < FIRST_RUNS))
-        return grow(r, (size_t)options->runs, error);
+        return measure_grow(r, (size_t)options->runs, error);
     size_t most = most_runs(r);
-    return grow(r, most < 1 || most > FIRST_RUNS ? FIRST_RUNS : most, error);
+    return measure_grow(r, most < 1 || most > FIRST_RUNS ? FIRST_RUNS : most, error);
 }
 
-static prony_status warm_up(prn_recording *r, prony_error *error)
+static prony_status measure_warm_up(prn_recording *r, prony_error *error)
 {
     int64_t begin = prn_now_ns(), budget = (int64_t)(r->max_seconds * WARMUP_SHARE * 1e9);
     int64_t wanted = r->options->warmup_runs, latency_ns[MAX_WARMUP_RUNS];
@@ -117,7 +117,7 @@ static double median_error(prn_recording *r)
     return median > 0 ? (double)(interval[1] - interval[0]) / 2 / (double)median : 0;
 }
 
-static int by_start(const void *left, const void *right)
+static int measure_by_start(const void *left, const void *right)
 {
     const prn_event *a = left, *b = right;
     return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
@@ -129,7 +129,7 @@ static void keep_coverage(prn_recording *r)
     const prn_trace *trace = &r->session->trace;
     int64_t end = INT64_MIN;
     memcpy(r->in_order, trace->events, trace->count * sizeof *r->in_order);
-    qsort(r->in_order, trace->count, sizeof *r->in_order, by_start);
+    qsort(r->in_order, trace->count, sizeof *r->in_order, measure_by_start);
     for (size_t e = 0; e < trace->count; e++) {
         const prn_event *event = &r->in_order[e];
         r->worker_busy_ns[event->worker] += event->end_ns - event->start_ns;
@@ -190,7 +190,7 @@ static prony_status measure_run(prn_recording *r, prony_error *error)
 
 /* A turn of one of several sessions: a run that fetches into the caches what the others drove out, then counted
  * ones. */
-static prony_status run_block(prn_recording *r, size_t runs, prony_error *error)
+static prony_status measure_run_block(prn_recording *r, size_t runs, prony_error *error)
 {
     prn_usage before, after;
     prn_pin pin;
@@ -207,7 +207,8 @@ static prony_status run_block(prn_recording *r, size_t runs, prony_error *error)
 
 /* `runs` of every session, in an order drawn anew for each round, so that what changes on the machine meets all of
  * them. */
-static prony_status run_round(prn_recording *all, size_t count, size_t runs, uint64_t *random, prony_error *error)
+static prony_status measure_run_round(prn_recording *all, size_t count, size_t runs, uint64_t *random,
+                                      prony_error *error)
 {
     if (count == 1) return measure_run(all, error);
     for (size_t i = 0; i < count; i++) all[i].turn = i;
@@ -217,7 +218,7 @@ static prony_status run_round(prn_recording *all, size_t count, size_t runs, uin
         all[i].turn = all[other].turn;
         all[other].turn = turn;
     }
-    for (size_t i = 0; i < count; i++) PRN_TRY(run_block(&all[all[i].turn], runs, error));
+    for (size_t i = 0; i < count; i++) PRN_TRY(measure_run_block(&all[all[i].turn], runs, error));
     return PRONY_OK;
 }
 
@@ -281,7 +282,7 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
     prn_usage before, after;
     prn_load_state load_before, load_after;
     prony_status status = PRONY_OK;
-    for (size_t i = 0; i < count; i++) PRN_TRY(make_room(&all[i], error));
+    for (size_t i = 0; i < count; i++) PRN_TRY(measure_make_room(&all[i], error));
     const prn_cpu_mask *mask = count == 1 ? prn_session_mask(all->session) : NULL;
     if (count == 1) prn_core_recorder_begin(&all->cores, prn_now_ns(), mask);
     prn_load_state_read(&load_before, mask);
@@ -290,9 +291,9 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
         prony_error full = {0};
         size_t runs = next_runs(all, count);
         for (size_t i = 0; i < count && !reason; i++)
-            if (grow(&all[i], all[i].runs + runs, &full) != PRONY_OK) reason = "memory for samples is full";
+            if (measure_grow(&all[i], all[i].runs + runs, &full) != PRONY_OK) reason = "memory for samples is full";
         if (reason) break;
-        status = run_round(all, count, runs, &random, error);
+        status = measure_run_round(all, count, runs, &random, error);
         if (status == PRONY_OK) status = look_at_files(all, count, &clock, error);
         if (status != PRONY_OK) break;
         if (count == 1) prn_core_recorder_look(&all->cores, prn_now_ns(), false);
@@ -362,7 +363,7 @@ static prony_status get_ready(prn_recording *r, size_t count, prony_error *error
     r->operators = r->session->options.no_profile ? 0 : r->cached->plan->step_count;
     PRN_TRY(prn_nested_create(&r->nested, r->cached->plan, error));
     PRN_TRY(watch_workers(r, error));
-    PRN_TRY(warm_up(r, error));
+    PRN_TRY(measure_warm_up(r, error));
     return count == 1 && r->options->measure_cost ? prn_recording_cost(r, error) : PRONY_OK;
 }
 
@@ -377,7 +378,7 @@ static bool is_partial(prn_recording *all, size_t count, prony_status status)
     return true;
 }
 
-static prony_status profile(prony_report **reports, prn_recording *all, size_t count, prony_error *error)
+static prony_status measure_profile(prony_report **reports, prn_recording *all, size_t count, prony_error *error)
 {
     all->begin_ns = prn_now_ns();
     for (size_t i = 0; i < count; i++) {
@@ -428,7 +429,7 @@ prony_status prony_sessions_profile(prony_report **reports, prony_session *const
         all[i].options = options;
         all[i].max_seconds = options->max_seconds > 0 ? fmin(options->max_seconds, MOST_SECONDS) : DEFAULT_SECONDS;
     }
-    prony_status status = profile(reports, all, count, error);
+    prony_status status = measure_profile(reports, all, count, error);
     for (size_t i = 0; i < count; i++) {
         bool whole = status == PRONY_OK || (status == PRONY_CANCELLED && reports[count - 1]);
         if (!whole) {

@@ -16,7 +16,7 @@ typedef struct cost_pairs {
     size_t count;
 } cost_pairs;
 
-static prony_status run_as(prn_recording *r, bool stamped, int64_t *latency_ns, prony_error *error)
+static prony_status measure_cost_run_as(prn_recording *r, bool stamped, int64_t *latency_ns, prony_error *error)
 {
     bool *off = &r->session->options.no_profile, former = *off;
     *off = !stamped;
@@ -41,15 +41,15 @@ static prony_status run_pairs(prn_recording *r, cost_pairs *pairs, size_t wanted
     while (pairs->count < most && !(bounded && prn_now_ns() - begin > budget)) {
         size_t i = pairs->count;
         bool first = i % 2 == 0;
-        PRN_TRY(run_as(r, first, first ? &pairs->on_ns[i] : &pairs->off_ns[i], error));
-        PRN_TRY(run_as(r, !first, first ? &pairs->off_ns[i] : &pairs->on_ns[i], error));
+        PRN_TRY(measure_cost_run_as(r, first, first ? &pairs->on_ns[i] : &pairs->off_ns[i], error));
+        PRN_TRY(measure_cost_run_as(r, !first, first ? &pairs->off_ns[i] : &pairs->on_ns[i], error));
         pairs->difference_ns[i] = pairs->on_ns[i] - pairs->off_ns[i];
         pairs->count++;
     }
     return PRONY_OK;
 }
 
-static int64_t median_of(int64_t *values, size_t count)
+static int64_t measure_cost_median_of(int64_t *values, size_t count)
 {
     qsort(values, count, sizeof *values, prn_compare_i64);
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
@@ -59,9 +59,9 @@ static void fill_cost(prn_report_cost *cost, cost_pairs *pairs)
 {
     int64_t interval[2];
     cost->pairs = pairs->count;
-    cost->on_ns = median_of(pairs->on_ns, pairs->count);
-    cost->off_ns = median_of(pairs->off_ns, pairs->count);
-    int64_t difference = median_of(pairs->difference_ns, pairs->count);
+    cost->on_ns = measure_cost_median_of(pairs->on_ns, pairs->count);
+    cost->off_ns = measure_cost_median_of(pairs->off_ns, pairs->count);
+    int64_t difference = measure_cost_median_of(pairs->difference_ns, pairs->count);
     prn_stats_median_interval(pairs->difference_ns, pairs->count, interval);
     double whole = cost->off_ns > 0 ? (double)cost->off_ns : 1;
     cost->share = (double)difference / whole;

@@ -60,7 +60,7 @@ static prony_status counted_runs(counting *c, prn_recording *r, prony_error *err
     return status;
 }
 
-static void fill_rows(prony_report *report, const counting *c)
+static void measure_counters_fill_rows(prony_report *report, const counting *c)
 {
     for (size_t o = 0; o < report->operator_count && o < c->operators; o++) {
         prony_operator_row *row = &report->operators[o];
@@ -91,7 +91,7 @@ prony_status prn_recording_count(prony_report *report, prn_recording *r, prony_e
         report->counter_read_ns = measure_reading(&c);
         status = counted_runs(&c, r, error);
     }
-    if (status == PRONY_OK) fill_rows(report, &c);
+    if (status == PRONY_OK) measure_counters_fill_rows(report, &c);
     if (status == PRONY_CANCELLED) { /* the report of the measured runs stays */
         report->counters_missing = "the counted runs were cancelled";
         report->counter_runs = 0;

@@ -131,7 +131,7 @@ static void fill_held(prony_report *report, const prn_recording *r)
         report->memory.peak_rss_bytes = held->resident_bytes;
 }
 
-static prony_status keep_samples(prony_report *report, const prn_recording *r, prony_error *error)
+static prony_status measure_report_keep_samples(prony_report *report, const prn_recording *r, prony_error *error)
 {
     int64_t *samples = prn_bump_alloc(&report->pool, r->runs, r->operators * sizeof *samples);
     if (!samples) return prn_no_memory(error);
@@ -204,7 +204,7 @@ static prony_status fill_times(prony_report *report, prn_recording *r, prony_err
                                                          operators */
         PRN_TRY(prn_report_fill_times(report, r->durations_ns, r->latency_ns, r->runs, error));
         if (r->nested_ns) PRN_TRY(prn_report_fill_nested_times(report, r->nested_ns, r->runs, error));
-        if (r->options->keep_samples) PRN_TRY(keep_samples(report, r, error));
+        if (r->options->keep_samples) PRN_TRY(measure_report_keep_samples(report, r, error));
         if (r->worker_busy_ns) PRN_TRY(fill_workers(report, r, error));
         report->cost = r->cost;
         report->overhead_ns_per_event = event_cost_ns();

@@ -36,7 +36,7 @@ static int64_t stamp_cost_ns(void)
     return (prn_now_ns() - begin) / STAMP_ROUNDS + 1;
 }
 
-static void release(void *data)
+static void monitor_release(void *data)
 {
     monitor *m = data;
     if (!m) return;
@@ -45,7 +45,7 @@ static void release(void *data)
     prn_free(m);
 }
 
-static prony_status check(const prony_monitor_options *options, prony_error *error)
+static prony_status monitor_check(const prony_monitor_options *options, prony_error *error)
 {
     if (options->every == 0 || options->latency_above_ns < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "monitor options: every is 0, or a negative latency threshold");
@@ -61,13 +61,13 @@ static void alert(const monitor *m, prony_alert_kind kind, uint64_t value, uint6
 }
 
 /* Room for an event and a row per operator. */
-static bool reserve(monitor *m, const prn_plan *plan)
+static bool monitor_reserve(monitor *m, const prn_plan *plan)
 {
     return PRN_GROW(m->trace.events, m->trace.capacity, plan->step_count) &&
            PRN_GROW(m->rows, m->row_capacity, plan->step_count);
 }
 
-static size_t fill_rows(monitor *m, const prn_plan *plan)
+static size_t monitor_fill_rows(monitor *m, const prn_plan *plan)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
@@ -82,14 +82,14 @@ static size_t fill_rows(monitor *m, const prn_plan *plan)
     return plan->step_count;
 }
 
-static void tell(prony_session *session, monitor *m, int64_t latency_ns)
+static void monitor_tell(prony_session *session, monitor *m, int64_t latency_ns)
 {
     int64_t begin = prn_now_ns();
     const prn_plan *plan = session->current->plan;
     prony_sample sample = {.run = m->runs, .latency_ns = latency_ns, .arena_bytes = plan->figures.planned_bytes};
     size_t window = m->since < WINDOW ? (size_t)m->since : WINDOW;
     bool known = prn_stats_compute(&sample.latency, m->window_ns, window, false, NULL) == PRONY_OK;
-    sample.operator_count = fill_rows(m, plan);
+    sample.operator_count = monitor_fill_rows(m, plan);
     sample.operators = m->rows;
     sample.resident_bytes = prn_resident_bytes();
     m->since = 0;
@@ -106,7 +106,7 @@ static prony_status run_watched(prony_session *session, prony_error *error)
     bool sampled = (m->runs + 1) % m->options.every == 0;
     if (sampled) {
         PRN_TRY(prn_session_plan(session, error));
-        sampled = reserve(m, session->current->plan);
+        sampled = monitor_reserve(m, session->current->plan);
     }
     int64_t start = prn_now_ns();
     prony_status status = prn_session_run_once(session, sampled ? &m->trace : NULL, error);
@@ -116,7 +116,7 @@ static prony_status run_watched(prony_session *session, prony_error *error)
     m->window_ns[m->since++ % WINDOW] = latency_ns;
     m->total_ns += latency_ns;
     m->cost_ns += m->stamp_ns;
-    if (sampled) tell(session, m, latency_ns);
+    if (sampled) monitor_tell(session, m, latency_ns);
     if (m->options.latency_above_ns && latency_ns > m->options.latency_above_ns)
         alert(m, PRONY_ALERT_LATENCY, (uint64_t)latency_ns, (uint64_t)m->options.latency_above_ns);
     return PRONY_OK;
@@ -129,7 +129,7 @@ prony_status prony_session_monitor(prony_session *session, const prony_monitor_o
     prony_monitor_options own = PRONY_MONITOR_OPTIONS_INIT;
     PRN_TRY(prn_options_read(&own, sizeof own, options, "monitor options", error));
     if (options) {
-        PRN_TRY(check(&own, error));
+        PRN_TRY(monitor_check(&own, error));
         m = prn_calloc(1, sizeof *m);
         if (!m) return prn_no_memory(error);
         m->options = own;
@@ -137,10 +137,10 @@ prony_status prony_session_monitor(prony_session *session, const prony_monitor_o
     }
     prony_status status = prn_session_lock(session, error);
     if (status != PRONY_OK) {
-        release(m);
+        monitor_release(m);
         return status;
     }
     if (session->watcher.release) session->watcher.release(session->watcher.data);
-    session->watcher = m ? (prn_watcher){run_watched, release, m} : (prn_watcher){0};
+    session->watcher = m ? (prn_watcher){run_watched, monitor_release, m} : (prn_watcher){0};
     return prn_session_unlock(session, PRONY_OK);
 }

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static const char *copy_text(prony_report *report, const char *text)
+static const char *report_build_copy_text(prony_report *report, const char *text)
 {
     return prn_bump_strndup(&report->pool, text, strlen(text));
 }
@@ -35,13 +35,13 @@ static prony_status fill_ports(prony_report *report, const prn_program *program,
         const prony_port *declared = inputs ? input_port(program, i) : &graph->outputs[i];
         const prony_value *bound = &program->values[inputs ? program->inputs[i] : program->outputs[i]]->info;
         ports[i] = *declared;
-        ports[i].name = copy_text(report, declared->name);
+        ports[i].name = report_build_copy_text(report, declared->name);
         if (!ports[i].name) return prn_no_memory(error);
         if (bound->dtype != PRONY_UNDEFINED) ports[i].dtype = bound->dtype;
         if (bound->shape.rank >= 0) ports[i].shape = bound->shape;
         for (int d = 0; d < PRONY_MAX_RANK; d++) {
             if (!declared->dim_names[d]) continue;
-            ports[i].dim_names[d] = copy_text(report, declared->dim_names[d]);
+            ports[i].dim_names[d] = report_build_copy_text(report, declared->dim_names[d]);
             if (!ports[i].dim_names[d]) return prn_no_memory(error);
         }
     }
@@ -83,7 +83,7 @@ prony_status prn_report_fill_assumed(prony_report *report, const prony_model *mo
         const prn_assumed *a = &assumed->items[k];
         const prony_port *port = &model->file->graph.inputs[a->input];
         char text[PRN_FREE_DIM_NAME_BYTES];
-        const char *name = copy_text(report, prn_free_dim_name(port, a->axis, text));
+        const char *name = report_build_copy_text(report, prn_free_dim_name(port, a->axis, text));
         if (!name) return prn_no_memory(error);
         rows[report->config.assumed_count++] = (prony_assumed_dim){name, a->value, a->reason};
     }
@@ -110,8 +110,8 @@ static prony_status fill_model(prony_report *report, const prony_model *model, c
                                prony_error *error)
 {
     const prn_model_file *file = model->file;
-    report->model = (prn_report_model){.name = copy_text(report, file->name),
-                                       .producer = copy_text(report, file->producer ? file->producer : ""),
+    report->model = (prn_report_model){.name = report_build_copy_text(report, file->name),
+                                       .producer = report_build_copy_text(report, file->producer ? file->producer : ""),
                                        .file_bytes = file->file_bytes,
                                        .ir_version = file->ir_version,
                                        .opset = prn_model_opset(file, ""),
@@ -130,15 +130,15 @@ static prony_status fill_config(prony_report *report, const prony_session_option
     const prony_port *first = report->model.input_count ? &report->model.inputs[0] : NULL;
     config->intra_op_threads = threads;
     config->inter_op_threads = plan ? plan->workers : options->inter_op_threads > 1 ? options->inter_op_threads : 1;
-    config->inter_op_reason = copy_text(report, plan ? plan->workers_note : "");
-    config->affinity = copy_text(report, options->affinity ? options->affinity : "");
+    config->inter_op_reason = report_build_copy_text(report, plan ? plan->workers_note : "");
+    config->affinity = report_build_copy_text(report, options->affinity ? options->affinity : "");
     config->batch = first && first->shape.rank > 0 ? first->shape.dim[0] : -1;
     prn_precision_find(options->precision, &config->precision);
     config->warmup_runs = config->runs = -1;
     config->rewrites = !options->no_rewrites;
     config->reuse = !options->no_reuse;
-    config->affinity_used = copy_text(report, placement && placement->count ? placement->used : "");
-    config->affinity_failure = copy_text(report, placement ? placement->failure : "");
+    config->affinity_used = report_build_copy_text(report, placement && placement->count ? placement->used : "");
+    config->affinity_failure = report_build_copy_text(report, placement ? placement->failure : "");
     bool copied = config->affinity && config->inter_op_reason && config->affinity_used && config->affinity_failure;
     return copied ? PRONY_OK : prn_no_memory(error);
 }
@@ -146,7 +146,7 @@ static prony_status fill_config(prony_report *report, const prony_session_option
 /* ---- rows ---- */
 
 /* Which layer makes each value that another one reads. */
-static prony_status fill_sources(prony_report *report, const prn_program *program, prony_error *error)
+static prony_status report_build_fill_sources(prony_report *report, const prn_program *program, prony_error *error)
 {
     uint32_t *maker = prn_calloc(program->value_count + 1, sizeof *maker); /* layer + 1; 0: none */
     if (!maker) return prn_no_memory(error);
@@ -179,8 +179,8 @@ static prony_status fill_layer_rows(prony_report *report, const prn_program *pro
         prony_layer_row *row = &report->layers[l];
         row->index = (uint32_t)l;
         row->operator_index = PRONY_NO_INDEX;
-        row->name = copy_text(report, layer->info.name);
-        row->op = copy_text(report, layer->info.op_type);
+        row->name = report_build_copy_text(report, layer->info.name);
+        row->op = report_build_copy_text(report, layer->info.op_type);
         if (!row->name || !row->op) return prn_no_memory(error);
         row->module = prn_report_module_of(report, row->name);
         if (!row->module) return prn_no_memory(error);
@@ -202,13 +202,13 @@ static prony_status fill_layer_rows(prony_report *report, const prn_program *pro
     return PRONY_OK;
 }
 
-static prony_status fill_layers(prony_report *report, const prn_program *program, prony_error *error)
+static prony_status report_build_fill_layers(prony_report *report, const prn_program *program, prony_error *error)
 {
     const prony_value **copies = prn_calloc(program->value_count + 1, sizeof *copies);
     if (!copies) return prn_no_memory(error);
     prony_status status = fill_layer_rows(report, program, copies, error);
     prn_free(copies);
-    return status == PRONY_OK ? fill_sources(report, program, error) : status;
+    return status == PRONY_OK ? report_build_fill_sources(report, program, error) : status;
 }
 
 static uint64_t offset_of(const prn_plan *plan, uint32_t value)
@@ -254,7 +254,7 @@ static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *
 }
 
 /* What a run measured, but for the parameters, which it cannot change. */
-static void take_cost(prony_cost *to, const prony_cost *from)
+static void report_build_take_cost(prony_cost *to, const prony_cost *from)
 {
     const uint64_t parameters = to->parameters;
     *to = *from;
@@ -273,15 +273,16 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
         prony_operator_row *row = &report->operators[s];
         uint32_t *layers = prn_bump_alloc(&report->pool, step->node->layer_count + 1, sizeof *layers);
         row->index = s;
-        row->name = copy_text(report, step->node->info.name);
-        row->op = copy_text(report, step->node->info.op_type);
-        row->kernel = copy_text(report, kernel ? kernel->name : "");
-        row->backend = copy_text(report, kernel ? kernel->backend : "");
+        row->name = report_build_copy_text(report, step->node->info.name);
+        row->op = report_build_copy_text(report, step->node->info.op_type);
+        row->kernel = report_build_copy_text(report, kernel ? kernel->name : "");
+        row->backend = report_build_copy_text(report, kernel ? kernel->backend : "");
         if (!layers || !row->name || !row->op || !row->kernel || !row->backend) return prn_no_memory(error);
         for (uint32_t l = 0; l < step->node->layer_count; l++) {
             layers[l] = step->node->layers[l];
             report->layers[layers[l]].operator_index = s;
-            if (prn_step_gives_cost(plan, step, layers[l])) take_cost(&report->layers[layers[l]].cost, &own);
+            if (prn_step_gives_cost(plan, step, layers[l]))
+                report_build_take_cost(&report->layers[layers[l]].cost, &own);
         }
         row->layers = layers;
         row->layer_count = step->node->layer_count;
@@ -306,14 +307,14 @@ static prony_status copy_trials(prony_report *report, const prn_step *step, pron
 {
     const prn_tune_row *row = step->tuned;
     prony_tune_trial *trials = prn_bump_alloc(&report->pool, row->trial_count + 1, sizeof *trials);
-    to->kernel = copy_text(report, step->kernel->name);
-    to->standard = copy_text(report, row->standard);
+    to->kernel = report_build_copy_text(report, step->kernel->name);
+    to->standard = report_build_copy_text(report, row->standard);
     to->kept = row->kept;
     if (!trials || !to->kernel || !to->standard) return prn_no_memory(error);
     for (size_t k = 0; k < row->trial_count; k++) {
         const prn_tune_trial *from = &row->trials[k];
-        trials[k] = (prony_tune_trial){copy_text(report, from->kernel), from->time_ns, from->reorder_ns,
-                                       copy_text(report, from->failure ? from->failure : "")};
+        trials[k] = (prony_tune_trial){report_build_copy_text(report, from->kernel), from->time_ns, from->reorder_ns,
+                                       report_build_copy_text(report, from->failure ? from->failure : "")};
         if (!trials[k].kernel || !trials[k].failure) return prn_no_memory(error);
     }
     to->trials = trials;
@@ -344,8 +345,8 @@ static prony_status fill_tuning(prony_report *report, const prn_plan *plan, pron
                          .untried = from->left,
                          .measuring_ns = from->spent_ns,
                          .file_ns = from->file_ns,
-                         .file = copy_text(report, from->file ? from->file : ""),
-                         .note = copy_text(report, from->note)};
+                         .file = report_build_copy_text(report, from->file ? from->file : ""),
+                         .note = report_build_copy_text(report, from->note)};
     to->taken_back = plan->verdict && plan->verdict->taken_back;
     to->default_run_ns = plan->verdict ? plan->verdict->default_ns : -1;
     to->tuned_run_ns = plan->verdict ? plan->verdict->tuned_ns : -1;
@@ -381,7 +382,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
         report->unsupported_count = gaps.unsupported_count;
         report->assumed_imports = gaps.assumed;
         report->assumed_import_count = gaps.assumed_count;
-        status = fill_layers(report, program, error);
+        status = report_build_fill_layers(report, program, error);
     }
     if (status == PRONY_OK && plan) status = fill_operators(report, plan, error);
     if (status == PRONY_OK && plan) status = fill_tuning(report, plan, error);

@@ -28,8 +28,8 @@ static int by_layer(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-static prony_status add_row(prony_report *report, const prn_weight *weight, const prn_value_def *value,
-                            prony_error *error)
+static prony_status report_detail_add_row(prony_report *report, const prn_weight *weight, const prn_value_def *value,
+                                          prony_error *error)
 {
     prony_parameter_row *row = &report->parameters[report->parameter_count++];
     *row = (prony_parameter_row){.layer = weight->layer,
@@ -45,7 +45,7 @@ static prony_status add_row(prony_report *report, const prn_weight *weight, cons
 }
 
 /* A layer's parameters that no tensor of the main graph holds lie in its subgraphs or attributes. */
-static void add_rest(prony_report *report, uint64_t *found)
+static void report_detail_add_rest(prony_report *report, uint64_t *found)
 {
     for (size_t r = 0; r < report->parameter_count; r++) {
         const prony_parameter_row *row = &report->parameters[r];
@@ -69,10 +69,10 @@ prony_status prn_report_fill_parameters(prony_report *report, const prn_program 
     prony_status status = values && found && report->parameters ? PRONY_OK : prn_no_memory(error);
     for (size_t w = 0; status == PRONY_OK && w < program->weight_count; w++) {
         const prn_weight *weight = &program->weights[w];
-        if (weight->claimed || weight->buffer) status = add_row(report, weight, values[w], error);
+        if (weight->claimed || weight->buffer) status = report_detail_add_row(report, weight, values[w], error);
     }
     if (status == PRONY_OK) {
-        add_rest(report, found);
+        report_detail_add_rest(report, found);
         qsort(report->parameters, report->parameter_count, sizeof *report->parameters, by_layer);
         double sum = 0;
         for (size_t r = 0; r < report->parameter_count; r++) sum += (double)report->parameters[r].elements;
@@ -87,7 +87,7 @@ prony_status prn_report_fill_parameters(prony_report *report, const prn_program 
 /* ---- composites ---- */
 
 /* Rows of the same model at the same shapes; a composite of which a part was evaluated at bind time is none. */
-static bool fits(const prony_report *report, const prn_program *program, const prn_composite *composite)
+static bool report_detail_fits(const prony_report *report, const prn_program *program, const prn_composite *composite)
 {
     for (uint32_t k = 0; k < composite->layer_count; k++) {
         uint32_t layer = composite->layers[k];
@@ -104,7 +104,7 @@ static prony_status copy_composites(prony_report *report, const prn_program *pro
     report->composites = prn_bump_alloc(&report->pool, count + 1, sizeof *report->composites);
     if (!report->composites) return prn_no_memory(error);
     for (size_t c = 0; c < count; c++) {
-        if (!fits(report, program, &list[c])) continue;
+        if (!report_detail_fits(report, program, &list[c])) continue;
         prn_composite_row *row = &report->composites[report->composite_count];
         uint32_t *layers = prn_bump_alloc(&report->pool, list[c].layer_count, sizeof *layers);
         row->op = prn_bump_strndup(&report->pool, list[c].op, strlen(list[c].op));

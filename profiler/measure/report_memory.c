@@ -10,7 +10,7 @@ static const char *owner_name(const prn_plan *plan, size_t buffer)
     return plan->program->values[plan->values[owner]->source]->name;
 }
 
-static uint64_t aligned(uint64_t bytes)
+static uint64_t report_memory_aligned(uint64_t bytes)
 {
     return (bytes + 63) & ~UINT64_C(63);
 }
@@ -44,7 +44,7 @@ static prony_status fill_events(prony_report *report, const prn_plan *plan, pron
             prony_memory_event e = {.owner = copy,
                                     .tag = prn_arena_tag_name((prn_arena_tag)plan->buffer_tag[b]),
                                     .asked_bytes = buffer->bytes,
-                                    .given_bytes = aligned(buffer->bytes),
+                                    .given_bytes = report_memory_aligned(buffer->bytes),
                                     .offset_bytes = buffer->offset,
                                     .step = buffer->first};
             events[next[2 * buffer->first]++] = e;
@@ -78,9 +78,9 @@ static prony_status fill_timeline(prony_report *report, const prn_plan *plan, pr
     prony_status status = points && change ? PRONY_OK : prn_no_memory(error);
     int64_t live = 0;
     for (size_t b = 0; status == PRONY_OK && b < plan->buffer_count; b++) {
-        change[plan->buffers[b].first] += (int64_t)aligned(plan->buffers[b].bytes);
+        change[plan->buffers[b].first] += (int64_t)report_memory_aligned(plan->buffers[b].bytes);
         if (plan->buffers[b].last + 1 <= plan->step_count)
-            change[plan->buffers[b].last + 1] -= (int64_t)aligned(plan->buffers[b].bytes);
+            change[plan->buffers[b].last + 1] -= (int64_t)report_memory_aligned(plan->buffers[b].bytes);
     }
     for (uint32_t s = 0; status == PRONY_OK && s < plan->step_count; s++) {
         live += change[s];

@@ -18,27 +18,27 @@ typedef struct builder {
     prony_error *error;
 } builder;
 
-static const char *copy_text(builder *b, const char *text)
+static const char *report_nested_copy_text(builder *b, const char *text)
 {
     return prn_bump_strndup(&b->report->pool, text, strlen(text));
 }
 
-static const char *join(builder *b, const char *path, const char *name)
+static const char *report_nested_join(builder *b, const char *path, const char *name)
 {
-    return *path ? prn_bump_printf(&b->report->pool, "%s > %s", path, name) : copy_text(b, name);
+    return *path ? prn_bump_printf(&b->report->pool, "%s > %s", path, name) : report_nested_copy_text(b, name);
 }
 
 /* The place of a child's rows; `path` leads to the node. */
 static prony_status place_child(builder *b, const place *around, const char *node, const char *subgraph,
                                 uint32_t parent, place *out)
 {
-    *out = (place){around->owner, parent, around->depth + 1, copy_text(b, subgraph), NULL};
-    const char *path = join(b, around->path, node);
-    if (path) out->path = join(b, path, subgraph);
+    *out = (place){around->owner, parent, around->depth + 1, report_nested_copy_text(b, subgraph), NULL};
+    const char *path = report_nested_join(b, around->path, node);
+    if (path) out->path = report_nested_join(b, path, subgraph);
     return out->subgraph && out->path ? PRONY_OK : prn_no_memory(b->error);
 }
 
-static prony_status fill_place(builder *b, prony_nested_row *row, const place *at, const prony_node *info)
+static prony_status report_nested_fill_place(builder *b, prony_nested_row *row, const place *at, const prony_node *info)
 {
     row->owner = at->owner;
     row->parent = at->parent;
@@ -47,8 +47,8 @@ static prony_status fill_place(builder *b, prony_nested_row *row, const place *a
     row->path = at->path;
     row->operator_index = PRONY_NO_INDEX;
     row->kernel = row->backend = row->module = "";
-    row->name = copy_text(b, info->name);
-    row->op = copy_text(b, info->op_type);
+    row->name = report_nested_copy_text(b, info->name);
+    row->op = report_nested_copy_text(b, info->op_type);
     return row->name && row->op ? PRONY_OK : prn_no_memory(b->error);
 }
 
@@ -66,13 +66,13 @@ static const prn_node_def **owners(const prn_program *program)
 }
 
 /* Rows of the nodes in all of its subgraphs, those evaluated when binding included. */
-static size_t count_layers(const prn_program *program, bool inside)
+static size_t report_nested_count_layers(const prn_program *program, bool inside)
 {
     size_t count = inside ? program->layer_count : 0;
     for (size_t n = 0; n < program->node_count; n++) {
         const prn_node_def *node = program->nodes[n];
         for (uint32_t c = 0; !node->dead && node->layer_count && c < node->child_count; c++)
-            if (node->children[c].program) count += count_layers(node->children[c].program, true);
+            if (node->children[c].program) count += report_nested_count_layers(node->children[c].program, true);
     }
     return count;
 }
@@ -109,7 +109,7 @@ static prony_status fill_layer(builder *b, const prn_program *program, const prn
                                   b->error);
 }
 
-static prony_status fill_sources(builder *b, const prn_program *program, const uint32_t *rows)
+static prony_status report_nested_fill_sources(builder *b, const prn_program *program, const uint32_t *rows)
 {
     uint32_t *maker = prn_calloc(program->value_count + 1, sizeof *maker); /* row + 1; 0: none */
     prony_status status = maker ? PRONY_OK : prn_no_memory(b->error);
@@ -138,7 +138,8 @@ static const prn_plan *plan_of_child(const prn_plan *plan, const prn_node_def *n
     return NULL;
 }
 
-static prony_status add_program(builder *b, const prn_program *program, const prn_plan *plan, const place *at);
+static prony_status report_nested_add_program(builder *b, const prn_program *program, const prn_plan *plan,
+                                              const place *at);
 
 static prony_status add_children(builder *b, const prn_node_def *node, const prn_plan *plan, const place *around,
                                  uint32_t parent)
@@ -148,7 +149,7 @@ static prony_status add_children(builder *b, const prn_node_def *node, const prn
         if (!child->program) continue;
         place at;
         PRN_TRY(place_child(b, around, node->info.name, child->name, parent, &at));
-        PRN_TRY(add_program(b, child->program, plan_of_child(plan, node, c), &at));
+        PRN_TRY(report_nested_add_program(b, child->program, plan_of_child(plan, node, c), &at));
     }
     return PRONY_OK;
 }
@@ -161,7 +162,7 @@ static prony_status add_layers(builder *b, const prn_program *program, const prn
         uint32_t index = rows[l] = (uint32_t)b->report->nested_layer_count++;
         prony_nested_row *row = &b->report->nested_layers[index];
         row->index = index;
-        PRN_TRY(fill_place(b, row, at, &layer->info));
+        PRN_TRY(report_nested_fill_place(b, row, at, &layer->info));
         PRN_TRY(fill_layer(b, program, layer, row));
         PRN_TRY(fill_layer_cost(b, row, layer, owner_nodes[l] != NULL, plan));
         PRN_TRY(add_children(b, owner_nodes[l], plan, at, index));
@@ -169,13 +170,14 @@ static prony_status add_layers(builder *b, const prn_program *program, const prn
     return PRONY_OK;
 }
 
-static prony_status add_program(builder *b, const prn_program *program, const prn_plan *plan, const place *at)
+static prony_status report_nested_add_program(builder *b, const prn_program *program, const prn_plan *plan,
+                                              const place *at)
 {
     const prn_node_def **owner_nodes = owners(program);
     uint32_t *rows = prn_calloc(program->layer_count + 1, sizeof *rows);
     prony_status status = owner_nodes && rows ? PRONY_OK : prn_no_memory(b->error);
     if (status == PRONY_OK) status = add_layers(b, program, plan, at, owner_nodes, rows);
-    if (status == PRONY_OK) status = fill_sources(b, program, rows);
+    if (status == PRONY_OK) status = report_nested_fill_sources(b, program, rows);
     prn_free(owner_nodes);
     if (plan && b->nested)
         b->rows[plan->nested_index] = rows;
@@ -186,7 +188,7 @@ static prony_status add_program(builder *b, const prn_program *program, const pr
 
 static prony_status add_all_layers(builder *b, const prn_program *program, const prn_plan *plan)
 {
-    size_t count = count_layers(program, false);
+    size_t count = report_nested_count_layers(program, false);
     b->report->nested_layers = prn_bump_alloc(&b->report->pool, count + 1, sizeof *b->report->nested_layers);
     const prn_node_def **owner_nodes = owners(program);
     prony_status status = b->report->nested_layers && owner_nodes ? PRONY_OK : prn_no_memory(b->error);
@@ -239,8 +241,8 @@ static prony_status link_layers(builder *b, prony_nested_row *row, const prn_pla
 static prony_status fill_kernel(builder *b, prony_nested_row *row, const prn_step *step)
 {
     const prn_kernel *kernel = prn_step_kernel(step);
-    row->kernel = copy_text(b, kernel ? kernel->name : "");
-    row->backend = copy_text(b, kernel ? kernel->backend : "");
+    row->kernel = report_nested_copy_text(b, kernel ? kernel->name : "");
+    row->backend = report_nested_copy_text(b, kernel ? kernel->backend : "");
     return row->kernel && row->backend ? PRONY_OK : prn_no_memory(b->error);
 }
 
@@ -265,7 +267,7 @@ static prony_status add_plan(builder *b, const prn_plan *plan, const place *at)
         prony_nested_row *row = &b->report->nested_operators[index];
         b->report->nested_operator_count++;
         row->index = index;
-        PRN_TRY(fill_place(b, row, at, &step->node->info));
+        PRN_TRY(report_nested_fill_place(b, row, at, &step->node->info));
         PRN_TRY(fill_kernel(b, row, step));
         row->dynamic = step->dynamic;
         row->stopped = plan->stopped_at == s;
@@ -301,7 +303,7 @@ static prony_status note_stop(builder *b, const prn_plan *plan)
         for (size_t k = 0; k < row->layer_count; k++) r->nested_layers[row->layers[k]].stopped = true;
     }
     const char *outer = plan->steps[plan->stopped_at]->node->info.name;
-    r->stopped_at = inmost ? join(b, inmost->path, inmost->name) : copy_text(b, outer);
+    r->stopped_at = inmost ? report_nested_join(b, inmost->path, inmost->name) : report_nested_copy_text(b, outer);
     return r->stopped_at ? PRONY_OK : prn_no_memory(b->error);
 }
 
@@ -342,7 +344,7 @@ static void free_remainders(remainders *left)
     prn_free(left->rows);
 }
 
-static void take_away(remainders *left, const prony_nested_row *rows, size_t count)
+static void report_nested_take_away(remainders *left, const prony_nested_row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) add_counts(&left->rows[i], &rows[i].cost, 1);
     for (size_t i = 0; i < count; i++)
@@ -383,8 +385,8 @@ static bool sums_agree(const builder *b, const prn_plan *plan, remainders *steps
     bool ok = true;
     for (uint32_t o = 0; o < r->operator_count; o++) add_counts(&steps->owners[o], &r->operators[o].cost, 1);
     for (uint32_t l = 0; l < r->layer_count; l++) add_counts(&layers->owners[l], &r->layers[l].cost, 1);
-    take_away(steps, r->nested_operators, r->nested_operator_count);
-    take_away(layers, r->nested_layers, r->nested_layer_count);
+    report_nested_take_away(steps, r->nested_operators, r->nested_operator_count);
+    report_nested_take_away(layers, r->nested_layers, r->nested_layer_count);
     for (uint32_t s = 0; ok && s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
         if (!step->children) continue;

@@ -34,7 +34,7 @@ void prn_thread_use_release(prn_thread_use *use)
     prn_free(use);
 }
 
-static void add_event(prn_thread_use *use, const prn_trace *trace, const prn_event *event)
+static void thread_use_add_event(prn_thread_use *use, const prn_trace *trace, const prn_event *event)
 {
     const prn_thread_pool_share *shares = &trace->shares[event->step * (size_t)trace->members];
     double *busy = &use->busy_ns[event->step * (size_t)use->members];
@@ -64,7 +64,7 @@ void prn_thread_use_add(prn_thread_use *use, const prn_trace *trace)
 {
     for (size_t e = 0; e < trace->count; e++)
         if (trace->events[e].step < use->operators && trace->events[e].step < trace->share_steps)
-            add_event(use, trace, &trace->events[e]);
+            thread_use_add_event(use, trace, &trace->events[e]);
     use->runs++;
 }
 

@@ -103,7 +103,7 @@ static void identify(identity *id, const prn_tune_key *key)
                          .workers = key->workers};
 }
 
-static prony_status path_of(const tune_file *is, char *path, size_t size, prony_error *error)
+static prony_status tune_file_path_of(const tune_file *is, char *path, size_t size, prony_error *error)
 {
     char folder[PATH_MAX], processor[100], precision[32], commit[16];
     PRN_TRY(prn_cache_folder(folder, sizeof folder, error));
@@ -124,7 +124,7 @@ static void check_number(prn_json_reader *j, const char *key, int found, int wan
     if (j->status == PRONY_OK && found != wanted) prn_json_bad(j, key, "%d, not %d", found, wanted);
 }
 
-static void check_rows(prn_json_reader *j, const tune_file *file)
+static void tune_file_check_rows(prn_json_reader *j, const tune_file *file)
 {
     for (size_t r = 0; r < file->row_count && j->status == PRONY_OK; r++) {
         const prn_tune_row *row = &file->rows[r];
@@ -148,8 +148,8 @@ static void check_verdicts(prn_json_reader *j, const tune_file *file)
     }
 }
 
-static prony_status read_file(prn_tuning *tuning, const identity *id, const prn_map *map, tune_file *file,
-                              prony_error *error)
+static prony_status tune_file_read(prn_tuning *tuning, const identity *id, const prn_map *map, tune_file *file,
+                                   prony_error *error)
 {
     prn_json_value *root;
     if (map->size > MOST_FILE_BYTES) return prn_fail(error, PRONY_LIMIT, "%s: %zu bytes", tuning->file, map->size);
@@ -167,7 +167,7 @@ static prony_status read_file(prn_tuning *tuning, const identity *id, const prn_
     check_number(j, "cores", file->cores, id->is.cores);
     check_number(j, "threads", file->threads, id->is.threads);
     check_number(j, "workers", file->workers, id->is.workers);
-    check_rows(j, file);
+    tune_file_check_rows(j, file);
     check_verdicts(j, file);
     prn_json_document_release(root);
     return j->status;
@@ -179,7 +179,7 @@ static prony_status load_rows(prn_tuning *tuning, const identity *id, prony_erro
     tune_file file = {0};
     if (access(tuning->file, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) return PRONY_OK;
     PRN_TRY(prn_map_read(&map, tuning->file, error));
-    prony_status status = read_file(tuning, id, &map, &file, error);
+    prony_status status = tune_file_read(tuning, id, &map, &file, error);
     prn_map_close(&map);
     for (size_t r = 0; r < file.row_count && status == PRONY_OK; r++) {
         file.rows[r].kept = true;
@@ -192,14 +192,14 @@ static prony_status load_rows(prn_tuning *tuning, const identity *id, prony_erro
     return status;
 }
 
-static void load(prn_tuning *tuning, const prn_tune_key *key, bool again)
+static void tune_file_load(prn_tuning *tuning, const prn_tune_key *key, bool again)
 {
     char path[PATH_MAX];
     identity id;
     prony_error error = {0};
     const int64_t start = prn_now_ns();
     identify(&id, key);
-    prony_status status = path_of(&id.is, path, sizeof path, &error);
+    prony_status status = tune_file_path_of(&id.is, path, sizeof path, &error);
     if (status == PRONY_OK) {
         tuning->file = prn_bump_strndup(&tuning->pool, path, strlen(path));
         if (!tuning->file) status = prn_no_memory(&error);
@@ -213,7 +213,7 @@ static void load(prn_tuning *tuning, const prn_tune_key *key, bool again)
 
 /* ---- writing ---- */
 
-static prony_status write_rows(const prn_tuning *tuning, const tune_file *file, prony_error *error)
+static prony_status tune_file_write_rows(const prn_tuning *tuning, const tune_file *file, prony_error *error)
 {
     char path[PATH_MAX];
     prn_file_writer *writer;
@@ -228,7 +228,7 @@ static prony_status write_rows(const prn_tuning *tuning, const tune_file *file, 
     return status;
 }
 
-static void save(prn_tuning *tuning, const prn_tune_key *key)
+static void tune_file_save(prn_tuning *tuning, const prn_tune_key *key)
 {
     identity id;
     prony_error error = {0};
@@ -241,7 +241,7 @@ static void save(prn_tuning *tuning, const prn_tune_key *key)
     for (size_t r = 0; r < tuning->count && status == PRONY_OK; r++) id.is.rows[id.is.row_count++] = *tuning->rows[r];
     for (size_t v = 0; v < tuning->verdict_count && status == PRONY_OK; v++)
         id.is.verdicts[id.is.verdict_count++] = *tuning->verdicts[v];
-    if (status == PRONY_OK) status = write_rows(tuning, &id.is, &error);
+    if (status == PRONY_OK) status = tune_file_write_rows(tuning, &id.is, &error);
     prn_free(id.is.rows);
     prn_free(id.is.verdicts);
     if (status == PRONY_OK) {
@@ -253,4 +253,4 @@ static void save(prn_tuning *tuning, const prn_tune_key *key)
     tuning->file_ns += prn_now_ns() - start;
 }
 
-const prn_tune_files prn_tune_cache = {load, save};
+const prn_tune_files prn_tune_cache = {tune_file_load, tune_file_save};

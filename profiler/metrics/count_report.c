@@ -13,7 +13,7 @@ static uint64_t elements_of(const prony_value *const *values, size_t count)
     return elements > 0 ? (uint64_t)elements : 0;
 }
 
-static prn_count_node node_of(const prony_layer_row *layer)
+static prn_count_node count_report_node_of(const prony_layer_row *layer)
 {
     prn_count_node node = {.op = layer->op,
                            .cost = &layer->cost,
@@ -39,7 +39,7 @@ static prony_status count_composite(prony_report *report, const prn_count_table 
                                     prony_error *error)
 {
     prony_layer_row *last = &report->layers[c->layers[c->layer_count - 1]];
-    prn_count_node node = node_of(last);
+    prn_count_node node = count_report_node_of(last);
     node.op = c->op;
     node.cost = &c->cost;
     node.inputs = node.outputs; /* they map elements; a linear layer's rule asks for outputs alone */
@@ -113,7 +113,7 @@ typedef struct module_index {
     uint32_t row;
 } module_index;
 
-static int by_path(const void *left, const void *right)
+static int count_report_by_path(const void *left, const void *right)
 {
     return strcmp(((const module_index *)left)->path, ((const module_index *)right)->path);
 }
@@ -127,10 +127,10 @@ static prony_status count_modules(prony_report *report, prony_error *error)
         sorted[m] = (module_index){report->modules[m].path, m};
         report->modules[m].count = 0;
     }
-    qsort(sorted, modules, sizeof *sorted, by_path);
+    qsort(sorted, modules, sizeof *sorted, count_report_by_path);
     for (size_t l = 0; l < report->layer_count; l++) {
         module_index key = {report->layers[l].module, 0};
-        const module_index *found = bsearch(&key, sorted, modules, sizeof key, by_path);
+        const module_index *found = bsearch(&key, sorted, modules, sizeof key, count_report_by_path);
         for (uint32_t m = found ? found->row : PRONY_NO_INDEX; m < modules; m = report->modules[m].parent)
             report->modules[m].count += report->layers[l].counted ? report->layers[l].count : 0;
     }
@@ -140,7 +140,7 @@ static prony_status count_modules(prony_report *report, prony_error *error)
 
 /* ---- the report ---- */
 
-static void take_away(prony_report *report)
+static void count_report_take_away(prony_report *report)
 {
     for (size_t l = 0; l < report->layer_count; l++) {
         report->layers[l].counted = false;
@@ -154,12 +154,12 @@ static void take_away(prony_report *report)
     report->uncounted_time_share = 0;
 }
 
-static prony_status count_layers(prony_report *report, const prn_count_table *table, const char **ops,
-                                 prony_error *error)
+static prony_status count_report_layers(prony_report *report, const prn_count_table *table, const char **ops,
+                                        prony_error *error)
 {
     for (size_t l = 0; l < report->layer_count; l++) {
         prony_layer_row *layer = &report->layers[l];
-        prn_count_node node = node_of(layer);
+        prn_count_node node = count_report_node_of(layer);
         ops[l] = layer->op;
         if (!layer->folded) PRN_TRY(count_one(table, &node, layer, error));
     }
@@ -195,23 +195,23 @@ prony_status prony_report_set_count(prony_report *report, const char *preset, pr
     if (!report) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_set_count: the report is NULL");
     const prn_count_table *table = preset ? prn_count_find(preset) : NULL;
     if (preset && !table) return unknown(preset, error);
-    take_away(report);
+    count_report_take_away(report);
     if (!table) return PRONY_OK;
     const char **ops = prn_calloc(report->layer_count + 1, sizeof *ops);
     left_out *rows = prn_calloc(report->layer_count + 1, sizeof *rows);
     prony_status status = ops && rows ? PRONY_OK : prn_no_memory(error);
-    if (status == PRONY_OK) status = count_layers(report, table, ops, error);
+    if (status == PRONY_OK) status = count_report_layers(report, table, ops, error);
     if (status == PRONY_OK) status = fill_uncounted(report, ops, rows, error);
     if (status == PRONY_OK) status = count_modules(report, error);
     prn_free(ops);
     prn_free(rows);
     if (status != PRONY_OK) {
-        take_away(report);
+        count_report_take_away(report);
         return status;
     }
     const char *copy = prn_bump_strndup(&report->pool, preset, strlen(preset));
     if (!copy) {
-        take_away(report);
+        count_report_take_away(report);
         return prn_no_memory(error);
     }
     report->config.count_preset = copy;

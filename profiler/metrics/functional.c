@@ -44,7 +44,7 @@ prony_status prn_functional_timing(prony_profile_options *out, const prony_timin
     return PRONY_OK;
 }
 
-static void put_figure(prony_figure *out, const char *key, uint64_t value)
+static void functional_put_figure(prony_figure *out, const char *key, uint64_t value)
 {
     for (size_t i = 0; i < prn_metric_builtin_count; i++) {
         if (strcmp(prn_metric_builtins[i].metric.key, key) != 0) continue;
@@ -54,15 +54,15 @@ static void put_figure(prony_figure *out, const char *key, uint64_t value)
     }
 }
 
-static prony_status figure_of(prony_figure *out, prony_model *model, const prony_session_options *options,
-                              const char *key, size_t offset, prony_error *error)
+static prony_status functional_figure_of(prony_figure *out, prony_model *model, const prony_session_options *options,
+                                         const char *key, size_t offset, prony_error *error)
 {
     prony_report *report = NULL;
     uint64_t value;
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_profile_%s: an argument is NULL", key);
     PRN_TRY(prony_inspect(&report, model, options, error));
     memcpy(&value, (const char *)&report->totals.cost + offset, sizeof value);
-    put_figure(out, key, value);
+    functional_put_figure(out, key, value);
     prony_report_release(report);
     return PRONY_OK;
 }
@@ -70,25 +70,25 @@ static prony_status figure_of(prony_figure *out, prony_model *model, const prony
 prony_status prony_profile_macs(prony_figure *out, prony_model *model, const prony_session_options *options,
                                 prony_error *error)
 {
-    return figure_of(out, model, options, "macs", offsetof(prony_cost, macs), error);
+    return functional_figure_of(out, model, options, "macs", offsetof(prony_cost, macs), error);
 }
 
 prony_status prony_profile_madds(prony_figure *out, prony_model *model, const prony_session_options *options,
                                  prony_error *error)
 {
-    return figure_of(out, model, options, "madds", offsetof(prony_cost, madds), error);
+    return functional_figure_of(out, model, options, "madds", offsetof(prony_cost, madds), error);
 }
 
 prony_status prony_profile_flops(prony_figure *out, prony_model *model, const prony_session_options *options,
                                  prony_error *error)
 {
-    return figure_of(out, model, options, "flops", offsetof(prony_cost, flops), error);
+    return functional_figure_of(out, model, options, "flops", offsetof(prony_cost, flops), error);
 }
 
 prony_status prony_profile_params(prony_figure *out, prony_model *model, const prony_session_options *options,
                                   prony_error *error)
 {
-    return figure_of(out, model, options, "parameters", offsetof(prony_cost, parameters), error);
+    return functional_figure_of(out, model, options, "parameters", offsetof(prony_cost, parameters), error);
 }
 
 prony_status prony_profile_memory(prony_figure *out, prony_model *model, const prony_session_options *options,
@@ -101,7 +101,7 @@ prony_status prony_profile_memory(prony_figure *out, prony_model *model, const p
     once.runs = 1;
     PRN_TRY(prn_functional_profile(&report, model, options, &once, true, error));
     const prony_memory_report *m = &report->memory;
-    put_figure(out, "memory", m->weight_bytes + m->packed_weight_bytes + m->planned_bytes);
+    functional_put_figure(out, "memory", m->weight_bytes + m->packed_weight_bytes + m->planned_bytes);
     prony_report_release(report);
     return PRONY_OK;
 }
@@ -112,7 +112,7 @@ prony_status prony_profile_runtime(prony_figure *out, prony_model *model, const 
     prony_report *report = NULL;
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_profile_runtime: an argument is NULL");
     PRN_TRY(prn_functional_profile(&report, model, options, runs, false, error));
-    put_figure(out, "latency", (uint64_t)report->latency.median_ns);
+    functional_put_figure(out, "latency", (uint64_t)report->latency.median_ns);
     prony_report_release(report);
     return PRONY_OK;
 }

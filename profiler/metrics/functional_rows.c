@@ -19,7 +19,7 @@ static prony_status name_row(void *rows, const char **name, const char **op, con
 }
 
 /* Hands rows over, or releases them and the report after an error. */
-static prony_status finish(void *rows, void *out, prony_report *report, prony_status status)
+static prony_status functional_rows_finish(void *rows, void *out, prony_report *report, prony_status status)
 {
     prony_report_release(report);
     if (status == PRONY_OK)
@@ -79,7 +79,7 @@ prony_status prony_count_params(prony_params_row **rows, size_t *count, prony_mo
     PRN_TRY(prony_inspect(&report, model, options, error));
     prony_params_row *list = prn_rows_create(report->parameter_count + 1, sizeof *list);
     prony_status status = list ? fill_params(list, count, report, error) : prn_no_memory(error);
-    return finish(list, rows, report, status);
+    return functional_rows_finish(list, rows, report, status);
 }
 
 /* ---- inputs and outputs ---- */
@@ -122,7 +122,7 @@ prony_status prony_trace_io_sizes(prony_io_row **rows, size_t *count, prony_mode
         status = fill_io(list, count, &report->layers[l], false, error);
         if (status == PRONY_OK) status = fill_io(list, count, &report->layers[l], true, error);
     }
-    return finish(list, rows, report, status);
+    return functional_rows_finish(list, rows, report, status);
 }
 
 /* ---- operations ---- */
@@ -159,7 +159,7 @@ prony_status prony_estimate_ops(prony_ops_row **rows, size_t *count, prony_model
         list[i].layer = layer ? layer->index : PRONY_NO_INDEX;
         status = name_row(list, &list[i].name, &list[i].op, layer, error);
     }
-    return finish(list, rows, r, status);
+    return functional_rows_finish(list, rows, r, status);
 }
 
 /* ---- times ---- */
@@ -211,5 +211,5 @@ prony_status prony_estimate_inference_time(prony_timing_row **rows, size_t *coun
         status = name_row(list, &list[i].name, &list[i].op, layer, error);
         if (status == PRONY_OK && runs.keep_samples) status = take_samples(list, &list[i], r, error);
     }
-    return finish(list, rows, r, status);
+    return functional_rows_finish(list, rows, r, status);
 }

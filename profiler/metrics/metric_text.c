@@ -17,7 +17,7 @@ static void with_unit(char *text, size_t size, const char *number, const char *u
     snprintf(text, size, "%s%s%s", number, between, unit);
 }
 
-static void plain(char *text, size_t size, double value, const char *unit)
+static void metric_text_plain(char *text, size_t size, double value, const char *unit)
 {
     prn_number_text number;
     bool whole = value == floor(value) && fabs(value) < 1e15;
@@ -54,7 +54,7 @@ void prony_metric_format(const prony_metric *metric, double value, char *text, s
         snprintf(text, size, "%s %%", prn_number_fixed(number, value * 100, 2));
         return;
     default:
-        plain(text, size, value, unit);
+        metric_text_plain(text, size, value, unit);
     }
 }
 

@@ -64,7 +64,7 @@ void prony_metrics_release(prony_metrics *metrics)
     prn_free(metrics);
 }
 
-static metric_entry *find(const prony_metrics *metrics, const char *key)
+static metric_entry *metrics_find(const prony_metrics *metrics, const char *key)
 {
     for (size_t i = 0; i < metrics->count; i++)
         if (strcmp(metrics->entries[i]->metric.key, key) == 0) return metrics->entries[i];
@@ -83,7 +83,7 @@ static prony_status check_definition(const prony_metrics *metrics, const prony_m
     if ((unsigned)d->scale > PRONY_SCALE_PERCENT || d->direction < PRONY_SMALLER_IS_BETTER ||
         d->direction > PRONY_LARGER_IS_BETTER)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "metric \"%s\": scale or direction is not known", d->key);
-    const metric_entry *old = find(metrics, d->key);
+    const metric_entry *old = metrics_find(metrics, d->key);
     if (old && !old->builtin)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "metric \"%s\" is defined already by the user", d->key);
     for (size_t k = 0; k < index; k++)
@@ -92,7 +92,7 @@ static prony_status check_definition(const prony_metrics *metrics, const prony_m
     return PRONY_OK;
 }
 
-static const char *copy(prony_metrics *metrics, const char *text)
+static const char *metrics_copy(prony_metrics *metrics, const char *text)
 {
     return prn_bump_strndup(&metrics->pool, text ? text : "", text ? strlen(text) : 0);
 }
@@ -100,10 +100,10 @@ static const char *copy(prony_metrics *metrics, const char *text)
 static bool copy_definition(prony_metrics *metrics, prony_metric *to, const prony_metric *from)
 {
     *to = *from;
-    to->key = copy(metrics, from->key);
-    to->name = copy(metrics, from->name);
-    to->description = copy(metrics, from->description);
-    to->unit = copy(metrics, from->unit);
+    to->key = metrics_copy(metrics, from->key);
+    to->name = metrics_copy(metrics, from->name);
+    to->description = metrics_copy(metrics, from->description);
+    to->unit = metrics_copy(metrics, from->unit);
     return to->key && to->name && to->description && to->unit;
 }
 
@@ -123,7 +123,7 @@ prony_status prony_metrics_add(prony_metrics *metrics, const prony_metric *defin
         if (!copy_definition(metrics, &copies[i], &definitions[i])) return prn_no_memory(error);
     metrics->groups[metrics->group_count] = (metric_group){compute, user, count};
     for (size_t i = 0; i < count; i++) {
-        metric_entry *entry = find(metrics, copies[i].key);
+        metric_entry *entry = metrics_find(metrics, copies[i].key);
         if (!entry) metrics->entries[metrics->count++] = entry = &fresh[i];
         *entry = (metric_entry){.metric = copies[i], .group = metrics->group_count, .slot = i};
     }
@@ -143,7 +143,7 @@ const prony_metric *prony_metrics_at(const prony_metrics *metrics, size_t index)
 
 const prony_metric *prony_metrics_find(const prony_metrics *metrics, const char *key)
 {
-    const metric_entry *entry = metrics && key ? find(metrics, key) : NULL;
+    const metric_entry *entry = metrics && key ? metrics_find(metrics, key) : NULL;
     return entry ? &entry->metric : NULL;
 }
 
@@ -170,7 +170,8 @@ prony_status prn_metrics_check_keys(const prony_metrics *metrics, const char *ke
         char key[64];
         size_t length = strcspn(at, ",");
         snprintf(key, sizeof key, "%.*s", length < sizeof key ? (int)length : (int)sizeof key - 1, at);
-        if (!find(metrics, key)) return prn_fail(error, PRONY_INVALID_ARGUMENT, "there is no metric \"%s\"", key);
+        if (!metrics_find(metrics, key))
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "there is no metric \"%s\"", key);
         at += length;
     }
     return PRONY_OK;
@@ -178,7 +179,8 @@ prony_status prn_metrics_check_keys(const prony_metrics *metrics, const char *ke
 
 /* ---- computing ---- */
 
-static prony_status run_group(const metric_group *group, const prony_report *report, double *values, prony_error *error)
+static prony_status metrics_run_group(const metric_group *group, const prony_report *report, double *values,
+                                      prony_error *error)
 {
     for (size_t i = 0; i < group->count; i++) values[i] = NAN;
     prony_error inner = {0};
@@ -192,7 +194,7 @@ prony_status prony_metrics_compute(const prony_metrics *metrics, const prony_rep
 {
     if (!metrics || !report || !key || !out)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_metrics_compute: an argument is NULL");
-    const metric_entry *entry = find(metrics, key);
+    const metric_entry *entry = metrics_find(metrics, key);
     if (!entry) return prn_fail(error, PRONY_INVALID_ARGUMENT, "there is no metric \"%.100s\"", key);
     if (entry->builtin) {
         *out = prn_metric_value_of(&entry->metric, entry->builtin->read(report));
@@ -201,7 +203,7 @@ prony_status prony_metrics_compute(const prony_metrics *metrics, const prony_rep
     const metric_group *group = &metrics->groups[entry->group];
     double *values = prn_calloc(group->count, sizeof *values);
     if (!values) return prn_no_memory(error);
-    prony_status status = run_group(group, report, values, error);
+    prony_status status = metrics_run_group(group, report, values, error);
     if (status == PRONY_OK)
         *out = prn_metric_value_of(&entry->metric, values[entry->slot]);
     else
@@ -221,7 +223,7 @@ prony_status prony_metrics_compute_all(const prony_metrics *metrics, const prony
     size_t *begin = prn_calloc(metrics->group_count + 1, sizeof *begin);
     prony_status status = computed && begin ? PRONY_OK : prn_no_memory(error);
     for (size_t g = 0; status == PRONY_OK && g < metrics->group_count; g++) {
-        status = run_group(&metrics->groups[g], report, computed + begin[g], error);
+        status = metrics_run_group(&metrics->groups[g], report, computed + begin[g], error);
         begin[g + 1] = begin[g] + metrics->groups[g].count;
     }
     for (size_t i = 0; status == PRONY_OK && i < metrics->count; i++) {

@@ -85,7 +85,7 @@ TOTAL(flops)
 TOTAL(special)
 TOTAL(int_ops)
 
-static double count(const prony_report *r)
+static double metrics_builtin_count(const prony_report *r)
 {
     return r->totals.counted ? (double)r->totals.count : NAN;
 }
@@ -95,7 +95,7 @@ static double traffic(const prony_report *r)
     return (double)r->totals.cost.bytes_read + (double)r->totals.cost.bytes_written;
 }
 
-static double intensity(const prony_report *r)
+static double metrics_builtin_intensity(const prony_report *r)
 {
     return traffic(r) > 0 ? flops(r) / traffic(r) : NAN;
 }
@@ -105,7 +105,7 @@ static double layers(const prony_report *r)
     return r->totals.layers;
 }
 
-static double operators(const prony_report *r)
+static double metrics_builtin_operators(const prony_report *r)
 {
     return r->operator_count ? (double)r->operator_count : NAN;
 }
@@ -124,7 +124,7 @@ static double memory_footprint(const prony_report *r)
     return model_size(r) + activation_memory(r);
 }
 
-static double memory(const prony_report *r)
+static double metrics_builtin_memory(const prony_report *r)
 {
     const prony_memory_report *m = &r->memory;
     if (!r->has_memory) return NAN;
@@ -151,11 +151,11 @@ static double held_memory(const prony_report *r)
 MEMORY(peak_memory, peak_live_bytes)
 MEMORY(average_memory, average_live_bytes)
 MEMORY(planned_memory, planned_bytes)
-MEMORY(packed_weights, packed_weight_bytes)
+MEMORY(metrics_builtin_packed_weights, packed_weight_bytes)
 MEMORY(scratch_memory, scratch_bytes)
 MEMORY(plan_gap, plan_gap)
 MEMORY(internal_fragmentation, internal_fragmentation)
-MEMORY(external_fragmentation, external_fragmentation)
+MEMORY(metrics_builtin_external_fragmentation, external_fragmentation)
 MEMORY(allocations, allocations)
 
 static double memory_per_sample(const prony_report *r)
@@ -243,14 +243,14 @@ static double throughput(const prony_report *r)
     return known_rate(rates.samples >= 0 ? rates.samples : rates.requests);
 }
 
-static double per_second(const prony_report *r, double quantity)
+static double metrics_builtin_per_second(const prony_report *r, double quantity)
 {
     return r->measured && r->latency.mean_ns > 0 ? quantity / ((double)r->latency.mean_ns / 1e9) : NAN;
 }
 
 static double flops_per_second(const prony_report *r)
 {
-    return per_second(r, flops(r));
+    return metrics_builtin_per_second(r, flops(r));
 }
 
 static double bytes_per_second(const prony_report *r)
@@ -259,7 +259,7 @@ static double bytes_per_second(const prony_report *r)
     if (r->operator_count == 0) return NAN;
     for (size_t o = 0; o < r->operator_count; o++)
         bytes += (double)r->operators[o].cost.bytes_read + (double)r->operators[o].cost.bytes_written;
-    return per_second(r, bytes);
+    return metrics_builtin_per_second(r, bytes);
 }
 
 /* What the roofs would allow for all operators, over what they took. */
@@ -333,9 +333,9 @@ static double core_use_most(const prony_report *r)
 }
 
 PROCESS(cpu_system, system_ns)
-PROCESS(context_switches, involuntary_switches)
-PROCESS(read_bytes, read_bytes)
-PROCESS(written_bytes, written_bytes)
+PROCESS(metrics_builtin_context_switches, involuntary_switches)
+PROCESS(metrics_builtin_read_bytes, read_bytes)
+PROCESS(metrics_builtin_written_bytes, written_bytes)
 PROCESS(read_calls, read_calls)
 PROCESS(write_calls, write_calls)
 
@@ -368,27 +368,27 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(flops, EXACT, "Floating-point operations", "arithmetic on floating-point data, one run; a MAC is 2", "FLOPs", SI, LESS),
     METRIC(special, EXACT, "Special functions", "those FLOPs that are exp, log, tanh, erf, sin, pow, sqrt or division", "FLOPs", SI, LESS),
     METRIC(int_ops, EXACT, "Integer operations", "arithmetic on integer data, one run", "ops", SI, LESS),
-    METRIC(count, EXACT, "Count by preset", "what the tool of the counting preset would say", "", SI, LESS),
+    METRIC(metrics_builtin_count, EXACT, "Count by preset", "what the tool of the counting preset would say", "", SI, LESS),
     METRIC(parameters, EXACT, "Parameters", "elements of the weights", "", SI, LESS),
     METRIC(buffers, EXACT, "Buffers", "elements that are stored but not trained, such as running statistics", "", SI, LESS),
     METRIC(traffic, EXACT, "Traffic", "compulsory bytes of all layers: inputs, weights and outputs once", "", BINARY, LESS),
-    METRIC(intensity, EXACT, "Arithmetic intensity", "FLOPs over compulsory bytes", "FLOP/byte", NONE, EITHER),
+    METRIC(metrics_builtin_intensity, EXACT, "Arithmetic intensity", "FLOPs over compulsory bytes", "FLOP/byte", NONE, EITHER),
     METRIC(layers, EXACT, "Layers", "nodes of the model", "", NONE, EITHER),
-    METRIC(operators, EXACT, "Operators", "kernels that run", "", NONE, EITHER),
+    METRIC(metrics_builtin_operators, EXACT, "Operators", "kernels that run", "", NONE, EITHER),
     METRIC(memory_footprint, EXACT, "Memory footprint", "weights and all activations together", "", BINARY, LESS),
     METRIC(activation_memory, EXACT, "Activation memory", "bytes of all layers' outputs", "", BINARY, LESS),
     DECIDES(held_memory, ONCE, "Held", "by the process after the runs: what profile calls held", "", BINARY, LESS),
     DECIDES(session_memory, EXACT, "Held by the session", "packed weights, constants and the arena", "", BINARY, LESS),
-    METRIC(memory, EXACT, "Weights and arena", "weights, packed weights and the arena added, with weights that are given up once packed; held_memory is what the process holds", "", BINARY, LESS),
+    METRIC(metrics_builtin_memory, EXACT, "Weights and arena", "weights, packed weights and the arena added, with weights that are given up once packed; held_memory is what the process holds", "", BINARY, LESS),
     METRIC(peak_memory, EXACT, "Peak of the arena", "most bytes of the arena live at once; peak_resident is the peak of the process", "", BINARY, LESS),
     METRIC(average_memory, EXACT, "Average of the arena", "mean of the live bytes over the steps", "", BINARY, LESS),
     METRIC(memory_per_sample, EXACT, "Arena per sample", "arena over the batch", "", BINARY, LESS),
     METRIC(planned_memory, EXACT, "Arena", "bytes that the memory plan needs", "", BINARY, LESS),
-    METRIC(packed_weights, EXACT, "Packed weights", "bytes of the weights as laid out for kernels", "", BINARY, LESS),
+    METRIC(metrics_builtin_packed_weights, EXACT, "Packed weights", "bytes of the weights as laid out for kernels", "", BINARY, LESS),
     METRIC(scratch_memory, EXACT, "Scratch memory", "working memory of kernels, part of the plan", "", BINARY, LESS),
     METRIC(plan_gap, EXACT, "Plan gap", "1 - proven lower bound / arena", "", PERCENT, LESS),
     METRIC(internal_fragmentation, EXACT, "Internal fragmentation", "1 - bytes asked / bytes given", "", PERCENT, LESS),
-    METRIC(external_fragmentation, EXACT, "External fragmentation", "1 - largest free block / free bytes, at its worst step", "", PERCENT, LESS),
+    METRIC(metrics_builtin_external_fragmentation, EXACT, "External fragmentation", "1 - largest free block / free bytes, at its worst step", "", PERCENT, LESS),
     METRIC(allocations, EXACT, "Allocations", "of the arena, one run", "", NONE, LESS),
     METRIC(heap_calls, EXACT, "Heap calls", "of Prony itself, one run", "", NONE, LESS),
     METRIC(peak_resident, ONCE, "Peak of the process", "most bytes resident so far, while packing included", "", BINARY, LESS),
@@ -415,9 +415,9 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(core_use_most, ONCE, "Busiest core", "busy time of the processor that was used most", "", PERCENT, EITHER),
     METRIC(cpu_user, ONCE, "User time", "CPU time of the measured runs outside of the kernel", "", TIME, LESS),
     METRIC(cpu_system, ONCE, "System time", "CPU time of the measured runs inside of the kernel", "", TIME, LESS),
-    METRIC(context_switches, ONCE, "Involuntary switches", "times the threads lost their core", "", NONE, LESS),
-    METRIC(read_bytes, ONCE, "Bytes read", "from storage during the measured runs", "", BINARY, LESS),
-    METRIC(written_bytes, ONCE, "Bytes written", "to storage during the measured runs", "", BINARY, LESS),
+    METRIC(metrics_builtin_context_switches, ONCE, "Involuntary switches", "times the threads lost their core", "", NONE, LESS),
+    METRIC(metrics_builtin_read_bytes, ONCE, "Bytes read", "from storage during the measured runs", "", BINARY, LESS),
+    METRIC(metrics_builtin_written_bytes, ONCE, "Bytes written", "to storage during the measured runs", "", BINARY, LESS),
     METRIC(read_calls, ONCE, "Read calls", "system calls during the measured runs", "", NONE, LESS),
     METRIC(write_calls, ONCE, "Write calls", "system calls during the measured runs", "", NONE, LESS),
     METRIC(load_time, ONCE, "Load time", "opening and checking the model file", "", TIME, LESS),

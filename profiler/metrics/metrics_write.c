@@ -38,8 +38,9 @@ static void put_long(prn_text *text, const prony_metric_value *v)
     prn_text_wrap(text, PRN_STYLE_DIM, 4, line);
 }
 
-static prony_status write_text(const prony_metric_value *values, size_t count, const char *keys, bool detailed,
-                               const prony_write_options *options, prony_write_fn write, void *user, prony_error *error)
+static prony_status metrics_write_text(const prony_metric_value *values, size_t count, const char *keys, bool detailed,
+                                       const prony_write_options *options, prony_write_fn write, void *user,
+                                       prony_error *error)
 {
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
@@ -70,8 +71,8 @@ static void put_json(prn_json *json, const prony_metric_value *v)
     prn_json_close(json, '}');
 }
 
-static prony_status write_json(const prony_metric_value *values, size_t count, const char *keys,
-                               const prony_report *report, prony_write_fn write, void *user, prony_error *error)
+static prony_status metrics_write_json(const prony_metric_value *values, size_t count, const char *keys,
+                                       const prony_report *report, prony_write_fn write, void *user, prony_error *error)
 {
     prn_json *json = prn_json_dated_document("prony.metrics/1", write, user, error);
     if (!json) return PRONY_OUT_OF_MEMORY;
@@ -101,9 +102,9 @@ prony_status prony_metrics_write(const prony_metrics *metrics, const prony_repor
     if (!values) return prn_no_memory(error);
     prony_status status = prony_metrics_compute_all(metrics, report, values, error);
     if (status == PRONY_OK && format == PRONY_FORMAT_JSON)
-        status = write_json(values, count, keys, report, write, user, error);
+        status = metrics_write_json(values, count, keys, report, write, user, error);
     else if (status == PRONY_OK)
-        status = write_text(values, count, keys, detailed, options, write, user, error);
+        status = metrics_write_text(values, count, keys, detailed, options, write, user, error);
     prn_free(values);
     return status;
 }

@@ -39,7 +39,7 @@ static void add_name(name_list *list, const char *name, const char *remark)
     list->count++;
 }
 
-static bool is_one_of(const char *op, const char *const *list)
+static bool advice_computed_is_one_of(const char *op, const char *const *list)
 {
     for (; *list; list++)
         if (strcmp(*list, op) == 0) return true;
@@ -55,7 +55,7 @@ static size_t readers_of(const prony_report *r, uint32_t producer)
     return readers;
 }
 
-static size_t tensors_of(const prony_report *r, uint32_t layer)
+static size_t advice_computed_tensors_of(const prony_report *r, uint32_t layer)
 {
     size_t tensors = 0;
     for (size_t p = 0; p < r->parameter_count; p++) tensors += r->parameters[p].layer == layer;
@@ -70,16 +70,18 @@ static bool could_fuse(const prony_report *r, const prony_operator_row *o)
                                           "LeakyRelu",          "HardSwish", NULL};
     if (o->layer_count != 1 || o->layers[0] >= r->layer_count) return false;
     const prony_layer_row *layer = &r->layers[o->layers[0]];
-    if (!layer->op || !is_one_of(layer->op, fusible) || !layer->sources || layer->input_count == 0) return false;
+    if (!layer->op || !advice_computed_is_one_of(layer->op, fusible) || !layer->sources || layer->input_count == 0)
+        return false;
     uint32_t producer = layer->sources[0];
-    return producer < r->layer_count && r->layers[producer].op && is_one_of(r->layers[producer].op, into);
+    return producer < r->layer_count && r->layers[producer].op &&
+           advice_computed_is_one_of(r->layers[producer].op, into);
 }
 
 static const char *why_alone(const prony_report *r, const prony_layer_row *layer)
 {
     if (!r->config.rewrites) return "";
     if (readers_of(r, layer->sources[0]) > 1) return " (others read its input too)";
-    if (strcmp(layer->op, "BatchNormalization") == 0 && tensors_of(r, layer->index) < 4)
+    if (strcmp(layer->op, "BatchNormalization") == 0 && advice_computed_tensors_of(r, layer->index) < 4)
         return " (its statistics are not constants of the model, or shared)";
     return " (no rule matched)";
 }

@@ -74,7 +74,7 @@ static void find_beaten(trial *trials, size_t count)
     }
 }
 
-static void describe(const trial *t, char *text, size_t size)
+static void advice_precision_describe(const trial *t, char *text, size_t size)
 {
     char ratio[80];
     prn_number_text loss;
@@ -100,7 +100,7 @@ static void advise_trial(prn_adviser *a, const trial *t)
 {
     char text[500];
     const char *name = t->report->config.precision;
-    describe(t, text, sizeof text);
+    advice_precision_describe(t, text, sizeof text);
     if (t->beaten) {
         prn_advise_nothing(a, "precision", "%s: %s; %s%s", name, text,
                            t->beaten == t ? "neither significantly faster nor smaller than " : "nowhere better than ",

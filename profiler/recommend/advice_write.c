@@ -7,8 +7,9 @@
 
 #include <stdio.h>
 
-static prony_status write_text(const prony_advice *rows, size_t count, const char *target,
-                               const prony_write_options *options, prony_write_fn write, void *user, prony_error *error)
+static prony_status advice_write_text(const prony_advice *rows, size_t count, const char *target,
+                                      const prony_write_options *options, prony_write_fn write, void *user,
+                                      prony_error *error)
 {
     prn_text *text = prn_alloc(sizeof *text);
     char line[1600];
@@ -42,8 +43,8 @@ static prony_status write_text(const prony_advice *rows, size_t count, const cha
     return status;
 }
 
-static prony_status write_json(const prony_advice *rows, size_t count, const char *target, prony_write_fn write,
-                               void *user, prony_error *error)
+static prony_status advice_write_json(const prony_advice *rows, size_t count, const char *target, prony_write_fn write,
+                                      void *user, prony_error *error)
 {
     prn_json *json = prn_json_dated_document("prony.recommendation/1", write, user, error);
     if (!json) return PRONY_OUT_OF_MEMORY;
@@ -83,7 +84,7 @@ prony_status prony_advice_write(const prony_advice *rows, size_t count, const ch
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_advice_write: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
     options = &own;
-    if (format == PRONY_FORMAT_JSON) return write_json(rows, count, target, write, user, error);
-    if (format == PRONY_FORMAT_TEXT) return write_text(rows, count, target, options, write, user, error);
+    if (format == PRONY_FORMAT_JSON) return advice_write_json(rows, count, target, write, user, error);
+    if (format == PRONY_FORMAT_TEXT) return advice_write_text(rows, count, target, options, write, user, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "recommendations are text or JSON");
 }

@@ -20,7 +20,7 @@ const prony_accuracy_row *prony_report_accuracy_rows(const prony_report *report,
 
 /* ---- worst */
 
-static bool loses(const prony_accuracy_row *row)
+static bool accuracy_verdict_loses(const prony_accuracy_row *row)
 {
     return row->own.known && (row->own.max_abs > 0 || row->own.nonfinite > 0);
 }
@@ -55,7 +55,7 @@ size_t prony_report_accuracy_worst(const prony_report *report, uint32_t *indices
     const prony_accuracy_row *rows = prony_report_accuracy_rows(report, PRONY_LEVEL_OPERATOR, &count);
     if (!indices) capacity = 0;
     for (uint32_t i = 0; rows && i < count; i++) {
-        if (!loses(&rows[i])) continue;
+        if (!accuracy_verdict_loses(&rows[i])) continue;
         found++;
         if (kept < capacity) {
             indices[kept++] = i;
@@ -85,7 +85,7 @@ static void decibels(char *text, size_t size, const prony_error_figures *f)
     if (isfinite(f->snr_db)) snprintf(text, size, " (%.0f dB)", f->snr_db);
 }
 
-static void share(prn_number_text text, double value)
+static void accuracy_verdict_share(prn_number_text text, double value)
 {
     snprintf(text, sizeof(prn_number_text), "%.2g", value);
     prn_number_plain_point(text);
@@ -101,7 +101,7 @@ static void say_outputs(const prony_report *report, char *text, size_t size)
         const prony_accuracy_output *out = &a->outputs[k];
         if (out->against) continue;
         decibels(ratio, sizeof ratio, &out->error);
-        share(part, out->error.max_rel);
+        accuracy_verdict_share(part, out->error.max_rel);
         snprintf(text, size, "; output '%.60s' is %s of its range off%s", out->name, part, ratio);
         return;
     }
@@ -124,7 +124,7 @@ prony_status prn_report_judge_accuracy(prony_report *report, prony_error *error)
         const prony_operator_row *o = &report->operators[worst];
         const prony_error_figures *own = &report->operator_errors[worst].own;
         decibels(ratio, sizeof ratio, own);
-        share(part, own->max_rel);
+        accuracy_verdict_share(part, own->max_rel);
         verdict = own->nonfinite
                       ? prn_bump_printf(&report->pool, "'%s' (%s) makes %llu elements infinite or NaN that are not%s",
                                         o->name, o->op, (unsigned long long)own->nonfinite, outputs)

@@ -63,7 +63,7 @@ static uint32_t lead_of(const prony_report *r, uint32_t unit)
     return unit;
 }
 
-static int64_t time_of(const unit_graph *g, uint32_t unit)
+static int64_t critical_path_time_of(const unit_graph *g, uint32_t unit)
 {
     const prony_report *r = g->report;
     int64_t sum = 0;
@@ -83,7 +83,7 @@ static bool find_last(unit_graph *g, uint32_t *last)
 {
     size_t head = 0, tail = 0;
     for (uint32_t u = 0; u < g->units; u++) {
-        g->finish_ns[u] = time_of(g, u);
+        g->finish_ns[u] = critical_path_time_of(g, u);
         g->before[u] = PRONY_NO_INDEX;
         if (g->waits[u] == 0) g->queue[tail++] = u;
     }
@@ -92,8 +92,8 @@ static bool find_last(unit_graph *g, uint32_t *last)
         if (g->finish_ns[from] > g->finish_ns[*last]) *last = from;
         for (uint32_t e = g->first[from]; e != PRONY_NO_INDEX; e = g->next[e]) {
             uint32_t to = g->target[e];
-            if (g->finish_ns[from] + time_of(g, to) > g->finish_ns[to]) {
-                g->finish_ns[to] = g->finish_ns[from] + time_of(g, to);
+            if (g->finish_ns[from] + critical_path_time_of(g, to) > g->finish_ns[to]) {
+                g->finish_ns[to] = g->finish_ns[from] + critical_path_time_of(g, to);
                 g->before[to] = from;
             }
             if (--g->waits[to] == 0) g->queue[tail++] = to;

@@ -18,7 +18,7 @@ static bool same_text(const char *a, const char *b)
     return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-static prony_status check(const prony_report *a, const prony_report *b, prony_error *error)
+static prony_status step_join_check(const prony_report *a, const prony_report *b, prony_error *error)
 {
     if (!b->measured || !b->samples_ns || b->latency.count == 0 || b->process_runs)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "a report to be joined is not that of one measured process");
@@ -33,7 +33,7 @@ static prony_status check(const prony_report *a, const prony_report *b, prony_er
     return same_text(a->config.precision, b->config.precision) ? PRONY_OK : differs("precision", error);
 }
 
-static double time_of(const prony_report *r)
+static double step_join_time_of(const prony_report *r)
 {
     return (double)r->latency.mean_ns * (double)r->latency.count;
 }
@@ -62,7 +62,7 @@ static void join_disturbances(prn_disturbance *out, const prony_report *const *a
     int64_t switches = 0;
     for (size_t i = 0; i < count; i++) {
         const prn_disturbance *d = &all[i]->disturbance;
-        double weight = time_of(all[i]);
+        double weight = step_join_time_of(all[i]);
         add_to_mean(&others, d->others, weight);
         add_to_mean(&steal, d->steal, weight);
         add_to_mean(&waited, d->waited, weight);
@@ -81,10 +81,10 @@ static prn_report_cpu joined_cpu(const prony_report *const *all, size_t count)
 {
     prn_report_cpu cpu = all[0]->cpu;
     mean utilisation = {0};
-    add_to_mean(&utilisation, cpu.utilisation, time_of(all[0]));
+    add_to_mean(&utilisation, cpu.utilisation, step_join_time_of(all[0]));
     for (size_t i = 1; i < count; i++) {
         const prn_report_cpu *more = &all[i]->cpu;
-        add_to_mean(&utilisation, more->utilisation, time_of(all[i]));
+        add_to_mean(&utilisation, more->utilisation, step_join_time_of(all[i]));
         cpu.user_ns += more->user_ns;
         cpu.system_ns += more->system_ns;
         cpu.voluntary_switches += more->voluntary_switches;
@@ -136,10 +136,10 @@ prony_status prony_report_join(prony_report *into, const prony_report *const *ot
 {
     if (!into || (!others && count))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_join: an argument is NULL");
-    PRN_TRY(check(into, into, error));
+    PRN_TRY(step_join_check(into, into, error));
     for (size_t i = 0; i < count; i++) {
         if (!others[i]) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_join: report %zu is NULL", i);
-        PRN_TRY(check(into, others[i], error));
+        PRN_TRY(step_join_check(into, others[i], error));
     }
     const prony_report **all = prn_calloc(count + 1, sizeof *all);
     if (!all) return prn_no_memory(error);

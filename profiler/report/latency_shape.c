@@ -161,7 +161,7 @@ prony_status prony_report_outliers(prony_outlier **rows, size_t *count, const pr
 
 /* ---- steady state ---- */
 
-static int64_t median_of(const int64_t *samples, size_t count, int64_t *room)
+static int64_t latency_shape_median_of(const int64_t *samples, size_t count, int64_t *room)
 {
     memcpy(room, samples, count * sizeof *room);
     qsort(room, count, sizeof *room, prn_compare_i64);
@@ -185,10 +185,10 @@ static prony_steady_state steady_of(const int64_t *samples, size_t runs, int64_t
     size_t count = runs < TREND_POINTS ? runs : TREND_POINTS, third = runs / 3;
     for (size_t p = 0; p < count; p++) {
         size_t begin = runs * p / count, end = runs * (p + 1) / count;
-        points[p] = median_of(samples + begin, end - begin, room);
+        points[p] = latency_shape_median_of(samples + begin, end - begin, room);
     }
-    int64_t first = median_of(samples, third, room);
-    int64_t last = median_of(samples + (runs - third), third, room);
+    int64_t first = latency_shape_median_of(samples, third, room);
+    int64_t last = latency_shape_median_of(samples + (runs - third), third, room);
     s.p = prn_trend_p(points, count);
     if (median_ns > 0) s.drift = (double)(last - first) / (double)median_ns;
     return s;

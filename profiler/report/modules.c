@@ -24,7 +24,7 @@ typedef struct tree {
     size_t slot_count;
 } tree;
 
-static size_t slot_of(const tree *t, const char *path, size_t length)
+static size_t modules_slot_of(const tree *t, const char *path, size_t length)
 {
     size_t slot = (size_t)prn_hash_bytes(path, length) & (t->slot_count - 1);
     while (t->slots[slot]) {
@@ -35,7 +35,7 @@ static size_t slot_of(const tree *t, const char *path, size_t length)
     return slot;
 }
 
-static bool widen(tree *t)
+static bool modules_widen(tree *t)
 {
     if (t->count * 2 < t->slot_count) return true;
     size_t old_count = t->slot_count;
@@ -47,7 +47,7 @@ static bool widen(tree *t)
     for (size_t i = 0; i < old_count; i++) {
         if (!old[i]) continue;
         const char *path = t->rows[old[i] - 1].path;
-        slots[slot_of(t, path, strlen(path))] = old[i];
+        slots[modules_slot_of(t, path, strlen(path))] = old[i];
     }
     prn_free(old);
     return true;
@@ -74,8 +74,8 @@ static const char *type_from_path(prn_bump *pool, const char *path)
 /* Row of the path's first `length` bytes; made, if new, below `parent`. PRONY_NO_INDEX: out of memory. */
 static uint32_t find_or_add(tree *t, const char *path, size_t length, uint32_t parent)
 {
-    if (!widen(t) || !PRN_GROW(t->rows, t->capacity, t->count + 1)) return PRONY_NO_INDEX;
-    size_t slot = slot_of(t, path, length);
+    if (!modules_widen(t) || !PRN_GROW(t->rows, t->capacity, t->count + 1)) return PRONY_NO_INDEX;
+    size_t slot = modules_slot_of(t, path, length);
     if (t->slots[slot]) return t->slots[slot] - 1;
     prn_bump *pool = &t->report->pool;
     const char *copy = prn_bump_strndup(pool, path, length);
@@ -121,7 +121,7 @@ static uint32_t row_of_layer(tree *t, const char *name)
     return row;
 }
 
-static prony_status add_layer(tree *t, prony_layer_row *layer, prony_error *error)
+static prony_status modules_add_layer(tree *t, prony_layer_row *layer, prony_error *error)
 {
     uint32_t row = row_of_layer(t, layer->name);
     if (row == PRONY_NO_INDEX) return prn_no_memory(error);
@@ -148,7 +148,7 @@ typedef struct own_work {
     double share;
 } own_work;
 
-static void add_own(own_work *to, const prony_nested_row *n)
+static void modules_add_own(own_work *to, const prony_nested_row *n)
 {
     to->macs += n->cost.macs;
     to->flops += n->cost.flops;
@@ -196,14 +196,14 @@ static bool add_nested_layer(tree *t, const prony_nested_row *n, const own_work 
 }
 
 /* Where something ran: before, an If has the cost of one of its branches, and there is nothing to share out. */
-static prony_status add_nested(tree *t, prony_error *error)
+static prony_status modules_add_nested(tree *t, prony_error *error)
 {
     const prony_report *r = t->report;
     own_work *own = prn_calloc(r->nested_layer_count + 1, sizeof *own);
     bool ok = own != NULL;
     for (size_t i = 0; ok && i < r->nested_layer_count; i++) {
         const prony_nested_row *n = &r->nested_layers[i];
-        add_own(&own[i], n);
+        modules_add_own(&own[i], n);
         if (n->parent != PRONY_NO_INDEX) take_own(&own[n->parent], n);
     }
     for (size_t i = 0; ok && i < r->nested_layer_count; i++) {
@@ -220,8 +220,8 @@ prony_status prn_report_fill_modules(prony_report *report, prony_error *error)
     prony_status status = PRONY_OK;
     if (find_or_add(&t, "", 0, PRONY_NO_INDEX) == PRONY_NO_INDEX) status = prn_no_memory(error);
     for (size_t l = 0; l < report->layer_count && status == PRONY_OK; l++)
-        status = add_layer(&t, &report->layers[l], error);
-    if (status == PRONY_OK && report->nested_layer_count) status = add_nested(&t, error);
+        status = modules_add_layer(&t, &report->layers[l], error);
+    if (status == PRONY_OK && report->nested_layer_count) status = modules_add_nested(&t, error);
     if (status == PRONY_OK) {
         report->modules = prn_bump_alloc(&report->pool, t.count, sizeof *report->modules);
         if (report->modules) {

@@ -46,7 +46,7 @@ typedef struct found {
     bool no_memory;
 } found;
 
-static void add(found *f, const char *reason, const char *text)
+static void reasons_add(found *f, const char *reason, const char *text)
 {
     const char *copy = prn_bump_strndup(&f->report->pool, text, strlen(text));
     if (!copy || !PRN_GROW(f->reasons, f->capacity, f->count + 1))
@@ -55,7 +55,7 @@ static void add(found *f, const char *reason, const char *text)
         f->reasons[f->count++] = (prony_reason){reason, copy};
 }
 
-static bool is_op(const prony_operator_row *row, const char *op)
+static bool reasons_is_op(const prony_operator_row *row, const char *op)
 {
     return row->op && strcmp(row->op, op) == 0;
 }
@@ -74,7 +74,7 @@ static void find_floats(found *f, const prony_operator_row *row)
         "floats",
         "quantized, it would lose more accuracy than was allowed: it computes on floats"};
     const int64_t said = prn_operator_fact(row, "stays_in_float");
-    if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) add(f, "stays in float", words[said]);
+    if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) reasons_add(f, "stays in float", words[said]);
 }
 
 /* Why products are float32 where the session's precision is another (prn_stays_in_fp32). */
@@ -88,7 +88,7 @@ static void find_precision(found *f, const prony_operator_row *row)
         "its weights are few, or there is too little to gain for so few rows: its products stay float32",
         "no kernel of its kind, or none that is faster here, computes in the precision: its products stay float32"};
     const int64_t said = prn_operator_fact(row, "stays_in_fp32");
-    if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) add(f, "stays in fp32", words[said]);
+    if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) reasons_add(f, "stays in fp32", words[said]);
 }
 
 /* Work that computes nothing, and kernels that do not use what the machine has. */
@@ -97,20 +97,22 @@ static void find_detours(found *f, const prony_operator_row *row)
     char text[REASON_BYTES];
     prn_number_text bytes;
     prn_number_bytes(bytes, (double)row->output_bytes, 3, " ");
-    if (is_op(row, "Reorder")) {
+    if (reasons_is_op(row, "Reorder")) {
         snprintf(text, sizeof text, "copies %s from one layout to another, for the next kernel", bytes);
-        add(f, "reorder", text);
-    } else if (is_op(row, "Copy")) {
+        reasons_add(f, "reorder", text);
+    } else if (reasons_is_op(row, "Copy")) {
         snprintf(text, sizeof text, "copies %s between the host's memory and another place", bytes);
-        add(f, "copy", text);
-    } else if (is_op(row, "Cast") || is_op(row, "QuantizeLinear") || is_op(row, "DequantizeLinear")) {
+        reasons_add(f, "copy", text);
+    } else if (reasons_is_op(row, "Cast") || reasons_is_op(row, "QuantizeLinear") ||
+               reasons_is_op(row, "DequantizeLinear")) {
         snprintf(text, sizeof text, "converts %s from one type to another", bytes);
-        add(f, "conversion", text);
+        reasons_add(f, "conversion", text);
     }
     if (row->kernel && strstr(row->kernel, "_half_"))
-        add(f, "conversion", "half-precision operands are converted to float32 and the result back, in every run");
+        reasons_add(f, "conversion",
+                    "half-precision operands are converted to float32 and the result back, in every run");
     if (row->backend && strcmp(row->backend, "reference") == 0)
-        add(f, "reference kernel", "plain C: no vector kernel takes this node");
+        reasons_add(f, "reference kernel", "plain C: no vector kernel takes this node");
 }
 
 static void facts_of_threads(prn_thread_facts *t, const prony_report *r, const prony_operator_row *row)
@@ -151,7 +153,7 @@ static void find_threads(found *f, const prony_operator_row *row)
             snprintf(text, sizeof text, "other processes took %.0f %% of the processors", load->others * 100);
         else
             snprintf(text, sizeof text, "other processes took an unknown share of the processors");
-        add(f, "other processes", text);
+        reasons_add(f, "other processes", text);
         return;
     }
     if (row->threads < 2 || !(p->threads_used > 0) || p->efficiency >= WELL_USED) return;
@@ -172,7 +174,7 @@ static void find_threads(found *f, const prony_operator_row *row)
         snprintf(text, sizeof text, "threads begin late: they wait %s %% of the time", number);
     else if (strcmp(reason, "overhead of sharing") == 0)
         snprintf(text, sizeof text, "its threads wait %s %% of the time", number);
-    if (*text) add(f, reason, text);
+    if (*text) reasons_add(f, reason, text);
 }
 
 /* Share of the tiles' places that no result fills. */
@@ -192,22 +194,22 @@ static void find_shape(found *f, const prony_operator_row *row)
     if (rows > 0 && rows <= FEW_ROWS) {
         snprintf(text, sizeof text, "few rows: what is read of the other operand is used %lld time%s", (long long)rows,
                  rows == 1 ? "" : "s");
-        add(f, "few rows", text);
+        reasons_add(f, "few rows", text);
     } else if (rows > 0 && tile_rows > 0 && tile_columns > 0 &&
                empty_share(rows, columns, tile_rows, tile_columns) >= EMPTY_LEAST) {
         snprintf(text, sizeof text, "%lld x %lld results in tiles of %lld x %lld: %.0f %% of their places are empty",
                  (long long)rows, (long long)columns, (long long)tile_rows, (long long)tile_columns,
                  100 * empty_share(rows, columns, tile_rows, tile_columns));
-        add(f, "edge tiles", text);
+        reasons_add(f, "edge tiles", text);
     }
     if (depth > 0 && depth < SHORT_SUM) {
         snprintf(text, sizeof text, "short sums: %lld products to each result", (long long)depth);
-        add(f, "short rows", text);
+        reasons_add(f, "short rows", text);
     }
     if (prn_operator_fact(row, "packs_in_run"))
-        add(f, "packing", "an operand is no constant: it is packed in every run");
+        reasons_add(f, "packing", "an operand is no constant: it is packed in every run");
     if (prn_operator_fact(row, "filters_in_run"))
-        add(f, "packing", "its weights are kept small: filters are transformed in every run");
+        reasons_add(f, "packing", "its weights are kept small: filters are transformed in every run");
 }
 
 /* Bytes alone would take a good part of the time. */
@@ -224,10 +226,10 @@ static void find_traffic(found *f, const prony_operator_row *row)
     if (part < MOVING_LEAST) return;
     snprintf(text, sizeof text, "moves %s, which take %s %% of its time at the bandwidth of the level that holds them",
              prn_number_bytes(bytes, prn_operator_bytes(row), 3, " "), prn_number_percent(share, part < 1 ? part : 1));
-    add(f, "bandwidth", text);
+    reasons_add(f, "bandwidth", text);
 }
 
-static prony_status find(prony_report *r, prony_operator_row *row, prony_error *error)
+static prony_status reasons_find(prony_report *r, prony_operator_row *row, prony_error *error)
 {
     found f = {.report = r};
     double share = -1;
@@ -292,7 +294,7 @@ prony_status prn_report_fill_reasons(prony_report *report, prony_error *error)
 {
     for (size_t o = 0; o < report->operator_count; o++)
         if (report->operators[o].measured && report->operators[o].time.mean_ns > 0)
-            PRN_TRY(find(report, &report->operators[o], error));
+            PRN_TRY(reasons_find(report, &report->operators[o], error));
     return find_best(report, error);
 }
 

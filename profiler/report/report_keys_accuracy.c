@@ -30,7 +30,7 @@ const prn_key prn_error_keys[] = {
 #undef E
 #undef F
 
-static const prony_accuracy_row *row_of(const prn_at *at, bool layer)
+static const prony_accuracy_row *keys_accuracy_row_of(const prn_at *at, bool layer)
 {
     const prony_report *r = at->root;
     if (layer) return r->layer_errors ? &r->layer_errors[(const prony_layer_row *)at->row - r->layers] : NULL;
@@ -51,12 +51,12 @@ static void write_error(prn_json *j, const prn_key *key, const prony_accuracy_ro
 
 void prn_key_write_layer_error(prn_json *j, const prn_key *key, const prn_at *at)
 {
-    write_error(j, key, row_of(at, true));
+    write_error(j, key, keys_accuracy_row_of(at, true));
 }
 
 void prn_key_write_operator_error(prn_json *j, const prn_key *key, const prn_at *at)
 {
-    write_error(j, key, row_of(at, false));
+    write_error(j, key, keys_accuracy_row_of(at, false));
 }
 
 /* Once all rows are there: report_read.c. */
@@ -73,14 +73,14 @@ static const prn_key output_keys[] = {
     {"error", PRN_IN(prony_accuracy_output, error, figure_keys), PRN_ROW_DIRECT, NULL},
     {0}};
 
-static void write_verdict(prn_json *j, const prn_key *key, const prn_at *at)
+static void keys_accuracy_write_verdict(prn_json *j, const prn_key *key, const prn_at *at)
 {
     prn_json_string(j, key->name, ((const prony_report *)at->root)->accuracy_verdict);
 }
 
 const prn_key prn_accuracy_keys[] = {
     {"reference", PRN_AT(A, reference), PRN_ALWAYS, "What values are compared with."},
-    {"verdict", PRN_MADE(STRING), PRN_ALWAYS, "One sentence for people.", .write = write_verdict},
+    {"verdict", PRN_MADE(STRING), PRN_ALWAYS, "One sentence for people.", .write = keys_accuracy_write_verdict},
     {"tolerance", PRN_AT(A, tolerance), PRN_LEAST_0, "Of `beyond`, in parts of the range."},
     {"operators", PRN_AT(A, operators), PRN_IF_SET, "Of the plan."},
     {"compared", PRN_AT(A, compared), PRN_IF_SET, "Operators with figures."},

@@ -8,14 +8,14 @@
 
 #define R prony_report
 
-static void fail(prn_json *j, prony_status status)
+static void keys_figures_fail(prn_json *j, prony_status status)
 {
     if (j->status == PRONY_OK) j->status = status;
 }
 
 /* ---- totals, phases ---- */
 
-static double executed_flops(const prn_at *at)
+static double keys_figures_executed_flops(const prn_at *at)
 {
     const prony_report *r = at->root;
     const double executed = prn_report_executed_flops(r);
@@ -25,7 +25,7 @@ static double executed_flops(const prn_at *at)
 static const prn_key totals_keys[] = {
     {PRN_MORE(R, totals.cost, prn_count_keys)},
     {"executed_flops", PRN_MADE(U64), PRN_IF_NUMBER,
-     "FLOPs that the operators' kernels execute; absent: as many as flops.", .figure = executed_flops},
+     "FLOPs that the operators' kernels execute; absent: as many as flops.", .figure = keys_figures_executed_flops},
     {"layers", PRN_AT(R, totals.layers), PRN_ALWAYS, "Rows of layers."},
     {"folded_layers", PRN_AT(R, totals.folded_layers), PRN_ALWAYS, "Those evaluated at bind time."},
     {"operators", PRN_AT(R, totals.operators), PRN_ALWAYS, "Rows of operators."},
@@ -35,7 +35,7 @@ static const prn_key totals_keys[] = {
      "By the counting preset, summed over the layers; absent: no preset."},
     {0}};
 
-static bool has_phases(const prn_at *at)
+static bool keys_figures_has_phases(const prn_at *at)
 {
     const prn_report_phases *p = &((const prony_report *)at->root)->phases;
     return p->load_ns >= 0 || p->bind_ns >= 0 || p->rewrite_ns >= 0 || p->plan_ns >= 0 || p->first_run_ns >= 0 ||
@@ -104,7 +104,7 @@ static const prn_key statistics_keys[] = {
     {0}};
 #undef T
 
-static bool has_samples(const prn_at *at)
+static bool keys_figures_has_samples(const prn_at *at)
 {
     const prony_report *r = at->root;
     return r->samples_ns && r->latency.count > 0;
@@ -116,7 +116,7 @@ static void write_steady(prn_json *j, const prn_key *key, const prn_at *at)
     prony_steady_state steady;
     prony_status status = prony_report_steady_state(&steady, at->root, j->error);
     if (status != PRONY_OK) {
-        fail(j, status);
+        keys_figures_fail(j, status);
         return;
     }
     if (!steady.known) return;
@@ -134,7 +134,7 @@ static void write_outliers(prn_json *j, const prn_key *key, const prn_at *at)
     size_t count = 0;
     prony_status status = prony_report_outliers(&outliers, &count, at->root, j->error);
     if (status != PRONY_OK) {
-        fail(j, status);
+        keys_figures_fail(j, status);
         return;
     }
     prn_json_open(j, key->name, '[', true);
@@ -152,11 +152,11 @@ static const prn_key latency_keys[] = {
     {"stopped_at", PRN_AT(R, stopped_at), PRN_IF_SET,
      "Nodes and subgraphs, parted by ' > ', that the run was in that was cancelled; absent: none was."},
     {"steady", PRN_MADE(BOOL), PRN_OR_NULL, "No significant trend of more than 1 %; null: it cannot be told.",
-     .when = has_samples, .write = write_steady},
+     .when = keys_figures_has_samples, .write = write_steady},
     {"drift", PRN_MADE(DOUBLE), PRN_ALWAYS, "Median of the last third of the runs against the first, over the median.",
-     .when = has_samples, .write = write_steady},
+     .when = keys_figures_has_samples, .write = write_steady},
     {"outliers", PRN_MADE(U32S), PRN_ALWAYS, "Runs outside of Tukey's fences or with a modified z-score above 3.5.",
-     .when = has_samples, .write = write_outliers},
+     .when = keys_figures_has_samples, .write = write_outliers},
     {"process_runs", PRN_LIST(R, process_runs, process_count), PRN_IF_LIST | PRN_LEAST_1 | PRN_ROW_DIRECT,
      "Samples of each process, one process after the other; absent: all are of one."},
     {"samples", PRN_LIST(R, samples_ns, latency.count), PRN_COUNTED | PRN_ROW_DIRECT,
@@ -473,7 +473,7 @@ static void read_evaluation(prn_json_reader *j, const prn_json_value *object, co
 const prn_key prn_report_keys[] = {
     {PRN_MORE_HERE(prn_manifest_keys)},
     {"totals", PRN_HERE(totals_keys), PRN_ALWAYS, NULL},
-    {"phases_ns", PRN_HERE(phases_keys), PRN_ALWAYS, NULL, .when = has_phases},
+    {"phases_ns", PRN_HERE(phases_keys), PRN_ALWAYS, NULL, .when = keys_figures_has_phases},
     {"latency_ns", PRN_HERE_WITH(R, measured, latency_keys), PRN_IF_FLAG, NULL},
     {"end_to_end_ns", PRN_IN_WITH(R, around.end_to_end, has_around, statistics_keys), PRN_IF_FLAG, NULL, .if_root = PRN_FLAG(R, measured)},
     {"throughput", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, throughput_keys), PRN_ALWAYS, NULL, .if_root = PRN_FLAG(R, measured),

@@ -129,7 +129,8 @@ static void write_caches(prn_json *j, const prn_key *key, const prn_at *at)
     prn_key_write(j, &cache_list_key, &(prn_at){.row = &list});
 }
 
-static void read_caches(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+static void keys_head_read_caches(prn_json_reader *j, const prn_json_value *object, const prn_key *key,
+                                  const prn_at *at)
 {
     prn_machine *m = prn_key_field(key, at);
     cache_list list = {NULL, 0};
@@ -197,7 +198,7 @@ static const prn_key system_keys[] = {
      "cgroup CPU quota in processors; null: none."},
     {"total_memory_bytes", PRN_AT(S, machine.total_memory_bytes), PRN_IF_SET, "Bytes of memory."},
     {"caches", PRN_MADE_IN(S, machine, cache_keys), PRN_LENIENT, "Caches of the first processor.",
-     .write = write_caches, .read = read_caches},
+     .write = write_caches, .read = keys_head_read_caches},
     {"governor", PRN_AT(S, machine.governor), PRN_IF_SET, "cpufreq governor."},
     {"load_avg_1min", PRN_AT(S, machine.load_avg_1min), PRN_IF_FROM_0, "Load average of the last minute."},
     {"gpu", PRN_MADE(NULL), PRN_ALWAYS, "null: none is used."},

@@ -47,7 +47,7 @@ static const prn_key time_keys[] = {
     {"std", PRN_AT(prony_time_stats, std_ns), PRN_ALWAYS, "Sample standard deviation, ns"},
     {0}};
 
-static double rate_of(const prony_cost *cost, const prony_time_stats *time)
+static double keys_rows_rate_of(const prony_cost *cost, const prony_time_stats *time)
 {
     return time->mean_ns > 0 ? (double)cost->flops / ((double)time->mean_ns / 1e9) : NAN;
 }
@@ -111,14 +111,14 @@ const prn_key prn_layer_keys[] = {
 
 /* ---- operators ---- */
 
-static double intensity(const prn_at *at)
+static double keys_rows_intensity(const prn_at *at)
 {
     const prony_cost *cost = &((const prony_operator_row *)at->row)->cost;
     double bytes = (double)cost->bytes_read + (double)cost->bytes_written;
     return bytes > 0 ? (double)cost->flops / bytes : NAN;
 }
 
-static double executed_flops(const prn_at *at)
+static double keys_rows_executed_flops(const prn_at *at)
 {
     const prony_operator_row *o = at->row;
     const double executed = prn_operator_flops(o);
@@ -128,7 +128,7 @@ static double executed_flops(const prn_at *at)
 static double operator_rate(const prn_at *at)
 {
     const prony_operator_row *o = at->row;
-    return rate_of(&o->cost, &o->time);
+    return keys_rows_rate_of(&o->cost, &o->time);
 }
 
 static const char *bound_name(const prn_at *at)
@@ -232,9 +232,9 @@ const prn_key prn_operator_keys[] = {
     {PRN_MORE(O, cost, traffic_keys)},
     {"executed_flops", PRN_MADE(U64), PRN_IF_NUMBER,
      "FLOPs that the kernel executes, which the roofs are compared with; absent: as many as flops.",
-     .figure = executed_flops},
+     .figure = keys_rows_executed_flops},
     {"arithmetic_intensity", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops / bytes; null: no bytes.",
-     .figure = intensity},
+     .figure = keys_rows_intensity},
     {"time_ns", PRN_IN_WITH(O, time, measured, time_keys), PRN_IF_FLAG | PRN_ROW_DIRECT, NULL},
     {"share", PRN_WITH(O, share, measured), PRN_IF_TOO | PRN_SHARE, "Of the operators' summed mean time."},
     {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops over the mean time; null: no time.",
@@ -274,7 +274,7 @@ static bool nested_timed(const prn_at *at)
 static double nested_rate(const prn_at *at)
 {
     const prony_nested_row *n = at->row;
-    return rate_of(&n->cost, &n->time);
+    return keys_rows_rate_of(&n->cost, &n->time);
 }
 
 static const prn_key place_keys[] = {
@@ -346,7 +346,7 @@ typedef struct children {
 } children;
 
 /* Linked back to front, so that they come out in the order of the rows. */
-static void write_modules(prn_json *j, const prn_key *key, const prn_at *at)
+static void keys_rows_write_modules(prn_json *j, const prn_key *key, const prn_at *at)
 {
     const prony_report *r = at->root;
     children links = {prn_calloc(r->module_count + 1, sizeof *links.first),
@@ -439,7 +439,7 @@ const prn_key prn_rows_keys[] = {
     {"nested_operators", PRN_ROWS(R, nested_operators, nested_operator_count, prn_nested_operator_keys), PRN_IF_SET,
      "What ran in subgraphs, in no sum over operators; absent: nothing did."},
     {"modules", PRN_ROWS(R, modules, module_count, prn_module_keys), PRN_ALWAYS, "The module tree, parents first.",
-     .write = write_modules},
+     .write = keys_rows_write_modules},
     {"weights", PRN_ROWS(R, parameters, parameter_count, weight_keys), PRN_OLD | PRN_ROW_DIRECT_ROWS,
      "Weights and buffers."},
     {"composites", PRN_ROWS(R, composites, composite_count, composite_keys), PRN_OLD | PRN_ROW_DIRECT_ROWS,

@@ -12,7 +12,8 @@
 
 /* ---- indices ---- */
 
-static void check_list(prn_json_reader *j, const char *key, const uint32_t *list, size_t count, size_t bound)
+static void report_read_check_list(prn_json_reader *j, const char *key, const uint32_t *list, size_t count,
+                                   size_t bound)
 {
     for (size_t i = 0; i < count && list; i++)
         if (list[i] != PRONY_NO_INDEX && list[i] >= bound) prn_json_bad(j, key, "element %zu leads to no row", i);
@@ -24,14 +25,14 @@ static void check_layer(prn_json_reader *j, const prony_report *r, size_t i)
     if (l->index != i) prn_json_bad(j, "index", "%u is not its place", l->index);
     if (l->operator_index != PRONY_NO_INDEX && l->operator_index >= r->operator_count)
         prn_json_bad(j, "operator", "%u leads to no operator", l->operator_index);
-    check_list(j, "sources", l->sources, l->input_count, r->layer_count);
+    report_read_check_list(j, "sources", l->sources, l->input_count, r->layer_count);
 }
 
 static void check_operator(prn_json_reader *j, const prony_report *r, size_t i)
 {
     const prony_operator_row *o = &r->operators[i];
     if (o->index != i) prn_json_bad(j, "index", "%u is not its place", o->index);
-    check_list(j, "layers", o->layers, o->layer_count, r->layer_count);
+    report_read_check_list(j, "layers", o->layers, o->layer_count, r->layer_count);
     if (o->kernel_best_operator && o->kernel_best_operator >= r->operator_count)
         prn_json_bad(j, "kernel_best", "%u leads to no operator", o->kernel_best_operator);
     if (o->worker < 0 || o->worker >= PRN_MOST_THREADS) prn_json_bad(j, "worker", "%d is no worker", o->worker);
@@ -51,7 +52,7 @@ static void check_composite(prn_json_reader *j, const prony_report *r, size_t i)
 {
     const prn_composite_row *c = &r->composites[i];
     if (c->layer_count == 0) prn_json_bad(j, "layers", "a composite of no layers");
-    check_list(j, "layers", c->layers, c->layer_count, r->layer_count);
+    report_read_check_list(j, "layers", c->layers, c->layer_count, r->layer_count);
 }
 
 /* Forms rely on the order of nested rows: owners ascend, and a row stands behind the one that it is inside of. */
@@ -72,7 +73,7 @@ static void check_nested_layer(prn_json_reader *j, const prony_report *r, size_t
 {
     prony_nested_row *n = &r->nested_layers[i];
     check_place(j, r->nested_layers, i, r->layer_count);
-    check_list(j, "sources", n->sources, n->input_count, r->nested_layer_count);
+    report_read_check_list(j, "sources", n->sources, n->input_count, r->nested_layer_count);
     n->kernel = n->backend = "";
     if (n->operator_index == PRONY_NO_INDEX) return;
     if (n->operator_index >= r->nested_operator_count) {
@@ -88,12 +89,12 @@ static void check_nested_operator(prn_json_reader *j, const prony_report *r, siz
 {
     prony_nested_row *n = &r->nested_operators[i];
     check_place(j, r->nested_operators, i, r->operator_count);
-    check_list(j, "layers", n->layers, n->layer_count, r->nested_layer_count);
+    report_read_check_list(j, "layers", n->layers, n->layer_count, r->nested_layer_count);
     n->module = "";
     n->operator_index = PRONY_NO_INDEX;
 }
 
-static void check_rows(prn_json_reader *j, prony_report *r)
+static void report_read_check_rows(prn_json_reader *j, prony_report *r)
 {
     const struct {
         const char *key;
@@ -142,7 +143,7 @@ typedef struct path_index {
     uint32_t row;
 } path_index;
 
-static int by_path(const void *left, const void *right)
+static int report_read_by_path(const void *left, const void *right)
 {
     return strcmp(((const path_index *)left)->path, ((const path_index *)right)->path);
 }
@@ -151,7 +152,7 @@ static int by_path(const void *left, const void *right)
 static void adopt(prn_json_reader *j, prony_report *r, uint32_t parent, const char *child, const path_index *sorted)
 {
     path_index key = {child, 0};
-    const path_index *found = bsearch(&key, sorted, r->module_count, sizeof key, by_path);
+    const path_index *found = bsearch(&key, sorted, r->module_count, sizeof key, report_read_by_path);
     if (!found || found->row <= parent || r->modules[found->row].parent != PRONY_NO_INDEX) {
         prn_json_bad(j, "children", "\"%.100s\" is not a module below it", child);
         return;
@@ -173,7 +174,7 @@ static void link_modules(prn_json_reader *j, const prn_json_value *root, prony_r
         sorted[m] = (path_index){r->modules[m].path, m};
         r->modules[m].parent = PRONY_NO_INDEX;
     }
-    qsort(sorted, r->module_count, sizeof *sorted, by_path);
+    qsort(sorted, r->module_count, sizeof *sorted, report_read_by_path);
     const prn_json_value *row = prn_json_first(prn_json_get_array(j, root, "modules", true, &count));
     for (m = 0; row && j->status == PRONY_OK; row = prn_json_next(row), m++) {
         prn_where where = prn_json_enter(j, "modules", m);
@@ -231,7 +232,7 @@ prony_status prn_report_read(prony_report **out, const char *file, const char *t
     prn_json_reader j = {.pool = &report->pool, .file = file, .error = error};
     prn_json_check_schema(&j, root, PRN_REPORT_SCHEMA, "report");
     prn_keys_read(&j, root, prn_report_keys, &(prn_at){.root = report, .row = report});
-    if (j.status == PRONY_OK) check_rows(&j, report);
+    if (j.status == PRONY_OK) report_read_check_rows(&j, report);
     if (j.status == PRONY_OK) check_processes(&j, report);
     if (j.status == PRONY_OK) link_modules(&j, root, report);
     if (j.status == PRONY_OK) read_accuracy(&j, root, report);

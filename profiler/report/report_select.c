@@ -16,7 +16,8 @@ static const char *const key_names[] = {"index",     "time",    "macs",    "flop
                                         "intensity", "name",    "op",      "module", "kernel"};
 
 /* Finds `name` among key_names[first .. last]. */
-static bool find_key(prn_row_key *out, const char *name, size_t length, prn_row_key first, prn_row_key last)
+static bool report_select_find_key(prn_row_key *out, const char *name, size_t length, prn_row_key first,
+                                   prn_row_key last)
 {
     for (int k = (int)first; k <= (int)last; k++) {
         if (strlen(key_names[k]) != length || strncmp(key_names[k], name, length) != 0) continue;
@@ -31,7 +32,7 @@ prony_status prn_select_init(prn_selection *selection, const prony_report *repor
 {
     *selection = (prn_selection){.report = report};
     const char *sort = options->sort, *filter = options->filter;
-    if (sort && !find_key(&selection->sort, sort, strlen(sort), PRN_KEY_INDEX, PRN_KEY_NAME))
+    if (sort && !report_select_find_key(&selection->sort, sort, strlen(sort), PRN_KEY_INDEX, PRN_KEY_NAME))
         return prn_fail(
             error, PRONY_INVALID_ARGUMENT,
             "sort key \"%s\": there are index, time, macs, madds, flops, special, int_ops, parameters, bytes, memory, "
@@ -41,7 +42,7 @@ prony_status prn_select_init(prn_selection *selection, const prony_report *repor
     const char *equals = strchr(filter, '=');
     if (!equals || equals[1] == '\0')
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "filter \"%s\": KEY=GLOB is expected, such as op=Conv*", filter);
-    if (!find_key(&selection->filter, filter, (size_t)(equals - filter), PRN_KEY_NAME, PRN_KEY_KERNEL))
+    if (!report_select_find_key(&selection->filter, filter, (size_t)(equals - filter), PRN_KEY_NAME, PRN_KEY_KERNEL))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "filter key \"%.*s\": there are name, op, module and kernel",
                         (int)(equals - filter < 200 ? equals - filter : 200), filter);
     selection->filtered = true;
@@ -200,7 +201,7 @@ static int compare_numbers(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-static int compare_names(const void *left, const void *right)
+static int report_select_compare_names(const void *left, const void *right)
 {
     const sortable *a = left, *b = right;
     int order = strcmp(a->name ? a->name : "", b->name ? b->name : "");
@@ -212,7 +213,7 @@ static prony_status sorted_rows(const prn_selection *s, sortable *found, size_t 
 {
     *rows = prn_calloc(count ? count : 1, sizeof **rows);
     if (!*rows) return prn_no_memory(error);
-    qsort(found, count, sizeof *found, s->sort == PRN_KEY_NAME ? compare_names : compare_numbers);
+    qsort(found, count, sizeof *found, s->sort == PRN_KEY_NAME ? report_select_compare_names : compare_numbers);
     for (size_t i = 0; i < count; i++) (*rows)[i] = found[i].row;
     return PRONY_OK;
 }

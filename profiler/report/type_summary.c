@@ -17,7 +17,7 @@ static int compare_type_shares(const void *left, const void *right)
     return strcmp(a->op, b->op);
 }
 
-static prn_type_row type_of(const char *op, const prony_cost *c, int64_t time_ns, double share)
+static prn_type_row type_summary_of(const char *op, const prony_cost *c, int64_t time_ns, double share)
 {
     return (prn_type_row){.op = op ? op : "",
                           .count = 1,
@@ -36,12 +36,12 @@ static size_t collect_types(const prony_report *r, prn_type_row *rows)
     if (prn_report_stamped(r))
         for (; count < r->operator_count; count++) {
             const prony_operator_row *o = &r->operators[count];
-            rows[count] = type_of(o->op, &o->cost, o->time.mean_ns, o->share);
+            rows[count] = type_summary_of(o->op, &o->cost, o->time.mean_ns, o->share);
         }
     else
         for (; count < r->layer_count; count++) {
             const prony_layer_row *l = &r->layers[count];
-            rows[count] = type_of(l->op, &l->cost, 0, flops > 0 ? (double)l->cost.flops / flops : 0);
+            rows[count] = type_summary_of(l->op, &l->cost, 0, flops > 0 ? (double)l->cost.flops / flops : 0);
         }
     qsort(rows, count, sizeof *rows, compare_type_names);
     for (size_t i = 0; i < count; i++) {

@@ -93,12 +93,12 @@ static const struct {
     {"Cosh", PRN_WORK_EXP, PRN_WORK_EXP},
 };
 
-static bool is_op(const prony_layer_row *layer, const char *op)
+static bool row_work_is_op(const prony_layer_row *layer, const char *op)
 {
     return layer->op && strcmp(layer->op, op) == 0;
 }
 
-static bool is_scalar(const prony_layer_row *layer, size_t input)
+static bool row_work_is_scalar(const prony_layer_row *layer, size_t input)
 {
     const prony_value *value = input < layer->input_count ? layer->inputs[input] : NULL;
     return value && prony_shape_numel(&value->shape) == 1;
@@ -107,7 +107,7 @@ static bool is_scalar(const prony_layer_row *layer, size_t input)
 /* Division by one number is a multiplication, and a power of one exponent mostly a square or a root. */
 static bool is_cheap(const prony_layer_row *layer)
 {
-    return (is_op(layer, "Div") || is_op(layer, "Pow")) && is_scalar(layer, 1);
+    return (row_work_is_op(layer, "Div") || row_work_is_op(layer, "Pow")) && row_work_is_scalar(layer, 1);
 }
 
 void prn_layer_work_of(prn_layer_work *work, const prony_layer_row *layer, double bytes)
@@ -124,7 +124,7 @@ void prn_layer_work_of(prn_layer_work *work, const prony_layer_row *layer, doubl
     work->amount[PRN_WORK_MOVE] = bytes;
     prn_work first = PRN_WORK_DIVIDE, second = PRN_WORK_DIVIDE;
     for (size_t k = 0; k < sizeof special_of / sizeof special_of[0]; k++) {
-        if (!is_op(layer, special_of[k].op)) continue;
+        if (!row_work_is_op(layer, special_of[k].op)) continue;
         first = special_of[k].first;
         second = special_of[k].second;
     }
@@ -134,7 +134,7 @@ void prn_layer_work_of(prn_layer_work *work, const prony_layer_row *layer, doubl
 
 /* ---- shares ---- */
 
-static double time_of(const prn_work_rates *rates, const prn_layer_work *layer, bool products)
+static double row_work_time_of(const prn_work_rates *rates, const prn_layer_work *layer, bool products)
 {
     double ns = 0;
     for (int k = 0; k < PRN_WORK_COUNT; k++)
@@ -147,16 +147,19 @@ void prn_work_shares(const prn_work_rates *rates, const prn_layer_work *layers, 
 {
     double products = 0, others = 0, slower = 1;
     for (size_t k = 0; k < count; k++) {
-        products += time_of(rates, &layers[k], true);
-        others += time_of(rates, &layers[k], false);
+        products += row_work_time_of(rates, &layers[k], true);
+        others += row_work_time_of(rates, &layers[k], false);
     }
     if (rates->measured && products > 0) slower = (time_ns - others) / products;
     if (slower < 1) slower = 1;
     if (slower > PRN_SLOWEST_PRODUCTS) slower = PRN_SLOWEST_PRODUCTS;
     double whole = slower * products + others;
     for (size_t k = 0; k < count; k++)
-        shares[k] = whole > 0 ? (slower * time_of(rates, &layers[k], true) + time_of(rates, &layers[k], false)) / whole
-                              : 1 / (double)count;
+        shares[k] =
+            whole > 0
+                ? (slower * row_work_time_of(rates, &layers[k], true) + row_work_time_of(rates, &layers[k], false)) /
+                      whole
+                : 1 / (double)count;
 }
 
 /* ---- a report's layers ---- */
@@ -192,7 +195,7 @@ static double border_bytes(const prony_report *r, const prony_layer_row *layer, 
 {
     static const char *const views[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"};
     for (size_t k = 0; k < sizeof views / sizeof views[0]; k++)
-        if (is_op(layer, views[k])) return 0;
+        if (row_work_is_op(layer, views[k])) return 0;
     double in = 0, out = 0, most = (double)layer->cost.bytes_read;
     for (size_t i = 0; i < layer->input_count; i++) {
         uint32_t from = layer->sources ? layer->sources[i] : PRONY_NO_INDEX;

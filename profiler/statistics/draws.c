@@ -5,7 +5,7 @@
 #include <math.h>
 
 /* splitmix64 */
-static uint64_t next(uint64_t *state)
+static uint64_t draws_next(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15U;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
@@ -15,12 +15,12 @@ static uint64_t next(uint64_t *state)
 
 size_t prn_random_below(uint64_t *state, size_t bound)
 {
-    return (size_t)(((next(state) >> 32) * bound) >> 32);
+    return (size_t)(((draws_next(state) >> 32) * bound) >> 32);
 }
 
 double prn_random_unit(uint64_t *state)
 {
-    return ((double)(next(state) >> 11) + 0.5) * 0x1p-53;
+    return ((double)(draws_next(state) >> 11) + 0.5) * 0x1p-53;
 }
 
 double prn_random_normal(uint64_t *state)

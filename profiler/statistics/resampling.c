@@ -66,7 +66,7 @@ typedef struct resampled {
 } resampled;
 
 /* As long as what the values remember, and never so long that nothing would be left to draw. */
-static size_t block_of(size_t count, double memory)
+static size_t resampling_block_of(size_t count, double memory)
 {
     double block = fmax(floor(cbrt((double)count) + 1e-9), ceil(BLOCK_MEMORY * (memory - 1)));
     double most = fmax(1, floor((double)count / FEWEST_PIECES));
@@ -100,7 +100,7 @@ static size_t draw_processes(resampled *r, uint64_t *random)
     return drawn;
 }
 
-static void draw(resampled *r, double values[PRN_STATISTIC_COUNT], uint64_t *random)
+static void resampling_draw(resampled *r, double values[PRN_STATISTIC_COUNT], uint64_t *random)
 {
     memset(r->drawn, 0, r->count * sizeof *r->drawn);
     size_t count = r->process_runs ? draw_processes(r, random) : draw_blocks(r, random);
@@ -122,7 +122,7 @@ static void draw(resampled *r, double values[PRN_STATISTIC_COUNT], uint64_t *ran
 
 /* Of few pieces there are few different resamples, and their percentiles end too early: the interval is at least
  * Student's, by the deviation of the resamples. */
-static void widen(double interval[2], const double *values, size_t count, double confidence, double pieces)
+static void resampling_widen(double interval[2], const double *values, size_t count, double confidence, double pieces)
 {
     double mean = 0, square = 0, middle = values[count / 2];
     if (pieces < 2 || pieces >= FEW_PIECES || !isfinite(values[count - 1])) return;
@@ -175,7 +175,7 @@ static prony_status sort_sample(resampled *r, const prn_times *times, prony_erro
     qsort(r->sorted, count, sizeof *r->sorted, compare_timed);
     for (size_t i = 0; i < count; i++) r->rank[r->sorted[i].when] = i;
     PRN_TRY(prn_series_memory(&memory, times->samples, count, error));
-    r->block = block_of(count, memory);
+    r->block = resampling_block_of(count, memory);
     if (draws_processes(times)) {
         r->begins = prn_calloc(times->processes, sizeof *r->begins);
         if (!r->begins) return prn_no_memory(error);
@@ -201,8 +201,8 @@ static void draw_all(double *values, size_t resamples, resampled *a, resampled *
     uint64_t random = BOOTSTRAP_SEED;
     for (size_t r = 0; r < resamples; r++) {
         double of_a[PRN_STATISTIC_COUNT], of_b[PRN_STATISTIC_COUNT];
-        draw(a, of_a, &random);
-        if (b) draw(b, of_b, &random);
+        resampling_draw(a, of_a, &random);
+        if (b) resampling_draw(b, of_b, &random);
         for (size_t s = 0; s < PRN_STATISTIC_COUNT; s++)
             values[s * resamples + r] = !b ? of_a[s] : of_a[s] > 0 ? of_b[s] / of_a[s] : INFINITY;
     }
@@ -224,7 +224,7 @@ prony_status prn_times_intervals(double intervals[PRN_STATISTIC_COUNT][2], doubl
             double pieces = second ? fmin(a.pieces[s], b.pieces[s]) : a.pieces[s];
             double *of = values + s * resamples;
             prn_interval_of(intervals[s], of, resamples, prn_interval_tail(confidence, pieces));
-            widen(intervals[s], of, resamples, confidence, pieces);
+            resampling_widen(intervals[s], of, resamples, confidence, pieces);
         }
     }
     free_sample(&a);
@@ -258,7 +258,7 @@ void prn_interval_widen(double interval[2], double middle, double confidence, do
 
 /* ---- processes ---- */
 
-static double draw_median(prn_processes of, double *room, uint64_t *random)
+static double resampling_draw_median(prn_processes of, double *room, uint64_t *random)
 {
     for (size_t i = 0; i < of.count; i++) room[i] = of.values[prn_random_below(random, of.count)];
     return prn_median(room, of.count);
@@ -269,8 +269,8 @@ static void draw_medians(double *values, prn_processes of, const prn_processes *
 {
     uint64_t random = BOOTSTRAP_SEED;
     for (size_t r = 0; r < PROCESS_RESAMPLES; r++) {
-        values[r] = draw_median(of, room, &random);
-        if (base) values[r] = draw_median(*base, room, &random) / values[r];
+        values[r] = resampling_draw_median(of, room, &random);
+        if (base) values[r] = resampling_draw_median(*base, room, &random) / values[r];
     }
 }
 
@@ -325,7 +325,7 @@ static double median_of_groups(const prn_processes *groups, size_t count, bool d
     for (size_t g = 0; g < count; g++) {
         const prn_processes *group = &groups[random && draws_groups ? prn_random_below(random, count) : g];
         if (random) {
-            medians[known++] = draw_median(*group, room, random);
+            medians[known++] = resampling_draw_median(*group, room, random);
         } else {
             memcpy(room, group->values, group->count * sizeof *room);
             medians[known++] = prn_median(room, group->count);

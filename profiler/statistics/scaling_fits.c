@@ -35,7 +35,7 @@ typedef struct fit_points {
     size_t count;
 } fit_points;
 
-static double squares(prn_law law, const fit_points *p, const prn_law_fit *fit)
+static double scaling_fits_squares(prn_law law, const fit_points *p, const prn_law_fit *fit)
 {
     double sum = 0;
     for (size_t i = 0; i < p->count; i++) {
@@ -76,8 +76,8 @@ static bool solve(double a[PARAMETERS][PARAMETERS], double b[PARAMETERS], const 
     return true;
 }
 
-static bool step(prn_law law, const fit_points *p, const prn_law_fit *fit, const bool *free, double damping,
-                 double move[PARAMETERS])
+static bool scaling_fits_step(prn_law law, const fit_points *p, const prn_law_fit *fit, const bool *free,
+                              double damping, double move[PARAMETERS])
 {
     double a[PARAMETERS][PARAMETERS] = {{0}};
     memset(move, 0, PARAMETERS * sizeof *move);
@@ -96,17 +96,17 @@ static bool step(prn_law law, const fit_points *p, const prn_law_fit *fit, const
 
 static double descend(prn_law law, const fit_points *p, prn_law_fit *fit, const bool *free)
 {
-    double best = squares(law, p, fit), damping = 1e-3;
+    double best = scaling_fits_squares(law, p, fit), damping = 1e-3;
     for (int i = 0; i < 300 && damping < 1e12; i++) {
         double move[PARAMETERS];
         prn_law_fit next = *fit;
-        bool solved = step(law, p, fit, free, damping, move);
+        bool solved = scaling_fits_step(law, p, fit, free, damping, move);
         if (solved) {
             next.scale += move[0];
             next.alpha += move[1];
             next.beta += move[2];
         }
-        double sum = solved && next.scale > 0 ? squares(law, p, &next) : INFINITY;
+        double sum = solved && next.scale > 0 ? scaling_fits_squares(law, p, &next) : INFINITY;
         if (!(sum <= best)) {
             damping *= 4;
             continue;
@@ -121,7 +121,7 @@ static double descend(prn_law law, const fit_points *p, prn_law_fit *fit, const 
 }
 
 /* The points with each thread count once, by the mean of what stands there. */
-static void gather(fit_points *p, const double *threads, const double *throughput, size_t count)
+static void scaling_fits_gather(fit_points *p, const double *threads, const double *throughput, size_t count)
 {
     size_t of[MOST_POINTS];
     p->count = 0;
@@ -154,7 +154,7 @@ static double fit_with(prn_law law, const fit_points *p, prn_law_fit *out, bool 
     return out->alpha >= 0 && out->beta >= 0 && out->scale > 0 && isfinite(sum) ? sum : INFINITY;
 }
 
-static void finish(prn_law law, prn_law_fit *fit)
+static void scaling_fits_finish(prn_law law, prn_law_fit *fit)
 {
     fit->peak =
         law == PRN_LAW_USL ? (fit->beta > 0 && fit->alpha < 1 ? sqrt((1 - fit->alpha) / fit->beta) : INFINITY) : NAN;
@@ -167,7 +167,7 @@ static void finish(prn_law law, prn_law_fit *fit)
 void prn_law_fit_points(prn_law_fit *out, prn_law law, const double *threads, const double *throughput, size_t count)
 {
     fit_points p;
-    gather(&p, threads, throughput, count);
+    scaling_fits_gather(&p, threads, throughput, count);
     double mean = 0, least = INFINITY;
     *out = (prn_law_fit){0};
     if (p.count < prn_law_points(law)) return;
@@ -182,10 +182,10 @@ void prn_law_fit_points(prn_law_fit *out, prn_law law, const double *threads, co
     }
     if (!out->known || !(mean > 0)) return;
     out->rms = sqrt(least / (double)p.count) / mean;
-    finish(law, out);
+    scaling_fits_finish(law, out);
 }
 
-static double draw_median(prn_processes of, double *room, uint64_t *random)
+static double scaling_fits_draw_median(prn_processes of, double *room, uint64_t *random)
 {
     for (size_t i = 0; i < of.count; i++)
         room[i] = random ? of.values[prn_random_below(random, of.count)] : of.values[i];
@@ -202,7 +202,7 @@ static prony_status fit_resamples(prn_law_fit *out, prn_law law, const double *t
     for (size_t i = 0; i < count; i++) fewest = fmin(fewest, (double)throughput[i].count);
     for (size_t r = 0; r < RESAMPLES && fewest >= 3; r++) {
         prn_law_fit fit;
-        for (size_t i = 0; i < count; i++) medians[i] = draw_median(throughput[i], room, &random);
+        for (size_t i = 0; i < count; i++) medians[i] = scaling_fits_draw_median(throughput[i], room, &random);
         prn_law_fit_points(&fit, law, threads, medians, count);
         if (!fit.known) continue;
         values[known] = fit.alpha;
@@ -225,7 +225,7 @@ prony_status prn_law_fit_processes(prn_law_fit *out, prn_law law, const double *
     double *room = prn_calloc(most + 1, sizeof *room), *medians = prn_calloc(count + 1, sizeof *medians);
     prony_status status = room && medians ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK) {
-        for (size_t i = 0; i < count; i++) medians[i] = draw_median(throughput[i], room, NULL);
+        for (size_t i = 0; i < count; i++) medians[i] = scaling_fits_draw_median(throughput[i], room, NULL);
         prn_law_fit_points(out, law, threads, medians, count);
         if (out->known) status = fit_resamples(out, law, threads, throughput, count, room, medians, error);
     }

@@ -122,7 +122,7 @@ double prn_trend_p(const int64_t *points, size_t count)
 #define WINDOW_LARGEST 30
 #define WINDOW_SMALLEST 6
 
-static double median_of(const int64_t *samples, size_t count)
+static double series_median_of(const int64_t *samples, size_t count)
 {
     double values[WINDOW_LARGEST];
     for (size_t i = 0; i < count; i++) values[i] = (double)samples[i];
@@ -137,7 +137,7 @@ bool prn_stats_warm(const int64_t *samples, size_t count)
     size_t n = count < WINDOW_LARGEST ? count : WINDOW_LARGEST;
     const int64_t *last = samples + (count - n);
     if ((double)rises_of(last, n) >= -1.6448536269514722 * rises_deviation(n)) return true;
-    return median_of(last + n - n / 2, n / 2) >= median_of(last, n / 2) * 0.99;
+    return series_median_of(last + n - n / 2, n / 2) >= series_median_of(last, n / 2) * 0.99;
 }
 
 /* ---- changes ---- */

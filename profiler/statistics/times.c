@@ -17,7 +17,7 @@
 
 #define BOOTSTRAP_LARGEST 4096
 
-static int compare_times(const void *left, const void *right)
+static int times_compare(const void *left, const void *right)
 {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return a < b ? -1 : a > b;
@@ -30,14 +30,14 @@ static int64_t nearest_rank(const int64_t *sorted, size_t count, uint32_t permil
     return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-static int64_t middle(int64_t low, int64_t high)
+static int64_t times_middle(int64_t low, int64_t high)
 {
     return low + (high - low) / 2;
 }
 
 static int64_t median_of_sorted(const int64_t *sorted, size_t count)
 {
-    return count % 2 ? sorted[count / 2] : middle(sorted[count / 2 - 1], sorted[count / 2]);
+    return count % 2 ? sorted[count / 2] : times_middle(sorted[count / 2 - 1], sorted[count / 2]);
 }
 
 static void moments(prony_time_stats *out, const int64_t *samples, size_t count)
@@ -83,8 +83,8 @@ void prn_stats_median_interval(const int64_t *sorted, size_t count, int64_t inte
 }
 
 /* By bootstrap of blocks; of many samples by order statistics, as far out as their memory asks for. */
-static prony_status median_interval(prony_time_stats *out, const int64_t *samples, const int64_t *sorted,
-                                    prony_error *error)
+static prony_status times_median_interval(prony_time_stats *out, const int64_t *samples, const int64_t *sorted,
+                                          prony_error *error)
 {
     size_t count = out->count;
     if (count <= BOOTSTRAP_LARGEST) {
@@ -113,7 +113,7 @@ prony_status prn_stats_compute(prony_time_stats *out, const int64_t *samples, si
     int64_t *sorted = prn_realloc(NULL, count, sizeof *sorted);
     if (!sorted) return prn_no_memory(error);
     memcpy(sorted, samples, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_times);
+    qsort(sorted, count, sizeof *sorted, times_compare);
     moments(out, samples, count);
     out->min_ns = sorted[0];
     out->max_ns = sorted[count - 1];
@@ -127,7 +127,7 @@ prony_status prn_stats_compute(prony_time_stats *out, const int64_t *samples, si
     out->p95_valid = count >= 130;
     out->p99_valid = count >= 662;
     out->p999_valid = count >= 6636;
-    prony_status status = interval ? median_interval(out, samples, sorted, error) : PRONY_OK;
+    prony_status status = interval ? times_median_interval(out, samples, sorted, error) : PRONY_OK;
     if (!interval) prn_stats_median_interval(sorted, count, out->median_ci95_ns);
     prn_free(sorted);
     return status;

@@ -16,7 +16,7 @@ void prony_machine_state_read(prony_machine_state *out)
     prn_machine_state_read(out);
 }
 
-static prony_status hash_of(prony_report *report, const prony_model *model, prony_error *error)
+static prony_status study_api_hash_of(prony_report *report, const prony_model *model, prony_error *error)
 {
     char text[65];
     prn_model_hash(model->file, text);
@@ -29,7 +29,7 @@ static prony_status make_manifest(prony_report **out, prony_model *model, const 
                                   prony_error *error)
 {
     PRN_TRY(prony_inspect(out, model, options, error));
-    prony_status status = hash_of(*out, model, error);
+    prony_status status = study_api_hash_of(*out, model, error);
     if (status == PRONY_OK && !(*out)->has_roof) status = prn_report_fill_roof(*out, error);
     if (status == PRONY_OK) return status;
     prony_report_release(*out);

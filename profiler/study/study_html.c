@@ -29,14 +29,14 @@ static int to_data(void *user, const char *data, size_t size)
     return out->status == PRONY_OK ? 0 : -1;
 }
 
-static void cell(prn_out *out, const char *text)
+static void study_html_cell(prn_out *out, const char *text)
 {
     prn_out_text(out, "<td>");
     prn_out_xml(out, text);
     prn_out_text(out, "</td>");
 }
 
-static void number(prn_out *out, double value, double scale, int decimals, const char *unit)
+static void study_html_number(prn_out *out, double value, double scale, int decimals, const char *unit)
 {
     prn_number_text text;
     char whole[80] = "";
@@ -70,16 +70,16 @@ static void put_results(prn_out *out, const prony_study *s)
         bool known = r->processes > 0;
         snprintf(name, sizeof name, "%s%s", prn_study_label(s, i, label), r->beyond ? " (beyond the quota)" : "");
         prn_out_text(out, "<tr>");
-        cell(out, name);
-        number(out, (double)r->processes, 1, 0, "");
-        number(out, known ? r->median_ns : NAN, 1e-6, 4, "");
+        study_html_cell(out, name);
+        study_html_number(out, (double)r->processes, 1, 0, "");
+        study_html_number(out, known ? r->median_ns : NAN, 1e-6, 4, "");
         range(out, known ? r->ci95_ns : (const double[2]){NAN, NAN}, 1e-6, 4);
-        number(out, known ? r->samples_per_second : NAN, 1, 1, "");
-        number(out, r->speedup, 1, 3, "");
+        study_html_number(out, known ? r->samples_per_second : NAN, 1, 1, "");
+        study_html_number(out, r->speedup, 1, 3, "");
         range(out, r->speedup_ci95, 1, 3);
-        number(out, r->efficiency, 100, 1, " %");
+        study_html_number(out, r->efficiency, 100, 1, " %");
         range(out, r->efficiency_ci95, 100, 1);
-        number(out, r->karp_flatt, 100, 2, " %");
+        study_html_number(out, r->karp_flatt, 100, 2, " %");
         prn_out_text(out, "</tr>\n");
     }
     prn_out_text(out, "</tbody></table></div></div>\n");
@@ -99,18 +99,18 @@ static void put_fits(prn_out *out, const prony_study *s)
         bool known = f->fit.known;
         char label[PRN_STUDY_LABEL_BYTES];
         prn_out_text(out, "<tr>");
-        cell(out, names[f->law]);
+        study_html_cell(out, names[f->law]);
         prn_study_label(s, prn_study_baseline(s, f->group), label);
         const char *rest = strchr(label, ',');
         char over[PRN_STUDY_LABEL_BYTES + 16];
         snprintf(over, sizeof over, "%s%s", f->inter ? "workers" : "threads", rest ? rest : "");
-        cell(out, over);
-        number(out, known ? f->fit.alpha : NAN, 100, 3, " %");
+        study_html_cell(out, over);
+        study_html_number(out, known ? f->fit.alpha : NAN, 100, 3, " %");
         range(out, known ? f->fit.alpha_ci95 : none, 100, 3);
-        number(out, known && f->law == PRN_LAW_USL ? f->fit.beta : NAN, 100, 4, " %");
-        number(out, known ? f->fit.peak : NAN, 1, 1, "");
-        number(out, known ? f->fit.rms : NAN, 100, 2, " %");
-        cell(out, known ? "" : f->reason);
+        study_html_number(out, known && f->law == PRN_LAW_USL ? f->fit.beta : NAN, 100, 4, " %");
+        study_html_number(out, known ? f->fit.peak : NAN, 1, 1, "");
+        study_html_number(out, known ? f->fit.rms : NAN, 100, 2, " %");
+        study_html_cell(out, known ? "" : f->reason);
         prn_out_text(out, "</tr>\n");
     }
     prn_out_text(out, "</tbody></table></div>");
@@ -124,7 +124,7 @@ static void put_fits(prn_out *out, const prony_study *s)
     prn_out_text(out, "</div>\n");
 }
 
-static void put_losses(prn_out *out, const prony_study *s)
+static void study_html_put_losses(prn_out *out, const prony_study *s)
 {
     prn_out_text(
         out, "<div class=\"panel wide\"><h2>Operators, by time lost against an even share</h2><div class=\"scroller\">"
@@ -136,21 +136,21 @@ static void put_losses(prn_out *out, const prony_study *s)
         char label[PRN_STUDY_LABEL_BYTES];
         if (s->configurations[l->configuration].intra_op == 1) continue;
         prn_out_text(out, "<tr>");
-        cell(out, prn_study_label(s, l->configuration, label));
-        cell(out, o->name);
-        cell(out, o->op);
-        cell(out, o->kernel);
-        number(out, l->serial_ns, 1e-3, 1, "");
-        number(out, l->time_ns, 1e-3, 1, "");
-        number(out, l->lost_ns, 1e-3, 1, "");
-        number(out, l->efficiency, 100, 0, " %");
-        cell(out, l->reason);
+        study_html_cell(out, prn_study_label(s, l->configuration, label));
+        study_html_cell(out, o->name);
+        study_html_cell(out, o->op);
+        study_html_cell(out, o->kernel);
+        study_html_number(out, l->serial_ns, 1e-3, 1, "");
+        study_html_number(out, l->time_ns, 1e-3, 1, "");
+        study_html_number(out, l->lost_ns, 1e-3, 1, "");
+        study_html_number(out, l->efficiency, 100, 0, " %");
+        study_html_cell(out, l->reason);
         prn_out_text(out, "</tr>\n");
     }
     prn_out_text(out, "</tbody></table></div></div>\n");
 }
 
-static void put_comparison(prn_out *out, const prony_study *s)
+static void study_html_put_comparison(prn_out *out, const prony_study *s)
 {
     prn_out_text(out, "<div class=\"panel wide\"><h2>Beside the earlier study</h2><ul>");
     for (size_t i = 0; i < s->manifest_difference_count; i++) {
@@ -166,20 +166,21 @@ static void put_comparison(prn_out *out, const prony_study *s)
         const prn_study_difference *d = &s->differences[i];
         char label[PRN_STUDY_LABEL_BYTES];
         prn_out_text(out, "<tr>");
-        cell(out, prn_study_label(s, d->configuration, label));
-        number(out, d->earlier_ns, 1e-6, 4, "");
-        number(out, s->results[d->configuration].processes ? s->results[d->configuration].median_ns : NAN, 1e-6, 4, "");
-        number(out, d->ratio, 1, 4, "");
+        study_html_cell(out, prn_study_label(s, d->configuration, label));
+        study_html_number(out, d->earlier_ns, 1e-6, 4, "");
+        study_html_number(out, s->results[d->configuration].processes ? s->results[d->configuration].median_ns : NAN,
+                          1e-6, 4, "");
+        study_html_number(out, d->ratio, 1, 4, "");
         range(out, d->interval, 1, 4);
-        number(out, d->p, 1, 4, "");
-        cell(out, d->verdict);
-        cell(out, d->why);
+        study_html_number(out, d->p, 1, 4, "");
+        study_html_cell(out, d->verdict);
+        study_html_cell(out, d->why);
         prn_out_text(out, "</tr>\n");
     }
     prn_out_text(out, "</tbody></table></div></div>\n");
 }
 
-static void put_quality(prn_out *out, const prony_study *s)
+static void study_html_put_quality(prn_out *out, const prony_study *s)
 {
     const prn_study_quality *q = &s->quality;
     prn_number_text text;
@@ -237,13 +238,13 @@ prony_status prn_study_write_html(const prony_study *s, const prony_write_option
     prn_out_text(&out, "</h1><p id=\"subtitle\">");
     prn_out_xml(&out, s->manifest->system.machine.cpu_model);
     prn_out_text(&out, "</p></div></header>\n<main>\n");
-    put_quality(&out, s);
+    study_html_put_quality(&out, s);
     prn_out_text(&out, "<section class=\"grid\">\n");
     prony_status status = put_charts(&out, s, error);
     put_results(&out, s);
     put_fits(&out, s);
-    if (s->compared) put_comparison(&out, s);
-    put_losses(&out, s);
+    if (s->compared) study_html_put_comparison(&out, s);
+    study_html_put_losses(&out, s);
     prn_out_text(&out, "<div class=\"panel wide\"><h2>How it was measured</h2><p>");
     const char *statement = prn_study_statement(s, &pool);
     prn_out_xml(&out, statement ? statement : "");

@@ -13,7 +13,7 @@
 #define PART_FIGURES (sizeof(prn_study_part) / sizeof(int64_t))
 
 /* [time_ns, tasks, members, busy_ns, longest_ns, wake_ns] */
-static void write_part(prn_json *j, const char *key, const prn_study_part *part)
+static void study_keys_write_part(prn_json *j, const char *key, const prn_study_part *part)
 {
     const int64_t values[] = {part->time_ns, part->tasks,      part->members,
                               part->busy_ns, part->longest_ns, part->wake_ns};
@@ -47,10 +47,11 @@ static const prn_key operator_keys[] = {
 
 static void write_measured(prn_json *j, const prn_key *key, const prn_at *at)
 {
-    write_part(j, key->name, &((const prn_study_sample_operator *)at->row)->measured);
+    study_keys_write_part(j, key->name, &((const prn_study_sample_operator *)at->row)->measured);
 }
 
-static void read_measured(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+static void study_keys_read_measured(prn_json_reader *j, const prn_json_value *object, const prn_key *key,
+                                     const prn_at *at)
 {
     size_t count;
     const prn_json_value *array = prn_json_get_array(j, object, key->name, true, &count);
@@ -59,7 +60,7 @@ static void read_measured(prn_json_reader *j, const prn_json_value *object, cons
 
 static const prn_key sample_operator_keys[] = {
     {PRN_MORE(prn_study_sample_operator, what, operator_keys)},
-    {"measured", PRN_MADE(I64S), PRN_ALWAYS, NULL, .write = write_measured, .read = read_measured},
+    {"measured", PRN_MADE(I64S), PRN_ALWAYS, NULL, .write = write_measured, .read = study_keys_read_measured},
     {0}};
 
 const prn_key prn_study_sample_keys[] = {
@@ -126,18 +127,18 @@ static const prn_key state_keys[] = {{"time_ns", PRN_AT(M, time_ns), PRN_ALWAYS,
                                      {0}};
 #undef M
 
-static bool has_samples(const prn_at *at)
+static bool study_keys_has_samples(const prn_at *at)
 {
     return !((const prn_study_block *)at->row)->failure;
 }
 
-static bool has_parts(const prn_at *at)
+static bool study_keys_has_parts(const prn_at *at)
 {
     return ((const prn_study_block *)at->row)->parts != NULL;
 }
 
 /* As many as the block's configuration has operators. */
-static size_t part_count(const prn_at *at)
+static size_t study_keys_part_count(const prn_at *at)
 {
     const prony_study *s = at->root;
     const prn_study_block *b = at->row;
@@ -147,7 +148,8 @@ static size_t part_count(const prn_at *at)
 static void write_parts(prn_json *j, const prn_key *key, const prn_at *at)
 {
     prn_json_open(j, key->name, '[', true);
-    for (size_t i = 0; i < part_count(at); i++) write_part(j, NULL, &((const prn_study_block *)at->row)->parts[i]);
+    for (size_t i = 0; i < study_keys_part_count(at); i++)
+        study_keys_write_part(j, NULL, &((const prn_study_block *)at->row)->parts[i]);
     prn_json_close(j, ']');
 }
 
@@ -157,8 +159,8 @@ static void read_parts(prn_json_reader *j, const prn_json_value *object, const p
     size_t count = 0, i = 0;
     const prn_json_value *array = prn_json_get_array(j, object, key->name, false, &count);
     if (!array) return;
-    if (count != part_count(at)) {
-        prn_json_bad(j, key->name, "%zu of them; the configuration has %zu", count, part_count(at));
+    if (count != study_keys_part_count(at)) {
+        prn_json_bad(j, key->name, "%zu of them; the configuration has %zu", count, study_keys_part_count(at));
         return;
     }
     b->parts = prn_json_room(j, count, sizeof *b->parts);
@@ -182,16 +184,16 @@ static const prn_key block_keys[] = {
     {"steal", PRN_AT(B, steal), PRN_IF_NUMBER | PRN_DERIVED, NULL},
     {"failure", PRN_AT(B, failure), PRN_IF_SET, NULL},
     {"disturbed", PRN_AT(B, disturbed), PRN_IF_SET | PRN_OR_NULL | PRN_DERIVED, NULL},
-    {"warmup_runs", PRN_AT(B, warmup_runs), PRN_LEAST_0, NULL, .when = has_samples},
-    {"warmup_detected", PRN_AT(B, warmup_detected), PRN_ALWAYS, NULL, .when = has_samples},
-    {"involuntary_switches", PRN_AT(B, involuntary_switches), PRN_LEAST_0, NULL, .when = has_samples},
-    {"changes", PRN_AT(B, changes), PRN_DERIVED, "Of level among the samples.", .when = has_samples},
+    {"warmup_runs", PRN_AT(B, warmup_runs), PRN_LEAST_0, NULL, .when = study_keys_has_samples},
+    {"warmup_detected", PRN_AT(B, warmup_detected), PRN_ALWAYS, NULL, .when = study_keys_has_samples},
+    {"involuntary_switches", PRN_AT(B, involuntary_switches), PRN_LEAST_0, NULL, .when = study_keys_has_samples},
+    {"changes", PRN_AT(B, changes), PRN_DERIVED, "Of level among the samples.", .when = study_keys_has_samples},
     {"samples_ns", PRN_LIST(B, samples_ns, sample_count), PRN_ROW_DIRECT | PRN_LEAST_0, NULL},
     {"operators", PRN_MADE(I64_SETS), PRN_ALWAYS,
      "Each: time_ns (median), tasks, threads that took part, busy_ns of all, busy_ns of the busiest, wake_ns until the "
      "others began; "
      "tasks to wake_ns of the last traced run.",
-     .when = has_parts, .write = write_parts, .read = read_parts},
+     .when = study_keys_has_parts, .write = write_parts, .read = read_parts},
     {0}};
 #undef B
 
@@ -203,13 +205,13 @@ static void write_index(prn_json *j, const prn_key *key, const prn_at *at)
                   (uint64_t)((const prony_study_result *)at->row - ((const prony_study *)at->root)->results));
 }
 
-static double median_of(const prn_at *at)
+static double study_keys_median_of(const prn_at *at)
 {
     const prony_study_result *r = at->row;
     return r->processes ? r->median_ns : NAN;
 }
 
-static double rate_of(const prn_at *at)
+static double study_keys_rate_of(const prn_at *at)
 {
     const prony_study_result *r = at->row;
     return r->processes ? r->samples_per_second : NAN;
@@ -218,9 +220,9 @@ static double rate_of(const prn_at *at)
 #define R prony_study_result
 static const prn_key result_value_keys[] = {
     {"processes", PRN_AT(R, processes), PRN_ALWAYS, NULL},
-    {"median_ns", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .figure = median_of},
+    {"median_ns", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .figure = study_keys_median_of},
     {"ci95", PRN_TWO(R, ci95_ns), PRN_NULLS, "Of the median of processes."},
-    {"samples_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .figure = rate_of},
+    {"samples_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .figure = study_keys_rate_of},
     {"speedup", PRN_AT(R, speedup), PRN_IF_NUMBER | PRN_OR_NULL, NULL},
     {"speedup_ci95", PRN_TWO(R, speedup_ci95), PRN_NULLS, "Processes drawn anew."},
     {"efficiency", PRN_AT(R, efficiency), PRN_IF_NUMBER | PRN_OR_NULL, NULL},
@@ -348,12 +350,12 @@ static const prn_key node_difference_keys[] = {
 
 /* ---- laws ---- */
 
-static const char *over(const prn_at *at)
+static const char *study_keys_over(const prn_at *at)
 {
     return ((const prn_study_fit *)at->row)->inter ? "inter_op_threads" : "intra_op_threads";
 }
 
-static const char *no_fit(const prn_at *at)
+static const char *study_keys_no_fit(const prn_at *at)
 {
     const prn_study_fit *f = at->row;
     return f->fit.known ? NULL : f->reason;
@@ -367,8 +369,8 @@ static bool fits_usl(const prn_at *at)
 #define F prn_study_fit
 static const prn_key fit_keys[] = {
     {"group", PRN_AT(F, group), PRN_ALWAYS, NULL},
-    {"over", PRN_MADE(STRING), PRN_ALWAYS, NULL, "intra_op_threads|inter_op_threads", .word = over},
-    {"reason", PRN_MADE(STRING), PRN_OR_NULL, "Why there is no fit.", .word = no_fit},
+    {"over", PRN_MADE(STRING), PRN_ALWAYS, NULL, "intra_op_threads|inter_op_threads", .word = study_keys_over},
+    {"reason", PRN_MADE(STRING), PRN_OR_NULL, "Why there is no fit.", .word = study_keys_no_fit},
     {"scale", PRN_AT(F, fit.scale), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known)},
     {"alpha", PRN_AT(F, fit.alpha), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known)},
     {"alpha_ci95", PRN_TWO(F, fit.alpha_ci95), PRN_NULLS, "Processes drawn anew.", .if_row = PRN_FLAG(F, fit.known)},

@@ -16,7 +16,7 @@
 
 /* ---- configurations ---- */
 
-static prony_status add(prony_study *s, prn_study_configuration c, prony_error *error)
+static prony_status study_plan_add(prony_study *s, prn_study_configuration c, prony_error *error)
 {
     for (size_t i = 0; i < s->configuration_count; i++) {
         const prn_study_configuration *o = &s->configurations[i];
@@ -45,7 +45,7 @@ static prony_status add_threads(prony_study *s, const prony_study_options *o, pr
     base.beyond = threads > s->usable;
     if (o->weak && __builtin_mul_overflow(base.batch ? base.batch : 1, (int64_t)threads, &base.batch))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "the batch of %d threads is too large", threads);
-    PRN_TRY(add(s, base, error));
+    PRN_TRY(study_plan_add(s, base, error));
     for (size_t i = 0; i < o->replica_count; i++) {
         prn_study_configuration many = base;
         if (o->replicas[i] < 1 || o->replicas[i] > PRN_STUDY_MOST_REPLICAS)
@@ -55,7 +55,7 @@ static prony_status add_threads(prony_study *s, const prony_study_options *o, pr
         many.replicas = (int)o->replicas[i];
         many.baseline = false;
         many.beyond = prn_study_processors(&many) > s->usable;
-        PRN_TRY(add(s, many, error));
+        PRN_TRY(study_plan_add(s, many, error));
     }
     return PRONY_OK;
 }
@@ -68,8 +68,8 @@ static prony_status add_default_threads(prony_study *s, const prony_study_option
     return add_threads(s, o, base, 0, inter, error);
 }
 
-static prony_status add_group(prony_study *s, const prony_study_options *o, prn_study_configuration base,
-                              prony_error *error)
+static prony_status study_plan_add_group(prony_study *s, const prony_study_options *o, prn_study_configuration base,
+                                         prony_error *error)
 {
     static const int64_t one = 1;
     const int64_t *workers = o->inter_op_count ? o->inter_op : &one;
@@ -85,7 +85,7 @@ static prony_status add_group(prony_study *s, const prony_study_options *o, prn_
     }
     prn_study_configuration again = s->configurations[prn_study_baseline(s, base.group)];
     again.again = true;
-    return add(s, again, error);
+    return study_plan_add(s, again, error);
 }
 
 static prony_status add_groups(prony_study *s, const prony_study_options *o, prony_error *error)
@@ -99,7 +99,7 @@ static prony_status add_groups(prony_study *s, const prony_study_options *o, pro
             prn_study_configuration base = {.batch = o->batch_count ? o->batches[b] : 0, .group = p * batches + b};
             base.precision = prn_bump_strndup(&s->pool, name, strlen(name));
             if (!base.precision) return prn_no_memory(error);
-            PRN_TRY(add_group(s, o, base, error));
+            PRN_TRY(study_plan_add_group(s, o, base, error));
         }
     }
     return PRONY_OK;
@@ -144,7 +144,7 @@ static prony_status keep_arguments(prony_study *s, const char *const *arguments,
     return PRONY_OK;
 }
 
-static prony_status fill(prony_study *s, const prony_study_options *o, prony_error *error)
+static prony_status study_plan_fill(prony_study *s, const prony_study_options *o, prony_error *error)
 {
     if (o->processes < 0 || o->processes > PRN_STUDY_MOST_PROCESSES || o->runs < 0 || !(o->seconds >= 0) ||
         !(o->budget_seconds >= 0))
@@ -163,7 +163,7 @@ static prony_status fill(prony_study *s, const prony_study_options *o, prony_err
     return prn_study_make_order(s, error);
 }
 
-static prony_status begin(prony_study **out, prony_report *manifest, int usable, prony_error *error)
+static prony_status study_plan_begin(prony_study **out, prony_report *manifest, int usable, prony_error *error)
 {
     *out = prn_calloc(1, sizeof **out);
     if (!*out) return prn_no_memory(error);
@@ -176,8 +176,8 @@ prony_status prn_study_plan(prony_study **out, prony_report *manifest, const pro
                             prony_error *error)
 {
     prony_study *s;
-    PRN_TRY(begin(&s, manifest, usable, error));
-    prony_status status = fill(s, options, error);
+    PRN_TRY(study_plan_begin(&s, manifest, usable, error));
+    prony_status status = study_plan_fill(s, options, error);
     if (status == PRONY_OK) {
         *out = s;
         return status;
@@ -191,7 +191,7 @@ prony_status prn_study_plan_again(prony_study **out, prony_report *manifest, con
                                   prony_error *error)
 {
     prony_study *s;
-    PRN_TRY(begin(&s, manifest, usable, error));
+    PRN_TRY(study_plan_begin(&s, manifest, usable, error));
     s->seed = earlier->seed;
     s->weak = earlier->weak;
     s->processes = earlier->processes;

@@ -71,8 +71,8 @@ static prony_status judge_twins(prony_study *s, prony_error *error)
     return PRONY_OK;
 }
 
-static void note(prony_study *s, const char **notes, const char *format, ...) PRN_PRINTF(3, 4);
-static void note(prony_study *s, const char **notes, const char *format, ...)
+static void study_quality_note(prony_study *s, const char **notes, const char *format, ...) PRN_PRINTF(3, 4);
+static void study_quality_note(prony_study *s, const char **notes, const char *format, ...)
 {
     char text[700];
     va_list args;
@@ -132,14 +132,15 @@ static void note_nodes(prony_study *s, const char **notes)
             used += (size_t)snprintf(facts + used, sizeof facts - used, "%s%.120s", i ? "; " : "", d->manifest[i]);
         prn_study_node_label(s, n, name);
         if (strcmp(d->verdict, "slower") == 0 || strcmp(d->verdict, "faster") == 0)
-            note(s, notes,
-                 "node %s is %s: its runs take %.2f times as long as those of the other nodes (95 %%: %.2f to %.2f), "
-                 "%.2f "
-                 "times on %s%s%s",
-                 name, d->verdict, d->ratio, d->interval[0], d->interval[1], d->worst_ratio,
-                 prn_study_label(s, d->worst, label), *facts ? "; " : "", facts);
+            study_quality_note(
+                s, notes,
+                "node %s is %s: its runs take %.2f times as long as those of the other nodes (95 %%: %.2f to %.2f), "
+                "%.2f "
+                "times on %s%s%s",
+                name, d->verdict, d->ratio, d->interval[0], d->interval[1], d->worst_ratio,
+                prn_study_label(s, d->worst, label), *facts ? "; " : "", facts);
         else if (*facts)
-            note(s, notes, "node %s differs in %s", name, facts);
+            study_quality_note(s, notes, "node %s differs in %s", name, facts);
     }
 }
 
@@ -164,27 +165,32 @@ prony_status prn_study_judge_data(prony_study *s, prony_error *error)
     q->verdict = poor ? "poor" : fair ? "fair" : "good";
     note_nodes(s, notes);
     if (few)
-        note(s, notes, "%zu of %zu configurations have fewer than 5 processes: their intervals say little", few,
-             s->configuration_count);
+        study_quality_note(s, notes,
+                           "%zu of %zu configurations have fewer than 5 processes: their intervals say little", few,
+                           s->configuration_count);
     if (q->disturbed)
-        note(s, notes, "%zu of %zu blocks were disturbed; others took %.0f %% of the processors in the mean",
-             q->disturbed, q->blocks, 100 * others);
-    if (q->failed) note(s, notes, "%zu processes failed; what they said is in the file", q->failed);
-    if (unsteady) note(s, notes, "%zu processes were not seen to reach a steady state", unsteady);
+        study_quality_note(s, notes,
+                           "%zu of %zu blocks were disturbed; others took %.0f %% of the processors in the mean",
+                           q->disturbed, q->blocks, 100 * others);
+    if (q->failed) study_quality_note(s, notes, "%zu processes failed; what they said is in the file", q->failed);
+    if (unsteady) study_quality_note(s, notes, "%zu processes were not seen to reach a steady state", unsteady);
     if (beyond)
-        note(s, notes,
-             "%zu configurations have more threads than the %d processors that can be used here (marked !); the laws "
-             "are fitted without them",
-             beyond, s->usable);
+        study_quality_note(
+            s, notes,
+            "%zu configurations have more threads than the %d processors that can be used here (marked !); the laws "
+            "are fitted without them",
+            beyond, s->usable);
     for (size_t i = 0; i < s->configuration_count; i++) {
         char label[PRN_STUDY_LABEL_BYTES];
         if (s->configurations[i].refused)
-            note(s, notes, "%s cannot run: %.200s", prn_study_label(s, i, label), s->configurations[i].refused);
+            study_quality_note(s, notes, "%s cannot run: %.200s", prn_study_label(s, i, label),
+                               s->configurations[i].refused);
     }
     if (!s->manifest->has_roof)
-        note(s, notes,
-             "the roofs of this machine are not known (`prony machine`): no reason is a bandwidth, and the limit "
-             "leaves it out");
+        study_quality_note(
+            s, notes,
+            "the roofs of this machine are not known (`prony machine`): no reason is a bandwidth, and the limit "
+            "leaves it out");
     return PRONY_OK;
 }
 

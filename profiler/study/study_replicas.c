@@ -43,7 +43,7 @@ prony_status prn_study_rates(prony_study *s, size_t node, size_t configuration, 
     return PRONY_OK;
 }
 
-static bool repeats(const prn_study_configuration *many, const prn_study_configuration *one)
+static bool study_replicas_repeats(const prn_study_configuration *many, const prn_study_configuration *one)
 {
     return one->replicas <= 1 && !one->again && one->group == many->group && one->intra_op == many->intra_op &&
            one->inter_op == many->inter_op;
@@ -52,7 +52,7 @@ static bool repeats(const prn_study_configuration *many, const prn_study_configu
 static size_t single_of(const prony_study *s, size_t configuration)
 {
     for (size_t i = 0; i < s->configuration_count; i++)
-        if (repeats(&s->configurations[configuration], &s->configurations[i])) return i;
+        if (study_replicas_repeats(&s->configurations[configuration], &s->configurations[i])) return i;
     return PRONY_NO_INDEX;
 }
 

@@ -20,7 +20,7 @@ static int compare_starts(const void *left, const void *right)
     return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
-static prn_study_part part_of(const prony_operator_row *row)
+static prn_study_part study_sample_part_of(const prony_operator_row *row)
 {
     prn_study_part part = {.time_ns = row->time.median_ns};
     const prony_thread_share *first = NULL;
@@ -62,7 +62,7 @@ static void take_operators(prn_study_sample *sample, const prony_report *r, cons
                                                          (uint64_t)prn_operator_bytes(row),
                                                          (uint64_t)prn_operator_fact(row, "bf16_products"),
                                                          on_path[i]};
-        sample->operators[i].measured = part_of(row);
+        sample->operators[i].measured = study_sample_part_of(row);
     }
 }
 
@@ -172,8 +172,8 @@ prony_status prony_study_add_on(prony_study *s, size_t node, const prony_study_t
     return prony_study_add_replicas(s, node, task, process, 1, error);
 }
 
-static prony_status add_block(prony_study *s, size_t node, const prony_study_task *task,
-                              const prony_study_process *process, int replica, prony_error *error)
+static prony_status study_sample_add_block(prony_study *s, size_t node, const prony_study_task *task,
+                                           const prony_study_process *process, int replica, prony_error *error)
 {
     if (!s || !task || !process || (!process->sample && !process->failure) ||
         task->configuration >= s->configuration_count || node >= prn_study_node_total(s))
@@ -213,13 +213,13 @@ prony_status prony_study_add_replicas(prony_study *s, size_t node, const prony_s
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "prony_study_add: an argument is NULL, or no task of this study");
     for (size_t i = 0; i < count; i++)
-        if (processes[i].failure) return add_block(s, node, task, &processes[i], 0, error);
+        if (processes[i].failure) return study_sample_add_block(s, node, task, &processes[i], 0, error);
     if (count != (size_t)prn_study_replicas(&s->configurations[task->configuration]))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_add: %zu processes, and the configuration has %d",
                         count, prn_study_replicas(&s->configurations[task->configuration]));
     const size_t begin = s->block_count;
     for (size_t i = 0; i < count; i++) {
-        PRN_TRY(add_block(s, node, task, &processes[i], (int)i, error));
+        PRN_TRY(study_sample_add_block(s, node, task, &processes[i], (int)i, error));
         if (!s->blocks[begin + i].failure || i == 0) {
             if (s->blocks[begin].failure) return PRONY_OK;
             continue;

@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* Median over the processes of one of a part's figures, -1 where none was traced. */
-static double figure_of(const prony_study *s, size_t configuration, size_t operator, size_t offset, double *room,
-                        const prn_study_block **blocks)
+static double study_scaling_figure_of(const prony_study *s, size_t configuration, size_t operator, size_t offset,
+                                      double *room, const prn_study_block **blocks)
 {
     size_t count = prn_study_blocks_of(s, configuration, blocks), known = 0;
     for (size_t i = 0; i < count; i++) {
@@ -26,7 +26,7 @@ static double figure_of(const prony_study *s, size_t configuration, size_t opera
 }
 
 #define FIGURE(s, configuration, operator, field, room, blocks)                                                        \
-    figure_of((s), (configuration), (operator), offsetof(prn_study_part, field), (room), (blocks))
+    study_scaling_figure_of((s), (configuration), (operator), offsetof(prn_study_part, field), (room), (blocks))
 
 static double mean_frequency(const prn_study_block **blocks, size_t count)
 {
@@ -94,7 +94,7 @@ static const char *reason_of(const scene *at, size_t o, const prn_study_loss *lo
     return prn_thread_reason(&facts);
 }
 
-static int by_loss(const void *left, const void *right)
+static int study_scaling_by_loss(const void *left, const void *right)
 {
     const prn_study_loss *a = left, *b = right;
     if (a->configuration != b->configuration) return a->configuration < b->configuration ? -1 : 1;
@@ -127,7 +127,7 @@ prony_status prn_study_find_losses(prony_study *s, prony_error *error)
             s->losses[s->loss_count++] = loss;
         }
     }
-    qsort(s->losses, s->loss_count, sizeof *s->losses, by_loss);
+    qsort(s->losses, s->loss_count, sizeof *s->losses, study_scaling_by_loss);
     return PRONY_OK;
 }
 

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static prony_status read_node(prony_study *s, size_t index, const char *text, size_t size, prony_error *error)
+static prony_status study_nodes_read_node(prony_study *s, size_t index, const char *text, size_t size,
+                                          prony_error *error)
 {
     prn_json_value *root = NULL;
     prn_study_node *node = &s->nodes[index];
@@ -33,7 +34,7 @@ prony_status prony_study_set_nodes(prony_study *s, const char *const *nodes, con
     s->node_count = 0;
     s->nodes = prn_bump_alloc(&s->pool, count, sizeof *s->nodes);
     if (!s->nodes) return prn_no_memory(error);
-    for (size_t i = 0; i < count; i++) PRN_TRY(read_node(s, i, nodes[i], sizes[i], error));
+    for (size_t i = 0; i < count; i++) PRN_TRY(study_nodes_read_node(s, i, nodes[i], sizes[i], error));
     s->node_count = count;
     s->over_nodes = true;
     prn_study_find_lanes(s);

@@ -19,7 +19,7 @@ static char *tick_fixed(prn_number_text text, double value)
 
 /* ---- over threads ---- */
 
-static double value_of(const prony_study_result *r, bool efficiency, int end)
+static double study_svg_value_of(const prony_study_result *r, bool efficiency, int end)
 {
     if (end < 0) return efficiency ? r->efficiency : r->speedup;
     return efficiency ? r->efficiency_ci95[end] : r->speedup_ci95[end];
@@ -39,7 +39,8 @@ static void draw_fit(prn_out *out, const prn_axis *x, const prn_axis *y, const p
     prn_out_text(out, "\"/>\n");
 }
 
-static void draw_points(prn_out *out, const prony_study *s, const prn_axis *x, const prn_axis *y, bool efficiency)
+static void study_svg_draw_points(prn_out *out, const prony_study *s, const prn_axis *x, const prn_axis *y,
+                                  bool efficiency)
 {
     for (size_t i = 0; i < s->configuration_count; i++) {
         const prn_study_configuration *c = &s->configurations[i];
@@ -47,19 +48,21 @@ static void draw_points(prn_out *out, const prony_study *s, const prn_axis *x, c
         const char *color = c->beyond || c->again ? PRN_SVG_GREY : colors[c->group % COLORS];
         char label[PRN_STUDY_LABEL_BYTES], tip[200];
         double at = prn_axis_at(x, prn_study_threads(c)) + (c->again ? 9 : 0), ends[2];
-        if (!isfinite(value_of(r, efficiency, -1))) continue;
-        for (int end = 0; end < 2; end++) ends[end] = fmin(fmax(value_of(r, efficiency, end), y->low), y->high);
+        if (!isfinite(study_svg_value_of(r, efficiency, -1))) continue;
+        for (int end = 0; end < 2; end++)
+            ends[end] = fmin(fmax(study_svg_value_of(r, efficiency, end), y->low), y->high);
         prn_number_text number;
         snprintf(tip, sizeof tip, "%s: %s", prn_study_label(s, i, label),
-                 prn_number_fixed(number, value_of(r, efficiency, -1), 3));
+                 prn_number_fixed(number, study_svg_value_of(r, efficiency, -1), 3));
         prn_svg_line(out, at, prn_axis_at(y, ends[0]), at, prn_axis_at(y, ends[1]), color, 2, false);
         for (int end = 0; end < 2; end++)
             prn_svg_line(out, at - 5, prn_axis_at(y, ends[end]), at + 5, prn_axis_at(y, ends[end]), color, 2, false);
-        prn_svg_circle(out, at, prn_axis_at(y, value_of(r, efficiency, -1)), c->inter_op > 1 ? 3 : 4.5, color, tip);
+        prn_svg_circle(out, at, prn_axis_at(y, study_svg_value_of(r, efficiency, -1)), c->inter_op > 1 ? 3 : 4.5, color,
+                       tip);
     }
 }
 
-static void draw_key(prn_out *out, const prony_study *s, bool limits)
+static void study_svg_draw_key(prn_out *out, const prony_study *s, bool limits)
 {
     double y = TOP + 8;
     char text[PRN_STUDY_LABEL_BYTES + 40], label[PRN_STUDY_LABEL_BYTES];
@@ -92,7 +95,8 @@ static void draw_over_threads(prn_out *out, const prony_study *s, bool efficienc
     double most = 1, highest = efficiency ? 1.1 : 1;
     for (size_t i = 0; i < s->configuration_count; i++) {
         most = fmax(most, prn_study_threads(&s->configurations[i]));
-        if (isfinite(s->results[i].speedup)) highest = fmax(highest, value_of(&s->results[i], efficiency, -1) * 1.1);
+        if (isfinite(s->results[i].speedup))
+            highest = fmax(highest, study_svg_value_of(&s->results[i], efficiency, -1) * 1.1);
     }
     if (!efficiency) highest = fmax(highest, most);
     prn_axis x = {1 - 0.05 * most, most + 0.05 * most, LEFT, RIGHT, false, false},
@@ -113,8 +117,8 @@ static void draw_over_threads(prn_out *out, const prony_study *s, bool efficienc
     for (size_t i = 0; i < s->limit_count && !efficiency; i++)
         prn_svg_line(out, LEFT, prn_axis_at(&y, s->limits[i].speedup), RIGHT, prn_axis_at(&y, s->limits[i].speedup),
                      PRN_SVG_RED, 1.5, true);
-    draw_points(out, s, &x, &y, efficiency);
-    draw_key(out, s, !efficiency);
+    study_svg_draw_points(out, s, &x, &y, efficiency);
+    study_svg_draw_key(out, s, !efficiency);
     prn_svg_end(out);
 }
 

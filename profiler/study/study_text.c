@@ -27,7 +27,7 @@ static void fixed(prn_cell *cell, double value, int decimals)
     own(cell, isfinite(value) ? prn_number_fixed(text, value, decimals) : "-");
 }
 
-static void interval(prn_cell *cell, const double pair[2], int decimals)
+static void study_text_interval(prn_cell *cell, const double pair[2], int decimals)
 {
     prn_number_text low, high;
     if (!isfinite(pair[0]) || !isfinite(pair[1])) return;
@@ -62,7 +62,7 @@ static const char *abridged(char *label)
     return label;
 }
 
-static void result_cell(const void *user, size_t row, int column, prn_cell *cell)
+static void study_text_result_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const prony_study *s = ((const study_view *)user)->study;
     const prony_study_result *r = &s->results[row];
@@ -92,7 +92,7 @@ static void result_cell(const void *user, size_t row, int column, prn_cell *cell
         fixed(cell, r->speedup, 2);
         return;
     case 5:
-        interval(cell, r->speedup_ci95, 2);
+        study_text_interval(cell, r->speedup_ci95, 2);
         return;
     case 6:
         if (!isfinite(r->efficiency)) return;
@@ -173,7 +173,7 @@ static void difference_cell(const void *user, size_t row, int column, prn_cell *
         fixed(cell, d->ratio, 3);
         return;
     case 4:
-        interval(cell, d->interval, 3);
+        study_text_interval(cell, d->interval, 3);
         return;
     case 5:
         fixed(cell, d->p, 3);
@@ -197,7 +197,7 @@ static void put_table(prn_text *text, const study_view *view, const prn_column *
     prn_text_table(text, &table);
 }
 
-static void put_quality(prn_text *text, const prony_study *s)
+static void study_text_put_quality(prn_text *text, const prony_study *s)
 {
     const prn_study_quality *q = &s->quality;
     prn_number_text number;
@@ -307,7 +307,7 @@ static void replica_cell(const void *user, size_t row, int column, prn_cell *cel
         fixed(cell, r->speedup, 2);
         return;
     case 4:
-        interval(cell, r->speedup_ci95, 2);
+        study_text_interval(cell, r->speedup_ci95, 2);
         return;
     case 5:
         if (!isfinite(r->efficiency)) return;
@@ -371,7 +371,7 @@ static void node_cell(const void *user, size_t row, int column, prn_cell *cell)
         fixed(cell, d->ratio, 2);
         return;
     case 4:
-        interval(cell, d->interval, 2);
+        study_text_interval(cell, d->interval, 2);
         return;
     case 5:
         for (size_t c = 0; c < s->configuration_count; c++) blocks += r[c].processes;
@@ -385,7 +385,7 @@ static void node_cell(const void *user, size_t row, int column, prn_cell *cell)
     }
 }
 
-static void put_nodes(prn_text *text, const prony_study *s)
+static void study_text_put_nodes(prn_text *text, const prony_study *s)
 {
     study_view view = {s, NULL};
     prn_text_put(text, PRN_STYLE_TITLE, "Nodes");
@@ -396,8 +396,8 @@ static void put_nodes(prn_text *text, const prony_study *s)
     prn_text_line(text);
 }
 
-static prony_status put_losses(prn_text *text, const prony_study *s, const prony_write_options *options,
-                               prony_error *error)
+static prony_status study_text_put_losses(prn_text *text, const prony_study *s, const prony_write_options *options,
+                                          prony_error *error)
 {
     size_t shown = shown_configuration(s), count = 0, most = options->top > 0 ? (size_t)options->top : DEFAULT_ROWS;
     char label[PRN_STUDY_LABEL_BYTES];
@@ -422,7 +422,7 @@ static prony_status put_losses(prn_text *text, const prony_study *s, const prony
     return PRONY_OK;
 }
 
-static void put_comparison(prn_text *text, const prony_study *s)
+static void study_text_put_comparison(prn_text *text, const prony_study *s)
 {
     study_view view = {s, NULL};
     prn_text_put(text, PRN_STYLE_TITLE, "Beside the earlier study");
@@ -453,14 +453,14 @@ prony_status prn_study_write_text(const prony_study *s, const prony_write_option
                   s->block_count, (unsigned long long)s->seed);
     if (s->node_count) prn_text_putf(text, PRN_STYLE_DIM, ", %zu nodes", s->node_count);
     prn_text_line(text);
-    put_quality(text, s);
-    if (s->compared) put_comparison(text, s);
-    put_table(text, &view, result_columns, 9, s->configuration_count, result_cell);
+    study_text_put_quality(text, s);
+    if (s->compared) study_text_put_comparison(text, s);
+    put_table(text, &view, result_columns, 9, s->configuration_count, study_text_result_cell);
     prn_text_line(text);
     if (s->replication_count) put_replicas(text, s);
-    if (s->node_count) put_nodes(text, s);
+    if (s->node_count) study_text_put_nodes(text, s);
     put_laws(text, s);
-    prony_status status = put_losses(text, s, options, error);
+    prony_status status = study_text_put_losses(text, s, options, error);
     prn_text_line(text);
     prn_text_put(text, PRN_STYLE_TITLE, "How it was measured");
     prn_text_line(text);

@@ -36,8 +36,8 @@ static int decimals_for(double value, int digits)
 }
 
 /* The smallest unit in which the value, once rounded, stays below `step`. */
-static char *scaled(prn_number_text text, double value, double step, int digits, const char *space,
-                    const char *const *units, size_t unit_count, bool exact_base)
+static char *number_text_scaled(prn_number_text text, double value, double step, int digits, const char *space,
+                                const char *const *units, size_t unit_count, bool exact_base)
 {
     size_t unit = 0;
     int decimals = exact_base ? 0 : decimals_for(value, digits);
@@ -62,19 +62,21 @@ static char *scaled(prn_number_text text, double value, double step, int digits,
 char *prn_number_si(prn_number_text text, double value, int digits, const char *space)
 {
     static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
-    return scaled(text, value, 1000, digits, space, units, sizeof units / sizeof units[0], value == floor(value));
+    return number_text_scaled(text, value, 1000, digits, space, units, sizeof units / sizeof units[0],
+                              value == floor(value));
 }
 
 char *prn_number_bytes(prn_number_text text, double bytes, int digits, const char *space)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    return scaled(text, bytes, 1024, digits, space, units, sizeof units / sizeof units[0], bytes == floor(bytes));
+    return number_text_scaled(text, bytes, 1024, digits, space, units, sizeof units / sizeof units[0],
+                              bytes == floor(bytes));
 }
 
 char *prn_number_time(prn_number_text text, int64_t ns, int digits, const char *space)
 {
     static const char *const units[] = {"ns", "us", "ms", "s"};
-    return scaled(text, (double)ns, 1000, digits, space, units, sizeof units / sizeof units[0], true);
+    return number_text_scaled(text, (double)ns, 1000, digits, space, units, sizeof units / sizeof units[0], true);
 }
 
 char *prn_number_percent(prn_number_text text, double share)

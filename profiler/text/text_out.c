@@ -19,7 +19,7 @@ void prn_text_begin(prn_text *text, int width, bool color, prony_write_fn write,
     text->size = 0;
 }
 
-static void flush(prn_text *text)
+static void text_out_flush(prn_text *text)
 {
     if (text->status == PRONY_OK && text->size && text->write(text->user, text->buffer, text->size) != 0)
         text->status = prn_fail(text->error, PRONY_IO_ERROR, "the report could not be written");
@@ -29,7 +29,7 @@ static void flush(prn_text *text)
 static void raw(prn_text *text, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
-        if (text->size == sizeof text->buffer) flush(text);
+        if (text->size == sizeof text->buffer) text_out_flush(text);
         text->buffer[text->size++] = bytes[i];
     }
 }
@@ -37,7 +37,7 @@ static void raw(prn_text *text, const char *bytes, size_t size)
 prony_status prn_text_end(prn_text *text)
 {
     if (text->column) prn_text_line(text);
-    flush(text);
+    text_out_flush(text);
     return text->status;
 }
 

@@ -18,7 +18,7 @@ static const char *cell_string(const prn_table *table, size_t row, int column, p
     return cell->string;
 }
 
-static void measure(const prn_table *table, layout *l)
+static void text_table_measure(const prn_table *table, layout *l)
 {
     prn_cell cell;
     size_t rows = table->rows + table->footer;
@@ -42,7 +42,7 @@ static int total_width(const prn_table *table, const layout *l, int gap)
 }
 
 /* Width of the narrowable columns at `share_unit` columns per share. */
-static int narrowed(const prn_table *table, const layout *l, int column, int share_unit)
+static int text_table_narrowed(const prn_table *table, const layout *l, int column, int share_unit)
 {
     const prn_column *d = &table->columns[column];
     if (!d->share || !l->width[column]) return l->width[column];
@@ -54,13 +54,13 @@ static int narrowed_total(const prn_table *table, const layout *l, int share_uni
 {
     int total = -l->gap;
     for (int c = 0; c < table->column_count; c++)
-        if (l->width[c]) total += narrowed(table, l, c, share_unit) + l->gap;
+        if (l->width[c]) total += text_table_narrowed(table, l, c, share_unit) + l->gap;
     return total;
 }
 
 #define COMFORT 8 /* columns per share that extra columns must leave */
 
-static void fit(const prn_table *table, layout *l, int width)
+static void text_table_fit(const prn_table *table, layout *l, int width)
 {
     l->gap = 2;
     for (int c = table->column_count - 1; c >= 0 && narrowed_total(table, l, COMFORT) > width; c--)
@@ -70,7 +70,7 @@ static void fit(const prn_table *table, layout *l, int width)
     while (unit < width && narrowed_total(table, l, unit + 1) <= width) unit++;
     int used = narrowed_total(table, l, unit);
     for (int c = 0; c < table->column_count; c++) {
-        int now = narrowed(table, l, c, unit), natural = l->width[c];
+        int now = text_table_narrowed(table, l, c, unit), natural = l->width[c];
         int more = width - used < natural - now ? width - used : natural - now;
         if (more < 0) more = 0;
         l->width[c] = now + more;
@@ -90,8 +90,8 @@ void prn_text_table(prn_text *text, const prn_table *table)
 {
     layout l;
     prn_cell cell;
-    measure(table, &l);
-    fit(table, &l, text->width);
+    text_table_measure(table, &l);
+    text_table_fit(table, &l, text->width);
     for (int c = 0, begin = 0; c < table->column_count; c++) {
         if (!l.width[c]) continue;
         put_aligned(text, PRN_STYLE_BOLD, table->columns[c].title, begin, l.width[c], table->columns[c].right);

@@ -27,8 +27,8 @@ static prony_status stop_for(scorer *s, prony_error *error)
     return PRONY_INTERNAL;
 }
 
-static prony_status score(void *user, const prony_value *const *outputs, size_t count, const prony_value *labels,
-                          int64_t samples, prony_error *error)
+static prony_status py_data_score(void *user, const prony_value *const *outputs, size_t count,
+                                  const prony_value *labels, int64_t samples, prony_error *error)
 {
     scorer *s = user;
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -57,7 +57,7 @@ static prony_status mean_score(void *user, double *value, prony_error *error)
     return PRONY_OK;
 }
 
-static void show_progress(void *user, int64_t done, int64_t samples)
+static void py_data_show_progress(void *user, int64_t done, int64_t samples)
 {
     scorer *s = user;
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -118,7 +118,8 @@ int pyp_dataset_open(prony_dataset **out, const pyp_model *model, PyObject *data
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static PyObject *run(pyp_session *session, const prony_dataset *data, const prony_evaluate_options *options, scorer *s)
+static PyObject *py_data_run(pyp_session *session, const prony_dataset *data, const prony_evaluate_options *options,
+                             scorer *s)
 {
     prony_error error = PYP_ERROR_INIT;
     prony_report *report = NULL;
@@ -139,7 +140,7 @@ static PyObject *run(pyp_session *session, const prony_dataset *data, const pron
     return NULL;
 }
 
-static PyObject *evaluate(PyObject *module, PyObject *args)
+static PyObject *py_data_evaluate(PyObject *module, PyObject *args)
 {
     PyObject *object, *data, *labels, *dict, *made = NULL;
     const char *image_text = NULL;
@@ -163,18 +164,18 @@ static PyObject *evaluate(PyObject *module, PyObject *args)
     s.progress = PyDict_GetItemString(dict, "progress");
     options.output = (size_t)output;
     options.user = options.progress_user = &s;
-    if (s.score && s.score != Py_None) options.score = score, options.value = mean_score;
-    if (s.progress && s.progress != Py_None) options.progress = show_progress;
+    if (s.score && s.score != Py_None) options.score = py_data_score, options.value = mean_score;
+    if (s.progress && s.progress != Py_None) options.progress = py_data_show_progress;
     pyp_session *session = (pyp_session *)object;
     if (pyp_session_enter(session) != 0) return NULL;
     if (pyp_dataset_open(&dataset, session->model, data, labels, &open, &error) == 0)
-        made = run(session, dataset, &options, &s);
+        made = py_data_run(session, dataset, &options, &s);
     prony_dataset_release(dataset);
     pyp_session_leave(session);
     return made;
 }
 
 PyMethodDef pyp_data_functions[] = {
-    METHOD("evaluate", evaluate, METH_VARARGS,
+    METHOD("evaluate", py_data_evaluate, METH_VARARGS,
            "evaluate(session, data, labels, options)\n--\n\nA report with the evaluation."),
     {NULL, NULL, 0, NULL}};

@@ -48,7 +48,7 @@ int pyp_errors_setup(void)
     return pthread_atfork(NULL, NULL, child_of_fork) == 0 ? 0 : (PyErr_NoMemory(), -1);
 }
 
-static PyObject *class_of(prony_status status)
+static PyObject *py_errors_class_of(prony_status status)
 {
     PyObject *key = PyLong_FromLong(status);
     PyObject *found = key ? PyObject_GetItem(classes, key) : NULL;
@@ -58,7 +58,7 @@ static PyObject *class_of(prony_status status)
 
 static PyObject *raise_text(prony_status status, const char *text, PyObject *cause)
 {
-    PyObject *type = class_of(status);
+    PyObject *type = py_errors_class_of(status);
     PyObject *message = type ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace") : NULL;
     PyObject *exception = message ? PyObject_CallFunctionObjArgs(type, message, NULL) : NULL;
     if (exception && cause) {

@@ -37,7 +37,7 @@ static bool on_main_thread(void)
     return known == 1;
 }
 
-static bool is_ours(const struct sigaction *action)
+static bool py_interrupt_is_ours(const struct sigaction *action)
 {
     return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_interrupt;
 }
@@ -51,7 +51,7 @@ void pyp_guard_begin(pyp_guard *guard, prony_session *const *list, size_t count)
     ours.sa_sigaction = on_interrupt;
     atomic_store(&pressed, false);
     if (sigaction(SIGINT, &ours, &former) != 0) return;
-    if (is_ours(&former)) return;
+    if (py_interrupt_is_ours(&former)) return;
     before = former;
     if (!(former.sa_flags & SA_SIGINFO) && (former.sa_handler == SIG_DFL || former.sa_handler == SIG_IGN)) {
         sigaction(SIGINT, &former, NULL); /* nobody listens */

@@ -22,7 +22,7 @@ static PyObject *both(pyp_text *json, pyp_text *text, prony_status status, const
     return pair;
 }
 
-static PyObject *compare(PyObject *module, PyObject *args)
+static PyObject *py_judge_compare(PyObject *module, PyObject *args)
 {
     PyObject *first, *second, *dict;
     prony_error error = PYP_ERROR_INIT;
@@ -49,7 +49,7 @@ static PyObject *compare(PyObject *module, PyObject *args)
     return both(&json, &text, status, &error);
 }
 
-static PyObject *check(PyObject *module, PyObject *args)
+static PyObject *py_judge_check(PyObject *module, PyObject *args)
 {
     PyObject *report, *list;
     const char *target;
@@ -134,8 +134,9 @@ static PyObject *machine(PyObject *module, PyObject *args)
 }
 
 PyMethodDef pyp_judge_functions[] = {
-    METHOD("compare", compare, METH_VARARGS, "compare(first, second, options)\n--\n\nTwo reports: (JSON, text)."),
-    METHOD("check", check, METH_VARARGS, "check(report, thresholds, target)\n--\n\nThresholds: (JSON, text)."),
+    METHOD("compare", py_judge_compare, METH_VARARGS,
+           "compare(first, second, options)\n--\n\nTwo reports: (JSON, text)."),
+    METHOD("check", py_judge_check, METH_VARARGS, "check(report, thresholds, target)\n--\n\nThresholds: (JSON, text)."),
     METHOD("recommend", recommend, METH_VARARGS, "recommend(report, variants, target)\n--\n\nAdvice: (JSON, text)."),
     METHOD("machine", machine, METH_VARARGS,
            "machine(measure, keep, threads, seconds)\n--\n\nThis machine's peaks as JSON; None: nothing is kept."),

@@ -155,7 +155,7 @@ static PyObject *model_free_dims(pyp_model *self, PyObject *options)
 
 /* ---- one call per question ---- */
 
-static PyObject *layer_of(uint32_t layer)
+static PyObject *py_model_layer_of(uint32_t layer)
 {
     return layer == PRONY_NO_INDEX ? Py_BuildValue("") : PyLong_FromUnsignedLong(layer);
 }
@@ -163,16 +163,16 @@ static PyObject *layer_of(uint32_t layer)
 static PyObject *params_row(const void *rows, size_t i)
 {
     const prony_params_row *r = (const prony_params_row *)rows + i;
-    return Py_BuildValue("{sN ss ss ss sK sK sK sd}", "layer", layer_of(r->layer), "name", r->name, "op", r->op,
-                         "types", r->types, "trainable", (unsigned long long)r->trainable, "buffers",
+    return Py_BuildValue("{sN ss ss ss sK sK sK sd}", "layer", py_model_layer_of(r->layer), "name", r->name, "op",
+                         r->op, "types", r->types, "trainable", (unsigned long long)r->trainable, "buffers",
                          (unsigned long long)r->buffers, "bits", (unsigned long long)r->bits, "share", r->share);
 }
 
 static PyObject *ops_row(const void *rows, size_t i)
 {
     const prony_ops_row *r = (const prony_ops_row *)rows + i;
-    return Py_BuildValue("{sN ss ss sK sK sK sK sK sN sd}", "layer", layer_of(r->layer), "name", r->name, "op", r->op,
-                         "macs", (unsigned long long)r->macs, "madds", (unsigned long long)r->madds, "flops",
+    return Py_BuildValue("{sN ss ss sK sK sK sK sK sN sd}", "layer", py_model_layer_of(r->layer), "name", r->name, "op",
+                         r->op, "macs", (unsigned long long)r->macs, "madds", (unsigned long long)r->madds, "flops",
                          (unsigned long long)r->flops, "special", (unsigned long long)r->special, "int_ops",
                          (unsigned long long)r->int_ops, "count",
                          r->counted ? PyLong_FromUnsignedLongLong(r->count) : Py_BuildValue(""), "share", r->share);
@@ -181,8 +181,8 @@ static PyObject *ops_row(const void *rows, size_t i)
 static PyObject *io_row(const void *rows, size_t i)
 {
     const prony_io_row *r = (const prony_io_row *)rows + i;
-    return Py_BuildValue("{sN ss ss sN sI ss sN sK sK}", "layer", layer_of(r->layer), "name", r->name, "op", r->op,
-                         "output", PyBool_FromLong(r->output), "position", r->position, "type",
+    return Py_BuildValue("{sN ss ss sN sI ss sN sK sK}", "layer", py_model_layer_of(r->layer), "name", r->name, "op",
+                         r->op, "output", PyBool_FromLong(r->output), "position", r->position, "type",
                          prony_dtype_name(r->dtype), "shape", pyp_shape_to(&r->shape), "elements",
                          (unsigned long long)r->elements, "bits", (unsigned long long)r->bits);
 }

@@ -1,13 +1,13 @@
 /* The module prony._prony. */
 #include "py_prony.h"
 
-static PyObject *memory(PyObject *module, PyObject *unused)
+static PyObject *py_module_memory(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     return PyLong_FromUnsignedLongLong(prony_memory_in_use());
 }
 
-static PyObject *set_memory_limit(PyObject *module, PyObject *args)
+static PyObject *py_module_set_memory_limit(PyObject *module, PyObject *args)
 {
     unsigned long long bytes;
     (void)module;
@@ -16,7 +16,7 @@ static PyObject *set_memory_limit(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *build(PyObject *module, PyObject *unused)
+static PyObject *py_module_build(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     const prony_build *b = prony_build_info();
@@ -25,9 +25,11 @@ static PyObject *build(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef functions[] = {
-    {"memory_in_use", memory, METH_NOARGS, "memory_in_use()\n--\n\nBytes of the heap that the library holds."},
-    {"set_memory_limit", set_memory_limit, METH_VARARGS, "set_memory_limit(bytes)\n--\n\nBounds them; 0: no bound."},
-    {"build", build, METH_NOARGS, "build()\n--\n\nVersion, compiler and libraries of what is running."},
+    {"memory_in_use", py_module_memory, METH_NOARGS,
+     "memory_in_use()\n--\n\nBytes of the heap that the library holds."},
+    {"set_memory_limit", py_module_set_memory_limit, METH_VARARGS,
+     "set_memory_limit(bytes)\n--\n\nBounds them; 0: no bound."},
+    {"build", py_module_build, METH_NOARGS, "build()\n--\n\nVersion, compiler and libraries of what is running."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {

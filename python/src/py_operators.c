@@ -34,7 +34,7 @@ typedef struct node_view {
     PyObject_HEAD const prony_context *context; /* NULL: the call is over */
 } node_view;
 
-static const prony_node *node_of(node_view *self)
+static const prony_node *py_operators_node_of(node_view *self)
 {
     if (self->context) return self->context->node;
     PyErr_SetString(PyExc_RuntimeError, "a node is for the call that it was given to, which is over");
@@ -45,7 +45,7 @@ static PyObject *node_get(node_view *self, PyObject *args)
 {
     const char *name;
     PyObject *otherwise = Py_None, *list;
-    const prony_node *node = node_of(self);
+    const prony_node *node = py_operators_node_of(self);
     int64_t integer;
     float real;
     prony_string text;
@@ -75,12 +75,12 @@ static PyObject *node_get(node_view *self, PyObject *args)
 static PyObject *node_cancelled(node_view *self, PyObject *unused)
 {
     (void)unused;
-    return node_of(self) ? PyBool_FromLong(prony_cancelled(self->context)) : NULL;
+    return py_operators_node_of(self) ? PyBool_FromLong(prony_cancelled(self->context)) : NULL;
 }
 
 static PyObject *node_text(node_view *self, void *which)
 {
-    const prony_node *node = node_of(self);
+    const prony_node *node = py_operators_node_of(self);
     if (!node) return NULL;
     const char *text = *(const char *)which == 'n'   ? node->name
                        : *(const char *)which == 'd' ? node->domain
@@ -90,7 +90,7 @@ static PyObject *node_text(node_view *self, void *which)
 
 static PyObject *node_number(node_view *self, void *which)
 {
-    const prony_node *node = node_of(self);
+    const prony_node *node = py_operators_node_of(self);
     if (!node) return NULL;
     return PyLong_FromLongLong(*(const char *)which == 'o' ? node->opset : self->context->threads);
 }
@@ -133,7 +133,7 @@ typedef struct call {
     node_view *node;
 } call;
 
-static PyObject *describe(const prony_value *value, bool with_data)
+static PyObject *py_operators_describe(const prony_value *value, bool with_data)
 {
     if (!value) Py_RETURN_NONE;
     PyObject *array = NULL;
@@ -154,7 +154,7 @@ static PyObject *describe_all(const prony_value *const *values, size_t count, bo
 {
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
-        PyObject *item = describe(values[i], with_data);
+        PyObject *item = py_operators_describe(values[i], with_data);
         if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) != 0) Py_CLEAR(list);
     }
     return list;
@@ -170,7 +170,7 @@ static int call_begin(call *c, const prony_context *context)
 }
 
 /* The exception becomes the message of the failure, and is kept for pyp_registry_take. */
-static prony_status failed(call *c)
+static prony_status py_operators_failed(call *c)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -196,7 +196,7 @@ static prony_status failed(call *c)
 static prony_status call_end(call *c, PyObject *first, PyObject *second, PyObject *result, int taken)
 {
     prony_status status = PRONY_OK;
-    if (!result || taken != 0) status = failed(c);
+    if (!result || taken != 0) status = py_operators_failed(c);
     Py_XDECREF(result);
     Py_XDECREF(first);
     Py_XDECREF(second);
@@ -246,7 +246,7 @@ static prony_status run_infer(const prony_context *context)
     return status;
 }
 
-static int take_cost(PyObject *dict, prony_cost *cost)
+static int py_operators_take_cost(PyObject *dict, prony_cost *cost)
 {
     const struct {
         const char *key;
@@ -278,12 +278,12 @@ static prony_status run_cost(const prony_context *context, prony_cost *cost)
             inputs ? describe_all((const prony_value *const *)context->outputs, context->output_count, false) : NULL;
         result = call_function(&c, c.definition->cost, inputs, outputs);
     }
-    prony_status status = call_end(&c, inputs, outputs, result, result ? take_cost(result, cost) : -1);
+    prony_status status = call_end(&c, inputs, outputs, result, result ? py_operators_take_cost(result, cost) : -1);
     PyGILState_Release(gil);
     return status;
 }
 
-static int take_output(prony_value *output, PyObject *array, size_t index)
+static int py_operators_take_output(prony_value *output, PyObject *array, size_t index)
 {
     prony_port port = {.name = "result", .dtype = output->dtype, .shape = output->shape};
     pyp_value given;
@@ -323,7 +323,7 @@ static prony_status run_run(const prony_context *context)
     for (size_t i = 0; taken == 0 && i < context->output_count; i++) {
         if (!context->outputs[i]) continue;
         PyObject *array = PySequence_GetItem(result, (Py_ssize_t)i);
-        taken = array ? take_output(context->outputs[i], array, i) : -1;
+        taken = array ? py_operators_take_output(context->outputs[i], array, i) : -1;
         Py_XDECREF(array);
     }
     prony_status status = call_end(&c, inputs, outputs, result, taken);
@@ -461,7 +461,7 @@ static PyObject *operator_row(const prony_operator_info *info)
                          (long long)info->since_opset, "types", info->types, "cost", info->cost, "kernels", kernels);
 }
 
-static PyObject *operators(PyObject *module, PyObject *unused)
+static PyObject *py_operators_list(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     PyObject *list = PyList_New(0);
@@ -474,7 +474,7 @@ static PyObject *operators(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef functions[] = {
-    {"operators", operators, METH_NOARGS, "operators()\n--\n\nThe built-in operators, as rows."},
+    {"operators", py_operators_list, METH_NOARGS, "operators()\n--\n\nThe built-in operators, as rows."},
     {NULL, NULL, 0, NULL}};
 
 int pyp_add_operators(PyObject *module)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Borrowed; NULL where the key is missing or None. */
-static PyObject *entry(PyObject *dict, const char *key)
+static PyObject *py_options_entry(PyObject *dict, const char *key)
 {
     PyObject *found = dict && dict != Py_None ? PyDict_GetItemString(dict, key) : NULL;
     return found == Py_None ? NULL : found;
@@ -13,7 +13,7 @@ static PyObject *entry(PyObject *dict, const char *key)
 
 int pyp_get_int(PyObject *dict, const char *key, int64_t *out)
 {
-    PyObject *found = entry(dict, key);
+    PyObject *found = py_options_entry(dict, key);
     PyObject *number = found ? PyNumber_Index(found) : NULL;
     if (number) *out = PyLong_AsLongLong(number);
     Py_XDECREF(number);
@@ -25,7 +25,7 @@ int pyp_get_int(PyObject *dict, const char *key, int64_t *out)
 
 int pyp_get_double(PyObject *dict, const char *key, double *out)
 {
-    PyObject *found = entry(dict, key);
+    PyObject *found = py_options_entry(dict, key);
     if (!found) return 0;
     *out = PyFloat_AsDouble(found);
     return PyErr_Occurred() ? -1 : 0;
@@ -33,7 +33,7 @@ int pyp_get_double(PyObject *dict, const char *key, double *out)
 
 int pyp_get_bool(PyObject *dict, const char *key, bool *out)
 {
-    PyObject *found = entry(dict, key);
+    PyObject *found = py_options_entry(dict, key);
     int truth = found ? PyObject_IsTrue(found) : *out;
     *out = truth > 0;
     return truth < 0 ? -1 : 0;
@@ -41,7 +41,7 @@ int pyp_get_bool(PyObject *dict, const char *key, bool *out)
 
 int pyp_get_text(PyObject *dict, const char *key, const char **out)
 {
-    PyObject *found = entry(dict, key);
+    PyObject *found = py_options_entry(dict, key);
     if (!found) return 0;
     *out = PyUnicode_AsUTF8AndSize(found, NULL);
     return *out ? 0 : -1;
@@ -62,7 +62,7 @@ static int get_threads(PyObject *dict, const char *key, int *out)
     return 0;
 }
 
-static const char *name_of(pyp_options *out, PyObject *key)
+static const char *py_options_name_of(pyp_options *out, PyObject *key)
 {
     if (!PyUnicode_Check(key)) {
         PyErr_Format(PyExc_TypeError, "dims and shapes: a name is expected, not %R", key);
@@ -80,7 +80,7 @@ static int get_dims(pyp_options *out, const char *what, PyObject *dims, prony_di
     *list = calloc((size_t)PyDict_Size(dims) + 1, sizeof **list);
     if (!*list) return PyErr_NoMemory(), -1;
     for (; PyDict_Next(dims, &place, &key, &value); n++) {
-        (*list)[n].name = name_of(out, key);
+        (*list)[n].name = py_options_name_of(out, key);
         PyObject *number = (*list)[n].name ? PyNumber_Index(value) : NULL;
         (*list)[n].value = number ? PyLong_AsLongLong(number) : -1;
         Py_XDECREF(number);
@@ -98,7 +98,7 @@ static int get_shapes(pyp_options *out, PyObject *shapes)
     out->shapes = calloc((size_t)PyDict_Size(shapes) + 1, sizeof *out->shapes);
     if (!out->shapes) return PyErr_NoMemory(), -1;
     for (; PyDict_Next(shapes, &place, &key, &value); n++) {
-        out->shapes[n].name = name_of(out, key);
+        out->shapes[n].name = py_options_name_of(out, key);
         if (!out->shapes[n].name || pyp_shape_from(&out->shapes[n].shape, value) != 0) return -1;
     }
     out->session.shapes = out->shapes;
@@ -137,7 +137,8 @@ int pyp_options_from(pyp_options *out, PyObject *dict)
         return -1;
     if (limit < 0) return pyp_raise(PRONY_INVALID_ARGUMENT, "memory_limit: %lld bytes", (long long)limit), -1;
     s->memory_limit_bytes = (uint64_t)limit;
-    PyObject *dims = entry(dict, "dims"), *most = entry(dict, "max_dims"), *shapes = entry(dict, "shapes");
+    PyObject *dims = py_options_entry(dict, "dims"), *most = py_options_entry(dict, "max_dims"),
+             *shapes = py_options_entry(dict, "shapes");
     if (dims && get_dims(out, "dims", dims, &out->dims, &s->dim_count) != 0) return -1;
     if (most && get_dims(out, "max_dims", most, &out->max_dims, &s->max_dim_count) != 0) return -1;
     s->dims = out->dims;

@@ -14,8 +14,8 @@ typedef struct quantizing {
 } quantizing;
 
 /* Ranges from a file that was kept, or from data; kept at `keep` (may be NULL). Without the GIL. */
-static prony_status find_ranges(quantizing *q, const char *from, const char *keep,
-                                const prony_calibrate_options *options, prony_error *error)
+static prony_status py_precision_find_ranges(quantizing *q, const char *from, const char *keep,
+                                             const prony_calibrate_options *options, prony_error *error)
 {
     if (from) return prony_calibration_load(&q->calibration, from, error);
     if (!q->data) return PRONY_OK;
@@ -23,7 +23,7 @@ static prony_status find_ranges(quantizing *q, const char *from, const char *kee
     return status == PRONY_OK && keep ? prony_calibration_save(q->calibration, keep, error) : status;
 }
 
-static PyObject *rows_of(const prony_model *made)
+static PyObject *py_precision_rows_of(const prony_model *made)
 {
     const prony_quantized_row *rows;
     const size_t count = prony_model_quantized(made, &rows);
@@ -37,7 +37,7 @@ static PyObject *rows_of(const prony_model *made)
 }
 
 /* (model, data, path, options, session options): data is None, a path or a dict of arrays. */
-static PyObject *quantize(PyObject *module, PyObject *args)
+static PyObject *py_precision_quantize(PyObject *module, PyObject *args)
 {
     PyObject *object, *data, *path, *dict, *session_options, *list = NULL;
     prony_error error = PYP_ERROR_INIT;
@@ -73,13 +73,13 @@ static PyObject *quantize(PyObject *module, PyObject *args)
     calibrate.session = options.session = &o.session;
     const char *file = PyBytes_AsString(path);
     prony_status status;
-    Py_BEGIN_ALLOW_THREADS status = find_ranges(&q, from, keep, &calibrate, &error);
+    Py_BEGIN_ALLOW_THREADS status = py_precision_find_ranges(&q, from, keep, &calibrate, &error);
     options.calibration = q.calibration;
     options.data = q.data;
     if (status == PRONY_OK) status = prony_model_quantize(&q.made, q.model, &options, &error);
     if (status == PRONY_OK) status = prony_model_save(q.made, file, prony_model_is_external(q.model), &error);
     Py_END_ALLOW_THREADS if (status != PRONY_OK) pyp_fail(&error, model->registry);
-    else list = rows_of(q.made);
+    else list = py_precision_rows_of(q.made);
 end:
     pyp_options_release(&o);
     prony_calibration_release(q.calibration);
@@ -169,7 +169,7 @@ static PyObject *accuracy(PyObject *module, PyObject *args)
 
 PyMethodDef pyp_precision_functions[] = {
     METHOD(
-        "quantize", quantize, METH_VARARGS,
+        "quantize", py_precision_quantize, METH_VARARGS,
         "quantize(model, data, path, options, session_options)\n--\n\nWrites the model on codes; rows of its layers."),
     METHOD("accuracy", accuracy, METH_VARARGS,
            "accuracy(report, session, options)\n--\n\nPuts errors into the report."),

@@ -33,7 +33,7 @@ static void report_dealloc(PyObject *object)
 
 /* ---- forms ---- */
 
-static int form_of(prony_format *out, const char *name)
+static int py_report_form_of(prony_format *out, const char *name)
 {
     static const char *const names[] = {"text", "json", "csv", "latex", "trace", "folded", "dot", "svg", "html"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -66,7 +66,7 @@ static PyObject *report_write(pyp_report *self, PyObject *args)
     prony_error error = PYP_ERROR_INIT;
     pyp_text text = {0};
     prony_status status;
-    if (!PyArg_ParseTuple(args, "sO", &form, &dict) || form_of(&format, form) != 0 ||
+    if (!PyArg_ParseTuple(args, "sO", &form, &dict) || py_report_form_of(&format, form) != 0 ||
         write_options_of(&options, dict) != 0)
         return NULL;
     status = prony_report_write(self->report, format, &options, pyp_text_write, &text, &error);
@@ -82,7 +82,7 @@ static PyObject *report_save(pyp_report *self, PyObject *args)
     prony_error error = PYP_ERROR_INIT;
     prony_status status;
     if (!PyArg_ParseTuple(args, "O&sO", PyUnicode_FSConverter, &path, &form, &dict)) return NULL;
-    if (form_of(&format, form) != 0 || write_options_of(&options, dict) != 0) return Py_DECREF(path), NULL;
+    if (py_report_form_of(&format, form) != 0 || write_options_of(&options, dict) != 0) return Py_DECREF(path), NULL;
     const char *file = PyBytes_AsString(path);
     status = prony_report_save(self->report, format, &options, file, &error);
     Py_DECREF(path);
@@ -192,7 +192,7 @@ typedef struct progress {
     PyObject *type, *value, *trace;
 } progress;
 
-static void show_progress(void *user, int64_t runs, double seconds, double error)
+static void py_report_show_progress(void *user, int64_t runs, double seconds, double error)
 {
     progress *p = user;
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -211,7 +211,7 @@ static int profile_options_of(prony_profile_options *out, PyObject *dict, progre
     PyObject *callable = PyDict_GetItemString(dict, "progress");
     if (callable && callable != Py_None) {
         p->callable = callable;
-        out->progress = show_progress;
+        out->progress = py_report_show_progress;
         out->progress_user = p;
     }
     return pyp_get_int(dict, "warmup", &out->warmup_runs) != 0 || pyp_get_int(dict, "runs", &out->runs) != 0 ||
@@ -238,7 +238,7 @@ static void leave_all(entered *e)
     free(e->handles);
 }
 
-static int by_address(const void *a, const void *b)
+static int py_report_by_address(const void *a, const void *b)
 {
     uintptr_t x = (uintptr_t)*(pyp_session *const *)a, y = (uintptr_t)*(pyp_session *const *)b;
     return x < y ? -1 : x > y;
@@ -258,7 +258,7 @@ static int enter_all(entered *e, PyObject *list)
             return PyErr_Format(PyExc_TypeError, "a session is expected, not %R", item), -1;
         e->all[i] = (pyp_session *)item;
     }
-    qsort(e->all, e->count, sizeof *e->all, by_address);
+    qsort(e->all, e->count, sizeof *e->all, py_report_by_address);
     for (; e->held < e->count; e->held++)
         if (pyp_session_enter(e->all[e->held]) != 0) return -1;
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -308,7 +308,7 @@ static PyObject *profile_entered(entered *e, const prony_profile_options *option
     return made;
 }
 
-static PyObject *profile(PyObject *module, PyObject *args)
+static PyObject *py_report_profile(PyObject *module, PyObject *args)
 {
     PyObject *list, *dict, *made = NULL;
     prony_profile_options options = PRONY_PROFILE_OPTIONS_INIT;
@@ -353,7 +353,7 @@ static PyType_Spec report_spec = {"prony._prony.Report", sizeof(pyp_report), 0,
                                   report_slots};
 
 PyMethodDef pyp_profile_functions[] = {
-    METHOD("profile", profile, METH_VARARGS,
+    METHOD("profile", py_report_profile, METH_VARARGS,
            "profile(sessions, options)\n--\n\nReports of sessions measured side by side."),
     METHOD("load_report", report_load, METH_VARARGS, "load_report(name, data)\n--\n\nA report from its JSON."),
     METHOD("count_presets", count_presets, METH_NOARGS, "count_presets()\n--\n\nNames of the counting presets."),

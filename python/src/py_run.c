@@ -30,7 +30,7 @@ static int call_session(pyp_session *self, prony_status (*call)(prony_session *,
 }
 
 /* Elements that an array holds as the engine does. */
-static bool plain(const prony_value *value)
+static bool py_run_plain(const prony_value *value)
 {
     return value->kind == PRONY_TENSOR && value->dtype != PRONY_STRING && prony_dtype_bytes(value->dtype, 2) > 1;
 }
@@ -44,7 +44,7 @@ int pyp_session_plan(pyp_session *self)
         pyp_output *output = &self->outputs[k];
         if (prony_session_planned_output(self->session, k, &output->value, &error) != PRONY_OK)
             return pyp_fail(&error, NULL), -1;
-        output->planned = plain(&output->value) && prony_shape_numel(&output->value.shape) >= 0;
+        output->planned = py_run_plain(&output->value) && prony_shape_numel(&output->value.shape) >= 0;
     }
     self->planned = true;
     return 0;
@@ -108,7 +108,7 @@ static int lend_output(pyp_session *self, size_t k, result *r, PyObject *into)
     return -1;
 }
 
-static int choose(const pyp_session *self, result *results, PyObject *names)
+static int py_run_choose(const pyp_session *self, result *results, PyObject *names)
 {
     Py_ssize_t count = names == Py_None ? 0 : PySequence_Size(names);
     if (count < 0) return -1;
@@ -146,7 +146,7 @@ static int known_outputs(const pyp_session *self, PyObject *into)
     return 0;
 }
 
-static PyObject *collect(pyp_session *self, result *results)
+static PyObject *py_run_collect(pyp_session *self, result *results)
 {
     prony_error error = PYP_ERROR_INIT;
     PyObject *dict = PyDict_New();
@@ -179,12 +179,12 @@ static PyObject *collect(pyp_session *self, result *results)
 
 static PyObject *run_bound(pyp_session *self, result *results, PyObject *names, PyObject *into)
 {
-    if (pyp_session_plan(self) != 0 || choose(self, results, names) != 0) return NULL;
+    if (pyp_session_plan(self) != 0 || py_run_choose(self, results, names) != 0) return NULL;
     if (into && known_outputs(self, into) != 0) return NULL;
     for (size_t k = 0; k < self->output_count; k++)
         if (results[k].wanted && lend_output(self, k, &results[k], into) != 0) return NULL;
     if (call_session(self, prony_session_run) != 0) return NULL;
-    return collect(self, results);
+    return py_run_collect(self, results);
 }
 
 /* The session forgets the arrays before anybody else has them. */

@@ -102,7 +102,7 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     return (PyObject *)self;
 }
 
-static void let_go(pyp_session *self)
+static void py_session_let_go(pyp_session *self)
 {
     prony_session *session = self->session;
     bool ours = self->mark == pyp_process_mark();
@@ -120,7 +120,7 @@ static PyObject *session_close(pyp_session *self, PyObject *unused)
     (void)unused;
     if (!self->session) Py_RETURN_NONE;
     if (pyp_session_enter(self) != 0) return NULL;
-    let_go(self);
+    py_session_let_go(self);
     pyp_session_leave(self);
     Py_RETURN_NONE;
 }
@@ -137,7 +137,7 @@ static void session_dealloc(PyObject *object)
     pyp_session *self = (pyp_session *)object;
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
-    let_go(self);
+    py_session_let_go(self);
     for (size_t i = 0; self->inputs && i < self->input_count + self->optional_count; i++)
         Py_XDECREF(self->inputs[i].name);
     for (size_t k = 0; self->outputs && k < self->output_count; k++) Py_XDECREF(self->outputs[k].name);
@@ -153,7 +153,7 @@ static void session_dealloc(PyObject *object)
 /* ---- inputs ---- */
 
 /* Text, lists, None: the library keeps a copy of its own. */
-static int set_input(pyp_session *self, pyp_input *input, PyObject *object)
+static int py_session_set_input(pyp_session *self, pyp_input *input, PyObject *object)
 {
     prony_error error = PYP_ERROR_INIT;
     pyp_value given;
@@ -178,7 +178,7 @@ static int set_input(pyp_session *self, pyp_input *input, PyObject *object)
     return result;
 }
 
-static int bind_input(pyp_session *self, pyp_input *input, PyObject *object)
+static int py_session_bind_input(pyp_session *self, pyp_input *input, PyObject *object)
 {
     prony_error error = PYP_ERROR_INIT;
     Py_buffer view;
@@ -186,7 +186,7 @@ static int bind_input(pyp_session *self, pyp_input *input, PyObject *object)
     int form = input->port->kind == PRONY_TENSOR && input->port->dtype != PRONY_STRING
                    ? pyp_tensor_view(object, &view, &value, input->port)
                    : 1;
-    if (form != 0) return form < 0 ? -1 : set_input(self, input, object);
+    if (form != 0) return form < 0 ? -1 : py_session_set_input(self, input, object);
     if (prony_session_bind_input(self->session, input->port->name, &value, &error) != PRONY_OK) {
         PyBuffer_Release(&view);
         pyp_fail(&error, NULL);
@@ -244,7 +244,7 @@ static int take_default(pyp_session *self, pyp_input *input)
     return 0;
 }
 
-static int generate(pyp_session *self, uint64_t seed)
+static int py_session_generate(pyp_session *self, uint64_t seed)
 {
     prony_error error = PYP_ERROR_INIT;
     prony_status status;
@@ -256,7 +256,7 @@ static int generate(pyp_session *self, uint64_t seed)
 
 int pyp_session_bind(pyp_session *self, PyObject *inputs, uint64_t seed)
 {
-    if (inputs == Py_None) return generate(self, seed);
+    if (inputs == Py_None) return py_session_generate(self, seed);
     if (!PyDict_Check(inputs))
         return PyErr_Format(PyExc_TypeError, "inputs: a dict {name: array} is expected, not %R", inputs), -1;
     Py_ssize_t known = 0;
@@ -266,7 +266,7 @@ int pyp_session_bind(pyp_session *self, PyObject *inputs, uint64_t seed)
         if (!object && i < self->input_count) return wrong_names(self, inputs);
         if (!object && take_default(self, &self->inputs[i]) != 0) return -1;
         if (!object) continue;
-        if (bind_input(self, &self->inputs[i], object) != 0) return -1;
+        if (py_session_bind_input(self, &self->inputs[i], object) != 0) return -1;
         known++;
     }
     return PyDict_Size(inputs) == known ? 0 : wrong_names(self, inputs);

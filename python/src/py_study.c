@@ -54,7 +54,7 @@ static PyObject *study_load(PyObject *module, PyObject *args)
 }
 
 /* A list of numbers, in memory that the caller frees. */
-static int numbers_of(PyObject *dict, const char *key, int64_t **out, size_t *count)
+static int py_study_numbers_of(PyObject *dict, const char *key, int64_t **out, size_t *count)
 {
     PyObject *list = PyDict_GetItemString(dict, key);
     Py_ssize_t n = list && list != Py_None ? PySequence_Size(list) : 0;
@@ -82,9 +82,10 @@ static PyObject *study_plan(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!OO!", pyp_model_type, &object, &session, &PyDict_Type, &dict) ||
         pyp_check_process() != 0)
         return NULL;
-    if (pyp_options_from(&o, session) == 0 && numbers_of(dict, "threads", &intra, &options.intra_op_count) == 0 &&
-        numbers_of(dict, "inter_op", &inter, &options.inter_op_count) == 0 &&
-        numbers_of(dict, "batches", &batches, &options.batch_count) == 0 &&
+    if (pyp_options_from(&o, session) == 0 &&
+        py_study_numbers_of(dict, "threads", &intra, &options.intra_op_count) == 0 &&
+        py_study_numbers_of(dict, "inter_op", &inter, &options.inter_op_count) == 0 &&
+        py_study_numbers_of(dict, "batches", &batches, &options.batch_count) == 0 &&
         pyp_get_bool(dict, "weak", &options.weak) == 0 && pyp_get_int(dict, "seed", &seed) == 0 &&
         pyp_get_int(dict, "processes", &processes) == 0 && pyp_get_int(dict, "runs", &options.runs) == 0 &&
         pyp_get_double(dict, "seconds", &options.seconds) == 0 &&

@@ -203,7 +203,7 @@ int pyp_tensor_view(PyObject *object, Py_buffer *view, prony_value *value, const
 
 /* ---- any object ---- */
 
-static void *block(pyp_value *out, size_t count, size_t size)
+static void *py_values_block(pyp_value *out, size_t count, size_t size)
 {
     void **grown = realloc(out->blocks, (out->block_count + 1) * sizeof *grown);
     if (!grown) return PyErr_NoMemory();
@@ -213,19 +213,19 @@ static void *block(pyp_value *out, size_t count, size_t size)
     return out->blocks[out->block_count++] = made;
 }
 
-static int fill(pyp_value *out, prony_value *value, PyObject *object, const prony_port *port);
+static int py_values_fill(pyp_value *out, prony_value *value, PyObject *object, const prony_port *port);
 
-static int keep(pyp_value *out, PyObject *object)
+static int py_values_keep(pyp_value *out, PyObject *object)
 {
     if (!out->objects && !(out->objects = PyList_New(0))) return -1;
     return PyList_Append(out->objects, object);
 }
 
 /* Text: a list of bytes objects beside the shape. */
-static int fill_text(pyp_value *out, prony_value *value, PyObject *shape, PyObject *list)
+static int py_values_fill_text(pyp_value *out, prony_value *value, PyObject *shape, PyObject *list)
 {
     Py_ssize_t count = PyList_Size(list);
-    prony_string *elements = count < 0 ? NULL : block(out, (size_t)count, sizeof *elements);
+    prony_string *elements = count < 0 ? NULL : py_values_block(out, (size_t)count, sizeof *elements);
     if (!elements || pyp_shape_from(&value->shape, shape) != 0) return -1;
     for (Py_ssize_t i = 0; i < count; i++) {
         char *data;
@@ -242,7 +242,7 @@ static int fill_items(pyp_value *out, prony_value *value, PyObject *list, prony_
 {
     prony_port inner = port ? *port : (prony_port){.name = "value"};
     Py_ssize_t count = PyList_Size(list);
-    if (count < 0 || !(value->items = block(out, (size_t)count, sizeof *value->items))) return -1;
+    if (count < 0 || !(value->items = py_values_block(out, (size_t)count, sizeof *value->items))) return -1;
     value->kind = kind;
     value->dtype = inner.dtype;
     value->shape = (prony_shape){.rank = -1};
@@ -250,7 +250,7 @@ static int fill_items(pyp_value *out, prony_value *value, PyObject *list, prony_
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PyList_GetItem(list, i);
         inner.kind = kind == PRONY_OPTIONAL && PyList_Check(item) ? PRONY_SEQUENCE : PRONY_TENSOR;
-        if (fill(out, &value->items[i], item, &inner) != 0) return -1;
+        if (py_values_fill(out, &value->items[i], item, &inner) != 0) return -1;
     }
     return 0;
 }
@@ -261,7 +261,7 @@ static int fill_packed(pyp_value *out, prony_value *value, PyObject *array, pron
     Py_buffer view;
     if (PyObject_GetBuffer(array, &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0) return -1;
     unsigned bits = dtype == PRONY_UINT2 || dtype == PRONY_INT2 ? 2 : 4, per_byte = 8 / bits, mask = (1u << bits) - 1;
-    unsigned char *packed = block(out, prony_dtype_bytes(dtype, view.len), 1);
+    unsigned char *packed = py_values_block(out, prony_dtype_bytes(dtype, view.len), 1);
     value->dtype = dtype;
     value->data = packed;
     value->shape.rank = view.ndim;
@@ -273,7 +273,7 @@ static int fill_packed(pyp_value *out, prony_value *value, PyObject *array, pron
     return packed ? 0 : -1;
 }
 
-static int fill(pyp_value *out, prony_value *value, PyObject *object, const prony_port *port)
+static int py_values_fill(pyp_value *out, prony_value *value, PyObject *object, const prony_port *port)
 {
     Py_buffer *grown = realloc(out->views, (out->view_count + 1) * sizeof *grown);
     if (!grown) return PyErr_NoMemory(), -1;
@@ -288,7 +288,7 @@ static int fill(pyp_value *out, prony_value *value, PyObject *object, const pron
                                                     port ? prony_dtype_name(port->dtype) : "")
                             : NULL;
     Py_XDECREF(helper);
-    if (!made || keep(out, made) != 0) {
+    if (!made || py_values_keep(out, made) != 0) {
         Py_XDECREF(made);
         return -1;
     }
@@ -300,7 +300,7 @@ static int fill(pyp_value *out, prony_value *value, PyObject *object, const pron
         result = pyp_tensor_view(content, &out->views[out->view_count], value, port);
         break;
     case 1:
-        return fill_text(out, value, PyTuple_GetItem(made, 2), content);
+        return py_values_fill_text(out, value, PyTuple_GetItem(made, 2), content);
     case 2:
         return fill_items(out, value, content, PRONY_SEQUENCE, port);
     case 3:
@@ -319,7 +319,7 @@ static int fill(pyp_value *out, prony_value *value, PyObject *object, const pron
 int pyp_value_from(pyp_value *out, PyObject *object, const prony_port *port)
 {
     *out = (pyp_value){0};
-    return fill(out, &out->value, object, port);
+    return py_values_fill(out, &out->value, object, port);
 }
 
 void pyp_value_release(pyp_value *value)
@@ -351,7 +351,7 @@ static PyObject *text_to(const prony_value *value, int64_t count)
     return array;
 }
 
-static void unpack(unsigned char *to, const unsigned char *from, int64_t count, prony_dtype dtype)
+static void py_values_unpack(unsigned char *to, const unsigned char *from, int64_t count, prony_dtype dtype)
 {
     unsigned bits = dtype == PRONY_UINT2 || dtype == PRONY_INT2 ? 2 : 4, per_byte = 8 / bits, mask = (1u << bits) - 1;
     bool negative = dtype == PRONY_INT4 || dtype == PRONY_INT2;
@@ -383,7 +383,7 @@ PyObject *pyp_value_to(const prony_value *value)
         return NULL;
     }
     if (prony_dtype_bytes(value->dtype, 4) < 4)
-        unpack(view.buf, value->data, count, value->dtype);
+        py_values_unpack(view.buf, value->data, count, value->dtype);
     else
         memcpy(view.buf, value->data, (size_t)view.len);
     PyBuffer_Release(&view);

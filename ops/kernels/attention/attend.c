@@ -24,7 +24,7 @@ static bool packs(const prn_attend *at)
     return at->rows > prn_gemm_isa()->tile_rows;
 }
 
-static attend_job make_job(const prn_attend *at)
+static attend_job attend_make_job(const prn_attend *at)
 {
     attend_job job = {.at = at};
     const int64_t lanes = prn_gemm_isa()->panel_columns / 2;
@@ -38,7 +38,7 @@ static attend_job make_job(const prn_attend *at)
     return job;
 }
 
-static int64_t first_of(const prn_attend_view *view, int64_t batch, int64_t head)
+static int64_t attend_first_of(const prn_attend_view *view, int64_t batch, int64_t head)
 {
     return batch * view->stride[0] + head * view->stride[1];
 }
@@ -48,31 +48,31 @@ static prn_gemm keys_of(const prn_attend *at, int64_t batch, int64_t head)
 {
     return (prn_gemm){.n = at->keys,
                       .k = at->depth,
-                      .b = at->k.data + first_of(&at->k, batch, head),
+                      .b = at->k.data + attend_first_of(&at->k, batch, head),
                       .rs_b = at->k.stride[3],
                       .cs_b = at->k.stride[2]};
 }
 
-static prn_gemm values_of(const prn_attend *at, int64_t batch, int64_t head)
+static prn_gemm attend_values_of(const prn_attend *at, int64_t batch, int64_t head)
 {
     return (prn_gemm){.n = at->width,
                       .k = at->keys,
-                      .b = at->v.data + first_of(&at->v, batch, head),
+                      .b = at->v.data + attend_first_of(&at->v, batch, head),
                       .rs_b = at->v.stride[2],
                       .cs_b = at->v.stride[3]};
 }
 
-static void pack_head(void *argument, int64_t item)
+static void attend_pack_head(void *argument, int64_t item)
 {
     const attend_job *job = argument;
     const int64_t batch = item / job->at->key_heads, head = item % job->at->key_heads;
-    const prn_gemm k = keys_of(job->at, batch, head), v = values_of(job->at, batch, head);
+    const prn_gemm k = keys_of(job->at, batch, head), v = attend_values_of(job->at, batch, head);
     prn_gemm_pack(1, &k, job->packed_k + item * job->k_floats);
     prn_gemm_pack(1, &v, job->packed_v + item * job->v_floats);
 }
 
 /* Scales a row and fills what is not kept. */
-static void choose(const prn_attend *at, float *scores, int64_t batch, int64_t head, int64_t row)
+static void attend_choose(const prn_attend *at, float *scores, int64_t batch, int64_t head, int64_t row)
 {
     const int64_t *stride = at->choice_stride;
     const uint8_t *choice = at->choice + batch * stride[0] + head * stride[1] + row * stride[2];
@@ -96,7 +96,7 @@ static void weigh(const prn_attend *at, float *scores, int64_t score_row, int64_
         if (at->weigh)
             at->weigh(at->argument, batch, head, first + r, row);
         else if (at->choice)
-            choose(at, row, batch, head, first + r);
+            attend_choose(at, row, batch, head, first + r);
         else
             prn_vec()->map[PRN_MAP_AFFINE](row, row, at->keys, at->scale, mask[r * stride[2]]);
         factors[r] = 1.0f;
@@ -136,7 +136,7 @@ static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_ge
     const prn_vec_table *vec = prn_vec();
     prn_gemm products = *left, sums = *right;
     products.m = sums.m = rows;
-    products.a = at->q.data + first_of(&at->q, batch, head) + first * at->q.stride[2];
+    products.a = at->q.data + attend_first_of(&at->q, batch, head) + first * at->q.stride[2];
     products.rs_a = at->q.stride[2];
     products.cs_a = at->q.stride[3];
     if (rows == 1 && !products.packed && products.cs_a == 1 && products.rs_b == 1) {
@@ -162,7 +162,7 @@ void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t 
 {
     const int64_t key_head = head / (at->heads / at->key_heads);
     prn_gemm products = keys_of(at, batch, key_head);
-    const prn_gemm sums = values_of(at, batch, key_head);
+    const prn_gemm sums = attend_values_of(at, batch, key_head);
     products.c = scores;
     products.rs_c = score_row;
     attend_rows(at, &products, &sums, batch, head, first, rows, at->keys);
@@ -178,7 +178,7 @@ static void attend_block(void *argument, int64_t task)
     const int64_t rows = at->rows - first < job->block_rows ? at->rows - first : job->block_rows;
     const int64_t key_head = head / (at->heads / at->key_heads), key_item = batch * at->key_heads + key_head;
     if (rows <= 0) return;
-    prn_gemm products = keys_of(at, batch, key_head), sums = values_of(at, batch, key_head);
+    prn_gemm products = keys_of(at, batch, key_head), sums = attend_values_of(at, batch, key_head);
     products.packed = job->packed_k ? job->packed_k + key_item * job->k_floats : NULL;
     products.c = scores;
     products.rs_c = job->score_row;
@@ -195,7 +195,7 @@ bool prn_attend_space(const prn_attend *at, int64_t *floats)
 {
     uint64_t total = 0;
     if (packs(at)) {
-        const attend_job job = make_job(at);
+        const attend_job job = attend_make_job(at);
         const uint64_t items = (uint64_t)at->batch * (uint64_t)at->key_heads;
         if (!prn_mul_u64(&total, items, (uint64_t)(job.k_floats + job.v_floats)) || total > INT64_MAX) return false;
     }
@@ -207,11 +207,11 @@ void prn_attend_run(int threads, const prn_attend *at, float *space)
 {
     const int64_t key_items = at->batch * at->key_heads;
     if (key_items == 0 || at->rows == 0) return;
-    attend_job job = make_job(at);
+    attend_job job = attend_make_job(at);
     if (packs(at)) {
         job.packed_k = space;
         job.packed_v = space + key_items * job.k_floats;
-        prn_parallel_tasks(threads, key_items, pack_head, &job);
+        prn_parallel_tasks(threads, key_items, attend_pack_head, &job);
     }
     prn_parallel_tasks(threads, at->batch * at->heads * job.blocks, attend_block, &job);
 }

@@ -44,12 +44,12 @@ typedef struct tiles_job {
     atomic_llong next;
 } tiles_job;
 
-static int64_t whole_tiles(int64_t rows)
+static int64_t attend_tiles_whole(int64_t rows)
 {
     return prn_ceil_div(rows, PRN_BF16X3_ROWS) * PRN_BF16X3_ROWS;
 }
 
-static layout lay_out(const prn_attend *at)
+static layout attend_tiles_lay_out(const prn_attend *at)
 {
     layout l = {.k_steps = prn_ceil_div(at->depth, PRN_BF16X3_DEPTH),
                 .k_panels = prn_ceil_div(at->keys, COLUMNS),
@@ -60,7 +60,7 @@ static layout lay_out(const prn_attend *at)
     l.score_row = l.k_panels * COLUMNS;
     const int64_t fitting = SCORE_FLOATS / l.score_row / LEAST_BLOCK_ROWS * LEAST_BLOCK_ROWS;
     const int64_t most = fitting < LEAST_BLOCK_ROWS ? LEAST_BLOCK_ROWS : prn_least(fitting, MOST_BLOCK_ROWS);
-    l.rows = prn_least(most, whole_tiles(at->rows));
+    l.rows = prn_least(most, attend_tiles_whole(at->rows));
     l.blocks = l.rows > 0 ? prn_ceil_div(at->rows, l.rows) : 0;
     const int64_t k_floats = prn_gemm_packed_count(at->depth, at->keys),
                   v_floats = prn_gemm_packed_count(at->keys, at->width);
@@ -95,7 +95,7 @@ static prn_gemm right_of(const prn_attend_view *view, int64_t batch, int64_t hea
 }
 
 /* false: something in it has no such form. */
-static bool pack_panels(const prn_gemm *gemm, float *floats, uint16_t *to)
+static bool attend_tiles_pack_panels(const prn_gemm *gemm, float *floats, uint16_t *to)
 {
     const int64_t steps = prn_ceil_div(gemm->k, PRN_BF16X3_DEPTH);
     bool parts = true;
@@ -105,15 +105,15 @@ static bool pack_panels(const prn_gemm *gemm, float *floats, uint16_t *to)
     return parts;
 }
 
-static void pack_head(const tiles_job *job, int64_t item, char *slot)
+static void attend_tiles_pack_head(const tiles_job *job, int64_t item, char *slot)
 {
     const prn_attend *at = job->at;
     const int64_t batch = item / at->key_heads, head = item % at->key_heads;
     const prn_gemm k = right_of(&at->k, batch, head, true, at->depth, at->keys);
     const prn_gemm v = right_of(&at->v, batch, head, false, at->keys, at->width);
     uint16_t *to = job->panels + item * (job->layout.k_elements + job->layout.v_elements);
-    const bool parts = pack_panels(&k, (float *)(void *)slot, to);
-    job->beyond[item] = !pack_panels(&v, (float *)(void *)slot, to + job->layout.k_elements) || !parts;
+    const bool parts = attend_tiles_pack_panels(&k, (float *)(void *)slot, to);
+    job->beyond[item] = !attend_tiles_pack_panels(&v, (float *)(void *)slot, to + job->layout.k_elements) || !parts;
 }
 
 /* Rows of `depth` floats as tiles read them, [step][block's rows][32]; rows that only fill a tile are zeros. */
@@ -125,17 +125,18 @@ static bool round_rows(const float *from, int64_t from_row, int64_t depth, int64
         parts = prn_bf16x3_rows(from + k, (int)first, second ? from + k + 16 : NULL, (int)second, from_row, rows, PARTS,
                                 to, 0) &&
                 parts;
-        memset(to + rows * PRN_BF16X3_DEPTH, 0, (size_t)((whole_tiles(rows) - rows) * PRN_BF16X3_DEPTH) * sizeof *to);
+        memset(to + rows * PRN_BF16X3_DEPTH, 0,
+               (size_t)((attend_tiles_whole(rows) - rows) * PRN_BF16X3_DEPTH) * sizeof *to);
     }
     return parts;
 }
 
 /* C [rows][32 or 16] = A by one panel. */
-static void multiply_panel(const uint16_t *a, int64_t all, int64_t rows, const uint16_t *panel, int64_t steps,
-                           bool wide, float *c, int64_t rs_c)
+static void attend_tiles_multiply_panel(const uint16_t *a, int64_t all, int64_t rows, const uint16_t *panel,
+                                        int64_t steps, bool wide, float *c, int64_t rs_c)
 {
     prn_bf16x3_tiles tiles = {
-        .parts = PARTS, .rows = whole_tiles(rows), .wide = wide, .c = c, .rs_c = rs_c, .sums_row = rs_c};
+        .parts = PARTS, .rows = attend_tiles_whole(rows), .wide = wide, .c = c, .rs_c = rs_c, .sums_row = rs_c};
     for (int64_t s = 0; s < steps; s += tiles.steps) {
         tiles.steps = (int)prn_least(steps - s, PRN_BF16X3_SOME_STEPS);
         tiles.b = panel + s * STEP;
@@ -163,20 +164,20 @@ static bool attend_on_tiles(const tiles_job *job, const block *b, char *slot)
     uint16_t *weights = (uint16_t *)(void *)(slot + l->score_bytes + l->sums_bytes + l->q_bytes);
     if (job->beyond[key_item] || !round_rows(queries, at->q.stride[2], at->depth, b->rows, l->rows, q)) return false;
     for (int64_t j = 0; j < at->keys; j += COLUMNS, k += l->k_steps * STEP)
-        multiply_panel(q, l->rows, b->rows, k, l->k_steps, at->keys - j > 16, scores + j, l->score_row);
+        attend_tiles_multiply_panel(q, l->rows, b->rows, k, l->k_steps, at->keys - j > 16, scores + j, l->score_row);
     for (int64_t r = 0; r < b->rows; r++)
         prn_attend_weigh(at, scores + r * l->score_row, b->batch, b->head, b->first + r);
     if (!round_rows(scores, l->score_row, at->keys, b->rows, l->rows, weights)) return false;
     float *y = at->y + b->batch * at->y_stride[0] + b->head * at->y_stride[1] + b->first * at->y_stride[2];
     for (int64_t j = 0; j < at->width; j += COLUMNS, v += l->v_steps * STEP) {
         const size_t bytes = (size_t)prn_least(at->width - j, COLUMNS) * sizeof(float);
-        multiply_panel(weights, l->rows, b->rows, v, l->v_steps, at->width - j > 16, sums, COLUMNS);
+        attend_tiles_multiply_panel(weights, l->rows, b->rows, v, l->v_steps, at->width - j > 16, sums, COLUMNS);
         for (int64_t r = 0; r < b->rows; r++) memcpy(y + r * at->y_stride[2] + j, sums + r * COLUMNS, bytes);
     }
     return true;
 }
 
-static void run_block(const tiles_job *job, int64_t task, char *slot)
+static void attend_tiles_run_block(const tiles_job *job, int64_t task, char *slot)
 {
     const prn_attend *at = job->at;
     const int64_t item = task / job->layout.blocks, first = task % job->layout.blocks * job->layout.rows;
@@ -194,16 +195,16 @@ static void pack_slot(void *argument, int64_t slot)
     int64_t item;
     while ((item = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < key_items(job->at) &&
            !prn_cancelled())
-        pack_head(job, item, job->slots + slot * (int64_t)job->layout.slot_bytes);
+        attend_tiles_pack_head(job, item, job->slots + slot * (int64_t)job->layout.slot_bytes);
 }
 
-static void run_slot(void *argument, int64_t slot)
+static void attend_tiles_run_slot(void *argument, int64_t slot)
 {
     tiles_job *job = argument;
     const int64_t tasks = job->at->batch * job->at->heads * job->layout.blocks;
     int64_t task;
     while ((task = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < tasks && !prn_cancelled())
-        run_block(job, task, job->slots + slot * (int64_t)job->layout.slot_bytes);
+        attend_tiles_run_block(job, task, job->slots + slot * (int64_t)job->layout.slot_bytes);
 }
 
 bool prn_attend_tiles_fit(const prn_attend *at)
@@ -219,7 +220,7 @@ bool prn_attend_tiles_profitable(const prn_attend *at)
 
 bool prn_attend_tiles_space(int threads, const prn_attend *at, size_t *bytes)
 {
-    const layout l = lay_out(at);
+    const layout l = attend_tiles_lay_out(at);
     uint64_t panels, slots;
     if (!prn_mul_u64(&panels, (uint64_t)key_items(at), (uint64_t)(l.k_elements + l.v_elements) * sizeof(uint16_t)) ||
         !prn_mul_u64(&slots, (uint64_t)(threads > 1 ? threads : 1), l.slot_bytes) || panels > INT64_MAX / 2 ||
@@ -232,12 +233,12 @@ bool prn_attend_tiles_space(int threads, const prn_attend *at, size_t *bytes)
 void prn_attend_tiles_run(int threads, const prn_attend *at, void *space)
 {
     if (key_items(at) == 0 || at->rows == 0) return;
-    tiles_job job = {.at = at, .layout = lay_out(at), .beyond = space};
+    tiles_job job = {.at = at, .layout = attend_tiles_lay_out(at), .beyond = space};
     const int slots = threads > 1 ? threads : 1;
     job.panels = (uint16_t *)(void *)((char *)space + flag_bytes(at));
     job.slots = (char *)(job.panels + key_items(at) * (job.layout.k_elements + job.layout.v_elements));
     atomic_init(&job.next, 0);
     prn_parallel_tasks(threads, slots, pack_slot, &job);
     atomic_store_explicit(&job.next, 0, memory_order_relaxed);
-    prn_parallel_tasks(threads, slots, run_slot, &job);
+    prn_parallel_tasks(threads, slots, attend_tiles_run_slot, &job);
 }

@@ -62,7 +62,7 @@ static decimal shortest(double x, prony_dtype type)
     return decimal_of(x, fewest);
 }
 
-static size_t put(char *text, size_t at, char c)
+static size_t cast_text_put(char *text, size_t at, char c)
 {
     if (at + 1 < PRN_NUMBER_TEXT_BYTES) text[at++] = c;
     return at;
@@ -70,21 +70,21 @@ static size_t put(char *text, size_t at, char c)
 
 static size_t write_decimal(char *text, bool negative, const decimal *d)
 {
-    size_t at = negative ? put(text, 0, '-') : 0;
+    size_t at = negative ? cast_text_put(text, 0, '-') : 0;
     if (d->exponent < -4 || d->exponent >= 16) {
-        at = put(text, at, d->digits[0]);
-        if (d->count > 1) at = put(text, at, '.');
-        for (int i = 1; i < d->count; i++) at = put(text, at, d->digits[i]);
+        at = cast_text_put(text, at, d->digits[0]);
+        if (d->count > 1) at = cast_text_put(text, at, '.');
+        for (int i = 1; i < d->count; i++) at = cast_text_put(text, at, d->digits[i]);
         const int wrote = snprintf(text + at, PRN_NUMBER_TEXT_BYTES - at, "e%+03d", d->exponent);
         return at + (size_t)(wrote > 0 ? wrote : 0);
     }
-    if (d->exponent < 0) at = put(text, put(text, at, '0'), '.');
-    for (int i = d->exponent + 1; i < 0; i++) at = put(text, at, '0');
+    if (d->exponent < 0) at = cast_text_put(text, cast_text_put(text, at, '0'), '.');
+    for (int i = d->exponent + 1; i < 0; i++) at = cast_text_put(text, at, '0');
     for (int i = 0; i < d->count || i <= d->exponent; i++) {
-        at = put(text, at, i < d->count ? d->digits[i] : '0');
-        if (i == d->exponent) at = put(text, at, '.');
+        at = cast_text_put(text, at, i < d->count ? d->digits[i] : '0');
+        if (i == d->exponent) at = cast_text_put(text, at, '.');
     }
-    if (d->exponent >= d->count - 1) at = put(text, at, '0');
+    if (d->exponent >= d->count - 1) at = cast_text_put(text, at, '0');
     text[at] = '\0';
     return at;
 }
@@ -115,7 +115,7 @@ size_t prn_number_to_text(char text[PRN_NUMBER_TEXT_BYTES], const void *data, pr
 /* ---- from text */
 
 /* A whole number in 64 bits, signed or not; *fits tells a number too large from no whole number. */
-static bool read_whole(const char *text, bool is_unsigned, int64_t *out, bool *fits)
+static bool cast_text_read_whole(const char *text, bool is_unsigned, int64_t *out, bool *fits)
 {
     char *end;
     errno = 0;
@@ -159,7 +159,7 @@ bool prn_text_to_number(const prony_string *string, void *data, prony_dtype type
     if (prn_dtype_is_integer(type)) {
         int64_t whole;
         bool fits;
-        if (read_whole(text, type == PRONY_UINT64, &whole, &fits)) {
+        if (cast_text_read_whole(text, type == PRONY_UINT64, &whole, &fits)) {
             prn_cast(data, type, index, &whole, PRONY_INT64, 0, 1, rule);
             return fits;
         }

@@ -214,7 +214,7 @@ static inline __attribute__((always_inline)) void copy_ends(const plane *p, size
     }
 }
 
-static void copy_rows(const plane *p, size_t width, const char *source, char *target)
+static void copy_nd_rows(const plane *p, size_t width, const char *source, char *target)
 {
     const size_t bytes = (size_t)p->count * width;
     if (bytes >= 8 && bytes <= 16) {
@@ -258,7 +258,7 @@ static prn_copy merged(const prn_copy *copy)
 }
 
 /* A short run of elements at the end of both views becomes one unit, where everything is a whole number of them. */
-static void widen(prn_copy *copy, size_t *width)
+static void copy_nd_widen(prn_copy *copy, size_t *width)
 {
     const int last = copy->rank - 1;
     if (last < 1 || copy->from[last] != 1 || copy->to[last] != 1 || copy->dim[last] > (int64_t)(MOST_UNIT / *width))
@@ -299,7 +299,7 @@ typedef struct copy_work {
     void (*copy_plane)(const plane *p, size_t width, const char *source, char *target);
 } copy_work;
 
-static void copy_items(void *argument, int64_t begin, int64_t end)
+static void copy_nd_items(void *argument, int64_t begin, int64_t end)
 {
     const copy_work *work = argument;
     const prn_copy *outer = &work->outer;
@@ -330,7 +330,7 @@ void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void
     int64_t total = (int64_t)width;
     *p = (plane){.rows = 1, .count = 1};
     for (int i = 0; i < copy->rank; i++) total *= copy->dim[i];
-    widen(&work.outer, &work.width);
+    copy_nd_widen(&work.outer, &work.width);
     width = work.width;
     int rank = work.outer.rank;
     if (rank == 1 && work.outer.from[0] == 1 && work.outer.to[0] == 1) {
@@ -339,7 +339,7 @@ void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void
     }
     if (rank > 0) take_axis(&work.outer, rank - 1, &p->count, &p->from, &p->to);
     int row_axis = rank - 2;
-    work.copy_plane = p->from == 1 && p->to == 1 ? copy_rows : strided_plane;
+    work.copy_plane = p->from == 1 && p->to == 1 ? copy_nd_rows : strided_plane;
     for (int i = 0; i < rank - 1 && p->from != 1 && p->to == 1; i++) {
         if (work.outer.from[i] != 1) continue;
         row_axis = i;
@@ -353,7 +353,7 @@ void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void
     work.items_per_plane = prn_ceil_div(p->rows, work.rows_per_item);
     int64_t items = work.items_per_plane;
     for (int i = 0; i < work.outer.rank; i++) items *= work.outer.dim[i];
-    prn_parallel_items(threads, items, total, copy_items, &work);
+    prn_parallel_items(threads, items, total, copy_nd_items, &work);
 }
 
 /* Elements of `width` bytes, or of `bits` bits where that is 0. */

@@ -68,7 +68,7 @@ prony_status prn_index_check_range(const prony_context *context, const int64_t *
     return PRONY_OK;
 }
 
-static prony_status no_fit(const prony_context *context)
+static prony_status indexing_no_fit(const prony_context *context)
 {
     char left[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "indices of shape %s do not index %s",
@@ -83,12 +83,12 @@ prony_status prn_index_check_tuples(const prony_context *context, int64_t batch)
     const prony_shape *data = &context->inputs[0]->shape, *indices = &context->inputs[1]->shape;
     PRN_TRY(prn_index_check_types(context));
     if (indices->rank < 1 || data->rank < 1 || batch < 0 || batch >= indices->rank || batch >= data->rank) {
-        return no_fit(context);
+        return indexing_no_fit(context);
     }
     int64_t tuple = indices->dim[indices->rank - 1];
     bool fits = tuple >= 1 && tuple <= data->rank - batch;
     for (int i = 0; fits && i < batch; i++) fits = data->dim[i] == indices->dim[i];
-    return fits ? PRONY_OK : no_fit(context);
+    return fits ? PRONY_OK : indexing_no_fit(context);
 }
 
 prn_index_tuples prn_index_tuples_make(const prony_context *context, int batch)
@@ -175,7 +175,7 @@ prony_status prn_index_check_elements(const prony_context *context, int64_t axis
     }
     bool fits = data->rank == indices->rank;
     for (int i = 0; fits && i < data->rank; i++) fits = i == at || indices->dim[i] <= data->dim[i];
-    return fits ? PRONY_OK : no_fit(context);
+    return fits ? PRONY_OK : indexing_no_fit(context);
 }
 
 prn_index_elements prn_index_elements_make(const prony_context *context, int64_t axis)
@@ -256,8 +256,8 @@ bool prn_index_element_places(const prn_index_elements *elements, int64_t first,
 
 /* ---- grids */
 
-static void find_steps(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base,
-                       int64_t *step)
+static void indexing_find_steps(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base,
+                                int64_t *step)
 {
     int64_t first = 1;
     find(argument, 0, 1, base);
@@ -274,7 +274,7 @@ bool prn_index_is_grid(const prony_shape *shape, prn_index_find find, const void
 {
     int64_t places[PRN_INDEX_BLOCK], at[PRONY_MAX_RANK] = {0};
     const int64_t count = prony_shape_numel(shape);
-    find_steps(shape, find, argument, base, step);
+    indexing_find_steps(shape, find, argument, base, step);
     int64_t wanted = *base;
     for (int64_t first = 0, n; first < count && !prn_cancelled(); first += n) {
         n = count - first < PRN_INDEX_BLOCK ? count - first : PRN_INDEX_BLOCK;

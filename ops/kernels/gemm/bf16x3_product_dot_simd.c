@@ -17,7 +17,7 @@
 
 /* ---- tiles */
 
-static void split_begin(void)
+static void bf16x3_split_begin(void)
 {
     static const struct {
         uint8_t palette, start_row, none[14];
@@ -27,7 +27,7 @@ static void split_begin(void)
     _tile_loadconfig(&shapes);
 }
 
-static void split_end(void)
+static void bf16x3_split_end(void)
 {
     _tile_release();
 }
@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void load_b(const uint16_t *b, cons
     if (wide) _tile_loadd(7, b + PRN_BF16X3_ROWS * PRN_BF16X3_DEPTH, 64);
 }
 
-static inline __attribute__((always_inline)) void add_products(const bool tall, const bool wide)
+static inline __attribute__((always_inline)) void bf16x3_product_add_products(const bool tall, const bool wide)
 {
     _tile_dpbf16ps(0, 4, 6);
     if (wide) _tile_dpbf16ps(1, 4, 7);
@@ -88,7 +88,7 @@ static inline __attribute__((always_inline)) void do_pair(between *w, const int 
 }
 
 /* The rows of A from `row` of `step` on that are left in it. */
-static inline __attribute__((always_inline)) void begin_rows(between *w, int64_t step, int64_t row)
+static inline __attribute__((always_inline)) void bf16x3_product_begin_rows(between *w, int64_t step, int64_t row)
 {
     const prn_bf16x3_left *l = w->left;
     w->row = l->from + row * l->from_row + step * PRN_BF16X3_DEPTH;
@@ -101,14 +101,14 @@ static inline __attribute__((always_inline)) void do_row(between *w, const int p
     _mm_prefetch((const char *)(w->row + w->left->ahead), _MM_HINT_T1);
     _mm_prefetch((const char *)(w->row + w->left->ahead + 16), _MM_HINT_T1);
     const __m512 first = _mm512_loadu_ps(w->row), second = _mm512_loadu_ps(w->row + 16);
-    w->largest = larger(larger(w->largest, first), second);
+    w->largest = bf16x3_terms_larger(bf16x3_terms_larger(w->largest, first), second);
     store_parts(first, second, parts, w->row_to, w->to_part);
     w->due -= 1 << 16;
     w->row += w->from_row;
     w->row_to += PRN_BF16X3_DEPTH;
     w->rows--;
     if (--w->run > 0 || w->rows <= 0) return;
-    begin_rows(w, (w->row_to - 1 - w->left->to) / w->left->to_step + 1, 0);
+    bf16x3_product_begin_rows(w, (w->row_to - 1 - w->left->to) / w->left->to_step + 1, 0);
 }
 
 static inline __attribute__((always_inline)) void do_some(between *w, const int parts)
@@ -137,31 +137,33 @@ static inline __attribute__((always_inline)) void fetch_some(fetched *f)
 }
 
 /* Behind a product: one of the two is there. */
-static inline __attribute__((always_inline)) void go_on(between *w, fetched *ahead, const int parts)
+static inline __attribute__((always_inline)) void bf16x3_product_go_on(between *w, fetched *ahead, const int parts)
 {
     if (w) do_some(w, parts);
     if (ahead) fetch_some(ahead);
 }
 
 /* In an order in which every other product finds one of its operands in its tile. */
-static inline __attribute__((always_inline)) void step(const uint16_t *a, int64_t a_part, const uint16_t *b, between *w,
-                                                       fetched *ahead, const int parts, const bool tall,
-                                                       const bool wide)
+static inline __attribute__((always_inline)) void bf16x3_product_step(const uint16_t *a, int64_t a_part,
+                                                                      const uint16_t *b, between *w, fetched *ahead,
+                                                                      const int parts, const bool tall, const bool wide)
 {
     const int64_t b_part = 2 * PRN_BF16X3_DEPTH * PRN_BF16X3_ROWS;
     if (parts == 3) {
-        load_a(a, tall), load_b(b + 2 * b_part, wide), add_products(tall, wide), go_on(w, ahead, 3);
-        load_b(b + b_part, wide), add_products(tall, wide), go_on(w, ahead, 3);
-        load_a(a + a_part, tall), add_products(tall, wide), go_on(w, ahead, 3);
-        load_b(b, wide), add_products(tall, wide), go_on(w, ahead, 3);
-        load_a(a + 2 * a_part, tall), add_products(tall, wide), go_on(w, ahead, 3);
-        load_a(a, tall), add_products(tall, wide), go_on(w, ahead, 3);
+        load_a(a, tall), load_b(b + 2 * b_part, wide), bf16x3_product_add_products(tall, wide),
+            bf16x3_product_go_on(w, ahead, 3);
+        load_b(b + b_part, wide), bf16x3_product_add_products(tall, wide), bf16x3_product_go_on(w, ahead, 3);
+        load_a(a + a_part, tall), bf16x3_product_add_products(tall, wide), bf16x3_product_go_on(w, ahead, 3);
+        load_b(b, wide), bf16x3_product_add_products(tall, wide), bf16x3_product_go_on(w, ahead, 3);
+        load_a(a + 2 * a_part, tall), bf16x3_product_add_products(tall, wide), bf16x3_product_go_on(w, ahead, 3);
+        load_a(a, tall), bf16x3_product_add_products(tall, wide), bf16x3_product_go_on(w, ahead, 3);
     } else if (parts == 2) {
-        load_a(a, tall), load_b(b + b_part, wide), add_products(tall, wide), go_on(w, ahead, 2);
-        load_b(b, wide), add_products(tall, wide), go_on(w, ahead, 2);
-        load_a(a + a_part, tall), add_products(tall, wide), go_on(w, ahead, 2);
+        load_a(a, tall), load_b(b + b_part, wide), bf16x3_product_add_products(tall, wide),
+            bf16x3_product_go_on(w, ahead, 2);
+        load_b(b, wide), bf16x3_product_add_products(tall, wide), bf16x3_product_go_on(w, ahead, 2);
+        load_a(a + a_part, tall), bf16x3_product_add_products(tall, wide), bf16x3_product_go_on(w, ahead, 2);
     } else {
-        load_a(a, tall), load_b(b, wide), add_products(tall, wide), go_on(w, ahead, 1);
+        load_a(a, tall), load_b(b, wide), bf16x3_product_add_products(tall, wide), bf16x3_product_go_on(w, ahead, 1);
     }
 }
 
@@ -194,14 +196,14 @@ static inline __attribute__((always_inline)) void store_sums(const prn_bf16x3_ti
     if (tall && wide) _tile_stored(3, below + 16, bytes);
 }
 
-static inline __attribute__((always_inline)) void tile(const prn_bf16x3_tiles *t, int64_t row, between *w,
-                                                       fetched *ahead, const int parts, const bool tall,
-                                                       const bool wide)
+static inline __attribute__((always_inline)) void bf16x3_product_tile(const prn_bf16x3_tiles *t, int64_t row,
+                                                                      between *w, fetched *ahead, const int parts,
+                                                                      const bool tall, const bool wide)
 {
     const uint16_t *b = t->b;
     load_sums(t, row, tall, wide);
     for (int s = 0; s < t->steps; s++, b += 2 * TILE * parts)
-        step(t->a[s] + row * PRN_BF16X3_DEPTH, t->a_part, b, w, ahead, parts, tall, wide);
+        bf16x3_product_step(t->a[s] + row * PRN_BF16X3_DEPTH, t->a_part, b, w, ahead, parts, tall, wide);
     store_sums(t, row, tall, wide);
 }
 
@@ -219,7 +221,7 @@ static inline __attribute__((always_inline)) between begin_between(const prn_bf1
         w.rows = whole - begin < t->left->count ? whole - begin : t->left->count;
         w.from_row = t->left->from_row;
         w.to_part = t->left->to_part;
-        if (w.rows > 0) begin_rows(&w, t->left->step, t->left->row);
+        if (w.rows > 0) bf16x3_product_begin_rows(&w, t->left->step, t->left->row);
     }
     w.rate = groups ? ((2 * w.pairs + (w.rows > 0 ? w.rows : 0)) << 16) / groups + 1 : 0;
     return w;
@@ -233,8 +235,8 @@ static inline __attribute__((always_inline)) bool end_between(between *w, const 
     bool finite = all_have_parts(w->largest);
     if (t->next && t->next_depths % PRN_BF16X3_DEPTH) {
         const int64_t whole = t->next_depths / PRN_BF16X3_DEPTH * PRN_BF16X3_DEPTH;
-        finite = split_panel(t->next + whole * PRN_BF16X3_COLUMNS, t->next_depths - whole, parts,
-                             t->next_b + whole * PRN_BF16X3_COLUMNS * parts) &&
+        finite = bf16x3_split_panel(t->next + whole * PRN_BF16X3_COLUMNS, t->next_depths - whole, parts,
+                                    t->next_b + whole * PRN_BF16X3_COLUMNS * parts) &&
                  finite;
     }
     if (t->left && t->left->depths % PRN_BF16X3_DEPTH) {
@@ -245,19 +247,21 @@ static inline __attribute__((always_inline)) bool end_between(between *w, const 
         const float *from = l->from + row * l->from_row + step * PRN_BF16X3_DEPTH;
         const int first = depths < 16 ? (int)depths : 16, second = (int)depths - first;
         if (rows > 0)
-            finite = split_rows(from, first, second ? from + 16 : NULL, second, l->from_row, rows, parts,
-                                l->to + step * l->to_step + row * PRN_BF16X3_DEPTH, l->to_part) &&
+            finite = bf16x3_split_rows(from, first, second ? from + 16 : NULL, second, l->from_row, rows, parts,
+                                       l->to + step * l->to_step + row * PRN_BF16X3_DEPTH, l->to_part) &&
                      finite;
     }
     return finite;
 }
 
-static inline __attribute__((always_inline)) bool multiply(const prn_bf16x3_tiles *t, const int parts, const bool wide)
+static inline __attribute__((always_inline)) bool bf16x3_product_multiply(const prn_bf16x3_tiles *t, const int parts,
+                                                                          const bool wide)
 {
     between w = begin_between(t, parts);
     int64_t row = 0;
-    for (; row + 2 * PRN_BF16X3_ROWS <= t->rows; row += 2 * PRN_BF16X3_ROWS) tile(t, row, &w, NULL, parts, true, wide);
-    if (row < t->rows) tile(t, row, &w, NULL, parts, false, wide);
+    for (; row + 2 * PRN_BF16X3_ROWS <= t->rows; row += 2 * PRN_BF16X3_ROWS)
+        bf16x3_product_tile(t, row, &w, NULL, parts, true, wide);
+    if (row < t->rows) bf16x3_product_tile(t, row, &w, NULL, parts, false, wide);
     return end_between(&w, t, parts);
 }
 
@@ -271,15 +275,15 @@ static inline __attribute__((always_inline)) void multiply_alone(const prn_bf16x
     fetched ahead = {t->ahead, t->ahead && products ? (t->ahead_bytes / 64 + products - 1) / products : 0};
     int64_t row = 0;
     for (; row + 2 * PRN_BF16X3_ROWS <= t->rows; row += 2 * PRN_BF16X3_ROWS)
-        tile(t, row, NULL, &ahead, parts, true, wide);
-    if (row < t->rows) tile(t, row, NULL, &ahead, parts, false, wide);
+        bf16x3_product_tile(t, row, NULL, &ahead, parts, true, wide);
+    if (row < t->rows) bf16x3_product_tile(t, row, NULL, &ahead, parts, false, wide);
 }
 
 /* Each a function of its own: what a loop needs has registers then. */
 #define MULTIPLY(parts, wide, name)                                                                                    \
     static __attribute__((noinline)) bool multiply_##name(const prn_bf16x3_tiles *t)                                   \
     {                                                                                                                  \
-        return multiply(t, parts, wide);                                                                               \
+        return bf16x3_product_multiply(t, parts, wide);                                                                \
     }                                                                                                                  \
     static __attribute__((noinline)) void alone_##name(const prn_bf16x3_tiles *t)                                      \
     {                                                                                                                  \
@@ -299,7 +303,7 @@ static inline void order_memory(void)
     __asm__ volatile("" ::: "memory");
 }
 
-static bool split_multiply(const prn_bf16x3_tiles *t)
+static bool bf16x3_split_multiply(const prn_bf16x3_tiles *t)
 {
     static bool (*const with_next[PRN_BF16X3_PARTS][2])(const prn_bf16x3_tiles *) = {
         {multiply_1_narrow, multiply_1_wide},
@@ -333,15 +337,15 @@ static bool split_multiply(const prn_bf16x3_tiles *t)
 
 #define MOST_PARTS PRN_BF16X3_PARTS
 
-static void split_begin(void)
+static void bf16x3_split_begin(void)
 {
 }
 
-static void split_end(void)
+static void bf16x3_split_end(void)
 {
 }
 
-static uint32_t bits_of(float x)
+static uint32_t bf16x3_bits_of(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -357,45 +361,48 @@ static float value_of(uint16_t part)
 }
 
 /* false: x has no parts. */
-static bool store_parts(float x, int parts, uint16_t *to, int64_t part_step)
+static bool bf16x3_emulated_store_parts(float x, int parts, uint16_t *to, int64_t part_step)
 {
-    const bool has_parts = 2 * bits_of(x) < 2 * UINT32_C(0x7f7f8000);
+    const bool has_parts = 2 * bf16x3_bits_of(x) < 2 * UINT32_C(0x7f7f8000);
     for (int p = 0; p < parts; p++, to += part_step) {
-        *to = (uint16_t)((bits_of(x) + 0x8000) >> 16);
+        *to = (uint16_t)((bf16x3_bits_of(x) + 0x8000) >> 16);
         x -= value_of(*to);
     }
     return has_parts;
 }
 
-static bool split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step,
-                       int64_t rows, int parts, uint16_t *to, int64_t part_step)
+static bool bf16x3_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step,
+                              int64_t rows, int parts, uint16_t *to, int64_t part_step)
 {
     bool finite = true;
     for (int64_t r = 0; r < rows; r++, to += PRN_BF16X3_DEPTH) {
         for (int i = 0; i < 16; i++) {
-            finite = store_parts(i < left_count ? left[r * step + i] : 0.0f, parts, to + 2 * i, part_step) && finite;
             finite =
-                store_parts(i < right_count ? right[r * step + i] : 0.0f, parts, to + 2 * i + 1, part_step) && finite;
+                bf16x3_emulated_store_parts(i < left_count ? left[r * step + i] : 0.0f, parts, to + 2 * i, part_step) &&
+                finite;
+            finite = bf16x3_emulated_store_parts(i < right_count ? right[r * step + i] : 0.0f, parts, to + 2 * i + 1,
+                                                 part_step) &&
+                     finite;
         }
     }
     return finite;
 }
 
-static bool split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows,
-                              uint16_t *to, int64_t part_step)
+static bool bf16x3_split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows,
+                                     uint16_t *to, int64_t part_step)
 {
     bool finite = true;
     if (!right) right = left;
     for (int64_t r = 0; r < rows; r++, to += PRN_BF16X3_DEPTH) {
         for (int i = 0; i < 16; i++) {
-            finite = store_parts(left[r * step + i] - center, 2, to + 2 * i, part_step) && finite;
-            finite = store_parts(right[r * step + i] - center, 2, to + 2 * i + 1, part_step) && finite;
+            finite = bf16x3_emulated_store_parts(left[r * step + i] - center, 2, to + 2 * i, part_step) && finite;
+            finite = bf16x3_emulated_store_parts(right[r * step + i] - center, 2, to + 2 * i + 1, part_step) && finite;
         }
     }
     return finite;
 }
 
-static bool split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
+static bool bf16x3_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
 {
     const int64_t tile = PRN_BF16X3_DEPTH * PRN_BF16X3_ROWS;
     bool finite = true;
@@ -404,8 +411,9 @@ static bool split_panel(const float *panel, int64_t depths, int parts, uint16_t 
         for (int64_t d = 0; d < PRN_BF16X3_DEPTH; d++) {
             for (int64_t j = 0; j < PRN_BF16X3_COLUMNS; j++) {
                 uint16_t *at = to + j / 16 * tile + d % 16 * 32 + j % 16 * 2 + d / 16;
-                finite =
-                    store_parts(d < depths ? panel[d * PRN_BF16X3_COLUMNS + j] : 0.0f, parts, at, 2 * tile) && finite;
+                finite = bf16x3_emulated_store_parts(d < depths ? panel[d * PRN_BF16X3_COLUMNS + j] : 0.0f, parts, at,
+                                                     2 * tile) &&
+                         finite;
             }
         }
     }
@@ -431,7 +439,7 @@ static void add_step(const uint16_t *a, const uint16_t *b, float sums[16])
     memcpy(sums, &sum, sizeof sum);
 }
 
-static bool split_multiply(const prn_bf16x3_tiles *t)
+static bool bf16x3_split_multiply(const prn_bf16x3_tiles *t)
 {
     static const int order[PRN_BF16X3_PARTS][6][2] = {
         {{0, 0}}, {{0, 1}, {0, 0}, {1, 0}}, {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}}};
@@ -449,12 +457,12 @@ static bool split_multiply(const prn_bf16x3_tiles *t)
             memcpy(t->c + r * t->rs_c + j, sums, sizeof sums);
         }
     }
-    const bool panel = !t->next || split_panel(t->next, t->next_depths, t->parts, t->next_b);
+    const bool panel = !t->next || bf16x3_split_panel(t->next, t->next_depths, t->parts, t->next_b);
     return (!t->left || split_left(t->left, t->parts)) && panel;
 }
 
-static void split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high,
-                        float *y)
+static void bf16x3_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low,
+                               float high, float *y)
 {
     for (int64_t i = 0; i < rows * 16; i++) {
         const float sum = c[i / 16 * PRN_BF16X3_COLUMNS + i % 16] + bias[i % 16] + (added ? added[i] : 0.0f);
@@ -468,13 +476,13 @@ static void split_store(const float *c, int64_t rows, const float *bias, const f
 const prn_bf16x3_simd PRN_SIMD_TABLE(prn_bf16x3_simd_) = {
 #ifdef MOST_PARTS
     .most_parts = MOST_PARTS,
-    .begin = split_begin,
-    .end = split_end,
-    .rows = split_rows,
-    .rows_around = split_rows_around,
-    .panel = split_panel,
-    .multiply = split_multiply,
-    .store = split_store,
+    .begin = bf16x3_split_begin,
+    .end = bf16x3_split_end,
+    .rows = bf16x3_split_rows,
+    .rows_around = bf16x3_split_rows_around,
+    .panel = bf16x3_split_panel,
+    .multiply = bf16x3_split_multiply,
+    .store = bf16x3_split_store,
 #else
     .most_parts = 0,
 #endif

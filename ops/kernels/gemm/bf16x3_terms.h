@@ -10,7 +10,7 @@
 enum { HIGH = (int)0xffff0000 };
 
 /* x rounded to nearest, to what its high half holds; the low half is of no meaning. */
-static inline __attribute__((always_inline)) __m512i part_of(__m512 x)
+static inline __attribute__((always_inline)) __m512i bf16x3_terms_part_of(__m512 x)
 {
     return _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
 }
@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) void store_parts(__m512 first, __m5
 {
     const __m512i high = _mm512_set1_epi32(HIGH);
     for (int p = 0; p < parts; p++) {
-        const __m512i a = part_of(first), b = part_of(second);
+        const __m512i a = bf16x3_terms_part_of(first), b = bf16x3_terms_part_of(second);
         /* high ? b : a >> 16 */
         const __m512i both = _mm512_ternarylogic_epi32(high, b, _mm512_srli_epi32(a, 16), 0xca);
         _mm512_store_si512(to + p * part_step, both);
@@ -37,7 +37,7 @@ static inline __attribute__((always_inline)) void store_parts(__m512 first, __m5
 }
 
 /* The largest of some numbers: twice their bits, without the sign. */
-static inline __attribute__((always_inline)) __m512i larger(__m512i largest, __m512 x)
+static inline __attribute__((always_inline)) __m512i bf16x3_terms_larger(__m512i largest, __m512 x)
 {
     const __m512i bits = _mm512_castps_si512(x);
     return _mm512_max_epu32(largest, _mm512_add_epi32(bits, bits));
@@ -57,9 +57,10 @@ static inline __mmask16 first_lanes(int count)
 /* Rows lie too far apart for the processor to see what comes next; another core may have them. */
 enum { ROWS_AHEAD = 12 };
 
-static inline __attribute__((always_inline)) bool rows_of(const float *left, __mmask16 left_mask, const float *right,
-                                                          __mmask16 right_mask, int64_t step, int64_t rows,
-                                                          const int parts, uint16_t *to, int64_t part_step)
+static inline __attribute__((always_inline)) bool bf16x3_terms_rows_of(const float *left, __mmask16 left_mask,
+                                                                       const float *right, __mmask16 right_mask,
+                                                                       int64_t step, int64_t rows, const int parts,
+                                                                       uint16_t *to, int64_t part_step)
 {
     __m512i largest = _mm512_setzero_si512();
     for (int64_t r = 0; r < rows; r++, to += PRN_BF16X3_DEPTH) {
@@ -68,24 +69,24 @@ static inline __attribute__((always_inline)) bool rows_of(const float *left, __m
         _mm_prefetch((const char *)(right + later * step), _MM_HINT_T0);
         const __m512 first = _mm512_maskz_loadu_ps(left_mask, left + r * step);
         const __m512 second = _mm512_maskz_loadu_ps(right_mask, right + r * step);
-        largest = larger(larger(largest, first), second);
+        largest = bf16x3_terms_larger(bf16x3_terms_larger(largest, first), second);
         store_parts(first, second, parts, to, part_step);
     }
     return all_have_parts(largest);
 }
 
-static bool split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step,
-                       int64_t rows, int parts, uint16_t *to, int64_t part_step)
+static bool bf16x3_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step,
+                              int64_t rows, int parts, uint16_t *to, int64_t part_step)
 {
     const __mmask16 left_mask = first_lanes(left_count), right_mask = first_lanes(right_count);
     if (!right) right = left; /* nothing of it is read */
-    if (parts == 3) return rows_of(left, left_mask, right, right_mask, step, rows, 3, to, part_step);
-    if (parts == 2) return rows_of(left, left_mask, right, right_mask, step, rows, 2, to, part_step);
-    return rows_of(left, left_mask, right, right_mask, step, rows, 1, to, part_step);
+    if (parts == 3) return bf16x3_terms_rows_of(left, left_mask, right, right_mask, step, rows, 3, to, part_step);
+    if (parts == 2) return bf16x3_terms_rows_of(left, left_mask, right, right_mask, step, rows, 2, to, part_step);
+    return bf16x3_terms_rows_of(left, left_mask, right, right_mask, step, rows, 1, to, part_step);
 }
 
-static bool split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows,
-                              uint16_t *to, int64_t part_step)
+static bool bf16x3_split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows,
+                                     uint16_t *to, int64_t part_step)
 {
     const __m512 all = _mm512_set1_ps(center);
     __m512i largest = _mm512_setzero_si512();
@@ -93,7 +94,7 @@ static bool split_rows_around(float center, const float *left, const float *righ
     for (int64_t r = 0; r < rows; r++, to += PRN_BF16X3_DEPTH) {
         const __m512 first = _mm512_sub_ps(_mm512_loadu_ps(left + r * step), all);
         const __m512 second = _mm512_sub_ps(_mm512_loadu_ps(right + r * step), all);
-        largest = larger(larger(largest, first), second);
+        largest = bf16x3_terms_larger(bf16x3_terms_larger(largest, first), second);
         store_parts(first, second, 2, to, part_step);
     }
     return all_have_parts(largest);
@@ -111,7 +112,7 @@ static inline __attribute__((always_inline)) __m512i split_pair(const float *fro
     for (int64_t t = 0; t < 2; t++) {
         const __m512 first = _mm512_maskz_loadu_ps(has, from + t * 16),
                      second = _mm512_maskz_loadu_ps(has_more, from + t * 16 + 16 * PRN_BF16X3_COLUMNS);
-        largest = larger(larger(largest, first), second);
+        largest = bf16x3_terms_larger(bf16x3_terms_larger(largest, first), second);
         store_parts(first, second, parts, to + t * TILE + pair * 32, 2 * TILE);
     }
     return largest;
@@ -128,15 +129,15 @@ static inline __attribute__((always_inline)) __m512i split_steps(const float *fr
     return largest;
 }
 
-static bool split_panel(const float *from, int64_t depths, int parts, uint16_t *to)
+static bool bf16x3_split_panel(const float *from, int64_t depths, int parts, uint16_t *to)
 {
     return all_have_parts(parts == 3   ? split_steps(from, depths, 3, to)
                           : parts == 2 ? split_steps(from, depths, 2, to)
                                        : split_steps(from, depths, 1, to));
 }
 
-static void split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high,
-                        float *y)
+static void bf16x3_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low,
+                               float high, float *y)
 {
     const __m512 start = _mm512_loadu_ps(bias), least = _mm512_set1_ps(low), most = _mm512_set1_ps(high);
     for (int64_t r = 0; r < rows; r++, c += PRN_BF16X3_COLUMNS, y += 16) {

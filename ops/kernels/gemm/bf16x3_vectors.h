@@ -12,11 +12,11 @@
 
 enum { TALL_ROWS = 12, SOME_ROWS = 8, FEW_ROWS = 4, PAIRS = PRN_BF16X3_DEPTH / 2 };
 
-static void split_begin(void)
+static void bf16x3_split_begin(void)
 {
 }
 
-static void split_end(void)
+static void bf16x3_split_end(void)
 {
 }
 
@@ -34,8 +34,10 @@ static inline __attribute__((always_inline)) __m512bh pair_of(const uint16_t *a)
 }
 
 /* One part of some rows by one part of the columns, for 32 depths. `rows` and `wide` are constants after inlining. */
-static inline __attribute__((always_inline)) void add_step(const uint16_t *a, const uint16_t *b, const uint16_t *then,
-                                                           __m512 sums[TALL_ROWS][2], const int rows, const bool wide)
+static inline __attribute__((always_inline)) void bf16x3_vectors_add_step(const uint16_t *a, const uint16_t *b,
+                                                                          const uint16_t *then,
+                                                                          __m512 sums[TALL_ROWS][2], const int rows,
+                                                                          const bool wide)
 {
     for (int i = 0; i < PAIRS; i++, a += 2, b += PRN_BF16X3_DEPTH) {
         if (i < rows) _mm_prefetch((const char *)(then + i * PRN_BF16X3_DEPTH), _MM_HINT_T0);
@@ -51,9 +53,9 @@ static inline __attribute__((always_inline)) void add_step(const uint16_t *a, co
 }
 
 /* In the order of the tiles: small products first. */
-static inline __attribute__((always_inline)) void add_products(const prn_bf16x3_tiles *t, int step, int64_t row,
-                                                               __m512 sums[TALL_ROWS][2], const int rows,
-                                                               const bool wide)
+static inline __attribute__((always_inline)) void bf16x3_vectors_add_products(const prn_bf16x3_tiles *t, int step,
+                                                                              int64_t row, __m512 sums[TALL_ROWS][2],
+                                                                              const int rows, const bool wide)
 {
     static const int order[PRN_BF16X3_PARTS][6][2] = {
         {{0, 0}}, {{0, 1}, {0, 0}, {1, 0}}, {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}}};
@@ -62,12 +64,12 @@ static inline __attribute__((always_inline)) void add_products(const prn_bf16x3_
     const uint16_t *const then =
         step + 1 < t->steps ? t->a[step + 1] + row * PRN_BF16X3_DEPTH : t->a[0] + (row + rows) * PRN_BF16X3_DEPTH;
     for (int p = 0; p < prn_bf16x3_products(t->parts); p++)
-        add_step(a + order[t->parts - 1][p][0] * t->a_part, b + order[t->parts - 1][p][1] * 2 * TILE, then, sums, rows,
-                 wide);
+        bf16x3_vectors_add_step(a + order[t->parts - 1][p][0] * t->a_part, b + order[t->parts - 1][p][1] * 2 * TILE,
+                                then, sums, rows, wide);
 }
 
-static inline __attribute__((always_inline)) void multiply_rows(const prn_bf16x3_tiles *t, int64_t row, fetched *ahead,
-                                                                const int rows, const bool wide)
+static inline __attribute__((always_inline)) void
+bf16x3_vectors_multiply_rows(const prn_bf16x3_tiles *t, int64_t row, fetched *ahead, const int rows, const bool wide)
 {
     __m512 sums[TALL_ROWS][2];
     float *const c = t->c + row * t->rs_c;
@@ -79,7 +81,7 @@ static inline __attribute__((always_inline)) void multiply_rows(const prn_bf16x3
     }
     for (int s = 0; s < t->steps; s++) {
         for (int64_t i = 0; i < ahead->lines; i++, ahead->at += 64) _mm_prefetch(ahead->at, _MM_HINT_T1);
-        add_products(t, s, row, sums, rows, wide);
+        bf16x3_vectors_add_products(t, s, row, sums, rows, wide);
     }
     PRN_UNROLL
     for (int r = 0; r < rows; r++) {
@@ -95,20 +97,20 @@ static inline __attribute__((always_inline)) void multiply_all(const prn_bf16x3_
     fetched ahead = {t->ahead, t->ahead && products ? (t->ahead_bytes / 64 + products - 1) / products : 0};
     int64_t row = 0;
     while (t->rows - row >= TALL_ROWS && t->rows - row != SOME_ROWS + SOME_ROWS) {
-        multiply_rows(t, row, &ahead, TALL_ROWS, wide);
+        bf16x3_vectors_multiply_rows(t, row, &ahead, TALL_ROWS, wide);
         row += TALL_ROWS;
     }
-    for (; t->rows - row >= SOME_ROWS; row += SOME_ROWS) multiply_rows(t, row, &ahead, SOME_ROWS, wide);
-    for (; row < t->rows; row += FEW_ROWS) multiply_rows(t, row, &ahead, FEW_ROWS, wide);
+    for (; t->rows - row >= SOME_ROWS; row += SOME_ROWS) bf16x3_vectors_multiply_rows(t, row, &ahead, SOME_ROWS, wide);
+    for (; row < t->rows; row += FEW_ROWS) bf16x3_vectors_multiply_rows(t, row, &ahead, FEW_ROWS, wide);
 }
 
-static bool split_multiply(const prn_bf16x3_tiles *t)
+static bool bf16x3_split_multiply(const prn_bf16x3_tiles *t)
 {
     if (t->wide)
         multiply_all(t, true);
     else
         multiply_all(t, false);
-    const bool panel = !t->next || split_panel(t->next, t->next_depths, t->parts, t->next_b);
+    const bool panel = !t->next || bf16x3_split_panel(t->next, t->next_depths, t->parts, t->next_b);
     return (!t->left || split_left(t->left, t->parts)) && panel;
 }
 

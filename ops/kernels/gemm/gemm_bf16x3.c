@@ -48,7 +48,7 @@ typedef struct block {
     float *edge;  /* rows at an edge of C */
 } block;
 
-static int64_t whole_tiles(int64_t rows)
+static int64_t gemm_bf16x3_whole_tiles(int64_t rows)
 {
     return prn_ceil_div(rows, PRN_BF16X3_ROWS) * PRN_BF16X3_ROWS;
 }
@@ -57,7 +57,7 @@ static int64_t whole_tiles(int64_t rows)
 
 static int64_t space_rows(int64_t rows)
 {
-    return prn_least(whole_tiles(rows), SPACE_ROWS);
+    return prn_least(gemm_bf16x3_whole_tiles(rows), SPACE_ROWS);
 }
 
 static int64_t a_elements(int64_t rows)
@@ -121,7 +121,7 @@ static prn_bf16x3_left rows_at(const block *b, int64_t k0, int64_t depth, uint16
 }
 
 /* The same at once. */
-static bool split_rows(const prn_bf16x3_left *left, int parts)
+static bool gemm_bf16x3_split_rows(const prn_bf16x3_left *left, int parts)
 {
     bool finite = true;
     for (int64_t at = 0, step = 0; at < left->depths; at += PRN_BF16X3_DEPTH, step++) {
@@ -144,7 +144,7 @@ bool prn_gemm_bf16x3_edge(const prn_gemm *gemm, const prn_bf16x3_tiles *tiles, f
     part.rs_c = COLUMNS;
     for (int64_t i = i0, rows; i < i1; i += rows, part.next = NULL, part.left = NULL, part.ahead = NULL) {
         rows = prn_least(i1 - i, PRN_BF16X3_EDGE_ROWS);
-        part.rows = whole_tiles(rows);
+        part.rows = gemm_bf16x3_whole_tiles(rows);
         float *c = gemm->c + i * gemm->rs_c + j;
         if (tiles->sums == gemm->c + i0 * gemm->rs_c + j) { /* rows of C, which end where tiles do not */
             for (int64_t r = 0; r < rows; r++) memcpy(edge + r * COLUMNS, c + r * gemm->rs_c, bytes);
@@ -160,7 +160,7 @@ bool prn_gemm_bf16x3_edge(const prn_gemm *gemm, const prn_bf16x3_tiles *tiles, f
 }
 
 /* One panel's columns from column `j` on; whole tiles go to C, others through the buffer. */
-static bool multiply_panel(block *b, prn_bf16x3_tiles *tiles, int64_t j)
+static bool gemm_bf16x3_multiply_panel(block *b, prn_bf16x3_tiles *tiles, int64_t j)
 {
     const prn_gemm *gemm = b->gemm;
     const int64_t width = prn_least(b->j1 - j, COLUMNS),
@@ -216,18 +216,18 @@ static bool multiply_depths(block *b, int64_t k0, int which, int *half)
         tiles.left = all.count ? &some : NULL;
         if (all.count) take_part(&some, &all, panel, panels);
         if (!b->space->sums || !ahead) {
-            if (!multiply_panel(b, &tiles, j)) return false;
+            if (!gemm_bf16x3_multiply_panel(b, &tiles, j)) return false;
             continue;
         }
         tiles.c = sums;
         tiles.rs_c = COLUMNS;
-        tiles.rows = whole_tiles(b->rows);
+        tiles.rows = gemm_bf16x3_whole_tiles(b->rows);
         if (!prn_bf16x3_multiply(&tiles)) return false;
     }
     return true;
 }
 
-static bool multiply_rows(block *b)
+static bool gemm_bf16x3_multiply_rows(block *b)
 {
     const int64_t k = b->gemm->k, most = b->space->steps * PRN_BF16X3_DEPTH;
     int half = 0, which = 0;
@@ -236,7 +236,7 @@ static bool multiply_rows(block *b)
     for (int64_t k0 = 0; k0 < k && !prn_cancelled(); k0 += most) {
         if (k0 == 0 || !b->space->a[1]) {
             const prn_bf16x3_left left = rows_at(b, k0, prn_least(k - k0, most), b->space->a[which]);
-            if (!split_rows(&left, b->parts)) return false;
+            if (!gemm_bf16x3_split_rows(&left, b->parts)) return false;
         }
         if (!multiply_depths(b, k0, which, &half)) return false;
         if (b->space->a[1]) which = !which;
@@ -244,15 +244,15 @@ static bool multiply_rows(block *b)
     return true;
 }
 
-static bool multiply(block *b, int64_t i0, int64_t i1)
+static bool gemm_bf16x3_multiply(block *b, int64_t i0, int64_t i1)
 {
     const int64_t blocks = (i1 - i0 + b->space->rows - 1) / b->space->rows,
-                  rows = whole_tiles((i1 - i0 + blocks - 1) / blocks);
+                  rows = gemm_bf16x3_whole_tiles((i1 - i0 + blocks - 1) / blocks);
     bool parts = true;
     prn_bf16x3_begin();
     for (b->i0 = i0; b->i0 < i1 && parts && !prn_cancelled(); b->i0 += rows) {
         b->rows = prn_least(i1 - b->i0, rows);
-        parts = multiply_rows(b);
+        parts = gemm_bf16x3_multiply_rows(b);
     }
     prn_bf16x3_end();
     return parts;
@@ -287,7 +287,7 @@ static PRN_OWN_FRAME bool multiply_few(block *b, int64_t i0, int64_t i1)
     few_rows own;
     const space s = {.rows = FEW_ROWS, .steps = STACK_STEPS, .a = {own.a, NULL}, .b = {own.b[0], own.b[1]}};
     b->space = &s;
-    return multiply(b, i0, i1);
+    return gemm_bf16x3_multiply(b, i0, i1);
 }
 
 static PRN_OWN_FRAME bool multiply_many(block *b, int64_t i0, int64_t i1)
@@ -295,7 +295,7 @@ static PRN_OWN_FRAME bool multiply_many(block *b, int64_t i0, int64_t i1)
     many_rows own;
     const space s = {.rows = STACK_ROWS, .steps = STACK_STEPS, .a = {own.a, NULL}, .b = {own.b[0], own.b[1]}};
     b->space = &s;
-    return multiply(b, i0, i1);
+    return gemm_bf16x3_multiply(b, i0, i1);
 }
 
 /* Sums do not depend on how many rows are at hand, so that it is the caller's stack that may say how many. */
@@ -329,5 +329,5 @@ bool prn_gemm_bf16x3_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t
     if (!space_bytes) return (stack_has_room() ? multiply_many : multiply_few)(&b, i0, i1);
     const space s = divide_space(space_bytes, i1 - i0);
     b.space = &s;
-    return multiply(&b, i0, i1);
+    return gemm_bf16x3_multiply(&b, i0, i1);
 }

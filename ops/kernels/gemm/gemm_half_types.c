@@ -24,12 +24,12 @@ enum {
     A_BYTES = 768 << 10 /* of A's parts: they stay in the second-level cache while panels pass */
 };
 
-static int64_t whole_tiles(int64_t rows)
+static int64_t gemm_half_types_whole_tiles(int64_t rows)
 {
     return prn_ceil_div(rows, PRN_BF16X3_ROWS) * PRN_BF16X3_ROWS;
 }
 
-static int64_t steps_of(int64_t k)
+static int64_t gemm_half_types_steps_of(int64_t k)
 {
     return prn_ceil_div(k, PRN_BF16X3_DEPTH);
 }
@@ -49,7 +49,7 @@ bool prn_gemm_halves_profitable(const prn_gemm *gemm)
 /* Elements of A's form from one part to the next. */
 static int64_t part_elements(const prn_gemm *gemm)
 {
-    return steps_of(gemm->k) * whole_tiles(gemm->m) * PRN_BF16X3_DEPTH;
+    return gemm_half_types_steps_of(gemm->k) * gemm_half_types_whole_tiles(gemm->m) * PRN_BF16X3_DEPTH;
 }
 
 size_t prn_gemm_halves_bytes(const prn_gemm *gemm)
@@ -63,11 +63,12 @@ typedef struct convert_job {
     atomic_bool beyond;
 } convert_job;
 
-static void convert_rows(void *argument, int64_t task)
+static void gemm_half_types_convert_rows(void *argument, int64_t task)
 {
     convert_job *job = argument;
     const prn_gemm *gemm = job->gemm;
-    const int64_t i0 = task * CONVERT_ROWS, rows = prn_least(gemm->m - i0, CONVERT_ROWS), all = whole_tiles(gemm->m);
+    const int64_t i0 = task * CONVERT_ROWS, rows = prn_least(gemm->m - i0, CONVERT_ROWS),
+                  all = gemm_half_types_whole_tiles(gemm->m);
     const int64_t apart = part_elements(gemm);
     const int count = stored_parts(gemm);
     bool parts = true;
@@ -78,9 +79,9 @@ static void convert_rows(void *argument, int64_t task)
         parts = prn_bf16x3_rows(left, (int)first, second ? left + 16 : NULL, (int)second, gemm->rs_a, rows, count, to,
                                 apart) &&
                 parts;
-        for (int p = 0; p < count && whole_tiles(rows) > rows; p++)
+        for (int p = 0; p < count && gemm_half_types_whole_tiles(rows) > rows; p++)
             memset(to + p * apart + rows * PRN_BF16X3_DEPTH, 0,
-                   (size_t)(whole_tiles(rows) - rows) * PRN_BF16X3_DEPTH * sizeof *to);
+                   (size_t)(gemm_half_types_whole_tiles(rows) - rows) * PRN_BF16X3_DEPTH * sizeof *to);
     }
     if (!parts) atomic_store_explicit(&job->beyond, true, memory_order_relaxed);
 }
@@ -89,7 +90,7 @@ bool prn_gemm_halves_convert(int threads, const prn_gemm *gemm, uint16_t *to)
 {
     convert_job job = {.gemm = gemm, .to = to};
     atomic_init(&job.beyond, false);
-    prn_parallel_tasks(threads, prn_ceil_div(gemm->m, CONVERT_ROWS), convert_rows, &job);
+    prn_parallel_tasks(threads, prn_ceil_div(gemm->m, CONVERT_ROWS), gemm_half_types_convert_rows, &job);
     return !atomic_load_explicit(&job.beyond, memory_order_relaxed);
 }
 
@@ -113,10 +114,10 @@ static void look_ahead(const panel_job *job, const char *panel, int64_t s, prn_b
 
 /* Columns [j, j + width). A chunk of the panel stays in the first-level cache while all rows pass, and so do sums that
  * are not C's yet. */
-static void multiply_panel(const panel_job *job, int64_t j, int64_t width)
+static void gemm_half_types_multiply_panel(const panel_job *job, int64_t j, int64_t width)
 {
     const prn_gemm *gemm = job->gemm;
-    const int64_t all = whole_tiles(gemm->m), rows = job->i1 - job->i0, rs_c = gemm->rs_c;
+    const int64_t all = gemm_half_types_whole_tiles(gemm->m), rows = job->i1 - job->i0, rs_c = gemm->rs_c;
     const int64_t whole = width == COLUMNS ? rows / PRN_BF16X3_ROWS * PRN_BF16X3_ROWS : 0; /* go from and to C as they
                                                                                             are */
     const char *panel = gemm->stored->panels + j / COLUMNS * prn_lowbit_panel_bytes(gemm->stored);
@@ -143,7 +144,7 @@ static void multiply_panel(const panel_job *job, int64_t j, int64_t width)
         }
         if (whole == rows) continue;
         for (int i = 0; i < tiles.steps; i++) tiles.a[i] += whole * PRN_BF16X3_DEPTH;
-        tiles.rows = whole_tiles(rows - whole);
+        tiles.rows = gemm_half_types_whole_tiles(rows - whole);
         tiles.sums = more ? edge : NULL;
         tiles.c = edge;
         tiles.rs_c = tiles.sums_row = COLUMNS;
@@ -155,18 +156,20 @@ static void multiply_panel(const panel_job *job, int64_t j, int64_t width)
 void prn_gemm_halves_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     _Alignas(64) float sums[BLOCK_ROWS * COLUMNS];
-    const int64_t steps = steps_of(gemm->k), parts = stored_parts(gemm), most = PRN_BF16X3_SOME_STEPS / parts;
+    const int64_t steps = gemm_half_types_steps_of(gemm->k), parts = stored_parts(gemm),
+                  most = PRN_BF16X3_SOME_STEPS / parts;
     panel_job job = {.gemm = gemm, .sums = sums};
     prn_bf16x3_begin();
     for (job.i0 = i0; job.i0 < i1; job.i0 = job.i1) {
         job.i1 = prn_least(i1, job.i0 + BLOCK_ROWS);
-        const int64_t step_bytes = whole_tiles(job.i1 - job.i0) * PRN_BF16X3_DEPTH * (int64_t)sizeof(uint16_t) * parts;
+        const int64_t step_bytes =
+            gemm_half_types_whole_tiles(job.i1 - job.i0) * PRN_BF16X3_DEPTH * (int64_t)sizeof(uint16_t) * parts;
         const int64_t runs = prn_ceil_div(steps * step_bytes, A_BYTES), run = prn_ceil_div(steps, runs);
         for (job.s0 = 0; job.s0 < steps && !prn_cancelled(); job.s0 = job.s1) {
             job.s1 = prn_least(steps, job.s0 + run);
             job.chunk = prn_ceil_div(job.s1 - job.s0, prn_ceil_div(job.s1 - job.s0, most));
             for (int64_t j = j0; j < j1 && !prn_cancelled(); j += COLUMNS)
-                multiply_panel(&job, j, prn_least(j1 - j, COLUMNS));
+                gemm_half_types_multiply_panel(&job, j, prn_least(j1 - j, COLUMNS));
         }
     }
     prn_bf16x3_end();

@@ -58,7 +58,7 @@ typedef struct pack_job {
     int64_t panels;
 } pack_job;
 
-static void pack_task(void *argument, int64_t task)
+static void gemm_native_pack_task(void *argument, int64_t task)
 {
     const pack_job *job = argument;
     prn_gemm_isa()->pack(job->gemm, task * PACK_PANELS, prn_least((task + 1) * PACK_PANELS, job->panels), job->packed);
@@ -69,12 +69,12 @@ void prn_gemm_pack(int threads, const prn_gemm *gemm, float *packed)
     pack_job job = {gemm, packed, prn_ceil_div(gemm->n, prn_gemm_isa()->panel_columns)};
     const int64_t tasks = prn_ceil_div(job.panels, PACK_PANELS);
     if (gemm->k == 0) return; /* nothing to read, and maybe no data */
-    prn_parallel_tasks(gemm->k * gemm->n < TASK_MACS ? 1 : threads, tasks, pack_task, &job);
+    prn_parallel_tasks(gemm->k * gemm->n < TASK_MACS ? 1 : threads, tasks, gemm_native_pack_task, &job);
 }
 
 /* A large B whose columns lie one after the other is packed piece by piece, so that it is not there beside all of its
  * packed form. */
-static prony_status build_packed(const prony_context *context, void *argument, void *packed)
+static prony_status gemm_native_build_packed(const prony_context *context, void *argument, void *packed)
 {
     const prn_gemm *gemm = argument;
     const int64_t unit = prn_gemm_isa()->panel_columns * PACK_PANELS;
@@ -101,7 +101,7 @@ prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *
     snprintf(tag, sizeof tag, "gemm %s %lldx%lld by %lld,%lld", prn_gemm_isa()->name, (long long)gemm->k,
              (long long)gemm->n, (long long)gemm->rs_b, (long long)gemm->cs_b);
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, prn_gemm_packed_count(gemm->k, gemm->n));
-    PRN_TRY(context->services->packed(context, gemm->b, tag, bytes, build_packed, &copy, &out));
+    PRN_TRY(context->services->packed(context, gemm->b, tag, bytes, gemm_native_build_packed, &copy, &out));
     *packed = out;
     return PRONY_OK;
 }
@@ -147,7 +147,7 @@ static void finish_run(const prn_gemm *gemm, float *c, int64_t count)
 }
 
 /* `bias`: it is still to be added. */
-static void finish(const prn_gemm *gemm, bool bias, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+static void gemm_native_finish(const prn_gemm *gemm, bool bias, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     const int64_t count = j1 - j0;
     for (int64_t i = i0; i < i1; i++) {
@@ -192,7 +192,7 @@ static int64_t split_blocks(const gemm_job *job, int64_t wanted, int64_t least, 
     return blocks;
 }
 
-static void cut(gemm_job *job, int threads)
+static void gemm_native_choose_tiling(gemm_job *job, int threads)
 {
     const prn_gemm *gemm = &job->gemm;
     const int64_t m = gemm->m, n = gemm->n, tile_rows = gemm->a_halves ? 2 * PRN_BF16X3_ROWS : job->isa->tile_rows;
@@ -253,11 +253,11 @@ static void run_panels(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t 
         const int64_t end = prn_least(j + PRN_BF16X3_COLUMNS, j1);
         const bool by_parts = run_split(job, gemm, i0, i1, j, end);
         if (!by_parts) job->isa->block(gemm, i0, i1, j, end);
-        finish(gemm, by_parts || !prn_gemm_bias_in_tiles(gemm), i0, i1, j, end);
+        gemm_native_finish(gemm, by_parts || !prn_gemm_bias_in_tiles(gemm), i0, i1, j, end);
     }
 }
 
-static void run_block(gemm_job *job, int64_t item, int64_t i0, int64_t j0)
+static void gemm_native_run_block(gemm_job *job, int64_t item, int64_t i0, int64_t j0)
 {
     prn_gemm gemm = job->gemm;
     if (job->batch && job->batch->offsets) {
@@ -282,21 +282,21 @@ static void run_block(gemm_job *job, int64_t item, int64_t i0, int64_t j0)
         run_panels(job, &gemm, i0, i1, j0, j1);
         return;
     }
-    finish(&gemm, left, i0, i1, j0, j1);
+    gemm_native_finish(&gemm, left, i0, i1, j0, j1);
 }
 
-static void run_task(void *argument, int64_t task)
+static void gemm_native_run_task(void *argument, int64_t task)
 {
     gemm_job *job = argument;
     const int64_t blocks = job->row_blocks * job->column_blocks;
     if (job->group == 1) {
         const int64_t block = task % blocks;
-        run_block(job, task / blocks, block / job->column_blocks * job->rows,
-                  block % job->column_blocks * job->columns);
+        gemm_native_run_block(job, task / blocks, block / job->column_blocks * job->rows,
+                              block % job->column_blocks * job->columns);
         return;
     }
     const int64_t end = prn_least((task + 1) * job->group, job->items);
-    for (int64_t item = task * job->group; item < end; item++) run_block(job, item, 0, 0);
+    for (int64_t item = task * job->group; item < end; item++) gemm_native_run_block(job, item, 0, 0);
 }
 
 static void transpose_column(prn_gemm *gemm)
@@ -331,7 +331,7 @@ static void give_space(gemm_job *job)
     job->pieces = (int)prn_least((int64_t)(gemm->space_bytes / job->piece_bytes), MOST_PIECES);
 }
 
-static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch)
+static void gemm_native_run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch)
 {
     gemm_job job = {.gemm = *gemm, .batch = batch, .isa = prn_gemm_isa(), .items = batch ? batch->items : 1};
     const prn_gemm_batch swapped = {.items = job.items, .offsets = swapped_offsets, .argument = batch};
@@ -340,11 +340,11 @@ static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *b
         if (batch && batch->offsets) job.batch = &swapped;
     }
     job.dots = is_dots(&job.gemm);
-    cut(&job, threads);
+    gemm_native_choose_tiling(&job, threads);
     give_space(&job);
     const int64_t blocks = job.row_blocks * job.column_blocks;
     const int64_t tasks = job.group == 1 ? job.items * blocks : prn_ceil_div(job.items, job.group);
-    prn_parallel_tasks(threads, tasks, run_task, &job);
+    prn_parallel_tasks(threads, tasks, gemm_native_run_task, &job);
 }
 
 /* ---- rows of A that share the sets of the caches ---- */
@@ -406,7 +406,7 @@ static void run_apart(int threads, const prn_gemm *gemm)
         if (gemm->bias) piece.bias = gemm->bias + i * gemm->bias_row;
         apart_job job = {&from, &piece, prn_ceil_div(COPY_FLOATS, gemm->k)};
         prn_parallel_tasks(threads, prn_ceil_div(piece.m, job.rows), apart_task, &job);
-        run_items(threads, &piece, NULL);
+        gemm_native_run_items(threads, &piece, NULL);
     }
 }
 
@@ -415,7 +415,7 @@ size_t prn_gemm_space_bytes(int threads, const prn_gemm *gemm, int64_t items)
     gemm_job job = {.gemm = *gemm, .isa = prn_gemm_isa(), .items = items};
     if (items <= 0 || gemm->n <= 0 || gemm->a_halves) return 0;
     if (!prn_gemm_bf16x3_profitable(gemm)) return items == 1 ? apart_bytes(gemm) : 0;
-    cut(&job, threads);
+    gemm_native_choose_tiling(&job, threads);
     if (job.rows < SPACE_LEAST_ROWS) return 0;
     const int64_t tasks = job.row_blocks * job.column_blocks * items;
     return (size_t)prn_least(prn_least(tasks, threads > 1 ? threads : 1), MOST_PIECES) *
@@ -457,7 +457,7 @@ void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch
         if (apart > 0 && apart <= gemm->space_bytes)
             run_apart(threads, gemm);
         else
-            run_items(threads, gemm, batch);
+            gemm_native_run_items(threads, gemm, batch);
         return;
     }
     for (int64_t item = 0; item < items && !prn_cancelled(); item++) {
@@ -473,6 +473,6 @@ void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch
         } else if (prn_gemm_halves_convert(threads, &one, scratch)) {
             one.a_halves = scratch;
         }
-        run_items(threads, &one, NULL);
+        gemm_native_run_items(threads, &one, NULL);
     }
 }

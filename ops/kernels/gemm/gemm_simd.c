@@ -28,17 +28,17 @@
 typedef float vec __attribute__((vector_size(LANES * 4)));
 typedef float vec_unaligned __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
-static inline vec load(const float *p)
+static inline vec gemm_simd_load(const float *p)
 {
     return *(const vec_unaligned *)p;
 }
 
-static inline void store(float *p, vec x)
+static inline void gemm_simd_store(float *p, vec x)
 {
     *(vec_unaligned *)p = x;
 }
 
-static inline vec splat(float x)
+static inline vec gemm_simd_splat(float x)
 {
     return x - (vec){0};
 }
@@ -74,8 +74,8 @@ typedef void tile_fn(const tile_operands *t);
 
 /* rows, vecs and chains are constants after inlining. With few rows, k is dealt to several chains of sums to hide the
  * latency of the addition. */
-static inline __attribute__((always_inline)) void tile(const tile_operands *t, const int rows, const int vecs,
-                                                       const int chains)
+static inline __attribute__((always_inline)) void gemm_simd_tile(const tile_operands *t, const int rows, const int vecs,
+                                                                 const int chains)
 {
     const int steps = chains > 2 ? chains : 2; /* of k in a round */
     const float *a = t->a, *b = t->b, *ahead = t->ahead;
@@ -97,10 +97,10 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
         for (int step = 0; step < steps; step++) {
             vec bv[2];
             PRN_UNROLL
-            for (int v = 0; v < vecs; v++) bv[v] = load(b + v * LANES);
+            for (int v = 0; v < vecs; v++) bv[v] = gemm_simd_load(b + v * LANES);
             PRN_UNROLL
             for (int r = 0; r < rows; r++) {
-                const vec av = splat(a[r * rs_a]);
+                const vec av = gemm_simd_splat(a[r * rs_a]);
                 PRN_UNROLL
                 for (int v = 0; v < vecs; v++) sum[step % chains][r][v] += av * bv[v];
             }
@@ -109,7 +109,7 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
         }
     }
     for (; k > 0; k--) {
-        EACH_SUM(r, v) sum[0][r][v] += splat(a[r * rs_a]) * load(b + v * LANES);
+        EACH_SUM(r, v) sum[0][r][v] += gemm_simd_splat(a[r * rs_a]) * gemm_simd_load(b + v * LANES);
         a += cs_a;
         b += rs_b;
     }
@@ -119,11 +119,11 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
     }
     if (t->add) {
         C_ROWS(c, rs_c);
-        EACH_SUM(r, v) sum[0][r][v] += load(c + r * rs_c + v * LANES);
+        EACH_SUM(r, v) sum[0][r][v] += gemm_simd_load(c + r * rs_c + v * LANES);
     }
-    if (t->bias) EACH_SUM(r, v) sum[0][r][v] += load(t->bias + v * LANES);
+    if (t->bias) EACH_SUM(r, v) sum[0][r][v] += gemm_simd_load(t->bias + v * LANES);
     C_ROWS(c, rs_c);
-    EACH_SUM(r, v) store(c + r * rs_c + v * LANES, sum[0][r][v]);
+    EACH_SUM(r, v) gemm_simd_store(c + r * rs_c + v * LANES, sum[0][r][v]);
 }
 
 /* How many chains follows from the rows of C alone, so that sums are the same for every width of vectors: enough sums
@@ -133,11 +133,11 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
 #define TILE(rows, chains)                                                                                             \
     static void tile_##rows##x1_##chains(const tile_operands *t)                                                       \
     {                                                                                                                  \
-        tile(t, rows, 1, chains);                                                                                      \
+        gemm_simd_tile(t, rows, 1, chains);                                                                            \
     }                                                                                                                  \
     static void tile_##rows##x2_##chains(const tile_operands *t)                                                       \
     {                                                                                                                  \
-        tile(t, rows, 2, chains);                                                                                      \
+        gemm_simd_tile(t, rows, 2, chains);                                                                            \
     }
 #define SINGLE(rows) TILE(rows, 1)
 TILE(1, 4)
@@ -204,8 +204,8 @@ static void pack_rows(const float *b, int64_t rs_b, int64_t k, int64_t count, fl
         int64_t j = 0;
         float *to = out;
         for (; j + PANEL <= count; j += PANEL, to += apart) {
-            store(to, load(b + j));
-            store(to + LANES, load(b + j + LANES));
+            gemm_simd_store(to, gemm_simd_load(b + j));
+            gemm_simd_store(to + LANES, gemm_simd_load(b + j + LANES));
         }
         if (j == count) continue;
         for (int64_t i = 0; i < PANEL; i++) to[i] = j + i < count ? b[j + i] : 0.0f;
@@ -217,8 +217,8 @@ static void pack_columns(const float *b, int64_t rs_b, int64_t cs_b, int64_t k, 
 {
     int64_t j = 0;
     for (int64_t r = 0; r < k && count < PANEL; r++) {
-        store(out + r * PANEL, (vec){0});
-        store(out + r * PANEL + LANES, (vec){0});
+        gemm_simd_store(out + r * PANEL, (vec){0});
+        gemm_simd_store(out + r * PANEL + LANES, (vec){0});
     }
     for (; rs_b == 1 && j + 4 <= count; j += 4) {
         const float *const column[4] = {b + j * cs_b, b + (j + 1) * cs_b, b + (j + 2) * cs_b, b + (j + 3) * cs_b};
@@ -234,7 +234,8 @@ static void pack_columns(const float *b, int64_t rs_b, int64_t cs_b, int64_t k, 
 }
 
 /* Rows [k0, k0 + k) of the columns [j, j1), j1 - j at most PACK_GROUP panels. */
-static void pack_panels(const prn_gemm *gemm, int64_t j, int64_t j1, int64_t k0, int64_t k, float *out, int64_t apart)
+static void gemm_simd_pack_panels(const prn_gemm *gemm, int64_t j, int64_t j1, int64_t k0, int64_t k, float *out,
+                                  int64_t apart)
 {
     const float *b = gemm->b + k0 * gemm->rs_b + j * gemm->cs_b;
     if (gemm->cs_b == 1) {
@@ -246,7 +247,7 @@ static void pack_panels(const prn_gemm *gemm, int64_t j, int64_t j1, int64_t k0,
     }
 }
 
-static void pack(const prn_gemm *gemm, int64_t first_panel, int64_t last_panel, float *packed)
+static void gemm_simd_pack(const prn_gemm *gemm, int64_t first_panel, int64_t last_panel, float *packed)
 {
     const int64_t apart = gemm->k * PANEL;
     for (int64_t p = first_panel; p < last_panel; p += PACK_GROUP) {
@@ -254,7 +255,7 @@ static void pack(const prn_gemm *gemm, int64_t first_panel, int64_t last_panel, 
         const int64_t j1 = last * PANEL < gemm->n ? last * PANEL : gemm->n;
         for (int64_t k0 = 0, k; k0 < gemm->k && !prn_cancelled(); k0 += k) {
             k = gemm->k - k0 < LOOK_UP_ROWS ? gemm->k - k0 : LOOK_UP_ROWS;
-            pack_panels(gemm, p * PANEL, j1, k0, k, packed + p * apart + k0 * PANEL, apart);
+            gemm_simd_pack_panels(gemm, p * PANEL, j1, k0, k, packed + p * apart + k0 * PANEL, apart);
         }
     }
 }
@@ -324,7 +325,7 @@ static void panel_block(const prn_gemm *gemm, const block_at *at, const float *n
         t.b = gemm->b + at->k0 * gemm->rs_b + at->j; /* read once: copying it first would not pay */
         t.rs_b = gemm->rs_b;
     } else {
-        pack_panels(gemm, at->j, at->j + at->width, at->k0, t.k, buffer, 0);
+        gemm_simd_pack_panels(gemm, at->j, at->j + at->width, at->k0, t.k, buffer, 0);
         t.b = buffer;
     }
     panel_rows(gemm, &t, at, next);
@@ -343,7 +344,7 @@ static const float *next_panel(const prn_gemm *gemm, const block_at *at, int64_t
     return j1 < gemm->n ? gemm->packed + j1 * gemm->k : NULL;
 }
 
-static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+static void gemm_simd_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     const bool along_k = i1 - i0 <= TILE_ROWS; /* B is read once: in one stream along each panel */
     const int64_t outer_end = along_k ? j1 : gemm->k, outer_step = along_k ? PANEL : BLOCK_K;
@@ -373,14 +374,14 @@ static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int6
 #define DOT_AHEAD 128 /* floats of a column between what is read and what is fetched */
 
 /* Adds products of the 16 elements at a and b to the lanes. */
-static inline void add_products(vec sums[DOT_VECS], const float *a, const float *b)
+static inline void gemm_simd_add_products(vec sums[DOT_VECS], const float *a, const float *b)
 {
     PRN_UNROLL
-    for (int v = 0; v < DOT_VECS; v++) sums[v] += load(a + v * LANES) * load(b + v * LANES);
+    for (int v = 0; v < DOT_VECS; v++) sums[v] += gemm_simd_load(a + v * LANES) * gemm_simd_load(b + v * LANES);
 }
 
 /* The same of the `count` elements, less than 16, at the end of both. */
-static inline void add_rest(vec sums[DOT_VECS], const float *a, const float *b, int64_t count)
+static inline void gemm_simd_add_rest(vec sums[DOT_VECS], const float *a, const float *b, int64_t count)
 {
     PRN_UNROLL
     for (int v = 0; v < DOT_VECS; v++)
@@ -404,12 +405,12 @@ static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *ge
             PRN_UNROLL
             for (int s = 0; s < width; s++) {
                 if (fetch) __builtin_prefetch(b[s] + i + DOT_AHEAD, 0, 3);
-                add_products(sums[s], a + i, b[s] + i);
+                gemm_simd_add_products(sums[s], a + i, b[s] + i);
             }
         }
     }
     for (int64_t s = 0; s < count; s++) {
-        add_rest(sums[s], a + whole, b[s] + whole, k - whole);
+        gemm_simd_add_rest(sums[s], a + whole, b[s] + whole, k - whole);
         gemm->c[j + s * apart] = v_sum_16(sums[s]);
     }
 }
@@ -426,4 +427,5 @@ static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
         dot_columns(gemm, j, j + apart < j1 ? DOT_STREAMS : 1, apart, DOT_STREAMS, false);
 }
 
-const prn_gemm_isa_table PRN_SIMD_TABLE(prn_gemm_isa_) = {PRN_SIMD_NAME, PANEL, TILE_ROWS, pack, block, dots};
+const prn_gemm_isa_table PRN_SIMD_TABLE(prn_gemm_isa_) = {PRN_SIMD_NAME,  PANEL,           TILE_ROWS,
+                                                          gemm_simd_pack, gemm_simd_block, dots};

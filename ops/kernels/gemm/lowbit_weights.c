@@ -128,7 +128,7 @@ typedef struct pack_job {
 } pack_job;
 
 /* Depths [k0, k0 + count) of 32 columns from j on. */
-static void gather(const prn_gemm *gemm, int64_t j, int64_t k0, int64_t count, float (*to)[COLUMNS])
+static void lowbit_weights_gather(const prn_gemm *gemm, int64_t j, int64_t k0, int64_t count, float (*to)[COLUMNS])
 {
     const float *b = gemm->b + k0 * gemm->rs_b + j * gemm->cs_b;
     const int64_t width = prn_least(gemm->n - j, COLUMNS);
@@ -151,7 +151,7 @@ static bool pack_floats(const pack_job *job, int64_t j, char *codes)
     bool fits = true;
     for (int64_t k0 = 0; k0 < s->k && !prn_cancelled(); k0 += CHUNK) {
         const int64_t count = prn_least(s->k - k0, CHUNK);
-        gather(job->gemm, j, k0, count, chunk);
+        lowbit_weights_gather(job->gemm, j, k0, count, chunk);
         for (int64_t d = 0; d < count; d++) {
             for (int64_t c = 0; c < COLUMNS; c++) {
                 fits = fits && fabsf(chunk[d][c]) <= largest; /* what is beyond it may round to infinity; NaN is beyond
@@ -164,7 +164,7 @@ static bool pack_floats(const pack_job *job, int64_t j, char *codes)
 }
 
 /* One group: scales that put each column's largest element at the largest code. */
-static bool pack_group(const pack_job *job, int64_t j, int64_t k0, int64_t depths, char *to)
+static bool lowbit_weights_pack_group(const pack_job *job, int64_t j, int64_t k0, int64_t depths, char *to)
 {
     const prn_lowbit *s = job->stored;
     const double most = (double)((1 << (prn_lowbit_bits(s->kind) - 1)) - 1);
@@ -174,7 +174,7 @@ static bool pack_group(const pack_job *job, int64_t j, int64_t k0, int64_t depth
     bool fits = true;
     for (int64_t at = 0; at < depths && !prn_cancelled(); at += CHUNK) {
         const int64_t count = prn_least(depths - at, CHUNK);
-        gather(job->gemm, j, k0 + at, count, chunk);
+        lowbit_weights_gather(job->gemm, j, k0 + at, count, chunk);
         for (int64_t d = 0; d < count; d++) {
             for (int64_t c = 0; c < COLUMNS; c++) {
                 const float size = fabsf(chunk[d][c]);
@@ -190,7 +190,7 @@ static bool pack_group(const pack_job *job, int64_t j, int64_t k0, int64_t depth
     }
     for (int64_t at = 0; at < depths && !prn_cancelled(); at += CHUNK) {
         const int64_t count = prn_least(depths - at, CHUNK);
-        if (depths > CHUNK) gather(job->gemm, j, k0 + at, count, chunk);
+        if (depths > CHUNK) lowbit_weights_gather(job->gemm, j, k0 + at, count, chunk);
         for (int64_t d = 0; d < count; d++) {
             for (int64_t c = 0; c < COLUMNS; c++) {
                 const double code = (double)chunk[d][c] * inverse[c];
@@ -205,7 +205,7 @@ static bool pack_group(const pack_job *job, int64_t j, int64_t k0, int64_t depth
     return true;
 }
 
-static void pack_panel(void *argument, int64_t panel)
+static void lowbit_weights_pack_panel(void *argument, int64_t panel)
 {
     pack_job *job = argument;
     const prn_lowbit *s = job->stored;
@@ -217,17 +217,17 @@ static void pack_panel(void *argument, int64_t panel)
         fits = pack_floats(job, panel * COLUMNS, to);
     } else {
         for (int64_t k0 = 0; k0 < s->k && fits && !prn_cancelled(); k0 += s->group, to += prn_lowbit_group_bytes(s))
-            fits = pack_group(job, panel * COLUMNS, k0, prn_least(s->k - k0, s->group), to);
+            fits = lowbit_weights_pack_group(job, panel * COLUMNS, k0, prn_least(s->k - k0, s->group), to);
     }
     if (!fits) atomic_store_explicit(&job->beyond, true, memory_order_relaxed);
 }
 
-static prony_status build(const prony_context *context, void *argument, void *packed)
+static prony_status lowbit_weights_build(const prony_context *context, void *argument, void *packed)
 {
     pack_job *job = argument;
     job->panels = (char *)packed + HEADER_BYTES;
     atomic_init(&job->beyond, false);
-    prn_parallel_tasks(context->threads, prn_ceil_div(job->stored->n, COLUMNS), pack_panel, job);
+    prn_parallel_tasks(context->threads, prn_ceil_div(job->stored->n, COLUMNS), lowbit_weights_pack_panel, job);
     memset(packed, 0, HEADER_BYTES);
     *(char *)packed = !atomic_load_explicit(&job->beyond, memory_order_relaxed);
     return PRONY_OK;
@@ -241,8 +241,8 @@ prony_status prn_lowbit_pack_shared(const prony_context *context, const prn_gemm
     snprintf(tag, sizeof tag, "stored %d in groups of %lld, %lldx%lld by %lld,%lld", (int)stored->kind,
              (long long)stored->group, (long long)gemm->k, (long long)gemm->n, (long long)gemm->rs_b,
              (long long)gemm->cs_b);
-    PRN_TRY(
-        context->services->packed(context, gemm->b, tag, HEADER_BYTES + prn_lowbit_bytes(stored), build, &job, &out));
+    PRN_TRY(context->services->packed(context, gemm->b, tag, HEADER_BYTES + prn_lowbit_bytes(stored),
+                                      lowbit_weights_build, &job, &out));
     stored->panels = *(const char *)out ? (const char *)out + HEADER_BYTES : NULL;
     return PRONY_OK;
 }

@@ -26,17 +26,17 @@ typedef float vec_unaligned __attribute__((vector_size(LANES * 4), aligned(4), m
 typedef int32_t ints __attribute__((vector_size(LANES * 4)));
 typedef int32_t ints_unaligned __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
-static inline vec splat(float x)
+static inline vec lowbit_weights_simd_splat(float x)
 {
     return x - (vec){0};
 }
 
-static inline vec load(const void *p)
+static inline vec lowbit_weights_simd_load(const void *p)
 {
     return *(const vec_unaligned *)p;
 }
 
-static inline void store(float *p, vec x)
+static inline void lowbit_weights_simd_store(float *p, vec x)
 {
     *(vec_unaligned *)p = x;
 }
@@ -53,7 +53,8 @@ static inline void store(float *p, vec x)
 /* ---- one vector of weights, before scaling */
 
 /* Signed numbers of `bits` bits, from bit `at` of each word. */
-static inline __attribute__((always_inline)) vec from_words(ints words, const int bits, const int at)
+static inline __attribute__((always_inline)) vec lowbit_weights_simd_from_words(ints words, const int bits,
+                                                                                const int at)
 {
 #if defined(__AVX512F__)
     /* Only an index' lowest four bits count. */
@@ -103,7 +104,7 @@ static inline __attribute__((always_inline)) vec weights_at(const prn_lowbit_kin
         return d == 0 ? (vec)(pairs << 16) : (vec)(pairs & (int32_t)0xffff0000);
     }
     const int bits = kind == PRN_LOWBIT_INT4 ? 4 : 2;
-    return from_words(*(const ints_unaligned *)(const void *)(unit + column * 4), bits, d * bits);
+    return lowbit_weights_simd_from_words(*(const ints_unaligned *)(const void *)(unit + column * 4), bits, d * bits);
 }
 
 /* ---- few rows */
@@ -125,7 +126,7 @@ typedef struct summed {
         for (int v = 0; v < vecs; v++) w[v] = weights_at(kind, (from), (d), first_vec + v);                            \
         PRN_UNROLL                                                                                                     \
         for (int r = 0; r < rows; r++) {                                                                               \
-            const vec x = splat(a[r * rs_a + (at)]);                                                                   \
+            const vec x = lowbit_weights_simd_splat(a[r * rs_a + (at)]);                                               \
             if (sums_of_a) of_a[r] += x;                                                                               \
             PRN_UNROLL                                                                                                 \
             for (int v = 0; v < vecs; v++) sum[(chain)][r][v] += x * w[v];                                             \
@@ -187,8 +188,9 @@ typedef struct part {
 #define ADD_SUMS                                                                                                       \
     EACH_SUM(r, v)                                                                                                     \
     {                                                                                                                  \
-        total[r][v] += kind <= PRN_LOWBIT_INT2 ? sums.sum[r][v] * load(scale + v * LANES) : sums.sum[r][v];            \
-        if (offsets) total[r][v] += sums.of_a[r] * load(scale + PRN_LOWBIT_COLUMNS + v * LANES);                       \
+        total[r][v] +=                                                                                                 \
+            kind <= PRN_LOWBIT_INT2 ? sums.sum[r][v] * lowbit_weights_simd_load(scale + v * LANES) : sums.sum[r][v];   \
+        if (offsets) total[r][v] += sums.of_a[r] * lowbit_weights_simd_load(scale + PRN_LOWBIT_COLUMNS + v * LANES);   \
     }
 
 /* Rows by some of a panel's columns; what of a group fills no unit is multiplied by way of a buffer. */
@@ -221,12 +223,13 @@ static inline __attribute__((always_inline)) void sum_part(const part *p, const 
             ADD_SUMS;
         }
     }
-    EACH_SUM(r, v) store(p->c + r * PRN_LOWBIT_COLUMNS + (first_vec + v) * LANES, total[r][v]);
+    EACH_SUM(r, v) lowbit_weights_simd_store(p->c + r * PRN_LOWBIT_COLUMNS + (first_vec + v) * LANES, total[r][v]);
 }
 
 /* All columns of the panel, so many vectors at a time. */
-static inline __attribute__((always_inline)) void sum_all(const part *p, const prn_lowbit_kind kind, const int rows,
-                                                          const int vecs, const int chains, const bool offsets)
+static inline __attribute__((always_inline)) void lowbit_weights_simd_sum_all(const part *p, const prn_lowbit_kind kind,
+                                                                              const int rows, const int vecs,
+                                                                              const int chains, const bool offsets)
 {
     sum_part(p, kind, 0, rows, vecs, chains, offsets);
     for (int v = vecs; v < PANEL_VECS; v += vecs) {
@@ -245,7 +248,7 @@ typedef void part_fn(const part *p);
 #define PART(name, kind, rows, offsets)                                                                                \
     static void part_##name##_##rows(const part *p)                                                                    \
     {                                                                                                                  \
-        sum_all(p, kind, rows, VECS(rows), CHAINS(rows), offsets);                                                     \
+        lowbit_weights_simd_sum_all(p, kind, rows, VECS(rows), CHAINS(rows), offsets);                                 \
     }
 #if PRN_SIMD_BYTES == 64
 #define PARTS(name, kind, offsets)                                                                                     \
@@ -272,7 +275,8 @@ static part_fn *const parts[5][2][4] = {[PRN_LOWBIT_INT8] = {PART_NAMES(int8), P
                                         [PRN_LOWBIT_BF16] = {PART_NAMES(bf16), PART_NAMES(bf16)},
                                         [PRN_LOWBIT_FP16] = {PART_NAMES(fp16), PART_NAMES(fp16)}};
 
-static void rows_of(const prn_lowbit *stored, int64_t panel, const float *a, int64_t rs_a, int64_t rows, float *c)
+static void lowbit_weights_simd_rows_of(const prn_lowbit *stored, int64_t panel, const float *a, int64_t rs_a,
+                                        int64_t rows, float *c)
 {
     part p = {stored, stored->panels + panel * prn_lowbit_panel_bytes(stored), a, rs_a, c};
     for (int64_t height; rows > 0; rows -= height, p.a += height * rs_a, p.c += height * PRN_LOWBIT_COLUMNS) {
@@ -303,7 +307,7 @@ static inline __attribute__((always_inline)) void unpack_units(const prn_lowbit_
                 const bool floats = kind == PRN_LOWBIT_BF16 || kind == PRN_LOWBIT_PAIRS;
                 vec w = floats ? of_pair(unit, d, first_vec + v) : weights_at(kind, unit, d, first_vec + v);
                 if (kind == PRN_LOWBIT_PAIRS) w += of_pair(unit + UNIT_BYTES(PRN_LOWBIT_BF16), d, first_vec + v);
-                store(to + v * LANES, kind <= PRN_LOWBIT_INT2 ? w * scale[v] + offset[v] : w);
+                lowbit_weights_simd_store(to + v * LANES, kind <= PRN_LOWBIT_INT2 ? w * scale[v] + offset[v] : w);
             }
         }
     }
@@ -322,8 +326,8 @@ static inline __attribute__((always_inline)) void unpack_kind(const prn_lowbit *
         next = (group + 1) * s->group < k0 + count ? (group + 1) * s->group : k0 + count;
         vec scales[2] = {{0}}, offsets[2] = {{0}};
         for (int v = 0; v < 2 && kind <= PRN_LOWBIT_INT2; v++) {
-            scales[v] = load(scale + (first_vec + v) * LANES);
-            if (s->offsets) offsets[v] = load(scale + PRN_LOWBIT_COLUMNS + (first_vec + v) * LANES);
+            scales[v] = lowbit_weights_simd_load(scale + (first_vec + v) * LANES);
+            if (s->offsets) offsets[v] = lowbit_weights_simd_load(scale + PRN_LOWBIT_COLUMNS + (first_vec + v) * LANES);
         }
         unpack_units(kind, codes + in_group / unit * UNIT_BYTES(kind), next - k, first_vec, scales, offsets, to);
     }
@@ -341,7 +345,7 @@ UNPACK(bf16, PRN_LOWBIT_BF16)
 UNPACK(fp16, PRN_LOWBIT_FP16)
 UNPACK(pairs, PRN_LOWBIT_PAIRS)
 
-static void unpack(const prn_lowbit *s, int64_t column, int64_t k0, int64_t count, float *to)
+static void lowbit_weights_simd_unpack(const prn_lowbit *s, int64_t column, int64_t k0, int64_t count, float *to)
 {
     static void (*const of_kind[])(const prn_lowbit *s, int64_t column, int64_t k0, int64_t count, float *to) = {
         [PRN_LOWBIT_INT8] = unpack_int8, [PRN_LOWBIT_INT4] = unpack_int4, [PRN_LOWBIT_INT2] = unpack_int2,
@@ -349,4 +353,4 @@ static void unpack(const prn_lowbit *s, int64_t column, int64_t k0, int64_t coun
     of_kind[s->kind](s, column, k0, count, to);
 }
 
-const prn_lowbit_isa_table PRN_SIMD_TABLE(prn_lowbit_isa_) = {rows_of, unpack};
+const prn_lowbit_isa_table PRN_SIMD_TABLE(prn_lowbit_isa_) = {lowbit_weights_simd_rows_of, lowbit_weights_simd_unpack};

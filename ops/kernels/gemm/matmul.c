@@ -72,7 +72,8 @@ void prn_matmul_offsets(const prn_matmul_desc *product, int64_t item, int64_t *a
     }
 }
 
-static prony_status refuse(const prony_context *context, const char *what, const prony_value *a, const prony_value *b)
+static prony_status matmul_refuse(const prony_context *context, const char *what, const prony_value *a,
+                                  const prony_value *b)
 {
     char left[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s: A is %s, B is %s", what, prn_value_text(a, left),
@@ -92,15 +93,15 @@ prony_status prn_matmul_from_shapes(const prony_context *context, const prony_va
 {
     prony_shape left = a->shape, right = b->shape;
     const bool row = left.rank == 1, column = right.rank == 1;
-    if (left.rank < 1 || right.rank < 1) return refuse(context, "a product of scalars", a, b);
+    if (left.rank < 1 || right.rank < 1) return matmul_refuse(context, "a product of scalars", a, b);
     if (row) left = prn_shape_make(2, (const int64_t[]){1, left.dim[0]});
     if (column) right = prn_shape_make(2, (const int64_t[]){right.dim[0], 1});
     const int64_t m = left.dim[left.rank - 2], k = left.dim[left.rank - 1], n = right.dim[right.rank - 1];
-    if (right.dim[right.rank - 2] != k) return refuse(context, "the inner dimensions differ", a, b);
+    if (right.dim[right.rank - 2] != k) return matmul_refuse(context, "the inner dimensions differ", a, b);
     const prony_shape a_batch = leading(&left), b_batch = leading(&right);
     prony_shape batch;
     if (!prn_shape_broadcast(&batch, &a_batch, &b_batch))
-        return refuse(context, "the leading dimensions do not broadcast", a, b);
+        return matmul_refuse(context, "the leading dimensions do not broadcast", a, b);
     *y = batch;
     if (!row) y->dim[y->rank++] = m;
     if (!column) y->dim[y->rank++] = n;
@@ -143,7 +144,7 @@ bool prn_matmul_is_post_input(const prony_context *context, size_t index)
 
 /* ---- native ---- */
 
-static prn_gemm gemm_of(const prony_context *context, const prn_matmul_desc *product)
+static prn_gemm matmul_gemm_of(const prony_context *context, const prn_matmul_desc *product)
 {
     return (prn_gemm){.m = product->m,
                       .n = product->n,
@@ -165,7 +166,7 @@ static prn_gemm gemm_of(const prony_context *context, const prn_matmul_desc *pro
                       .post = context->post_ops ? context : NULL};
 }
 
-static bool same_b(const prn_matmul_desc *product)
+static bool matmul_same_b(const prn_matmul_desc *product)
 {
     for (int d = 0; d < product->batch_rank; d++) {
         if (product->b_step[d] != 0) return false;
@@ -180,8 +181,8 @@ typedef struct product_state {
     prn_lowbit stored;   /* no panels: float32 */
 } product_state;
 
-static prony_status keep(const prony_context *context, const prn_matmul_desc *product, prn_prepared *out,
-                         product_state **made)
+static prony_status matmul_keep(const prony_context *context, const prn_matmul_desc *product, prn_prepared *out,
+                                product_state **made)
 {
     const product_state state = {.product = *product};
     PRN_TRY(prn_prepared_keep(context, &state, sizeof state, out));
@@ -190,7 +191,7 @@ static prony_status keep(const prony_context *context, const prn_matmul_desc *pr
 }
 
 /* After a failure there is nothing to release. */
-static prony_status kept(prony_status status, prn_prepared *out)
+static prony_status matmul_kept(prony_status status, prn_prepared *out)
 {
     if (status == PRONY_OK) return PRONY_OK;
     prn_free(out->state);
@@ -200,14 +201,14 @@ static prony_status kept(prony_status status, prn_prepared *out)
 
 prony_status prn_matmul_native_prepare(const prony_context *context, const prn_matmul_desc *product, prn_prepared *out)
 {
-    prn_gemm gemm = gemm_of(context, product);
+    prn_gemm gemm = matmul_gemm_of(context, product);
     product_state *state;
-    PRN_TRY(keep(context, product, out, &state));
-    if (!product->b || !same_b(product) || product->k <= 0 || product->n <= 0 || prn_gemm_plain_is_best(&gemm)) {
+    PRN_TRY(matmul_keep(context, product, out, &state));
+    if (!product->b || !matmul_same_b(product) || product->k <= 0 || product->n <= 0 || prn_gemm_plain_is_best(&gemm)) {
         out->scratch_bytes = prn_gemm_scratch_bytes(&gemm);
         return PRONY_OK;
     }
-    PRN_TRY(kept(prn_gemm_pack_shared(context, &gemm, &state->packed), out));
+    PRN_TRY(matmul_kept(prn_gemm_pack_shared(context, &gemm, &state->packed), out));
     gemm.packed = state->packed;
     out->scratch_bytes = prn_gemm_space_bytes(context->threads, &gemm, product->items);
     return PRONY_OK;
@@ -221,13 +222,13 @@ static void item_offsets(const void *argument, int64_t item, int64_t *a, int64_t
 void prn_matmul_native_facts(const prony_context *context, prony_cost *facts)
 {
     const product_state *state = context->state;
-    const prn_gemm gemm = gemm_of(context, &state->product);
+    const prn_gemm gemm = matmul_gemm_of(context, &state->product);
     prn_gemm_facts(&gemm, state->product.items, state->packed != NULL, facts);
 }
 
 prony_status prn_matmul_native_run_at(const prony_context *context, const prn_matmul_desc *product)
 {
-    prn_gemm gemm = gemm_of(context, product);
+    prn_gemm gemm = matmul_gemm_of(context, product);
     gemm.packed = ((const product_state *)context->state)->packed;
     const prn_gemm_batch batch = {product->items, item_offsets, product};
     void *scratch = context->scratch_bytes > 0 ? context->scratch : NULL;
@@ -242,7 +243,7 @@ prony_status prn_matmul_native_run_at(const prony_context *context, const prn_ma
 
 void prn_matmul_native_run_unpacked(const prony_context *context, const prn_matmul_desc *product)
 {
-    prn_gemm gemm = gemm_of(context, product);
+    prn_gemm gemm = matmul_gemm_of(context, product);
     const prn_gemm_batch batch = {product->items, item_offsets, product};
     gemm.post = NULL;
     prn_gemm_run(context->threads, &gemm, product->items == 1 ? NULL : &batch, NULL);
@@ -268,13 +269,13 @@ enum { STORED_LEAST = 16, STORED_LEAST_WEIGHTS = 4096 };
 bool prn_matmul_lowbit_supported(const prony_context *context, const prn_matmul_desc *product)
 {
     prn_lowbit stored;
-    return product->b && same_b(product) && product->k > 0 && product->n > 0 && (context->constant_inputs & 2) &&
+    return product->b && matmul_same_b(product) && product->k > 0 && product->n > 0 && (context->constant_inputs & 2) &&
            prn_lowbit_for(context->precision, product->k, product->n, &stored);
 }
 
 bool prn_matmul_halves_supported(const prony_context *context, const prn_matmul_desc *product)
 {
-    prn_gemm gemm = gemm_of(context, product);
+    prn_gemm gemm = matmul_gemm_of(context, product);
     prn_lowbit stored;
     if (!prn_matmul_lowbit_supported(context, product) ||
         !prn_lowbit_for(context->precision, product->k, product->n, &stored))
@@ -290,12 +291,12 @@ bool prn_matmul_lowbit_profitable(const prn_matmul_desc *product)
 
 prony_status prn_matmul_lowbit_prepare(const prony_context *context, const prn_matmul_desc *product, prn_prepared *out)
 {
-    prn_gemm gemm = gemm_of(context, product);
+    prn_gemm gemm = matmul_gemm_of(context, product);
     product_state *state;
-    PRN_TRY(keep(context, product, out, &state));
+    PRN_TRY(matmul_keep(context, product, out, &state));
     prn_lowbit_for(context->precision, product->k, product->n, &state->stored);
-    PRN_TRY(kept(prn_lowbit_pack_shared(context, &gemm, &state->stored), out));
-    if (!state->stored.panels) PRN_TRY(kept(prn_gemm_pack_shared(context, &gemm, &state->packed), out));
+    PRN_TRY(matmul_kept(prn_lowbit_pack_shared(context, &gemm, &state->stored), out));
+    if (!state->stored.panels) PRN_TRY(matmul_kept(prn_gemm_pack_shared(context, &gemm, &state->packed), out));
     gemm.stored = state->stored.panels ? &state->stored : NULL;
     gemm.packed = state->packed;
     out->scratch_bytes = prn_gemm_scratch_bytes(&gemm);
@@ -305,7 +306,7 @@ prony_status prn_matmul_lowbit_prepare(const prony_context *context, const prn_m
 static prn_gemm stored_gemm(const prony_context *context, const prn_matmul_desc *product)
 {
     const product_state *state = context->state;
-    prn_gemm gemm = gemm_of(context, product);
+    prn_gemm gemm = matmul_gemm_of(context, product);
     gemm.stored = state->stored.panels ? &state->stored : NULL;
     gemm.packed = state->packed;
     if (!gemm.stored) gemm.parts = PRN_BF16X3_PARTS;
@@ -378,7 +379,7 @@ typedef struct reference_job {
     }
 EACH_TYPE(ROW)
 
-static void reference_rows(void *argument, int64_t begin, int64_t end)
+static void matmul_reference_rows(void *argument, int64_t begin, int64_t end)
 {
     const reference_job *job = argument;
     const prn_matmul_desc *p = job->product;
@@ -404,7 +405,7 @@ prony_status prn_matmul_reference_run_at(const prony_context *context, const prn
 {
     reference_job job = {context, product};
     const int64_t rows = product->items * product->m;
-    if (rows > 0 && product->n > 0) prn_parallel_range(context->threads, rows, 64, reference_rows, &job);
+    if (rows > 0 && product->n > 0) prn_parallel_range(context->threads, rows, 64, matmul_reference_rows, &job);
     return PRONY_OK;
 }
 
@@ -412,7 +413,7 @@ prony_status prn_matmul_reference_prepare(const prony_context *context, const pr
                                           prn_prepared *out)
 {
     product_state *state;
-    return keep(context, product, out, &state);
+    return matmul_keep(context, product, out, &state);
 }
 
 prony_status prn_matmul_reference_run(const prony_context *context)

@@ -18,7 +18,7 @@ static inline __m256i load_8(const void *p)
     return _mm256_loadu_si256(p);
 }
 
-static inline __m256i four_of(const uint8_t *p)
+static inline __m256i int16_dot_four_of(const uint8_t *p)
 {
     int32_t four;
     memcpy(&four, p, sizeof four);
@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void words_rows(const uint8_t *a, i
         for (int r = 0; r < rows; r++) {
             __m256i x[4];
             PRN_UNROLL
-            for (int s = 0; s < steps; s++) x[s] = four_of(a + r * rs_a + k + 4 * s);
+            for (int s = 0; s < steps; s++) x[s] = int16_dot_four_of(a + r * rs_a + k + 4 * s);
             PRN_UNROLL
             for (int v = 0; v < VECTORS; v++) {
                 __m256i pairs = _mm256_maddubs_epi16(x[0], load_8(b + 32 * v));
@@ -61,8 +61,8 @@ static inline __attribute__((always_inline)) void words_rows(const uint8_t *a, i
 }
 
 /* As many rows at a time as leave registers for the codes. */
-static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
-                  int steps)
+static void int16_dot_block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
+                            bool add, int steps)
 {
     const int64_t most = steps == 4 ? 2 : 3;
     for (int64_t n; rows > 0; rows -= n, a += n * rs_a, sums += n * COLUMNS) {
@@ -96,7 +96,7 @@ static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b,
         to[2 * i + 1] = _mm256_unpackhi_epi##bits(from[i], from[i + 8]);                                               \
     }
 
-static void turn(const uint8_t *a, int64_t rs_a, int64_t rows, int64_t depth, uint8_t *to)
+static void int16_dot_transpose(const uint8_t *a, int64_t rs_a, int64_t rows, int64_t depth, uint8_t *to)
 {
     for (int64_t k = 0; k < depth; k += TURNED_DEPTH, to += TURNED_DEPTH * ROWS) {
         __m256i x[TURNED_ROWS], y[TURNED_ROWS];
@@ -115,9 +115,9 @@ static void turn(const uint8_t *a, int64_t rs_a, int64_t rows, int64_t depth, ui
 }
 
 /* Sums of a column are four vectors: number q has rows 4 q to 4 q + 3 and 16 + 4 q to 16 + 4 q + 3. */
-static inline void add_group(const uint8_t *turned, const prn_qint8_outliers *group, __m256i *column)
+static inline void int16_dot_add_group(const uint8_t *turned, const prn_qint8_outliers *group, __m256i *column)
 {
-    const __m256i ones = _mm256_set1_epi16(1), weights = four_of((const uint8_t *)group->weight);
+    const __m256i ones = _mm256_set1_epi16(1), weights = int16_dot_four_of((const uint8_t *)group->weight);
     const __m256i x0 = load_8(turned + (int64_t)group->depth[0] * ROWS);
     const __m256i x1 = load_8(turned + (int64_t)group->depth[1] * ROWS);
     const __m256i x2 = load_8(turned + (int64_t)group->depth[2] * ROWS);
@@ -132,7 +132,7 @@ static inline void add_group(const uint8_t *turned, const prn_qint8_outliers *gr
 }
 
 /* Adds vector q of 8 columns to their rows. */
-static inline void add_columns(__m256i (*column)[4], int q, int32_t *sums)
+static inline void int16_dot_add_columns(__m256i (*column)[4], int q, int32_t *sums)
 {
     __m256i half[2][4]; /* of rows 4 q + i in the low lane, 16 + 4 q + i in the high one: four columns */
     PRN_UNROLL
@@ -157,13 +157,15 @@ static inline void add_columns(__m256i (*column)[4], int q, int32_t *sums)
 }
 
 /* One loop over all columns: how long each one's list is, no branch predictor would know. */
-static void excess(const uint8_t *turned, const prn_qint8_outliers *from, const prn_qint8_outliers *to, int32_t *sums)
+static void int16_dot_excess(const uint8_t *turned, const prn_qint8_outliers *from, const prn_qint8_outliers *to,
+                             int32_t *sums)
 {
     __m256i column[COLUMNS][4];
     memset(column, 0, sizeof column);
-    for (const prn_qint8_outliers *group = from; group < to; group++) add_group(turned, group, column[group->column]);
+    for (const prn_qint8_outliers *group = from; group < to; group++)
+        int16_dot_add_group(turned, group, column[group->column]);
     for (int j = 0; j < COLUMNS; j += 8)
-        for (int q = 0; q < 4; q++) add_columns(column + j, q, sums + j);
+        for (int q = 0; q < 4; q++) int16_dot_add_columns(column + j, q, sums + j);
 }
 
 #endif

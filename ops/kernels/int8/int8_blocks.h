@@ -34,7 +34,7 @@ typedef struct tile_config {
 static const tile_config config = {
     .palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
 
-static void begin(void)
+static void int8_blocks_begin(void)
 {
     _tile_loadconfig(&config);
 }
@@ -46,7 +46,7 @@ static void end(void)
 
 #else
 
-static void begin(void)
+static void int8_blocks_begin(void)
 {
 }
 
@@ -58,7 +58,7 @@ static void end(void)
 
 #if defined(__AVX512VNNI__)
 
-static inline __m512i four_of(const uint8_t *p)
+static inline __m512i int8_blocks_four_of(const uint8_t *p)
 {
     int32_t four;
     memcpy(&four, p, sizeof four);
@@ -66,8 +66,9 @@ static inline __m512i four_of(const uint8_t *p)
 }
 
 /* `rows` is a constant after inlining. */
-static inline __attribute__((always_inline)) void rows_of(const uint8_t *a, int64_t rs_a, const int rows,
-                                                          const int8_t *b, int64_t depth, int32_t *sums, bool add)
+static inline __attribute__((always_inline)) void int8_blocks_rows_of(const uint8_t *a, int64_t rs_a, const int rows,
+                                                                      const int8_t *b, int64_t depth, int32_t *sums,
+                                                                      bool add)
 {
     enum { MOST = 12 };
     __m512i left[MOST], right[MOST];
@@ -80,7 +81,7 @@ static inline __attribute__((always_inline)) void rows_of(const uint8_t *a, int6
         const __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 64);
         PRN_UNROLL
         for (int r = 0; r < rows; r++) {
-            const __m512i x = four_of(a + r * rs_a + k);
+            const __m512i x = int8_blocks_four_of(a + r * rs_a + k);
             left[r] = _mm512_dpbusd_epi32(left[r], x, b0);
             right[r] = _mm512_dpbusd_epi32(right[r], x, b1);
         }
@@ -95,11 +96,15 @@ static inline __attribute__((always_inline)) void rows_of(const uint8_t *a, int6
 static void vector_block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
                          bool add)
 {
-    for (; rows >= 12; rows -= 12, a += 12 * rs_a, sums += 12 * COLUMNS) rows_of(a, rs_a, 12, b, depth, sums, add);
-    for (; rows >= 8; rows -= 8, a += 8 * rs_a, sums += 8 * COLUMNS) rows_of(a, rs_a, 8, b, depth, sums, add);
-    for (; rows >= 4; rows -= 4, a += 4 * rs_a, sums += 4 * COLUMNS) rows_of(a, rs_a, 4, b, depth, sums, add);
-    for (; rows >= 2; rows -= 2, a += 2 * rs_a, sums += 2 * COLUMNS) rows_of(a, rs_a, 2, b, depth, sums, add);
-    if (rows > 0) rows_of(a, rs_a, 1, b, depth, sums, add);
+    for (; rows >= 12; rows -= 12, a += 12 * rs_a, sums += 12 * COLUMNS)
+        int8_blocks_rows_of(a, rs_a, 12, b, depth, sums, add);
+    for (; rows >= 8; rows -= 8, a += 8 * rs_a, sums += 8 * COLUMNS)
+        int8_blocks_rows_of(a, rs_a, 8, b, depth, sums, add);
+    for (; rows >= 4; rows -= 4, a += 4 * rs_a, sums += 4 * COLUMNS)
+        int8_blocks_rows_of(a, rs_a, 4, b, depth, sums, add);
+    for (; rows >= 2; rows -= 2, a += 2 * rs_a, sums += 2 * COLUMNS)
+        int8_blocks_rows_of(a, rs_a, 2, b, depth, sums, add);
+    if (rows > 0) int8_blocks_rows_of(a, rs_a, 1, b, depth, sums, add);
 }
 
 #endif
@@ -159,8 +164,8 @@ static void tiles_32(const uint8_t *a, int64_t rs_a, const int8_t *b, int64_t de
     _tile_stored(3, lower + 16, 4 * COLUMNS);
 }
 
-static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
-                  int steps)
+static void int8_blocks_block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth,
+                              int32_t *sums, bool add, int steps)
 {
     (void)steps;
     if (rows <= FEW_ROWS) {
@@ -174,8 +179,8 @@ static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b,
 
 #elif defined(__AVX512VNNI__)
 
-static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
-                  int steps)
+static void int8_blocks_block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth,
+                              int32_t *sums, bool add, int steps)
 {
     (void)steps;
     vector_block(a, rs_a, rows, b, depth, sums, add);
@@ -188,8 +193,8 @@ static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b,
 enum { TILE_ROWS = PAIR_LANES == 16 ? 12 : 4, PIECE = 128, PAIR_ROW = 2 * COLUMNS };
 
 /* `rows` rows and two vectors' columns. */
-static inline __attribute__((always_inline)) void tile(const int16_t *a, const int rows, const int16_t *b,
-                                                       int64_t pairs, int32_t *sums, bool add)
+static inline __attribute__((always_inline)) void int8_blocks_tile(const int16_t *a, const int rows, const int16_t *b,
+                                                                   int64_t pairs, int32_t *sums, bool add)
 {
     pair_tile(a, PIECE, rows, b, PAIR_ROW, pairs, sums, COLUMNS, add);
 }
@@ -218,8 +223,8 @@ static void widen_panel(const int8_t *b, int64_t depth, int16_t *to)
     }
 }
 
-static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
-                  int steps)
+static void int8_blocks_block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth,
+                              int32_t *sums, bool add, int steps)
 {
     (void)steps;
     int16_t wide_a[ROWS * PIECE], wide_b[PIECE * COLUMNS];
@@ -231,10 +236,10 @@ static void block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b,
         for (int64_t j = 0; j < COLUMNS; j += 2 * PAIR_LANES) {
             int64_t r = 0;
             for (; r + TILE_ROWS <= rows; r += TILE_ROWS)
-                tile(wide_a + r * PIECE, TILE_ROWS, wide_b + 2 * j, n / 2, sums + r * COLUMNS + j, more);
+                int8_blocks_tile(wide_a + r * PIECE, TILE_ROWS, wide_b + 2 * j, n / 2, sums + r * COLUMNS + j, more);
             for (; r + 2 <= rows; r += 2)
-                tile(wide_a + r * PIECE, 2, wide_b + 2 * j, n / 2, sums + r * COLUMNS + j, more);
-            if (r < rows) tile(wide_a + r * PIECE, 1, wide_b + 2 * j, n / 2, sums + r * COLUMNS + j, more);
+                int8_blocks_tile(wide_a + r * PIECE, 2, wide_b + 2 * j, n / 2, sums + r * COLUMNS + j, more);
+            if (r < rows) int8_blocks_tile(wide_a + r * PIECE, 1, wide_b + 2 * j, n / 2, sums + r * COLUMNS + j, more);
         }
     }
 }

@@ -34,7 +34,7 @@ static int64_t width_of(int64_t left)
 }
 
 /* Channel of number `i` of a block: vectors, then lanes, then four. */
-static int64_t channel_of(int64_t i, int64_t width)
+static int64_t int8_depthwise_channel_of(int64_t i, int64_t width)
 {
     return 16 * (i / 4 % 4) % width + 4 * (i / 16) + i % 4;
 }
@@ -45,7 +45,7 @@ static void depthwise_pack(int8_t *to, const int8_t *w, int64_t channels, int64_
         const int64_t width = width_of(channels - block_at);
         for (int64_t t = 0; t < padded_taps; t += 4) {
             for (int64_t i = 0; i < 4 * CHANNELS; i++) {
-                const int64_t c = block_at + channel_of(i / 4, width), tap = t + i % 4;
+                const int64_t c = block_at + int8_depthwise_channel_of(i / 4, width), tap = t + i % 4;
                 *to++ = c < channels && tap < taps ? w[c * taps + tap] : 0;
             }
         }
@@ -58,7 +58,7 @@ static void depthwise_order(void *to, const void *from, int64_t channels)
     char *ordered = to;
     for (int64_t block_at = 0; block_at < channels; block_at += CHANNELS) {
         for (int64_t i = 0; i < CHANNELS; i++, ordered += 4) {
-            const int64_t c = block_at + channel_of(i, width_of(channels - block_at));
+            const int64_t c = block_at + int8_depthwise_channel_of(i, width_of(channels - block_at));
             if (c < channels)
                 memcpy(ordered, numbers + 4 * c, 4);
             else
@@ -99,8 +99,8 @@ static inline __attribute__((always_inline)) __m512i gathered(const uint8_t *p, 
     return _mm512_inserti32x4(v, _mm_maskz_loadu_epi8(mask, p + s->at[3]), 3);
 }
 
-static inline __attribute__((always_inline)) void scatter(uint8_t *p, const spread *s, const int64_t width,
-                                                          int64_t positions, __m512i bytes)
+static inline __attribute__((always_inline)) void
+int8_depthwise_scatter(uint8_t *p, const spread *s, const int64_t width, int64_t positions, __m512i bytes)
 {
     if (width == 64) {
         _mm512_mask_storeu_epi8(p + s->at[0], s->mask, bytes);
@@ -162,10 +162,11 @@ depthwise_block(const prn_qint8_depthwise *d, const limits *l, const uint8_t *co
         PRN_UNROLL
         for (int v = 0; v < 4; v++) {
             const __m512 scale = _mm512_loadu_ps(f->scale + c + 16 * v);
-            step_of[v] = residual ? steps_of(f, l, sum[v], scale, true, residual_part(other, v, f->residual_signed))
-                                  : steps_of(f, l, sum[v], scale, false, sum[v]);
+            step_of[v] = residual ? int8_epilogue_steps_of(f, l, sum[v], scale, true,
+                                                           residual_part(other, v, f->residual_signed))
+                                  : int8_epilogue_steps_of(f, l, sum[v], scale, false, sum[v]);
         }
-        scatter(y, &out, width, positions, packed(f, l, step_of));
+        int8_depthwise_scatter(y, &out, width, positions, int8_epilogue_packed(f, l, step_of));
     }
 }
 
@@ -173,7 +174,7 @@ static inline __attribute__((always_inline)) void depthwise_of(const prn_qint8_d
                                                                const int64_t taps, int64_t step, int64_t count,
                                                                uint8_t flip, uint8_t *y, const uint8_t *residual)
 {
-    const limits l = limits_of(&d->finish);
+    const limits l = int8_epilogue_limits_of(&d->finish);
     for (int64_t c = 0; c < d->channels; c += CHANNELS) {
         const int64_t width = width_of(d->channels - c);
         if (width == 64)
@@ -210,7 +211,7 @@ static int64_t lane_start(int64_t lane, int64_t channels)
 }
 
 /* Channel of number `i` of a block: vectors, then lanes, then four. */
-static int64_t channel_of(int64_t block_at, int64_t i, int64_t channels)
+static int64_t int8_depthwise_channel_of(int64_t block_at, int64_t i, int64_t channels)
 {
     return lane_start(2 * block_at + i / 4 % 2, channels) + 4 * (i / 8) + i % 4;
 }
@@ -227,7 +228,8 @@ static void depthwise_pack(int8_t *to, const int8_t *w, int64_t channels, int64_
     for (int64_t k = 0; k < blocks_of(channels); k++) {
         for (int64_t t = 0; t < padded_taps; t += 2, words += PAIR_WEIGHTS) {
             for (int64_t i = 0; i < PAIR_WEIGHTS; i++) {
-                const int64_t tap = t + i % 2, c = channels < LANE ? i / 2 : channel_of(k, i / 2, channels);
+                const int64_t tap = t + i % 2,
+                              c = channels < LANE ? i / 2 : int8_depthwise_channel_of(k, i / 2, channels);
                 if (c < channels && tap < taps) words[i] = w[c * taps + tap];
             }
         }
@@ -239,7 +241,7 @@ static void depthwise_order(void *to, const void *from, int64_t channels)
     const int64_t padded = prn_ceil_div(channels, CHANNELS) * CHANNELS;
     memset(to, 0, (size_t)padded * 4);
     for (int64_t i = 0; i < blocks_of(channels) * 2 * LANE; i++) {
-        const int64_t c = channels < LANE ? i : channel_of(i / (2 * LANE), i % (2 * LANE), channels);
+        const int64_t c = channels < LANE ? i : int8_depthwise_channel_of(i / (2 * LANE), i % (2 * LANE), channels);
         if (c < channels) memcpy((char *)to + 4 * i, (const char *)from + 4 * c, 4);
     }
 }
@@ -306,10 +308,11 @@ static inline __attribute__((always_inline)) void depthwise_block(const prn_qint
         PRN_UNROLL
         for (int v = 0; v < 4; v++) {
             const __m256 scale = _mm256_loadu_ps(f->scale + 2 * LANE * k + 8 * v);
-            step_of[v] = residual ? steps_of(f, l, sum[v], scale, true, residual_part(other, v, f->residual_signed))
-                                  : steps_of(f, l, sum[v], scale, false, other);
+            step_of[v] = residual ? int8_epilogue_steps_of(f, l, sum[v], scale, true,
+                                                           residual_part(other, v, f->residual_signed))
+                                  : int8_epilogue_steps_of(f, l, sum[v], scale, false, other);
         }
-        const __m256i codes = packed(f, l, step_of);
+        const __m256i codes = int8_epilogue_packed(f, l, step_of);
         _mm_storeu_si128((void *)(y + out.at[0]), _mm256_castsi256_si128(codes));
         _mm_storeu_si128((void *)(y + out.at[1]), _mm256_extracti128_si256(codes, 1));
     }
@@ -327,13 +330,13 @@ static void depthwise_few(const prn_qint8_depthwise *d, const uint8_t *const *ta
             sum += (uint32_t)((tap[t][at + c] ^ flip) * w[t / 2 * PAIR_WEIGHTS + 2 * c + t % 2]);
         sums[c] = (int32_t)sum;
     }
-    finish(&d->finish, sums, 1, 0, d->channels, y, 0, residual, 0);
+    int8_epilogue_finish(&d->finish, sums, 1, 0, d->channels, y, 0, residual, 0);
 }
 
 static void depthwise(const prn_qint8_depthwise *d, const uint8_t *const *tap, int64_t step, int64_t count,
                       uint8_t flip, uint8_t *y, const uint8_t *residual)
 {
-    const limits l = limits_of(&d->finish);
+    const limits l = int8_epilogue_limits_of(&d->finish);
     for (int64_t p = 0; p < count && d->channels < LANE; p++)
         depthwise_few(d, tap, p * step, flip, y + p * d->channels, residual ? residual + p * d->channels : NULL);
     for (int64_t k = 0; k < blocks_of(d->channels) && d->channels >= LANE; k++) {
@@ -385,7 +388,8 @@ static void depthwise_position(const prn_qint8_depthwise *d, const uint8_t *cons
         depthwise_block(tap, at + c, d->taps, d->weights + c * d->taps, count, flip, sums);
         for (int64_t i = 0; i < count; i += COLUMNS) {
             const int64_t n = count - i < COLUMNS ? count - i : COLUMNS;
-            finish(&d->finish, sums + i, 1, c + i, n, y + c + i, 0, residual ? residual + c + i : NULL, 0);
+            int8_epilogue_finish(&d->finish, sums + i, 1, c + i, n, y + c + i, 0, residual ? residual + c + i : NULL,
+                                 0);
         }
     }
 }

@@ -22,12 +22,12 @@ static inline __attribute__((always_inline)) void largest_of(const uint8_t *cons
     }
 }
 
-static void largest_u8(const uint8_t *const *tap, int64_t taps, int64_t channels, uint8_t *y)
+static void int8_dot_simd_largest_u8(const uint8_t *const *tap, int64_t taps, int64_t channels, uint8_t *y)
 {
     largest_of(tap, taps, channels, false, y);
 }
 
-static void largest_i8(const uint8_t *const *tap, int64_t taps, int64_t channels, uint8_t *y)
+static void int8_dot_simd_largest_i8(const uint8_t *const *tap, int64_t taps, int64_t channels, uint8_t *y)
 {
     largest_of(tap, taps, channels, true, y);
 }
@@ -35,7 +35,7 @@ static void largest_i8(const uint8_t *const *tap, int64_t taps, int64_t channels
 #else
 
 #define LARGEST(name, type)                                                                                            \
-    static void largest_##name(const uint8_t *const *tap, int64_t taps, int64_t channels, uint8_t *y)                  \
+    static void int8_dot_simd_largest_##name(const uint8_t *const *tap, int64_t taps, int64_t channels, uint8_t *y)    \
     {                                                                                                                  \
         for (int64_t c = 0; c < channels; c += CHANNELS) {                                                             \
             const int64_t count = channels - c < CHANNELS ? channels - c : CHANNELS;                                   \
@@ -57,12 +57,12 @@ LARGEST(i8, int8_t)
 
 #endif
 
-static void largest(const uint8_t *const *tap, int64_t taps, int64_t channels, bool is_signed, uint8_t *y)
+static void int8_dot_simd_largest(const uint8_t *const *tap, int64_t taps, int64_t channels, bool is_signed, uint8_t *y)
 {
     if (is_signed)
-        largest_i8(tap, taps, channels, y);
+        int8_dot_simd_largest_i8(tap, taps, channels, y);
     else
-        largest_u8(tap, taps, channels, y);
+        int8_dot_simd_largest_u8(tap, taps, channels, y);
 }
 
 /* ---- tables */
@@ -71,7 +71,7 @@ static void largest(const uint8_t *const *tap, int64_t taps, int64_t channels, b
 
 /* Entries of the codes in the low bytes of words: `table` as 128 words, of which two pairs of vectors are looked up
  * in. */
-static inline __m512i entries_of(const __m512i table[4], __m512i codes)
+static inline __m512i int8_dot_simd_entries_of(const __m512i table[4], __m512i codes)
 {
     const __m512i word = _mm512_srli_epi16(codes, 1), odd = _mm512_and_si512(codes, _mm512_set1_epi16(1));
     const __m512i low = _mm512_permutex2var_epi16(table[0], word, table[1]);
@@ -80,7 +80,7 @@ static inline __m512i entries_of(const __m512i table[4], __m512i codes)
     return _mm512_srlv_epi16(_mm512_mask_blend_epi16(upper, low, high), _mm512_slli_epi16(odd, 3));
 }
 
-static void look_up(const uint8_t table[256], const uint8_t *x, uint8_t *y, int64_t n)
+static void int8_dot_simd_look_up(const uint8_t table[256], const uint8_t *x, uint8_t *y, int64_t n)
 {
     const __m512i low_byte = _mm512_set1_epi16(0xff);
     __m512i words[4];
@@ -88,8 +88,9 @@ static void look_up(const uint8_t table[256], const uint8_t *x, uint8_t *y, int6
     for (int64_t i = 0; i < n; i += 64) {
         const __mmask64 mask = n - i >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (n - i)) - 1;
         const __m512i codes = _mm512_maskz_loadu_epi8(mask, x + i);
-        const __m512i even = _mm512_and_si512(entries_of(words, _mm512_and_si512(codes, low_byte)), low_byte);
-        const __m512i odd = _mm512_slli_epi16(entries_of(words, _mm512_srli_epi16(codes, 8)), 8);
+        const __m512i even =
+            _mm512_and_si512(int8_dot_simd_entries_of(words, _mm512_and_si512(codes, low_byte)), low_byte);
+        const __m512i odd = _mm512_slli_epi16(int8_dot_simd_entries_of(words, _mm512_srli_epi16(codes, 8)), 8);
         _mm512_mask_storeu_epi8(y + i, mask, _mm512_or_si512(even, odd));
     }
 }
@@ -138,7 +139,7 @@ static int64_t look_up_by_32(const uint8_t table[256], const uint8_t *x, uint8_t
 
 #endif
 
-static void look_up(const uint8_t table[256], const uint8_t *x, uint8_t *y, int64_t n)
+static void int8_dot_simd_look_up(const uint8_t table[256], const uint8_t *x, uint8_t *y, int64_t n)
 {
     for (int64_t i = look_up_by_32(table, x, y, n); i < n; i++) y[i] = table[x[i]];
 }
@@ -148,19 +149,21 @@ static void look_up(const uint8_t table[256], const uint8_t *x, uint8_t *y, int6
 const prn_qint8_dot PRN_SIMD_TABLE(prn_qint8_dot_) = {.name = PRN_SIMD_NAME,
 #if defined(__AVX2__) && !WIDE
                                                       .splits = true,
-                                                      .turn = turn,
-                                                      .excess = excess,
+                                                      .turn = int16_dot_transpose,
+                                                      .excess = int16_dot_excess,
+                                                      .block = int16_dot_block,
+#else
+                                                      .block = int8_blocks_block,
 #endif
-                                                      .begin = begin,
+                                                      .begin = int8_blocks_begin,
                                                       .end = end,
-                                                      .block = block,
-                                                      .finish = finish,
-                                                      .copy = copy,
+                                                      .finish = int8_epilogue_finish,
+                                                      .copy = int8_epilogue_copy,
                                                       .depthwise_bytes = WEIGHT_BYTES,
                                                       .depthwise_pack = depthwise_pack,
                                                       .depthwise_order = depthwise_order,
                                                       .depthwise = depthwise,
-                                                      .add = add,
-                                                      .multiply = multiply,
-                                                      .look_up = look_up,
-                                                      .largest = largest};
+                                                      .add = int8_epilogue_add,
+                                                      .multiply = int8_epilogue_multiply,
+                                                      .look_up = int8_dot_simd_look_up,
+                                                      .largest = int8_dot_simd_largest};

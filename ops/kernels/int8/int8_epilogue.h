@@ -15,7 +15,7 @@ typedef struct limits {
     __m512i zero, residual_zero, low_steps, zero_words, low_codes;
 } limits;
 
-static inline limits limits_of(const prn_qint8_epilogue *f)
+static inline limits int8_epilogue_limits_of(const prn_qint8_epilogue *f)
 {
     return (limits){.high = _mm512_set1_ps(f->high),
                     .middle_low = _mm512_set1_ps(f->middle_low),
@@ -30,19 +30,20 @@ static inline limits limits_of(const prn_qint8_epilogue *f)
 }
 
 /* NaN is low. */
-static inline __m512 kept(__m512 v, __m512 low, __m512 high)
+static inline __m512 int8_epilogue_kept(__m512 v, __m512 low, __m512 high)
 {
     return _mm512_min_ps(_mm512_max_ps(v, low), high);
 }
 
 /* Whole steps from the zero point for a vector of sums, no more than `high`; what is too low, or NaN, is any low
  * number. `residual`: widened codes. has_residual is a constant after inlining. */
-static inline __attribute__((always_inline)) __m512i steps_of(const prn_qint8_epilogue *f, const limits *l, __m512i sum,
-                                                              __m512 scale, const bool has_residual, __m512i residual)
+static inline __attribute__((always_inline)) __m512i int8_epilogue_steps_of(const prn_qint8_epilogue *f,
+                                                                            const limits *l, __m512i sum, __m512 scale,
+                                                                            const bool has_residual, __m512i residual)
 {
     __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
     if (has_residual) {
-        if (f->rounds) v = _mm512_roundscale_ps(kept(v, l->middle_low, l->middle_high), 8);
+        if (f->rounds) v = _mm512_roundscale_ps(int8_epilogue_kept(v, l->middle_low, l->middle_high), 8);
         v = _mm512_mul_ps(v, l->middle_factor);
         ROUNDED(v);
         __m512 r = _mm512_cvtepi32_ps(_mm512_sub_epi32(residual, l->residual_zero));
@@ -57,12 +58,12 @@ static inline __attribute__((always_inline)) __m512i steps_of(const prn_qint8_ep
 static inline __attribute__((always_inline)) __m512i codes_of(const prn_qint8_epilogue *f, const limits *l, __m512i sum,
                                                               __m512 scale, const bool has_residual, __m512i residual)
 {
-    const __m512i steps = steps_of(f, l, sum, scale, has_residual, residual);
+    const __m512i steps = int8_epilogue_steps_of(f, l, sum, scale, has_residual, residual);
     return _mm512_add_epi32(_mm512_max_epi32(steps, l->low_steps), l->zero);
 }
 
 /* The codes of four vectors of steps as bytes, packed lane by lane: four of each vector. */
-static inline __m512i packed(const prn_qint8_epilogue *f, const limits *l, const __m512i step[4])
+static inline __m512i int8_epilogue_packed(const prn_qint8_epilogue *f, const limits *l, const __m512i step[4])
 {
     const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(step[0], step[1]), l->zero_words);
     const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(step[2], step[3]), l->zero_words);
@@ -92,9 +93,9 @@ static inline __attribute__((always_inline)) void finish_pair(const prn_qint8_ep
         if (has_residual)
             other = widened(_mm_loadu_si128((const void *)(residual + r * residual_row + 16 * j)), f->residual_signed);
         const __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(sums + r * COLUMNS + 16 * j), bias[j]);
-        step[i] = steps_of(f, l, sum, scale[j], has_residual, other);
+        step[i] = int8_epilogue_steps_of(f, l, sum, scale[j], has_residual, other);
     }
-    const __m512i bytes = _mm512_permutexvar_epi32(order, packed(f, l, step));
+    const __m512i bytes = _mm512_permutexvar_epi32(order, int8_epilogue_packed(f, l, step));
     _mm256_storeu_si256((void *)y, _mm512_castsi512_si256(bytes));
     _mm256_storeu_si256((void *)(y + y_row), _mm512_extracti64x4_epi64(bytes, 1));
 }
@@ -112,10 +113,11 @@ static void finish_panel(const prn_qint8_epilogue *f, const limits *l, const int
     }
 }
 
-static void finish(const prn_qint8_epilogue *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
-                   uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row)
+static void int8_epilogue_finish(const prn_qint8_epilogue *f, const int32_t *sums, int64_t rows, int64_t column,
+                                 int64_t columns, uint8_t *y, int64_t y_row, const uint8_t *residual,
+                                 int64_t residual_row)
 {
-    const limits l = limits_of(f);
+    const limits l = int8_epilogue_limits_of(f);
     int64_t done = 0;
     if (columns == COLUMNS) {
         done = rows - rows % 2;
@@ -139,9 +141,10 @@ static void finish(const prn_qint8_epilogue *f, const int32_t *sums, int64_t row
     }
 }
 
-static void add(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n)
+static void int8_epilogue_add(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *a, const uint8_t *b,
+                              uint8_t *y, int64_t n)
 {
-    const limits l = limits_of(f);
+    const limits l = int8_epilogue_limits_of(f);
     const __m512i bias = _mm512_set1_epi32(f->bias[0]);
     const __m512 scale = _mm512_set1_ps(f->scale[0]);
     for (int64_t i = 0; i < n; i += 16) {
@@ -154,10 +157,10 @@ static void add(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *a, co
 }
 
 /* Both factors are within 255 of 0: the low half of one times the other, of which nothing else is left. */
-static void multiply(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y,
-                     int64_t n)
+static void int8_epilogue_multiply(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *a, const uint8_t *b,
+                                   uint8_t *y, int64_t n)
 {
-    const limits l = limits_of(f);
+    const limits l = int8_epilogue_limits_of(f);
     const __m512i bias = _mm512_set1_epi32(f->bias[0]), low_half = _mm512_set1_epi32(0xffff);
     const __m512 scale = _mm512_set1_ps(f->scale[0]);
     for (int64_t i = 0; i < n; i += 16) {
@@ -193,8 +196,8 @@ static void copy_halves(uint8_t *to, int64_t to_row, const uint8_t *from, int64_
     }
 }
 
-static void copy(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
-                 uint8_t flip)
+static void int8_epilogue_copy(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows,
+                               int64_t n, uint8_t flip)
 {
     const __m512i sign = _mm512_set1_epi8((char)flip);
     if (n <= 0) return;
@@ -224,7 +227,7 @@ typedef struct limits {
     __m256i residual_zero, zero_words;
 } limits;
 
-static inline limits limits_of(const prn_qint8_epilogue *f)
+static inline limits int8_epilogue_limits_of(const prn_qint8_epilogue *f)
 {
     return (limits){.low = _mm256_set1_ps(f->low),
                     .high = _mm256_set1_ps(f->high),
@@ -237,7 +240,7 @@ static inline limits limits_of(const prn_qint8_epilogue *f)
 }
 
 /* NaN is low. */
-static inline __m256 kept(__m256 v, __m256 low, __m256 high)
+static inline __m256 int8_epilogue_kept(__m256 v, __m256 low, __m256 high)
 {
     return _mm256_min_ps(_mm256_max_ps(v, low), high);
 }
@@ -249,12 +252,13 @@ static inline __m256i widened(const uint8_t *codes, bool is_signed)
 }
 
 /* Whole steps from the zero point for 8 sums. `residual`: widened codes. has_residual is a constant after inlining. */
-static inline __attribute__((always_inline)) __m256i steps_of(const prn_qint8_epilogue *f, const limits *l, __m256i sum,
-                                                              __m256 scale, const bool has_residual, __m256i residual)
+static inline __attribute__((always_inline)) __m256i int8_epilogue_steps_of(const prn_qint8_epilogue *f,
+                                                                            const limits *l, __m256i sum, __m256 scale,
+                                                                            const bool has_residual, __m256i residual)
 {
     __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), scale);
     if (has_residual) {
-        if (f->rounds) v = _mm256_round_ps(kept(v, l->middle_low, l->middle_high), 8);
+        if (f->rounds) v = _mm256_round_ps(int8_epilogue_kept(v, l->middle_low, l->middle_high), 8);
         v = _mm256_mul_ps(v, l->middle_factor);
         ROUNDED(v);
         __m256 r = _mm256_cvtepi32_ps(_mm256_sub_epi32(residual, l->residual_zero));
@@ -262,11 +266,11 @@ static inline __attribute__((always_inline)) __m256i steps_of(const prn_qint8_ep
         ROUNDED(r);
         v = _mm256_add_ps(v, r);
     }
-    return _mm256_cvtps_epi32(kept(v, l->low, l->high));
+    return _mm256_cvtps_epi32(int8_epilogue_kept(v, l->low, l->high));
 }
 
 /* The codes of four vectors of steps as bytes, packed lane by lane: four of each vector. */
-static inline __m256i packed(const prn_qint8_epilogue *f, const limits *l, const __m256i step[4])
+static inline __m256i int8_epilogue_packed(const prn_qint8_epilogue *f, const limits *l, const __m256i step[4])
 {
     const __m256i low = _mm256_add_epi16(_mm256_packs_epi32(step[0], step[1]), l->zero_words);
     const __m256i high = _mm256_add_epi16(_mm256_packs_epi32(step[2], step[3]), l->zero_words);
@@ -277,7 +281,7 @@ static inline __m256i packed(const prn_qint8_epilogue *f, const limits *l, const
 static inline void store_codes(const prn_qint8_epilogue *f, const limits *l, const __m256i step[4], uint8_t *y)
 {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_si256((void *)y, _mm256_permutevar8x32_epi32(packed(f, l, step), order));
+    _mm256_storeu_si256((void *)y, _mm256_permutevar8x32_epi32(int8_epilogue_packed(f, l, step), order));
 }
 
 static inline __attribute__((always_inline)) void finish_row(const prn_qint8_epilogue *f, const limits *l,
@@ -289,16 +293,18 @@ static inline __attribute__((always_inline)) void finish_row(const prn_qint8_epi
     for (int v = 0; v < 4; v++) {
         const __m256i sum = _mm256_add_epi32(load_8(sums + 8 * v), load_8(bias + 8 * v));
         const __m256 factor = _mm256_loadu_ps(scale + 8 * v);
-        step[v] = residual ? steps_of(f, l, sum, factor, true, widened(residual + 8 * v, f->residual_signed))
-                           : steps_of(f, l, sum, factor, false, sum);
+        step[v] = residual
+                      ? int8_epilogue_steps_of(f, l, sum, factor, true, widened(residual + 8 * v, f->residual_signed))
+                      : int8_epilogue_steps_of(f, l, sum, factor, false, sum);
     }
     store_codes(f, l, step, y);
 }
 
-static void finish(const prn_qint8_epilogue *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
-                   uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row)
+static void int8_epilogue_finish(const prn_qint8_epilogue *f, const int32_t *sums, int64_t rows, int64_t column,
+                                 int64_t columns, uint8_t *y, int64_t y_row, const uint8_t *residual,
+                                 int64_t residual_row)
 {
-    const limits l = limits_of(f);
+    const limits l = int8_epilogue_limits_of(f);
     if (columns == COLUMNS) {
         for (int64_t r = 0; r < rows; r++, sums += COLUMNS, y += y_row) {
             if (residual)
@@ -330,20 +336,21 @@ static inline void multiply_codes(const prn_qint8_epilogue *f, const limits *l, 
         const __m256i left = _mm256_add_epi32(widened(a + 8 * v, a_signed), _mm256_set1_epi32(f->bias[0]));
         const __m256i right = _mm256_sub_epi32(widened(b + 8 * v, f->residual_signed), l->residual_zero);
         const __m256i product = _mm256_madd_epi16(left, _mm256_and_si256(right, _mm256_set1_epi32(0xffff)));
-        step[v] = steps_of(f, l, product, _mm256_set1_ps(f->scale[0]), false, product);
+        step[v] = int8_epilogue_steps_of(f, l, product, _mm256_set1_ps(f->scale[0]), false, product);
     }
     store_codes(f, l, step, y);
 }
 
 /* 32 codes. */
-static inline void add_codes(const prn_qint8_epilogue *f, const limits *l, bool a_signed, const uint8_t *a,
-                             const uint8_t *b, uint8_t *y)
+static inline void int8_epilogue_add_codes(const prn_qint8_epilogue *f, const limits *l, bool a_signed,
+                                           const uint8_t *a, const uint8_t *b, uint8_t *y)
 {
     __m256i step[4];
     PRN_UNROLL
     for (int v = 0; v < 4; v++) {
         const __m256i left = _mm256_add_epi32(widened(a + 8 * v, a_signed), _mm256_set1_epi32(f->bias[0]));
-        step[v] = steps_of(f, l, left, _mm256_set1_ps(f->scale[0]), true, widened(b + 8 * v, f->residual_signed));
+        step[v] = int8_epilogue_steps_of(f, l, left, _mm256_set1_ps(f->scale[0]), true,
+                                         widened(b + 8 * v, f->residual_signed));
     }
     store_codes(f, l, step, y);
 }
@@ -352,7 +359,7 @@ static inline void add_codes(const prn_qint8_epilogue *f, const limits *l, bool 
     static void name(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y,       \
                      int64_t n)                                                                                        \
     {                                                                                                                  \
-        const limits l = limits_of(f);                                                                                 \
+        const limits l = int8_epilogue_limits_of(f);                                                                   \
         int64_t i = 0;                                                                                                 \
         for (; i + COLUMNS <= n; i += COLUMNS) codes_of_32(f, &l, a_signed, a + i, b + i, y + i);                      \
         if (i < n) {                                                                                                   \
@@ -363,8 +370,8 @@ static inline void add_codes(const prn_qint8_epilogue *f, const limits *l, bool 
             memcpy(y + i, codes, (size_t)(n - i));                                                                     \
         }                                                                                                              \
     }
-BY_32(add, add_codes)
-BY_32(multiply, multiply_codes)
+BY_32(int8_epilogue_add, int8_epilogue_add_codes)
+BY_32(int8_epilogue_multiply, multiply_codes)
 
 #else
 
@@ -373,7 +380,7 @@ BY_32(multiply, multiply_codes)
 /* All stores before it happen before all loads behind it. */
 #define APART __asm__ volatile("" ::: "memory")
 
-static inline float kept(float v, float low, float high)
+static inline float int8_epilogue_kept(float v, float low, float high)
 {
     v = v > low ? v : low; /* NaN is low */
     return v < high ? v : high;
@@ -383,7 +390,8 @@ static inline float kept(float v, float low, float high)
 static void store_codes(const prn_qint8_epilogue *f, const float *v, int64_t n, uint8_t *y)
 {
     int32_t codes[COLUMNS];
-    for (int64_t j = 0; j < n; j++) codes[j] = (int32_t)((kept(v[j], f->low, f->high) + ROUNDING) - ROUNDING) + f->zero;
+    for (int64_t j = 0; j < n; j++)
+        codes[j] = (int32_t)((int8_epilogue_kept(v[j], f->low, f->high) + ROUNDING) - ROUNDING) + f->zero;
     for (int64_t j = 0; j < n; j++) y[j] = (uint8_t)codes[j];
 }
 
@@ -392,7 +400,8 @@ static void add_residual(const prn_qint8_epilogue *f, float *v, const uint8_t *r
 {
     float other[COLUMNS];
     if (f->rounds) {
-        for (int64_t j = 0; j < n; j++) v[j] = (kept(v[j], f->middle_low, f->middle_high) + ROUNDING) - ROUNDING;
+        for (int64_t j = 0; j < n; j++)
+            v[j] = (int8_epilogue_kept(v[j], f->middle_low, f->middle_high) + ROUNDING) - ROUNDING;
     }
     for (int64_t j = 0; j < n; j++) v[j] *= f->middle_factor;
     for (int64_t j = 0; j < n; j++) {
@@ -403,8 +412,9 @@ static void add_residual(const prn_qint8_epilogue *f, float *v, const uint8_t *r
     for (int64_t j = 0; j < n; j++) v[j] += other[j];
 }
 
-static void finish(const prn_qint8_epilogue *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
-                   uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row)
+static void int8_epilogue_finish(const prn_qint8_epilogue *f, const int32_t *sums, int64_t rows, int64_t column,
+                                 int64_t columns, uint8_t *y, int64_t y_row, const uint8_t *residual,
+                                 int64_t residual_row)
 {
     const int32_t *bias = f->bias + column;
     const float *scale = f->scale + column;
@@ -418,7 +428,8 @@ static void finish(const prn_qint8_epilogue *f, const int32_t *sums, int64_t row
     }
 }
 
-static void add(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n)
+static void int8_epilogue_add(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *a, const uint8_t *b,
+                              uint8_t *y, int64_t n)
 {
     for (int64_t i = 0; i < n; i += COLUMNS) {
         const int64_t count = n - i < COLUMNS ? n - i : COLUMNS;
@@ -433,8 +444,8 @@ static void add(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *a, co
     }
 }
 
-static void multiply(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y,
-                     int64_t n)
+static void int8_epilogue_multiply(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *a, const uint8_t *b,
+                                   uint8_t *y, int64_t n)
 {
     for (int64_t i = 0; i < n; i += COLUMNS) {
         const int64_t count = n - i < COLUMNS ? n - i : COLUMNS;
@@ -453,8 +464,8 @@ static void multiply(const prn_qint8_epilogue *f, bool a_signed, const uint8_t *
 
 #if !WIDE
 
-static void copy(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
-                 uint8_t flip)
+static void int8_epilogue_copy(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows,
+                               int64_t n, uint8_t flip)
 {
     for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
         if (flip == 0) {

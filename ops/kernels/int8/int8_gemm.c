@@ -60,18 +60,18 @@ static int64_t fetched_row(int64_t depth)
 }
 
 /* Tiles read rows where they lie if every row begins a line and no depth is missing. */
-static bool lies_ready(const prn_qint8_gemm *p)
+static bool int8_gemm_lies_ready(const prn_qint8_gemm *p)
 {
     return p->a && p->depth % PRN_QINT8_DEPTH == 0 && p->rs_a % LINE == 0 && (uintptr_t)p->a % LINE == 0;
 }
 
-static job job_of(const prn_qint8_gemm *p)
+static job int8_gemm_job_of(const prn_qint8_gemm *p)
 {
     job job = {.product = p, .row = fetched_row(p->depth), .depth = prn_qint8_padded(p->depth)};
     job.blocks = prn_ceil_div(p->rows, BLOCK);
     job.panels = prn_qint8_panels(p->columns);
     const bool few = job.blocks * p->groups < FEW_BLOCKS;
-    job.shared = few && !lies_ready(p);
+    job.shared = few && !int8_gemm_lies_ready(p);
     const int64_t panel_work = prn_least(BLOCK, p->rows) * PRN_QINT8_COLUMNS * (job.depth + FINISH_DEPTH);
     job.chunks = few ? prn_least(job.panels, prn_ceil_div(2 * FEW_BLOCKS, job.blocks * p->groups)) : 1;
     job.panels_per_task = most(prn_ceil_div(job.panels, job.chunks), prn_ceil_div(TASK_WORK, panel_work));
@@ -89,7 +89,7 @@ static job job_of(const prn_qint8_gemm *p)
 size_t prn_qint8_gemm_scratch(int threads, const prn_qint8_gemm *product)
 {
     if (product->rows <= 0 || product->columns <= 0 || product->depth <= 0) return 0;
-    const job job = job_of(product);
+    const job job = int8_gemm_job_of(product);
     int64_t slots = prn_least(threads < 1 ? 1 : threads, MOST_SLOTS); /* where rows lie is not known yet */
     if (job.shared && slots < job.blocks * product->groups) slots = job.blocks * product->groups;
     return (size_t)(slots * job.slot_bytes);
@@ -108,7 +108,8 @@ static uint8_t *turned_in(const job *job, uint8_t *slot)
 }
 
 /* Rows [row, row + rows) of a block, `row` a multiple of 16. */
-static void turn_rows(const job *job, const uint8_t *a, int64_t rs_a, int64_t row, int64_t rows, uint8_t *turned)
+static void int8_gemm_transpose_rows(const job *job, const uint8_t *a, int64_t rs_a, int64_t row, int64_t rows,
+                                     uint8_t *turned)
 {
     for (int64_t r = row; r < row + rows; r += TURNED, a += TURNED * rs_a) {
         uint8_t *to = turned + r / PRN_QINT8_ROWS * PRN_QINT8_ROWS * job->depth + r % PRN_QINT8_ROWS;
@@ -124,7 +125,7 @@ static void fetch_task(void *argument, int64_t task)
     uint8_t *slot = job->space + (task / pieces * job->blocks + row / BLOCK) * job->slot_bytes;
     uint8_t *to = slot + in_block * job->row;
     fetch_rows(job, task / pieces, row, rows, to);
-    if (job->turns) turn_rows(job, to, job->row, in_block, rows, turned_in(job, slot));
+    if (job->turns) int8_gemm_transpose_rows(job, to, job->row, in_block, rows, turned_in(job, slot));
 }
 
 /* Panels that a task multiplies, of one group. */
@@ -172,8 +173,8 @@ static void sum_up(const job *job, const panels *of, int64_t panel, const uint8_
 }
 
 /* Rows of one block by panels. */
-static void multiply(const job *job, const panels *of, int64_t group, int64_t row, int64_t rows, const uint8_t *a,
-                     int64_t rs_a, const uint8_t *turned)
+static void int8_gemm_multiply(const job *job, const panels *of, int64_t group, int64_t row, int64_t rows,
+                               const uint8_t *a, int64_t rs_a, const uint8_t *turned)
 {
     const prn_qint8_gemm *p = job->product;
     _Alignas(64) int32_t sums[PRN_QINT8_ROWS * PRN_QINT8_COLUMNS];
@@ -204,18 +205,19 @@ static int take_slot(job *job)
 }
 
 /* A block of rows that no one has fetched yet, or that lies where it is read. */
-static void multiply_block(const job *job, const panels *of, int64_t group, int64_t row, int64_t rows, uint8_t *slot)
+static void int8_gemm_multiply_block(const job *job, const panels *of, int64_t group, int64_t row, int64_t rows,
+                                     uint8_t *slot)
 {
     const prn_qint8_gemm *p = job->product;
-    const bool in_place = lies_ready(p) && rows % 16 == 0;
+    const bool in_place = int8_gemm_lies_ready(p) && rows % 16 == 0;
     const uint8_t *a = in_place ? p->a + row * p->rs_a : slot;
     const int64_t rs_a = in_place ? p->rs_a : job->row;
     if (!in_place) fetch_rows(job, group, row, rows, slot);
-    if (job->turns && has_excess(of)) turn_rows(job, a, rs_a, 0, rows, turned_in(job, slot));
-    multiply(job, of, group, row, rows, a, rs_a, turned_in(job, slot));
+    if (job->turns && has_excess(of)) int8_gemm_transpose_rows(job, a, rs_a, 0, rows, turned_in(job, slot));
+    int8_gemm_multiply(job, of, group, row, rows, a, rs_a, turned_in(job, slot));
 }
 
-static void product_task(void *argument, int64_t task)
+static void int8_gemm_product_task(void *argument, int64_t task)
 {
     job *job = argument;
     const prn_qint8_gemm *p = job->product;
@@ -229,9 +231,9 @@ static void product_task(void *argument, int64_t task)
         const int64_t rows = prn_least(BLOCK, end - row);
         if (job->shared) {
             uint8_t *a = job->space + (group * job->blocks + row / BLOCK) * job->slot_bytes;
-            multiply(job, &of, group, row, rows, a, job->row, turned_in(job, a));
+            int8_gemm_multiply(job, &of, group, row, rows, a, job->row, turned_in(job, a));
         } else {
-            multiply_block(job, &of, group, row, rows, job->space + slot * job->slot_bytes);
+            int8_gemm_multiply_block(job, &of, group, row, rows, job->space + slot * job->slot_bytes);
         }
     }
     prn_qint8_dot_table()->end();
@@ -241,7 +243,7 @@ static void product_task(void *argument, int64_t task)
 void prn_qint8_gemm_run(int threads, const prn_qint8_gemm *p, void *scratch, size_t scratch_bytes)
 {
     if (p->rows <= 0 || p->columns <= 0 || p->groups <= 0 || p->depth <= 0) return;
-    job job = job_of(p);
+    job job = int8_gemm_job_of(p);
     const double macs = (double)p->rows * (double)p->columns * (double)p->depth * (double)p->groups;
     job.space = scratch;
     if (macs < FEW_MACS) threads = 1;
@@ -252,7 +254,7 @@ void prn_qint8_gemm_run(int threads, const prn_qint8_gemm *p, void *scratch, siz
         job.free_slots = slots == MOST_SLOTS ? ~UINT64_C(0) : (UINT64_C(1) << slots) - 1;
         if (threads > slots) threads = (int)slots;
     }
-    prn_parallel_tasks(threads, p->groups * job.parts * job.chunks, product_task, &job);
+    prn_parallel_tasks(threads, p->groups * job.parts * job.chunks, int8_gemm_product_task, &job);
 }
 
 void prn_qint8_gemm_facts(const prn_qint8_gemm *p, prony_cost *facts)

@@ -19,14 +19,14 @@ enum {
 };
 
 /* Weights that meet: `count` of them, those of one column in successive steps, two of each. */
-static int8_t *weight_at(int8_t *panel, int64_t step, int lane, int i)
+static int8_t *int8_outliers_weight_at(int8_t *panel, int64_t step, int lane, int i)
 {
     return panel + (step + i / 2) * 4 * COLUMNS + 2 * lane + i % 2;
 }
 
 /* Takes the excess out of weights that sum to `sum`, those with the sign `sign` counted and as positive numbers, from
  * the largest on. Returns the entries that it makes. */
-static uint32_t take(int *weight, int count, int sign, int sum)
+static uint32_t int8_outliers_take(int *weight, int count, int sign, int sum)
 {
     uint32_t entries = 0;
     while (sum > MEET) {
@@ -45,9 +45,10 @@ static uint32_t take(int *weight, int count, int sign, int sum)
 static uint32_t split_lane(int8_t *panel, int64_t step, int lane, int steps, int positive, int negative, bool apply)
 {
     int weight[2 * STEPS];
-    for (int i = 0; i < 2 * steps; i++) weight[i] = *weight_at(panel, step, lane, i);
-    const uint32_t entries = take(weight, 2 * steps, 1, positive) + take(weight, 2 * steps, -1, -negative);
-    for (int i = 0; i < 2 * steps && apply; i++) *weight_at(panel, step, lane, i) = (int8_t)weight[i];
+    for (int i = 0; i < 2 * steps; i++) weight[i] = *int8_outliers_weight_at(panel, step, lane, i);
+    const uint32_t entries =
+        int8_outliers_take(weight, 2 * steps, 1, positive) + int8_outliers_take(weight, 2 * steps, -1, -negative);
+    for (int i = 0; i < 2 * steps && apply; i++) *int8_outliers_weight_at(panel, step, lane, i) = (int8_t)weight[i];
     return entries;
 }
 
@@ -68,7 +69,8 @@ static void sums_of_lanes(const int8_t *panel, int64_t step, int steps, int16_t 
 }
 
 /* Entries of every column, up to `limit` in all (then the rest is not looked at). */
-static int64_t entries_of(int8_t *panel, int64_t depth, int steps, bool apply, int64_t limit, uint32_t entries[COLUMNS])
+static int64_t int8_outliers_entries_of(int8_t *panel, int64_t depth, int steps, bool apply, int64_t limit,
+                                        uint32_t entries[COLUMNS])
 {
     int16_t positive[LANES], negative[LANES];
     int64_t all = 0;
@@ -85,7 +87,7 @@ static int64_t entries_of(int8_t *panel, int64_t depth, int steps, bool apply, i
     return all;
 }
 
-static uint32_t groups_of(const uint32_t entries[COLUMNS])
+static uint32_t int8_outliers_groups_of(const uint32_t entries[COLUMNS])
 {
     uint32_t groups = 0;
     for (int j = 0; j < COLUMNS; j++) groups += (entries[j] + GROUP - 1) / GROUP;
@@ -108,16 +110,17 @@ int prn_qint8_outliers_split(int8_t *panel, int64_t depth, uint32_t *groups)
         const int64_t product = product_work(depth, steps);
         /* No more than would make another number of steps the better one. */
         const int64_t limit = steps == 1 ? INT64_MAX : (product_work(depth, steps / 2) - product) * GROUP / GROUP_WORK;
-        const int64_t all = entries_of(panel, depth, steps, false, limit, entries);
+        const int64_t all = int8_outliers_entries_of(panel, depth, steps, false, limit, entries);
         if (all > limit) continue;
-        const int64_t work = product + (all > 0 ? LIST_WORK + GROUP_WORK * (int64_t)groups_of(entries) : 0);
+        const int64_t work =
+            product + (all > 0 ? LIST_WORK + GROUP_WORK * (int64_t)int8_outliers_groups_of(entries) : 0);
         if (work >= least) continue;
         least = work;
         best = steps;
         if (all == 0) break;
     }
-    entries_of(panel, depth, best, true, INT64_MAX, entries);
-    *groups = groups_of(entries);
+    int8_outliers_entries_of(panel, depth, best, true, INT64_MAX, entries);
+    *groups = int8_outliers_groups_of(entries);
     return best;
 }
 

@@ -42,7 +42,7 @@ static int32_t pack_column(const prn_qint8_weights *w, int64_t column, int8_t *t
 }
 
 /* Panel number `index` of all groups', and its columns' sums. */
-static void pack_panel(const prn_qint8_weights *w, int64_t index, int8_t *to, int32_t *sums)
+static void int8_pack_panel(const prn_qint8_weights *w, int64_t index, int8_t *to, int32_t *sums)
 {
     const int64_t panels = prn_qint8_panels(w->columns), panel = index % panels, group = index / panels;
     memset(to, 0, (size_t)(prn_qint8_padded(w->depth) * PRN_QINT8_COLUMNS));
@@ -53,25 +53,25 @@ static void pack_panel(const prn_qint8_weights *w, int64_t index, int8_t *to, in
     }
 }
 
-static void pack_task(void *argument, int64_t task)
+static void int8_pack_task(void *argument, int64_t task)
 {
     const pack_job *job = argument;
     const int64_t panels = panel_count(job->weights), first = task * PRN_QINT8_COLUMNS;
     int8_t *to = job->panels + first * job->depth;
     int32_t *sums = (int32_t *)(uintptr_t)prn_qint8_sums(job->panels, panels, job->depth);
-    pack_panel(job->weights, task, to, sums + first);
+    int8_pack_panel(job->weights, task, to, sums + first);
     if (!prn_qint8_dot_table()->splits) return;
     uint32_t *groups = (uint32_t *)(uintptr_t)prn_qint8_starts(job->panels, panels, job->depth);
     uint8_t *steps = (uint8_t *)(uintptr_t)prn_qint8_steps(job->panels, panels, job->depth);
     steps[task] = (uint8_t)prn_qint8_outliers_split(to, job->depth, groups + task);
 }
 
-static prony_status build_panels(const prony_context *context, void *argument, void *out)
+static prony_status int8_pack_build_panels(const prony_context *context, void *argument, void *out)
 {
     pack_job job = {
         .weights = argument, .panels = out, .depth = prn_qint8_padded(((prn_qint8_weights *)argument)->depth)};
     const int64_t panels = panel_count(job.weights);
-    prn_parallel_tasks(context->threads, panels, pack_task, &job);
+    prn_parallel_tasks(context->threads, panels, int8_pack_task, &job);
     if (!prn_qint8_dot_table()->splits || prn_cancelled()) return PRONY_OK;
     uint32_t *starts = (uint32_t *)(uintptr_t)prn_qint8_starts(job.panels, panels, job.depth);
     uint64_t all = 0;
@@ -96,7 +96,7 @@ static void excess_task(void *argument, int64_t task)
         atomic_store(&job->no_memory, true);
         return;
     }
-    pack_panel(job->weights, task, whole, sums);
+    int8_pack_panel(job->weights, task, whole, sums);
     if (!prn_cancelled()) prn_qint8_outliers_list(whole, rest, job->depth, job->excess + starts[0]);
     prn_free(whole);
 }
@@ -123,7 +123,7 @@ prony_status prn_qint8_pack(const prony_context *context, const prn_qint8_weight
                  (long long)weights->groups, (long long)weights->depth, (long long)weights->columns,
                  (long long)weights->column_step, (long long)weights->inner, (long long)weights->inner_step,
                  (long long)weights->outer_step, weights->is_signed, weights->tables ? weights->tables : "");
-    PRN_TRY(context->services->packed(context, weights->codes, tag, bytes, build_panels, &copy, &out));
+    PRN_TRY(context->services->packed(context, weights->codes, tag, bytes, int8_pack_build_panels, &copy, &out));
     *packed = (prn_qint8_packed){.panels = out};
     const uint32_t groups = splits ? prn_qint8_starts(out, panels, depth)[panels] : 0;
     if (groups == 0) return PRONY_OK;

@@ -58,8 +58,8 @@ static int32_t zero_at(const prn_quant_lines *lines, int64_t matrix, int64_t lin
     return (int32_t)prn_quant_lines_at(lines, matrix, line);
 }
 
-static void widen(const prn_quant_simd *simd, prony_dtype type, int16_t *to, const void *from, int64_t first,
-                  int64_t step, int64_t n, int32_t zero)
+static void int_gemm_widen(const prn_quant_simd *simd, prony_dtype type, int16_t *to, const void *from, int64_t first,
+                           int64_t step, int64_t n, int32_t zero)
 {
     if (type == PRONY_UINT8) {
         simd->widen_u8(to, (const uint8_t *)from + first, step, n, zero);
@@ -81,7 +81,8 @@ static void widen_row(const prn_int_gemm *p, int64_t offset, int64_t row, int64_
                       int16_t *to)
 {
     const prn_matmul_desc *s = &p->shape;
-    widen(prn_quant_simd_table(), p->a_type, to, s->a, offset + row * s->rs_a + depth * s->cs_a, s->cs_a, count, zero);
+    int_gemm_widen(prn_quant_simd_table(), p->a_type, to, s->a, offset + row * s->rs_a + depth * s->cs_a, s->cs_a,
+                   count, zero);
     if (count % 2) to[count] = 0;
 }
 
@@ -114,7 +115,7 @@ static uint64_t digest(const prn_quant_lines *lines, int64_t count)
     return hash;
 }
 
-static bool is_known(const prn_quant_lines *lines)
+static bool int_gemm_is_known(const prn_quant_lines *lines)
 {
     return !lines->value || lines->value->data;
 }
@@ -127,7 +128,7 @@ prony_status prn_int_widen_rows(const prony_context *context, const prn_int_gemm
     const void *packed = NULL;
     char tag[128];
     *out = NULL;
-    if (!s->a || !is_known(&product->a_zero) || rows == 0 || s->k == 0) return PRONY_OK;
+    if (!s->a || !int_gemm_is_known(&product->a_zero) || rows == 0 || s->k == 0) return PRONY_OK;
     snprintf(tag, sizeof tag, "int rows %lldx%lld by %lld,%lld %s %llx", (long long)rows, (long long)s->k,
              (long long)s->rs_a, (long long)s->cs_a, prony_dtype_name(product->a_type),
              (unsigned long long)digest(&product->a_zero, rows));
@@ -153,7 +154,8 @@ static void widen_line(const prn_int_gemm *p, int64_t offset, int64_t matrix, in
     const prn_matmul_desc *s = &p->shape;
     const int64_t at = offset + depth * s->rs_b + column * s->cs_b;
     const bool one_zero = p->b_zero.step == 0;
-    widen(prn_quant_simd_table(), p->b_type, line, s->b, at, s->cs_b, n, one_zero ? zero_at(&p->b_zero, matrix, 0) : 0);
+    int_gemm_widen(prn_quant_simd_table(), p->b_type, line, s->b, at, s->cs_b, n,
+                   one_zero ? zero_at(&p->b_zero, matrix, 0) : 0);
     for (int64_t j = 0; !one_zero && j < n; j++) {
         line[j] = (int16_t)(line[j] - zero_at(&p->b_zero, matrix, column + j));
     }
@@ -187,7 +189,7 @@ typedef struct panels_job {
     int16_t *panels;
 } panels_job;
 
-static void pack_task(void *argument, int64_t task)
+static void int_gemm_pack_task(void *argument, int64_t task)
 {
     const panels_job *job = argument;
     const prn_matmul_desc *s = &job->product->shape;
@@ -196,15 +198,15 @@ static void pack_task(void *argument, int64_t task)
                     job->panels + first * widened_elements(s->k));
 }
 
-static prony_status build_panels(const prony_context *context, void *argument, void *out)
+static prony_status int_gemm_build_panels(const prony_context *context, void *argument, void *out)
 {
     panels_job job = {argument, out};
     const int64_t width = PACK_PANELS * prn_quant_simd_table()->columns;
-    prn_parallel_tasks(context->threads, prn_ceil_div(job.product->shape.n, width), pack_task, &job);
+    prn_parallel_tasks(context->threads, prn_ceil_div(job.product->shape.n, width), int_gemm_pack_task, &job);
     return PRONY_OK;
 }
 
-static bool same_b(const prn_matmul_desc *s)
+static bool int_gemm_same_b(const prn_matmul_desc *s)
 {
     for (int d = 0; d < s->batch_rank; d++) {
         if (s->b_step[d] != 0) return false;
@@ -219,12 +221,12 @@ prony_status prn_int_pack_panels(const prony_context *context, const prn_int_gem
     const void *packed = NULL;
     char tag[128];
     *out = NULL;
-    if (!s->b || !same_b(s) || !is_known(&product->b_zero) || s->k == 0 || s->n == 0) return PRONY_OK;
+    if (!s->b || !int_gemm_same_b(s) || !int_gemm_is_known(&product->b_zero) || s->k == 0 || s->n == 0) return PRONY_OK;
     snprintf(tag, sizeof tag, "int panels %s %lldx%lld by %lld,%lld %s %llx", prn_quant_simd_table()->name,
              (long long)s->k, (long long)s->n, (long long)s->rs_b, (long long)s->cs_b,
              prony_dtype_name(product->b_type), (unsigned long long)digest(&product->b_zero, s->n));
     const size_t bytes = prony_dtype_bytes(PRONY_INT16, panel_elements(s->k, s->n));
-    PRN_TRY(context->services->packed(context, s->b, tag, bytes, build_panels, &copy, &packed));
+    PRN_TRY(context->services->packed(context, s->b, tag, bytes, int_gemm_build_panels, &copy, &packed));
     *out = packed;
     return PRONY_OK;
 }
@@ -272,7 +274,7 @@ static void multiply_piece(const prn_int_gemm *p, int64_t item, const piece *at,
     }
 }
 
-static void product_task(void *argument, int64_t task)
+static void int_gemm_product_task(void *argument, int64_t task)
 {
     const product_job *job = argument;
     const prn_int_gemm *p = job->product;
@@ -316,13 +318,13 @@ void prn_int_gemm_run(int threads, const prn_int_gemm *product)
     job.row_blocks = prn_ceil_div(s->m, job.rows);
     job.column_blocks = prn_ceil_div(s->n, job.columns);
     const double macs = (double)s->items * (double)s->m * (double)s->n * (double)s->k;
-    prn_parallel_tasks(macs < FEW_MACS ? 1 : threads, s->items * job.row_blocks * job.column_blocks, product_task,
-                       &job);
+    prn_parallel_tasks(macs < FEW_MACS ? 1 : threads, s->items * job.row_blocks * job.column_blocks,
+                       int_gemm_product_task, &job);
 }
 
 /* ---- reference */
 
-static int32_t code_at(const void *data, prony_dtype type, int64_t index)
+static int32_t int_gemm_code_at(const void *data, prony_dtype type, int64_t index)
 {
     return type == PRONY_UINT8 ? ((const uint8_t *)data)[index] : ((const int8_t *)data)[index];
 }
@@ -341,8 +343,8 @@ void prn_int_gemm_reference(const prn_int_gemm *p)
                 uint32_t sum = 0;
                 if ((j % LOOK_UP == 0 || s->k > LOOK_UP) && prn_cancelled()) return;
                 for (int64_t k = 0; k < s->k && !prn_cancelled_at(k); k++) {
-                    sum += (uint32_t)((code_at(s->a, p->a_type, a + i * s->rs_a + k * s->cs_a) - a_zero) *
-                                      (code_at(s->b, p->b_type, b + k * s->rs_b + j * s->cs_b) - b_zero));
+                    sum += (uint32_t)((int_gemm_code_at(s->a, p->a_type, a + i * s->rs_a + k * s->cs_a) - a_zero) *
+                                      (int_gemm_code_at(s->b, p->b_type, b + k * s->rs_b + j * s->cs_b) - b_zero));
                 }
                 int32_t wrapped = (int32_t)sum;
                 p->store(p->argument, item, i, j, 1, &wrapped);

@@ -9,22 +9,22 @@
 
 enum { ROWS = PAIR_LANES == 16 ? 12 : 6, COLUMNS = 2 * PAIR_LANES };
 
-static inline __attribute__((always_inline)) void tile_of(const int16_t *a, int64_t rs_a, const int rows,
-                                                          const int16_t *b, int64_t pairs, int32_t *c, int64_t rs_c,
-                                                          bool add)
+static inline __attribute__((always_inline)) void quant_simd_tile_of(const int16_t *a, int64_t rs_a, const int rows,
+                                                                     const int16_t *b, int64_t pairs, int32_t *c,
+                                                                     int64_t rs_c, bool add)
 {
     pair_tile(a, rs_a, rows, b, 2 * COLUMNS, pairs, c, rs_c, add);
 }
 
-static void tile(const int16_t *a, int64_t rs_a, int64_t rows, const int16_t *b, int64_t pairs, int32_t *c,
-                 int64_t rs_c, bool add)
+static void quant_simd_tile(const int16_t *a, int64_t rs_a, int64_t rows, const int16_t *b, int64_t pairs, int32_t *c,
+                            int64_t rs_c, bool add)
 {
     for (; rows >= ROWS; rows -= ROWS, a += ROWS * rs_a, c += ROWS * rs_c) {
-        tile_of(a, rs_a, ROWS, b, pairs, c, rs_c, add);
+        quant_simd_tile_of(a, rs_a, ROWS, b, pairs, c, rs_c, add);
     }
-    for (; rows >= 4; rows -= 4, a += 4 * rs_a, c += 4 * rs_c) tile_of(a, rs_a, 4, b, pairs, c, rs_c, add);
-    for (; rows >= 2; rows -= 2, a += 2 * rs_a, c += 2 * rs_c) tile_of(a, rs_a, 2, b, pairs, c, rs_c, add);
-    if (rows > 0) tile_of(a, rs_a, 1, b, pairs, c, rs_c, add);
+    for (; rows >= 4; rows -= 4, a += 4 * rs_a, c += 4 * rs_c) quant_simd_tile_of(a, rs_a, 4, b, pairs, c, rs_c, add);
+    for (; rows >= 2; rows -= 2, a += 2 * rs_a, c += 2 * rs_c) quant_simd_tile_of(a, rs_a, 2, b, pairs, c, rs_c, add);
+    if (rows > 0) quant_simd_tile_of(a, rs_a, 1, b, pairs, c, rs_c, add);
 }
 
 #define WIDEN(name, type)                                                                                              \
@@ -48,7 +48,7 @@ static void interleave(int16_t *restrict to, const int16_t *restrict even, const
     }
 }
 
-static void add_scaled(int32_t *restrict y, const int16_t *restrict x, int64_t step, int32_t w, int64_t n)
+static void quant_simd_add_scaled(int32_t *restrict y, const int16_t *restrict x, int64_t step, int32_t w, int64_t n)
 {
     uint32_t *sums = (uint32_t *)y;
     if (step == 1) {
@@ -69,7 +69,7 @@ VEC_INLINE vf kept_within(vf x, float low, float high)
     return v_select(x < high, x, v_splat(high));
 }
 
-VEC_INLINE vf rounded(vf x)
+VEC_INLINE vf quant_simd_rounded(vf x)
 {
     return (kept_within(x, -FAR, FAR) + ROUNDING) - ROUNDING;
 }
@@ -84,8 +84,8 @@ enum { CODES = 64 };
             const int64_t count = n - first < CODES ? n - first : CODES;                                               \
             for (int64_t i = 0; i < count; i += VEC_LANES) {                                                           \
                 const int64_t left = count - i;                                                                        \
-                const vf v =                                                                                           \
-                    rounded(v_load_part(x + first + i, left, 0.0f)) + v_load_part(zero + first + i, left, 0.0f);       \
+                const vf v = quant_simd_rounded(v_load_part(x + first + i, left, 0.0f)) +                              \
+                             v_load_part(zero + first + i, left, 0.0f);                                                \
                 const vi code = __builtin_convertvector(kept_within(v, low, high), vi);                                \
                 memcpy(codes + i, &code, sizeof code);                                                                 \
             }                                                                                                          \
@@ -120,11 +120,11 @@ static void scale_i32(float *restrict y, const int32_t *restrict x, const float 
 const prn_quant_simd PRN_SIMD_TABLE(prn_quant_simd_) = {.name = PRN_SIMD_NAME,
                                                         .rows = ROWS,
                                                         .columns = COLUMNS,
-                                                        .tile = tile,
+                                                        .tile = quant_simd_tile,
                                                         .widen_u8 = widen_u8,
                                                         .widen_i8 = widen_i8,
                                                         .interleave = interleave,
-                                                        .add_scaled = add_scaled,
+                                                        .add_scaled = quant_simd_add_scaled,
                                                         .quantize_u8 = quantize_u8,
                                                         .quantize_i8 = quantize_i8,
                                                         .dequantize_u8 = dequantize_u8,

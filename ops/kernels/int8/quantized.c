@@ -22,15 +22,16 @@ float prn_quant_get(const prony_value *value, int64_t index)
     return x;
 }
 
-static prony_status refuse(const prony_context *context, size_t input, const char *what, const prony_shape *wanted)
+static prony_status quantized_refuse(const prony_context *context, size_t input, const char *what,
+                                     const prony_shape *wanted)
 {
     char came[PRN_SHAPE_TEXT_BYTES], text[PRN_SHAPE_TEXT_BYTES];
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted %s for %s", input,
                       prn_value_text(context->inputs[input], came), what, prn_shape_text(wanted, text));
 }
 
-static prony_status read_axis(const prony_context *context, const prony_shape *shape, size_t scale, int64_t axis,
-                              int64_t block, prn_quant *out)
+static prony_status quantized_read_axis(const prony_context *context, const prony_shape *shape, size_t scale,
+                                        int64_t axis, int64_t block, prn_quant *out)
 {
     const prony_shape *given = &context->inputs[scale]->shape;
     if (!prn_axis_normalize(&axis, shape->rank)) {
@@ -40,7 +41,7 @@ static prony_status read_axis(const prony_context *context, const prony_shape *s
     out->inner = prn_shape_count(shape, (int)axis + 1, shape->rank);
     if (block == 0) {
         if (given->rank != 1 || given->dim[0] != out->axis) {
-            return refuse(context, scale, "one scale, or one per index on the axis,", shape);
+            return quantized_refuse(context, scale, "one scale, or one per index on the axis,", shape);
         }
         return PRONY_OK;
     }
@@ -48,7 +49,7 @@ static prony_status read_axis(const prony_context *context, const prony_shape *s
     out->blocks = out->axis / block + (out->axis % block != 0);
     prony_shape wanted = *shape;
     wanted.dim[axis] = out->blocks;
-    if (!prn_shape_equal(&wanted, given)) return refuse(context, scale, "one scale per block", shape);
+    if (!prn_shape_equal(&wanted, given)) return quantized_refuse(context, scale, "one scale per block", shape);
     return PRONY_OK;
 }
 
@@ -59,9 +60,9 @@ prony_status prn_quant_read(const prony_context *context, const prony_shape *sha
     if (!out->scale) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (the scale) is missing", scale);
     const int64_t count = prony_shape_numel(&out->scale->shape);
     out->uniform = count == 1 && (block == 0 || out->scale->shape.rank == 0);
-    if (!out->uniform) PRN_TRY(read_axis(context, shape, scale, axis, block, out));
+    if (!out->uniform) PRN_TRY(quantized_read_axis(context, shape, scale, axis, block, out));
     if (out->zero && prony_shape_numel(&out->zero->shape) != count) {
-        return refuse(context, zero, "as many zero points as scales", &out->scale->shape);
+        return quantized_refuse(context, zero, "as many zero points as scales", &out->scale->shape);
     }
     return PRONY_OK;
 }
@@ -137,8 +138,8 @@ prony_status prn_quant_scalar_check(const prony_context *context, size_t scale, 
     if (!s) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (a scale) is missing", scale);
     PRN_TRY(prn_check_type(context, scale, PRN_TYPES_SCALE));
     PRN_TRY(prn_check_type(context, zero, types));
-    if (prony_shape_numel(&s->shape) != 1) return refuse(context, scale, "one scale", &one);
-    if (z && prony_shape_numel(&z->shape) != 1) return refuse(context, zero, "one zero point", &one);
+    if (prony_shape_numel(&s->shape) != 1) return quantized_refuse(context, scale, "one scale", &one);
+    if (z && prony_shape_numel(&z->shape) != 1) return quantized_refuse(context, zero, "one zero point", &one);
     return PRONY_OK;
 }
 
@@ -174,7 +175,7 @@ prony_status prn_quant_lines_read(const prony_context *context, size_t input, ui
     prony_shape wanted = *shape;
     wanted.dim[dim == shape->rank - 1 ? shape->rank - 2 : shape->rank - 1] = 1;
     if (shape->rank < 2 || !prn_shape_equal(&wanted, &value->shape)) {
-        return refuse(context, input, "one entry, or one per row or column,", shape);
+        return quantized_refuse(context, input, "one entry, or one per row or column,", shape);
     }
     out->matrix_step = shape->dim[dim];
     return PRONY_OK;
@@ -210,7 +211,7 @@ static void code_range(prony_dtype type, float *low, float *high)
 }
 
 /* The code of an integer type of at most 16 bits. */
-static int32_t code_of(float v, float zero, float low, float high)
+static int32_t quantized_code_of(float v, float zero, float low, float high)
 {
     const double code = rint((double)v) + (double)zero;
     return (int32_t)(code > (double)low ? (code < (double)high ? code : (double)high) : (double)low);
@@ -225,7 +226,7 @@ void prn_quantize_one(void *y, prony_dtype type, int64_t at, float v, float zero
     }
     float low, high;
     code_range(type, &low, &high);
-    const int32_t code = code_of(v, zero, low, high);
+    const int32_t code = quantized_code_of(v, zero, low, high);
     prn_cast(y, type, at, &code, PRONY_INT32, 0, 1, rule);
 }
 
@@ -253,7 +254,8 @@ void prn_quantize_run(void *y, prony_dtype type, int64_t at, const float *v, con
         if (is_float) {
             prn_vec()->vv[PRN_BINARY_ADD](room.floats, v + done, zero + done, count);
         } else {
-            for (int64_t i = 0; i < count; i++) room.codes[i] = code_of(v[done + i], zero[done + i], low, high);
+            for (int64_t i = 0; i < count; i++)
+                room.codes[i] = quantized_code_of(v[done + i], zero[done + i], low, high);
         }
         prn_cast(y, type, at + done, &room, is_float ? PRONY_FLOAT32 : PRONY_INT32, 0, count, rule);
     }

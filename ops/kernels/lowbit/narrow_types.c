@@ -98,8 +98,8 @@ typedef union chunk {
 } chunk;
 
 /* Elements [first, first + n) as a type that prn_convert takes: where they lie, or unpacked into `room`. */
-static const void *widen(const void *from, prony_dtype type, int64_t first, int64_t n, chunk *room,
-                         prony_dtype *out_type)
+static const void *narrow_types_widen(const void *from, prony_dtype type, int64_t first, int64_t n, chunk *room,
+                                      prony_dtype *out_type)
 {
     *out_type = type;
     if (!prn_dtype_is_narrow(type)) return (const char *)from + prony_dtype_bytes(type, first);
@@ -115,7 +115,7 @@ static const void *widen(const void *from, prony_dtype type, int64_t first, int6
 }
 
 /* Rounding once more to a narrow float must not be seen. */
-static void to_floats(float *to, const void *from, prony_dtype type, int64_t n)
+static void narrow_types_to_floats(float *to, const void *from, prony_dtype type, int64_t n)
 {
     if (type != PRONY_FLOAT64) {
         prn_convert(to, PRONY_FLOAT32, from, type, n);
@@ -133,7 +133,7 @@ static void narrow_down(void *to, prony_dtype type, const void *from, prony_dtyp
         prn_convert(room.integers, PRONY_INT64, from, from_type, n);
         store_integers(to, room.integers, narrow->integer_bits, first, n);
     } else {
-        to_floats(room.floats, from, from_type, n);
+        narrow_types_to_floats(room.floats, from, from_type, n);
         narrow->store(to, room.floats, first, n, rule);
     }
 }
@@ -150,7 +150,7 @@ void prn_cast(void *to, prony_dtype to_type, int64_t to_first, const void *from,
         const int64_t count = n - done < CHUNK ? n - done : CHUNK, at = to_first + done;
         chunk room;
         prony_dtype type;
-        const void *wide = widen(from, from_type, from_first + done, count, &room, &type);
+        const void *wide = narrow_types_widen(from, from_type, from_first + done, count, &room, &type);
         if (prn_dtype_is_narrow(to_type)) {
             narrow_down(to, to_type, wide, type, at, count, rule);
         } else {

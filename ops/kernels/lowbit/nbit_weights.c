@@ -65,7 +65,7 @@ static prn_nbit_weights item_of(const pack_job *job, int64_t item)
     return b;
 }
 
-static void pack_panel(void *argument, int64_t task)
+static void nbit_weights_pack_panel(void *argument, int64_t task)
 {
     const pack_job *job = argument;
     const int64_t item = task / job->panels, panel = task % job->panels;
@@ -90,11 +90,11 @@ static void pack_panel(void *argument, int64_t task)
     }
 }
 
-static prony_status build(const prony_context *context, void *argument, void *packed)
+static prony_status nbit_weights_build(const prony_context *context, void *argument, void *packed)
 {
     pack_job *job = argument;
     job->to = packed;
-    prn_parallel_tasks(context->threads, job->items * job->panels, pack_panel, job);
+    prn_parallel_tasks(context->threads, job->items * job->panels, nbit_weights_pack_panel, job);
     return PRONY_OK;
 }
 
@@ -115,7 +115,7 @@ prony_status prn_nbit_pack_shared(const prony_context *context, const prn_nbit_w
     snprintf(tag, sizeof tag, "nbits %lld, %lld of %lldx%lld in blocks of %lld, scales %p, zero points %p",
              (long long)b->bits, (long long)items, (long long)b->n, (long long)b->k, (long long)b->block, b->scales,
              b->zeros);
-    PRN_TRY(context->services->packed(context, b->codes, tag, bytes, build, &job, &packed));
+    PRN_TRY(context->services->packed(context, b->codes, tag, bytes, nbit_weights_build, &job, &packed));
     stored->panels = packed;
     return PRONY_OK;
 }

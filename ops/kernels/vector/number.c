@@ -23,7 +23,7 @@ static const prony_dtype work_dtypes[PRN_WORK_COUNT] = {[PRN_WORK_float] = PRONY
                                                         [PRN_WORK_int64_t] = PRONY_INT64,
                                                         [PRN_WORK_uint64_t] = PRONY_UINT64};
 
-PRN_SIMD_PICK(prn_number_simd, prn_number_simd_, static const prn_number_simd *table)
+PRN_SIMD_PICK(prn_number_simd, prn_number_simd_, static const prn_number_simd *number_table)
 
 bool prn_dtype_is_number(prony_dtype dtype)
 {
@@ -44,7 +44,7 @@ void prn_convert(void *to, prony_dtype to_type, const void *from, prony_dtype fr
         return;
     }
     const prn_work work = forms[from_type].work;
-    const prn_number_fn load = table()->load[from_type], store = table()->store[to_type][work];
+    const prn_number_fn load = number_table()->load[from_type], store = number_table()->store[to_type][work];
     if (to != from && work_dtypes[work] == from_type) {
         store(to, from, n);
         return;

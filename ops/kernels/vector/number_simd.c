@@ -58,7 +58,7 @@ static void load_f16(void *to_, const void *from_, int64_t n)
 }
 
 /* NaN loses its payload, as in prn_f32_to_f16. */
-static inline __m128i narrowed(__m256 x)
+static inline __m128i number_simd_narrowed(__m256 x)
 {
     const __m256 other = _mm256_cmp_ps(x, x, _CMP_UNORD_Q), sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0f));
     x = _mm256_blendv_ps(x, _mm256_or_ps(sign, _mm256_set1_ps(NAN)), other);
@@ -71,13 +71,13 @@ static void store_f16_float(void *to_, const void *from_, int64_t n)
     const float *from = from_;
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        _mm_storeu_si128((__m128i *)(void *)(to + i), narrowed(_mm256_loadu_ps(from + i)));
+        _mm_storeu_si128((__m128i *)(void *)(to + i), number_simd_narrowed(_mm256_loadu_ps(from + i)));
     }
     if (i == n) return;
     float wide[LANES] = {0.0f};
     uint16_t halves[LANES];
     memcpy(wide, from + i, (size_t)(n - i) * sizeof *from);
-    _mm_storeu_si128((__m128i *)(void *)halves, narrowed(_mm256_loadu_ps(wide)));
+    _mm_storeu_si128((__m128i *)(void *)halves, number_simd_narrowed(_mm256_loadu_ps(wide)));
     memcpy(to + i, halves, (size_t)(n - i) * sizeof *to);
 }
 #else

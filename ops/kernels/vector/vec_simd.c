@@ -80,7 +80,7 @@ MAP_BY(2, atan, v_atan(x))
 /* ---- binary operators on vectors `a` and `b` */
 
 /* The vector that a period dividing the lanes comes to. */
-static vf repeat(const float *p, int64_t period, int64_t phase)
+static vf vec_simd_repeat(const float *p, int64_t period, int64_t phase)
 {
     vf v = {0};
     for (int64_t i = 0; i < VEC_LANES; i++) v[i] = p[(phase + i) % period];
@@ -122,7 +122,7 @@ static vf repeat(const float *p, int64_t period, int64_t phase)
     static void vr_##name(float *y, const float *a, const float *b, int64_t n, int64_t period, int64_t phase)          \
     {                                                                                                                  \
         if (VEC_LANES % period == 0) {                                                                                 \
-            vc_##name(y, a, repeat(b, period, phase), n);                                                              \
+            vc_##name(y, a, vec_simd_repeat(b, period, phase), n);                                                     \
             return;                                                                                                    \
         }                                                                                                              \
         for (int64_t i = 0; i < n; phase = 0) {                                                                        \
@@ -134,7 +134,7 @@ static vf repeat(const float *p, int64_t period, int64_t phase)
     static void rv_##name(float *y, const float *a, const float *b, int64_t n, int64_t period, int64_t phase)          \
     {                                                                                                                  \
         if (VEC_LANES % period == 0) {                                                                                 \
-            cv_##name(y, repeat(a, period, phase), b, n);                                                              \
+            cv_##name(y, vec_simd_repeat(a, period, phase), b, n);                                                     \
             return;                                                                                                    \
         }                                                                                                              \
         for (int64_t i = 0; i < n; phase = 0) {                                                                        \
@@ -162,11 +162,11 @@ static void scale_shift(float *y, const float *x, const float *scale, const floa
     }
 }
 
-static void scale_shift_rows(float *y, const float *x, const float *scale, const float *shift, int64_t rows,
-                             int64_t width)
+static void vec_simd_scale_shift_rows(float *y, const float *x, const float *scale, const float *shift, int64_t rows,
+                                      int64_t width)
 {
     if (VEC_LANES % width == 0) {
-        const vf s = repeat(scale, width, 0), t = repeat(shift, width, 0);
+        const vf s = vec_simd_repeat(scale, width, 0), t = vec_simd_repeat(shift, width, 0);
         for (int64_t i = 0, n = rows * width; i < n; i += VEC_LANES) {
             v_store_part(y + i, v_load_part(x + i, n - i, 0.0f) * s + t, n - i);
         }
@@ -175,7 +175,7 @@ static void scale_shift_rows(float *y, const float *x, const float *scale, const
     for (int64_t r = 0; r < rows; r++) scale_shift(y + r * width, x + r * width, scale, shift, width);
 }
 
-static void add_scaled(float *y, const float *x, float a, int64_t n)
+static void vec_simd_add_scaled(float *y, const float *x, float a, int64_t n)
 {
     const vf va = v_splat(a);
     for (int64_t i = 0; i < n; i += VEC_LANES) {
@@ -200,7 +200,7 @@ static void add_four(float *y, const float *const x[4], int64_t n)
 enum { BLOCK = 4096, LOOK_UP = 1 << 18 };
 
 /* Whether a long row is left at element `at`, a multiple of BLOCK. */
-VEC_INLINE bool is_left(int64_t at)
+VEC_INLINE bool vec_simd_is_left(int64_t at)
 {
     return (at & (LOOK_UP - 1)) == LOOK_UP - BLOCK && prn_cancelled();
 }
@@ -261,7 +261,7 @@ BLOCK_SUM(block_deviations, (const float *p, int64_t n, float c), LOAD_X_OR_C, T
 /* Adds up a block function over a row; `arguments` may use the offset i. */
 #define ROW_SUM(total, block, n, ...)                                                                                  \
     double total = 0.0;                                                                                                \
-    for (int64_t i = 0; i < (n) && !is_left(i); i += BLOCK) {                                                          \
+    for (int64_t i = 0; i < (n) && !vec_simd_is_left(i); i += BLOCK) {                                                 \
         const int64_t count = (n) - i < BLOCK ? (n) - i : BLOCK;                                                       \
         total += (double)block(__VA_ARGS__);                                                                           \
     }
@@ -311,7 +311,7 @@ static double row_dot(const float *a, const float *b, int64_t n)
 ROW_EXTREME(row_max, -INFINITY, v_max)
 ROW_EXTREME(row_min, INFINITY, v_min)
 
-static void sum_rows(float *y, const float *x, int64_t n, int64_t rows, double divisor)
+static void vec_simd_sum_rows(float *y, const float *x, int64_t n, int64_t rows, double divisor)
 {
     for (int64_t r = 0; r < rows && !prn_cancelled_at(r); r++) y[r] = (float)(row_sum(x + r * n, n) / divisor);
 }
@@ -351,7 +351,7 @@ VEC_INLINE double scaled_exp_sum(float *y, const float *x, int64_t n, float scal
 {
     const vf vk = v_splat(scale), vs = v_splat(shift);
     double total = 0.0;
-    for (int64_t begin = 0; begin < n && !is_left(begin); begin += BLOCK) {
+    for (int64_t begin = 0; begin < n && !vec_simd_is_left(begin); begin += BLOCK) {
         const int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
         vf sum[SUM_VECS] = {{0}};
         int64_t i = begin;
@@ -420,7 +420,7 @@ VEC_INLINE float scale_mask(float *y, const float *x, const float *mask, float s
     return best[0];
 }
 
-static void softmax_of(float *y, const float *x, int64_t n, float top)
+static void vec_simd_softmax_of(float *y, const float *x, int64_t n, float top)
 {
     const double sum = exp_sum(y, x, n, top);
     const float scale = (float)(1.0 / sum);
@@ -437,13 +437,13 @@ static void softmax_short(float *y, const float *x, int64_t n)
     v_store_part(y, sum[0] * v_splat((float)(1.0 / (double)v_sum_16(sum))), n);
 }
 
-static void softmax(float *y, const float *x, int64_t n)
+static void vec_simd_softmax(float *y, const float *x, int64_t n)
 {
     if (n > 0 && n <= VEC_LANES) {
         softmax_short(y, x, n);
         return;
     }
-    softmax_of(y, x, n, row_peak(x, n));
+    vec_simd_softmax_of(y, x, n, row_peak(x, n));
 }
 
 static void softmax_unscaled(float *x, int64_t x_row, const float *mask, int64_t mask_row, float scale, int64_t n,
@@ -488,7 +488,7 @@ static void log_softmax(float *y, const float *x, int64_t n)
     const float top = row_max(x, n);
     const vf vt = v_splat(top);
     double sum = 0.0;
-    for (int64_t begin = 0; begin < n && !is_left(begin); begin += BLOCK) {
+    for (int64_t begin = 0; begin < n && !vec_simd_is_left(begin); begin += BLOCK) {
         const int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
         vf part[SUM_VECS] = {{0}};
         for (int64_t i = begin, k = 0; i < end; i += VEC_LANES, k = (k + 1) % SUM_VECS)
@@ -586,12 +586,12 @@ const prn_vec_table PRN_SIMD_TABLE(prn_vec_) = {
 #define RV_ROW(symbol, name) [PRN_BINARY_##symbol] = rv_##name,
     .rv = {PRN_BINARY_LIST(RV_ROW)},
     .scale_shift = scale_shift,
-    .scale_shift_rows = scale_shift_rows,
+    .scale_shift_rows = vec_simd_scale_shift_rows,
     .fill_where = fill_where,
-    .add_scaled = add_scaled,
+    .add_scaled = vec_simd_add_scaled,
     .add_four = add_four,
     .sum = row_sum,
-    .sum_rows = sum_rows,
+    .sum_rows = vec_simd_sum_rows,
     .max_rows = max_rows,
     .min_rows = min_rows,
     .sum_squares = row_sum_squares,
@@ -601,7 +601,7 @@ const prn_vec_table PRN_SIMD_TABLE(prn_vec_) = {
     .min = row_min,
     .mean_variance = mean_variance,
     .exp_sum = exp_sum,
-    .softmax = softmax,
+    .softmax = vec_simd_softmax,
     .softmax_unscaled = softmax_unscaled,
     .scale_finite = scale_finite,
     .log_softmax = log_softmax,

@@ -84,18 +84,18 @@ typedef struct conversion {
     prony_dtype to_type, from_type;
 } conversion;
 
-static void convert_range(void *argument, int64_t begin, int64_t end)
+static void widen_convert_range(void *argument, int64_t begin, int64_t end)
 {
     const conversion *job = argument;
     prn_convert((char *)job->to + prony_dtype_bytes(job->to_type, begin), job->to_type,
                 (const char *)job->from + prony_dtype_bytes(job->from_type, begin), job->from_type, end - begin);
 }
 
-static void convert(const prony_context *context, const prony_value *to, const prony_value *from)
+static void widen_convert(const prony_context *context, const prony_value *to, const prony_value *from)
 {
     conversion job = {to->data, from->data, to->dtype, from->dtype};
     const int64_t count = prony_shape_numel(&from->shape);
-    if (count > 0) prn_parallel_range(context->threads, count, 8192, convert_range, &job);
+    if (count > 0) prn_parallel_range(context->threads, count, 8192, widen_convert_range, &job);
 }
 
 /* ---- preparing: the host that the kernel sees packs from float32 forms of the constants */
@@ -121,7 +121,7 @@ static prony_status build_widened(const prony_context *context, void *argument, 
 {
     const wide_pack *pack = argument;
     const wide_services *host = pack->services;
-    convert(host->context, &host->wide->inputs[pack->input], host->context->inputs[pack->input]);
+    widen_convert(host->context, &host->wide->inputs[pack->input], host->context->inputs[pack->input]);
     return pack->build(context, pack->argument, packed);
 }
 
@@ -203,14 +203,14 @@ prony_status prn_widen_run(const prony_context *context, const prn_kernel *inner
         return prony_fail(context, PRONY_LIMIT, "the inputs do not fit in memory");
     for (size_t i = 0; i < context->input_count; i++) {
         if (is_half(context->inputs[i]) && !(state->packed >> i & 1))
-            convert(context, &wide.inputs[i], context->inputs[i]);
+            widen_convert(context, &wide.inputs[i], context->inputs[i]);
     }
     wide.context.state = state->inner;
     wide.context.scratch_bytes = context->scratch_bytes - wide.bytes;
     wide.context.scratch = wide.context.scratch_bytes ? (char *)context->scratch + wide.bytes : NULL;
     PRN_TRY(inner->run(&wide.context));
     for (size_t k = 0; k < context->output_count; k++) {
-        if (is_half(context->outputs[k])) convert(context, context->outputs[k], &wide.outputs[k]);
+        if (is_half(context->outputs[k])) widen_convert(context, context->outputs[k], &wide.outputs[k]);
     }
     return PRONY_OK;
 }

@@ -2,9 +2,9 @@
  * and constants that it packs are packed once. The one pattern for every operator whose fast kernel knows float32
  * alone.
  *
- *   static const prn_kernel native = {…};              the float32 kernel, plain layouts
- *   PRN_WIDENED(half, &native)                         defines half_usable, half_prepare, half_run
- *   … PRN_WIDENED_ROW(half, "matmul_half_native") …    a row of the kernel list */
+ *   static const prn_kernel native = {…};                  the float32 kernel, plain layouts
+ *   PRN_WIDENED(lrn_half, &native)                         defines lrn_half_supported, lrn_half_prepare, lrn_half_run
+ *   … PRN_WIDENED_ROW(lrn_half, "lrn_half_native") …       a row of the kernel list */
 #ifndef PRN_OPS_KERNELS_VECTOR_WIDEN_H
 #define PRN_OPS_KERNELS_VECTOR_WIDEN_H
 
@@ -20,7 +20,7 @@ prony_status prn_widen_run(const prony_context *context, const prn_kernel *inner
 void prn_widen_release(void *state, const prn_kernel *inner);
 
 #define PRN_WIDENED(symbol, inner)                                                                                     \
-    static bool symbol##_usable(const prony_context *context)                                                          \
+    static bool symbol##_supported(const prony_context *context)                                                       \
     {                                                                                                                  \
         return prn_widen_supported(context, inner);                                                                    \
     }                                                                                                                  \
@@ -41,7 +41,7 @@ void prn_widen_release(void *state, const prn_kernel *inner);
     {.name = kernel_name,                                                                                              \
      .backend = "native",                                                                                              \
      .types = PRN_TYPES_HALF,                                                                                          \
-     .supported = symbol##_usable,                                                                                     \
+     .supported = symbol##_supported,                                                                                  \
      .prepare = symbol##_prepare,                                                                                      \
      .run = symbol##_run,                                                                                              \
      .release = symbol##_release}
@@ -49,7 +49,7 @@ void prn_widen_release(void *state, const prn_kernel *inner);
     {.name = kernel_name,                                                                                              \
      .backend = "native",                                                                                              \
      .types = PRN_TYPES_HALF,                                                                                          \
-     .supported = symbol##_usable,                                                                                     \
+     .supported = symbol##_supported,                                                                                  \
      .prepare = symbol##_prepare,                                                                                      \
      .run = symbol##_run,                                                                                              \
      .release = symbol##_release,                                                                                      \

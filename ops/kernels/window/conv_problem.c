@@ -36,7 +36,7 @@ prony_status prn_conv_check(const prony_context *context)
 
 /* Operands, their types and ranks, and the window without its output. Weights are [out, in/g, …] or, transposed,
  * [in, out/g, …]. */
-static prony_status read_operands(const prony_context *context, prn_conv *conv)
+static prony_status conv_problem_read_operands(const prony_context *context, prn_conv *conv)
 {
     const prn_conv_params *params = context->params;
     char text[PRN_SHAPE_TEXT_BYTES];
@@ -79,7 +79,7 @@ static prony_status check_bias(const prony_context *context, const prn_conv *con
                       prn_shape_text(&conv->bias->shape, text), (long long)conv->out_channels);
 }
 
-static void derive(prn_conv *conv)
+static void conv_problem_derive(prn_conv *conv)
 {
     conv->group_in = conv->in_channels / conv->groups;
     conv->group_out = conv->out_channels / conv->groups;
@@ -90,7 +90,7 @@ static void derive(prn_conv *conv)
 
 prony_status prn_conv_read(const prony_context *context, prn_conv *conv)
 {
-    PRN_TRY(read_operands(context, conv));
+    PRN_TRY(conv_problem_read_operands(context, conv));
     const prony_shape *w = &conv->weights->shape;
     conv->out_channels = w->dim[0];
     if (conv->in_channels % conv->groups || conv->in_channels / conv->groups != w->dim[1])
@@ -102,14 +102,14 @@ prony_status prn_conv_read(const prony_context *context, prn_conv *conv)
                           (long long)conv->out_channels, (long long)conv->groups);
     PRN_TRY(check_bias(context, conv));
     PRN_TRY(prn_window_forward(context, &((const prn_conv_params *)context->params)->window, &conv->window));
-    derive(conv);
+    conv_problem_derive(conv);
     return PRONY_OK;
 }
 
 prony_status prn_conv_transpose_read(const prony_context *context, prn_conv *conv)
 {
     const prn_conv_params *params = context->params;
-    PRN_TRY(read_operands(context, conv));
+    PRN_TRY(conv_problem_read_operands(context, conv));
     const prony_shape *w = &conv->weights->shape;
     if (w->dim[0] != conv->in_channels || conv->in_channels % conv->groups)
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "%lld input channels in %lld groups, the weights take %lld",
@@ -120,7 +120,7 @@ prony_status prn_conv_transpose_read(const prony_context *context, prn_conv *con
     PRN_TRY(check_bias(context, conv));
     PRN_TRY(
         prn_window_transposed(context, &params->window, &params->output_padding, &params->output_shape, &conv->window));
-    derive(conv);
+    conv_problem_derive(conv);
     return PRONY_OK;
 }
 

@@ -9,7 +9,8 @@
 
 #define LIMIT INT32_MAX
 
-static prony_status check_list(const prony_context *context, const char *name, const prn_ints *list, int64_t least)
+static prony_status window_check_list(const prony_context *context, const char *name, const prn_ints *list,
+                                      int64_t least)
 {
     for (size_t i = 0; i < list->count; i++) {
         if (list->v[i] < least || list->v[i] > LIMIT)
@@ -19,7 +20,8 @@ static prony_status check_list(const prony_context *context, const char *name, c
     return PRONY_OK;
 }
 
-static prony_status check_count(const prony_context *context, const char *name, const prn_ints *list, size_t wanted)
+static prony_status window_check_count(const prony_context *context, const char *name, const prn_ints *list,
+                                       size_t wanted)
 {
     if (!list->present || list->count == wanted) return PRONY_OK;
     return prony_fail(context, PRONY_INVALID_MODEL, "%s has %zu entries, %zu are needed", name, list->count, wanted);
@@ -33,10 +35,10 @@ static bool is_auto(const prn_window_params *params, const char *mode)
 
 prony_status prn_window_check(const prony_context *context, const prn_window_params *params)
 {
-    PRN_TRY(check_list(context, "kernel_shape", &params->kernel_shape, 1));
-    PRN_TRY(check_list(context, "strides", &params->strides, 1));
-    PRN_TRY(check_list(context, "dilations", &params->dilations, 1));
-    PRN_TRY(check_list(context, "pads", &params->pads, 0));
+    PRN_TRY(window_check_list(context, "kernel_shape", &params->kernel_shape, 1));
+    PRN_TRY(window_check_list(context, "strides", &params->strides, 1));
+    PRN_TRY(window_check_list(context, "dilations", &params->dilations, 1));
+    PRN_TRY(window_check_list(context, "pads", &params->pads, 0));
     if (!is_auto(params, "NOTSET") && !is_auto(params, "VALID") && !is_auto(params, "SAME_UPPER") &&
         !is_auto(params, "SAME_LOWER"))
         return prony_fail(context, PRONY_INVALID_MODEL,
@@ -60,10 +62,10 @@ prony_status prn_window_begin(const prony_context *context, const prn_window_par
 {
     const prony_shape *shape = &context->inputs[0]->shape;
     size_t axes = (size_t)(shape->rank - 2);
-    PRN_TRY(check_count(context, "kernel_shape", &params->kernel_shape, axes));
-    PRN_TRY(check_count(context, "strides", &params->strides, axes));
-    PRN_TRY(check_count(context, "dilations", &params->dilations, axes));
-    PRN_TRY(check_count(context, "pads", &params->pads, 2 * axes));
+    PRN_TRY(window_check_count(context, "kernel_shape", &params->kernel_shape, axes));
+    PRN_TRY(window_check_count(context, "strides", &params->strides, axes));
+    PRN_TRY(window_check_count(context, "dilations", &params->dilations, axes));
+    PRN_TRY(window_check_count(context, "pads", &params->pads, 2 * axes));
     window->axes = (int)axes;
     bool explicit_pads = is_auto(params, "NOTSET") && params->pads.present;
     for (int slot = 0; slot < PRN_WINDOW_AXES; slot++) {
@@ -123,10 +125,10 @@ prony_status prn_window_transposed(const prony_context *context, const prn_windo
                                    const prn_ints *output_padding, const prn_ints *output_shape, prn_window *window)
 {
     bool upper = is_auto(params, "SAME_UPPER"), same = upper || is_auto(params, "SAME_LOWER");
-    PRN_TRY(check_count(context, "output_padding", output_padding, (size_t)window->axes));
+    PRN_TRY(window_check_count(context, "output_padding", output_padding, (size_t)window->axes));
     /* Some exporters write batch and channels as well. */
     size_t skip = output_shape->present && output_shape->count == (size_t)window->axes + 2 ? 2 : 0;
-    PRN_TRY(check_count(context, "output_shape", output_shape, (size_t)window->axes + skip));
+    PRN_TRY(window_check_count(context, "output_shape", output_shape, (size_t)window->axes + skip));
     for (int slot = PRN_WINDOW_AXES - window->axes; slot < PRN_WINDOW_AXES; slot++) {
         size_t axis = (size_t)(slot - (PRN_WINDOW_AXES - window->axes));
         int64_t extra = output_padding->present ? output_padding->v[axis] : 0;
