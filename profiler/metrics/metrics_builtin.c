@@ -8,7 +8,7 @@
 
 /* ---- size and complexity ---- */
 
-static double evaluation(const prony_report *r)
+static double metric_evaluation(const prony_report *r)
 {
     return r->evaluation_count ? r->evaluations[0].value : NAN;
 }
@@ -19,18 +19,18 @@ static double evaluated(const prony_report *r, const char *metric)
     return row ? row->value : NAN;
 }
 
-static double top1_accuracy(const prony_report *r)
+static double metric_top1_accuracy(const prony_report *r)
 {
     return evaluated(r, "top1_accuracy");
 }
 
-static double top5_accuracy(const prony_report *r)
+static double metric_top5_accuracy(const prony_report *r)
 {
     return evaluated(r, "top5_accuracy");
 }
 
 /* Beside the reference; where there is none, beside another runtime's outputs. */
-static double output_error(const prony_report *r)
+static double metric_output_error(const prony_report *r)
 {
     double worst[2] = {NAN, NAN};
     for (size_t k = 0; r->has_accuracy && k < r->accuracy.output_count; k++) {
@@ -41,7 +41,7 @@ static double output_error(const prony_report *r)
     return isnan(worst[0]) ? worst[1] : worst[0];
 }
 
-static double operator_error(const prony_report *r)
+static double metric_operator_error(const prony_report *r)
 {
     double worst = NAN;
     for (size_t o = 0; r->has_accuracy && r->operator_errors && o < r->operator_count; o++) {
@@ -51,22 +51,22 @@ static double operator_error(const prony_report *r)
     return worst;
 }
 
-static double model_size(const prony_report *r)
+static double metric_model_size(const prony_report *r)
 {
     return (double)r->model.parameter_bytes;
 }
 
-static double file_size(const prony_report *r)
+static double metric_file_size(const prony_report *r)
 {
     return (double)r->model.file_bytes;
 }
 
-static double parameters(const prony_report *r)
+static double metric_parameters(const prony_report *r)
 {
     return (double)r->totals.cost.parameters;
 }
 
-static double buffers(const prony_report *r)
+static double metric_buffers(const prony_report *r)
 {
     double sum = 0;
     for (size_t i = 0; i < r->parameter_count; i++)
@@ -75,7 +75,7 @@ static double buffers(const prony_report *r)
 }
 
 #define TOTAL(name)                                                                                                    \
-    static double name(const prony_report *r)                                                                          \
+    static double metric_##name(const prony_report *r)                                                                 \
     {                                                                                                                  \
         return (double)r->totals.cost.name;                                                                            \
     }
@@ -85,46 +85,46 @@ TOTAL(flops)
 TOTAL(special)
 TOTAL(int_ops)
 
-static double metrics_builtin_count(const prony_report *r)
+static double metric_count(const prony_report *r)
 {
     return r->totals.counted ? (double)r->totals.count : NAN;
 }
 
-static double traffic(const prony_report *r)
+static double metric_traffic(const prony_report *r)
 {
     return (double)r->totals.cost.bytes_read + (double)r->totals.cost.bytes_written;
 }
 
-static double metrics_builtin_intensity(const prony_report *r)
+static double metric_intensity(const prony_report *r)
 {
-    return traffic(r) > 0 ? flops(r) / traffic(r) : NAN;
+    return metric_traffic(r) > 0 ? metric_flops(r) / metric_traffic(r) : NAN;
 }
 
-static double layers(const prony_report *r)
+static double metric_layers(const prony_report *r)
 {
     return r->totals.layers;
 }
 
-static double metrics_builtin_operators(const prony_report *r)
+static double metric_operators(const prony_report *r)
 {
     return r->operator_count ? (double)r->operator_count : NAN;
 }
 
 /* ---- memory ---- */
 
-static double activation_memory(const prony_report *r)
+static double metric_activation_memory(const prony_report *r)
 {
     double sum = 0;
     for (size_t l = 0; l < r->layer_count; l++) sum += (double)r->layers[l].output_bytes;
     return sum;
 }
 
-static double memory_footprint(const prony_report *r)
+static double metric_memory_footprint(const prony_report *r)
 {
-    return model_size(r) + activation_memory(r);
+    return metric_model_size(r) + metric_activation_memory(r);
 }
 
-static double metrics_builtin_memory(const prony_report *r)
+static double metric_memory(const prony_report *r)
 {
     const prony_memory_report *m = &r->memory;
     if (!r->has_memory) return NAN;
@@ -132,43 +132,43 @@ static double metrics_builtin_memory(const prony_report *r)
 }
 
 /* The session's own memory; pages of the model's file are the system's. */
-static double session_memory(const prony_report *r)
+static double metric_session_memory(const prony_report *r)
 {
     return r->has_memory ? (double)r->memory.packed_weight_bytes + (double)r->memory.planned_bytes : NAN;
 }
 
 /* The process holds the sessions of all models that were measured in turns, so it tells nothing of one. */
-static double held_memory(const prony_report *r)
+static double metric_held_memory(const prony_report *r)
 {
     return r->has_memory && r->memory.held_known && !r->turns ? (double)r->memory.held.resident_bytes : NAN;
 }
 
 #define MEMORY(name, field)                                                                                            \
-    static double name(const prony_report *r)                                                                          \
+    static double metric_##name(const prony_report *r)                                                                 \
     {                                                                                                                  \
         return r->has_memory ? (double)r->memory.field : NAN;                                                          \
     }
 MEMORY(peak_memory, peak_live_bytes)
 MEMORY(average_memory, average_live_bytes)
 MEMORY(planned_memory, planned_bytes)
-MEMORY(metrics_builtin_packed_weights, packed_weight_bytes)
+MEMORY(packed_weights, packed_weight_bytes)
 MEMORY(scratch_memory, scratch_bytes)
 MEMORY(plan_gap, plan_gap)
 MEMORY(internal_fragmentation, internal_fragmentation)
-MEMORY(metrics_builtin_external_fragmentation, external_fragmentation)
+MEMORY(external_fragmentation, external_fragmentation)
 MEMORY(allocations, allocations)
 
-static double memory_per_sample(const prony_report *r)
+static double metric_memory_per_sample(const prony_report *r)
 {
     return r->has_memory && r->config.batch > 0 ? (double)r->memory.planned_bytes / (double)r->config.batch : NAN;
 }
 
-static double peak_resident(const prony_report *r)
+static double metric_peak_resident(const prony_report *r)
 {
     return r->has_memory && r->memory.peak_rss_bytes ? (double)r->memory.peak_rss_bytes : NAN;
 }
 
-static double heap_calls(const prony_report *r)
+static double metric_heap_calls(const prony_report *r)
 {
     return r->has_memory && r->memory.heap_calls_known ? (double)r->memory.heap_calls_per_run : NAN;
 }
@@ -176,7 +176,7 @@ static double heap_calls(const prony_report *r)
 /* ---- time ---- */
 
 #define LATENCY(name, field, valid)                                                                                    \
-    static double name(const prony_report *r)                                                                          \
+    static double metric_##name(const prony_report *r)                                                                 \
     {                                                                                                                  \
         const prony_time_stats *t = &r->latency;                                                                       \
         return r->measured && t->count && (valid) ? (double)t->field : NAN;                                            \
@@ -192,7 +192,7 @@ LATENCY(latency_p99, p99_ns, t->p99_valid)
 LATENCY(latency_p999, p999_ns, t->p999_valid)
 
 #define PHASE(name, field)                                                                                             \
-    static double name(const prony_report *r)                                                                          \
+    static double metric_##name(const prony_report *r)                                                                 \
     {                                                                                                                  \
         return r->phases.field >= 0 ? (double)r->phases.field : NAN;                                                   \
     }
@@ -207,17 +207,17 @@ static double around(const prony_report *r, int64_t ns)
     return r->has_around && ns >= 0 ? (double)ns : NAN;
 }
 
-static double preprocess_time(const prony_report *r)
+static double metric_preprocess_time(const prony_report *r)
 {
     return around(r, r->around.preprocess_ns);
 }
 
-static double postprocess_time(const prony_report *r)
+static double metric_postprocess_time(const prony_report *r)
 {
     return around(r, r->around.postprocess_ns);
 }
 
-static double end_to_end(const prony_report *r)
+static double metric_end_to_end(const prony_report *r)
 {
     return around(r, r->around.end_to_end.median_ns);
 }
@@ -228,7 +228,7 @@ static double known_rate(double rate)
 }
 
 #define RATE(name, field)                                                                                              \
-    static double name(const prony_report *r)                                                                          \
+    static double metric_##name(const prony_report *r)                                                                 \
     {                                                                                                                  \
         return known_rate(prn_report_rates_of(r).field);                                                               \
     }
@@ -237,33 +237,33 @@ RATE(tokens_per_second, tokens)
 RATE(requests_per_second, requests)
 
 /* Where there is no batch, a run is a sample. */
-static double throughput(const prony_report *r)
+static double metric_throughput(const prony_report *r)
 {
     prn_report_rates rates = prn_report_rates_of(r);
     return known_rate(rates.samples >= 0 ? rates.samples : rates.requests);
 }
 
-static double metrics_builtin_per_second(const prony_report *r, double quantity)
+static double metric_per_second(const prony_report *r, double quantity)
 {
     return r->measured && r->latency.mean_ns > 0 ? quantity / ((double)r->latency.mean_ns / 1e9) : NAN;
 }
 
-static double flops_per_second(const prony_report *r)
+static double metric_flops_per_second(const prony_report *r)
 {
-    return metrics_builtin_per_second(r, flops(r));
+    return metric_per_second(r, metric_flops(r));
 }
 
-static double bytes_per_second(const prony_report *r)
+static double metric_bytes_per_second(const prony_report *r)
 {
     double bytes = 0;
     if (r->operator_count == 0) return NAN;
     for (size_t o = 0; o < r->operator_count; o++)
         bytes += (double)r->operators[o].cost.bytes_read + (double)r->operators[o].cost.bytes_written;
-    return metrics_builtin_per_second(r, bytes);
+    return metric_per_second(r, bytes);
 }
 
 /* What the roofs would allow for all operators, over what they took. */
-static double efficiency(const prony_report *r)
+static double metric_efficiency(const prony_report *r)
 {
     double allowed = 0, took = 0;
     for (size_t o = 0; o < r->operator_count; o++) {
@@ -275,7 +275,7 @@ static double efficiency(const prony_report *r)
     return allowed > 0 && took > 0 ? allowed / took : NAN;
 }
 
-static double critical_path(const prony_report *r)
+static double metric_critical_path(const prony_report *r)
 {
     uint32_t *chain = NULL;
     size_t length;
@@ -285,24 +285,24 @@ static double critical_path(const prony_report *r)
     return (double)time_ns;
 }
 
-static double critical_path_share(const prony_report *r)
+static double metric_critical_path_share(const prony_report *r)
 {
-    double sum = 0, path = critical_path(r);
+    double sum = 0, path = metric_critical_path(r);
     for (size_t o = 0; o < r->operator_count; o++) sum += (double)r->operators[o].time.mean_ns;
     return sum > 0 ? path / sum : NAN;
 }
 
-static double coverage(const prony_report *r)
+static double metric_coverage(const prony_report *r)
 {
     return prn_report_stamped(r) ? r->time_share : NAN;
 }
 
-static double profiling_cost(const prony_report *r)
+static double metric_profiling_cost(const prony_report *r)
 {
     return prn_report_stamped(r) && r->cost.pairs ? r->cost.share : NAN;
 }
 
-static double overhead(const prony_report *r)
+static double metric_overhead(const prony_report *r)
 {
     return prn_report_stamped(r) ? r->overhead_share : NAN;
 }
@@ -310,21 +310,21 @@ static double overhead(const prony_report *r)
 /* ---- processor and files ---- */
 
 #define PROCESS(name, field)                                                                                           \
-    static double name(const prony_report *r)                                                                          \
+    static double metric_##name(const prony_report *r)                                                                 \
     {                                                                                                                  \
         return r->measured ? (double)r->cpu.field : NAN;                                                               \
     }
 PROCESS(cpu_utilisation, utilisation)
 PROCESS(cpu_user, user_ns)
 
-static double core_use(const prony_report *r)
+static double metric_core_use(const prony_report *r)
 {
     double sum = 0;
     for (size_t c = 0; c < r->core_count; c++) sum += r->cores[c].mean;
     return r->core_count ? sum / (double)r->core_count : NAN;
 }
 
-static double core_use_most(const prony_report *r)
+static double metric_core_use_most(const prony_report *r)
 {
     double most = NAN;
     for (size_t c = 0; c < r->core_count; c++)
@@ -333,9 +333,9 @@ static double core_use_most(const prony_report *r)
 }
 
 PROCESS(cpu_system, system_ns)
-PROCESS(metrics_builtin_context_switches, involuntary_switches)
-PROCESS(metrics_builtin_read_bytes, read_bytes)
-PROCESS(metrics_builtin_written_bytes, written_bytes)
+PROCESS(context_switches, involuntary_switches)
+PROCESS(read_bytes, read_bytes)
+PROCESS(written_bytes, written_bytes)
 PROCESS(read_calls, read_calls)
 PROCESS(write_calls, write_calls)
 
@@ -350,9 +350,9 @@ PROCESS(write_calls, write_calls)
 #define PER_TIME PRONY_BASIS_RUNS, PRN_STATISTIC_MEAN, true
 #define QUANTILE(which) PRONY_BASIS_INTERVAL, PRN_STATISTIC_##which, false
 #define METRIC(key, evidence, name, description, unit, scale, direction)                                               \
-    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, key, evidence, false}
+    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, metric_##key, evidence, false}
 #define DECIDES(key, evidence, name, description, unit, scale, direction)                                              \
-    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, key, evidence, true}
+    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, metric_##key, evidence, true}
 
 // clang-format off
 const prn_metric_builtin prn_metric_builtins[] = {
@@ -368,27 +368,27 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(flops, EXACT, "Floating-point operations", "arithmetic on floating-point data, one run; a MAC is 2", "FLOPs", SI, LESS),
     METRIC(special, EXACT, "Special functions", "those FLOPs that are exp, log, tanh, erf, sin, pow, sqrt or division", "FLOPs", SI, LESS),
     METRIC(int_ops, EXACT, "Integer operations", "arithmetic on integer data, one run", "ops", SI, LESS),
-    METRIC(metrics_builtin_count, EXACT, "Count by preset", "what the tool of the counting preset would say", "", SI, LESS),
+    METRIC(count, EXACT, "Count by preset", "what the tool of the counting preset would say", "", SI, LESS),
     METRIC(parameters, EXACT, "Parameters", "elements of the weights", "", SI, LESS),
     METRIC(buffers, EXACT, "Buffers", "elements that are stored but not trained, such as running statistics", "", SI, LESS),
     METRIC(traffic, EXACT, "Traffic", "compulsory bytes of all layers: inputs, weights and outputs once", "", BINARY, LESS),
-    METRIC(metrics_builtin_intensity, EXACT, "Arithmetic intensity", "FLOPs over compulsory bytes", "FLOP/byte", NONE, EITHER),
+    METRIC(intensity, EXACT, "Arithmetic intensity", "FLOPs over compulsory bytes", "FLOP/byte", NONE, EITHER),
     METRIC(layers, EXACT, "Layers", "nodes of the model", "", NONE, EITHER),
-    METRIC(metrics_builtin_operators, EXACT, "Operators", "kernels that run", "", NONE, EITHER),
+    METRIC(operators, EXACT, "Operators", "kernels that run", "", NONE, EITHER),
     METRIC(memory_footprint, EXACT, "Memory footprint", "weights and all activations together", "", BINARY, LESS),
     METRIC(activation_memory, EXACT, "Activation memory", "bytes of all layers' outputs", "", BINARY, LESS),
     DECIDES(held_memory, ONCE, "Held", "by the process after the runs: what profile calls held", "", BINARY, LESS),
     DECIDES(session_memory, EXACT, "Held by the session", "packed weights, constants and the arena", "", BINARY, LESS),
-    METRIC(metrics_builtin_memory, EXACT, "Weights and arena", "weights, packed weights and the arena added, with weights that are given up once packed; held_memory is what the process holds", "", BINARY, LESS),
+    METRIC(memory, EXACT, "Weights and arena", "weights, packed weights and the arena added, with weights that are given up once packed; held_memory is what the process holds", "", BINARY, LESS),
     METRIC(peak_memory, EXACT, "Peak of the arena", "most bytes of the arena live at once; peak_resident is the peak of the process", "", BINARY, LESS),
     METRIC(average_memory, EXACT, "Average of the arena", "mean of the live bytes over the steps", "", BINARY, LESS),
     METRIC(memory_per_sample, EXACT, "Arena per sample", "arena over the batch", "", BINARY, LESS),
     METRIC(planned_memory, EXACT, "Arena", "bytes that the memory plan needs", "", BINARY, LESS),
-    METRIC(metrics_builtin_packed_weights, EXACT, "Packed weights", "bytes of the weights as laid out for kernels", "", BINARY, LESS),
+    METRIC(packed_weights, EXACT, "Packed weights", "bytes of the weights as laid out for kernels", "", BINARY, LESS),
     METRIC(scratch_memory, EXACT, "Scratch memory", "working memory of kernels, part of the plan", "", BINARY, LESS),
     METRIC(plan_gap, EXACT, "Plan gap", "1 - proven lower bound / arena", "", PERCENT, LESS),
     METRIC(internal_fragmentation, EXACT, "Internal fragmentation", "1 - bytes asked / bytes given", "", PERCENT, LESS),
-    METRIC(metrics_builtin_external_fragmentation, EXACT, "External fragmentation", "1 - largest free block / free bytes, at its worst step", "", PERCENT, LESS),
+    METRIC(external_fragmentation, EXACT, "External fragmentation", "1 - largest free block / free bytes, at its worst step", "", PERCENT, LESS),
     METRIC(allocations, EXACT, "Allocations", "of the arena, one run", "", NONE, LESS),
     METRIC(heap_calls, EXACT, "Heap calls", "of Prony itself, one run", "", NONE, LESS),
     METRIC(peak_resident, ONCE, "Peak of the process", "most bytes resident so far, while packing included", "", BINARY, LESS),
@@ -415,9 +415,9 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(core_use_most, ONCE, "Busiest core", "busy time of the processor that was used most", "", PERCENT, EITHER),
     METRIC(cpu_user, ONCE, "User time", "CPU time of the measured runs outside of the kernel", "", TIME, LESS),
     METRIC(cpu_system, ONCE, "System time", "CPU time of the measured runs inside of the kernel", "", TIME, LESS),
-    METRIC(metrics_builtin_context_switches, ONCE, "Involuntary switches", "times the threads lost their core", "", NONE, LESS),
-    METRIC(metrics_builtin_read_bytes, ONCE, "Bytes read", "from storage during the measured runs", "", BINARY, LESS),
-    METRIC(metrics_builtin_written_bytes, ONCE, "Bytes written", "to storage during the measured runs", "", BINARY, LESS),
+    METRIC(context_switches, ONCE, "Involuntary switches", "times the threads lost their core", "", NONE, LESS),
+    METRIC(read_bytes, ONCE, "Bytes read", "from storage during the measured runs", "", BINARY, LESS),
+    METRIC(written_bytes, ONCE, "Bytes written", "to storage during the measured runs", "", BINARY, LESS),
     METRIC(read_calls, ONCE, "Read calls", "system calls during the measured runs", "", NONE, LESS),
     METRIC(write_calls, ONCE, "Write calls", "system calls during the measured runs", "", NONE, LESS),
     METRIC(load_time, ONCE, "Load time", "opening and checking the model file", "", TIME, LESS),
