@@ -1,5 +1,5 @@
-/* What a loaded model is to the engine: the file, the operators that may serve it, and the data its plans share.
- * Immutable but for the shared cache (which locks itself); reference-counted by sessions. */
+/* A loaded model: the file, the operators that may serve it, and the data that its plans share. Immutable but for the
+ * shared cache (which locks itself); reference-counted by sessions. */
 #ifndef PRN_ENGINE_BIND_ENGINE_MODEL_H
 #define PRN_ENGINE_BIND_ENGINE_MODEL_H
 
@@ -12,38 +12,38 @@
 
 #include <stdatomic.h>
 
-/* The rates that analytic costs are turned into times with. */
+/* Rates that turn analytic costs into times. */
 typedef struct prn_step_rates {
     double flops_per_ns, bytes_per_ns; /* of one thread */
 } prn_step_rates;
 
-/* What prony_model_quantize made of the layers of a float model. */
+/* The result of prony_model_quantize for the layers of a float model. */
 typedef struct prn_model_quantized {
     prn_bump pool;
-    const prony_quantized_row *rows; /* NULL: it was not made so */
+    const prony_quantized_row *rows; /* NULL: the model was not made by it */
     size_t count;
-    const char **kept; /* names of those that stay in float, sorted */
+    const char **kept; /* names of the layers that stay in float, sorted */
     size_t kept_count;
 } prn_model_quantized;
 
 struct prony_model {
     atomic_uint references;
     prn_model_file *file;
-    void *owned;              /* bytes that the file lies in, if they are the model's; else NULL */
+    void *owned;              /* bytes of the file, if the model owns them; else NULL */
     prony_registry *registry; /* may be NULL */
     prn_weight_cache *shared;
     const prn_function **functions; /* of the file, by domain, name and overload */
     prn_budget *budget;             /* of the model and its sessions */
     int64_t load_ns;
-    /* Rates of one thread, where somebody measured this machine's; leaves the others alone. NULL: nobody did. */
+    /* Sets the measured rates of one thread of this machine; leaves rates that were not measured. NULL: no source. */
     void (*find_rates)(prn_step_rates *rates);
-    const struct prn_tune_files *tune_files; /* where what sessions measure of kernels is kept (engine/plan/tune.h);
-                                                NULL: nowhere */
-    const prn_services *services;            /* what its operators may ask of the engine */
+    const struct prn_tune_files *tune_files; /* where sessions keep measured kernel times (engine/plan/tune.h); NULL:
+                                                nowhere */
+    const prn_services *services;            /* engine services for its operators */
     prn_model_quantized quantized;
 };
 
-/* What a model is read from: a file, or bytes of the caller's. */
+/* The source of a model: a file, or bytes that the caller owns. */
 typedef struct prn_model_source {
     const char *name;
     const void *data; /* NULL: the file `name` */
@@ -52,7 +52,7 @@ typedef struct prn_model_source {
     bool copy;               /* the file is read, not mapped */
 } prn_model_source;
 
-/* Everything that is made from here on is booked to the model's budget. */
+/* Everything allocated from here on is charged to the model's budget. */
 PRN_MUST_USE prony_status prn_model_load(prony_model **out, const prn_model_source *from,
                                          const prony_model_options *options, prony_error *error);
 void prn_model_retain(prony_model *model);
@@ -63,9 +63,9 @@ PRN_MUST_USE prony_status prn_model_index(prony_model *model, prony_error *error
  * a function, a function before an operator of the table. */
 const prn_function *prn_model_function(const prony_model *model, const prn_model_node *node, int64_t opset);
 
-/* What the operators of all graphs and called functions want that the file or this build has not; pool-owned. */
+/* Operators and imports that the graphs and called functions need and this build or the file lacks; pool-owned. */
 typedef struct prn_model_gaps {
-    const char *const *unsupported; /* operators that nothing serves, "domain::Op-opset (n nodes)" each, sorted */
+    const char *const *unsupported; /* unsupported operators, "domain::Op-opset (n nodes)" each, sorted */
     size_t unsupported_count;
     const char *const *assumed; /* imports that the file lacks and prn_model_opset assumes, "domain version" each */
     size_t assumed_count;

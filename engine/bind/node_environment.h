@@ -1,4 +1,4 @@
-/* Where a node stands when its operator calls the engine services: context->services_data. */
+/* The program, plan and step of a node when its operator calls the engine services: context->services_data. */
 #ifndef PRN_ENGINE_BIND_NODE_ENVIRONMENT_H
 #define PRN_ENGINE_BIND_NODE_ENVIRONMENT_H
 
@@ -19,9 +19,10 @@ typedef struct prn_node_environment {
     struct prn_plan *plan; /* NULL at bind time */
     struct prn_step *step;
     uint32_t packed;    /* bit i: input i of the step, a constant, has a packed form */
-    prn_packings *once; /* bind time and dynamic steps: for packed forms of what is not constant. NULL: a static step */
-    /* Dynamic steps some of whose constants nobody holds: has those made that `kernel` reads, before it prepares and
-     * before it runs. */
+    prn_packings *once; /* bind time and dynamic steps: for packed forms of operands that are not constant. NULL: a
+                           static step */
+    /* Dynamic steps with constants that are not pinned: makes those that `kernel` reads, before it prepares and before
+     * it runs. */
     prony_status (*hold)(const prony_context *context, const prn_kernel *kernel, bool prepared);
 } prn_node_environment;
 

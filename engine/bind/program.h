@@ -2,11 +2,10 @@
  *
  *   prn_graph + input shapes --bind--> program --rewrites--> program --plan--> steps
  *
- * Values and layers are only ever added; nodes are edited or marked dead. A layer is an original node of the model with
- * its cost, fixed at bind time; each live node lists the layers it stands for, and every layer that costs something
- * stands in exactly one live node, so that costs are conserved whatever a rewrite does. Ownership: everything is in the
- * program's pool (addresses of values and nodes are stable), except constants (model file or shared cache) and child
- * programs. One thread at a time. */
+ * Values and layers are only added; nodes are edited or marked dead. A layer is an original node of the model with its
+ * cost, fixed at bind time. Each live node lists the layers it stands for. Every layer with a cost belongs to exactly
+ * one live node, so rewrites conserve costs. Ownership: everything is in the program's pool (addresses of values and
+ * nodes are stable), except constants (model file or shared cache) and child programs. One thread at a time. */
 #ifndef PRN_ENGINE_BIND_PROGRAM_H
 #define PRN_ENGINE_BIND_PROGRAM_H
 
@@ -18,8 +17,8 @@
 #define PRN_NO_NODE UINT32_MAX
 #define PRN_NO_WEIGHT UINT32_MAX
 
-/* A place that reads a value: input `index` of a node, its capture by child `child`, or output `index` of the graph
- * (node NULL). Outdated once the place reads something else. */
+/* One reader of a value: input `index` of a node, its capture by child `child`, or output `index` of the graph (node
+ * NULL). Outdated once the reader reads something else. */
 typedef struct prn_use {
     struct prn_use *next;
     struct prn_node_def *node;
@@ -28,7 +27,7 @@ typedef struct prn_use {
 
 #define PRN_NO_CHILD UINT32_MAX
 
-/* What a value has to do with extents that change from run to run (engine/bind/dynamic_dims.h). */
+/* How a value depends on extents that change from run to run (engine/bind/dynamic_dims.h). */
 enum {
     PRN_DYNAMIC_DIMS_AFFECT = 1, /* it follows from an input that has one: type, shape or elements may depend on it */
     PRN_DYNAMIC_DIMS_CHANGE = 2, /* a constant whose elements do; its data is NULL while the program is rewritten */
@@ -46,17 +45,15 @@ typedef struct prn_value_def {
     prony_value info; /* type and shape (rank -1: known at run time only); data for constants; layout plain */
     bool constant;    /* same in every run; info.data is NULL only in a static program */
     prn_weight_cache_entry
-        *shared;          /* constants that bind or a rewrite made: what holds them; NULL: bytes of the model's
-                                 own */
+        *shared;          /* the cache entry of constants that bind or a rewrite made; NULL: the model's own bytes */
     bool input, output;   /* of the graph */
     uint32_t producer;    /* node; PRN_NO_NODE for inputs and constants */
     uint32_t weight;      /* initializers and Constant outputs: index into program->weights; otherwise
                                 PRN_NO_WEIGHT */
-    uint32_t folded_from; /* what bind evaluated: the node, whose inputs lead to the weights; otherwise
-                                PRN_NO_NODE */
+    uint32_t folded_from; /* the node that bind evaluated; its inputs lead to the weights; otherwise PRN_NO_NODE */
     uint8_t claims;       /* which claims of weights have passed through it */
     uint8_t extents;      /* PRN_DYNAMIC_DIMS_* bits, in a program whose input extents change */
-    prn_use *places;      /* every place that reads it, and outdated ones */
+    prn_use *places;      /* every reader, and outdated ones */
 } prn_value_def;
 
 /* An initializer or Constant output: counted as parameters once, by the first layer that uses it as a weight. */
@@ -72,10 +69,10 @@ typedef struct prn_weight {
 
 typedef struct prn_program prn_program;
 
-/* A call of a model-local function while its body is walked, and what its inner nodes need of it afterwards. */
+/* A call of a model-local function while its body is walked, with the data that its inner nodes need later. */
 typedef struct prn_frame {
     const prn_function *function;
-    const prn_attr_list *attributes; /* of the call, with nothing left to refer to */
+    const prn_attr_list *attributes; /* of the call; references are resolved */
     const char *name;                /* of the call: inner nodes are "name/inner" */
     const struct prn_frame *outer;
 } prn_frame;
@@ -90,13 +87,13 @@ typedef struct prn_child {
     uint64_t folded_bytes; /* its share of the outermost program's */
 } prn_child;
 
-/* Why a node with dequantized operands computes on floats; profiler/report/reasons.c has the words. */
+/* The reason why a node with dequantized operands computes on floats; profiler/report/reasons.c has the texts. */
 typedef enum prn_stays_in_float {
     PRN_FLOAT_NOTHING_SAID,
-    PRN_FLOAT_NO_FORM,    /* there is no operator on codes of its kind */
-    PRN_FLOAT_NOT_STORED, /* its result is not quantized, or not for itself alone */
-    PRN_FLOAT_OPERAND,    /* another operand is no constant and not quantized */
-    PRN_FLOAT_PARAMETERS, /* scales, zero points or a bias that the operator on codes does not take */
+    PRN_FLOAT_NO_FORM,    /* it has no quantised operator */
+    PRN_FLOAT_NOT_STORED, /* its result is not quantized, or the float result has other readers */
+    PRN_FLOAT_OPERAND,    /* another operand is neither constant nor quantized */
+    PRN_FLOAT_PARAMETERS, /* scales, zero points or a bias that the quantised operator does not take */
     PRN_FLOAT_KEPT        /* quantized, it would lose more than was allowed (prony_model_quantize) */
 } prn_stays_in_float;
 
@@ -111,21 +108,21 @@ typedef struct prn_node_def {
     prony_value **output_values;
     prn_child *children;
     uint32_t child_count;
-    const prn_frame *frame; /* whose body it stood in; NULL: no function's */
-    uint32_t *layers;       /* what it stands for, ascending */
+    const prn_frame *frame; /* of the function whose body holds it; NULL: no function */
+    uint32_t *layers;       /* layers that it stands for, ascending */
     uint32_t layer_count, layer_capacity;
-    uint32_t own_layer;             /* the one that it was bound as; the others were absorbed */
+    uint32_t own_layer;             /* the layer that it was bound as; the others were absorbed */
     uint32_t first_kept, last_kept; /* of its layers that are not removed, a list through the layers: index + 1; 0:
                                        none */
     prn_post_ops *post_ops;         /* NULL: none */
     bool dead;                      /* evaluated at bind time, unused, or absorbed by a rewrite */
     bool dynamic;                   /* an input or output shape is known only at run time */
-    bool folded;                    /* evaluated at bind time, whatever its outputs are read by */
-    bool computes;                  /* a layer of it has arithmetic */
+    bool folded;                    /* evaluated at bind time, whatever reads its outputs */
+    bool computes;                  /* one of its layers has arithmetic */
     uint8_t stays_in_float;         /* prn_stays_in_float */
 } prn_node_def;
 
-/* A cost without room for the facts that there are none of, which is most of prony_cost. */
+/* A cost with room for existing facts only. Unused facts are most of prony_cost. */
 typedef struct prn_kept_cost {
     uint64_t macs, madds, flops, special, int_ops, bytes_read, bytes_written, parameters;
     prony_fact *facts;
@@ -139,7 +136,7 @@ typedef struct prn_layer {
     prn_kept_cost cost;
     bool folded; /* evaluated at bind time, or unused */
     bool dynamic;
-    bool removed;       /* an identity that rewriting took away, or folded into weights: no time is its */
+    bool removed;       /* an identity that a rewrite removed, or folded into weights: it has no time */
     uint32_t next_kept; /* of the node that stands for it: index + 1; 0: the last */
 } prn_layer;
 
@@ -149,8 +146,8 @@ struct prn_program {
     const prn_program *parent;
     bool static_only;  /* inspect: large constants are not read, nothing runs */
     bool conditional;  /* (inside) a branch of an If: may never run, and then need not fit its inputs */
-    int64_t largest;   /* that an extent which changes may become; 0: none does */
-    const bool *fixed; /* while it is bound: of the options */
+    int64_t largest;   /* the largest size of a changing extent; 0: no extent changes */
+    const bool *fixed; /* while it is bound: the options' array */
     size_t fixed_count;
     prn_bump pool;
     prn_weight_cache_refs refs;
@@ -167,28 +164,29 @@ struct prn_program {
     size_t input_count;
     uint32_t *outputs;
     size_t output_count;
-    uint64_t folded_bytes;  /* of constants evaluated so far, subgraphs included; of the outermost program */
-    uint64_t *folded_total; /* that of the outermost program */
-    uint64_t bound_nodes;   /* of functions and subgraphs so far, each time they were bound; of the outermost program */
-    uint64_t *bound_total;  /* that of the outermost program */
-    uint64_t misfits;       /* nodes of branches that do not fit their inputs; of the outermost program */
-    uint64_t *misfit_total; /* that of the outermost program */
-    uint64_t unfolded_bytes;  /* what these nodes took; of the outermost program */
+    uint64_t folded_bytes;    /* of constants evaluated so far, subgraphs included; of the outermost program */
+    uint64_t *folded_total;   /* that of the outermost program */
+    uint64_t bound_nodes;     /* nodes of functions and subgraphs bound so far, counted at each bind; of the outermost
+                               program */
+    uint64_t *bound_total;    /* that of the outermost program */
+    uint64_t misfits;         /* nodes of branches that reject their inputs; of the outermost program */
+    uint64_t *misfit_total;   /* that of the outermost program */
+    uint64_t unfolded_bytes;  /* bytes that these nodes took; of the outermost program */
     uint64_t *unfolded_total; /* that of the outermost program */
     size_t counted_bytes;     /* of the pool, so far */
-    const prn_frame *frame;   /* of the function its node stood in; NULL: none */
-    uint32_t depth;           /* of programs and function calls around this one */
+    const prn_frame *frame;   /* of the function that holds its node; NULL: none */
+    uint32_t depth;           /* number of programs and function calls around this one */
 };
 
-/* A model file must not be able to claim memory by constants: what evaluating takes beyond this, or beyond half of what
- * the memory limit leaves, stays run-time work. A subgraph shares the outermost program's. */
+/* Bounds the memory that a model file can claim by constants. Evaluation beyond this limit, or beyond half of the
+ * memory limit's rest, stays run-time work. Subgraphs share the outermost program's limit. */
 #define PRN_FOLD_LIMIT_BYTES (UINT64_C(1) << 30)
-/* Nor time and memory by functions that call functions, or by Loops in Loops: nodes of functions and subgraphs that one
- * bind may make. */
+/* Bounds time and memory of functions that call functions, and of Loops in Loops: nodes of functions and subgraphs in
+ * one bind. */
 #define PRN_BIND_LIMIT_NODES (UINT64_C(1) << 18)
-/* And their bytes: long names of calls in calls make few nodes large. */
+/* Bounds the bytes of these nodes: nested calls have long names, so a few nodes can be large. */
 #define PRN_BIND_LIMIT_BYTES (UINT64_C(512) << 20)
-/* Subgraphs and function calls inside one another. */
+/* Bounds the nesting of subgraphs and function calls. */
 #define PRN_BIND_LIMIT_DEPTH 64
 
 /* `inputs`: type and full shape per explicit graph input (rank -1: known at run time only). */
@@ -199,14 +197,14 @@ typedef struct prn_bind_options {
                                     all have it */
     bool static_only;
     bool conditional;  /* a branch, or inside of one */
-    const bool *open;  /* [input_count]: it has extents that change; NULL: none has */
-    int64_t largest;   /* that one of them may become */
-    const bool *fixed; /* by value: prn_dynamic_dims_fixed of the same graph at the same inputs; NULL: none is */
+    const bool *open;  /* [input_count]: true if the input has extents that change; NULL: no input has */
+    int64_t largest;   /* the largest size of such an extent */
+    const bool *fixed; /* by value: prn_dynamic_dims_fixed of the same graph at the same inputs; NULL: none */
     size_t fixed_count;
-    const prn_frame *frame; /* of the node whose subgraph it is; NULL: of no function */
+    const prn_frame *frame; /* of the node that owns the subgraph; NULL: no function */
 } prn_bind_options;
 
-/* Infers every shape, evaluates what depends on constants alone, counts every node. For a subgraph, `parent` and
+/* Infers every shape, evaluates nodes that depend on constants alone, counts every node. For a subgraph, `parent` and
  * `captured` (parent value ids in the order of graph->captured) are given; otherwise NULL. */
 PRN_MUST_USE prony_status prn_program_bind(prn_program **out, const prony_model *model, const prn_graph *graph,
                                            const prn_program *parent, const uint32_t *captured,
@@ -234,37 +232,37 @@ PRN_MUST_USE prony_status prn_program_add_constant(prn_program *program, const c
 PRN_MUST_USE bool prn_node_set_inputs(prn_program *program, prn_node_def *node, const uint32_t *inputs, uint32_t count);
 PRN_MUST_USE bool prn_node_set_outputs(prn_program *program, prn_node_def *node, const uint32_t *outputs,
                                        uint32_t count);
-/* One more operation on what the node makes; prn_node_takes_post_op. false: out of memory, node unchanged. */
+/* Adds a post-operation to the node; prn_node_takes_post_op. false: out of memory, node unchanged. */
 PRN_MUST_USE bool prn_node_add_post_op(prn_program *program, prn_node_def *node, const prn_post_op *op);
 /* Turns a node into another built-in operator with these attributes, which must outlive the program; name, inputs,
- * outputs and layers stay. Error if the table has no such row or the attributes are not its. */
+ * outputs and layers stay. Error if the table has no such row or the row rejects the attributes. */
 PRN_MUST_USE prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
                                           int64_t opset, const prn_attr_list *attributes, prony_error *error);
-/* As prn_program_add_constant of what the lazy constant makes from all of `from` (NULL: bytes of the model's own). */
+/* As prn_program_add_constant, for the result of a recipe that reads all of `from` (NULL: the model's own bytes). */
 PRN_MUST_USE prony_status prn_program_add_deferred(prn_program *program, const char *name, const prony_value *info,
                                                    const prn_lazy_constant *recipe, prn_weight_cache_entry *from,
                                                    uint32_t *out, prony_error *error);
-/* A constant's bytes may be read until the program lets them go. */
+/* Pins a constant: its bytes may be read until the program unpins them. */
 PRN_MUST_USE prony_status prn_program_hold(prn_program *program, uint32_t value, prony_error *error);
-/* Notes that a place reads a value (nodes' inputs are noted when they are set). false: out of memory. */
+/* Notes a reader of a value (nodes' inputs are noted when they are set). false: out of memory. */
 PRN_MUST_USE bool prn_program_note_use(prn_program *program, uint32_t value, prn_node_def *node, uint32_t index,
                                        uint32_t child);
 /* Every use of `from` (inputs of live nodes, captured lists, graph outputs) becomes `to`. */
 void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to);
 /* Number of inputs of live nodes, captures and graph outputs that read each value; `uses` has value_count entries. */
 void prn_program_count_uses(const prn_program *program, uint32_t *uses);
-/* `to` also stands for what `from` stood for, which stands for nothing then. false: out of memory, unchanged. */
+/* Moves the layers of `from` to `to`; `from` then stands for no layer. false: out of memory, unchanged. */
 PRN_MUST_USE bool prn_program_hand_over(prn_program *program, prn_node_def *to, prn_node_def *from);
-/* `keep` also stands for what `absorbed` stood for; `absorbed` is dead afterwards. false: out of memory, unchanged. */
+/* Moves the layers of `absorbed` to `keep`; `absorbed` is dead afterwards. false: out of memory, unchanged. */
 PRN_MUST_USE bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *absorbed);
 /* The node's layers are marked as removed. */
 void prn_program_mark_removed(prn_program *program, prn_node_def *node);
-/* Marks nodes whose outputs nobody reads as dead. A dead node whose layers cost something keeps conservation only if
- * another node took the layers over; bind calls this before costs are fixed, rewrites absorb before they sweep. */
+/* Marks nodes with unread outputs as dead. Costs are conserved only if another node took the layers of each dead node.
+ * So bind sweeps before costs are fixed, and rewrites absorb before they sweep. */
 PRN_MUST_USE bool prn_program_sweep(prn_program *program);
-/* Gives up the data of constants that no live node, no subgraph and no output reads: what rewrites put others in place
- * of, and what was packed to evaluate nodes. Their types and shapes stay. Subgraphs that are bound are trimmed too.
- * `others`: per value, reads besides; NULL: there are none. false: out of memory, nothing is lost. */
+/* Releases the data of constants that no live node, subgraph or output reads: constants that rewrites replaced, and
+ * forms packed to evaluate nodes. Their types and shapes stay. Bound subgraphs are trimmed too. `others`: further reads
+ * per value; NULL: none. false: out of memory, nothing is lost. */
 PRN_MUST_USE bool prn_program_trim(prn_program *program, const uint32_t *others);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "ops/op.h"
 
-/* How one node is served: the built-in row, or the adapter that makes a custom operator look like one. */
+/* The operator of one node: the built-in row, or an adapter that makes a custom operator look like one. */
 typedef struct prn_operator_binding {
-    const prn_op *op; /* NULL: nothing serves this operator */
+    const prn_op *op; /* NULL: this operator is not supported */
     void *run_user;
     prony_infer_fn infer;
     void *infer_user;
@@ -18,7 +18,7 @@ void prn_registry_retain(prony_registry *registry);
 /* `registry` may be NULL: built-in operators only. */
 prn_operator_binding prn_registry_find(const prony_registry *registry, const char *domain, const char *name,
                                        int64_t opset);
-/* Whether the user defined this operator. */
+/* true: the user defined this operator. */
 bool prn_registry_is_custom(const prony_registry *registry, const char *domain, const char *name, int64_t opset);
 
 #endif

@@ -1,13 +1,13 @@
 /* Read-only data that a model's plans share: packed weights, rewritten weights, constants evaluated at bind time.
  *
- * An entry is found by (source, tag) or, for interned constants, by content; it is reference-counted: every program and
- * plan that uses it holds one reference in its own prn_weight_cache_refs, and the last one frees it. A packed entry's
- * source is constant data which the same plan holds too, so an address cannot be reused while an entry still names it.
- * Thread-safe: building happens under the lock, so that two sessions never pack the same weight twice.
+ * An entry is found by (source, tag) or, for interned constants, by content. Entries are reference-counted: every
+ * program and plan that uses one holds a reference in its prn_weight_cache_refs, and the last one frees it. The plan of
+ * a packed entry also holds the constant that is its source, so no entry names an address that was reused. Thread-safe:
+ * forms are built under the lock, so two sessions never pack the same weight twice.
  *
- * Large constants that a lazy constant makes are deferred: an address, which is their identity, and no bytes. Who reads
- * them holds them; the first holder has them made, the last one's letting go gives the memory back. What they are
- * packed into is built while they are held, and stays. */
+ * Large constants with a recipe are deferred: they have an address, which is their identity, but no bytes. Readers pin
+ * them: the first pin makes the bytes, the last unpin releases the memory. Packed forms are built while the constant is
+ * pinned, and stay. */
 #ifndef PRN_ENGINE_BIND_WEIGHT_CACHE_H
 #define PRN_ENGINE_BIND_WEIGHT_CACHE_H
 
@@ -18,7 +18,7 @@
 typedef struct prn_weight_cache prn_weight_cache;
 typedef struct prn_weight_cache_entry prn_weight_cache_entry;
 
-/* The references that one program or plan holds, and the deferred constants whose bytes it needs. Zero-initialise. */
+/* The references that one program or plan holds, and the deferred constants that it pins. Zero-initialise. */
 typedef struct prn_weight_cache_refs {
     prn_weight_cache_entry **items;
     size_t count, capacity;
@@ -35,50 +35,49 @@ typedef struct prn_weight_cache_form {
     const void *source;
     const char *tag;
     size_t bytes;
-    prn_weight_cache_entry *from; /* the constant that `source` lies in; NULL: not one of these */
-    int threads;                  /* that make it, where it is deferred */
+    prn_weight_cache_entry *from; /* the constant that contains `source`; NULL: another source */
+    int threads;                  /* threads that make a deferred constant */
     prony_status (*build)(void *argument, void *data);
     void *argument;
 } prn_weight_cache_form;
 PRN_MUST_USE prony_status prn_weight_cache_get(prn_weight_cache *shared, prn_weight_cache_refs *refs,
                                                const prn_weight_cache_form *form, const void **out, prony_error *error);
-/* For a form's `build`: it reads these bytes of the deferred constant that it is made of no more, so that their memory
- * may go. If somebody else holds the constant it stays. */
+/* Called by a form's `build` when it is done with these bytes of the deferred constant: their memory may be released.
+ * The bytes stay while another holder pins the constant. */
 void prn_weight_cache_pass(const prn_weight_cache_entry *entry, const void *from, size_t bytes);
 /* Takes over `data` (from prn_alloc_aligned(64, …)) unless equal bytes are there already; *out is the one to use. On
  * failure `data` is freed. */
 PRN_MUST_USE prony_status prn_weight_cache_intern(prn_weight_cache *shared, prn_weight_cache_refs *refs, void *data,
                                                   size_t bytes, prn_weight_cache_entry **out, prony_error *error);
-/* Finds or adds the deferred constant that the lazy constant makes, which is copied. `from`: the constant that its
- * source is all of; NULL: bytes that live as long as the model. */
+/* Finds or adds the deferred constant of this recipe, which is copied. `from`: the constant whose bytes the recipe
+ * reads; NULL: bytes that live as long as the model. */
 PRN_MUST_USE prony_status prn_weight_cache_defer(prn_weight_cache *shared, prn_weight_cache_refs *refs,
                                                  const prn_lazy_constant *recipe, prn_weight_cache_entry *from,
                                                  prn_weight_cache_entry **out, prony_error *error);
 
-/* Whether a scaled weight of this model turned out not to be finite when it was made, which then failed: from then on
- * whoever scales weights looks first (prn_lazy_constant_finite), and what was made on the assumption that they are is
- * to be made again. */
+/* true: a scaled weight of this model was not finite, so making it failed. From then on weights are tested before they
+ * are scaled (prn_lazy_constant_finite). Programs and plans that assumed finite weights have to be made again. */
 bool prn_weight_cache_looks_first(const prn_weight_cache *shared);
 
-/* Where it lies; of a deferred one to be read only while held. */
+/* The entry's address. The bytes of a deferred constant may be read only while it is pinned. */
 void *prn_weight_cache_data(const prn_weight_cache_entry *entry);
-/* NULL: its bytes are always there. An entry that is NULL has none either. */
+/* NULL: its bytes are always there. Also NULL for entry NULL. */
 const prn_lazy_constant *prn_weight_cache_lazy(const prn_weight_cache_entry *entry);
-/* Points the lazy constant at what `entry` is a copy of, if that is all it is; returns what else must be held to follow
- * the lazy constant. */
+/* If `entry` is only a copy, makes the recipe read its original. Returns the other entry that has to be pinned to
+ * follow the recipe. */
 prn_weight_cache_entry *prn_weight_cache_source(prn_weight_cache_entry *entry, prn_lazy_constant *recipe);
-/* The bytes are there until the same `refs` lets them go. Nothing to do for what is not deferred. */
+/* Keeps the bytes until the same `refs` unpins them. Does nothing for entries that are not deferred. */
 PRN_MUST_USE prony_status prn_weight_cache_pin(prn_weight_cache *shared, prn_weight_cache_refs *refs,
                                                prn_weight_cache_entry *entry, int threads, prony_error *error);
-/* Lets go what was held since there were `count` of them. */
+/* Unpins all but the first `count` pinned entries. */
 void prn_weight_cache_unpin(prn_weight_cache *shared, prn_weight_cache_refs *refs, size_t count);
-/* Gives back what was kept for the next deferred constant to be made in: a plan is finished. */
+/* Releases the memory kept to make the next deferred constant in; called when a plan is finished. */
 void prn_weight_cache_resolve(prn_weight_cache *shared);
 void prn_weight_cache_drop(prn_weight_cache *shared, prn_weight_cache_refs *refs);
-/* Gives up the references to what `used` denies, asked for each entry's bytes, and lets everything go. */
+/* Drops the references to entries for which `used` returns false, and unpins everything. */
 void prn_weight_cache_trim(prn_weight_cache *shared, prn_weight_cache_refs *refs,
                            bool (*used)(void *argument, const void *data, size_t bytes), void *argument);
-/* Bytes held: packed forms, interned constants, and those deferred ones that somebody reads. */
+/* Bytes held: packed forms, interned constants, and pinned deferred constants. */
 uint64_t prn_weight_cache_bytes(prn_weight_cache *shared);
 
 #endif

@@ -1,19 +1,18 @@
 /* Reverse-mode differentiation of bound nodes: what a Gradient node (ai.onnx.preview.training) becomes.
  *
- *   nodes that lead from xs to y --clone, if xs are given other values--> nodes --walked back from y--> nodes that make
- * dy/dx
+ *   nodes that lead from xs to y --clone, if xs are given other values--> nodes
+ *                                --walked back from y--> nodes that make dy/dx
  *
- * What is made are ordinary nodes of ordinary operators, bound one by one as they come, so that shapes are known,
- * whatever is constant is evaluated, and rewriting, planning, counting and reports see nothing special. One thread at a
- * time. */
+ * The result is ordinary nodes of ordinary operators, bound one by one. So shapes are known and constants are
+ * evaluated; rewrites, planning, counting and reports need no special case. One thread at a time. */
 #ifndef PRN_ENGINE_GRADIENT_GRADIENT_H
 #define PRN_ENGINE_GRADIENT_GRADIENT_H
 
 #include "engine/bind/program.h"
 
-/* Of the operators that gradients are made of, whatever the model imports. */
+/* Opset of the operators that gradients consist of, whatever the model imports. */
 #define PRN_GRADIENT_OPSET 21
-/* Composites are differentiated through what they are made of, which may be composites. */
+/* Composites are differentiated through their primitives, which may be composites too. Bounds that nesting. */
 #define PRN_GRADIENT_LIMIT_DEPTH 8
 
 /* A node to be made. Everything but `inputs` and `outputs` lies in the program's pool. */
@@ -23,13 +22,13 @@ typedef struct prn_gradient_node {
     prn_attr_list attributes;
     const uint32_t *inputs; /* values; PRN_NO_VALUE where omitted */
     size_t input_count;
-    uint32_t *outputs; /* filled; those that are PRN_NO_VALUE before are omitted */
+    uint32_t *outputs; /* filled; outputs that are PRN_NO_VALUE at entry are omitted */
     size_t output_count;
 } prn_gradient_node;
 
 typedef struct prn_gradient_values {
     const uint32_t *ids;   /* of the tensors that the attribute names */
-    const uint32_t *given; /* what takes their place: the node's inputs */
+    const uint32_t *given; /* the node's inputs, which replace these tensors */
     size_t count;
 } prn_gradient_values;
 
@@ -43,7 +42,7 @@ typedef struct prn_gradient_job {
     uint64_t looked_at; /* nodes of the sub-graph, afterwards */
 } prn_gradient_job;
 
-/* made[k]: dy/dx of x number k, where wanted[k]. */
+/* Sets made[k] to dy/dx of x number k for every wanted[k]. */
 PRN_MUST_USE prony_status prn_gradient_run(prn_gradient_job *job, const bool *wanted, uint32_t *made,
                                            prony_error *error);
 

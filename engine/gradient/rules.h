@@ -1,5 +1,5 @@
-/* The table of rules: how the gradient of an operator's outputs becomes that of its inputs. One row per operator that a
- * gradient flows through or ends at. Internal to engine/gradient/. */
+/* The table of rules that turn the gradient of an operator's outputs into the gradient of its inputs. One row per
+ * operator that a gradient flows through or ends at. Internal to engine/gradient/. */
 #ifndef PRN_ENGINE_GRADIENT_RULES_H
 #define PRN_ENGINE_GRADIENT_RULES_H
 
@@ -9,7 +9,7 @@ typedef void (*prn_gradient_rule_fn)(prn_gradient *g);
 
 typedef struct prn_gradient_rule {
     const char *op, *domain;
-    prn_gradient_rule_fn rule; /* NULL: piecewise constant, the gradient is 0 wherever there is one */
+    prn_gradient_rule_fn rule; /* NULL: piecewise constant; the gradient is 0 wherever it is defined */
 } prn_gradient_rule;
 
 /* NULL: there is none. */

@@ -1,6 +1,6 @@
-/* What a walk back knows, and how rules make nodes. Failures stick: after the first one nothing is made any more, every
- * value is PRN_NO_VALUE, and the walk hands the status on; so a rule is written as one formula. Internal to
- * engine/gradient/. */
+/* The state of the backward walk, and functions by which rules make nodes. Failures stick: after the first one no node
+ * is made, every value is PRN_NO_VALUE, and the walk returns the status. So a rule can be written as one formula.
+ * Internal to engine/gradient/. */
 #ifndef PRN_ENGINE_GRADIENT_STATE_H
 #define PRN_ENGINE_GRADIENT_STATE_H
 
@@ -8,9 +8,9 @@
 
 /* By value. */
 typedef struct prn_gradient_mark {
-    uint32_t gradient; /* PRN_NO_VALUE: none came yet */
+    uint32_t gradient; /* PRN_NO_VALUE: none yet */
     bool seen, leaf;
-    bool depends; /* on an x, by numbers that can be differentiated */
+    bool depends; /* on an x, through differentiable operations */
 } prn_gradient_mark;
 
 typedef struct prn_gradient {
@@ -22,7 +22,7 @@ typedef struct prn_gradient {
     prn_gradient_mark *marks;
     size_t mark_count;
     uint32_t number; /* of nodes made so far */
-    bool seeded;     /* the rule made the node anew out of others, and gave these its gradients */
+    bool seeded;     /* the rule replaced the node by other nodes and gave them its gradients */
 } prn_gradient;
 
 /* ---- the node whose rule is at work ---- */
@@ -34,13 +34,13 @@ uint32_t prn_grad_out(const prn_gradient *g, uint32_t k);
 uint32_t prn_grad_of(const prn_gradient *g, uint32_t k);
 /* The same, or zeros. */
 uint32_t prn_grad_or_zeros(prn_gradient *g, uint32_t k);
-/* Whether the gradient of input i is asked for. */
+/* true: the gradient of input i is wanted. */
 bool prn_grad_wants(const prn_gradient *g, uint32_t i);
-/* Adds to the gradient of input i a value of its shape and type. Nothing where it is not asked for. */
+/* Adds a value of input i's shape and type to its gradient. Does nothing if this gradient is not wanted. */
 void prn_grad_give(prn_gradient *g, uint32_t i, uint32_t gradient);
 /* As give, of a value of the node's broadcast shape. */
 void prn_grad_give_summed(prn_gradient *g, uint32_t i, uint32_t gradient);
-/* The rule has made the node anew as `value`, whose gradient is to be that of output k. */
+/* The rule made the node again as `value`, which receives the gradient of output k. */
 void prn_grad_through(prn_gradient *g, uint32_t k, uint32_t value);
 int64_t prn_grad_int(const prn_gradient *g, const char *attribute, int64_t otherwise);
 double prn_grad_float(const prn_gradient *g, const char *attribute, double otherwise);
@@ -48,7 +48,8 @@ const char *prn_grad_text(const prn_gradient *g, const char *attribute, const ch
 /* The attribute's numbers; NULL: it is not there. */
 const int64_t *prn_grad_ints(const prn_gradient *g, const char *attribute, size_t *count);
 
-/* Says that there is no rule for this, naming the Gradient node, the node, its operator and its tensor. */
+/* Fails because no rule covers this case; the message names the Gradient node, the node, its operator and its
+ * tensor. */
 void prn_grad_refuse(prn_gradient *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- values ---- */
@@ -63,17 +64,17 @@ static inline const prony_value *prn_grad_info(const prn_gradient *g, uint32_t v
     return &g->program->values[value]->info;
 }
 
-/* NULL: out of memory. Moves all others. */
+/* NULL: out of memory. Invalidates pointers to other marks. */
 prn_gradient_mark *prn_grad_mark(prn_gradient *g, uint32_t value);
 bool prn_grad_is_float(const prn_gradient *g, uint32_t value);
-/* A rank that is known; refuses otherwise and hands out -1. */
+/* The known rank; refuses an unknown one and returns -1. */
 int prn_grad_rank(prn_gradient *g, uint32_t value);
-/* A shape that is known and on which the nodes that are made depend: other extents, other nodes. NULL: refused. */
+/* The known shape, for rules whose nodes depend on its extents. NULL: refused. */
 const prony_shape *prn_grad_shape(prn_gradient *g, uint32_t value);
-/* What a constant of at most so many bytes holds, if that is the same in every run. */
+/* The bytes of a constant of at most `bytes` bytes that is the same in every run. */
 bool prn_grad_constant(prn_gradient *g, uint32_t value, void *out, size_t bytes);
-/* Elements of an int64 or int32 constant of at most `most`, which is at most PRONY_MAX_RANK; false: it is none, or
- * there are more. */
+/* Elements of an int64 or int32 constant, at most `most` (at most PRONY_MAX_RANK). false: not such a constant, or more
+ * elements. */
 bool prn_grad_constant_ints(prn_gradient *g, uint32_t value, int64_t *out, size_t most, size_t *count);
 /* The element of a float constant of one element. */
 bool prn_grad_constant_float(prn_gradient *g, uint32_t value, double *out);
@@ -121,7 +122,7 @@ uint32_t prn_grad_cast_like(prn_gradient *g, uint32_t mask, uint32_t like);
 /* Sums over what was broadcast from the shape of `like`. */
 uint32_t prn_grad_unbroadcast(prn_gradient *g, uint32_t value, uint32_t like);
 
-/* In the words of the standard. */
+/* Shorthands for the standard's operators. */
 static inline uint32_t prn_grad_mul(prn_gradient *g, uint32_t a, uint32_t b)
 {
     return prn_grad_2(g, "Mul", a, b);

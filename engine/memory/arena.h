@@ -1,14 +1,14 @@
-/* One block of memory per session and plan: the planned region, and behind it the dynamic region for what is sized at
- * run time. Records who took what.
+/* One block of memory per session and plan: the planned region, and behind it the dynamic region for values sized at
+ * run time. Records every allocation with its owner.
  *
  *   +---------------------- planned_bytes ---------------------+------------- dynamic -------------+
  *   | buffers at the plan's offsets                            | best fit over a free list         |
  *   +----------------------------------------------------------+-----------------------------------+
  *
  * The dynamic region grows by a chunk when it is too small (a heap call, counted) and keeps what it has; frees
- * coalesce. A block may have several holders (a tensor that stands in two sequences): it is free when the last one
- * gives it back. Live dynamic bytes return to zero after every run (prn_arena_run_end checks it). Not thread-safe: one
- * session; its workers take turns by prn_arena_lock. */
+ * coalesce. A block may have several holders (a tensor in two sequences); the last holder's release frees it. Live
+ * dynamic bytes return to zero after every run (prn_arena_run_end checks it). Not thread-safe: one session; its workers
+ * serialise by prn_arena_lock. */
 #ifndef PRN_ENGINE_MEMORY_ARENA_H
 #define PRN_ENGINE_MEMORY_ARENA_H
 
@@ -37,34 +37,34 @@ typedef struct prn_arena_figures {
     uint64_t growths;                      /* heap calls made by the dynamic region since creation */
 } prn_arena_figures;
 
-/* All of it is booked to the calling thread's budget. */
+/* The bytes are charged to the calling thread's budget. */
 PRN_MUST_USE prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, bool record, prony_error *error);
 void prn_arena_release(prn_arena *arena);
-/* From now on several threads of one run take and give back: what they do between lock and unlock no other does
- * meanwhile. Without it both do nothing, and there is no lock. */
+/* From now on several threads of one run allocate and release: between lock and unlock a thread is alone. Without this
+ * call the arena has no lock, and lock and unlock do nothing. */
 PRN_MUST_USE prony_status prn_arena_share_out(prn_arena *arena, prony_error *error);
 void prn_arena_lock(prn_arena *arena);
 void prn_arena_unlock(prn_arena *arena);
-/* Tests: dead bytes of the dynamic region hold a pattern, see engine/plan/buffer_poison.h. Before the first
- * prn_arena_take. */
+/* For tests: unused bytes of the dynamic region hold a pattern, see engine/plan/buffer_poison.h. Called before the
+ * first prn_arena_take. */
 void prn_arena_fill_unused(prn_arena *arena);
 /* 64-byte aligned start of the planned region. */
 uint8_t *prn_arena_base(prn_arena *arena);
 PRN_MUST_USE prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, uint32_t step, void **out,
                                          prony_error *error);
 void prn_arena_give(prn_arena *arena, void *block, uint32_t step);
-/* One more holder for the block that starts at `block`, who gives it back once more. false: no live block of the
- * dynamic region starts there (a planned buffer, an input, a constant, or the middle of a block). */
+/* Adds a holder to the block that starts at `block`; it needs one more release. false: no live block of the dynamic
+ * region starts there (a planned buffer, an input, a constant, or the middle of a block). */
 PRN_MUST_USE bool prn_arena_share(prn_arena *arena, const void *block);
-/* Holders of a block; 0 where none starts. */
+/* Holders of a block; 0 if no block starts there. */
 uint32_t prn_arena_holders(const prn_arena *arena, const void *block);
-/* Bytes asked for a block, and what its holders noted of it (0 at first); 0 where none starts. */
+/* Bytes asked for a block, and the fill that its holders noted (0 at first); 0 if no block starts there. */
 uint64_t prn_arena_room(const prn_arena *arena, const void *block, uint64_t *filled);
 void prn_arena_note(prn_arena *arena, const void *block, uint64_t filled);
-/* Pages of large free blocks go back to the system until they are taken again. */
+/* Returns the pages of large free blocks to the system until they are allocated again. */
 void prn_arena_trim(prn_arena *arena);
 void prn_arena_run_begin(prn_arena *arena);
-/* Releases what is still live (there should be nothing) and returns how many bytes that was. */
+/* Releases blocks that are still live (there should be none) and returns their bytes. */
 uint64_t prn_arena_run_end(prn_arena *arena);
 void prn_arena_read(const prn_arena *arena, prn_arena_figures *figures);
 /* Events of the last run, if recording; borrowed until the next run. */

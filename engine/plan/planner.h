@@ -9,58 +9,58 @@ PRN_MUST_USE prony_status prn_plan_create(prn_plan **out, prn_program *program, 
                                           const prn_plan_options *options, prony_error *error);
 void prn_plan_release(prn_plan *plan);
 
-/* The plan's program has other extents now (engine/bind/dynamic_dims.h): steps, kernels and buffers that fit them stay,
- * with what kernels prepare made anew. *fits: false where that cannot be, as where a layout, what lies in what or the
- * room would differ; the plan is then good for nothing but to be released, as after a failure. Only of a plan made with
- * options.follows. */
+/* Adapts the plan after its program took other extents (engine/bind/dynamic_dims.h): steps, kernels and buffers stay,
+ * and kernels prepare again. *fits is false if a layout, an alias or the buffer sizes would have to change; the plan
+ * can then only be released, as after a failure. Only for plans made with options.follows. */
 PRN_MUST_USE prony_status prn_plan_respecialize(prn_plan *plan, bool *fits, prony_error *error);
 
 /* ---- its parts ---- */
 
-/* The step's cost: its layers', with the traffic across its own border. */
-/* Layers that count something and whose node became no step go to a step (step_costs.c). Once the plan's steps are
+/* Gives layers with a cost whose node became no step to a step (step_costs.c). Called once the plan's steps are
  * final. */
 PRN_MUST_USE prony_status prn_plan_adopt_layers(prn_plan *plan, prony_error *error);
+/* The step's cost: the sum of its layers, with the traffic across its own border. */
 PRN_MUST_USE prony_status prn_plan_step_cost(prn_plan *plan, prn_step *step, prony_error *error);
-/* Asks the step's kernel to prepare; what it reads of constants is held. */
+/* Calls `prepare` of the step's kernel. The constants that it reads are pinned. */
 PRN_MUST_USE prony_status prn_plan_prepare_step(prn_step *step, prony_error *error);
 
-/* Another value of the plan that is program value `source`; PRN_NO_VALUE: out of memory. */
+/* Adds a plan value for program value `source`; PRN_NO_VALUE: out of memory. */
 uint32_t prn_plan_add_value(prn_plan *plan, uint32_t source);
-/* The value's bytes are from now on those of `of`, as many as it has. */
+/* Makes the value share the first bytes of `of`. */
 void prn_plan_make_view(prn_plan *plan, uint32_t value, uint32_t of);
-/* Whether another value may be this one's bytes: a constant's always, since they are nobody's buffer. */
+/* true: another value may share this one's bytes. A constant's always, because they are not in a buffer. */
 bool prn_plan_may_share(const prn_plan *plan, uint32_t value);
 /* A step whose contexts point at plan values; ids are copied. NULL: out of memory. */
 prn_step *prn_plan_add_step(prn_plan *plan, prn_node_def *node, const uint32_t *inputs, uint32_t input_count,
                             const uint32_t *outputs, uint32_t output_count);
-/* Makes it the next to run; Reorders and Copies may have come in between since it was made. */
+/* Appends the step to the order; Reorders and Copies may have been appended since it was made. */
 PRN_MUST_USE prony_status prn_plan_append_step(prn_plan *plan, prn_step *step, prony_error *error);
 
-/* How and where a value lies: what kernels ask for, and what tells forms of one value apart
+/* Layout and memory space of a value. Kernels ask for them, and they identify the forms of one value
  * (engine/plan/assign_layouts.c). */
 typedef struct prn_layout_key {
     prn_layout layout;
     uint8_t place; /* as prn_plan_value has it */
 } prn_layout_key;
 
-/* The form of `value` that lies so, made by a view, or by Reorder and Copy steps, if it is not there yet. */
+/* The form of `value` in this layout and memory space. If it does not exist, a view or Reorder and Copy steps make
+ * it. */
 PRN_MUST_USE prony_status prn_plan_value_in(prn_plan *plan, uint32_t value, prn_layout_key key, uint32_t *out,
                                             prony_error *error);
-/* Inputs become the forms that the step's kernel asks for; outputs lie as it says. */
+/* Replaces inputs by the forms that the step's kernel asks for, and gives outputs the kernel's layouts. */
 PRN_MUST_USE prony_status prn_plan_assign_layouts(prn_plan *plan, prn_step *step, prony_error *error);
 
-/* The binding of prony::Copy, which has no row in the table: it is about plans' places
- * (engine/plan/memory_spaces.c). */
+/* The binding of prony::Copy (engine/plan/memory_spaces.c). Copy has no row in the operator table, because it works on
+ * plans' memory spaces. */
 prn_operator_binding prn_plan_copy_binding(void);
 
-/* Holds the deferred constants whose bytes are read (engine/plan/constants.c): by the step's preparing and its runs,
- * apart from what its kernel packs; what that might have packed and has not; by whoever takes the outputs. */
+/* These three pin deferred constants whose bytes are read (engine/plan/constants.c): by the step's prepare and runs,
+ * except those that its kernel packs; those that the kernel might have packed but did not; those that are outputs. */
 PRN_MUST_USE prony_status prn_plan_hold_inputs(prn_plan *plan, prn_step *step, prony_error *error);
 PRN_MUST_USE prony_status prn_plan_hold_unpacked(prn_plan *plan, const prn_step *step, prony_error *error);
 PRN_MUST_USE prony_status prn_plan_hold_outputs(prn_plan *plan, prony_error *error);
-/* Of the largest constant that the step's kernel packs: so much is there, in memory or as pages of the file, beside the
- * packed form while it does. */
+/* Bytes of the largest constant that the step's kernel packs. They exist beside the packed form during packing, in
+ * memory or as pages of the file. */
 uint64_t prn_plan_bytes_to_pack(const prn_plan *plan, const prn_step *step);
 
 #endif

@@ -1,4 +1,4 @@
-/* How many workers a plan gets, and why. */
+/* Chooses the number of a plan's workers, with the reason. */
 #ifndef PRN_ENGINE_PLAN_WORKERS_H
 #define PRN_ENGINE_PLAN_WORKERS_H
 
@@ -6,22 +6,22 @@
 
 #define PRN_MOST_WORKERS 1024
 
-/* Settles plan->workers and the threads of every step, and makes the graph of the steps if there is more than one
- * worker. `close_ranks` takes steps that are gone out of the plan, after what they handed on is known. */
+/* Sets plan->workers and the threads of every step, and makes the step graph for more than one worker. `close_ranks`
+ * takes removed steps out of the plan, after the makers of their values are known. */
 PRN_MUST_USE prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_plan *plan),
                                                   prony_error *error);
 
-/* Threads that may come to work at one step, those that help included: what kernels provide for when they are prepared,
- * before the workers are chosen. */
+/* Most threads that may work on one step, stealing ones included. Kernels prepare for so many, because workers are
+ * chosen later. */
 int prn_plan_most_threads(const prn_plan_options *options);
 
-/* Time of a run by analytic cost, where `workers` take the most urgent of the steps that are ready, and the threads of
- * those that have none help the others. */
+/* Time of a run by analytic cost: `workers` take the most urgent ready steps, and idle workers' threads help the
+ * others. */
 PRN_MUST_USE prony_status prn_workers_time(const prn_step_graph *graph, int workers, int threads, double *ns,
                                            prony_error *error);
 
-/* Of `-y auto`: whether several workers' memory is worth what they gain, beside one worker's; says so in the plan's
- * note. */
+/* For `-y auto`: true if the gain of several workers is worth their memory, compared with one worker's. Writes the
+ * plan's note. */
 bool prn_plan_affords_workers(prn_plan *plan, uint64_t one_bytes, uint64_t bytes);
 /* Back to one worker. */
 void prn_plan_drop_workers(prn_plan *plan);

@@ -1,4 +1,5 @@
-/* Operators that an exporter wrote out in primitives: what other tools count as one GELU or LayerNormalization. */
+/* Finds operators that an exporter wrote out in primitives; other tools count each as one GELU or
+ * LayerNormalization. */
 #ifndef PRN_ENGINE_REWRITES_COMPOSITES_H
 #define PRN_ENGINE_REWRITES_COMPOSITES_H
 
@@ -11,11 +12,11 @@ typedef struct prn_composite {
     prony_cost cost; /* of the one operator */
 } prn_composite;
 
-/* One of the operators that every pattern has some of: a model without any has no composites. */
+/* true: every pattern contains at least one such operator. A model without any has no composites. */
 bool prn_composite_sign(const char *op);
 
-/* Finds them by the matchers of the rewrites. The program is spent afterwards: layers and values stay readable, but it
- * must not be planned. The caller releases *out by prn_free. */
+/* Finds them by the matchers of the rewrites. The program must not be planned afterwards; its layers and values stay
+ * readable. The caller releases *out by prn_free. */
 PRN_MUST_USE prony_status prn_program_composites(prn_program *program, prn_composite **out, size_t *count,
                                                  prony_error *error);
 

@@ -1,8 +1,8 @@
-/* What the rewrites share: how they look at a program, and the only ways in which they edit it.
+/* Shared by the rewrites: pattern matching on a program, and the only functions that edit it.
  *
  * A rewrite is asked about one live, static node at a time, in order of execution, as the *last* node of its pattern;
  * it looks backwards. If the pattern is there it edits the program and the next question follows. An intermediate value
- * that would vanish must have no other reader (`uses` is 1), and each node that vanishes is absorbed by one that stays.
+ * that would vanish must have no other reader (`uses` is 1). Each node that vanishes is absorbed by one that stays.
  *
  * Invariant: `uses` and every value's producer are right whenever a rewrite is asked.
  */
@@ -19,38 +19,38 @@ typedef struct prn_rewriter {
     prony_error *error;
 } prn_rewriter;
 
-/* ---- looking ---- */
+/* ---- matching ---- */
 
-/* Whether a built-in operator of that name, ours or ai.onnx's, serves this live, static node. A user's operator of the
- * same name is not what a pattern means. */
+/* true: this live, static node is served by the built-in operator of that name, of domain prony or ai.onnx. A user's
+ * operator of the same name does not match. */
 bool prn_node_is(const prn_node_def *node, const char *name);
-/* Whether it is one of these, of which NULL is the last. */
+/* true: it is one of these; NULL ends the list. */
 bool prn_node_is_any(const prn_node_def *node, const char *const *names);
 /* Input i, or PRN_NO_VALUE. */
 uint32_t prn_node_input(const prn_node_def *node, uint32_t i);
 /* A node whose output 0 is this value and that is live and static; NULL: none. */
 prn_node_def *prn_rewrite_producer(const prn_rewriter *r, uint32_t value);
-/* The same if the node is the operator `name` and nothing but the asker reads the value. */
+/* The same if the node is the operator `name` and the value has one reader. */
 prn_node_def *prn_rewrite_inner(const prn_rewriter *r, uint32_t value, const char *name);
 bool prn_rewrite_used_once(const prn_rewriter *r, uint32_t value);
 /* A float32 tensor of known shape. */
 bool prn_rewrite_is_f32(const prn_rewriter *r, uint32_t value);
 bool prn_rewrite_same_shape(const prn_rewriter *r, uint32_t a, uint32_t b);
-/* A constant float32 tensor's data and shape; false if it is something else. If its rank is 2 or more it has to be held
- * before the data is read (prn_program_hold). */
+/* A constant float32 tensor's data and shape; false if it is something else. If its rank is 2 or more it has to be
+ * pinned before the data is read (prn_program_hold). */
 bool prn_rewrite_constant(const prn_rewriter *r, uint32_t value, const float **data, const prony_shape **shape);
-/* A constant float32 tensor of nothing but `wanted`; held before as above. */
+/* true: a constant float32 tensor with all elements `wanted`; to be pinned before as above. */
 bool prn_rewrite_is_all(const prn_rewriter *r, uint32_t value, float wanted);
 /* A constant of one element, whatever its numeric type. */
 bool prn_rewrite_scalar(const prn_rewriter *r, uint32_t value, double *out);
 /* A constant of one element that is exactly `wanted`. */
 bool prn_rewrite_scalar_is(const prn_rewriter *r, uint32_t value, double wanted);
-/* For a node of two operands: which of them is a constant of one element (0 or 1), or -1. */
+/* For a node of two operands: the index of the one that is a constant of one element, or -1. */
 int prn_rewrite_scalar_operand(const prn_rewriter *r, const prn_node_def *node, double *out);
 /* Within two float32 roundings of `wanted`, for constants that models write in decimals: 1/6, sqrt(2/pi). */
 bool prn_rewrite_near(double value, double wanted);
-/* A normal float32 number. A rewrite moves no other factor: 0, infinity and what underflows make NaN and 0 in other
- * places. */
+/* true: a normal float32 number. Rewrites move no other factor: 0, infinity and subnormal factors would make NaN and 0
+ * elsewhere. */
 bool prn_rewrite_is_factor(double value);
 
 int64_t prn_node_int(const prn_node_def *node, const char *name, int64_t absent);
@@ -59,21 +59,20 @@ double prn_node_float(const prn_node_def *node, const char *name, double absent)
  * or longer than `capacity`. */
 bool prn_rewrite_int_list(const prn_rewriter *r, const prn_node_def *node, const char *name, uint32_t input,
                           int64_t *out, size_t capacity, size_t *count);
-/* A Conv's or pool's `count` explicit pads, zeros where it says nothing; false: they follow from the input's
- * extents. */
+/* A Conv's or pool's `count` explicit pads, zeros by default; false: they follow from the input's extents. */
 bool prn_node_pads(const prn_node_def *node, size_t count, int64_t *pads);
-/* Whether the attribute is this text; `absent`: where it is not there. */
+/* true: the attribute is this text. `absent`: the result if the attribute is missing. */
 bool prn_node_string_is(const prn_node_def *node, const char *name, const char *wanted, bool absent);
 /* Permutation of a Transpose node. */
 void prn_rewrite_permutation(const prn_rewriter *r, const prn_node_def *node, int64_t *perm);
 /* Bounds of a Clip node, infinite where it has none; false if they are computed at run time. */
 bool prn_rewrite_clip_bounds(const prn_rewriter *r, const prn_node_def *node, float *low, float *high);
 
-/* A product of nodes: constants of one element multiplied together, everything else as a list of factors. Goes through
- * Mul, and Div by a constant, as long as nobody else reads what it goes through. */
+/* A product of nodes: constants of one element multiplied together, everything else as a list of factors. Follows Mul,
+ * and Div by a constant, through values with one reader. */
 enum { PRN_MAX_FACTORS = 4, PRN_MAX_PATTERN = 16 };
 typedef struct prn_pattern {
-    prn_node_def *nodes[PRN_MAX_PATTERN]; /* what vanishes */
+    prn_node_def *nodes[PRN_MAX_PATTERN]; /* nodes that vanish */
     size_t node_count;
 } prn_pattern;
 typedef struct prn_factor_product {
@@ -81,14 +80,14 @@ typedef struct prn_factor_product {
     uint32_t factors[PRN_MAX_FACTORS];
     size_t count;
 } prn_factor_product;
-/* Adds to `pattern` what it goes through. false: too many factors or nodes. */
+/* Adds the nodes on the way to `pattern`. false: too many factors or nodes. */
 bool prn_rewrite_product_of_value(const prn_rewriter *r, uint32_t value, prn_factor_product *product,
                                   prn_pattern *pattern);
 bool prn_rewrite_product_of_node(const prn_rewriter *r, prn_node_def *node, prn_factor_product *product,
                                  prn_pattern *pattern);
 bool prn_pattern_add(prn_pattern *pattern, prn_node_def *node);
 
-/* value = clip(x + shift, 0, top), through nodes that only the asker's pattern reads; they are added to it. */
+/* value = clip(x + shift, 0, top), through nodes that only the caller's pattern reads; they are added to it. */
 typedef struct prn_shifted_clip {
     uint32_t x;
     double shift;
@@ -96,7 +95,7 @@ typedef struct prn_shifted_clip {
 } prn_shifted_clip;
 bool prn_rewrite_shifted_clip(const prn_rewriter *r, uint32_t value, prn_shifted_clip *out, prn_pattern *pattern);
 
-/* Whether the node honours post-operations and has room for one more. */
+/* true: the node supports post-operations and has room for one more. */
 bool prn_node_takes_post_op(const prn_node_def *node);
 
 /* ---- editing ---- */
@@ -105,21 +104,20 @@ PRN_MUST_USE prony_status prn_rewrite_set_inputs(prn_rewriter *r, prn_node_def *
                                                  uint32_t count);
 /* `gone` is dead afterwards and `keep` stands for its layers. Its outputs must be without readers soon. */
 PRN_MUST_USE prony_status prn_rewrite_absorb(prn_rewriter *r, prn_node_def *keep, prn_node_def *gone);
-/* The node's layers are no work any more when the program runs: nothing of a time is theirs. Before the node is
- * absorbed. */
+/* Marks the node's layers as removed: they do not execute and have no time. Called before the node is absorbed. */
 void prn_rewrite_mark_removed(prn_rewriter *r, prn_node_def *node);
-/* `keep`, of one output that only `last` read, makes what node `last` made instead, at that node's place in the order,
- * and absorbs it. */
+/* `keep`, with one output that only `last` reads, computes the output of node `last` instead, at the position of
+ * `last`, and absorbs `last`. */
 PRN_MUST_USE prony_status prn_rewrite_take_over(prn_rewriter *r, prn_node_def *keep, uint32_t last);
 /* The same for a `last` that was absorbed by another node. */
 PRN_MUST_USE prony_status prn_rewrite_take_place(prn_rewriter *r, prn_node_def *keep, uint32_t last);
 /* `last` becomes the built-in `op` with these attributes and inputs and absorbs the pattern. Domain and opset of `op`
- * stand in one table, in graph_edit.c; an operator that a rewrite makes for the first time is added there. Attribute
- * values (ints) must outlive the program; the array need not. */
+ * stand in a table in graph_edit.c, which has to list every operator that rewrites make. Attribute values (ints) must
+ * outlive the program; the array need not. */
 PRN_MUST_USE prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char *op,
                                              const prn_attr *attributes, size_t attribute_count, const uint32_t *inputs,
                                              uint32_t input_count, const prn_pattern *pattern);
-/* The same for a node that stays the operator that it is, of its own domain and opset. */
+/* The same for a node that keeps its operator, domain and opset. */
 PRN_MUST_USE prony_status prn_rewrite_restate(prn_rewriter *r, prn_node_def *node, const prn_attr *attributes,
                                               size_t attribute_count, const uint32_t *inputs, uint32_t input_count,
                                               const prn_pattern *pattern);
@@ -129,10 +127,10 @@ void prn_rewrite_replace_uses(prn_rewriter *r, uint32_t from, uint32_t to);
 /* Takes `data` (64-byte aligned, from prn_alloc_aligned) over, also on failure. */
 PRN_MUST_USE prony_status prn_rewrite_add_constant(prn_rewriter *r, const char *name, const prony_value *info,
                                                    void *data, uint32_t *out);
-/* A float32 vector of `count` elements that are all `element`. */
+/* A float32 vector of `count` elements equal to `element`. */
 PRN_MUST_USE prony_status prn_rewrite_add_vector(prn_rewriter *r, const char *name, int64_t count, float element,
                                                  uint32_t *out);
-/* A constant that the lazy constant makes of the bytes of constant `from`. */
+/* A deferred constant made by `recipe` from the bytes of constant `from`. */
 PRN_MUST_USE prony_status prn_rewrite_add_deferred(prn_rewriter *r, const prony_value *info, prn_lazy_constant *recipe,
                                                    uint32_t from, uint32_t *out);
 /* A Reshape node's shape input. */
@@ -142,13 +140,13 @@ PRN_MUST_USE prony_status prn_rewrite_add_shape(prn_rewriter *r, const char *nam
 PRN_MUST_USE prony_status prn_rewrite_become_reshape(prn_rewriter *r, prn_node_def *node, uint32_t input,
                                                      const prn_pattern *pattern);
 
-/* ---- contractions with constant weights: what per-channel scales and shifts can be folded into ---- */
+/* ---- contractions with constant weights, into which per-channel scales and shifts can be folded ---- */
 
 typedef struct prn_contraction {
     prn_node_def *node;
     int axis; /* of the output: its channels */
     int64_t channels;
-    const float *weights; /* these two to be read while held */
+    const float *weights; /* weights and shape may be read while pinned */
     const prony_shape *weight_shape;
     const float *bias;             /* NULL: none */
     int64_t bias_step;             /* 0: one element for all channels */
@@ -162,15 +160,15 @@ bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contrac
 PRN_MUST_USE prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *contraction, const double *scale,
                                                const double *shift, bool *done);
 
-/* Whether the node is a BatchNormalization for inference with constant statistics of so many channels; what it does to
- * each of them then: the scales, and as many shifts behind them. NULL: nobody wants to know. */
+/* true: the node is a BatchNormalization for inference with constant statistics of `channels` channels. Fills `scale`
+ * with the scale of each channel and behind them the shifts. NULL: only tests. */
 bool prn_batch_norm_affine(const prn_rewriter *r, const prn_node_def *node, int64_t channels, double *scale);
 
 /* ---- prony::Attention, made by one rewrite and widened by another ---- */
 
 typedef struct prn_attention {
     double scale;
-    float fill; /* where a mask of truth values is not `kept` */
+    float fill; /* value where a bool mask is not `kept` */
     int64_t kept;
     int rank;
     int64_t perm[4][PRONY_MAX_RANK]; /* of q, k and v as the operator reads them, and of the result */
@@ -214,7 +212,7 @@ prony_status prn_rewrite_attach_activation(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_attach_residual(prn_rewriter *r, uint32_t node);
 /* Over the whole program at once. */
 prony_status prn_rewrite_share_subexpressions(prn_rewriter *r);
-/* Says of the nodes that still read dequantized values why they do; after all rewriting. */
+/* Notes why nodes still read dequantized values; called after all rewrites. */
 PRN_MUST_USE prony_status prn_rewrite_say_floats(prn_rewriter *r);
 
 #endif

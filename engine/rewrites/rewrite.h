@@ -4,9 +4,9 @@
 
 #include "engine/bind/program.h"
 
-/* Runs every rewrite on the program and on the programs of its subgraphs until none finds anything more, then sweeps.
- * Costs are conserved: every layer stays with exactly one live node. A static program is left as it is. After an error
- * the program can only be released. */
+/* Runs every rewrite on the program and on its subgraphs until nothing changes, then sweeps. Costs are conserved: every
+ * layer stays with exactly one live node. A static program is left as it is. After an error the program can only be
+ * released. */
 PRN_MUST_USE prony_status prn_program_rewrite(prn_program *program, prony_error *error);
 
 /* The rewrites in the order in which they run. */

@@ -4,7 +4,7 @@
 
 #include "engine/plan/plan.h"
 
-/* prn_plan_run's part of a plan without a schedule. What a failed run leaves behind is the caller's to give back. */
+/* prn_plan_run's part of a plan without a schedule. After a failed run the caller releases the live values. */
 PRN_MUST_USE prony_status prn_plan_run_alone(prn_plan *plan, prn_trace *trace, prony_error *error);
 
 #endif

@@ -1,7 +1,7 @@
-/* Engine services: what operators may ask of it, in every phase.
+/* Engine services that operators may call, in every phase.
  *
  * context->services_data is a prn_node_environment. At bind time it names program and node; in a plan also the plan and
- * step. A call that a phase does not offer (running a subgraph while binding) is PRONY_INTERNAL. */
+ * step. A call that a phase does not support (running a subgraph while binding) returns PRONY_INTERNAL. */
 #ifndef PRN_ENGINE_RUN_SERVICES_H
 #define PRN_ENGINE_RUN_SERVICES_H
 

@@ -1,4 +1,4 @@
-/* Between the batcher's parts: batcher.c has the queue and the threads, batcher_serve.c the runs.
+/* Shared by batcher.c (the queue and the threads) and batcher_serve.c (the runs).
  *
  * Ownership: the batcher owns its workers, each worker its session. A request belongs to the queue, then to the worker
  * that took it, which calls `done` and frees it. */
@@ -8,18 +8,18 @@
 #include "engine/session/session.h"
 #include "prony_serve.h"
 
-enum { PRN_BATCH_SIZES = PRN_PLAN_CACHE }; /* a plan each, and none is ever thrown out */
+enum { PRN_BATCH_SIZES = PRN_PLAN_CACHE }; /* one plan each, so no plan is evicted */
 
 typedef struct prn_request {
     struct prn_request *next;
     prony_batch_done done;
     void *user;
     int64_t submitted_ns;
-    bool alone;                  /* not one sample of tensors: never combined */
+    bool alone;                  /* not one sample of tensors; never combined */
     const prony_value *inputs[]; /* one per model input; borrowed */
 } prn_request;
 
-/* What a worker serves with. */
+/* The session and output arrays of one worker. */
 typedef struct prn_server {
     prony_session *session;
     size_t input_count, output_count;
@@ -32,10 +32,10 @@ PRN_MUST_USE prony_status prn_server_create(prn_server *server, prony_model *mod
                                             prony_error *error);
 void prn_server_release(prn_server *server);
 
-/* Runs `count` requests, linked by `next`, together if they are several, and calls each one's `done`. */
+/* Runs `count` requests, linked by `next`, in one run, and calls each one's `done`. */
 void prn_server_serve(prn_server *server, prn_request *requests, int64_t count);
 
-/* Whether two requests may stand in one run: neither is alone, types and all dimensions agree. */
+/* true: two requests may share a run: neither is alone, types and all dimensions agree. */
 bool prn_requests_alike(const prn_request *a, const prn_request *b, size_t input_count);
 
 /* Refuses a model whose inputs or outputs have a fixed first dimension, or no tensors. */
@@ -46,7 +46,8 @@ PRN_MUST_USE prony_status prn_batch_check_model(const prony_model *model, int64_
 PRN_MUST_USE prony_status prn_server_try(prn_server *server, const int64_t *sizes, int count, prony_batch_trial *trial,
                                          prony_error *error);
 
-/* 1, max, and up to two powers of two between, in equal steps of their logarithm; ascending; how many. */
+/* Fills `sizes` with 1, max and up to two powers of two between, evenly spaced by logarithm, ascending. Returns how
+ * many. */
 int prn_batch_sizes(int64_t sizes[PRN_BATCH_SIZES], int64_t max);
 
 #endif

@@ -1,11 +1,11 @@
-/* Free dimensions of a model's inputs: what options and bound inputs say of them, what may be assumed, and who has to
- * be asked. One place decides it for sessions, for prony_inspect and for the list that users see. */
+/* Sizes of free dimensions of a model's inputs: given by options or bound inputs, assumed, or left open for the user.
+ * Sessions, prony_inspect and the list for users share this code. */
 #ifndef PRN_ENGINE_SESSION_FREE_DIMS_H
 #define PRN_ENGINE_SESSION_FREE_DIMS_H
 
 #include "engine/session/io_info.h"
 
-/* A free dimension that nobody fixed and what it became. Input and axis are those where its name stands first. */
+/* A free dimension that was not given, and its assumed size. Input and axis are the first ones with its name. */
 typedef struct prn_assumed {
     size_t input;
     int axis;
@@ -18,15 +18,15 @@ typedef struct prn_assumed_list {
     size_t count, capacity;
 } prn_assumed_list;
 
-/* Shapes of all inputs while they are settled. */
+/* Shapes of all inputs while they are resolved. */
 typedef struct prn_input_shapes {
     prony_shape *shapes; /* one per input; those of bound inputs are given, the others are filled */
     const bool *bound;   /* NULL: none is */
-    prn_dims dims;       /* of the bound inputs at first, in the end of all */
+    prn_dims dims;       /* first of the bound inputs, finally of all inputs */
     prn_assumed_list assumed;
     int64_t image[2]; /* height and width that the file's metadata gives, -1: none; 0: not read yet */
     prn_names read;   /* names that the graph reads, once an input has asked */
-    size_t open;      /* dimensions that nothing tells */
+    size_t open;      /* dimensions that stay open */
 } prn_input_shapes;
 
 PRN_MUST_USE prony_status prn_input_shapes_init(prn_input_shapes *s, const prony_model *model, prony_error *error);
@@ -40,19 +40,19 @@ PRN_MUST_USE prony_status prn_input_shapes_resolve(prn_input_shapes *s, const pr
 PRN_MUST_USE prony_status prn_input_shapes_closed(const prn_input_shapes *s, const prony_model *model,
                                                   prony_error *error);
 
-/* ---- what the model's own shapes tell (free_dims_trial.c) ---- */
+/* ---- sizes implied by the model's own shapes (free_dims_trial.c) ---- */
 
-/* Gives open dimensions the extents for which the shapes that the file declares of other tensors come out, if there is
- * one such choice alone. */
+/* Gives open dimensions the extents that reproduce the shapes that the file declares for other tensors, if exactly one
+ * choice does. */
 PRN_MUST_USE prony_status prn_free_dims_imply(prn_input_shapes *s, const prony_model *model, prony_error *error);
-/* Gives all open dimensions usual extents for which the model's shapes fit; `shapes` has one shape per input and stays
- * as it is where none of those tried fits. */
+/* Gives all open dimensions usual extents for which the model's shapes fit. `shapes` has one shape per input and stays
+ * unchanged if no tried size fits. */
 PRN_MUST_USE prony_status prn_free_dims_example(prony_shape *shapes, const prony_model *model, prony_error *error);
 
-/* Behind a message about shapes: what the free dimensions were. `shapes`: one per input. */
+/* Appends the sizes of free dimensions to a message about shapes. `shapes`: one per input. */
 void prn_error_name_dims(prony_error *error, const prony_model *model, const prony_value *inputs,
                          const prn_assumed_list *assumed);
-/* Whether a failure of this status may follow from the input shapes. */
+/* true: a failure of this status may follow from the input shapes. */
 bool prn_is_shape_failure(prony_status status);
 
 #endif

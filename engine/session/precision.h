@@ -4,9 +4,9 @@
 
 #include "engine/bind/engine_model.h"
 
-/* Whether there is one of that name (NULL: the default), and this processor and model can do it. */
+/* Checks that a precision of that name exists (NULL: the default), and that processor and model support it. */
 PRN_MUST_USE prony_status prn_precision_check(const prony_model *model, const char *name, prony_error *error);
-/* What a name that passed comes to for operators; *text: the name itself, which lives as long as the program. */
+/* The precision that operators see for a checked name; *text: the name itself, which lives as long as the program. */
 prony_precision prn_precision_find(const char *name, const char **text);
 
 #endif

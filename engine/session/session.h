@@ -17,15 +17,14 @@
 #define PRN_PLAN_CACHE 4
 
 typedef struct prn_session_input {
-    prony_value value; /* data: the room, or what was lent, or (strings, sequences, optionals) its own */
+    prony_value value; /* data: `room`, user-bound bytes, or (strings, sequences, optionals) its own */
     void *room;        /* for tensors of numbers, `capacity` bytes; NULL: none yet */
     size_t capacity;
-    const void *user_bytes; /* bytes of the caller's; where they are not aligned, each run copies them to the room.
-                               NULL: none */
+    const void *user_bytes; /* user-bound bytes; each run copies unaligned ones to `room`. NULL: none */
     bool set;
 } prn_session_input;
 
-/* Bytes of the caller's for an output. */
+/* User-bound bytes for an output. */
 typedef struct prn_session_output {
     void *user_bytes; /* NULL: none */
     size_t bytes;
@@ -33,15 +32,15 @@ typedef struct prn_session_output {
 
 typedef struct prn_cached_plan {
     prn_program *program;
-    prn_dynamic_dims *extents; /* NULL: the program is for the extents that it was bound at */
+    prn_dynamic_dims *extents; /* NULL: the program has fixed extents */
     prn_plan *plan;
-    prony_value *inputs;                                /* types and shapes it was made for */
-    uint64_t used;                                      /* when last, in runs */
-    bool pointed;                                       /* pointers to inputs and lent bytes are up to date */
+    prony_value *inputs;                                /* types and shapes of the plan */
+    uint64_t used;                                      /* run number of the last use */
+    bool pointed;                                       /* pointers to inputs and user-bound bytes are up to date */
     int64_t bind_ns, rewrite_ns, plan_ns, first_run_ns; /* first_run_ns -1: not yet run */
 } prn_cached_plan;
 
-/* A dimension of an input that options->max_dims is about. */
+/* A dimension of an input that options->max_dims names. */
 typedef struct prn_open_dim {
     size_t input;
     int axis;
@@ -49,9 +48,9 @@ typedef struct prn_open_dim {
     int64_t most;
 } prn_open_dim;
 
-/* Somebody who makes a session's runs in its stead, with what there is to do around each. */
+/* An observer that makes a session's runs instead of it, with its own work around each. */
 typedef struct prn_watcher {
-    prony_status (*run)(prony_session *session, prony_error *error); /* NULL: nobody. Has `busy` */
+    prony_status (*run)(prony_session *session, prony_error *error); /* NULL: no observer. Called with `busy` held */
     void (*release)(void *data);
     void *data;
 } prn_watcher;
@@ -61,31 +60,30 @@ struct prony_session {
     prony_session_options options;
     prn_bump pool;
     prony_precision precision; /* options.precision */
-    int asked_threads;         /* inside of an operator, auto resolved: what plans are made for */
-    int threads, workers;      /* of the plan at hand */
-    prn_thread_pool *team;     /* the pool's, or of its own for several workers; NULL: none yet */
+    int asked_threads;         /* inside of an operator, auto resolved; plans are made for so many */
+    int threads, workers;      /* of the current plan */
+    prn_thread_pool *team;     /* the shared pool's, or an own one for several workers; NULL: none yet */
     prn_placement *placement;  /* of options.affinity; NULL: none */
     prn_pin pin;               /* of prony_session_pin, if `pinned` */
     bool pinned;
     atomic_flag busy;
     prn_cancel_token stop;              /* prony_session_cancel */
-    const prn_cancel_token *outer_stop; /* what the thread that holds `busy` worked for before */
-    prn_budget *budget;                 /* inside of the model's */
-    prn_budget *former;                 /* of the thread that holds `busy`, before it did */
-    prn_session_input *inputs; /* those that the model needs; behind them the optional ones, UNDEFINED where the default
-                                  holds */
-    size_t input_count;        /* without optional ones */
+    const prn_cancel_token *outer_stop; /* the previous token of the thread that holds `busy` */
+    prn_budget *budget;                 /* a child of the model's */
+    prn_budget *former;                 /* the previous budget of the thread that holds `busy` */
+    prn_session_input *inputs;          /* required inputs, then optional ones; UNDEFINED if the default holds */
+    size_t input_count;                 /* without optional ones */
     size_t optional_count;
-    prn_session_output *outputs; /* [of the model]; NULL: none was lent bytes yet */
+    prn_session_output *outputs; /* [of the model]; NULL: no output was bound yet */
     prn_dims dims;               /* of the inputs now bound */
     prn_assumed_list assumed;    /* of generated inputs */
     prn_cached_plan cache[PRN_PLAN_CACHE];
     prn_cached_plan *current; /* plan of the last prepare or run */
     prn_open_dim *open_dims;
     size_t open_count;
-    prn_cached_plan open; /* for all their extents; without a plan: not yet made, or for none */
-    bool open_settled;    /* it is at the extents of open.inputs */
-    bool open_refused;    /* the model cannot be bound for more than one */
+    prn_cached_plan open; /* for all extents of open_dims; without a plan: not made yet, or refused */
+    bool open_settled;    /* `open` has the extents of open.inputs */
+    bool open_refused;    /* the model cannot be bound for more than one set of extents */
     prony_preparations preparations;
     prn_tuning *tuning; /* of options.tune; NULL: not asked for, or no plan was made yet */
     prn_trace trace;
@@ -95,56 +93,56 @@ struct prony_session {
     bool seed_known;
 };
 
-/* The processors of its affinity list; NULL: it has none, or none of them can be had. */
+/* The processors of its affinity list; NULL: no list, or none of its processors is usable. */
 const prn_cpu_mask *prn_session_mask(const prony_session *session);
 
-/* As prony_session_create; the first of its threads has place `index` times its threads in the affinity list, and auto
- * is the machine's threads over `sharers`. */
+/* As prony_session_create. The session's first thread has position `index` times its threads in the affinity list;
+ * automatic thread counts divide the machine by `sharers`. */
 PRN_MUST_USE prony_status prn_session_create_among(prony_session **out, prony_model *model,
                                                    const prony_session_options *options, int index, int sharers,
                                                    prony_error *error);
 
-/* Binds input `index` as a tensor of numbers of this type and shape, and gives its bytes, to be filled. Callers hold
- * `busy`, or nobody else has the session. */
+/* Binds input `index` as a tensor of numbers of this type and shape, and returns its bytes, to be filled. Callers hold
+ * `busy` or own the session alone. */
 PRN_MUST_USE prony_status prn_session_input_room(prony_session *session, size_t index, const prony_value *like,
                                                  void **data, prony_error *error);
 
-/* Makes every plan look for inputs and lent bytes anew. */
+/* Makes every plan set its pointers to inputs and user-bound bytes again. */
 void prn_session_inputs_moved(prony_session *session);
-/* Checks type and shape of what input `name` is given. */
+/* Checks type and shape of a value for input `name`. */
 PRN_MUST_USE prony_status prn_session_accept(prony_session *session, const char *name, const prony_value *value,
                                              size_t *index, prony_error *error);
-/* Whether an optional input is given. */
+/* true: an optional input is given. */
 bool prn_session_overrides(const prony_session *session);
-/* Forgets what was lent for the input, and the value that it has. */
+/* Forgets the input's user-bound bytes and its value. */
 void prn_session_input_drop(prn_session_input *input);
 
-/* ---- user_buffers.c: before and after a run of the plan at hand */
+/* ---- user_buffers.c: before and after a run of the current plan */
 
-/* Points the plan's outputs at lent bytes, where they can be made there. */
+/* Points the plan's outputs at user-bound bytes, if they can be written there. */
 void prn_user_buffer_point(prony_session *session, prn_cached_plan *cached);
-/* Copies what is lent and not aligned. */
+/* Copies user-bound inputs that are not aligned. */
 void prn_user_buffer_read(prony_session *session);
-/* Copies outputs that could not be made in place. */
-/* Before a run: outputs that are bound to overlapping bytes are refused by name. */
+/* Before a run: refuses outputs that are bound to overlapping bytes, by name. */
 PRN_MUST_USE prony_status prn_user_buffer_check(const prony_session *session, prony_error *error);
+/* Copies outputs that could not be made in place. */
 PRN_MUST_USE prony_status prn_user_buffer_write(prony_session *session, prony_error *error);
 
 /* ---- plans.c */
 
 void prn_cached_release(prn_cached_plan *cached);
-/* Notes what inputs the plan is for: those that are set. */
+/* Notes types and shapes of the set inputs in the plan. */
 PRN_MUST_USE prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, prony_error *error);
 bool prn_cached_fits(const prony_session *session, const prn_cached_plan *cached);
-/* Plans cached->program, which is at the extents of the inputs. */
+/* Plans cached->program, which has the extents of the inputs. */
 PRN_MUST_USE prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *cached, prony_error *error);
-/* The file in front of the message; behind it, where shapes do not fit, the free dimensions, of which that may come. */
+/* Puts the file in front of the message. If shapes do not fit, appends the free dimensions as a possible cause. */
 void prn_session_name_failure(const prony_session *session, prony_status status, prony_error *error);
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);
 
-/* PRONY_BUSY if another call holds the session; prn_session_unlock gives it back and returns `status`. In between the
- * thread works for the session's `stop`; a call that ends with PRONY_CANCELLED has used the request up. */
+/* PRONY_BUSY if another call holds the session; prn_session_unlock releases it and returns `status`. In between the
+ * thread observes the session's `stop`; a call that ends with PRONY_CANCELLED consumes the request. */
 PRN_MUST_USE prony_status prn_session_lock(prony_session *session, prony_error *error);
 prony_status prn_session_unlock(prony_session *session, prony_status status);
 /* One run, stamped into `trace` unless that is NULL. Callers hold `busy`. */
@@ -157,31 +155,31 @@ PRN_MUST_USE prony_status prn_open_dims_find(prony_session *session, prony_error
 /* PRONY_OUT_OF_RANGE, naming it, if an extent is larger than options->max_dims says. */
 PRN_MUST_USE prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape,
                                               prony_error *error);
-/* Puts the plan for all extents into *out, made if there is none, at those of the inputs; NULL: the inputs need a plan
- * of their own. */
+/* Puts the plan for all extents into *out, with the inputs' extents; makes it if it does not exist. NULL: these inputs
+ * need an own plan. */
 PRN_MUST_USE prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_error *error);
 
 /* ---- run_plan.c */
 
-/* Threads for a plan of several workers: the pool's, or the session's own, which are made for the most that any of its
- * plans can ask for. */
+/* Gives threads to a plan of several workers: the shared pool's, or the session's own. Own threads are as many as any
+ * of its plans can need. */
 PRN_MUST_USE prony_status prn_plan_staff(prony_session *session, prn_plan *plan, prony_error *error);
-/* One run of a plan whose inputs are there; what the run before left is given up. Several workers go to their thread
- * pool by themselves; one worker has a pool's help. */
+/* One run of a plan with set inputs; releases the outputs of the run before. Several workers use their own thread pool;
+ * one worker uses the shared pool. */
 PRN_MUST_USE prony_status prn_session_run_plan(prony_session *session, prn_plan *plan, prn_trace *trace,
                                                prony_error *error);
 
 /* ---- tuned_plan.c */
 
-/* The plan of a program with these options, its kernels chosen by measurement where the session was asked for that. */
+/* The plan of a program with these options; kernels are chosen by measurement if the session's options say so. */
 PRN_MUST_USE prony_status prn_session_create_plan(prony_session *session, prn_program *program,
                                                   prn_plan_options *options, prn_plan **out, prony_error *error);
 
 /* ---- random.c ---- */
 
-/* Next of a stream: uniform in [0, 1). `state` is any number at first. */
+/* The next number of a stream, uniform in [0, 1). `state` starts as any number. */
 double prn_random_fraction(uint64_t *state);
-/* The input's own stream of the seed. */
+/* Fills the value from the stream of this input and seed. */
 void prn_random_fill(prony_value *value, uint64_t seed, const char *stream);
 
 #endif

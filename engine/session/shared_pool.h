@@ -1,4 +1,4 @@
-/* A pool in memory: its threads. Sessions keep those, not the pool. */
+/* The public pool object: its threads. Sessions keep a reference to the threads, not to the pool. */
 #ifndef PRN_ENGINE_SESSION_SHARED_POOL_H
 #define PRN_ENGINE_SESSION_SHARED_POOL_H
 

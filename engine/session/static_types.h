@@ -4,8 +4,7 @@
 
 #include "engine/bind/program.h"
 
-/* A static bind of the main graph at the input shapes that the options give (NULL: defaults). Released by
- * prn_program_release. */
+/* Binds the main graph statically at the options' input shapes (NULL: defaults). Released by prn_program_release. */
 PRN_MUST_USE prony_status prn_static_types(prn_program **out, prony_model *model, const prony_session_options *options,
                                            prony_error *error);
 
