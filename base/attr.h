@@ -1,4 +1,4 @@
-/* Attribute values of a node, as the loader made them. Owned by the model's pool; immutable after loading. */
+/* Attribute values of a node, made by the loader. Owned by the model's pool; immutable after loading. */
 #ifndef PRN_BASE_ATTR_H
 #define PRN_BASE_ATTR_H
 
@@ -38,7 +38,8 @@ typedef struct prn_attr {
                                   tensors are dense here; types have no data (kind, and dtype and shape of the innermost
                                   tensor) */
     struct prn_graph *graph;   /* graphs: `count` of them */
-    const char *reference;     /* in a function's body: the function's attribute that stands here; otherwise NULL */
+    const char *reference;     /* in a function's body: the name of the function's attribute that gives the value;
+                                  otherwise NULL */
 } prn_attr;
 
 typedef struct prn_attr_list {
@@ -46,7 +47,7 @@ typedef struct prn_attr_list {
     size_t count;
 } prn_attr_list;
 
-/* NULL if there is none of that name. */
+/* NULL: no attribute of that name. */
 const prn_attr *prn_attr_find(const prn_attr_list *list, const char *name);
 const char *prn_attr_type_name(prn_attr_type type);
 

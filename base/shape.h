@@ -4,9 +4,9 @@
 
 #include "base/status.h"
 
-/* A rank and dims that there are, unknown ones among them. For what comes from a caller. */
+/* true: rank and dims are valid; dims may be unknown. For shapes from a caller. */
 bool prn_shape_valid(const prony_shape *shape);
-/* The same of kind, element type and items, all the way down. What pointers point at is not looked at. */
+/* The same for kind, element type and items, recursively. Does not read tensor data. */
 bool prn_value_valid(const prony_value *value);
 
 /* Every dim >= 0. */

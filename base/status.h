@@ -16,18 +16,17 @@ prony_status prn_fail_v(prony_error *error, prony_status status, const char *for
 /* Puts "prefix: " before the message that is in `error`. */
 void prn_error_prefix(prony_error *error, const char *format, ...) PRN_PRINTF(2, 3);
 
-/* Puts "node 'name' (operator): " before it, and where that node's graph was put into another one. */
+/* Puts "node 'name' (operator): " before the message, and the outer node if the node's graph was inlined. */
 void prn_error_name_node(prony_error *error, const prony_node *node);
-/* Puts "node 'name' (operator), part: " before it: the message is of something inside of the node, a body or branch. */
+/* Puts "node 'name' (operator), part: " before the message, for failures inside of a node's body or branch. */
 void prn_error_name_part(prony_error *error, const prony_node *node, const char *part);
 
-/* What a function of the caller's returned: a status outside of the list is PRONY_INTERNAL. */
+/* Checks the status that a user's function returned; an invalid one becomes PRONY_INTERNAL. */
 prony_status prn_status_known(prony_status status);
-/* The same for a failure that may name no node yet: memory that was refused somewhere below. Returns `status`. */
+/* Names the node of a failure without one, such as refused memory in a lower function. Returns `status`. */
 prony_status prn_error_blame(prony_error *error, prony_status status, const prony_node *node);
 
-/* Out of memory, the one message every allocation site shares; PRONY_LIMIT, with the figures, where a budget
- * refused. */
+/* Out of memory, with one message for all allocation sites; PRONY_LIMIT, with the numbers, if a budget refused. */
 prony_status prn_no_memory(prony_error *error);
 
 /* The static analyzer reads one source at a time; here it learns that a failure has a failing status. */

@@ -14,7 +14,7 @@ typedef struct prn_text_lines {
 PRN_MUST_USE prony_status prn_text_lines_read(prn_text_lines *out, prn_bump *pool, const char *path,
                                               prony_error *error);
 
-/* A line of a list; `file` NULL: it holds a label alone. */
+/* A line of a list; `file` NULL: the line holds a label alone. */
 typedef struct prn_label_row {
     const char *file, *label;
     size_t line; /* from 1 */
@@ -26,8 +26,8 @@ typedef struct prn_label_list {
 } prn_label_list;
 
 /* .csv, or a first line with a comma: file and label in the first two columns, or in those that a first line names
- * (file, filename, path, image or name; label, class, category, target or y); fields may be quoted. Anything else: the
- * last word of a line is the label, what stands before it the file. Empty lines are passed over. */
+ * (file, filename, path, image or name; label, class, category, target or y); fields may be quoted. In other files the
+ * last word of a line is the label, and the text before it the file. Empty lines are skipped. */
 PRN_MUST_USE prony_status prn_label_list_read(prn_label_list *out, prn_bump *pool, const char *path,
                                               prony_error *error);
 

@@ -1,5 +1,4 @@
-/* Hardware counters of this process by perf_event_open, of user space, over all its threads. Not for more than one
- * reader at a time. */
+/* Hardware counters of this process by perf_event_open, of user space, over all its threads. One reader at a time. */
 #ifndef PRN_BASE_CPU_COUNTERS_H
 #define PRN_BASE_CPU_COUNTERS_H
 
@@ -18,8 +17,8 @@ extern const prn_counter_event prn_hardware_events[PRN_COUNTERS];
 
 typedef struct prn_counters prn_counters;
 
-/* Counts from now on, on every thread that there is now. *out is NULL where the kernel does not give the events; `why`
- * says so then. */
+/* Starts counting on every existing thread. *out is NULL if the kernel does not provide the events; `why` then holds
+ * the reason. */
 PRN_MUST_USE prony_status prn_counters_open(prn_counters **out, const prn_counter_event events[PRN_COUNTERS],
                                             char why[160], prony_error *error);
 /* Sums over the threads since the counters were opened. */

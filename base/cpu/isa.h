@@ -1,4 +1,4 @@
-/* What the running processor, and the kernel under it, can do, found once: a set of capabilities.
+/* The capabilities of the running processor that the kernel supports, detected once.
  * PRONY_MAX_ISA=scalar|avx2|avx512|amx in the environment caps it (tests of the fallbacks). Thread-safe. */
 #ifndef PRN_BASE_CPU_ISA_H
 #define PRN_BASE_CPU_ISA_H
@@ -12,18 +12,17 @@ typedef enum prn_isa_flag {
     PRN_HAS_VNNI = 1 << 3,      /* AVX-512 dot products of bytes */
     PRN_HAS_BF16 = 1 << 4,      /* AVX-512 dot products of bfloat16 */
     PRN_HAS_AMX = 1 << 5,       /* tiles of bytes and bfloat16 */
-    PRN_HALVES_AVX512 = 1 << 6, /* it runs vectors of 512 bits in two halves (Zen 4), at no more than the rate of
-                                   AVX2 */
-    PRN_QUICK_MEMORY = 1 << 7   /* a core reads memory at twice the rate that others do in as many cycles (Zen 5) */
+    PRN_HALVES_AVX512 = 1 << 6, /* it runs vectors of 512 bits in two halves (Zen 4), no faster than AVX2 */
+    PRN_QUICK_MEMORY = 1 << 7   /* a core reads memory at twice the rate per cycle of others (Zen 5) */
 } prn_isa_flag;
 
-/* Whether all of `flags` are there, and not capped. */
+/* true: the processor has all of `flags`, and PRONY_MAX_ISA does not cap them. */
 bool prn_isa_has(unsigned flags);
-/* Of the widest set that has a name, all that is there within the cap: "scalar", "avx2", "avx512" or "amx". */
+/* The widest available set within the cap: "scalar", "avx2", "avx512" or "amx". */
 const char *prn_isa_name(void);
-/* The names that PRONY_MAX_ISA takes, narrowest first: "scalar, avx2, avx512, amx". Any other is ignored. */
+/* The values of PRONY_MAX_ISA, narrowest first: "scalar, avx2, avx512, amx". Others are ignored. */
 const char *prn_isa_set_names(void);
-/* NULL-terminated list of the features of note the processor has ("avx2", "fma", …), uncapped. */
+/* NULL-terminated list of the processor's notable features ("avx2", "fma", …), uncapped. */
 const char *const *prn_isa_features(void);
 
 #endif

@@ -25,15 +25,17 @@ typedef struct prn_machine {
     int cache_count;
 } prn_machine;
 
-/* `mask`: those processors stand for the calling thread's mask (an affinity list); NULL: its own, less cpusets. */
+/* `mask`: processors to use instead of the calling thread's mask (an affinity list); NULL: the thread's mask, limited
+ * by cpusets. */
 void prn_machine_read(prn_machine *machine, const prn_cpu_mask *mask);
 
 /* -x auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter_op)). */
 int prn_machine_auto_threads(int inter_op, const prn_cpu_mask *mask);
-/* The same of given figures; quota 0: none. */
+/* The same for given values; quota 0: none. */
 int prn_machine_threads_of(int cores, double quota, int inter_op);
 
-/* Memory that this process can still get: of the machine, and of every control group around it. 0: not known. */
+/* Memory that this process can still get: the least of the machine's and every enclosing control group's. 0: not
+ * known. */
 uint64_t prn_machine_available_bytes(void);
 
 /* Resource use of this process so far. */
@@ -44,16 +46,16 @@ typedef struct prn_usage {
     uint64_t peak_rss_bytes;
     uint64_t read_bytes, written_bytes, read_calls, write_calls; /* /proc/self/io */
 } prn_usage;
-/* Around what is measured: the clock is read outside of the processor times, and both inside of everything else, so
- * that between the two no more threads' worth of processor time passes than there are threads, and none of it is what
- * reading costs. */
+/* Called before and after measured work. The clock is read outside of the processor times, and both inside of all other
+ * readings. So the processor time never exceeds the clock time times the threads, and excludes the cost of reading. */
 void prn_usage_begin(prn_usage *usage);
 void prn_usage_end(prn_usage *usage);
 /* Memory of this process that is resident now; 0: not known. */
 uint64_t prn_resident_bytes(void);
 
 /* malloc, calloc, realloc, free and aligned relatives called by the calling process since start, all libraries
- * included; false where the program interposes none (prony_heap_hook_install; the `prony` command and the tests do). */
+ * included. false: the program does not interpose them (prony_heap_hook_install; the `prony` command and the tests
+ * do). */
 bool prn_all_heap_calls(uint64_t *out);
 
 #endif

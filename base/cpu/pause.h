@@ -1,4 +1,4 @@
-/* What a thread does between two looks at a word that another one will change. */
+/* A short pause of a thread that spins on a word until another thread changes it. */
 #ifndef PRN_BASE_CPU_PAUSE_H
 #define PRN_BASE_CPU_PAUSE_H
 

@@ -10,7 +10,7 @@ enum { PRN_PROCESSOR_ID_BYTES = 96 };
  * online, and a checksum of features, caches and approximate instructions. An unknown part is "x". */
 void prn_processor_id(char out[PRN_PROCESSOR_ID_BYTES], const prn_machine *machine);
 
-/* The same by another file in place of /proc/cpuinfo, and another checksum of approximate instructions. */
+/* The same with a given file instead of /proc/cpuinfo, and a given checksum of approximate instructions. */
 void prn_processor_id_of(char out[PRN_PROCESSOR_ID_BYTES], const char *cpuinfo, const prn_machine *machine,
                          uint32_t approximations);
 /* Checksum of approximate reciprocals and reciprocal square roots, which each microarchitecture rounds in its own way;

@@ -1,11 +1,11 @@
-/* What the files *_simd.c have in common, which are compiled once per variant of the instruction set
- * (cmake/PronyLibrary.cmake names it in PRN_SIMD), and how the table of the running processor is picked. */
+/* Shared by the files *_simd.c, which are compiled once per variant of the instruction set (cmake/PronyLibrary.cmake
+ * names it in PRN_SIMD). Also picks the table for the running processor. */
 #ifndef PRN_BASE_CPU_SIMD_H
 #define PRN_BASE_CPU_SIMD_H
 
 #include "base/cpu/isa.h"
 
-/* Tiles that this variant may use: older clangs have names of their own for what gcc calls __AMX_TILE__ and so on. */
+/* Tiles that this variant may use. Older clangs have other names for gcc's __AMX_TILE__ and so on. */
 #if defined(__AMX_INT8__) || defined(__AMXINT8__)
 #define PRN_TILES_INT8
 #endif
@@ -13,7 +13,7 @@
 #define PRN_TILES_BF16
 #endif
 
-/* X(variant, what it needs, …) for every variant of this build, the most demanding first. */
+/* X(variant, required capabilities, …) for every variant of this build, the most demanding first. */
 #if defined(__x86_64__)
 #define PRN_SIMD_VARIANTS(X, ...)                                                                                      \
     X(avx512, PRN_HAS_AVX512, __VA_ARGS__) X(avx2, PRN_HAS_AVX2, __VA_ARGS__) X(scalar, 0, __VA_ARGS__)
@@ -21,8 +21,8 @@
 #define PRN_SIMD_VARIANTS(X, ...) X(scalar, 0, __VA_ARGS__)
 #endif
 
-/* The same for the files *_dot_simd.c, which are compiled for processors that multiply bytes and bfloat16 numbers
- * too. */
+/* The same for the files *_dot_simd.c, which also have variants for processors that multiply bytes and bfloat16
+ * numbers. */
 #if defined(__x86_64__)
 #define PRN_SIMD_DOT_VARIANTS(X, ...)                                                                                  \
     X(amx, PRN_HAS_AVX512 | PRN_HAS_VNNI | PRN_HAS_AMX, __VA_ARGS__)                                                   \
@@ -32,7 +32,8 @@
 #define PRN_SIMD_DOT_VARIANTS(X, ...) PRN_SIMD_VARIANTS(X, __VA_ARGS__)
 #endif
 
-/* Declares the tables prefix##avx512, … and defines `function`, which returns the first that the processor can run:
+/* Declares the tables prefix##avx512, … and defines `function`, which returns the first table that the processor can
+ * run:
  *
  *   PRN_SIMD_PICK(prn_vec_table, prn_vec_, const prn_vec_table *prn_vec) */
 #define PRN_SIMD_PICK(type, prefix, function)                                                                          \
@@ -71,7 +72,8 @@
 #define PRN_SIMD_BYTES 16
 #endif
 
-/* With a check at every element of every unrolled step, a sanitizer's build would take minutes a file. */
+/* Sanitizer builds do not unroll: they check every element of every unrolled step, and compiling would take minutes a
+ * file. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define PRN_SANITIZED
 #elif defined(__has_feature)

@@ -1,5 +1,5 @@
-/* Which processors share a core or a NUMA node, and the order in which threads take them. Read from a folder laid out
- * as /sys/devices/system (cpu/cpuN/topology, node/nodeN); tests bring their own. */
+/* Processors that share a core or a NUMA node, and the order in which threads take them. Read from a folder laid out as
+ * /sys/devices/system (cpu/cpuN/topology, node/nodeN); tests use their own folder. */
 #ifndef PRN_BASE_CPU_TOPOLOGY_H
 #define PRN_BASE_CPU_TOPOLOGY_H
 
@@ -11,7 +11,7 @@
 int prn_topology_cores(const prn_cpu_mask *mask, const char *folder);
 
 /* Writes the processors of `mask` to order[0 … prn_cpu_mask_count(mask)): first one of each core, node after node, then
- * the second of each core, and so on; within a node by number. Where the topology is not known, by number alone. */
+ * the second of each core, and so on; within a node by number. If the topology is not known, by number alone. */
 void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder);
 
 #endif

@@ -1,9 +1,8 @@
 /* Hashes of names and bytes that come from files: SipHash-1-3 under a key that each process draws for itself.
  *
- * Table sizes and probe lengths rest on hashes that spread. A file may choose its names and constants so that a hash
- * without a key puts all of them into one slot, which costs the square of their number; of a key that it does not know
- * it cannot. Hashes differ from process to process: they index tables, and nothing that is written or compared may
- * depend on them. */
+ * Tables need hashes that spread. A file can choose names and constants that an unkeyed hash puts into one slot, at
+ * quadratic cost; an unknown key prevents this. Hashes differ from process to process: they index tables, and nothing
+ * that is written or compared may depend on them. */
 #ifndef PRN_BASE_HASH_KEYED_HASH_H
 #define PRN_BASE_HASH_KEYED_HASH_H
 

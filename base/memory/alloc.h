@@ -1,6 +1,6 @@
-/* The only way to the heap for Prony's own code. Thread-safe. Every function that allocates returns NULL on failure,
- * size overflow, or where the calling thread's budget (base/memory/budget.h) has no room, and can be told to fail at
- * its n-th call (tests). */
+/* The only way to the heap for Prony's own code. Thread-safe. Every function that allocates returns NULL on failure, on
+ * size overflow, or if the calling thread's budget (base/memory/budget.h) has no room. Tests can make the n-th call
+ * fail. */
 #ifndef PRN_BASE_MEMORY_ALLOC_H
 #define PRN_BASE_MEMORY_ALLOC_H
 
@@ -19,11 +19,11 @@ char *prn_strndup(const char *text, size_t size);
 /* `alignment` is a power of two >= sizeof(void *); contents undefined; released by prn_free_aligned. */
 void *prn_alloc_aligned(size_t alignment, size_t bytes);
 void prn_free_aligned(void *block);
-/* Whole pages among these bytes go back to the system until they are written to again; what the bytes hold is undefined
+/* Returns whole pages among these bytes to the system until they are written again; the contents are undefined
  * afterwards. */
 void prn_bytes_forget(void *bytes, size_t count);
-/* Where no bytes are, as a pointer with which arithmetic is defined, which a null pointer's is not (C17 6.5.6): 64-byte
- * aligned, belongs to nobody, may not be written. */
+/* A pointer for zero bytes. Arithmetic with it is defined, unlike with a null pointer (C17 6.5.6). It is 64-byte
+ * aligned, has no owner and must not be written. */
 void *prn_no_bytes(void);
 
 /* Makes room for at least `need` elements in a growing array; doubles. false: out of memory, array unchanged. */
@@ -32,9 +32,9 @@ bool prn_grow(void **array, size_t *capacity, size_t need, size_t element_size);
 
 /* The n-th allocation from now (1-based) fails, once; 0 switches off. Process-wide; tests only. */
 void prn_alloc_fail_at(uint64_t n);
-/* Whether the failure asked for has happened. */
+/* true: the requested failure has happened. */
 bool prn_alloc_failed(void);
-/* For other ways to memory: whether a request is to fail, for its size or as it was told to. */
+/* For other allocators: true if a request of this size must fail, by its size or by prn_alloc_fail_at. */
 bool prn_alloc_refused(size_t bytes);
 /* Calls into this file that reached the heap since the process started (allocations and releases). */
 uint64_t prn_heap_calls(void);

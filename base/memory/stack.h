@@ -1,5 +1,5 @@
-/* How much stack the calling thread has left. What recurses as deep as a model file is nested asks before it goes
- * on. */
+/* The calling thread's remaining stack. Functions that recurse as deep as a model file is nested check it at each
+ * level. */
 #ifndef PRN_BASE_MEMORY_STACK_H
 #define PRN_BASE_MEMORY_STACK_H
 
@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-/* What one level must find: the largest frames of kernels (tiles of a product) and of libraries, and room to fail
- * in. */
+/* Bytes that one level needs: the largest frames of kernels (tiles of a matmul) and of libraries, and room for error
+ * handling. */
 #if defined(__SANITIZE_ADDRESS__)
 #define PRN_STACK_NEEDED ((size_t)1 << 20)
 #elif defined(__has_feature)
@@ -25,7 +25,7 @@ size_t prn_stack_left(void);
 /* PRONY_LIMIT if less than PRN_STACK_NEEDED is left. */
 PRN_MUST_USE prony_status prn_stack_check(prony_error *error);
 
-/* A frame that stands only as long as it is needed, not around what recurses. */
+/* A function with its own frame, so that a recursive caller does not hold it. */
 #define PRN_OWN_FRAME __attribute__((noinline))
 
 #endif

@@ -1,4 +1,4 @@
-/* The one monotonic clock; and the calendar, which only documents read. */
+/* The monotonic clock for all times, and the date for documents. */
 #ifndef PRN_BASE_OS_CLOCK_H
 #define PRN_BASE_OS_CLOCK_H
 
@@ -14,7 +14,7 @@ static inline int64_t prn_now_ns(void)
 
 enum { PRN_UTC_CHARS = sizeof "2026-01-31T23:59:59Z" };
 
-/* Now, in UTC by ISO 8601, to the second; empty where the system has no date. */
+/* Now, in UTC by ISO 8601, to the second; empty if the system has no date. */
 static inline void prn_now_utc(char text[PRN_UTC_CHARS])
 {
     struct tm parts;

@@ -1,4 +1,4 @@
-/* How long each processor has been busy since the system started, as /proc/stat says, all processes together. */
+/* Busy time of each processor since the system started, of all processes, from /proc/stat. */
 #ifndef PRN_BASE_OS_CORE_TIMES_H
 #define PRN_BASE_OS_CORE_TIMES_H
 
@@ -9,7 +9,7 @@
 
 typedef struct prn_core_times {
     int core;
-    uint64_t busy, total; /* ticks of the kernel, of 10 ms as a rule */
+    uint64_t busy, total; /* kernel ticks, usually 10 ms */
     uint64_t stolen;      /* of busy: taken by the hypervisor for others */
 } prn_core_times;
 

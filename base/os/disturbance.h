@@ -1,4 +1,4 @@
-/* What other processes took of the processors while something was measured, as the kernel's counters say. */
+/* Processor time that other processes took during a measurement, by the kernel's counters. */
 #ifndef PRN_BASE_OS_DISTURBANCE_H
 #define PRN_BASE_OS_DISTURBANCE_H
 
@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Counters since the system (or the process) started; only differences mean something. */
+/* Counters since the system (or the process) started; only differences have a meaning. */
 typedef struct prn_load_state {
     prony_machine_state machine; /* the processors' times alone */
     int64_t own_cpu_ns;          /* of all threads of this process */
-    int64_t waited_ns;           /* that its threads stood ready to run and did not; -1: not known */
+    int64_t waited_ns;           /* time its threads were ready but did not run; -1: not known */
     int64_t involuntary_switches;
 } prn_load_state;
 
@@ -20,24 +20,24 @@ typedef enum prn_verdict { PRN_LOAD_UNKNOWN, PRN_LOAD_QUIET, PRN_LOAD_BUSY } prn
 
 /* Over a measurement. Shares of the time of all processors in the mask; negative: not known. */
 typedef struct prn_disturbance {
-    double others; /* other processes, and what the hypervisor took */
-    double steal;  /* the latter alone */
-    double waited; /* this process's threads ready to run and not running, over the wall time: 1 is one thread,
-                         always */
+    double others; /* other processes, and the hypervisor */
+    double steal;  /* the hypervisor alone */
+    double waited; /* time this process's threads were ready but not running, over the wall time; 1: one thread waited
+                         all the time */
     int64_t involuntary_switches;
     prn_verdict verdict;
 } prn_disturbance;
 
-/* `mask` NULL: the calling thread's. Costs some ten microseconds, and more with many threads; not for inside of a
- * measured run. */
+/* `mask` NULL: the calling thread's. Costs some ten microseconds, and more with many threads; not to be called inside
+ * of a measured run. */
 void prn_load_state_read(prn_load_state *out, const prn_cpu_mask *mask);
 
-/* Between two states. Busy: the hypervisor took more than 2 %; or others did and threads stood in line for more than 3
- * % of the wall time; or others took more than 5 % and left less than a tenth of the processors idle. Where the time
- * between is too short for the kernel's ticks, only the waiting tells; without it the verdict is unknown. */
+/* Compares two states. Busy: the hypervisor took more than 2 %; or others took more than 2 % and threads waited for
+ * more than 3 % of the wall time; or others took more than 5 % and left less than a tenth of the processors idle. If
+ * the interval is too short for the kernel's ticks, only the waiting decides; without it the verdict is unknown. */
 void prn_disturbance_between(prn_disturbance *out, const prn_load_state *before, const prn_load_state *after);
 
-/* One sentence for people about a busy machine; false, and nothing written, where there is nothing to say. */
+/* One sentence for the user about a busy machine; false, and nothing written: the machine was not busy. */
 bool prn_disturbance_text(const prn_disturbance *d, char *out, size_t size);
 
 /* "unknown", "quiet", "busy" */

@@ -1,4 +1,4 @@
-/* What a folder holds. */
+/* Lists the contents of a folder. */
 #ifndef PRN_BASE_OS_FOLDER_H
 #define PRN_BASE_OS_FOLDER_H
 
@@ -7,7 +7,7 @@
 
 typedef struct prn_folder_entry {
     const char *name;
-    bool folder; /* else a regular file; links count as what they lead to */
+    bool folder; /* else a regular file; links are followed */
 } prn_folder_entry;
 
 typedef struct prn_folder {
@@ -15,10 +15,10 @@ typedef struct prn_folder {
     size_t count;
 } prn_folder;
 
-/* Its folders and regular files in the order of their names' bytes, without those whose name begins with a dot. Entries
- * live in the pool. */
+/* Its folders and regular files in byte order of their names, without names that begin with a dot. Entries live in the
+ * pool. */
 PRN_MUST_USE prony_status prn_folder_read(prn_folder *out, prn_bump *pool, const char *path, prony_error *error);
-/* Whether there is a folder of that name. */
+/* true: a folder of that name exists. */
 bool prn_is_folder(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the resident memory of this process is made of. */
+/* Kinds of resident memory of this process. */
 #ifndef PRN_BASE_OS_RESIDENT_H
 #define PRN_BASE_OS_RESIDENT_H
 

@@ -13,7 +13,7 @@ bool prn_text_read_int(const char *path, int64_t *out);
 /* Lines of a file of any length. A line longer than the buffer is cut. */
 typedef struct prn_lines {
     int fd;
-    size_t at, end; /* of what is read and not handed out yet */
+    size_t at, end; /* of bytes read but not returned yet */
     char chunk[2048], line[2048];
 } prn_lines;
 bool prn_lines_open(prn_lines *lines, const char *path);

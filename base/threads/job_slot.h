@@ -1,5 +1,5 @@
-/* What thread_pool.c and executor.c share: slots, where one thread works and lets others in, and the latches that order
- * the two.
+/* Shared by thread_pool.c and executor.c: job slots, where an owner works and lets other threads in, and the latches
+ * that control entry.
  *
  * A latch is one word:
  *
@@ -7,10 +7,10 @@
  *     30 … 16   how many of them at once
  *     15 …  0   how many are inside
  *
- * The owner writes what others need, opens the latch, works, closes the latch and waits until nobody is inside. Others
- * enter by adding one while it is open, so what the owner wrote (on its stack) outlives everyone inside. A latch that
- * opens is announced by the thread pool's `epoch`: an idle thread reads the epoch, looks everywhere once, and waits for
- * another epoch than it has read, spinning shortly before it sleeps. Sleeping is by mutex and condition. */
+ * The owner writes the job, opens the latch, works, closes the latch and waits until no thread is inside. Others enter
+ * by adding one while the latch is open, so the job (on the owner's stack) outlives all threads inside. An opened latch
+ * is announced by the thread pool's `epoch`: an idle thread reads the epoch, checks all slots once, and waits until the
+ * epoch changes, spinning shortly before it sleeps. Sleeping is by mutex and condition. */
 #ifndef PRN_BASE_THREADS_JOB_SLOT_H
 #define PRN_BASE_THREADS_JOB_SLOT_H
 
@@ -21,8 +21,8 @@
 
 enum { PRN_CACHE_LINE_BYTES = 64 };
 
-/* Tasks are shared out in runs of successive ones, a run to a thread, so that what neighbours read in common is fetched
- * by one of them; whoever is through with its own run helps with the others'. */
+/* Each thread gets a run of successive tasks, so data that neighbouring tasks share is fetched by one thread. A thread
+ * that has finished its run takes tasks of the others' runs. */
 typedef struct prn_task_run {
     _Alignas(PRN_CACHE_LINE_BYTES) _Atomic int64_t next;
     int64_t end;
@@ -31,25 +31,26 @@ typedef struct prn_task_run {
 typedef struct prn_job_slot {
     _Alignas(PRN_CACHE_LINE_BYTES) _Atomic uint32_t latch;
     _Atomic bool taken;                        /* by a caller; of a thread pool's own slots */
-    _Atomic int64_t width;                     /* tasks of the job at hand; 0: none is left to claim */
-    void (*enter)(void *argument, int thread); /* what those do who enter; the owner's to write while it is closed */
+    _Atomic int64_t width;                     /* tasks of the current job; 0: none is left to claim */
+    void (*enter)(void *argument, int thread); /* called by threads that enter; written by the owner while the latch is
+                                                  closed */
     void *argument;
     prn_thread_pool *team;
-    prn_task_run *runs; /* of the job at hand, one for each thread; the owner's alone to replace */
+    prn_task_run *runs; /* of the current job, one for each thread; only the owner replaces them */
     int run_count;
 } prn_job_slot;
 
 struct prn_thread_pool {
-    _Atomic uint32_t epoch; /* counts latches that opened, and what else idle threads should look at */
+    _Atomic uint32_t epoch; /* counts opened latches and other events for idle threads */
     _Atomic int sleepers, owners_waiting;
     _Atomic bool quit;
-    _Atomic int holders;    /* who may still use it: callers, sessions, executors */
-    _Atomic int references; /* holders as one, and its threads: the memory's */
+    _Atomic int holders;    /* users of the pool: callers, sessions, executors */
+    _Atomic int references; /* references to the memory: one for all holders, and one for each thread */
     _Atomic int spins;
     _Atomic int threads;
-    pthread_t *handles; /* of the threads; the caller's, or the creator's, alone */
+    pthread_t *handles; /* of the threads; used by the caller or creator alone */
     size_t handle_capacity;
-    uint64_t placed; /* id of the placement that the threads are in; 0: none */
+    uint64_t placed; /* id of the threads' placement; 0: none */
     bool shared;
     prn_job_slot *slots; /* of callers */
     int desk_count;
@@ -62,7 +63,7 @@ struct prn_thread_pool {
 bool prn_job_slot_enter(prn_job_slot *slot);
 void prn_job_slot_leave(prn_job_slot *slot);
 void prn_job_slot_open(prn_job_slot *slot, int most);
-/* Returns when nobody is inside. */
+/* Returns when no thread is inside. */
 void prn_job_slot_close(prn_job_slot *slot);
 static inline bool prn_job_slot_has_room(const prn_job_slot *slot)
 {
@@ -73,16 +74,17 @@ static inline bool prn_job_slot_has_room(const prn_job_slot *slot)
 /* ---- epoch ---- */
 
 void prn_thread_pool_announce(prn_thread_pool *team);
-/* Returns when the epoch is another than `seen`, or the thread pool ends. */
+/* Returns when the epoch differs from `seen`, or the thread pool ends. */
 void prn_thread_pool_await(prn_thread_pool *team, uint32_t seen);
 
 /* ---- the calling thread ---- */
 
-/* Where it works from now on, as one that runs steps (not inside of a task); its former place. */
+/* slot: the current job slot. set: sets the thread's context, as a thread that runs steps (not inside of a task), and
+ * returns the former one. */
 struct prn_job_slot *prn_thread_context_slot(void);
 prn_thread_context prn_thread_context_set(prn_thread_context place);
 void prn_thread_context_restore(prn_thread_context former);
-/* Takes part in the job of a slot that it has entered. Whether it found a task. */
+/* Works on the job of an entered slot. true: it found a task. */
 bool prn_job_slot_help(prn_job_slot *slot, int thread);
 
 #endif

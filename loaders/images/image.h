@@ -1,12 +1,12 @@
-/* Image files to tensors: decode, resize, crop, normalise. Nothing in a file is trusted: what its header claims is held
- * against the file's length and a bound on pixels before memory is taken for it. */
+/* Image files to tensors: decode, resize, crop, normalise. Files are not trusted: a header's claims are checked against
+ * the file's length and a bound on pixels before memory is allocated. */
 #ifndef PRN_LOADERS_IMAGES_IMAGE_H
 #define PRN_LOADERS_IMAGES_IMAGE_H
 
 #include "base/status.h"
 #include "prony_data.h"
 
-/* Bound on the pixels of a decoded image where the options name none. */
+/* Default bound on the pixels of a decoded image. */
 #define PRN_IMAGE_MAX_PIXELS ((uint64_t)1 << 27)
 
 /* Rows of 8-bit pixels from top to bottom, channels (1: grey, 3: RGB) interleaved. */
@@ -18,7 +18,7 @@ typedef struct prn_image {
 
 /* Formats that this build decodes: "PNG, JPEG"; "" if none. */
 const char *prn_image_formats(void);
-/* Whether the name ends as image files do, decodable here or not. */
+/* true: the name ends like an image file's, even if this build cannot decode it. */
 bool prn_image_name(const char *path);
 
 /* PNG or JPEG, by its first bytes. Palettes become colours, 16 bits their upper 8, transparency is dropped, CMYK
@@ -38,7 +38,7 @@ PRN_MUST_USE prony_status prn_png_decode(prn_image *out, const uint8_t *data, si
 PRN_MUST_USE prony_status prn_jpeg_decode(prn_image *out, const uint8_t *data, size_t size, uint64_t max_pixels,
                                           prony_error *error);
 
-/* What part of an image, resized to height x width, is wanted. */
+/* The wanted part of an image resized to height x width. */
 typedef struct prn_image_window {
     int64_t height, width;            /* of the whole resized image */
     int64_t top, left, rows, columns; /* the part that is made */
@@ -49,7 +49,7 @@ typedef struct prn_image_window {
 PRN_MUST_USE prony_status prn_image_resize(prn_image *out, const prn_image *image, const prn_image_window *window,
                                            bool bicubic, prony_error *error);
 
-/* What a model's input wants of an image. */
+/* The tensor that a model's input needs from an image. */
 typedef struct prn_image_target {
     prony_value value; /* type and shape of the tensor; its data belong to the caller */
     bool channels_last;
@@ -58,10 +58,11 @@ typedef struct prn_image_target {
     int64_t batch;
 } prn_image_target;
 
-/* From an input's port and the options. The shape's free dimensions are -1 until an image has filled them. */
+/* Made from an input's declaration and the options. The shape's free dimensions are -1 until an image has filled
+ * them. */
 PRN_MUST_USE prony_status prn_image_target_make(prn_image_target *out, const prony_port *port,
                                                 const prony_image_options *options, prony_error *error);
-/* Sets what is still free in the target by what this image comes out as, or checks that it comes out so. */
+/* Sets the target's free sizes from this image, or checks that the image has the target's sizes. */
 PRN_MUST_USE prony_status prn_image_fit(prn_image_window *out, prn_image_target *target, const prn_image *image,
                                         const prony_image_options *options, prony_error *error);
 /* Resizes, crops, normalises and writes it as sample `index` of target->value, which has data. */

@@ -1,11 +1,11 @@
-/* What a model file declares beyond what running it needs: metadata, and the types of tensors inside of the graph. Read
- * only when somebody asks, from the file's bytes; what is damaged there is passed over, since nothing rests on it. */
+/* Declarations of a model file that running does not need: metadata, and types of tensors inside of the graph. Read
+ * from the file's bytes on request. Damaged entries are skipped, because nothing depends on them. */
 #ifndef PRN_LOADERS_ONNX_DECLARED_H
 #define PRN_LOADERS_ONNX_DECLARED_H
 
 #include "loaders/onnx/model.h"
 
-/* Value of the model's metadata entry `key`, copied into the pool; NULL: there is none (or no memory for it). */
+/* Value of the model's metadata entry `key`, copied into the pool; NULL: not present, or out of memory. */
 const char *prn_declared_metadata(const prn_model_file *file, prn_bump *pool, const char *key);
 
 /* The value_info entries and outputs of the main graph that are tensors of a declared rank. */

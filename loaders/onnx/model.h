@@ -1,4 +1,4 @@
-/* The model as the file has it: graphs, nodes, initializers. Immutable after loading; nothing in it is executed or
+/* The model as stored in the file: graphs, nodes, initializers. Immutable after loading; nothing in it is executed or
  * inferred.
  *
  * Ownership: everything lives in the prn_model_file's pool or in the mapped file(s) (raw weights are borrowed views;
@@ -40,8 +40,8 @@ typedef struct prn_model_node {
     uint32_t file_index; /* position in the file's node list before sorting */
 } prn_model_node;
 
-/* Gradient of ai.onnx.preview.training: it differentiates the graph that it stands in, whose tensors its attributes
- * name. */
+/* Gradient of ai.onnx.preview.training: it differentiates the graph that contains it; its attributes name tensors of
+ * that graph. */
 #define PRN_GRADIENT_DOMAIN "ai.onnx.preview.training"
 bool prn_model_is_gradient(const prn_model_node *node);
 
@@ -52,11 +52,11 @@ typedef struct prn_graph {
     size_t node_count;
     const prn_initializer *initializers;
     size_t initializer_count;
-    const prn_port *inputs; /* those that a run needs; behind them the optional ones */
+    const prn_port *inputs; /* required inputs, then optional ones */
     size_t input_count;
     const size_t *defaults; /* [optional_count] the initializer that an optional input has for a default */
-    size_t optional_count;  /* of the main graph: inputs that are initializers as well. Before IR 4 all of these had to
-                               be listed as inputs, and are constants here, as in subgraphs */
+    size_t optional_count;  /* of the main graph: inputs that are initializers too. Before IR 4 all initializers had to
+                               be listed as inputs; those are constants here, as in subgraphs */
     const prn_port *outputs;
     size_t output_count;
     const char *const *captured; /* outer names that this graph or a graph nested in it uses */
@@ -101,25 +101,24 @@ typedef struct prn_model_file {
     struct prn_external *external; /* maps of external data files */
 } prn_model_file;
 
-/* Opset version imported for `domain`, or 0. com.microsoft has one version, which exporters forget to import: 1 without
- * an import, as ONNX Runtime takes it. */
+/* Opset version imported for `domain`, or 0. com.microsoft has one version, which exporters often do not import:
+ * without an import it is 1, as in ONNX Runtime. */
 int64_t prn_model_opset(const prn_model_file *file, const char *domain);
 bool prn_model_imports(const prn_model_file *file, const char *domain);
 
-/* External data lies in `data_folder`; NULL: where the model does. `copy`: nothing is mapped, so the files may change
+/* External data lies in `data_folder`; NULL: in the model's folder. `copy`: nothing is mapped, so the files may change
  * afterwards. */
 PRN_MUST_USE prony_status prn_model_open(prn_model_file **out, const char *path, const char *data_folder, bool copy,
                                          prony_error *error);
-/* PRONY_IO_ERROR, naming the file, if a mapped file is no longer as it was. */
+/* PRONY_IO_ERROR, naming the file, if a mapped file has changed. */
 PRN_MUST_USE prony_status prn_model_unchanged(const prn_model_file *file, prony_error *error);
-/* Gives the memory back that holds these bytes of a mapped file; reading them again has them read from it again. Of any
- * other bytes it does nothing. */
+/* Releases the memory of these bytes of a mapped file; later reads load them again. Ignores other bytes. */
 void prn_model_forget(const prn_model_file *file, const void *data, size_t bytes);
-/* The same of all its files. */
+/* The same for all its files. */
 void prn_model_forget_all(const prn_model_file *file);
 PRN_MUST_USE prony_status prn_model_parse(prn_model_file **out, const char *name, const void *data, size_t size,
                                           prony_error *error);
-/* SHA-256 of the file, which is read piece by piece: none of it stays in memory. */
+/* SHA-256 of the file, read in pieces that do not stay in memory. */
 void prn_model_hash(const prn_model_file *file, char text[65]);
 void prn_model_close(prn_model_file *file);
 

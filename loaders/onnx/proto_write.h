@@ -1,5 +1,5 @@
-/* Protocol-buffer messages of ONNX, written into memory. Failures stick: a message that ran out of memory says so at
- * its end, and every message it is put into does too. */
+/* Protocol-buffer messages of ONNX, written into memory. Failures stick: a message that ran out of memory is marked as
+ * failed, and so is every message that contains it. */
 #ifndef PRN_LOADERS_ONNX_PROTO_WRITE_H
 #define PRN_LOADERS_ONNX_PROTO_WRITE_H
 

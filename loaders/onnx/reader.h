@@ -1,8 +1,8 @@
-/* What the parts of the loader share while one file is read. Internal to loaders/.
+/* State that the loader's files share while one file is read. Internal to loaders/.
  *
  * Every prn_*_read below walks one protobuf message (a prn_wire by value), fills a zeroed struct and allocates from
- * reader->pool, so a failure needs no undoing: who owns the pool releases it. Failures leave a message that starts at
- * the byte or value in question; each enclosing part puts its own name in front of it. */
+ * reader->pool, so a failure needs no cleanup: the pool's owner releases it. A failure's message starts at the byte or
+ * value in question; each enclosing reader puts its name in front. */
 #ifndef PRN_LOADERS_ONNX_READER_H
 #define PRN_LOADERS_ONNX_READER_H
 
@@ -11,8 +11,8 @@
 
 #define PRN_MAX_NESTING 64
 
-/* Sum over a model of the bytes that sparse tensors may take once dense: the only data here that can be larger than the
- * bytes it is read from. */
+/* Limit of all dense bytes of a model's sparse tensors. No other data can be larger than the bytes that it is read
+ * from. */
 #define PRN_SPARSE_LIMIT_BYTES ((uint64_t)256 << 20)
 
 /* A mapped file of external data; a list, in the pool. */
@@ -25,9 +25,10 @@ typedef struct prn_external {
 
 typedef struct prn_reader {
     prn_bump *pool;
-    const char *path;        /* of the model file, whose folder external data must lie in; NULL: none allowed */
-    const char *data_folder; /* where external data lies instead; NULL: there */
-    prn_external **external; /* where maps are kept; with path */
+    const char *path;        /* of the model file; external data must lie in its folder; NULL: no external data
+                                allowed */
+    const char *data_folder; /* folder of external data instead; NULL: the model's */
+    prn_external **external; /* list of maps; with path */
     bool copy;               /* external data is read instead of mapped */
     uint64_t sparse_bytes;   /* taken so far */
     int depth;               /* of graphs around the current one */
@@ -48,7 +49,7 @@ PRN_MUST_USE prony_status prn_name_read(prn_reader *reader, const char **out, pr
 PRN_MUST_USE prony_status prn_tensor_read(prn_reader *reader, prn_wire wire, prn_initializer *out);
 /* Dense tensor from a SparseTensorProto; its name is that of the values. */
 PRN_MUST_USE prony_status prn_sparse_tensor_read(prn_reader *reader, prn_wire wire, prn_initializer *out);
-/* Replaces data that is not aligned to its element by a copy that is. */
+/* Replaces unaligned data by an aligned copy. */
 PRN_MUST_USE prony_status prn_tensor_align(prn_reader *reader, prn_initializer *tensor);
 /* `bytes` of external data described by the StringStringEntryProto list in field 13 of a TensorProto. */
 PRN_MUST_USE prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t bytes, prn_span *out);
@@ -64,7 +65,7 @@ PRN_MUST_USE prony_status prn_dim_append(prony_shape *shape, int64_t dim, prony_
 
 /* ---- types, attributes, graphs ---- */
 
-/* TypeProto. The outermost kind; element type and shape are those of the innermost tensor. Types that are neither
+/* TypeProto. Kind is the outermost one; element type and shape are the innermost tensor's. Types that are neither
  * tensor, sequence nor optional leave dtype PRONY_UNDEFINED and rank -1. */
 PRN_MUST_USE prony_status prn_type_read(prn_reader *reader, prn_wire wire, prn_port *out);
 /* ValueInfoProto. */
@@ -84,7 +85,7 @@ PRN_MUST_USE prony_status prn_graph_read(prn_reader *reader, prn_wire wire, prn_
 PRN_MUST_USE prony_status prn_scope_resolve_model(prn_reader *reader, prn_graph *graph);
 PRN_MUST_USE prony_status prn_scope_resolve_function(prn_reader *reader, prn_function *function);
 
-/* A name and what it stands for; sorted tables of these answer look-ups in O(log n) whatever the file chose as names.
+/* A name and its meaning. Sorted tables answer look-ups in O(log n) for any names in a file.
  */
 typedef struct prn_name_entry {
     const char *name;

@@ -2,7 +2,7 @@
  *
  * A prn_wire walks the fields of one message. It never reads outside [cursor, end) and stops for good at the first
  * damage: the getters then return zeros and prn_wire_next false, so a loop over fields needs one check (prn_wire_check)
- * after it. Unknown fields are skipped by not looking at them. Group wire types are damage; so nothing here recurses.
+ * after it. Unknown fields are skipped by not looking at them. Group wire types are damage, so there is no recursion.
  */
 #ifndef PRN_LOADERS_ONNX_WIRE_H
 #define PRN_LOADERS_ONNX_WIRE_H
@@ -46,8 +46,8 @@ PRN_MUST_USE prony_status prn_wire_check(const prn_wire *wire, prony_error *erro
 int64_t prn_wire_int(prn_wire *wire, const prn_field *field);
 float prn_wire_float(prn_wire *wire, const prn_field *field);
 prn_span prn_wire_span(prn_wire *wire, const prn_field *field);
-/* The field as a message. Damage inside it is its own walk's, not the outer one's; a field that is no message gives a
- * walk with the outer one's damage. */
+/* The field as a message. Damage inside it does not mark the outer walk; a field that is not a message gives a walk
+ * with the outer one's damage. */
 prn_wire prn_wire_enter(prn_wire *wire, const prn_field *field);
 
 /* Repeated numbers: one occurrence of the field, packed or not, as a run of `element`-encoded numbers; *count of them.

@@ -10,7 +10,7 @@
 /* Fills `out` from a raw deflate stream that must give exactly `out_size` bytes. PRONY_UNSUPPORTED without zlib. */
 PRN_MUST_USE prony_status prn_inflate(uint8_t *out, size_t out_size, const uint8_t *in, size_t in_size,
                                       prony_error *error);
-/* Whether the CRC-32 is as given; always, without zlib. */
+/* true: the CRC-32 matches; always true without zlib. */
 bool prn_crc_matches(const uint8_t *data, size_t size, uint32_t crc);
 
 #endif

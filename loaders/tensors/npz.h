@@ -9,7 +9,7 @@ typedef struct prn_npz prn_npz;
 /* Maps the file and reads its directory; arrays are read one by one, when they are asked for. */
 PRN_MUST_USE prony_status prn_npz_open(prn_npz **out, const char *path, prony_error *error);
 void prn_npz_close(prn_npz *npz);
-/* Arrays, in the archive's order. Other files in it are passed over. */
+/* Number of arrays, in the archive's order. Other files in it are skipped. */
 size_t prn_npz_count(const prn_npz *npz);
 /* Without ".npy". */
 const char *prn_npz_name(const prn_npz *npz, size_t index);

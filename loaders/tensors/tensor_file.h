@@ -5,8 +5,8 @@
 
 #include "loaders/onnx/owned_value.h"
 
-/* By the name's ending (.npy, .npz or .pb; anything else is PRONY_INVALID_ARGUMENT). For .pb the kind is given by
- * `kind` (ONNX test data does not say which message it is; PRONY_TENSOR is the rule). */
+/* By the name's ending (.npy, .npz or .pb; anything else is PRONY_INVALID_ARGUMENT). For .pb `kind` gives the kind,
+ * because ONNX test data does not name the message; usually PRONY_TENSOR. */
 PRN_MUST_USE prony_status prn_value_file_load(prony_value **out, const char *path, prony_kind kind, prony_error *error);
 PRN_MUST_USE prony_status prn_value_file_load_raw(prony_value **out, const char *path, prony_dtype dtype,
                                                   const prony_shape *shape, prony_error *error);
