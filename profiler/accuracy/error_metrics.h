@@ -1,17 +1,18 @@
-/* How far a tensor is from its reference. */
+/* Error metrics of a tensor against its reference. */
 #ifndef PRN_PROFILER_ACCURACY_ERROR_METRICS_H
 #define PRN_PROFILER_ACCURACY_ERROR_METRICS_H
 
 #include "profiler/accuracy/f64_tensor.h"
 #include "prony_report.h"
 
-/* What codes stand for: (code - zero) scale. */
+/* Scale and zero point of quantised values: a code means (code - zero) scale. */
 typedef struct prn_qint8_meaning {
     bool known;
     double scale, zero;
 } prn_qint8_meaning;
 
-/* `measured` beside `reference`, of one shape. Units in the last place are those of the model's type of `measured`. */
+/* Compares `measured` with `reference`, of one shape. Units in the last place are those of the model's type of
+ * `measured`. */
 prony_error_figures prn_error_figures(const prn_f64_tensor *measured, const prn_f64_tensor *reference,
                                       const prn_qint8_meaning *codes, double tolerance);
 /* The worse of two, figure by figure; shares by elements. */

@@ -1,5 +1,5 @@
-/* This engine beside another one, in memory; between versus.c, which judges, versus_nodes.c, which joins the profiles,
- * and versus_write.c. */
+/* A comparison with another engine, in memory. versus.c compares, versus_nodes.c joins the profiles, versus_write.c
+ * writes. */
 #ifndef PRN_PROFILER_COMPARE_VERSUS_H
 #define PRN_PROFILER_COMPARE_VERSUS_H
 
@@ -14,7 +14,7 @@ typedef struct prn_versus_block {
 } prn_versus_block;
 
 typedef struct prn_versus_output {
-    const char *name, *reason; /* "": nothing to say */
+    const char *name, *reason; /* "": no remark */
     bool agrees;
     double difference;
 } prn_versus_output;
@@ -27,7 +27,7 @@ struct prony_versus {
     size_t block_count, block_capacity;
     prn_versus_output *outputs;
     size_t output_count, output_capacity;
-    prony_versus_result *results; /* NULL: not judged since the last addition */
+    prony_versus_result *results; /* NULL: not computed since the last addition */
     size_t result_count;
     bool ignore_load;
     bool has_operators;

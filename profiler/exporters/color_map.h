@@ -1,4 +1,5 @@
-/* How hot a row is: its share of the measured time, or of the FLOPs where nothing was measured; and the colour for it.
+/* The level of a row on the colour map, and its colour: its share of the measured time, or of the FLOPs if nothing was
+ * measured.
  */
 #ifndef PRN_PROFILER_EXPORTERS_COLOR_MAP_H
 #define PRN_PROFILER_EXPORTERS_COLOR_MAP_H

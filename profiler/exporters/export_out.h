@@ -1,5 +1,5 @@
-/* A buffered sink for the output forms that are neither JSON nor the terminal's text. Errors stick: after the first,
- * calls do nothing and prn_out_end returns it. Numbers are independent of the locale. Not thread-safe.
+/* A buffered sink for all formats except JSON and the terminal's text. Errors stick: after the first, calls do nothing
+ * and prn_out_end returns it. Numbers are independent of the locale. Not thread-safe.
  */
 #ifndef PRN_PROFILER_EXPORTERS_EXPORT_OUT_H
 #define PRN_PROFILER_EXPORTERS_EXPORT_OUT_H
@@ -22,13 +22,13 @@ void prn_out_bytes(prn_out *out, const char *data, size_t size);
 void prn_out_text(prn_out *out, const char *text);
 /* Strings of any length and integers; no floating-point conversions, which follow the locale. */
 void prn_out_format(prn_out *out, const char *format, ...) PRN_PRINTF(2, 3);
-/* Shortest of 15 to 17 digits that reads back to the same double; nothing for what is no number. */
+/* Shortest of 15 to 17 digits that reads back to the same double; nothing for NaN and infinity. */
 void prn_out_double(prn_out *out, double value);
 void prn_out_fixed(prn_out *out, double value, int decimals);
-/* Names of a model, of which nothing reaches a terminal or another program as a command: a control character, and what
- * is no UTF-8, becomes '?'; `special` is written as `instead`. */
+/* Names of a model, made harmless for terminals and other programs: a control character or invalid UTF-8 becomes '?';
+ * `special` is written as `instead`. */
 void prn_out_printable(prn_out *out, const char *text, size_t size, char special, const char *instead);
-/* As text or attribute value of XML and HTML: markup escaped, what XML cannot hold replaced by U+FFFD. */
+/* As text or attribute value of XML and HTML: markup is escaped; characters that XML cannot hold become U+FFFD. */
 void prn_out_xml(prn_out *out, const char *text);
 
 #endif

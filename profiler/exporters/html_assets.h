@@ -10,10 +10,11 @@
 PRN_HTML_ASSET(page);          /* the body */
 PRN_HTML_ASSET(style);         /* CSS */
 PRN_HTML_ASSET(page_script);   /* the report, numbers, theme, cards */
-PRN_HTML_ASSET(charts_script); /* what is drawn by the chart library */
+PRN_HTML_ASSET(charts_script); /* charts drawn by the chart library */
 PRN_HTML_ASSET(tables_script);
 PRN_HTML_ASSET(chart_library); /* Chart.js, with its licence at its head */
-/* Compilers take it that two objects never share an address, so emptiness is told by this. */
+/* Tells if the chart library is empty. Comparing the two symbols would not: compilers assume that objects never share
+ * an address. */
 extern const uint64_t prn_html_chart_library_bytes;
 
 #endif

@@ -1,5 +1,5 @@
-/* The lines of a table whose rows may have subgraphs: each row, and behind it what runs inside of it, under a line per
- * subgraph. For the text and LaTeX tables; the sums of a table are those of its rows alone. */
+/* The lines of a table whose rows may have subgraphs: each row, followed by a line per subgraph and the rows inside of
+ * it. For the text and LaTeX tables; the sums of a table include only its own rows. */
 #ifndef PRN_PROFILER_EXPORTERS_NESTED_LINES_H
 #define PRN_PROFILER_EXPORTERS_NESTED_LINES_H
 
@@ -9,7 +9,7 @@ typedef enum prn_line_kind { PRN_LINE_ROW, PRN_LINE_SUBGRAPH, PRN_LINE_NESTED } 
 
 typedef struct prn_line {
     prn_line_kind kind;
-    uint32_t row;      /* of the level; of its nested rows: the one itself, or of a subgraph the first one in it */
+    uint32_t row;      /* index in the level; in its nested rows: the row, or a subgraph's first row */
     const char *label; /* PRN_LINE_ROW: NULL. Otherwise indented; in the pool */
 } prn_line;
 
@@ -19,15 +19,14 @@ typedef struct prn_lines {
     size_t nested_count;
     prn_line *items;
     size_t count, capacity;
-    size_t hidden; /* nested rows that were left out for want of weight */
+    size_t hidden; /* nested rows left out because they are small */
     bool any_nested;
 } prn_lines;
 
-/* `rows` are those of the level (layer: else operators) that are shown, in order. `few`: what is inside of each is
- * shown as far as it takes some of the whole (of the selection's sort key where that sums up, else of the time), the
- * largest first to get a place; otherwise all of it. A filter of the selection also shows nested rows that it names
- * while their owner does not pass: behind the others, by their whole path. Release by prn_lines_free, also after an
- * error. */
+/* `rows`: the shown rows of the level (layers, else operators), in order. `few`: shows only nested rows with a
+ * noticeable share of the whole (of the sort key if it sums up, else of the time), the largest first; otherwise all.
+ * Nested rows that pass a filter while their owner does not come last, with their whole path. Release by
+ * prn_lines_free, also after an error. */
 PRN_MUST_USE prony_status prn_lines_make(prn_lines *lines, const prn_selection *selection, bool layer,
                                          const uint32_t *rows, size_t count, bool few, prony_error *error);
 void prn_lines_free(prn_lines *lines);

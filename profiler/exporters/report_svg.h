@@ -1,5 +1,5 @@
-/* The charts behind prn_report_write_svg, one file per kind. Each draws a whole picture; what a chart needs is checked
- * before by its `lacks`. */
+/* The charts behind prn_report_write_svg, one file per kind. Each draws a whole picture; its `lacks` checks the needed
+ * data before. */
 #ifndef PRN_PROFILER_EXPORTERS_REPORT_SVG_H
 #define PRN_PROFILER_EXPORTERS_REPORT_SVG_H
 

@@ -1,5 +1,4 @@
-/* What the terminal's tables of layers and operators share: the rows that are shown, what runs inside of them, and
- * their sum. */
+/* Shared by the terminal's tables of layers and operators: the shown rows, their nested rows, and the sum. */
 #ifndef PRN_PROFILER_EXPORTERS_REPORT_TEXT_VIEW_H
 #define PRN_PROFILER_EXPORTERS_REPORT_TEXT_VIEW_H
 
@@ -12,8 +11,8 @@ typedef struct prn_text_view {
     const prony_report *report;
     uint32_t *rows;
     size_t count, shown;
-    prn_lines lines;     /* the shown rows, and what is inside of them */
-    bool filtered, part; /* by what the rows are called; by what they are */
+    prn_lines lines;     /* the shown rows and their nested rows */
+    bool filtered, part; /* selected by name; selected by kind */
     prony_cost sum;
     uint64_t counted; /* by the preset */
     int64_t time_ns;
@@ -22,15 +21,16 @@ typedef struct prn_text_view {
 
 /* Adds a row to the sum. */
 void prn_view_add(prn_text_view *view, const prony_cost *cost, bool measured, int64_t mean_ns, double share);
-/* Of the line with the sum. */
+/* Title of the line with the sum. */
 const char *prn_view_sum_title(const prn_text_view *view);
-/* Never added up: they are part of the row that they are inside of. NULL: the line is a row of the level. */
+/* The nested row of a line. Nested rows are never summed, because the row around them includes them. NULL: the line is
+ * a row of the level. */
 const prony_nested_row *prn_view_nested(const prn_text_view *view, const prn_line *line);
-/* How often it ran, where that is known. */
+/* The number of executions, if known. */
 void prn_view_executions(const prony_nested_row *row, prn_cell *cell);
-/* Whether that is known of any. */
+/* true: the number of executions of any row is known. */
 bool prn_view_executed(const prn_text_view *view);
-/* What indented rows and their marks mean, and how many are not shown; `noun` are those that they are inside of. */
+/* The legend of indented rows and their marks, with the number of hidden ones; `noun` names the rows around them. */
 void prn_view_nested_legend(prn_text *text, const prn_text_view *view, const char *noun);
 
 #endif

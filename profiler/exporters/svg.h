@@ -1,5 +1,5 @@
 /* Drawing primitives of the standalone SVG charts, in pixels from the upper left corner. Text is escaped here. The
- * charts are for paper and pages alike: a white ground, one font, colours that keep apart for the colour-blind.
+ * charts suit paper and web pages: a white background, one font, colours that colour-blind readers can tell apart.
  */
 #ifndef PRN_PROFILER_EXPORTERS_SVG_H
 #define PRN_PROFILER_EXPORTERS_SVG_H

@@ -1,5 +1,5 @@
-/* Places for the labels of a chart: none overlaps another or leaves the chart, and of the free places each label gets
- * the one nearest to what it names that hides least. First come, first served: the most important one goes first. */
+/* Positions for the labels of a chart. Labels do not overlap or leave the chart. Each label takes the nearest free
+ * position to its point that hides least. Draw the most important label first. */
 #ifndef PRN_PROFILER_EXPORTERS_SVG_LABELS_H
 #define PRN_PROFILER_EXPORTERS_SVG_LABELS_H
 
@@ -24,11 +24,11 @@ typedef struct prn_labels {
     prn_box taken[PRN_MOST_LABELS];
 } prn_labels;
 
-/* What a text of `size` fills, generously: fonts differ. */
+/* The box of a text of `size`, with a margin because fonts differ. */
 prn_box prn_label_box(const char *text, double size, double left, double baseline);
-/* Takes exactly this place; false: it is not free, or there is no room for more. */
+/* Reserves exactly this box; false: it is not free, or there are too many labels. */
 bool prn_labels_take(prn_labels *labels, const prn_box *box);
-/* Draws `text` beside the spot, with a line to it where it stands apart; false: there was no place. */
+/* Draws `text` beside the spot, with a line to it if it is not adjacent; false: no free position. */
 bool prn_labels_draw(prn_labels *labels, prn_out *out, const prn_spot *spot, double size, const char *color,
                      const char *text);
 

@@ -1,4 +1,4 @@
-/* Reading of a JSON document that nobody vouches for: members by key and type, errors that name file and key.
+/* Reads an untrusted JSON document: members by key and type, with errors that name file and key.
  *
  * Errors stick: after the first, calls return false or zero and change nothing. Objects and arrays are borrowed from
  * the document and end with prn_json_document_release. Not thread-safe.
@@ -19,14 +19,14 @@ typedef struct prn_json_reader {
     prony_status status;
 } prn_json_reader;
 
-/* Damaged JSON names the line; an integer above 2^53, wherever it stands, its key. The root is an object. */
+/* Errors name the line of damaged JSON, and the key of an integer above 2^53. The root is an object. */
 PRN_MUST_USE prony_status prn_json_document_parse(prn_json_value **out, const char *file, const char *text, size_t size,
                                                   prony_error *error);
 void prn_json_document_release(prn_json_value *document);
 
 void prn_json_bad(prn_json_reader *reader, const char *key, const char *format, ...) PRN_PRINTF(3, 4);
 
-/* Whether `object` has a member `key` that is not null. */
+/* true: `object` has a member `key` that is not null. */
 bool prn_json_has(const prn_json_value *object, const char *key);
 bool prn_json_is_null(const prn_json_value *value);
 
@@ -41,14 +41,14 @@ bool prn_json_get_i64(prn_json_reader *reader, const prn_json_value *object, con
 bool prn_json_get_int(prn_json_reader *reader, const prn_json_value *object, const char *key, bool required, int *out);
 bool prn_json_get_double(prn_json_reader *reader, const prn_json_value *object, const char *key, bool required,
                          double *out);
-/* A number from 0 to 1, but for what summing rounds. */
+/* A number from 0 to 1, apart from rounding of sums. */
 bool prn_json_get_share(prn_json_reader *reader, const prn_json_value *object, const char *key, bool required,
                         double *out);
 bool prn_json_get_bool(prn_json_reader *reader, const prn_json_value *object, const char *key, bool required,
                        bool *out);
 bool prn_json_get_string(prn_json_reader *reader, const prn_json_value *object, const char *key, bool required,
                          const char **out);
-/* NULL: not there. */
+/* NULL: missing. */
 const prn_json_value *prn_json_get_object(prn_json_reader *reader, const prn_json_value *object, const char *key,
                                           bool required);
 const prn_json_value *prn_json_get_array(prn_json_reader *reader, const prn_json_value *object, const char *key,
@@ -59,8 +59,8 @@ const prn_json_value *prn_json_first(const prn_json_value *container);
 const prn_json_value *prn_json_next(const prn_json_value *element);
 const char *prn_json_key(const prn_json_value *member);
 
-/* Element values; `key` and `index` are for the message. A null is an error, but for prn_json_element_index, which
- * takes it as PRONY_NO_INDEX. */
+/* Element values; `key` and `index` are for the message. A null is an error, except for prn_json_element_index, which
+ * returns PRONY_NO_INDEX. */
 bool prn_json_element_i64(prn_json_reader *reader, const prn_json_value *element, const char *key, int64_t *out);
 bool prn_json_element_double(prn_json_reader *reader, const prn_json_value *element, const char *key, double *out);
 bool prn_json_element_index(prn_json_reader *reader, const prn_json_value *element, const char *key, uint32_t *out);

@@ -1,14 +1,13 @@
-/* Keys of a JSON document as tables. One row says a key's name, where in which struct its value lies, when it is
- * written and what it means; prn_keys_write, prn_keys_read, the schemas in docs/schemas and the columns of CSV follow
- * from it.
+/* Keys of a JSON document as tables. A row has a key's name, the struct field of its value, its condition and its
+ * description. prn_keys_write, prn_keys_read, the schemas in docs/schemas and the columns of CSV follow from it.
  *
  *     static const prn_key page_keys[] = {
  *         {"title", PRN_AT(page, title), PRN_ALWAYS, "What stands on top."},
  *         {"lines", PRN_AT(page, lines), PRN_IF_FROM_0, "Absent: not counted."},
  *         {0}};
  *
- * The order of the rows is that of the document. PRN_AT takes the key's type from the field's. What is more than a
- * value in a struct has functions of its own in its row. */
+ * The order of the rows is that of the document. PRN_AT takes the key's type from the field's. A key that is more than
+ * a field has functions in its row. */
 #ifndef PRN_PROFILER_JSON_KEYS_H
 #define PRN_PROFILER_JSON_KEYS_H
 
@@ -33,12 +32,12 @@ typedef enum prn_key_type {
     PRN_KEY_U32S,
     PRN_KEY_DOUBLES,
     PRN_KEY_VALUES,  /* const prony_value *const *: shape and type of each, NULL allowed */
-    PRN_KEY_ROWS,    /* of structs, whose keys the row names */
+    PRN_KEY_ROWS,    /* of structs; the row names their keys */
     PRN_KEY_NUMBERS, /* of structs of a name and an int64_t: an object */
     PRN_KEY_TWO_I64,
     PRN_KEY_TWO_DOUBLES,
     PRN_KEY_OBJECT, /* a struct in the struct */
-    PRN_KEY_SPLICE, /* one whose keys stand among those around it; has no name of its own */
+    PRN_KEY_SPLICE, /* a struct whose keys are inlined in the enclosing object; has no name */
     PRN_KEY_SHAPE,
     PRN_KEY_DTYPE,
     PRN_KEY_KIND,
@@ -48,40 +47,40 @@ typedef enum prn_key_type {
     PRN_KEY_NULL
 } prn_key_type;
 
-/* When a key is written. Reading the value that says "unknown" stands in for what is not there. */
+/* Conditions under which a key is written. Reading a missing key gives the value that means "unknown". */
 enum {
     PRN_ALWAYS,
     PRN_IF_SET,    /* a number above 0, text that is not empty, a list of some length, true */
     PRN_IF_FROM_0, /* unknown: -1 */
     PRN_IF_INDEX,  /* unknown: all bits set */
     PRN_IF_NUMBER, /* unknown: not a number */
-    PRN_IF_FLAG,   /* the row's flag says so; set by reading */
-    PRN_IF_TOO,    /* the flag is that of a key before it */
+    PRN_IF_FLAG,   /* the row's flag is true; reading sets the flag */
+    PRN_IF_TOO,    /* as PRN_IF_FLAG, with the flag of an earlier key */
     PRN_IF_LIST,   /* the pointer to the list is not NULL */
     PRN_CONDITION = 7,
 
-    PRN_OR_NULL = 8,            /* null where it is unknown; else it is left out */
-    PRN_LENIENT = 16,           /* reading does without it */
-    PRN_OLD = 32 | PRN_LENIENT, /* older documents have none, and the schema does not require it */
-    PRN_EMPTY = 64,             /* text that is not there reads as ""; else as NULL */
-    PRN_TRUE = 128,             /* a boolean that is not there reads as true */
+    PRN_OR_NULL = 8,            /* an unknown value is written as null; otherwise it is left out */
+    PRN_LENIENT = 16,           /* optional when reading */
+    PRN_OLD = 32 | PRN_LENIENT, /* missing in older documents, and not required by the schema */
+    PRN_EMPTY = 64,             /* missing text reads as ""; otherwise as NULL */
+    PRN_TRUE = 128,             /* a missing boolean reads as true */
     PRN_ROW_DIRECT = 256,       /* on one line */
     PRN_ROW_DIRECT_ROWS = 512,  /* each row on one line */
-    PRN_COUNTED = 65536,        /* a list whose count was read before it */
+    PRN_COUNTED = 65536,        /* a list whose count an earlier key has read */
     PRN_ROOT = 131072,          /* the list's count is a field of the root */
     PRN_NULLS = 1024,           /* elements may be null: PRONY_NO_INDEX, NaN */
     PRN_SHARE = 2048,           /* 0 to 1 */
-    PRN_LEAST_0 = 4096,         /* the schema says so */
+    PRN_LEAST_0 = 4096,         /* minimum in the schema */
     PRN_LEAST_1 = 8192,
     PRN_HASH = 16384,   /* 64 hexadecimal digits */
-    PRN_DERIVED = 32768 /* written only: whoever reads makes it from the rest */
+    PRN_DERIVED = 32768 /* written only; reading computes it from other keys */
 };
 
-/* Where functions of rows look. */
+/* Arguments of the functions in rows. */
 typedef struct prn_at {
-    void *root;        /* the whole that is written or read: prony_report, prony_study */
-    void *row;         /* the struct that the table is of */
-    const void *extra; /* of whoever called for this row */
+    void *root;        /* the document's struct: prony_report, prony_study */
+    void *row;         /* the struct that the table describes */
+    const void *extra; /* data from the caller */
     bool detail;       /* prony_write_options.memory */
 } prn_at;
 
@@ -95,12 +94,12 @@ typedef struct prn_key {
     const struct prn_key *keys;
     unsigned how;
     const char *about;                     /* the schema's description; NULL: none */
-    const char *words;                     /* the only ones that are written, parted by '|'; NULL: any */
-    size_t if_root, if_row;                /* PRN_FLAG: else it is left out; 0: no matter */
+    const char *words;                     /* all possible texts, separated by '|'; NULL: any */
+    size_t if_root, if_row;                /* PRN_FLAG: left out if the flag is false; 0: no condition */
     bool (*when)(const prn_at *at);        /* likewise */
     double (*figure)(const prn_at *at);    /* instead of the field; NaN: unknown */
     const char *(*word)(const prn_at *at); /* likewise; NULL or "": unknown */
-    void (*write)(prn_json *json, const struct prn_key *key, const prn_at *at); /* instead of what `type` would do */
+    void (*write)(prn_json *json, const struct prn_key *key, const prn_at *at); /* replaces the function for `type` */
     void (*read)(prn_json_reader *reader, const prn_json_value *object, const struct prn_key *key, const prn_at *at);
 } prn_key;
 
@@ -127,7 +126,7 @@ typedef struct prn_key {
 /* A boolean, for if_root and if_row. */
 #define PRN_FLAG(T, f) (offsetof(T, f) + 1)
 
-/* Name a row's type, place and keys; `how` comes next. */
+/* Initialisers of a row's type, field and keys; `how` comes next. */
 #define PRN_PLACE(kind, place, bytes, more, table)                                                                     \
     .type = (kind), .offset = (place), .size = (bytes), .other = (more), .keys = (table)
 /* A field; one with a flag; one of two numbers; a list; a list that NULL ends; a list of structs. */
@@ -150,10 +149,10 @@ typedef struct prn_key {
 #define PRN_IN(T, f, keys) PRN_IN_WITH(T, f, f, keys)
 #define PRN_HERE(keys) PRN_PLACE(PRN_KEY_OBJECT, 0, 1, 0, keys)
 #define PRN_HERE_WITH(T, flag, keys) PRN_PLACE(PRN_KEY_OBJECT, 0, 1, offsetof(T, flag), keys)
-/* Whole rows: the keys of a struct in the struct, or of the struct itself, stand among those around. */
+/* Whole rows: inline the keys of a nested struct, or of the struct itself, in the enclosing object. */
 #define PRN_MORE(T, f, keys) "", PRN_PLACE(PRN_KEY_SPLICE, offsetof(T, f), sizeof PRN_FIELD(T, f), 0, keys)
 #define PRN_MORE_HERE(keys) "", PRN_PLACE(PRN_KEY_SPLICE, 0, 1, 0, keys)
-/* A field of a type that none of these is; what functions of the row make, and read if they do. */
+/* A field of another type; a key made, and if possible read, by functions of the row. */
 #define PRN_AS(kind, T, f) PRN_PLACE(PRN_KEY_##kind, offsetof(T, f), sizeof PRN_FIELD(T, f), 0, NULL)
 #define PRN_MADE(kind) PRN_PLACE(PRN_KEY_##kind, 0, 0, 0, NULL)
 #define PRN_MADE_IN(T, f, keys) PRN_PLACE(PRN_KEY_ROWS, offsetof(T, f), 0, 0, keys)
@@ -163,37 +162,37 @@ static inline void *prn_key_field(const prn_key *key, const prn_at *at)
     return (char *)at->row + key->offset;
 }
 
-/* Of an integer or a boolean; what is above INT64_MAX is that. */
+/* The value of an integer or boolean; saturates at INT64_MAX. */
 int64_t prn_key_whole(const prn_key *key, const prn_at *at);
-/* Of a list. */
+/* The length of a list. */
 size_t prn_key_count(const prn_key *key, const prn_at *at);
-/* As if_root, if_row and when have it. */
+/* true: if_root, if_row and when allow the key. */
 bool prn_key_applies(const prn_key *key, const prn_at *at);
-/* Whether it has a value that says more than "unknown". */
+/* true: the key has a known value. */
 bool prn_key_known(const prn_key *key, const prn_at *at);
-/* Also among keys spliced in, whose `at` is then that of theirs; NULL: there is none. */
+/* Finds a key, also among inlined keys; then sets *at to their struct. NULL: no such key. */
 const prn_key *prn_keys_find(const prn_key *keys, const char *name, prn_at *at);
 
-/* A document of its own: {"schema": schema, ...}. */
+/* Writes a whole document: {"schema": schema, ...}. */
 PRN_MUST_USE prony_status prn_keys_write_document(const char *schema, const prn_key *keys, const prn_at *at,
                                                   prony_write_fn write, void *user, prony_error *error);
-/* The members of an object that is open. */
+/* Writes the members of an open object. */
 void prn_keys_write(prn_json *json, const prn_key *keys, const prn_at *at);
-/* One of them. */
+/* Writes one member. */
 void prn_key_write(prn_json *json, const prn_key *key, const prn_at *at);
 
-/* Members of `object` into at->row; NULL: it is not there, so everything is unknown. Strings and lists are copied to
- * the reader's pool. */
+/* Reads members of `object` into at->row; NULL: a missing object, so every value is unknown. Strings and lists are
+ * copied to the reader's pool. */
 void prn_keys_read(prn_json_reader *reader, const prn_json_value *object, const prn_key *keys, const prn_at *at);
 void prn_key_read(prn_json_reader *reader, const prn_json_value *object, const prn_key *key, const prn_at *at);
-/* Steps into the place that messages name, "memory" or "layers[3]"; what it was before is kept by the caller. */
+/* Extends the path in messages by "memory" or "layers[3]"; the caller keeps the result to restore it. */
 typedef struct prn_where {
     size_t length;
 } prn_where;
 prn_where prn_json_enter(prn_json_reader *reader, const char *key, size_t index);
 #define PRN_NO_ELEMENT SIZE_MAX
 void prn_json_leave(prn_json_reader *reader, prn_where where);
-/* The document's "schema", which is to be `wanted`, "prony.report/1"; `what` a reader of messages calls it. */
+/* Checks that the document's "schema" is `wanted`, such as "prony.report/1"; messages call the document `what`. */
 void prn_json_check_schema(prn_json_reader *reader, const prn_json_value *root, const char *wanted, const char *what);
 
 #endif

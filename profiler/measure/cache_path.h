@@ -4,13 +4,13 @@
 
 #include "profiler/json/json_read.h"
 
-/* $XDG_CACHE_HOME/prony if that is an absolute path, as its specification wants; else ~/.cache/prony. */
+/* $XDG_CACHE_HOME/prony if that is an absolute path, as the specification requires; else ~/.cache/prony. */
 PRN_MUST_USE prony_status prn_cache_folder(char *path, size_t size, prony_error *error);
-/* Makes the folders that the file lies in; `path` is as it was afterwards, but for a failure. */
+/* Creates the folders of the file. `path` is changed meanwhile and restored unless the call fails. */
 PRN_MUST_USE prony_status prn_cache_make_folders(char *path, prony_error *error);
 /* Letters and digits of `text`, everything between them as one '-'. */
 void prn_cache_slug(char *out, size_t size, const char *text);
-/* What a file says it was made for must be what it is looked up by. */
+/* Checks that a file's key has the value by which the file is looked up. */
 void prn_cache_read_same(prn_json_reader *reader, const prn_json_value *root, const char *key, const char *wanted);
 
 #endif

@@ -1,4 +1,4 @@
-/* A machine's peaks in memory. Owned whole by its pool; immutable once made. */
+/* A machine's peaks in memory. Its pool owns everything; immutable once made. */
 #ifndef PRN_PROFILER_MEASURE_MACHINE_PEAKS_H
 #define PRN_PROFILER_MEASURE_MACHINE_PEAKS_H
 
@@ -23,7 +23,7 @@ struct prony_machine {
 #define PRN_MACHINE_SCHEMA "prony.machine/1"
 extern const prn_key prn_machine_keys[];
 
-/* How the figures came about, in words. */
+/* A description of the method. */
 #define PRN_MACHINE_METHOD                                                                                             \
     "Compute: 12 independent chains of vector multiply-add per thread; bf16: sums of products on tiles. Memory: "      \
     "vector loads, stores or both over a "                                                                             \
@@ -49,11 +49,11 @@ PRN_MUST_USE prony_status prn_machine_add_work(prony_machine *machine, int threa
 /* An empty one, of this processor, instruction set and version. */
 PRN_MUST_USE prony_status prn_machine_create(prony_machine **out, prony_error *error);
 
-/* The peaks kept for this machine as the roof of a report made here; none if there are none, or if the file is damaged.
- * A thread count between two measured ones lies on the line between them. */
+/* Makes the peaks kept for this machine the roof of a report; leaves it empty if no peaks are kept or the file is
+ * damaged. A thread count between two measured ones lies on the line between them. */
 PRN_MUST_USE prony_status prn_report_fill_roof(prony_report *report, prony_error *error);
 
-/* Of one thread, for the schedule of several workers; left as they are where nobody measured this machine. */
+/* Rates of one thread, for the schedule of several workers; unchanged if this machine was not measured. */
 struct prn_step_rates;
 void prn_machine_find_rates(struct prn_step_rates *rates);
 

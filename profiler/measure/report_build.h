@@ -1,4 +1,4 @@
-/* From program and plan to report rows: static facts only; measured ones are added by measure.c. */
+/* Makes report rows from program and plan: static facts only; measure.c adds measured ones. */
 #ifndef PRN_PROFILER_MEASURE_REPORT_BUILD_H
 #define PRN_PROFILER_MEASURE_REPORT_BUILD_H
 
@@ -13,17 +13,17 @@ PRN_MUST_USE prony_status prn_report_build(prony_report **out, prony_model *mode
                                            const prony_session_options *options, int threads,
                                            const prn_placement *placement, prony_error *error);
 
-/* What was assumed of free dimensions. */
+/* Adds the assumed free dimensions. */
 PRN_MUST_USE prony_status prn_report_fill_assumed(prony_report *report, const prony_model *model,
                                                   const prn_assumed_list *assumed, prony_error *error);
 
-/* What runs in subgraphs, and how often and what it did in the last run that `nested` read (NULL: nothing ran); after
- * the operators. Sums that do not agree take `conserved` away (profiler/measure/report_nested.c). */
+/* Adds rows of subgraphs, with executions and work of the last run that `nested` read (NULL: nothing ran). Called after
+ * the operators. If sums do not agree, `conserved` becomes false (profiler/measure/report_nested.c). */
 PRN_MUST_USE prony_status prn_report_fill_nested(prony_report *report, const prn_program *program, const prn_plan *plan,
                                                  const prn_nested *nested, prony_error *error);
 
-/* Copies in the report's pool, without data: each value once, whoever reads it, where `copies` has an entry per value
- * of the program (NULL: anew each time). */
+/* Copies values, without data, into the report's pool. With `copies` (an entry per value of the program) each value is
+ * copied once; NULL: each time. */
 PRN_MUST_USE prony_status prn_report_copy_values(prony_report *report, const prn_program *program,
                                                  const prony_value **copies, const uint32_t *ids, uint32_t count,
                                                  const prony_value *const **out, prony_error *error);

@@ -1,4 +1,4 @@
-/* What sessions measured of kernels, kept in the user's cache folder. */
+/* Kernel times measured by sessions, kept in the user's cache folder. */
 #ifndef PRN_PROFILER_MEASURE_TUNE_FILE_H
 #define PRN_PROFILER_MEASURE_TUNE_FILE_H
 

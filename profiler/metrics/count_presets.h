@@ -1,10 +1,10 @@
-/* Counting presets: what other tools count for an operator, as pure functions of operator type and facts. */
+/* Counting presets: the counts of other tools for an operator, as pure functions of operator type and facts. */
 #ifndef PRN_PROFILER_METRICS_COUNT_PRESETS_H
 #define PRN_PROFILER_METRICS_COUNT_PRESETS_H
 
 #include "profiler/report/report.h"
 
-/* What a formula sees of an operator. */
+/* The arguments of a counting formula. */
 typedef struct prn_count_node {
     const char *op;
     const prony_cost *cost; /* macs and facts */
@@ -19,7 +19,7 @@ typedef struct prn_count_table prn_count_table;
 
 /* NULL: no preset of that name. */
 const prn_count_table *prn_count_find(const char *name);
-/* Whether the tool sees operators that a model writes out in primitives as the one operator they are. */
+/* true: the tool counts operators written out in primitives as one operator. */
 bool prn_count_sees_composites(const prn_count_table *table);
 /* false: the tool does not count this operator. PRONY_OUT_OF_RANGE in *status: above 64 bits. */
 bool prn_count_operator(const prn_count_table *table, const prn_count_node *node, uint64_t *out, prony_status *status);

@@ -1,4 +1,4 @@
-/* Reports behind the one-call functions, between functional.c (figures) and functional_rows.c (rows). */
+/* Reports behind the one-call functions, shared by functional.c (values) and functional_rows.c (rows). */
 #ifndef PRN_PROFILER_METRICS_FUNCTIONAL_H
 #define PRN_PROFILER_METRICS_FUNCTIONAL_H
 

@@ -1,4 +1,5 @@
-/* The registry of metrics: built-in definitions, between metrics.c (the registry), metrics_builtin.c and metric_text.c.
+/* The registry of metrics and built-in definitions; shared by metrics.c (the registry), metrics_builtin.c and
+ * metric_text.c.
  */
 #ifndef PRN_PROFILER_METRICS_METRICS_H
 #define PRN_PROFILER_METRICS_METRICS_H
@@ -7,18 +8,18 @@
 #include "profiler/report/report.h"
 #include "prony_judge.h"
 
-/* A built-in metric and how it is read off a report; NaN: not known. */
+/* A built-in metric with the function that reads it from a report; NaN: not known. */
 typedef struct prn_metric_builtin {
     prony_metric metric;
     double (*read)(const prony_report *report);
     prony_basis evidence;    /* PRONY_BASIS_NONE: measured once */
-    prn_statistic statistic; /* of the latencies, where runs or an interval are the evidence */
+    prn_statistic statistic; /* of the latencies, if runs or an interval are the basis */
     bool rate;               /* goes with 1 / statistic */
-    bool decides;            /* a comparison, unless it is asked for other metrics: latency, throughput, memory
-                                held, and accuracy, which only a report that was asked for it knows */
+    bool decides;            /* decides a comparison by default: latency, throughput, memory held, and accuracy if the
+                                reports have it */
 } prn_metric_builtin;
 
-/* Whether it goes with the latencies: `statistic` and `rate` say how. `metric` may be NULL. */
+/* true: the metric follows from the latencies, by `statistic` and `rate`. `metric` may be NULL. */
 static inline bool prn_metric_samples(const prn_metric_builtin *metric)
 {
     return metric && (metric->evidence == PRONY_BASIS_RUNS || metric->evidence == PRONY_BASIS_INTERVAL);
@@ -27,15 +28,15 @@ static inline bool prn_metric_samples(const prn_metric_builtin *metric)
 extern const prn_metric_builtin prn_metric_builtins[];
 extern const size_t prn_metric_builtin_count;
 
-/* What prony_metrics_at(metrics, index) is built in as; NULL: it is not, or was overridden. */
+/* The built-in definition of prony_metrics_at(metrics, index); NULL: not built in, or overridden. */
 const prn_metric_builtin *prn_metrics_builtin(const prony_metrics *metrics, size_t index);
 
-/* Lists of keys, comma-separated: whether `key` stands in one (in NULL and "all" every key does), and that all of them
- * are metrics. */
+/* Comma-separated lists of keys. named: true if the list contains `key` (NULL and "all" contain every key). check:
+ * refuses keys that are not metrics. */
 bool prn_metrics_named(const char *keys, const char *key);
 prony_status prn_metrics_check_keys(const prony_metrics *metrics, const char *keys, prony_error *error);
 
-/* The unit of its values, whatever they are scaled to in text: "ns", "B", "fraction", or its own. */
+/* The unit of its unscaled values: "ns", "B", "fraction", or its own. */
 const char *prn_metric_unit(const prony_metric *metric);
 /* "smaller", "none", "larger" */
 const char *prn_direction_name(prony_direction direction);

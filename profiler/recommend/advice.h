@@ -1,4 +1,4 @@
-/* Advice in the making: the list that every topic adds its rows to. */
+/* The list of advice to which every topic adds rows. */
 #ifndef PRN_PROFILER_RECOMMEND_ADVICE_H
 #define PRN_PROFILER_RECOMMEND_ADVICE_H
 
@@ -12,10 +12,10 @@ typedef struct prn_adviser {
     prony_advice *rows;
     size_t count;
     prony_error *error;
-    bool failed; /* a string found no memory */
+    bool failed; /* no memory for a string */
 } prn_adviser;
 
-/* A topic without advice, and what was found. */
+/* Adds a topic without advice, and the finding. */
 void prn_advise_nothing(prn_adviser *a, const char *topic, const char *format, ...) PRN_PRINTF(3, 4);
 /* The action; reason and gain_text are left to the caller. */
 prony_advice *prn_advise(prn_adviser *a, const char *topic, const char *metric, bool measured, double gain,
@@ -24,7 +24,7 @@ void prn_advise_because(prn_adviser *a, prony_advice *row, const char *format, .
 /* "at most 12.3 % of the latency" */
 void prn_advise_gain(prony_advice *row, const char *before, const char *behind);
 
-/* What alone sets a variant apart. */
+/* The only configuration in which a variant differs. */
 typedef enum prn_changed {
     PRN_CHANGED_BATCH,
     PRN_CHANGED_THREADS,
@@ -40,10 +40,10 @@ typedef struct prn_found {
     prony_compare_metric row;
 } prn_found;
 
-/* One metric of both, judged. *out has no definition of the metric; *known: both have it. */
+/* Compares one metric of both. *out has no definition of the metric; *known: both reports have it. */
 prony_status prn_compare_key(prn_adviser *a, const prony_report *variant, const char *key, prony_compare_metric *out,
                              bool *known);
-/* The variant with the best significant gain in `key`; best->variant NULL: none. *tried: how many there were. */
+/* The variant with the best significant gain in `key`; best->variant NULL: none. *tried: number of variants. */
 prony_status prn_best_variant(prn_adviser *a, prn_changed kind, const char *key, bool larger, prn_found *best,
                               size_t *tried);
 void prn_ratio_text(char *text, size_t size, const prony_compare_metric *row);

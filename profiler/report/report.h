@@ -1,6 +1,6 @@
-/* The report in memory: everything that writers and analyses know. Plain data, filled by the engine and api; JSON key
- * names are those of the interface (docs/reference/report.md). Owned whole by its pool. Immutable once built, so readers need no
- * lock. */
+/* The report in memory: the only input of writers and analyses. Plain data, filled by the engine and api; JSON key
+ * names are those of the interface (docs/reference/report.md). Its pool owns everything. Immutable once built, so
+ * readers need no lock. */
 #ifndef PRN_PROFILER_REPORT_REPORT_H
 #define PRN_PROFILER_REPORT_REPORT_H
 
@@ -23,11 +23,12 @@ typedef struct prn_report_model {
 
 typedef struct prn_report_config {
     int intra_op_threads, inter_op_threads;
-    const char *inter_op_reason;  /* why so many workers, where that was the plan's to say; NULL or "": as asked for */
+    const char *inter_op_reason;  /* the reason for the number of workers, if the plan chose it; NULL or "": as
+                                     requested */
     const char *affinity;         /* "" : mask left alone */
-    const char *affinity_used;    /* processors in the order of the threads; "": none, or not known */
-    const char *affinity_failure; /* what of the list could not be had; "": nothing */
-    int64_t batch;                /* first dimension of the first input; -1: it has none */
+    const char *affinity_used;    /* processors in the order of the threads; "": no list, or not known */
+    const char *affinity_failure; /* unusable processors of the list; "": none */
+    int64_t batch;                /* first dimension of the first input; -1: rank 0 */
     const prony_dim *dims;
     size_t dim_count;
     const prony_assumed_dim *assumed;
@@ -50,7 +51,7 @@ typedef struct prn_report_system {
     const char *prony_version; /* that made the report; NULL: the one that is running */
 } prn_report_system;
 
-/* What the caller does around every run; medians of the measured runs, -1: nothing. */
+/* The caller's phases around every run; medians of the measured runs, -1: none. */
 typedef struct prn_report_around {
     int64_t preprocess_ns, postprocess_ns;
     prony_time_stats end_to_end; /* with the run between them */
@@ -61,7 +62,7 @@ typedef struct prn_report_phases {
     int64_t load_ns, bind_ns, rewrite_ns, plan_ns, first_run_ns;
 } prn_report_phases;
 
-/* What a worker of several did of a run, on average: the rest is waiting, or helping with the others' operators. */
+/* The mean time of one of several workers in a run. Outside of its operators it waits or steals work. */
 typedef struct prn_worker_row {
     int64_t busy_ns, wait_ns; /* in operators of its own; outside of them */
 } prn_worker_row;
@@ -70,7 +71,7 @@ typedef struct prn_report_cpu {
     double utilisation; /* CPU time of the measured runs over their wall time and threads, 0..1 */
     int64_t user_ns, system_ns, voluntary_switches, involuntary_switches;
     uint64_t read_bytes, written_bytes, read_calls, write_calls;
-    const prn_worker_row *workers; /* by number; none of one worker */
+    const prn_worker_row *workers; /* by number; none with one worker */
     size_t worker_count;
 } prn_report_cpu;
 
@@ -90,7 +91,7 @@ typedef struct prn_report_rates {
     double samples, images, tokens, requests;
 } prn_report_rates;
 
-/* What the machine can do at most, for the roofline. Arrays in the report's pool; counts 0: not measured. */
+/* The machine's peaks, for the roofline. Arrays in the report's pool; counts 0: not measured. */
 typedef struct prn_roof_compute {
     const char *precision; /* "fp32" */
     int threads;
@@ -103,7 +104,7 @@ typedef struct prn_roof_memory {
     double bytes_per_second;
 } prn_roof_memory;
 
-/* What one kind of work (profiler/report/work.h) makes of a second. */
+/* The rate of one kind of work (profiler/report/work.h). */
 typedef struct prn_roof_work {
     const char *work;
     int threads;
@@ -118,10 +119,10 @@ typedef struct prn_report_roof {
     const char *method;        /* how they were measured; may be NULL */
     const prn_roof_work *work; /* none: kept by a version that did not measure them */
     size_t work_count;
-    bool busy; /* others used the machine while the peaks were measured */
+    bool busy; /* other processes used the machine while the peaks were measured */
 } prn_report_roof;
 
-/* What profiling costs: runs with and without it, in pairs. pairs 0: not measured. */
+/* The cost of profiling: runs with and without it, in pairs. pairs 0: not measured. */
 typedef struct prn_report_cost {
     uint64_t pairs;
     int64_t on_ns, off_ns;       /* medians */
@@ -133,8 +134,7 @@ typedef struct prn_report_cost {
 
 struct prony_report {
     prn_bump pool;
-    prony_model *source; /* reference that api holds, so that a hash nobody asked for yet can be made; NULL: read
-                            back */
+    prony_model *source;         /* reference held by api, to compute the hash on demand; NULL: read back */
     char created[PRN_UTC_CHARS]; /* when it was made, in UTC; empty: unknown (read back from an older document) */
     prn_report_model model;
     prn_report_config config;
@@ -147,11 +147,11 @@ struct prony_report {
     int64_t *samples_ns;          /* raw, in order of time; latency.count of them */
     const uint64_t *process_runs; /* samples of each process, one process after the other; NULL: all are of one */
     size_t process_count;
-    uint64_t turns;     /* the same number: measured in turns, in one process; 0: alone, or read back */
+    uint64_t turns;     /* reports with the same number were interleaved in one process; 0: alone, or read back */
     bool measured_here; /* by this process; not read back */
     bool has_around;
     prn_report_around around;
-    int64_t traced_run_ns;   /* latency of the run that the rows' traces are of; 0: the last one of the samples */
+    int64_t traced_run_ns;   /* latency of the run with the rows' traces; 0: the last sample */
     bool warmup_detected;    /* steady state was found by the detector, not assumed */
     const char *stop_reason; /* "runs", "median known to 1 %", "time is up" */
     prn_report_cpu cpu;
@@ -162,13 +162,13 @@ struct prony_report {
     const int64_t *core_times_ns;
     size_t core_points;
     double time_share;                            /* of wall time inside operators; negative: no stamps were taken */
-    double overhead_ns_per_event, overhead_share; /* reckoned: what an event costs, times the events */
+    double overhead_ns_per_event, overhead_share; /* computed: cost of an event, times the number of events */
     prn_report_cost cost;                         /* measured */
     uint64_t dropped_events;
-    const char *counters_missing; /* NULL: not asked for; "": operators have hardware counters; else why they have
-                                     none */
+    const char *counters_missing; /* NULL: not requested; "": operators have hardware counters; else the reason for
+                                     missing ones */
     uint64_t counter_runs;
-    int64_t counter_read_ns; /* what two readings around an operator take */
+    int64_t counter_read_ns; /* duration of two readings around an operator */
 
     bool has_memory;
     prony_memory_report memory;
@@ -177,19 +177,18 @@ struct prony_report {
     size_t layer_count;
     prony_operator_row *operators;
     size_t operator_count;
-    prony_nested_row *nested_layers; /* in subgraphs, behind the row that they are inside of; in no sum over layers or
-                                        operators */
+    prony_nested_row *nested_layers; /* in subgraphs, after the row that contains them; not included in any sum */
     size_t nested_layer_count;
     prony_nested_row *nested_operators;
     size_t nested_operator_count;
-    const char *stopped_at;  /* nodes and subgraphs that the run was in that was cancelled; NULL: none was */
+    const char *stopped_at;  /* nodes and subgraphs in which the run was cancelled; NULL: not cancelled */
     prn_module_row *modules; /* parents before children */
     size_t module_count;
     prony_parameter_row *parameters;
     size_t parameter_count;
     prn_composite_row *composites;
     size_t composite_count;
-    const int64_t *operator_samples_ns; /* runs x operators; NULL unless the profile was asked to keep them */
+    const int64_t *operator_samples_ns; /* runs x operators; NULL unless the profile keeps them */
 
     const char *const *uncounted; /* operator types that the counting preset leaves out */
     size_t uncounted_count;
@@ -219,37 +218,35 @@ struct prony_report {
     const char *accuracy_verdict;
 };
 
-/* That may work at once, of all workers. */
+/* Threads of all workers that may work at once. */
 static inline int prn_report_threads(const prony_report *report)
 {
     const prn_report_config *c = &report->config;
     return c->intra_op_threads * (c->inter_op_threads > 1 ? c->inter_op_threads : 1);
 }
 
-/* Whether operators were stamped: rows have times, and there is a coverage and an overhead. */
+/* true: operators were stamped. Rows have times; coverage and overhead are known. */
 static inline bool prn_report_stamped(const prony_report *report)
 {
     return report->measured && report->time_share >= 0;
 }
 
 /* Fills layers' and operators' times and shares, modules and coverage from traces. `durations` holds runs x operators
- * times in ns (run-major), `latency_ns` one latency per run. A fused operator's time is shared among its layers by what
- * their work costs here (profiler/report/work.h) and marked. Needs rows, costs and the roof, if there is one, in
- * place. */
+ * times in ns (run-major), `latency_ns` one latency per run. A fused operator's time is shared among its layers by the
+ * cost of their work on this machine (profiler/report/work.h) and marked. Needs rows, costs and the roof, if known. */
 PRN_MUST_USE prony_status prn_report_fill_times(prony_report *report, const int64_t *durations,
                                                 const int64_t *latency_ns, size_t runs, prony_error *error);
-/* Fills the times of what runs in subgraphs: `durations` holds runs x nested operators. Needs the operators' times. */
+/* Fills the times of rows in subgraphs: `durations` holds runs x nested operators. Needs the operators' times. */
 PRN_MUST_USE prony_status prn_report_fill_nested_times(prony_report *report, const int64_t *durations, size_t runs,
                                                        prony_error *error);
-/* Only the latency: the dispatcher's stamps were off. time_share stays negative. */
-/* The samples as statistics take them. */
+/* The samples in the form of the statistics functions. */
 prn_times prn_report_times(const prony_report *report);
+/* Fills only the latency, of runs without stamps; time_share stays negative. */
 PRN_MUST_USE prony_status prn_report_fill_latency(prony_report *report, const int64_t *latency_ns, size_t runs,
                                                   prony_error *error);
-/* Rows for people: equal bins up to the 99th percentile, or up to eight interquartile ranges above the upper quartile
- * where that is less; `bins` 0: as wide as Freedman and Diaconis advise, 5 to 60 of them. Where runs lie beyond,
- * *beyond is true and the last row holds them, up to the longest. The caller releases *rows by prony_rows_release.
- * Needs latencies. */
+/* Histogram rows: equal bins up to the 99th percentile, or up to eight interquartile ranges above the upper quartile if
+ * that is less. `bins` 0: the width of Freedman and Diaconis, 5 to 60 bins. If longer runs exist, *beyond is true and
+ * the last row holds them. The caller releases *rows by prony_rows_release. Needs latencies. */
 PRN_MUST_USE prony_status prn_report_latency_bins(prony_histogram_bin **rows, size_t *count, bool *beyond,
                                                   const prony_report *report, size_t bins, prony_error *error);
 /* Builds modules[] from the layers' names; call after the layers (and times, if any) are filled. */
@@ -257,41 +254,41 @@ PRN_MUST_USE prony_status prn_report_fill_modules(prony_report *report, prony_er
 /* Sums layers into totals and checks the conservation invariant; sets report->conserved. PRONY_INTERNAL on overflow. */
 PRN_MUST_USE prony_status prn_report_fill_totals(prony_report *report, prony_error *error);
 
-/* Puts a figure behind those that `evaluations` has; `metric` is copied. */
+/* Appends a value to `evaluations`; `metric` is copied. */
 PRN_MUST_USE prony_status prn_report_add_evaluation(prony_report *report, const char *metric, double value,
                                                     int64_t samples, prony_error *error);
-/* NULL: there was no evaluation by that metric. */
+/* NULL: no evaluation by that metric. */
 const prony_evaluation_row *prn_report_find_evaluation(const prony_report *report, const char *metric);
 
-/* Makes the sentence on an accuracy profile's rows, measured or read back. */
+/* Makes the verdict sentence from an accuracy profile's rows, measured or read back. */
 PRN_MUST_USE prony_status prn_report_judge_accuracy(prony_report *report, prony_error *error);
 
 /* The model's name without the folders before it. */
 const char *prn_report_title(const prony_report *report);
 /* Peak FLOP/s of a precision at the report's thread count (the nearest count at or below it); 0: not known. */
 double prn_report_roof_flops(const prony_report *report, const char *precision);
-/* The highest peak that one of the report's operators is held against. */
+/* The highest peak that applies to one of the report's operators. */
 double prn_report_highest_peak(const prony_report *report);
 /* Bandwidth of a level, likewise. */
 double prn_report_roof_bandwidth(const prony_report *report, const char *level);
 
-/* FLOPs that an operator's kernel executes, where it says so (prn_kernel.facts, product_flops); else those of its
- * layers. */
+/* FLOPs that an operator's kernel executes, if it states them (prn_kernel.facts, product_flops); else its layers'
+ * FLOPs. */
 double prn_operator_flops(const prony_operator_row *row);
-/* Those of all operators; without operators the model's. */
+/* The same for all operators; without operators the model's FLOPs. */
 double prn_report_executed_flops(const prony_report *report);
-/* External traffic of an operator. Costs belong to layers, and a copy between layouts has none: its output, in and
- * out. */
+/* External traffic of an operator. Costs belong to layers; a copy between layouts has no layer and counts its output
+ * twice, in and out. */
 double prn_operator_bytes(const prony_operator_row *row);
-/* What a kernel states of its work (prn_kernel.facts); 0: nothing of that name. */
+/* A fact that a kernel states about its work (prn_kernel.facts); 0: no such fact. */
 int64_t prn_operator_fact(const prony_operator_row *row, const char *key);
-/* Its products are of 8-bit codes, whatever its layers count. */
+/* true: its matmul multiplies 8-bit values, whatever its layers count. */
 bool prn_operator_multiplies_bytes(const prony_operator_row *row);
-/* The time that compute and memory roofs allow an operator, ns; 0 where they are not known. *compute_bound (may be
- * NULL): which of them is longer. */
+/* The operator's time by the longer of compute and memory roof, ns; 0: not known. *compute_bound (may be NULL): the
+ * compute roof is longer. */
 double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound);
 
-/* A layer's part of its operator's time in every run; the number of runs, or 0. */
+/* A layer's share of its operator's time in every run. Returns the number of runs, or 0. */
 size_t prn_report_layer_samples(const prony_report *report, size_t layer, int64_t *out, size_t capacity);
 
 /* From the mean latency, the batch and the inputs: images have 4 dimensions, 1 to 4 channels first or last; tokens are

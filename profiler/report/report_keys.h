@@ -1,5 +1,5 @@
-/* The keys of "prony.report/1". Each of the three files that hold them has the functions of those that are more than a
- * field: report_keys_head.c, report_keys_figures.c, report_keys_rows.c. */
+/* The keys of "prony.report/1". Three files hold them, with the functions of keys that are more than a field:
+ * report_keys_head.c, report_keys_figures.c, report_keys_rows.c. */
 #ifndef PRN_PROFILER_REPORT_REPORT_KEYS_H
 #define PRN_PROFILER_REPORT_REPORT_KEYS_H
 
@@ -8,8 +8,8 @@
 
 #define PRN_REPORT_SCHEMA "prony.report/1"
 
-/* Of a prony_report: all behind "schema"; what is needed to repeat a measurement, which is model, config and system;
- * "roof"; layers to composites. */
+/* Keys of a prony_report: all after "schema"; those needed to repeat a measurement (model, config, system); "roof";
+ * layers to composites. */
 extern const prn_key prn_report_keys[], prn_manifest_keys[], prn_roof_keys[], prn_rows_keys[];
 /* Of one of its rows. */
 extern const prn_key prn_layer_keys[], prn_operator_keys[], prn_module_keys[], prn_nested_layer_keys[],

@@ -1,4 +1,4 @@
-/* Which rows a table shows and in which order: the `sort` and `filter` of prony_write_options. */
+/* Selects and orders the rows of a table: `sort` and `filter` of prony_write_options. */
 #ifndef PRN_PROFILER_REPORT_REPORT_SELECT_H
 #define PRN_PROFILER_REPORT_REPORT_SELECT_H
 
@@ -30,10 +30,10 @@ typedef struct prn_selection {
     bool filtered;
     prn_row_key filter;
     const char *glob;    /* borrowed from the options */
-    bool with_subgraphs; /* rows alone that something runs inside of */
+    bool with_subgraphs; /* only rows with subgraphs */
 } prn_selection;
 
-/* Refuses an unknown key, naming it and those there are. */
+/* Refuses an unknown key, naming it and the known ones. */
 PRN_MUST_USE prony_status prn_select_init(prn_selection *selection, const prony_report *report,
                                           const prony_write_options *options, prony_error *error);
 /* Numbers descend, names ascend, equal rows keep the model's order. The caller releases *rows by prn_free. */
@@ -42,15 +42,15 @@ PRN_MUST_USE prony_status prn_select_layers(const prn_selection *selection, uint
 PRN_MUST_USE prony_status prn_select_operators(const prn_selection *selection, uint32_t **rows, size_t *count,
                                                prony_error *error);
 
-/* Whether the filter names the row, or one that stands in a subgraph; without a filter every one. */
+/* true: the filter selects the row, or the nested row; without a filter every row. */
 bool prn_select_passes(const prn_selection *selection, bool layer, uint32_t row);
 bool prn_select_nested_passes(const prn_selection *selection, bool layer, const prony_nested_row *row);
 /* The sort key's quantity of a row in a subgraph. */
 double prn_select_nested_value(const prn_selection *selection, const prony_nested_row *row);
 
-/* Whether the key is a quantity that sums up over rows. */
+/* true: the key is a quantity that can be summed over rows. */
 bool prn_select_sums_up(prn_row_key key);
-/* The sort key's quantity of a layer or operator; 0 where it is not known. */
+/* The sort key's quantity of a layer or operator; 0: not known. */
 double prn_select_value(const prn_selection *selection, bool layer, uint32_t row);
 
 /* The nested rows of `owner`: the first, and how many. Rows ascend by owner. */

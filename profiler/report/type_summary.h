@@ -6,8 +6,7 @@
 
 typedef prony_type_row prn_type_row;
 
-/* Of the operators where they were measured, else of the layers; largest share first. The caller releases *rows by
- * prn_free. */
+/* Sums measured operators, else layers; largest share first. The caller releases *rows by prn_free. */
 PRN_MUST_USE prony_status prn_type_summary(const prony_report *report, prn_type_row **rows, size_t *count,
                                            prony_error *error);
 

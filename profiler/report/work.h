@@ -1,5 +1,5 @@
-/* What each kind of work costs, and from that how an operator's time is shared among the layers it stands for. Such
- * parts are estimates: nobody stamps inside of a fused loop. */
+/* Rates of each kind of work, by which an operator's time is shared among its layers. The shares are estimates, because
+ * a fused loop has no time stamps inside. */
 #ifndef PRN_PROFILER_REPORT_WORK_H
 #define PRN_PROFILER_REPORT_WORK_H
 
@@ -33,26 +33,26 @@ prn_work prn_work_find(const char *name);
 
 typedef struct prn_work_rates {
     double per_second[PRN_WORK_COUNT];
-    bool measured; /* all of them, on this machine; else all are defaults, of which only the ratios mean something */
+    bool measured; /* all of them, on this machine; else all are defaults, and only their ratios have a meaning */
 } prn_work_rates;
 
-/* At that many threads: from the report's roof, on the line between the numbers of threads that were measured; else the
+/* Rates at `threads` threads: from the report's roof, interpolated between measured thread counts; else the
  * defaults. */
 void prn_work_rates_at(prn_work_rates *rates, const prony_report *report, int threads);
-/* Whether parts of operators are estimated by measured rates, in a word: "measured" or "default". */
+/* The basis of estimated shares: "measured" or "default" rates. */
 const char *prn_estimate_basis(const prony_report *report);
 bool prn_report_has_estimates(const prony_report *report);
 
-/* A layer's work by kind. `bytes`: what crosses the border of the operator that executes it. */
+/* A layer's work by kind. `bytes`: traffic across the border of its operator. */
 typedef struct prn_layer_work {
     double amount[PRN_WORK_COUNT];
 } prn_layer_work;
 void prn_layer_work_of(prn_layer_work *work, const prony_layer_row *layer, double bytes);
 
-/* Each layer's share of `time_ns`, which the operator took, in shares[count]; they sum to 1. Everything but products
- * takes what it takes here; products, whose speed depends on their shape, take the rest, from one to
- * PRN_SLOWEST_PRODUCTS times what they take in a good shape. What is left after that, and everything where there are no
- * products or no measured rates, is shared in proportion. */
+/* Fills shares[count] with each layer's share of the operator's time `time_ns`; they sum to 1. Other work than products
+ * takes its time by the measured rates. Products, whose speed depends on their shape, take the rest: from one to
+ * PRN_SLOWEST_PRODUCTS times their time in a good shape. A remainder is shared in proportion, and so is everything
+ * without products or measured rates. */
 #define PRN_SLOWEST_PRODUCTS 4.0
 void prn_work_shares(const prn_work_rates *rates, const prn_layer_work *layers, size_t count, double time_ns,
                      double *shares);
@@ -61,19 +61,19 @@ void prn_work_shares(const prn_work_rates *rates, const prn_layer_work *layers, 
  * the roof. A removed layer has no share. */
 PRN_MUST_USE prony_status prn_report_estimate_shares(prony_report *report, prony_error *error);
 
-/* Where on [0, PRN_SHARE_END] the part of layer `k` of the operator ends, which is where the next one's begins. Asked
- * for the layers in order; *sum arrives as 0 for the first. */
+/* The end of layer `k`'s share on [0, PRN_SHARE_END], where the next layer's begins. Called for the layers in order;
+ * *sum is 0 before the first call. */
 #define PRN_SHARE_END (UINT64_C(1) << 32)
 uint64_t prn_share_mark(const prony_report *report, const prony_operator_row *row, size_t k, double *sum);
 
-/* "measured": the layer has its operator's time to itself; "estimated"; "removed"; NULL: it has no time. */
+/* "measured": the layer is alone in its operator; "estimated"; "removed"; NULL: it has no time. */
 const char *prn_time_kind(const prony_layer_row *layer);
-/* Digits that a figure of a layer is worth: an estimate may be wrong by half of the smaller of its part and the rest.
+/* Significant digits of a layer's time: an estimate may be wrong by half of the smaller of its share and the rest.
  */
 int prn_estimate_digits(const prony_layer_row *layer);
-/* To so many significant digits. */
+/* Rounds to `digits` significant digits. */
 double prn_round_digits(double value, int digits);
-/* "about 40 %": of its operator's time; NULL: it is no estimate. */
+/* "about 40 %" of its operator's time; NULL: not an estimate. */
 #define PRN_PART_TEXT_BYTES 24
 const char *prn_part_text(char text[PRN_PART_TEXT_BYTES], const prony_layer_row *layer);
 

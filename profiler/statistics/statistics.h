@@ -1,10 +1,10 @@
-/* Statistics of times and of what scales with threads. Pure; deterministic (everything drawn at random has a fixed
- * seed); working memory ends with each call.
+/* Statistics of times and of thread scaling. Pure; deterministic (everything drawn at random has a fixed seed); working
+ * memory ends with each call.
  *
- * What is drawn anew in a bootstrap is what is independent: of runs of one process, which resemble their neighbours,
- * circular blocks as long as the series remembers (prn_series_memory); of several processes, processes whole. Intervals
- * are percentiles of the resamples, taken further out where few independent pieces are drawn (T. C. Hesterberg, 2015),
- * because the percentiles of few are too narrow. */
+ * Bootstraps draw independent units. Runs of one process resemble their neighbours, so circular blocks as long as the
+ * series' memory are drawn (prn_series_memory); of several processes, whole processes. Intervals are percentiles of the
+ * resamples. With few independent units they are taken further out (T. C. Hesterberg, 2015), because percentiles of few
+ * are too narrow. */
 #ifndef PRN_PROFILER_STATISTICS_STATISTICS_H
 #define PRN_PROFILER_STATISTICS_STATISTICS_H
 
@@ -16,7 +16,7 @@
 /* `samples` in order of time, untouched. */
 PRN_MUST_USE prony_status prn_stats_compute(prony_time_stats *out, const int64_t *samples, size_t count, bool interval,
                                             prony_error *error);
-/* Order-statistic (binomial) 95 % interval of the median: cheap enough to be asked after every run. `sorted` ascending.
+/* Order-statistic (binomial) 95 % interval of the median; cheap enough to compute after every run. `sorted` ascending.
  */
 void prn_stats_median_interval(const int64_t *sorted, size_t count, int64_t interval[2]);
 double prn_median(double *values, size_t count); /* sorts them; 0 of none */
@@ -35,15 +35,15 @@ double prn_random_normal(uint64_t *state);
 
 /* Steady state: true once the last windows of `samples` show no further downward trend. */
 bool prn_stats_warm(const int64_t *samples, size_t count);
-/* Of how many neighbours one is worth (integrated autocorrelation time of the ranks, C. J. Geyer's initial positive
- * sequence, 1992): count / memory values would say as much if they were independent. 1 … count; drift and bursts make
- * it long. */
+/* The number of neighbours that equal one independent value: integrated autocorrelation time of the ranks, by C. J.
+ * Geyer's initial positive sequence (1992). The series equals count / memory independent values. 1 … count; drift and
+ * bursts make it long. */
 PRN_MUST_USE prony_status prn_series_memory(double *memory, const int64_t *samples, size_t count, prony_error *error);
 /* Two-sided p of the Mann-Kendall test for a trend. Quadratic: for some hundred points. */
 double prn_trend_p(const int64_t *points, size_t count);
-/* Where the level changes for good, ascending: indices of the first value of each new level (binary segmentation by the
- * CUSUM of ranks; a change counts if it is significant at 1 %, the memory of the series allowed for, and moves the
- * median by more than `least` of it). At most `capacity`; *found is how many. */
+/* Lasting changes of level, ascending: indices of the first value of each new level. Binary segmentation by the CUSUM
+ * of ranks; a change counts if it is significant at 1 %, given the memory of the series, and moves the median by more
+ * than `least` of it. At most `capacity`; *found is their number. */
 PRN_MUST_USE prony_status prn_change_points(size_t *at, size_t capacity, size_t *found, const int64_t *samples,
                                             size_t count, double least, prony_error *error);
 
@@ -54,7 +54,7 @@ double prn_student_p(double t, double degrees);
 /* The t that |T| exceeds with probability `p`. */
 double prn_student_bound(double p, double degrees);
 double prn_normal_below(double z);
-/* Makes p-values of `count` questions asked at once those of the question whether any holds (Holm). NaN stays. */
+/* Adjusts the p-values of `count` simultaneous tests (Holm). NaN stays. */
 PRN_MUST_USE prony_status prn_holm_adjust(double *p, size_t count, prony_error *error);
 
 /* ---- ranks.c ---- */
@@ -85,10 +85,10 @@ typedef enum prn_statistic {
 } prn_statistic;
 #define PRN_STATISTIC_COUNT 6
 
-/* Part of the resamples that lies below the interval's lower end, for `pieces` independent pieces and this confidence.
+/* Share of the resamples below the interval's lower end, for `pieces` independent units and this confidence.
  */
 double prn_interval_tail(double confidence, double pieces);
-/* Its ends among `count` values, which are sorted; infinite where `count` is 0. */
+/* The interval's ends among `count` values, which this sorts; infinite if `count` is 0. */
 void prn_interval_of(double interval[2], double *values, size_t count, double tail);
 
 /* Times in order: of one process, or of several one after the other. */
@@ -98,22 +98,23 @@ typedef struct prn_times {
     const uint64_t *process_runs; /* [processes], none 0; their sum is `count`. NULL: one process */
     size_t processes;
 } prn_times;
-/* Processes from which on they are drawn, and not runs. */
+/* Fewest processes for which bootstraps draw processes instead of runs. */
 #define PRN_FEWEST_PROCESSES 4
 
 /* Intervals of the statistics of one sample (second NULL, of the values themselves) or of their ratios, second over
- * first. None empty. Of 4 processes and more whole processes are drawn; of fewer, blocks of runs as one series, which
- * leaves out what processes differ by: prn_interval_widen adds it. Times of 0 give infinite ends of ratios. */
+ * first. None empty. With 4 processes or more, whole processes are drawn. With fewer, blocks of runs are drawn as one
+ * series; that omits the deviation between processes, which prn_interval_widen adds. Times of 0 give infinite ends of
+ * ratios. */
 PRN_MUST_USE prony_status prn_times_intervals(double intervals[PRN_STATISTIC_COUNT][2], double confidence,
                                               prn_times first, const prn_times *second, prony_error *error);
 
-/* Medians of processes of one model, each measured for a moment, deviate by about this much (relative standard
- * deviation): where memory lies, what the machine's other users do. 40 processes of each of three models (a run taking
- * 0.3 us, 25 us and 5 ms) on a shared virtual machine had 2.7, 3.3 and 3.4 %, 4.2 % at most by robust estimates;
- * sessions in one process showed 1.5 % of it. */
+/* Relative standard deviation between medians of processes of one model, each measured for a moment. Causes are the
+ * position of memory and other users of the machine. 40 processes of each of three models (a run taking 0.3 us, 25 us
+ * and 5 ms) on a shared virtual machine had 2.7, 3.3 and 3.4 %, 4.2 % at most by robust estimates; sessions in one
+ * process showed 1.5 % of it. */
 #define PRN_PROCESS_DEVIATION 0.04
-/* That of the difference between two samples, or of one sample (second NULL), where less than 4 processes of a sample
- * are known and their scatter is not; 0 where it is. */
+/* The deviation of the difference between two samples, or of one sample (second NULL), if a sample has fewer than 4
+ * processes and their scatter is unknown; otherwise 0. */
 double prn_process_deviation(prn_times first, const prn_times *second);
 /* Adds an independent source of scatter to an interval around `middle`: `deviation` is relative, for this
  * confidence. */
@@ -125,7 +126,7 @@ typedef struct prn_processes {
     size_t count;
 } prn_processes;
 /* Median of the processes' values and its 95 % interval; with `base` the ratio base / of (a speed-up, of times). An
- * interval of fewer than 3 processes is infinite: they do not say. */
+ * interval of fewer than 3 processes is infinite. */
 PRN_MUST_USE prony_status prn_process_interval(double *value, double interval[2], prn_processes of,
                                                const prn_processes *base, prony_error *error);
 
@@ -144,22 +145,22 @@ typedef struct prn_process_test {
     prn_sameness verdict;
 } prn_process_test;
 
-/* Whether two sets of processes measured the same. Different: the rank test says so at 5 % and the whole interval of
- * the ratio is beyond 1 +- `noise`. Same, within `equal`: two one-sided tests at 5 % say that the ratio is above 1 / (1
- * + `equal`) and below 1 + `equal`, which is that the whole 90 % interval lies between (D. J. Schuirmann, 1987). Else
- * it cannot be told. */
+/* Tests if two sets of processes measured the same. Different: the rank test rejects equality at 5 % and the whole
+ * interval of the ratio is beyond 1 +- `noise`. Same, within `equal`: two one-sided tests at 5 % find the ratio above 1
+ * / (1 + `equal`) and below 1 + `equal`; that is, the whole 90 % interval lies between (D. J. Schuirmann, 1987).
+ * Otherwise inconclusive. */
 PRN_MUST_USE prony_status prn_process_compare(prn_process_test *out, prn_processes first, prn_processes second,
                                               double noise, double equal, prony_error *error);
 
-/* ---- moments.c: where only moments are known ---- */
+/* ---- moments.c: tests on moments alone ---- */
 
 typedef struct prn_moments {
     double mean, std, count;
 } prn_moments;
 
-/* Welch's t test, two-sided; NaN where a sample has less than two values. */
+/* Welch's t test, two-sided; NaN if a sample has fewer than two values. */
 double prn_welch_p(prn_moments first, prn_moments second);
-/* 95 % interval of the ratio of the means, by the variance of its logarithm; NaN as above or where a mean is not
+/* 95 % interval of the ratio of the means, by the variance of its logarithm; NaN as above, or if a mean is not
  * positive. */
 void prn_welch_ratio_interval(double interval[2], prn_moments first, prn_moments second);
 
@@ -176,23 +177,23 @@ typedef enum prn_law {
 } prn_law;
 
 typedef struct prn_law_fit {
-    bool known;         /* there were points enough: one more than the law has parameters */
+    bool known;         /* there were enough points: one more than the law has parameters */
     double scale;       /* g: throughput of one thread */
     double alpha, beta; /* contention or serial fraction; coherency (0 but for the USL) */
     double alpha_ci95[2], beta_ci95[2];
     double rms;  /* of the residuals, relative to the points */
     double peak; /* threads of the largest throughput; infinite: it only grows; NaN: a law without one */
     double peak_ci95[2];
-    double limit; /* largest speed-up that the law allows; infinite where nothing bounds it */
+    double limit; /* largest speed-up that the law allows; infinite: not bounded */
 } prn_law_fit;
 
-/* Threads that a law needs to be told on: its parameters and one more. */
+/* Fewest distinct thread counts for a fit: the law's parameters and one more. */
 size_t prn_law_points(prn_law law);
 double prn_law_speedup(prn_law law, const prn_law_fit *fit, double threads);
 /* Least squares of relative residuals, parameters not below 0. Equal thread counts are one point. Intervals are not
  * set. */
 void prn_law_fit_points(prn_law_fit *out, prn_law law, const double *threads, const double *throughput, size_t count);
-/* The fit to medians, with intervals by drawing processes anew: throughput[i] are those of the processes of threads[i].
+/* The fit to medians, with intervals by drawing processes; throughput[i]: the processes at threads[i].
  */
 PRN_MUST_USE prony_status prn_law_fit_processes(prn_law_fit *out, prn_law law, const double *threads,
                                                 const prn_processes *throughput, size_t count, prony_error *error);

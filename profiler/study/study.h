@@ -1,9 +1,9 @@
-/* A scaling study in memory; between study_plan.c (what to measure), study_sample.c (what a process found),
- * study_analyse.c and its parts, and the readers and writers. Owned whole by its pool and, for what grows, by
- * prony_study_release.
+/* A scaling study in memory, shared by study_plan.c (the plan), study_sample.c (a process's results), study_analyse.c
+ * and related files, and the readers and writers. Its pool owns everything except growing arrays, which
+ * prony_study_release frees.
  *
- * Invariant: blocks are kept in the order in which they were measured, also those that failed or were disturbed;
- * nothing that was measured is ever taken away. A study of one machine has no nodes, and all of its blocks have node 0.
+ * Invariant: blocks stay in the order of measurement, also failed and disturbed ones; no measurement is ever removed. A
+ * study of one machine has no nodes, and all of its blocks have node 0.
  */
 #ifndef PRN_PROFILER_STUDY_STUDY_H
 #define PRN_PROFILER_STUDY_STUDY_H
@@ -18,25 +18,25 @@
 #define PRN_STUDY_MOST_CONFIGURATIONS 256
 #define PRN_STUDY_MOST_PROCESSES 1000
 #define PRN_STUDY_EQUAL 0.05     /* margin of "same" */
-#define PRN_STUDY_FEWEST_QUIET 3 /* undisturbed processes that results may rest on alone */
+#define PRN_STUDY_FEWEST_QUIET 3 /* fewest undisturbed processes for results without disturbed ones */
 #define PRN_STUDY_REPEATS 4      /* one block in so many may be measured again */
 #define PRN_STUDY_MOST_NODES 1024
 #define PRN_STUDY_MOST_REPLICAS 1024
 #define PRN_STUDY_ALL_NODES SIZE_MAX
-#define PRN_STUDY_FEWEST_NODES 3 /* that intervals draw; of fewer, they draw processes alone */
+#define PRN_STUDY_FEWEST_NODES 3 /* fewest nodes that bootstraps draw; with fewer they draw processes alone */
 
-/* What is the same for an operator at every thread count. */
+/* Facts of an operator that do not depend on the thread count. */
 typedef struct prn_study_operator {
     const char *name, *op, *kernel;
     uint64_t flops, bytes;
-    uint64_t bf16_products; /* that its kernel makes a product of float32 of; 0: none */
-    bool on_path;           /* of the longest chain */
+    uint64_t bf16_products; /* bf16 products per float32 product of its kernel; 0: none */
+    bool on_path;           /* on the critical path */
 } prn_study_operator;
 
-/* What a process saw of an operator. */
+/* One process's measurement of an operator. */
 typedef struct prn_study_part {
     int64_t time_ns;    /* median */
-    int64_t tasks;      /* pieces of work in the last run; 0: not cut */
+    int64_t tasks;      /* tasks in the last run; 0: not split */
     int64_t members;    /* threads that took part */
     int64_t busy_ns;    /* of all of them */
     int64_t longest_ns; /* of the busiest */
@@ -50,10 +50,10 @@ typedef struct prn_study_configuration {
     const char *precision;
     size_t group;        /* configurations that share a baseline */
     bool baseline;       /* serial: 1 thread, 1 worker */
-    bool again;          /* the baseline's second time */
-    bool beyond;         /* of the quota */
-    const char *refused; /* why it cannot run; NULL: it can */
-    int64_t samples;     /* of a run: its batch as the model has it; 0: not known yet */
+    bool again;          /* the repeated baseline */
+    bool beyond;         /* more processors than the quota */
+    const char *refused; /* the reason why it cannot run; NULL: it can */
+    int64_t samples;     /* samples of a run: the model's batch; 0: not known yet */
     prn_study_operator *operators;
     size_t operator_count;
 } prn_study_configuration;
@@ -74,7 +74,7 @@ typedef struct prn_study_block {
     size_t node;
     int replica; /* the blocks of replicas that ran at once follow one another, from 0 */
     int process;
-    bool again; /* measured once more, because one was disturbed */
+    bool again; /* repeated because a block was disturbed */
     prony_machine_state before, after;
     int64_t cpu_ns;
     const char *failure; /* NULL: it has samples */
@@ -86,7 +86,7 @@ typedef struct prn_study_block {
     size_t changes; /* of level among the samples */
     double others;  /* share of the processors that other processes took; NaN: not known */
     double steal;
-    const char *disturbed; /* why; NULL: it was not, or it failed */
+    const char *disturbed; /* the reason; NULL: not disturbed, or failed */
     prn_study_part *parts; /* [operator_count of the configuration]; NULL: none */
 } prn_study_block;
 
@@ -95,17 +95,17 @@ typedef struct prn_study_fit {
     prn_law law;
     bool inter; /* over workers; else over threads inside operators */
     prn_law_fit fit;
-    const char *reason; /* why there is none */
+    const char *reason; /* reason for a missing fit */
 } prn_study_fit;
 
-/* An operator at a thread count, beside the baseline. */
+/* An operator's loss at a thread count, against the baseline. */
 typedef struct prn_study_loss {
     size_t configuration, operator;
     double time_ns, serial_ns, lost_ns, efficiency;
     const char *reason;
 } prn_study_loss;
 
-/* The throughput of replicas beside that of one: a configuration and the one that it repeats. */
+/* The throughput of replicas against one process: a configuration and the single one that it repeats. */
 typedef struct prn_study_replication {
     size_t configuration, single;
     prony_study_replica_result result;
@@ -118,7 +118,7 @@ typedef struct prn_study_replica_fit {
     prn_law_fit fit;
 } prn_study_replica_fit;
 
-/* What no number of this machine's processors gets beyond. */
+/* An upper bound of the speed-up on this machine. */
 typedef struct prn_study_limit {
     size_t group;
     int processors;
@@ -139,15 +139,15 @@ typedef struct prn_study_quality {
 typedef struct prn_study_difference {
     size_t configuration;
     double earlier_ns, ratio, interval[2], p;
-    double within; /* the smallest margin by which it is the same; NaN: none is known */
+    double within; /* the smallest margin within which it is the same; NaN: not known */
     const char *verdict, *why;
 } prn_study_difference;
 
-/* A node beside all others. Times are relative to the other nodes' median of the same configuration. */
+/* A node compared with all others. Times are relative to the other nodes' median of the same configuration. */
 typedef struct prn_study_node_difference {
     size_t node;
     double ratio, interval[2], p;
-    size_t worst; /* configuration that deviates most; PRONY_NO_INDEX: none was measured */
+    size_t worst; /* configuration that deviates most; PRONY_NO_INDEX: not measured */
     double worst_ratio;
     const char *verdict;         /* "slower", "faster", "same", "cannot tell" */
     const char *const *manifest; /* facts in which the node differs from most others */
@@ -213,35 +213,35 @@ int prn_study_threads(const prn_study_configuration *c);
 int prn_study_replicas(const prn_study_configuration *c);
 /* Threads of all replicas. */
 int prn_study_processors(const prn_study_configuration *c);
-/* Blocks without those of further replicas: what the plan counts. */
+/* Rounds done: blocks that begin a round, as counted by the plan. */
 size_t prn_study_rounds_done(const prony_study *study);
-/* Blocks of this configuration that gave samples; undisturbed ones if there are 3 or more of them, else all. `out` may
- * be NULL. */
+/* Blocks of this configuration with samples: the undisturbed ones if they are 3 or more, else all. `out` may be
+ * NULL. */
 size_t prn_study_blocks_of(const prony_study *study, size_t configuration, const prn_study_block **out);
 double prn_study_block_median(const prn_study_block *block);
-/* The same of one node, or of PRN_STUDY_ALL_NODES. */
+/* The same for one node, or for PRN_STUDY_ALL_NODES. */
 size_t prn_study_blocks_on(const prony_study *s, size_t node, size_t configuration, const prn_study_block **out);
 /* Medians of the processes of `of`, in the results' pool of `s`; of replicas, the median of each round's. */
 PRN_MUST_USE prony_status prn_study_medians(prony_study *s, const prony_study *of, size_t node, size_t configuration,
                                             prn_processes *out, prony_error *error);
-/* PRONY_NO_INDEX: the group has none. */
+/* PRONY_NO_INDEX: the group has no baseline. */
 size_t prn_study_baseline(const prony_study *study, size_t group);
 /* Judges what disturbed a block from its states; study_sample.c. */
 void prn_study_judge_block(prn_study_block *block);
-/* "4 threads", "3 x 2 threads, batch 8, bf16" (intra-op x inter-op): what sets it apart in this plan. */
+/* "4 threads", "3 x 2 threads, batch 8, bf16" (intra-op x inter-op): the label that is unique in this plan. */
 #define PRN_STUDY_LABEL_BYTES 96
 const char *prn_study_label(const prony_study *study, size_t configuration, char text[PRN_STUDY_LABEL_BYTES]);
 size_t prn_study_groups(const prony_study *study);
 /* Draws the order of the blocks from the seed. */
 PRN_MUST_USE prony_status prn_study_make_order(prony_study *study, prony_error *error);
 
-/* study_nodes.c: which nodes a study has; study_set_nodes.c sets them. */
+/* study_nodes.c: the nodes of a study; study_set_nodes.c sets them. */
 size_t prn_study_node_total(const prony_study *study); /* 1 of one machine */
 size_t prn_study_lane_of(const prony_study *study, size_t node);
 size_t prn_study_lanes(const prony_study *study);
 /* Nodes in a lane. */
 size_t prn_study_lane_nodes(const prony_study *study, size_t lane);
-/* "host", or "host, rank 3" where several nodes have that name. */
+/* "host", or "host, rank 3" if several nodes have that name. */
 #define PRN_STUDY_NODE_BYTES 160
 const char *prn_study_node_label(const prony_study *study, size_t node, char text[PRN_STUDY_NODE_BYTES]);
 /* Finds the lanes, after the nodes were read or set. */
@@ -252,7 +252,7 @@ void prn_study_find_lanes(prony_study *study);
 PRN_MUST_USE prony_status prn_study_rates(prony_study *s, size_t node, size_t configuration, prn_processes *out,
                                           prony_error *error);
 prony_status prn_study_find_replications(prony_study *s, prony_error *error);
-/* Whether replicas of a round follow each block that begins one. */
+/* true: all replicas of the round follow the block that begins it. */
 bool prn_study_round_is_whole(const prony_study *s, size_t block);
 
 /* study_over_nodes.c: results over nodes. Ratios base / of are paired by rounds on each node. */
@@ -260,7 +260,7 @@ PRN_MUST_USE prony_status prn_study_time_over_nodes(prony_study *s, size_t confi
                                                     prony_error *error);
 PRN_MUST_USE prony_status prn_study_speedup_over_nodes(prony_study *s, size_t base, size_t of, prony_study_result *r,
                                                        prony_error *error);
-/* A median a node. */
+/* One median per node. */
 PRN_MUST_USE prony_status prn_study_node_levels(prony_study *s, size_t configuration, prn_processes *out,
                                                 prony_error *error);
 PRN_MUST_USE prony_status prn_study_compare_nodes(prony_study *s, prony_error *error);
@@ -283,7 +283,7 @@ typedef prony_status prn_study_writer(const prony_study *study, const prony_writ
                                       prony_write_fn write, void *user, prony_error *error);
 PRN_MUST_USE prn_study_writer prn_study_write_json, prn_study_write_csv, prn_study_write_text, prn_study_write_svg,
     prn_study_write_html;
-/* How the study was made, in sentences for a paper. */
+/* A description of the study's method, in sentences for a paper. */
 const char *prn_study_statement(const prony_study *study, prn_bump *pool);
 
 #endif

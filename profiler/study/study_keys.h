@@ -1,4 +1,4 @@
-/* The keys of "prony.study/1", and of what a process of the study says of itself. */
+/* The keys of "prony.study/1", and of the document that each process of a study writes. */
 #ifndef PRN_PROFILER_STUDY_STUDY_KEYS_H
 #define PRN_PROFILER_STUDY_STUDY_KEYS_H
 
@@ -8,10 +8,10 @@
 /* Of a prony_study; all behind "schema". */
 extern const prn_key prn_study_keys[];
 
-/* Of a prn_study_node; also the whole document that a node writes of itself. */
+/* Keys of a prn_study_node; also of the document that a node writes about itself. */
 extern const prn_key prn_study_node_keys[];
 
-/* What one process measured. */
+/* The measurements of one process. */
 typedef struct prn_study_sample_operator {
     prn_study_operator what;
     prn_study_part measured;

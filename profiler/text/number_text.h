@@ -1,5 +1,5 @@
 /* Numbers for people: SI and binary prefixes, times, shares. Pure; independent of the locale. Each function writes into
- * `text` and returns it. `space` is what stands between number and unit ("" in tables, " " in prose). */
+ * `text` and returns it. `space` separates number and unit ("" in tables, " " in prose). */
 #ifndef PRN_PROFILER_TEXT_NUMBER_TEXT_H
 #define PRN_PROFILER_TEXT_NUMBER_TEXT_H
 
@@ -9,7 +9,7 @@
 #define PRN_NUMBER_TEXT_BYTES 40
 typedef char prn_number_text[PRN_NUMBER_TEXT_BYTES];
 
-/* Makes the decimal point of the current locale, wherever printf put one, a dot. */
+/* Replaces the decimal point of the current locale by a dot. */
 void prn_number_plain_point(char *text);
 
 /* 4089184256 -> "4.09 G" with three digits, "4.089 G" with four; below 1000 the integer itself. */
@@ -27,8 +27,8 @@ char *prn_number_exact(prn_number_text text, double value);
 /* `decimals` digits after the point. */
 char *prn_number_fixed(prn_number_text text, double value, int decimals);
 
-/* Reads digits, at most one point, an exponent, and gives what stands behind; NULL if there is no finite number. strtod
- * would follow the locale and take hexadecimal and "inf". */
+/* Reads digits, at most one point and an exponent; returns the rest of the text, or NULL if it has no finite number.
+ * strtod would follow the locale and accept hexadecimal and "inf". */
 const char *prn_number_read(const char *text, double *out);
 
 #endif

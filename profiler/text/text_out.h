@@ -1,6 +1,6 @@
-/* Lines of plain text of a bounded width, with or without ANSI styles. Errors stick, as in json_write.h. ASCII, and
- * UTF-8 letters whose width is the same everywhere; anything else becomes '?', so names from a model can neither send
- * control codes to a terminal nor move columns. */
+/* Lines of plain text of a bounded width, with or without ANSI styles. Errors stick, as in json_write.h. Writes ASCII,
+ * and UTF-8 letters of one width on all terminals. Other characters become '?', so names from a model can neither send
+ * control codes nor move columns. */
 #ifndef PRN_PROFILER_TEXT_TEXT_OUT_H
 #define PRN_PROFILER_TEXT_TEXT_OUT_H
 
@@ -25,7 +25,7 @@ typedef struct prn_text {
     bool color;
     int width;   /* columns; nothing is written beyond */
     int column;  /* of the next character, pending blanks included */
-    int pending; /* blanks that are written only if something follows on the line */
+    int pending; /* blanks that are written only if text follows on the line */
     size_t size;
     char buffer[8192];
 } prn_text;
@@ -35,7 +35,7 @@ PRN_MUST_USE prony_status prn_text_end(prn_text *text);
 
 void prn_text_put(prn_text *text, prn_style style, const char *string);
 void prn_text_putf(prn_text *text, prn_style style, const char *format, ...) PRN_PRINTF(3, 4);
-/* Blanks up to `column`; nothing if it is passed already. */
+/* Blanks up to `column`; nothing if the line is already longer. */
 void prn_text_to(prn_text *text, int column);
 void prn_text_line(prn_text *text);
 /* Puts `string` at `indent`, broken at blanks where the line is full. */
@@ -43,7 +43,7 @@ void prn_text_wrap(prn_text *text, prn_style style, int indent, const char *stri
 
 /* Columns that `string` takes. */
 int prn_text_width(const char *string);
-/* Copies `string` as it will be shown; if it is wider than `columns`, ".." stands for what is left out of its middle.
+/* Copies `string` as it will be shown; if it is wider than `columns`, ".." replaces the middle.
  */
 void prn_text_shorten(char *out, size_t size, const char *string, int columns);
 

@@ -7,7 +7,7 @@
 /* Bytes of the valid sequence at `text` (zero-terminated); 0 if there is none. Rejects overlong forms and surrogates.
  */
 size_t prn_utf8_sequence(const char *text);
-/* Bytes of the valid sequence at `text`, or 1: what a '?' stands for. */
+/* Bytes of the valid sequence at `text`, or 1: the bytes that one '?' replaces. */
 size_t prn_utf8_skip(const char *text);
 /* Characters in `text`; a byte that starts no valid sequence counts as one. */
 size_t prn_utf8_length(const char *text);
