@@ -4,9 +4,9 @@
 
 #include "bench/command.h"
 
-/* Whether the options name more than one configuration. */
+/* true: the options name more than one configuration. */
 bool is_matrix(const options *o);
-/* `background_threads` of another process are busy meanwhile. */
+/* `background_threads`: busy threads of another process meanwhile. */
 int command_bench_matrix(const options *o, int background_threads);
 
 #endif

@@ -1,6 +1,6 @@
-/* prony bench --scenario: the load that a service meets, in the spirit of MLPerf's LoadGen. load.c chooses,
- * load_issue.c issues requests and collects their times, load_search.c looks for the largest rate, load_figures.c makes
- * figures of the times, load_write.c shows them. */
+/* prony bench --scenario: service loads modelled on MLPerf's LoadGen. load.c selects the scenario, load_issue.c issues
+ * requests and collects their times, load_search.c searches the largest rate, load_figures.c computes statistics,
+ * load_write.c shows them. */
 #ifndef PRN_BENCH_LOAD_LOAD_H
 #define PRN_BENCH_LOAD_LOAD_H
 
@@ -16,35 +16,34 @@ extern const char *const scenario_names[];
 
 /* A query: one request, or in `multi` several that are issued together. */
 typedef struct query {
-    int64_t scheduled_ns; /* when it was to be issued; latency counts from here */
+    int64_t scheduled_ns; /* its planned time of issue; latency counts from here */
     int64_t issued_ns, finished_ns;
     int64_t started_ns; /* of its first run */
     int64_t batch;      /* requests in the run that ended it */
-    int left, failed;   /* requests of it that are under way; that went wrong */
+    int left, failed;   /* its requests in flight; its failed requests */
     struct load *load;
 } query;
 
-/* What a phase of load did. Times are ns. */
+/* The results of one phase of load. Times are ns. */
 typedef struct load_result {
     scenario scenario;
-    double rate; /* of arrivals that was asked for; 0: none */
+    double rate; /* requested rate of arrivals; 0: none */
     size_t queries, failed;
-    int64_t samples;     /* in all queries */
+    int64_t samples;     /* of all queries */
     double seconds;      /* from the first query's schedule to the last one's end */
     int64_t *latency_ns; /* [queries], in order of issue; of those that did not fail */
     size_t latency_count;
     prony_time_stats latency, queue, run, lag; /* lag: issued behind schedule */
     double mean_batch;
-    int64_t quantile_ns, quantile_bound_ns; /* of the percentile that counts; bound: with 99 % confidence, -1: too
-                                               few */
+    int64_t quantile_ns, quantile_bound_ns; /* of the judged percentile; bound: with 99 % confidence, -1: too few */
     bool quantile_valid;
-    size_t over_bound; /* queries later than the latency bound, failed ones among them */
+    size_t over_bound; /* queries later than the latency bound, failed ones included */
     bool met;          /* the bound, with 99 % confidence */
-    bool likely_met;   /* as far as these queries tell */
+    bool likely_met;   /* by these queries alone, without confidence */
     bool cut_short;    /* ended early: the bound was out of reach */
 } load_result;
 
-/* What all phases have in common. */
+/* State shared by all phases. */
 typedef struct load {
     const options *o;
     prony_model *model;
@@ -66,8 +65,8 @@ typedef struct load {
     char failure[256]; /* of the first request that failed */
 } load;
 
-/* What a phase is to do: as long as `seconds`, and until `least` queries are done, but never more than `most` (0: no
- * end) nor longer than `longest` seconds. */
+/* The plan of a phase: at least `seconds` and `least` queries, but at most `most` queries (0: no limit) and `longest`
+ * seconds. */
 typedef struct load_plan {
     double seconds, longest;
     size_t least, most;
@@ -80,19 +79,20 @@ typedef struct load_plan {
 int load_issue(load *l, const load_plan *plan, load_result *out);
 void load_result_free(load_result *result);
 
-/* From `queries` to the figures of `out`, whose scenario and rate are set. */
+/* Computes the statistics of `out`, whose scenario and rate are set, from `queries`. */
 int load_figures(const load *l, const query *queries, size_t count, load_result *out);
 
-/* All phases of a search, in order, and what followed. Zero-initialise; the caller frees `steps`. */
+/* All phases of a search, in order, and the result. Zero-initialise; the caller frees `steps`. */
 typedef struct load_searched {
     load_result *steps; /* without their latencies */
     size_t count;
     rate_found found;
 } load_searched;
-/* The largest rate that meets the bound. `out` is the whole phase that kept it, or the last one that did not. */
+/* The largest rate that meets the bound. `out` is the whole phase that met the bound, or the last one that missed
+ * it. */
 int load_search(load *l, load_result *out, load_searched *searched);
 
-/* Text on stdout and JSON where --json says. */
+/* Writes text on stdout and JSON to --json's file. */
 int load_write(const load *l, const load_result *result, const load_searched *searched);
 
 int command_bench_load(const options *o);
@@ -103,7 +103,7 @@ int command_bench_load(const options *o);
 typedef struct busy {
     int child, pipe, threads;
 } busy;
-/* Before there are sessions: of the threads that a child does not inherit none may hold a lock. */
+/* Called before sessions exist: no thread may hold a lock at the fork, because the child does not inherit threads. */
 int busy_start(busy *b, const options *o);
 void busy_stop(busy *b);
 

@@ -1,31 +1,30 @@
-/* Ctrl-C, SIGTERM and --time-limit end what runs; what was measured until then is written all the same.
+/* Ctrl-C, SIGTERM and --time-limit end the work; measurements until then are still written.
  *
- * A thread of its own waits for them, so that nothing happens inside of a signal handler. The first one calls off what
- * the sessions do, and whoever waits for that goes on to write and ends; the second one ends the process as it would
- * have done without this. */
+ * A dedicated thread waits for them, so no code runs inside of a signal handler. The first signal cancels the sessions'
+ * work; the waiting code then writes its results and ends. The second signal has its default effect. */
 #ifndef PRN_BENCH_PROCESS_INTERRUPT_H
 #define PRN_BENCH_PROCESS_INTERRUPT_H
 
 #include "bench/command.h"
 
-/* From now on, before any other thread is made. */
+/* Starts the thread; called before any other thread is made. */
 void interrupt_begin(const options *o);
 
-/* As prony_session_create and prony_session_release, for sessions that are to be cancelled. */
+/* As prony_session_create and prony_session_release, for sessions that signals cancel. */
 prony_status session_create(prony_session **out, prony_model *model, const prony_session_options *options,
                             prony_error *error);
 void session_release(prony_session *session);
 
-/* Around what knows no session and leaves nothing behind (reading a model, say): there it ends the process at once. */
+/* Encloses work without a session that needs no cleanup (reading a model, for example): there a signal ends the process
+ * at once. */
 void interrupt_at_once(bool on);
 
-/* What it was, "interrupted" or "the time limit of 2s is up"; NULL: nothing yet. */
+/* The cause, "interrupted" or "the time limit of 2s is up"; NULL: not interrupted. */
 const char *interrupted(void);
-/* What to end with where the command would with `code`. */
+/* The exit status for a command that would end with `code`. */
 int interrupt_status(int code);
 
-/* Of a call that measured: EXIT_DONE also where it was cancelled with something in hand, after a message that says
- * so. */
+/* The exit status after a measuring call. A cancelled call with results is EXIT_DONE, after a message. */
 int measured(const options *o, prony_status status, const prony_report *report, const prony_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* What stands behind -i, and the question that is asked where a model leaves its input shapes open. */
+/* Inputs of -i, and the list of open input shapes that the user has to set. */
 #ifndef PRN_BENCH_SESSION_INPUTS_H
 #define PRN_BENCH_SESSION_INPUTS_H
 
@@ -6,7 +6,7 @@
 
 /* Binds the inputs that -i names, and generates the others. */
 int bind_inputs(const options *o, const prony_model *model, prony_session *session);
-/* The tensor that an input wants of an image file, by --preprocess and what the session knows of its shape. */
+/* Makes an input's tensor from an image file, by --preprocess and the input's known shape. */
 prony_status load_image(const options *o, const prony_session *session, const char *name, const char *file,
                         prony_value **out, prony_error *error);
 /* As report_error; PRONY_NEEDS_DIMENSION becomes a list of every free dimension with the option that sets it. */

@@ -1,10 +1,10 @@
-/* What the judging subcommands share: a target is a report, or a model that is measured first. */
+/* Shared by the subcommands that compare and check: a target is a report, or a model that is measured first. */
 #ifndef PRN_BENCH_SESSION_JUDGE_H
 #define PRN_BENCH_SESSION_JUDGE_H
 
 #include "bench/command.h"
 
-/* Reports are JSON, which no model starts like. */
+/* true: the file starts like JSON, unlike any model. */
 bool is_report_file(const char *path);
 
 /* Zero-initialise. */
@@ -17,16 +17,16 @@ typedef struct target {
 int target_open(const options *o, size_t index, target *out);
 /* EXIT_USAGE after a message if options say how to run, but all `count` arguments are reports. */
 int refuse_run_options(const options *o, size_t count);
-/* Measures the targets that need it, side by side. */
+/* Measures the targets without a report, interleaved. */
 int targets_measure(const options *o, target *const *targets, size_t count);
-/* A line per target whose report rests on assumed dimensions, before anything else. */
+/* Writes a line per target with assumed dimensions; called before other output. */
 void say_assumed(const options *o, const target *const *targets, size_t count);
 void target_close(target *t);
 
-/* Checks --threshold, if there is any, and says what missed on stderr; the table goes to `table` (may be NULL), JSON to
- * `json` (may be NULL). `code` is what the command would end with otherwise. */
+/* Checks --threshold, if given, and lists missed ones on stderr. The table goes to `table` (may be NULL), JSON to
+ * `json` (may be NULL). `code`: the exit status if all are met. */
 int check_thresholds(const options *o, const prony_report *report, const char *name, FILE *table, FILE *json, int code);
-/* As above behind a report that the command wrote to stdout. */
+/* As above, after a report that the command wrote to stdout. */
 int check_after_report(const options *o, const prony_report *report, int code);
 
 /* A prony_write_fn; `user` is a FILE. */

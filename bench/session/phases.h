@@ -1,4 +1,4 @@
-/* What happens around a run: image files become inputs before it, the best classes are read after it. */
+/* Phases around a run: image files become inputs before it, the best classes are read after it. */
 #ifndef PRN_BENCH_SESSION_PHASES_H
 #define PRN_BENCH_SESSION_PHASES_H
 
@@ -15,7 +15,7 @@ typedef struct phases {
     size_t label_count;
 } phases;
 
-/* Puts callbacks into *profile: before a run where an input is an image file, after it with --topk. Reads --labels. */
+/* Puts callbacks into *profile: before a run if an input is an image file, after it with --topk. Reads --labels. */
 int phases_begin(phases *p, const options *o, const prony_model *model, prony_profile_options *profile);
 /* The best classes of the last run. */
 void phases_print(const phases *p);

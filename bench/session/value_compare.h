@@ -9,11 +9,11 @@
 bool value_matches(const prony_value *got, const prony_value *want, char *difference, size_t size);
 
 /* The largest difference of two tensors of numbers of one type and shape, as part of the largest magnitude in `want`
- * (of integers and bools, and where that is 0, the difference itself). NaN and infinity equal themselves; against
- * anything else the distance is infinite. false: they are no such tensors. */
+ * (for integers and bools, and if that is 0, the difference itself). NaN and infinity equal themselves; against other
+ * values the distance is infinite. false: not such tensors. */
 bool value_distance(const prony_value *got, const prony_value *want, double *distance);
 
-/* For what was drawn at random: kind, type and shape as wanted, every element in the range (and not NaN). */
+/* For random outputs: kind, type and shape as wanted, every element in the range (and not NaN). */
 bool value_is_drawn(const prony_value *got, const prony_value *want, const prony_random_range *range, char *difference,
                     size_t size);
 

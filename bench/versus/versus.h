@@ -1,5 +1,4 @@
-/* What `versus` is made of: versus.c measures in turns, versus_outputs.c hands inputs over and compares
- * outputs. */
+/* The `versus` command: versus.c measures in turns, versus_outputs.c passes inputs on and compares outputs. */
 #ifndef PRN_BENCH_VERSUS_VERSUS_H
 #define PRN_BENCH_VERSUS_VERSUS_H
 
@@ -10,7 +9,7 @@ enum { VERSUS_PATH = 4096 };
 
 typedef struct versus_job {
     const options *o;
-    char folder[64];           /* of what the processes hand to each other */
+    char folder[64];           /* of the files that processes exchange */
     char library[VERSUS_PATH]; /* of the peer */
     char peer[100];            /* "onnxruntime 1.30.0" */
     int *threads;
@@ -19,10 +18,10 @@ typedef struct versus_job {
     size_t input_count;
 } versus_job;
 
-/* Loads the model, settles numbers of threads, makes the inputs and saves them, and runs once: the outputs lie in the
- * folder as own_K.npy. The caller releases *model. */
+/* Loads the model, chooses thread counts, makes and saves the inputs, and runs once. The outputs are in the folder as
+ * own_K.npy. The caller releases *model. */
 int versus_prepare(versus_job *job, prony_model **model);
-/* Sets both engines' outputs beside each other; the peer's lie in the folder as output_K.npy. */
+/* Compares both engines' outputs; the peer's are in the folder as output_K.npy. */
 int versus_compare(const versus_job *job, prony_versus *versus, const prony_model *model);
 
 #endif
