@@ -27,6 +27,7 @@ static uint32_t sha256_rotate(uint32_t x, unsigned by)
     return x >> by | x << (32 - by);
 }
 
+/* Adds one 64-byte block to the state: the compression function of FIPS 180-4, with v[0..7] as its a..h. */
 static void sha256_add_block(uint32_t state[8], const uint8_t *block)
 {
     uint32_t w[64];

@@ -286,6 +286,8 @@ void prn_thread_pool_set_affinity(prn_thread_pool *t, prn_placement *placement)
     set_spins(t);
 }
 
+/* Adds workers up to `workers`, as many as can be created, and pins them by the caller's placement. `threads` counts
+ * only created ones. */
 static void hire(prn_thread_pool *t, int workers)
 {
     pthread_attr_t attributes;
@@ -473,6 +475,8 @@ static bool have_runs(prn_job_slot *slot, int threads)
     return true;
 }
 
+/* Publishes a job in the caller's slot, works on it, and closes the slot. Closing waits for every thread inside, so the
+ * job may lie on the stack. */
 void prn_thread_pool_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument)
 {
     if (threads < here.most) threads = here.most;

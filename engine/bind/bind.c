@@ -1,7 +1,6 @@
-/* Bind: one forward walk over a graph at fixed input shapes. Names become value ids, shapes are inferred, whatever
- * depends on constants alone is evaluated, an If with a constant condition is replaced by its branch and a call of a
- * function by its body, and at the end every live node is counted. A failed bind releases the whole program; nothing
- * partial escapes. */
+/* Bind: one forward walk over a graph at fixed input shapes. Names become value ids, shapes are inferred, and nodes of
+ * constants are evaluated. An If with a constant condition is replaced by its branch, and a call of a function by its
+ * body. At the end every live node is counted. A failed bind releases the whole program. */
 #include "base/memory/stack.h"
 #include "base/threads/cancel.h"
 #include "engine/bind/bind_pass.h"
@@ -110,7 +109,7 @@ static PRN_OWN_FRAME prony_status check_counts(const prony_context *context, con
     PRN_TRY(bind_check_count(context, "input", context->input_count, op->inputs.least, op->inputs.most));
     const prn_arity outputs = prn_op_outputs(op);
     PRN_TRY(bind_check_count(context, "output", context->output_count, outputs.least, outputs.most));
-    /* A list of any length has no holes, unless the operator takes even none and looks for itself. */
+    /* A variadic list may not omit inputs, unless the operator accepts an empty list and checks itself. */
     int required = op->inputs.most < 0 && op->inputs.least > 0 ? (int)context->input_count : op->inputs.least;
     for (int i = 0; i < required; i++)
         if (!context->inputs[i]) return prony_fail(context, PRONY_INVALID_MODEL, "input %d is required", i);
@@ -124,7 +123,9 @@ static PRN_OWN_FRAME prony_status bind_operator(prn_bind_pass *b, prn_node_def *
     prn_program *p = b->program;
     node->binding = prn_registry_find(p->model->registry, node->info.domain, node->info.op_type, node->info.opset);
     const prn_op *op = node->binding.op;
-    if (op && strcmp(prn_op_domain(op), "prony") == 0) node->binding.op = NULL; /* internal rows are not for files */
+    if (op && strcmp(prn_op_domain(op), "prony") == 0)
+        node->binding.op = NULL; /* internal operators are not available
+                                                                                   to files */
     if (!node->binding.op) return PRONY_OK;
     node->params = prn_bump_alloc(&p->pool, 1, op->params_bytes ? op->params_bytes : 1);
     if (!node->params) return prn_no_memory(b->error);
@@ -134,6 +135,8 @@ static PRN_OWN_FRAME prony_status bind_operator(prn_bind_pass *b, prn_node_def *
     return op->check ? op->check(&context) : PRONY_OK;
 }
 
+/* Makes a child for each subgraph attribute, with the ids of its captured values. The subgraphs are bound later, when
+ * the node is inferred. */
 static PRN_OWN_FRAME prony_status bind_children(prn_bind_pass *b, prn_names *scope, prn_node_def *node)
 {
     prn_program *p = b->program;
@@ -164,7 +167,7 @@ static PRN_OWN_FRAME prony_status bind_children(prn_bind_pass *b, prn_names *sco
     return PRONY_OK;
 }
 
-/* Operators that know tensors only are kept from anything else here and, for what is open until then, at run time. */
+/* Keeps other values from operators that know tensors only; for kinds not known yet this is checked at run time. */
 static PRN_OWN_FRAME prony_status note_open_inputs(prn_bind_pass *b, prn_node_def *node)
 {
     for (uint32_t i = 0; i < node->input_count; i++) {
@@ -185,6 +188,8 @@ static PRN_OWN_FRAME prony_status too_large(const prony_context *context, uint32
                       prn_value_text(context->outputs[k], text));
 }
 
+/* Invariant: afterwards every output either has a known type and shape of a representable size, or the node is
+ * dynamic. */
 prony_status prn_bind_infer(prn_bind_pass *b, prn_node_def *node)
 {
     if (!node->binding.op) {
@@ -215,8 +220,8 @@ prony_status prn_bind_infer(prn_bind_pass *b, prn_node_def *node)
     return PRONY_OK;
 }
 
-/* What no run reaches need not fit: a branch written for another rank or rate. The node is left open, and says the same
- * when its branch is taken after all. */
+/* A branch that no run takes may be written for another rank. Its node is left open, and fails with the same message if
+ * the branch is taken. */
 static PRN_OWN_FRAME prony_status defer_misfit(prn_bind_pass *b, prn_node_def *node, prony_status status)
 {
     bool misfit = status == PRONY_SHAPE_MISMATCH || status == PRONY_OUT_OF_RANGE;
@@ -231,7 +236,7 @@ static PRN_OWN_FRAME prony_status defer_misfit(prn_bind_pass *b, prn_node_def *n
 
 /* ---- the walk ---- */
 
-/* Of the function's imports inside of its body, otherwise of the model's. */
+/* The opset by the function's imports inside of its body, otherwise by the model's. */
 static int64_t opset_of(const prn_bind_pass *b, const char *domain)
 {
     const prn_function *f = b->frame ? b->frame->function : NULL;
@@ -284,7 +289,7 @@ static PRN_OWN_FRAME prony_status add_node(prn_bind_pass *b, prn_names *scope, c
     return bind_add_layer(b, node);
 }
 
-/* A node that the file has once may be bound many times. What it takes is counted when the next one comes. */
+/* A node of the file may be bound many times. Its bytes are counted before the next one. */
 static PRN_OWN_FRAME prony_status count_unfolded(prn_bind_pass *b)
 {
     prn_program *p = b->program;
@@ -352,6 +357,7 @@ prony_status prn_bind_nodes(prn_bind_pass *b, prn_names *scope, const prn_graph 
 
 /* ---- inputs and outputs ---- */
 
+/* Defines the graph's inputs and then, in a subgraph, the captured values, which share the parent's constants. */
 static prony_status bind_program_inputs(prn_bind_pass *b, prn_names *scope, const prn_graph *graph,
                                         const prn_program *parent, const uint32_t *captured,
                                         const prn_bind_options *options)
@@ -384,7 +390,7 @@ static prony_status bind_program_inputs(prn_bind_pass *b, prn_names *scope, cons
     return PRONY_OK;
 }
 
-/* Optional inputs that are given stand behind the others, in the graph's order. */
+/* Given optional inputs come after the others, in the graph's order. */
 static prony_status bind_optional(prn_bind_pass *b, prn_names *scope, const prn_graph *graph, const prony_value *given)
 {
     prn_program *p = b->program;
@@ -425,6 +431,8 @@ static prony_status bind_outputs(prn_bind_pass *b, prn_names *scope, const prn_g
     return PRONY_OK;
 }
 
+/* Counters of limits belong to the outermost program, so that subgraphs cannot evade them. A failure releases the
+ * program. */
 prony_status prn_program_bind(prn_program **out, const prony_model *model, const prn_graph *graph,
                               const prn_program *parent, const uint32_t *captured, const prn_bind_options *options,
                               prony_error *error)

@@ -1,5 +1,5 @@
-/* Constants of a program: initializers, Constant nodes, and whatever depends on them alone, which is evaluated while
- * binding. What was evaluated is interned by content and held by the program's references. */
+/* Constants of a program: initializers, Constant nodes, and nodes that depend on constants alone, which are evaluated
+ * while binding. Results are interned by content and held by the program's references. */
 #include "base/memory/budget.h"
 #include "base/threads/cancel.h"
 #include "engine/bind/bind_pass.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* In a static program only constants up to this size are read: enough for shapes, no weights. */
+/* Static programs read constants up to this size only: enough for shapes, no weights. Chosen without measurement. */
 #define PRN_STATIC_READ_BYTES 65536
 
 static prony_status bind_constants_add_weight(prn_bind_pass *b, prn_value_def *value)
@@ -38,7 +38,7 @@ static prony_status bind_constants_copy_bytes(void *argument, void *data)
     return PRONY_OK;
 }
 
-/* What an empty constant points at: NULL would say that its data is not there yet. */
+/* Data of an empty constant: NULL would mean that its data is not known yet. */
 static const _Alignas(64) uint8_t no_elements[64];
 
 static prony_status bind_constants_align(prn_bind_pass *b, prn_value_def *value, size_t width)
@@ -139,7 +139,7 @@ prony_status prn_bind_hold_for_user(prn_bind_pass *b, const prn_node_def *node)
     return own ? PRONY_OK : hold_inputs(b, node);
 }
 
-/* The node's inputs are there while it is evaluated; what they take is given back. */
+/* Pins the node's inputs while it is evaluated, then unpins them. */
 prony_status prn_bind_evaluate(prn_bind_pass *b, prn_node_def *node, prony_value *made)
 {
     prn_program *p = b->program;
@@ -179,8 +179,8 @@ static bool is_matrix_transpose(const prn_node_def *node)
            node->input_values[0]->shape.rank == 2 && (!perm || perm->ints[0] == 1);
 }
 
-/* The constant that the node's first output is, without being read: the bytes of its input, or what a lazy constant
- * makes of them. */
+/* Derives the node's first output without reading its data: it is the bytes of the input, or a deferred constant made
+ * from them. */
 static prony_status bind_constants_derive(prn_bind_pass *b, prn_node_def *node, bool *done)
 {
     prn_program *p = b->program;
@@ -210,8 +210,8 @@ static prony_status bind_constants_derive(prn_bind_pass *b, prn_node_def *node, 
     return PRONY_OK;
 }
 
-/* What follows from extents that change is evaluated again for each of them; that is for what shapes are made of.
- * Larger things (masks, positions of any number) a run makes as well. */
+/* true: the node stays run-time work. Constants that follow from changing extents are evaluated again for each set, so
+ * this is limited to small ones, such as shapes. Larger ones (masks, positions) are computed by the run. */
 static bool stays_work(const prn_bind_pass *b, const prn_node_def *node)
 {
     for (uint32_t k = 0; k < node->output_count; k++) {
@@ -224,6 +224,8 @@ static bool stays_work(const prn_bind_pass *b, const prn_node_def *node)
     return false;
 }
 
+/* Makes the outputs constants if inputs, operator and limits allow it: derived, evaluated or, in static programs,
+ * without data. Otherwise leaves the node as run-time work. */
 prony_status prn_bind_fold(prn_bind_pass *b, prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
@@ -251,7 +253,7 @@ prony_status prn_bind_fold(prn_bind_pass *b, prn_node_def *node)
             if (status == PRONY_OK) *p->folded_total += bytes;
         }
     }
-    if (status == PRONY_LIMIT) { /* too much for now: it stays run-time work */
+    if (status == PRONY_LIMIT) { /* too large to evaluate now: it stays run-time work */
         if (b->error) *b->error = (prony_error){0};
         return PRONY_OK;
     }

@@ -1,4 +1,4 @@
-/* What every node costs, fixed at bind time on the model's own nodes, and who is the first to use a weight. */
+/* Computes the cost of every node at bind time, on the model's own nodes, and the first user of every weight. */
 #include "engine/bind/bind_pass.h"
 #include "engine/bind/node.h"
 #include "engine/bind/node_environment.h"
@@ -22,8 +22,8 @@ static bool is_weight(const prn_weight *weight, const prn_op *op)
     }
 }
 
-/* Claims every weight that `value` was computed from. A value that an operator of the same kind came through before has
- * nothing left to claim, so that the walks of one program are linear together. `stack` holds value_count ids. */
+/* Claims every weight from which `value` was computed. A value visited before by an operator of the same kind has
+ * nothing left to claim, so all walks of a program together are linear. `stack` holds value_count ids. */
 static void claim_weights(prn_program *p, uint32_t value, const prn_op *op, uint32_t layer, uint32_t *stack,
                           uint64_t *parameters)
 {
@@ -50,8 +50,8 @@ static void claim_weights(prn_program *p, uint32_t value, const prn_op *op, uint
     }
 }
 
-/* A weight of packed codes has as many elements as codes, if the first node that uses it says so and its bytes can hold
- * them. */
+/* Counts the elements of a weight of packed codes: one per code, if the first node that uses it states it and the bytes
+ * can hold them. */
 static void unpack_weight(prn_program *p, const prn_node_def *node, uint32_t input)
 {
     const prn_value_def *value = p->values[node->inputs[input]];
@@ -64,7 +64,7 @@ static void unpack_weight(prn_program *p, const prn_node_def *node, uint32_t inp
     weight->bits = codes.bits;
 }
 
-/* Mean and variance of a BatchNormalization, which the graph tells from weights by their place alone. */
+/* Claims mean and variance of a BatchNormalization. Only their input positions distinguish them from weights. */
 static void claim_buffers(prn_program *p, const prn_node_def *node, uint32_t layer)
 {
     if (strcmp(node->info.op_type, "BatchNormalization") != 0) return;

@@ -1,6 +1,5 @@
-/* A Gradient node of ai.onnx.preview.training: nodes that make dy/dx take its place, named "NAME/grad/…". It names
- * tensors of the graph that it stands in; what they are here, and what its inputs are, is looked up; the rest is
- * engine/gradient/. */
+/* Replaces a Gradient node of ai.onnx.preview.training by nodes that compute dy/dx, named "NAME/grad/…". Its attributes
+ * name tensors of its graph. This file looks up these tensors and its inputs; engine/gradient/ makes the nodes. */
 #include "engine/bind/bind_pass.h"
 #include "engine/gradient/gradient.h"
 
@@ -22,7 +21,7 @@ typedef struct gradient_call {
     const prn_opset_import *opset; /* of the frame */
 } gradient_call;
 
-/* Nodes are bound as those of a call are: a function's imports are its own, and so are its nodes' names. */
+/* Binds nodes like those of a function call: with own imports and own node names. */
 static prony_status bind_gradient_open_frame(gradient_call *c, const char *domain, int64_t opset)
 {
     prn_bump *pool = &c->binder->program->pool;
@@ -89,7 +88,7 @@ static prony_status make(void *user, prn_gradient_node *node)
     return status;
 }
 
-/* ---- what the node says ---- */
+/* ---- the node's attributes ---- */
 
 static prony_status find_attribute(const gradient_call *c, const prn_attr_list *list, const char *name,
                                    prn_attr_type type, bool required, const prn_attr **out)
@@ -105,7 +104,7 @@ static prony_status find_attribute(const gradient_call *c, const prn_attr_list *
                     prn_attr_type_name((*out)->type), prn_attr_type_name(type));
 }
 
-/* The tensor that an attribute names: one of the graph around the node, which can be differentiated. */
+/* Finds the tensor that an attribute names: a differentiable one of the graph around the node. */
 static prony_status find_tensor(const gradient_call *c, const prn_names *scope, const char *attribute, const char *name,
                                 bool differentiated, uint32_t *out)
 {
@@ -127,7 +126,7 @@ static prony_status find_tensor(const gradient_call *c, const prn_names *scope, 
                     attribute, prn_value_text(info, text));
 }
 
-/* The tensors of one list, and the inputs from `first` on that take their place. */
+/* Finds the tensors of one list, and the inputs from `first` on that replace them. */
 static prony_status find_tensors(const gradient_call *c, const prn_names *scope, const prn_attr *list, size_t first,
                                  prn_gradient_values *out)
 {
@@ -184,9 +183,10 @@ static prony_status bind_gradient_read_job(gradient_call *c, const prn_names *sc
     return find_tensor(c, scope, "y", y->s.data, true, &job->y);
 }
 
-/* ---- what it becomes ---- */
+/* ---- its replacement ---- */
 
-/* Two outputs that are one value, and what the graph had before, get a value of their own to be called by their names.
+/* Gives outputs their names. Outputs that share a value, or are an earlier value of the graph, get a value of their
+ * own.
  */
 static prony_status name_outputs(gradient_call *c, prn_names *scope, uint32_t *made, size_t first)
 {
@@ -227,7 +227,8 @@ static prony_status expand(gradient_call *c, prn_names *scope)
         made[k] = PRN_NO_VALUE;
     }
     PRN_TRY(prn_gradient_run(&job, wanted, made, c->binder->error));
-    *p->bound_total += job.looked_at / 16; /* many Gradients over one long graph are work without a node */
+    *p->bound_total += job.looked_at / 16; /* many Gradients over a long graph do work without making nodes; 16 visited
+                                              nodes count as one */
     return name_outputs(c, scope, made, first);
 }
 

@@ -1,12 +1,12 @@
-/* Bodies that take a node's place in the same program: the branch of an If whose condition is known, and the nodes of a
- * function. A call leaves no layer of its own: its inner nodes are layers named "call/inner", so that costs stay those
- * of what runs. What an inner node refers to of its call's attributes is put in here. */
+/* Inlines bodies into the same program: the branch of an If whose condition is known, and the nodes of a function. A
+ * call has no layer of its own: its inner nodes are layers named "call/inner", so costs are those of the executed
+ * nodes. References to the call's attributes are resolved here. */
 #include "base/memory/stack.h"
 #include "engine/bind/bind_pass.h"
 
 #include <string.h>
 
-/* What stands in the branch's place goes on naming where it came from. */
+/* Nodes of an inlined branch keep naming their origin. */
 static prony_status name_places(prn_bind_pass *b, size_t first, const prony_node *outer, const char *branch)
 {
     const char *old = NULL, *place = NULL;
@@ -23,6 +23,8 @@ static prony_status name_places(prn_bind_pass *b, size_t first, const prony_node
     return PRONY_OK;
 }
 
+/* Binds the chosen branch's nodes into the program and gives its outputs the node's names. The node is dead
+ * afterwards. */
 prony_status prn_bind_if(prn_bind_pass *b, prn_names *scope, prn_node_def *node, bool *done)
 {
     if (*node->info.domain || strcmp(node->info.op_type, "If") != 0 || node->input_count < 1) return PRONY_OK;
@@ -51,7 +53,7 @@ prony_status prn_bind_if(prn_bind_pass *b, prn_names *scope, prn_node_def *node,
         else if (!prn_names_put(scope, b->program->values[node->outputs[k]]->name, id))
             status = prn_no_memory(b->error);
         else
-            node->outputs[k] = id; /* so that the layer's row shows the branch's type and shape */
+            node->outputs[k] = id; /* gives the layer's row the branch's type and shape */
     }
     prn_names_free(&inner);
     node->dead = true;
@@ -101,6 +103,7 @@ prony_status prn_bind_attributes(prn_bind_pass *b, const prn_model_node *source,
     return PRONY_OK;
 }
 
+/* Makes the frame of a call. Refuses recursion and too deep nesting. */
 static PRN_OWN_FRAME prony_status bind_inline_open_frame(prn_bind_pass *b, const prn_model_node *source,
                                                          const prn_function *function, const prn_frame **out)
 {
@@ -147,7 +150,7 @@ static PRN_OWN_FRAME prony_status bind_arguments(prn_bind_pass *b, const prn_nam
     return PRONY_OK;
 }
 
-/* The caller's names for what the body made. `first` is the first value that the body can have made. */
+/* Gives the body's results the caller's names. `first`: the first value that the body can have made. */
 static PRN_OWN_FRAME prony_status bind_results(prn_bind_pass *b, prn_names *scope, const prn_names *inner,
                                                const prn_model_node *source, const prn_function *function, size_t first)
 {

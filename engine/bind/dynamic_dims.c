@@ -1,4 +1,4 @@
-/* The walk over what was bound, and the classes of extents that were equal. */
+/* The walk over the bound nodes, and the classes of equal extents. */
 #include "engine/bind/dynamic_dims.h"
 
 #include "base/threads/cancel.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define MOST_CLASSES 4096 /* looked through one by one, while the program is opened */
+#define MOST_CLASSES 4096 /* searched linearly, while the program is opened; chosen without measurement */
 
 typedef struct walked {
     prn_node_def node; /* as it was bound */
@@ -15,16 +15,16 @@ typedef struct walked {
     uint32_t *forms;     /* type and rank of each output, and the classes of its extents behind them */
 } walked;
 
-/* Extents that are the same number, whatever that is. */
+/* Extents that are always equal to one another. */
 typedef struct extent_class {
     int64_t first, second; /* at the extents that it was opened with */
-    int64_t now;           /* -1: none has been met yet */
+    int64_t now;           /* -1: not met yet */
 } extent_class;
 
 /* Elements of a constant that changes. */
 typedef struct own_data {
     uint32_t value;
-    uint32_t shape_of; /* those are the extents of this value; PRN_NO_VALUE: a walked node makes them */
+    uint32_t shape_of; /* the elements are the extents of this value; PRN_NO_VALUE: a walked node makes them */
     void *data;
 } own_data;
 
@@ -61,9 +61,9 @@ void prn_dynamic_dims_release(prn_dynamic_dims *x)
     prn_free(x);
 }
 
-/* ---- what is walked ---- */
+/* ---- the walked nodes ---- */
 
-/* Rewrites edit nodes; the copy has the layer's wiring, which they leave alone. */
+/* Copies a node with its layer's wiring, because rewrites edit the node itself. */
 static prony_status copy_node(prn_program *p, const prn_node_def *node, walked *out, prony_error *error)
 {
     const prn_layer *layer = &p->layers[node->layers[0]];
@@ -96,13 +96,13 @@ static bool node_reached(const prn_program *p, const prn_node_def *node)
     return found;
 }
 
-/* A branch took its place: nothing was inferred for it. */
+/* true: a branch replaced the node, so nothing was inferred for it. */
 static bool is_replaced(const prn_node_def *node)
 {
     return node->dead && node->child_count == 0 && !*node->info.domain && strcmp(node->info.op_type, "If") == 0;
 }
 
-/* What nobody reads counts too, as its shape may be asked for. false in *fits: a subgraph was bound for these
+/* Collects all nodes, also unread ones, because their shapes may be used. *fits false: a subgraph was bound for these
  * extents. */
 static prony_status dynamic_dims_collect(prn_dynamic_dims *x, prn_program *p, bool *fits, prony_error *error)
 {
@@ -127,7 +127,7 @@ static prony_status dynamic_dims_collect(prn_dynamic_dims *x, prn_program *p, bo
 
 /* ---- classes ---- */
 
-/* The class of an extent that was `first` and then `second`; false: it was equal to one that became something else. */
+/* The class of an extent that was `first` and then `second`; false: an equal extent became another number. */
 static bool dynamic_dims_class_of(prn_dynamic_dims *x, int64_t first, int64_t second, uint32_t *out,
                                   prony_status *status, prony_error *error)
 {
@@ -162,7 +162,7 @@ static bool note_form(prn_dynamic_dims *x, uint32_t **forms, const prony_shape *
     return true;
 }
 
-/* Extents of what never changes, and 0 and 1, which mean something of their own. */
+/* Notes extents of unchanging values, and 0 and 1, which have a meaning of their own. */
 static bool note_fixed(prn_dynamic_dims *x, const prn_program *p, prony_status *status, prony_error *error)
 {
     uint32_t ignored;
@@ -202,7 +202,7 @@ static prony_status note_forms(prn_dynamic_dims *x, prn_program *p, const prony_
     return status;
 }
 
-/* Whether the value has its form, with extents as their classes have them now. */
+/* true: the value has its noted form, with the classes' current extents. */
 static bool dynamic_dims_keeps_form(prn_dynamic_dims *x, const uint32_t **forms, const prony_value *value)
 {
     if (*(*forms)++ != form_head(value)) return false;
@@ -223,7 +223,7 @@ static void forget_extents(prn_dynamic_dims *x)
 
 /* ---- the walk ---- */
 
-/* They are asked for in the order in which they were added. */
+/* Found by a cursor, because values are requested in the order in which they were added. */
 static own_data *own_of(prn_dynamic_dims *x, uint32_t value)
 {
     for (size_t i = 0; i < x->own_count; i++, x->next_own++) {
@@ -250,8 +250,8 @@ static void set_own(prn_program *p, own_data *own, void *data)
     p->values[own->value]->info.data = data;
 }
 
-/* What is packed is found by its address, which elements that change may not have: only whole numbers and truth values
- * do. */
+/* true: elements of this constant may change. Packed forms are found by address, so weights may not change: only
+ * integers and bools may. */
 static bool may_change(const prn_value_def *value)
 {
     const prony_dtype dtype = value->info.dtype;
@@ -259,7 +259,7 @@ static bool may_change(const prn_value_def *value)
            (dtype == PRONY_INT64 || dtype == PRONY_INT32 || dtype == PRONY_BOOL);
 }
 
-/* Takes over or frees made->data. `learning`: at the second extents; what differs changes from now on. */
+/* Takes over or frees made->data. `learning`: at the second extents; constants that differ are marked as changing. */
 static prony_status take_constant(prn_dynamic_dims *x, prn_program *p, uint32_t id, prony_value *made, bool learning,
                                   bool *fits, prony_error *error)
 {
@@ -288,7 +288,7 @@ static prony_status walk_folded(prn_dynamic_dims *x, prn_bind_pass *b, walked *w
 {
     prony_value one = {0}, *made = w->node.output_count > 1 ? prn_calloc(w->node.output_count, sizeof *made) : &one;
     if (!made) return prn_no_memory(b->error);
-    for (uint32_t k = 0; learning && k < w->node.output_count; k++) { /* bytes of another shape are other bytes */
+    for (uint32_t k = 0; learning && k < w->node.output_count; k++) { /* another shape means other bytes */
         prn_value_def *value = w->node.output_values[k] ? b->program->values[w->node.outputs[k]] : NULL;
         if (value && !prn_shape_equal(&value->info.shape, &w->shapes[k])) value->info.data = NULL;
     }
@@ -341,6 +341,8 @@ static prony_status dynamic_dims_walk(prn_dynamic_dims *x, prn_program *p, const
 
 /* ---- */
 
+/* Walks the nodes at the second extents to learn what changes, then restores the first extents, which rewrites must
+ * see. */
 prony_status prn_dynamic_dims_open(prn_dynamic_dims **out, prn_program *p, const prony_value *second, bool *fits,
                                    prony_error *error)
 {
@@ -358,7 +360,7 @@ prony_status prn_dynamic_dims_open(prn_dynamic_dims **out, prn_program *p, const
     if (status == PRONY_OK && *fits) status = dynamic_dims_walk(x, p, second, true, fits, error);
     if (status == PRONY_OK && *fits) status = note_forms(x, p, first, fits, error);
     for (size_t i = 0; i < x->own_count; i++) set_own(p, &x->own[i], NULL);
-    for (size_t n = 0; n < x->count; n++) { /* rewrites look at the first extents, which are nowhere else */
+    for (size_t n = 0; n < x->count; n++) { /* rewrites see the first extents, which occur nowhere else */
         walked *w = &x->nodes[n];
         for (uint32_t k = 0; w->shapes && k < w->node.output_count; k++)
             if (w->node.output_values[k]) w->node.output_values[k]->shape = w->shapes[k];
@@ -384,7 +386,7 @@ void prn_dynamic_dims_fixed(const prn_dynamic_dims *x, bool *fixed, bool *any)
     }
 }
 
-/* A constant that a rewrite made of extents that change. */
+/* true: a rewrite made this constant from changing extents. */
 static bool made_of_extents(const prn_dynamic_dims *x, const prony_shape *shape)
 {
     for (int d = 0; d < shape->rank; d++)
@@ -393,14 +395,14 @@ static bool made_of_extents(const prn_dynamic_dims *x, const prony_shape *shape)
     return false;
 }
 
-/* The reads of the walk. */
+/* Counts the reads by walked nodes. */
 static void count_uses(const prn_dynamic_dims *x, uint32_t *uses)
 {
     for (size_t i = 0; i < x->count; i++) {
         const prn_node_def *node = &x->nodes[i].node;
         for (uint32_t k = 0; k < node->input_count; k++)
             if (node->inputs[k] != PRN_NO_VALUE) uses[node->inputs[k]]++;
-        for (uint32_t k = 0; node->folded && k < node->output_count; k++) /* compared with what they come out as */
+        for (uint32_t k = 0; node->folded && k < node->output_count; k++) /* kept to compare with their new values */
             if (node->outputs[k] != PRN_NO_VALUE) uses[node->outputs[k]]++;
     }
 }

@@ -25,7 +25,7 @@ static void release_parts(prony_model *model)
     if (model->file) prn_model_close(model->file);
 }
 
-/* Everything that is made from here on is booked to the model's budget. */
+/* Everything allocated from here on is charged to the model's budget. */
 prony_status prn_model_load(prony_model **out, const prn_model_source *from, const prony_model_options *options,
                             prony_error *error)
 {
@@ -112,7 +112,7 @@ const prony_port *prony_model_output(const prony_model *model, size_t index)
     return model && index < model->file->graph.output_count ? &model->file->graph.outputs[index] : NULL;
 }
 
-/* ---- what nothing serves ---- */
+/* ---- unsupported operators ---- */
 
 typedef struct missing {
     const char *domain, *name;
@@ -198,14 +198,14 @@ const prn_function *prn_model_function(const prony_model *model, const prn_model
     return prn_registry_is_custom(model->registry, node->domain, node->op_type, opset) ? NULL : f;
 }
 
-/* Functions are looked at once each, as far as they are called. */
+/* Each called function is scanned once. */
 typedef struct scanner {
     const prony_model *model;
     missing_list list;
     bool *called;                 /* per function */
-    const prn_function **waiting; /* called, and not looked at yet */
+    const prn_function **waiting; /* called, but not scanned yet */
     size_t waiting_count;
-    const char *assumed; /* domain of a node whose version no import gives; NULL: none */
+    const char *assumed; /* domain of a node without an import; NULL: none */
 } scanner;
 
 static int64_t opset_in(scanner *s, const prn_function *function, const char *domain)

@@ -1,5 +1,5 @@
-/* Work is cut by what is made, never by threads. Source bytes may lie anywhere in a file, so they are read with memcpy;
- * where the source is a mapped file, its pages are given back piece by piece: a large weight is never in memory
+/* Makes lazy constants. Tasks depend on the result's size, never on threads. Source bytes may be unaligned, so they are
+ * read with memcpy. Pages of a mapped source are released piece by piece, so a large weight is never in memory
  * twice. */
 #include "engine/bind/lazy_constant.h"
 
@@ -14,9 +14,9 @@
 
 enum {
     PIECE_BYTES = 1 << 20, /* of one task */
-    TILE = 16,             /* elements of a tile's side: a line of four bytes each */
+    TILE = 16,             /* side of a tile in elements: a cache line of four-byte elements */
     SCALE_RUN = 2048,      /* elements; a divisor of a piece's */
-    STRIP = 64             /* rows that are transposed one after another, so that results are written in runs */
+    STRIP = 64             /* rows transposed one after another, so that results are written sequentially */
 };
 
 size_t prn_defer_bytes;
@@ -145,7 +145,7 @@ static void lazy_constant_scale_run(const prn_lazy_constant *r, int64_t first, i
     memcpy(to, from, (size_t)count * sizeof *to);
     for (int64_t done = 0; done < count;) {
         const int64_t element = first + done, channel = lazy_constant_channel_of(r, element);
-        if (r->inner == 1) { /* successive elements are successive channels */
+        if (r->inner == 1) { /* successive elements belong to successive channels */
             const int64_t run = prn_least(r->modulus - element % r->modulus, count - done);
             const double *scale = r->scale + channel;
             for (int64_t i = 0; i < run; i++) to[done + i] = (float)((double)to[done + i] * scale[i]);
@@ -159,7 +159,7 @@ static void lazy_constant_scale_run(const prn_lazy_constant *r, int64_t first, i
     }
 }
 
-/* Bits of what is not finite are greater than of what is. */
+/* Bits of infinity and NaN are greater than those of finite numbers. */
 static bool is_finite(const float *made, int64_t count)
 {
     uint32_t largest = 0;
@@ -172,7 +172,7 @@ static bool is_finite(const float *made, int64_t count)
     return largest < UINT32_C(0x7f800000);
 }
 
-/* In runs that stay in the first-level cache. */
+/* Scales in runs that fit the first-level cache. */
 static void scale_piece(void *argument, int64_t task)
 {
     make_job *job = argument;

@@ -1,4 +1,4 @@
-/* prony_model_save: a model that lies in memory, as a file, or as one with its weights beside it. */
+/* prony_model_save: writes a model in memory as one file, or as a file with external weights. */
 #include "base/os/file.h"
 #include "engine/bind/engine_model.h"
 #include "loaders/onnx/proto_write.h"
@@ -12,11 +12,11 @@ enum { LEAST_EXTERNAL = 1024, ALIGNMENT = 64 };
 
 typedef struct saver {
     prn_file_writer *weights; /* NULL: everything in one file */
-    const char *location;     /* of the weights, as the model names them */
+    const char *location;     /* of the weights, as named in the model */
     uint64_t offset;
 } saver;
 
-/* ---- a tensor whose bytes lie elsewhere ---- */
+/* ---- a tensor with external data ---- */
 
 static void put_entry(prn_proto *tensor, const char *key, const char *value)
 {
@@ -30,11 +30,12 @@ static void put_bytes(saver *s, prn_span raw)
 {
     static const char zeros[ALIGNMENT];
     const size_t gap = (ALIGNMENT - s->offset % ALIGNMENT) % ALIGNMENT;
-    (void)prn_file_write(s->weights, zeros, gap); /* a failure shows at the commit */
+    (void)prn_file_write(s->weights, zeros, gap); /* the commit reports a failure */
     (void)prn_file_write(s->weights, (const char *)raw.data, raw.size);
     s->offset += gap;
 }
 
+/* Copies a tensor into the message; large raw data goes to the external file, with its location, offset and length. */
 static void put_tensor(saver *s, prn_proto *graph, const prn_field *field, prn_wire tensor)
 {
     prn_wire walk = tensor;
@@ -63,7 +64,7 @@ static void put_tensor(saver *s, prn_proto *graph, const prn_field *field, prn_w
     s->offset += raw.size;
 }
 
-/* The message with every initializer of its graph that is large moved out. */
+/* Writes the message, with large initializers of its graph moved to the external file. */
 static void model_save_put_model(saver *s, prn_proto *out, prn_wire model)
 {
     for (prn_field field; prn_wire_next(&model, &field);) {
@@ -95,6 +96,7 @@ static prony_status write_file(const char *path, const void *data, size_t size, 
     return prn_file_commit(writer, error);
 }
 
+/* Writes PATH.data first and the model second, so that no model refers to missing data. A failure removes PATH.data. */
 static prony_status save_external(const prony_model *model, const char *path, prony_error *error)
 {
     const size_t length = strlen(path) + sizeof ".data";

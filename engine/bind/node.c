@@ -3,9 +3,9 @@
 #include "engine/bind/node_environment.h"
 
 enum {
-    FEW_INPUTS = 16,    /* compared with one another */
-    FEW_VALUES = 16,    /* that a kernel run once may want in other layouts */
-    REORDERED_MACS = 32 /* multiply-adds for each element, from which on reordering it pays */
+    FEW_INPUTS = 16,    /* compared pairwise; more use a table */
+    FEW_VALUES = 16,    /* operands that a kernel run once may need in other layouts */
+    REORDERED_MACS = 32 /* multiply-adds per element from which reordering pays; chosen without measurement */
 };
 
 prony_context prn_node_context(const prn_program *program, const prn_node_def *node, prony_error *error)
@@ -33,7 +33,7 @@ static prony_status add_read(const prony_context *context, size_t i, prony_cost 
     return PRONY_OK;
 }
 
-/* A value that is read several times counts once: looked for among those before it, in a table where there are many. */
+/* Adds the bytes read. A value read several times counts once; many inputs are looked up in a table. */
 static prony_status node_add_reads(const prony_context *context, prony_cost *cost)
 {
     size_t count = context->input_count, slots = 64;
@@ -133,9 +133,9 @@ bool prn_node_makes_nothing(const prn_node_def *node, const prony_context *conte
     return true;
 }
 
-/* ---- a kernel that works on layouts of its own, between plain values */
+/* ---- a kernel with layouts of its own, between plain values */
 
-/* Whether the multiply-adds are worth reordering what is read and made. */
+/* true: the node has enough multiply-adds per element to pay for reordering its inputs and outputs. */
 static bool reordering_is_profitable(const prn_node_def *node, const prony_context *context)
 {
     prony_cost cost;
@@ -193,7 +193,7 @@ static prony_status take_form(const prony_context *context, const prony_value *l
     return status;
 }
 
-/* `forms` has room for the inputs and then the outputs; those that it takes have data. */
+/* `forms` has room for the inputs and then the outputs; allocated ones have data. */
 static prony_status run_on_forms(const prn_kernel *kernel, prony_context *context, const prn_layout *layouts,
                                  prony_value *forms, const prony_value **inputs, prony_value **outputs)
 {

@@ -1,4 +1,4 @@
-/* prony_operator_*: the operator table as a user sees it. The listing is made once, on first use, and kept. */
+/* prony_operator_*: the public list of operators. The listing is made once, on first use, and kept. */
 #include "loaders/onnx/model.h"
 #include "ops/op.h"
 

@@ -1,5 +1,5 @@
-/* Building and editing programs. Everything is pool-owned, so no edit frees anything; a failed edit leaves the program
- * as it was, and the caller gives the whole program up. */
+/* Building and editing programs. Everything is pool-owned, so no edit frees anything. A failed edit leaves the program
+ * unchanged, and the caller releases it. */
 #include "engine/bind/program.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ prony_cost prn_cost_kept(const prn_kept_cost *kept)
 bool prn_layer_keep_cost(prn_program *program, prn_layer *layer, const prony_cost *cost)
 {
     prn_kept_cost *kept = &layer->cost;
-    if (cost->fact_count > kept->fact_count) { /* it may have been counted before, at other extents */
+    if (cost->fact_count > kept->fact_count) { /* the cost may have been counted before, at other extents */
         kept->facts = prn_bump_alloc(&program->pool, cost->fact_count, sizeof *kept->facts);
         if (!kept->facts) return false;
     }
@@ -185,7 +185,7 @@ bool prn_program_note_use(prn_program *program, uint32_t value, prn_node_def *no
     return true;
 }
 
-/* Where the place keeps what it reads; NULL: gone. */
+/* Pointer to the reader's value id; NULL: the reader is gone. */
 static uint32_t *program_place_of(prn_program *program, const prn_use *use)
 {
     prn_node_def *node = use->node;
@@ -195,7 +195,7 @@ static uint32_t *program_place_of(prn_program *program, const prn_use *use)
     return use->index < node->input_count ? &node->inputs[use->index] : NULL;
 }
 
-/* Only what reads the value is looked at, however large the program. */
+/* Visits only the readers of the value, for any size of the program. */
 void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to)
 {
     prn_value_def *source = program->values[from], *target = program->values[to];
@@ -241,8 +241,8 @@ static void join_kept(prn_program *program, prn_node_def *keep, prn_node_def *ab
     absorbed->first_kept = absorbed->last_kept = 0;
 }
 
-/* The longer list takes the shorter one in, merged from the end and in place where there is room: a long chain that is
- * absorbed one by one, from either side, stays cheap. Ascending, so that reports list layers in the model's order. */
+/* Merges the shorter list into the longer one, from the end and in place if there is room. So absorbing a long chain
+ * one by one, from either side, stays cheap. Lists are ascending, so reports list layers in the model's order. */
 bool prn_program_hand_over(prn_program *program, prn_node_def *keep, prn_node_def *absorbed)
 {
     join_kept(program, keep, absorbed);
@@ -282,7 +282,7 @@ bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *
     return true;
 }
 
-/* Each layer is looked at once, however often its node is absorbed and marked again. */
+/* Visits each layer once, even if its node is absorbed and marked again. */
 void prn_program_mark_removed(prn_program *program, prn_node_def *node)
 {
     for (uint32_t l = node->first_kept; l; l = program->layers[l - 1].next_kept) program->layers[l - 1].removed = true;

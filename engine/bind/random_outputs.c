@@ -1,6 +1,6 @@
-/* One forward pass: what a random operator draws has that operator's range; what is only moved or converted keeps it;
- * what is computed of it has none (but a bool is 0 or 1). A node whose subgraph draws, or sees what was drawn, makes
- * all its outputs random. The table of values lives as long as the call. */
+/* One forward pass. Drawn values have their operator's range; moved or converted ones keep it; computed ones have no
+ * range (but a bool is 0 or 1). If a node's subgraph draws or reads drawn values, all its outputs are random. The table
+ * of values lives as long as the call. */
 #include "engine/bind/random_outputs.h"
 #include "ops/kernels/lowbit/narrow_types.h"
 
@@ -56,7 +56,7 @@ static prony_random_range random_outputs_range_of(const prn_node_def *node)
     return unbounded;
 }
 
-/* Whether the elements of output 0 are input 0's, perhaps of another type. */
+/* true: the elements of output 0 are input 0's, possibly of another type. */
 static bool keeps_elements(const prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
@@ -64,7 +64,7 @@ static bool keeps_elements(const prn_node_def *node)
            random_outputs_is_named(node, "CastLike") || random_outputs_is_named(node, "Identity");
 }
 
-/* Conversion to integers cuts off what follows the point. */
+/* Conversion to integers truncates. */
 static prony_random_range converted(prony_random_range range, prony_dtype dtype)
 {
     bool real = prn_dtype_is_float(dtype) || prn_dtype_is_narrow(dtype);

@@ -1,6 +1,6 @@
-/* A registry holds heap copies of what the user defined. A custom operator becomes an ordinary prn_op with one kernel
- * whose run is the user's; everything downstream treats it as any other row. The user's functions are called through
- * guards, which find the definition in context->user: what comes back is not trusted. */
+/* A registry holds heap copies of the user's definitions. A custom operator becomes an ordinary prn_op with one kernel
+ * that calls the user's run function. The user's functions are called through guards, which find the definition in
+ * context->user and check all results. */
 #include "engine/bind/registry.h"
 #include "base/memory/alloc.h"
 #include "base/option_struct.h"
@@ -36,8 +36,7 @@ static const prn_param no_params[] = {{0}};
 
 /* ---- guards around the user's functions ---- */
 
-/* A failure has a status of the list and a message, whatever the function did about them. `own` is what it wrote
- * into. */
+/* Ensures that a failure has a valid status and a message. `own`: the error that the function wrote. */
 static prony_status answer(const prony_context *context, const char *function, prony_status status, prony_error *own)
 {
     prony_status known = prn_status_known(status);
@@ -119,7 +118,7 @@ static prony_status override_cost(const prony_context *context, prony_cost *cost
     return guarded_cost(context, cost, o->cost, o->cost_user);
 }
 
-/* Outputs as the plan has them are `kept`: their types are the plan's, and no function's to change while it runs. */
+/* Outputs known to the plan are `kept`: the function must not change their types during a run. */
 static prony_status run_guarded(const prony_context *context, prony_value *kept)
 {
     const custom *c = context->user;
@@ -143,7 +142,7 @@ static prony_status run_guarded(const prony_context *context, prony_value *kept)
     return PRONY_OK;
 }
 
-enum { FEW_OUTPUTS = 8 }; /* of which a run makes no heap call */
+enum { FEW_OUTPUTS = 8 }; /* up to so many outputs a run makes no heap call */
 
 static prony_status custom_run(const prony_context *context)
 {
@@ -219,6 +218,8 @@ static custom *find_custom(const prony_registry *registry, const char *domain, c
     return best;
 }
 
+/* Checks and copies the definition, and makes its operator row with one kernel. A failed call leaves the registry
+ * unchanged. */
 prony_status prony_registry_add(prony_registry *registry, const prony_operator *definition, prony_error *error)
 {
     prony_operator own = PRONY_OPERATOR_INIT;
@@ -256,8 +257,7 @@ prony_status prony_registry_add(prony_registry *registry, const prony_operator *
                      .inputs.most = -1,
                      .outputs.least = 0,
                      .outputs.most = -1,
-                     .flags = PRN_OP_ONCE_PER_RUN, /* what a user's function does outside of us must happen once per
-                                                      run */
+                     .flags = PRN_OP_ONCE_PER_RUN, /* side effects of a user's function must happen once per run */
                      .params = no_params,
                      .infer = custom_infer,
                      .cost = custom_cost,

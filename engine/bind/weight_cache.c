@@ -24,10 +24,10 @@ struct prn_weight_cache_entry {
     size_t bytes;
     void *data;
     uint64_t references;
-    const prn_weight_cache_refs *last; /* who took the last reference, while it is held; NULL: not known */
+    const prn_weight_cache_refs *last; /* holder of the last reference, while it is held; NULL: not known */
     prn_lazy_constant *recipe;         /* of a deferred constant; NULL: `data` is from the heap */
     prn_reserve reserve;               /* where that one lies */
-    prn_weight_cache_entry *from;      /* what it is made from, referenced; NULL: the model's own bytes */
+    prn_weight_cache_entry *from;      /* the source entry, referenced; NULL: the model's own bytes */
     uint64_t holders;
 };
 
@@ -38,10 +38,10 @@ struct prn_weight_cache {
     size_t entry_count;
     uint64_t bytes;
     atomic_bool looks_first;
-    prn_spare spare[2]; /* of small and of large deferred constants, while plans are made */
+    prn_spare spare[2]; /* for small and for large deferred constants, while plans are made */
 };
 
-/* Of what may be large; garbage once the work is cancelled. */
+/* Hashes data that may be large; garbage once the work is cancelled. */
 static uint64_t hash_content(const void *data, size_t size)
 {
     prn_keyed_hash hash;
@@ -63,7 +63,7 @@ static uint64_t hash_form(const prn_weight_cache_form *form)
     return prn_keyed_hash_end(&hash);
 }
 
-/* Another session may hold the lock for as long as it packs. */
+/* Waits cancellably: another session may hold the lock as long as it packs. */
 static prony_status lock(prn_weight_cache *shared, prony_error *error)
 {
     while (pthread_mutex_trylock(&shared->lock) != 0) {
@@ -144,7 +144,7 @@ static prn_weight_cache_entry **bucket_of(const prn_weight_cache *shared, uint64
     return &shared->bucket[hash & (shared->bucket_count - 1)];
 }
 
-/* Twice the buckets; where there is no memory for them, look-ups are slower, and that is all. */
+/* Doubles the buckets. Without memory for them only look-ups get slower. */
 static void weight_cache_grow(prn_weight_cache *shared)
 {
     prn_weight_cache larger = {.bucket_count = 2 * shared->bucket_count};
@@ -206,7 +206,7 @@ static void weight_cache_let_go(prn_weight_cache *shared, prn_weight_cache_entry
     shared->bytes -= entry->bytes;
 }
 
-/* `moment`: it is let go before the lock is. */
+/* `moment`: unpinned before the lock is released. */
 static prony_status weight_cache_hold(prn_weight_cache *shared, prn_weight_cache_entry *entry, int threads, bool moment,
                                       prony_error *error)
 {
@@ -250,7 +250,7 @@ static prony_status build_entry(prn_weight_cache *shared, prn_weight_cache_entry
         status = form->build(form->argument, entry->data);
         weight_cache_let_go(shared, form->from);
     }
-    if (status == PRONY_OK) status = prn_cancel_check(error); /* half a packed form is none */
+    if (status == PRONY_OK) status = prn_cancel_check(error); /* an incomplete packed form is invalid */
     if (status != PRONY_OK) {
         entry_free(entry);
         return status;
@@ -282,7 +282,8 @@ prony_status prn_weight_cache_get(prn_weight_cache *shared, prn_weight_cache_ref
                 status = prn_no_memory(error);
             }
         }
-    } else if (!refs_have(refs, entry) && !refs_add(refs, entry)) { /* steps that pack in every run ask again */
+    } else if (!refs_have(refs, entry) && !refs_add(refs, entry)) { /* steps that pack in every run request the same
+                                                                       entry again */
         status = prn_no_memory(error);
     }
     if (status == PRONY_OK) *out = entry->data;
@@ -292,6 +293,7 @@ prony_status prn_weight_cache_get(prn_weight_cache *shared, prn_weight_cache_ref
 
 /* ---- constants ---- */
 
+/* Invariant: `data` is either owned by a new entry or freed, on every path. */
 prony_status prn_weight_cache_intern(prn_weight_cache *shared, prn_weight_cache_refs *refs, void *data, size_t bytes,
                                      prn_weight_cache_entry **out, prony_error *error)
 {
@@ -321,7 +323,7 @@ prony_status prn_weight_cache_intern(prn_weight_cache *shared, prn_weight_cache_
     return ok ? PRONY_OK : prn_no_memory(error);
 }
 
-/* Address and lazy constant, and nothing made yet. */
+/* Makes an entry with an address and a recipe, but no bytes yet. */
 static prn_weight_cache_entry *new_deferred(const prn_lazy_constant *recipe, prn_weight_cache_entry *from)
 {
     prn_weight_cache_entry *entry = prn_calloc(1, sizeof *entry);
@@ -397,7 +399,7 @@ prony_status prn_weight_cache_pin(prn_weight_cache *shared, prn_weight_cache_ref
                                   int threads, prony_error *error)
 {
     if (!prn_weight_cache_lazy(entry)) return PRONY_OK;
-    PRN_TRY(lock(shared, error)); /* steps of a plan that run side by side may hold, too */
+    PRN_TRY(lock(shared, error)); /* parallel steps of a plan may pin, too */
     prony_status status = PRN_GROW(refs->held, refs->held_capacity, refs->held_count + 1)
                               ? weight_cache_hold(shared, entry, threads, false, error)
                               : prn_no_memory(error);
@@ -423,7 +425,7 @@ void prn_weight_cache_unpin(prn_weight_cache *shared, prn_weight_cache_refs *ref
 
 /* ---- references ---- */
 
-/* Under the lock. */
+/* Called under the lock. */
 static void unreference(prn_weight_cache *shared, const prn_weight_cache_refs *refs, prn_weight_cache_entry *entry)
 {
     if (entry->last == refs) entry->last = NULL;

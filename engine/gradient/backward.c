@@ -1,4 +1,4 @@
-/* The walk: which nodes lead from xs to y, the same nodes on other values, and back over them from y. */
+/* Finds the nodes that lead from xs to y, clones them for other values, and walks back over them from y. */
 #include "engine/gradient/gradient.h"
 
 #include "base/threads/cancel.h"
@@ -65,7 +65,7 @@ static void sort_once(node_list *list)
     list->count = kept;
 }
 
-/* All nodes that y follows from, up to the leaves. */
+/* Collects all nodes on which y depends, up to the leaves. */
 static bool backward_collect(prn_gradient *g, uint32_t y, node_list *list)
 {
     id_stack stack = {0};
@@ -98,7 +98,7 @@ static bool set_leaves(prn_gradient *g, const uint32_t *ids, size_t count, bool 
 
 /* ---- the same nodes on other values ---- */
 
-/* Where xs and zs are given other values than the tensors of their names. */
+/* A copy of the sub-graph, if xs and zs are given other values than the named tensors. */
 typedef struct clone {
     uint32_t *to; /* by value; PRN_NO_VALUE: itself */
     size_t count;
@@ -119,6 +119,7 @@ static bool clone_touches(const clone *c, const prn_node_def *node)
     return false;
 }
 
+/* Makes the same node on the cloned inputs, and maps its outputs to the clone's. */
 static prony_status clone_node(prn_gradient *g, clone *c, const prn_node_def *node)
 {
     g->node = node;
@@ -146,7 +147,7 @@ static prony_status clone_node(prn_gradient *g, clone *c, const prn_node_def *no
     return PRONY_OK;
 }
 
-/* A value of its own for each, even where two are given the same. */
+/* Gives each leaf its own value, even if two are given the same one. */
 static bool clone_leaves(prn_gradient *g, clone *c, const prn_gradient_values *values, uint32_t *leaves)
 {
     bool changed = false;
@@ -160,7 +161,7 @@ static bool clone_leaves(prn_gradient *g, clone *c, const prn_gradient_values *v
     return changed;
 }
 
-/* Fills the leaves, and y: what it is on them. */
+/* Clones the sub-graph: fills the leaves, and y computed from them. */
 static prony_status clone_subgraph(prn_gradient *g, uint32_t *xs, uint32_t *zs, uint32_t *y)
 {
     prn_gradient_job *job = g->job;
@@ -181,7 +182,7 @@ static prony_status clone_subgraph(prn_gradient *g, uint32_t *xs, uint32_t *zs, 
     *y = clone_of(&c, job->y);
     prn_free(list.items);
     prn_free(c.to);
-    if (changed) { /* the walk back starts afresh */
+    if (changed) { /* the backward walk starts again */
         prn_free(g->marks);
         g->marks = NULL;
         g->mark_count = 0;
@@ -223,7 +224,7 @@ static bool has_gradient(const prn_gradient *g, const prn_node_def *node)
 
 static void step_back(prn_gradient *g, const prn_node_def *node, int depth);
 
-/* Over nodes that a rule made its own out of. Recursion is as deep as composites are made of composites. */
+/* Walks back over nodes that replace a composite. Recursion is as deep as composites nest. */
 static void back_through(prn_gradient *g, size_t first, size_t end, int depth)
 {
     const prn_node_def *outer = g->node;

@@ -1,5 +1,5 @@
-/* Nodes of gradients. Shapes are asked for by Shape nodes, which binding evaluates where they are known: so what is
- * made is right where only a run knows them, too. */
+/* Nodes of gradients. Shapes are read by Shape nodes, which binding evaluates if they are known. So the nodes are also
+ * correct for shapes known at run time only. */
 #include "engine/gradient/state.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ prn_attr prn_grad_attr_ints(const char *name, const int64_t *values, size_t coun
     return (prn_attr){.name = name, .type = PRN_ATTR_INTS, .ints = values, .count = count};
 }
 
-/* Into the pool, with what they point at. */
+/* Copies attributes with their data into the pool. */
 static bool copy_attrs(prn_gradient *g, prn_attr_list *out, const prn_attr *attrs, size_t count)
 {
     prn_bump *pool = &g->program->pool;
@@ -47,7 +47,7 @@ static bool copy_attrs(prn_gradient *g, prn_attr_list *out, const prn_attr *attr
     return true;
 }
 
-/* The node that is differentiated; one that this Gradient made itself is called so anyway. */
+/* Describes the differentiated node. Names of nodes made by this Gradient already say so. */
 static const char *about_of(const prn_gradient *g)
 {
     static const char made[] = "/grad/";
@@ -185,7 +185,7 @@ uint32_t prn_grad_filled(prn_gradient *g, uint32_t like, double number)
     return prn_grad_expand_like(g, prn_grad_number(g, like, number), like);
 }
 
-/* An extent of 0 means 0. */
+/* Uses allowzero: an extent of 0 means 0. */
 uint32_t prn_grad_reshape(prn_gradient *g, uint32_t value, uint32_t shape)
 {
     const prn_attr attr = prn_grad_attr_int("allowzero", 1);
@@ -218,7 +218,7 @@ uint32_t prn_grad_reduce(prn_gradient *g, const char *op, uint32_t value, uint32
     return prn_grad_op(g, op, attrs, 2, (const uint32_t[]){value, axes}, axes == PRN_NO_VALUE ? 1 : 2);
 }
 
-/* The axes that were broadcast, found by a run: those where the shapes differ once `like` has as many. */
+/* Finds the broadcast axes at run time: the axes in which the shapes differ after padding `like` to the same rank. */
 static uint32_t unbroadcast_at_run(prn_gradient *g, uint32_t value, uint32_t like)
 {
     const uint32_t to = prn_grad_shape_of(g, like), from = prn_grad_shape_of(g, value);

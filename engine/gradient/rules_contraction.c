@@ -32,8 +32,8 @@ static uint32_t as_rows(prn_gradient *g, uint32_t value)
     return prn_grad_2(g, "Reshape", value, prn_grad_op(g, "Concat", &axis, 1, parts, 2));
 }
 
-/* A vector is a row on the left and a column on the right. One matrix on the right of many takes all rows in one
- * product. */
+/* A vector is a row on the left and a column on the right. If many matrices meet one matrix on the right, one product
+ * takes all rows. */
 PRN_GRADIENT_RULE(matmul)
 {
     const int left = prn_grad_rank(g, X(0)), right = prn_grad_rank(g, X(1));
@@ -91,7 +91,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Without an arrow: what stands once, in the order of the alphabet, behind the dots. */
+/* Without an arrow: the letters that occur once, in alphabetical order, after the dots. */
 static void implicit_output(equation *e)
 {
     char *out = e->terms[e->inputs];
@@ -131,7 +131,7 @@ static bool take_apart(const char *text, equation *e)
     return true;
 }
 
-/* Whether a letter stands twice in one term: a diagonal. */
+/* true: a letter occurs twice in one term: a diagonal. */
 static bool rules_contraction_repeats(const char *term)
 {
     for (const char *c = term; *c; c++)
@@ -139,8 +139,8 @@ static bool rules_contraction_repeats(const char *term)
     return false;
 }
 
-/* Whether what a gradient is made from lacks a letter of term i, which was summed over: then ones with its letters join
- * in. */
+/* true: the other operands of a gradient lack a letter of term i, which was summed over. Then a tensor of ones with
+ * that letter is added. */
 static bool lacks(const equation *e, size_t i)
 {
     for (const char *c = e->terms[i]; *c; c++) {

@@ -21,6 +21,8 @@ typedef struct geometry {
         dilation[PRN_WINDOW_AXES], pads[2 * PRN_WINDOW_AXES];
 } geometry;
 
+/* Reads the window and channels as those of the convolution; a transposed one swaps input and output. false:
+ * refused. */
 static bool rules_conv_read_geometry(prn_gradient *g, bool transposed, geometry *c)
 {
     const prn_op *op = g->node->binding.op;
@@ -62,7 +64,7 @@ static size_t window_attrs(const geometry *c, prn_attr *attrs, const int64_t *st
     return 4;
 }
 
-/* The extents `wanted` of the spatial axes, from the first element on. */
+/* Slices the spatial axes to the extents `wanted`, from the first element on. */
 static uint32_t rules_conv_cut(prn_gradient *g, const geometry *c, uint32_t value, const int64_t *wanted)
 {
     if (prn_grad_failed(g)) return PRN_NO_VALUE;
@@ -81,7 +83,7 @@ static uint32_t reshape_to(prn_gradient *g, uint32_t value, const int64_t *dims,
     return prn_grad_reshape(g, value, prn_grad_indices(g, dims, rank));
 }
 
-/* Channels become images and, with groups, images channels: [N, g C, …] as [C, g N, …]. */
+/* Swaps channels and images, with groups: [N, g C, …] as [C, g N, …]. */
 static uint32_t turn_input(prn_gradient *g, const geometry *c, uint32_t x)
 {
     const int64_t each = c->in_channels / c->groups;
@@ -124,7 +126,7 @@ PRN_GRADIENT_RULE(conv)
 {
     geometry c;
     prn_attr attrs[5];
-    int64_t rest[PRN_WINDOW_AXES]; /* of the input, where no window reached */
+    int64_t rest[PRN_WINDOW_AXES]; /* elements of the input that no window reaches */
     if (!rules_conv_read_geometry(g, false, &c)) return;
     for (int a = 0; a < c.axes; a++)
         rest[a] = c.in[a] + c.pads[a] + c.pads[c.axes + a] - (c.out[a] - 1) * c.stride[a] -

@@ -1,4 +1,4 @@
-/* Operators on several inputs that are broadcast: a gradient is summed over what was. */
+/* Operators on several inputs that are broadcast: a gradient is summed over broadcast axes. */
 #include "engine/gradient/rules.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #define Y prn_grad_out(g, 0)
 #define DY prn_grad_of(g, 0)
 
-/* Before opset 7 an axis says how shapes meet. */
+/* Before opset 7 an attribute `axis` aligns the shapes. */
 static bool old_broadcast(prn_gradient *g)
 {
     if (g->node->info.opset >= 7 || prn_grad_int(g, "broadcast", 0) == 0) return false;
@@ -86,7 +86,7 @@ PRN_GRADIENT_RULE(mean)
     for (uint32_t i = 0; i < g->node->input_count; i++) prn_grad_give_summed(g, i, part);
 }
 
-/* Among those that are the extreme it is shared evenly. */
+/* Equal extremes share the gradient evenly. */
 PRN_GRADIENT_RULE(extreme)
 {
     const uint32_t count = g->node->input_count;
@@ -116,7 +116,7 @@ PRN_GRADIENT_RULE(prelu)
         prn_grad_give_summed(g, 1, prn_grad_3(g, "Where", below, prn_grad_mul(g, DY, X(0)), zero));
 }
 
-/* Where the output is the input nothing was clipped. */
+/* The gradient passes where output and input are equal, because nothing was clipped. */
 PRN_GRADIENT_RULE(clip)
 {
     const uint32_t zero = prn_grad_number(g, Y, 0);

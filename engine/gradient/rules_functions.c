@@ -1,4 +1,4 @@
-/* Functions of one number: dy times the derivative, in terms of the input or, where that is cheaper, of the output. */
+/* Functions of one number: dy times the derivative, in terms of the input or, if cheaper, of the output. */
 #include "engine/gradient/rules.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Normalizations and losses: each is made anew out of simpler operators, and those are differentiated. Half-width types
- * are widened for it, as the operators themselves compute. */
+/* Normalizations and losses: each is rebuilt from simpler operators, which are differentiated. Half-width types are
+ * widened for it, as the operators themselves compute. */
 #include "engine/gradient/rules.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static uint32_t wide(prn_gradient *g, uint32_t value)
     return prn_grad_op(g, "Cast", &to, 1, &value, 1);
 }
 
-/* The rule's value for output k, in the type of that. */
+/* Sets the rebuilt value of output k, cast to its type. */
 static void through(prn_gradient *g, uint32_t k, uint32_t value)
 {
     if (prn_grad_of(g, k) == PRN_NO_VALUE || prn_grad_failed(g)) return;
@@ -47,7 +47,7 @@ static uint32_t inverse_deviation(prn_gradient *g, uint32_t variance, double eps
     return prn_grad_1(g, "Reciprocal", prn_grad_1(g, "Sqrt", sum));
 }
 
-/* [C] as [C, 1, …], which meets [N, C, …] of that rank. */
+/* Reshapes [C] to [C, 1, …], which broadcasts with [N, C, …] of that rank. */
 static uint32_t per_channel(prn_gradient *g, uint32_t value, int rank)
 {
     const uint32_t widened = wide(g, value);
@@ -171,7 +171,7 @@ PRN_GRADIENT_RULE(mean_variance_norm)
     through(g, 0, prn_grad_div(g, m.away, prn_grad_add(g, deviation, prn_grad_number(g, deviation, 1e-9))));
 }
 
-/* Divided by (bias + alpha times the mean square of `size` channels around) ^ beta; what lies outside counts as 0. */
+/* x / (bias + alpha times the mean square of `size` neighbouring channels) ^ beta; channels outside count as 0. */
 PRN_GRADIENT_RULE(lrn)
 {
     const int64_t size = prn_grad_int(g, "size", 1), apart[] = {0, 1, -1, 1};
@@ -199,7 +199,7 @@ PRN_GRADIENT_RULE(lrn)
 
 /* ---- losses ---- */
 
-/* -weight[label] log p[label] where the label counts, and what these are divided by. */
+/* -weight[label] log p[label] for labels that count, and their divisor. */
 static uint32_t likelihood_loss(prn_gradient *g, uint32_t log_p, uint32_t labels, uint32_t weights)
 {
     const int64_t one = 1;
@@ -245,7 +245,7 @@ PRN_GRADIENT_RULE(softmax_loss)
 
 /* ---- dropout ---- */
 
-/* Inference passes everything on; in training the mask says what went on, times 1 / (1 - ratio). */
+/* Inference passes everything; in training the mask selects elements, times 1 / (1 - ratio). */
 PRN_GRADIENT_RULE(dropout)
 {
     const uint32_t dy = prn_grad_of(g, 0), mask = prn_grad_out(g, 1), training = X(2);

@@ -1,5 +1,5 @@
-/* Pools. Of a maximum the gradient goes back to where it was found; of a sum over windows, a transposed convolution
- * with ones brings it back to everything in them. Global pools are reductions. */
+/* Pools. The gradient of a maximum goes to the position of the maximum. For a sum over windows, a transposed
+ * convolution with ones spreads it over their elements. Global pools are reductions. */
 #include "engine/gradient/rules.h"
 #include "engine/bind/node.h"
 #include "ops/kernels/window/window.h"
@@ -12,7 +12,7 @@
 
 /* ---- MaxPool ---- */
 
-/* The node's places, by itself or, if it does not hand them out, by one more that does. */
+/* The indices of the maxima: the node's own output or, if it has none, an additional MaxPool's. */
 static uint32_t places_of_maxima(prn_gradient *g)
 {
     const prn_attr_list *said = g->node->info.attributes;
@@ -60,7 +60,7 @@ static bool rules_pool_read_window(prn_gradient *g, prn_window *w)
     return !prn_grad_failed(g);
 }
 
-/* One axis of windows: how many elements (of the padded input too) each has, as 1 / count along that axis. */
+/* One axis of windows: 1 / count of each window's elements, with padding if that counts. */
 static uint32_t reciprocal_counts(prn_gradient *g, const prn_window *w, int axis, bool padded)
 {
     const int slot = PRN_WINDOW_AXES - w->axes + axis;
@@ -83,7 +83,7 @@ static uint32_t reciprocal_counts(prn_gradient *g, const prn_window *w, int axis
     return prn_grad_numbers(g, DY, prn_shape_make(w->axes, dims), parts);
 }
 
-/* To every element the sum of what the windows that have it are given. */
+/* Adds to every element the values of all windows that contain it. */
 static uint32_t rules_pool_spread(prn_gradient *g, const prn_window *w, uint32_t value)
 {
     int64_t shape[2 + PRN_WINDOW_AXES] = {0, 1}, kernel[2 + PRN_WINDOW_AXES] = {1, 1}, pads[2 * PRN_WINDOW_AXES];
@@ -117,13 +117,13 @@ PRN_GRADIENT_RULE(average_pool)
     prn_window w;
     if (!rules_pool_read_window(g, &w)) return;
     uint32_t shares = DY;
-    if (prony_shape_numel(&prn_grad_info(g, Y)->shape) <= 0) return; /* the windows may be many, of nothing */
+    if (prony_shape_numel(&prn_grad_info(g, Y)->shape) <= 0) return; /* there may be many windows without any element */
     for (int a = 0; a < w.axes; a++)
         shares = prn_grad_mul(g, shares, reciprocal_counts(g, &w, a, prn_grad_int(g, "count_include_pad", 0) != 0));
     prn_grad_give(g, 0, rules_pool_spread(g, &w, shares));
 }
 
-/* y = (sum |x|^p)^(1/p): sign(x) |x|^(p-1) times what comes of y^(1-p) dy; 0 where y is. */
+/* y = (sum |x|^p)^(1/p): sign(x) |x|^(p-1) times the spread of y^(1-p) dy; 0 where y is 0. */
 PRN_GRADIENT_RULE(lp_pool)
 {
     prn_window w;

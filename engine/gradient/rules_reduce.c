@@ -1,11 +1,11 @@
-/* Reductions, and what is made of them: the gradient of a sum goes to all that it was made of. */
+/* Reductions and functions made of them: the gradient of a sum goes to all its terms. */
 #include "engine/gradient/rules.h"
 
 #define X prn_grad_in(g, 0)
 #define Y prn_grad_out(g, 0)
 #define DY prn_grad_of(g, 0)
 
-/* The axes, as input or as attribute; PRN_NO_VALUE: there are none said. */
+/* The axes, as input or as attribute; PRN_NO_VALUE: not given. */
 static uint32_t rules_reduce_axes_of(prn_gradient *g)
 {
     size_t count;
@@ -14,11 +14,11 @@ static uint32_t rules_reduce_axes_of(prn_gradient *g)
     return said && count ? prn_grad_indices(g, said, count) : PRN_NO_VALUE;
 }
 
-/* What has the shape of the output, with the reduced axes as ones again, so that it meets the input. */
+/* Reshapes a value of the output's shape to have the reduced axes as ones, so that it broadcasts with the input. */
 static uint32_t rules_reduce_kept(prn_gradient *g, uint32_t value)
 {
     const uint32_t axes = rules_reduce_axes_of(g);
-    if (prn_grad_int(g, "keepdims", 1) || axes == PRN_NO_VALUE) return value; /* one number meets anything */
+    if (prn_grad_int(g, "keepdims", 1) || axes == PRN_NO_VALUE) return value; /* a scalar broadcasts with any shape */
     int64_t few[PRONY_MAX_RANK];
     size_t count;
     if (prn_grad_constant_ints(g, axes, few, PRONY_MAX_RANK, &count) && count == 0) return value;
@@ -35,7 +35,7 @@ static uint32_t rules_reduce_number(prn_gradient *g, double value)
     return prn_grad_number(g, X, value);
 }
 
-/* The same reduction's axes, by another operator, with ones left where it reduced. */
+/* Reduces over the same axes by another operator, keeping the axes as ones. */
 static uint32_t again(prn_gradient *g, const char *op, uint32_t value)
 {
     const uint32_t axes = rules_reduce_axes_of(g);
@@ -56,14 +56,14 @@ PRN_GRADIENT_RULE(reduce_mean)
     rules_reduce_give(g, prn_grad_mul(g, rules_reduce_kept(g, DY), prn_grad_div(g, made, all)));
 }
 
-/* Shared evenly among those that are the extreme. */
+/* Equal extremes share the gradient evenly. */
 PRN_GRADIENT_RULE(reduce_extreme)
 {
     const uint32_t is = prn_grad_cast_like(g, prn_grad_2(g, "Equal", X, rules_reduce_kept(g, Y)), X);
     rules_reduce_give(g, prn_grad_mul(g, prn_grad_div(g, rules_reduce_kept(g, DY), again(g, "ReduceSum", is)), is));
 }
 
-/* The product of the others: with one 0 among them, the 0's alone is not 0. */
+/* The product of the other elements: with one 0 among them, only the 0's own derivative is not 0. */
 PRN_GRADIENT_RULE(reduce_prod)
 {
     const uint32_t zero = rules_reduce_number(g, 0), one = rules_reduce_number(g, 1),
@@ -107,7 +107,7 @@ PRN_GRADIENT_RULE(reduce_sum_square)
 
 /* ---- softmax ---- */
 
-/* Before opset 13 it works on rows: everything from the axis on. */
+/* Before opset 13 softmax works on rows: all elements from the axis on. */
 static uint32_t rules_reduce_rows(prn_gradient *g, uint32_t value)
 {
     if (g->node->info.opset >= 13) return value;

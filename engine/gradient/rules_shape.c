@@ -1,5 +1,5 @@
-/* Operators that move numbers: the gradient moves back. Where one number goes to several places, it is what comes back
- * from all. */
+/* Operators that move elements: the gradient moves back. If an element goes to several positions, their gradients are
+ * summed. */
 #include "engine/gradient/rules.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static int64_t rules_shape_axis_of(prn_gradient *g, uint32_t value, int64_t axis
     return prn_grad_failed(g) ? -1 : from_front;
 }
 
-/* Where each element of input i was, as int64 of its shape. */
+/* The index of each element of input i, as int64 of its shape. */
 static uint32_t rules_shape_places_of(prn_gradient *g, uint32_t value)
 {
     const uint32_t all =
@@ -49,7 +49,7 @@ static uint32_t scatter_nd(prn_gradient *g, uint32_t onto, uint32_t at, uint32_t
     return prn_grad_op(g, "ScatterND", &attr, 1, (const uint32_t[]){onto, at, values}, 3);
 }
 
-/* Back to where `from`, the places of x's elements gone the same way, says; -1: from nowhere. */
+/* Scatters the gradient back by `from`, the indices of x's elements moved in the same way; -1: no element. */
 static void give_back_to(prn_gradient *g, uint32_t from)
 {
     const uint32_t zeros = flat(g, prn_grad_filled(g, X(0), 0));
@@ -57,7 +57,7 @@ static void give_back_to(prn_gradient *g, uint32_t from)
     prn_grad_give(g, 0, prn_grad_reshape_like(g, sums, X(0)));
 }
 
-/* The node itself on the places of its elements, with inputs as they are. */
+/* Applies the node itself to the indices of its elements, with the other inputs unchanged. */
 static void give_moved_back(prn_gradient *g)
 {
     uint32_t inputs[8] = {0}, from = PRN_NO_VALUE;
@@ -96,7 +96,8 @@ PRN_GRADIENT_RULE(transpose)
     int64_t back[PRONY_MAX_RANK];
     const int64_t *perm = prn_grad_ints(g, "perm", &count);
     for (size_t d = 0; perm && d < count; d++) {
-        if (count > PRONY_MAX_RANK || perm[d] < 0 || (size_t)perm[d] >= count) { /* a run would have said so */
+        if (count > PRONY_MAX_RANK || perm[d] < 0 || (size_t)perm[d] >= count) { /* an invalid permutation fails in the
+                                                                                    run */
             prn_grad_refuse(g, "its perm is no permutation");
             return;
         }
@@ -105,7 +106,7 @@ PRN_GRADIENT_RULE(transpose)
     prn_grad_give(g, 0, perm ? prn_grad_transpose(g, DY, back, count) : prn_grad_1(g, "Transpose", DY));
 }
 
-/* ---- parts ---- */
+/* ---- concatenation and slices ---- */
 
 PRN_GRADIENT_RULE(concat)
 {
@@ -165,7 +166,7 @@ static bool plain_slice(prn_gradient *g, int64_t *starts, int64_t *axes, size_t 
     return true;
 }
 
-/* A plain one is what padding undoes. */
+/* The gradient of a plain slice is a Pad. */
 PRN_GRADIENT_RULE(slice)
 {
     int64_t starts[PRONY_MAX_RANK], axes[PRONY_MAX_RANK], pads[2 * PRONY_MAX_RANK] = {0};
@@ -188,7 +189,7 @@ PRN_GRADIENT_RULE(slice)
     prn_grad_give(g, 0, prn_grad_2(g, "Pad", DY, prn_grad_indices(g, pads, 2 * (size_t)rank)));
 }
 
-/* What was padded by constants is cut off again; what repeats the input comes back to it. */
+/* Constant padding is cut off again; padding that repeats the input adds to it. */
 PRN_GRADIENT_RULE(pad)
 {
     uint32_t pads = X(1);
@@ -244,9 +245,9 @@ PRN_GRADIENT_RULE(tile)
         prn_grad_give(g, 0, prn_grad_reduce(g, "ReduceSum", apart, prn_grad_indices(g, axes, (size_t)rank), false));
 }
 
-/* ---- picked ---- */
+/* ---- gathered ---- */
 
-/* Axis `axis` of `count` axes to the front, where those from `axis` on count for `width`; and back. */
+/* Moves axis `axis` of `count` axes to the front, and back; the axes from `axis` on count as `width`. */
 static uint32_t to_front(prn_gradient *g, uint32_t value, int64_t axis, int64_t width, bool back)
 {
     int64_t perm[PRONY_MAX_RANK], inverse[PRONY_MAX_RANK];
@@ -264,7 +265,7 @@ static uint32_t to_front(prn_gradient *g, uint32_t value, int64_t axis, int64_t 
     return prn_grad_transpose(g, value, back ? inverse : perm, (size_t)rank);
 }
 
-/* Rows are added where they were picked from. */
+/* Adds rows at the positions from which they were gathered. */
 PRN_GRADIENT_RULE(gather)
 {
     const int64_t axis = rules_shape_axis_of(g, X(0), prn_grad_int(g, "axis", 0));
@@ -305,9 +306,9 @@ PRN_GRADIENT_RULE(top_k)
     prn_grad_give(g, 0, scatter_elements(g, zeros, prn_grad_out(g, 1), DY, prn_grad_int(g, "axis", -1), "add"));
 }
 
-/* ---- put ---- */
+/* ---- scattered ---- */
 
-/* What is put takes the place of what was there, or is added to it. */
+/* true: scattered elements replace the old ones; false: they are added. */
 static bool replaces(prn_gradient *g)
 {
     const char *reduction = prn_grad_text(g, "reduction", "none");

@@ -1,4 +1,4 @@
-/* What rules ask of the node that they differentiate. */
+/* Queries of rules about the node that they differentiate. */
 #include "engine/gradient/state.h"
 
 #include <stdarg.h>
@@ -125,7 +125,7 @@ const int64_t *prn_grad_ints(const prn_gradient *g, const char *attribute, size_
     return there ? a->ints : NULL;
 }
 
-/* ---- what cannot be done ---- */
+/* ---- failures ---- */
 
 void prn_grad_refuse(prn_gradient *g, const char *format, ...)
 {

@@ -1,18 +1,18 @@
-/* The arena's two regions: one aligned block for the plan's buffers, and chunks for what is sized at run time.
+/* The arena's two regions: one aligned block for the plan's buffers, and chunks for values sized at run time.
  *
  * A chunk is cut into blocks without holes; each block starts with a 64-byte header and knows its neighbours:
  *
  *   chunk | head | starts | block: 64-byte header | payload, multiple of 64 | header | payload | ... |
  *
- * `starts` has one bit per 64 bytes, set where a live block's payload begins: whether a pointer is a block's is thus
- * never read from memory that a model can write.
+ * `starts` has one bit per 64 bytes, set where a live block's payload begins. So the test for a block's pointer never
+ * reads memory that a model can write.
  *
  * `given_bytes` is a whole block, header included. Free blocks form one list over all chunks, in order of size and then
  * of offset, so the first that is large enough is the best fit, the last is the largest, and neither addresses nor the
  * heap influence the choice. Two free blocks are never neighbours.
  *
- * The arena owns chunks and the event list. Room for the release of every live block is reserved in the event list when
- * the block is taken: giving back allocates nothing and so cannot fail. */
+ * The arena owns chunks and the event list. Taking a block reserves room for its release in the event list, so
+ * releasing allocates nothing and cannot fail. */
 #include "engine/memory/arena.h"
 
 #include "base/memory/alloc.h"
@@ -27,8 +27,10 @@
 
 #define ALIGNMENT 64
 #define SMALLEST_CHUNK ((uint64_t)256 << 10)
-#define TRIMMED_BYTES ((uint64_t)1 << 20)       /* less is not worth a call */
-#define ADDRESS_SPACE_BYTES (UINT64_C(1) << 47) /* of a process, at most */
+#define TRIMMED_BYTES                                                                                                  \
+    ((uint64_t)1 << 20)                         /* smaller free blocks are not worth a system call; chosen without
+                                                   measurement */
+#define ADDRESS_SPACE_BYTES (UINT64_C(1) << 47) /* largest address space of a process */
 
 typedef struct block block;
 struct block {
@@ -64,7 +66,7 @@ struct prn_arena {
     bool record, fill_dead;
     prn_arena_event *events;
     size_t event_count, event_capacity;
-    bool shared_out; /* among threads, which `turn` keeps apart */
+    bool shared_out; /* used by several threads; `turn` is their lock */
     pthread_mutex_t turn;
 };
 
@@ -170,8 +172,8 @@ static uint64_t head_bytes(uint64_t chunk_bytes)
     return (sizeof(chunk) + chunk_bytes / (8 * ALIGNMENT) + ALIGNMENT) & ~(uint64_t)(ALIGNMENT - 1);
 }
 
-/* Half as much again as there is, so that a model which keeps asking for a little more settles after a few runs; where
- * the memory limit is closer than that, just what is needed. */
+/* Grows by half of the present size, so that a model with slowly growing needs stops growing after a few runs. Close to
+ * the memory limit it takes only the needed bytes. */
 static prony_status add_chunk(prn_arena *arena, uint64_t need, prony_error *error)
 {
     if (need > ADDRESS_SPACE_BYTES)
@@ -201,7 +203,7 @@ static prony_status add_chunk(prn_arena *arena, uint64_t need, prony_error *erro
     return PRONY_OK;
 }
 
-/* The chunk whose blocks lie around this address, and which of its 64-byte lines it is; NULL: none of the arena's. */
+/* The chunk that contains this address, and the index of the address's 64-byte line; NULL: not in the arena. */
 static chunk *chunk_around(const prn_arena *arena, const void *payload, uint64_t *line)
 {
     for (chunk *c = arena->newest; c; c = c->older) {
@@ -256,6 +258,7 @@ static void record_event(prn_arena *arena, const block *b, bool release, uint32_
                                                             .time_ns = prn_now_ns()};
 }
 
+/* Takes the best fit, grows the region if there is none, and cuts off the rest. Reserves the event of the release. */
 prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, uint32_t step, void **out,
                             prony_error *error)
 {
@@ -290,7 +293,7 @@ prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, ui
     return PRONY_OK;
 }
 
-/* `left` takes in its right neighbour; neither is in the free list. */
+/* Merges `left` with its right neighbour; neither is in the free list. */
 static block *arena_merge(block *left)
 {
     block *right = left->after;

@@ -1,6 +1,6 @@
-/* The maximum-weight antichain of buffers of which none is before another: by the theorem of Dilworth with weights it
- * is the sum of all less the most that can be handed on from buffers to later ones, each giving and taking no more than
- * its bytes:
+/* The maximum-weight antichain of buffers (no buffer is before another). By Dilworth's theorem with weights its weight
+ * is the sum of all bytes minus the maximum flow from buffers to later ones, where each gives and takes at most its
+ * bytes:
  *
  *             given[i]   i before j   taken[j]
  *     source ---------> i ---------> j ---------> sink          heaviest = sum - maximum flow
@@ -13,14 +13,16 @@
 
 #include <string.h>
 
-#define MOST_VISITS ((uint64_t)1 << 28) /* of all searches; what is not known then is not said */
+#define MOST_VISITS                                                                                                    \
+    ((uint64_t)1 << 28) /* of all searches, a bound on time chosen without measurement; beyond it the
+                                           result is unknown */
 
 typedef struct flow {
     size_t count, words;
     uint64_t *later;         /* [count][words] bit j of row i: i is before j */
     uint64_t *handed;        /* [count][count] from i to j */
-    uint64_t *given, *taken; /* [count] what i may still give, j still take */
-    uint32_t *from_giver;    /* [count] who reached taker j in this search */
+    uint64_t *given, *taken; /* [count] bytes that i can still give, and j can still take */
+    uint32_t *from_giver;    /* [count] giver that reached taker j in this search */
     uint32_t *from_taker;    /* [count] which taker gave back to giver i; count: i is where the path begins */
     uint64_t *fresh;         /* [words] takers not reached yet */
     uint32_t *queue;         /* of givers */
@@ -62,7 +64,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* A good beginning: everybody gives to the first ones that still take. Returns what was handed on. */
+/* A greedy start: every giver gives to the first takers with room. Returns the flow. */
 static uint64_t antichain_hand_on(flow *f)
 {
     uint64_t sum = 0;
@@ -79,7 +81,7 @@ static uint64_t antichain_hand_on(flow *f)
     return sum;
 }
 
-/* A taker with room, reached from givers that have something left; count: none. */
+/* Finds a taker with room, reached from givers with bytes left; count: none. */
 static size_t antichain_search(flow *f)
 {
     size_t head = 0, tail = 0;

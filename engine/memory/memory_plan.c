@@ -1,12 +1,12 @@
 /* Offline placement of a plan's buffers in one arena.
  *
- * Buffers are placed one by one in some order; each takes the smallest gap (or the lowest one) between the buffers
- * placed before it that are alive together with it. Several orders are tried; the order with the best result is then
- * improved by a local search that moves a buffer at the top to an earlier place in the order. Everything is seeded with
- * constants and bounded by a count of visited buffers, never by time, so that a plan is a function of its input alone.
+ * Buffers are placed one by one in some order; each takes the smallest gap (or the lowest one) between placed buffers
+ * that are alive together with it. Several orders are tried. A local search then improves the best order by moving a
+ * buffer at the top to an earlier position. Everything has constant seeds and is bounded by visited buffers, never by
+ * time, so a plan depends on its input alone.
  *
  * Owns its work arrays for the length of one call; writes into `buffers[i].offset` only once a plan is complete.
- * Invariant: `offset[i]` of a placed item never overlaps that of a placed item that may be alive together with it.
+ * Invariant: placed items that may be alive together do not overlap.
  */
 #include "engine/memory/memory_plan.h"
 
@@ -19,12 +19,12 @@
 
 #define UNPLACED UINT64_MAX
 #define MAX_EDGES ((size_t)1 << 22)        /* of the conflict graph; a denser one is not stored */
-#define SEARCH_VISITS ((uint64_t)12 << 20) /* bound on the local search, in buffers looked at */
+#define SEARCH_VISITS ((uint64_t)12 << 20) /* bound on the local search, in visited buffers */
 #define SEARCH_ROUNDS 6000
 #define SEARCH_STEPS ((uint64_t)1 << 28)   /* rounds x buffers */
 #define ORDER_VISITS ((uint64_t)128 << 20) /* no further order is tried beyond */
-#define MOST_VISITS ((uint64_t)512 << 20) /* in the middle of an order; more buffers than that allows are swept first */
-#define MOST_STEPS ((uint64_t)1 << 27)    /* looked at, over the lives of all buffers together */
+#define MOST_VISITS ((uint64_t)512 << 20)  /* bound on one order; plans with more buffers are swept first */
+#define MOST_STEPS ((uint64_t)1 << 27)     /* visited steps, over the lives of all buffers together */
 
 typedef struct item {
     uint64_t size; /* aligned, > 0 */
@@ -60,7 +60,7 @@ typedef struct planner {
     uint64_t best;
     fit best_fit;
     uint64_t visits;
-    uint32_t stride; /* between the steps that are looked at where every step of every life would be too many */
+    uint32_t stride; /* distance of visited steps, if visiting every step of every life is too much */
 } planner;
 
 static void memory_plan_release(planner *p)
@@ -127,8 +127,8 @@ static bool together(const planner *p, const item *a, const item *b)
 }
 
 /* Calls for every pair alive together: counts edges, or stores them when `edges` is there. Items come in order of first
- * use, so those alive with i that start no earlier than i follow it directly. false: more than MAX_EDGES, or called
- * off. */
+ * use, so those alive with i that start no earlier than i follow it directly. false: more than MAX_EDGES, or
+ * cancelled. */
 static bool walk_conflicts(planner *p, uint32_t *fill)
 {
     size_t total = 0;
@@ -277,8 +277,8 @@ static unsigned memory_plan_class_of(uint64_t size)
     return size <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(size - 1);
 }
 
-/* In order of first use; a place that is free again takes a later buffer of the same size class that fits into it.
- * Linear, for more buffers than the orders can be tried on. */
+/* Places buffers in order of first use; a free range takes a later buffer of the same size class that fits. Linear, for
+ * more buffers than orders can be tried on. */
 static void sweep_steps(planner *p, free_place *place, uint32_t *death_begin, uint32_t *deaths)
 {
     uint32_t head[SIZE_CLASSES + 1];
@@ -324,9 +324,9 @@ static prony_status sweep(planner *p, prony_error *error)
     return status;
 }
 
-/* BY_BREADTH_LATE: among equals the last to be used goes first. What a step makes beside its scratch then lies next to
- * it, where its inputs' own source did, and what lives on through the step on top of it all: blocks that follow one
- * another, as in a transformer, fit without a gap. */
+/* BY_BREADTH_LATE: among equals the last used goes first. A step's result then lies next to its scratch, where the
+ * source of its inputs was, and buffers that live through the step lie above. Repeated blocks, as in a transformer,
+ * then fit without a gap. */
 typedef enum ordering {
     BY_SIZE,
     BY_AREA,
@@ -419,9 +419,8 @@ static void move_in_order(uint32_t *order, size_t from, size_t to)
     order[to] = moved;
 }
 
-/* How far the placement reaches beyond the lower bound, over all items: what repeated blocks each need too much falls
- * block by block, where the plan's size would stay until the last one is right. *high: any of the items that do, by
- * chance. */
+/* The sum over all items of their reach beyond the lower bound. It falls with each improved block of a repeated
+ * pattern, while the plan's size would only fall with the last one. *high: a random item beyond the bound. */
 static uint64_t excess_of(const planner *p, const uint64_t *offset, uint64_t *random, uint32_t *high)
 {
     uint64_t excess = 0;
@@ -435,7 +434,7 @@ static uint64_t excess_of(const planner *p, const uint64_t *offset, uint64_t *ra
     return excess;
 }
 
-/* Any item that is alive together with `i`, by chance; `i` itself where there is none. */
+/* A random item that is alive together with `i`; `i` itself if there is none. */
 static uint32_t memory_plan_beside(planner *p, uint32_t i, uint64_t *random)
 {
     uint32_t found = 0, chosen = i;
@@ -447,9 +446,9 @@ static uint32_t memory_plan_beside(planner *p, uint32_t i, uint64_t *random)
     return chosen;
 }
 
-/* Accepts every order whose excess is no larger than the present one's, so that plateaus are walked; keeps the best. Of
- * four moves two bring an item that reaches too high forward, for that is what keeps the plan high, one moves an item
- * that is alive with it, which may stand in its way, and one any item. */
+/* Accepts every order with no larger excess, so that plateaus are crossed; keeps the best. Of four moves, two bring
+ * forward an item that reaches too high, one moves an item that is alive with it and may block it, and one moves any
+ * item. */
 static void memory_plan_search(planner *p)
 {
     if (p->count < 2) return;
@@ -483,7 +482,7 @@ static void memory_plan_search(planner *p)
     }
 }
 
-/* Free blocks are followed per step: `top` is where the last live buffer ended, `largest` the widest hole so far. */
+/* Follows free blocks per step: `top` is the end of the last live buffer, `largest` the widest hole so far. */
 static prony_status memory_plan_external_fragmentation(planner *p, double *worst, prony_error *error)
 {
     uint64_t *top = prn_calloc((size_t)p->steps + 1, sizeof *top);
@@ -519,7 +518,8 @@ static prony_status memory_plan_external_fragmentation(planner *p, double *worst
     return prn_cancel_check(error);
 }
 
-/* A set that can be live together in some order needs its sum; steps one after another are such an order. */
+/* A set of buffers that can be live together in some order needs the sum of their bytes; sequential steps are such an
+ * order. */
 static prony_status raise_lower_bound(planner *p, prony_error *error)
 {
     uint64_t *size = prn_calloc(p->count + 1, sizeof *size), heaviest = 0;

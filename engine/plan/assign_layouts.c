@@ -1,6 +1,6 @@
-/* Layouts and places: a producer offers, a consumer asks, and where they differ a Reorder step (layouts) or a Copy step
- * (places) stands between them, once per value and key. Kernels reorder on the host, and places know no way to one
- * another but by the host. */
+/* Assigns layouts and memory spaces: a producer offers, a consumer asks. If they differ, a Reorder step (layouts) or a
+ * Copy step (memory spaces) stands between them, once per value and key. Values are reordered on the host, and move
+ * between devices through the host. */
 #include "base/memory/stack.h"
 #include "engine/bind/node.h"
 #include "engine/plan/planner.h"
@@ -22,7 +22,7 @@ static const char *place_name(const prn_plan *plan, uint8_t place)
     return place == PRN_ON_HOST ? "the host" : plan->places[place - 1].place->name;
 }
 
-/* The plan's number of a place, which it gets when it first occurs. */
+/* The plan's number of a memory space, assigned at its first occurrence. */
 static prony_status number_place(prn_plan *plan, const prn_memory_space *place, uint8_t *out, prony_error *error)
 {
     *out = PRN_ON_HOST;
@@ -43,7 +43,7 @@ static prony_status number_place(prn_plan *plan, const prn_memory_space *place, 
     return PRONY_OK;
 }
 
-/* What may be at another place: bytes whose number is known. */
+/* Checks that a value may be in another memory space: its size must be known. */
 static prony_status check_leaves(const prn_plan *plan, const prn_plan_value *value, uint8_t place, prony_error *error)
 {
     if (place == PRN_ON_HOST ||
@@ -139,7 +139,7 @@ prony_status prn_plan_value_in(prn_plan *plan, uint32_t value, prn_layout_key ke
     return PRONY_OK;
 }
 
-/* ---- what a kernel asks for ---- */
+/* ---- a kernel's requirements ---- */
 
 static prony_status settle_input(prn_plan *plan, prn_step *step, size_t i, prn_layout layout, prony_error *error)
 {
@@ -163,7 +163,7 @@ static prony_status settle_output(prn_plan *plan, prn_step *step, size_t k, prn_
     return prn_fail(error, PRONY_LIMIT, "value '%s' is too large", plan->program->values[value->source]->name);
 }
 
-/* Whether nobody but the plan's caller reads it, who is given it plain. */
+/* true: only the plan's caller reads it, who gets it plain. */
 static bool only_given_out(const prn_plan *plan, uint32_t value)
 {
     const uint32_t source = plan->values[value]->source;
@@ -174,7 +174,7 @@ static bool only_given_out(const prn_plan *plan, uint32_t value)
     return def->output;
 }
 
-/* Whether no kernel of the operator takes anything but plain elements. */
+/* true: all kernels of the operator take plain elements only. */
 static bool takes_plain_alone(const prn_op *op)
 {
     for (const prn_kernel *kernel = op ? op->kernels : NULL; kernel && kernel->name; kernel++)
@@ -182,7 +182,7 @@ static bool takes_plain_alone(const prn_op *op)
     return op != NULL;
 }
 
-/* Whether all that read it want it plain. */
+/* true: all readers need it plain. */
 static bool wanted_plain(const prn_plan *plan, uint32_t value)
 {
     const uint32_t source = plan->values[value]->source;
@@ -194,7 +194,7 @@ static bool wanted_plain(const prn_plan *plan, uint32_t value)
     return true;
 }
 
-/* Whether only the first input is not plain, and has fewer elements than the only output. */
+/* true: only the first input is not plain, and it has fewer elements than the only output. */
 static bool enlarges(const prn_step *step)
 {
     const prony_context *context = &step->context;
@@ -207,12 +207,12 @@ static bool enlarges(const prn_step *step)
            prony_shape_numel(&context->inputs[0]->shape) < prony_shape_numel(&context->outputs[0]->shape);
 }
 
-/* What a kernel asks for and makes, `in` and then the outputs. One that takes any layout is offered plain elements
- * where it makes more of them, and those have to be plain in the end: so the fewer ones are reordered. */
+/* The layouts that a kernel asks for and makes: `in`, then the outputs. A kernel of any layout is offered plain
+ * elements if it enlarges them and the result must be plain: then fewer elements are reordered. */
 static void ask_layouts(prn_plan *plan, prn_step *step, prn_layout *in)
 {
     const size_t in_count = step->context.input_count, count = in_count + step->context.output_count;
-    /* Reordered parts are written to where they are joined. */
+    /* Reordered slices are written directly into the join. */
     if (step->kernel->concat_alias && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE &&
         wanted_plain(plan, step->outputs[0]))
         return;
@@ -231,7 +231,7 @@ static void ask_layouts(prn_plan *plan, prn_step *step, prn_layout *in)
     step->kernel->layouts(&step->context, in, in + in_count);
 }
 
-/* A node's inputs arrive as their producers made them: that layout is the offer. */
+/* The layouts of a node's inputs, as made by their producers, are the offer. */
 PRN_OWN_FRAME prony_status prn_plan_assign_layouts(prn_plan *plan, prn_step *step, prony_error *error)
 {
     const size_t in_count = step->context.input_count, out_count = step->context.output_count;

@@ -1,4 +1,4 @@
-/* Fills and poisons what is dead. A plan that does not ask for it (`fill_dead`) never comes here. */
+/* Fills and poisons unused bytes; only for plans with `fill_dead`. */
 #include "engine/plan/buffer_poison.h"
 #include "base/memory/poison.h"
 #include "engine/plan/plan.h"

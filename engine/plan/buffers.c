@@ -1,4 +1,4 @@
-/* Which values share bytes, how long each buffer lives, and where it lies.
+/* Decides which values share bytes, the lifetime of each buffer, and its offset.
  *
  *   views     output is its input's bytes (made while planning steps)
  *   parts     Split's outputs are ranges of its input
@@ -6,9 +6,8 @@
  *             buffer is itself a range of it, so a DenseNet block needs one buffer
  *   in place  an output takes over the bytes of an input that dies with the step
  *
- * Every value with bytes in the arena ends up with one root value; the root's buffer lives from the first definition to
- * the last use of all values in it. With `no_reuse` nothing of this happens: every value has a buffer of its own, all
- * run long. */
+ * Every value in the arena has one root value; the root's buffer lives from the first definition to the last use of all
+ * values in it. With `no_reuse` every value has its own buffer for the whole run. */
 #include "engine/plan/buffer_order.h"
 #include "base/threads/cancel.h"
 #include "engine/plan/plan.h"
@@ -18,7 +17,7 @@
 
 #define PRN_ALIGNMENT 64
 
-/* What was walked over points at the root directly afterwards, so that long chains of views are walked once. */
+/* Visited values point directly at the root afterwards, so long chains of views are walked once. */
 uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset)
 {
     uint64_t sum = 0, left;
@@ -37,7 +36,7 @@ uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset)
     return root;
 }
 
-/* Has bytes of its own in this plan's arena. */
+/* true: the value has its own bytes in this plan's arena. */
 static bool in_arena(const prn_plan_value *value)
 {
     return !value->constant && !value->input && !value->dynamic && value->value.kind == PRONY_TENSOR &&
@@ -72,15 +71,15 @@ static void find_uses(prn_plan *plan)
         buffers_use(plan, plan->outputs[k], (uint32_t)plan->step_count);
 }
 
-/* ---- parts and joins ---- */
+/* ---- slices and joins ---- */
 
 static bool step_gone(const prn_step *step)
 {
     return step->node == NULL;
 }
 
-/* Takes a step that has nothing to do out of the schedule without moving the others yet. Its outputs are views. One
- * that answers for parameters (a constant among what it joins) stays, so that some operator has them. */
+/* Removes a step without work from the schedule, without moving the others yet. Its outputs are views. A step with
+ * parameters (it joins a constant) stays, so that an operator has them. */
 static void drop_step(prn_step *step)
 {
     if (step->cost.parameters > 0) return;
@@ -96,7 +95,7 @@ static void buffers_make_parts(prn_plan *plan, prn_step *step)
     for (size_t k = 0; k < step->context.output_count; k++) {
         bool lies = step->kernel->split_alias(&step->context, k, &offset);
         if (step->outputs[k] == PRN_NO_VALUE) continue;
-        /* A join may have placed it already; then Split copies it there instead of Concat. */
+        /* A join may already contain it; then Split copies it there instead of Concat. */
         if (plan->values[step->outputs[k]]->alias != PRN_NO_VALUE || !lies) return;
     }
     offset = 0;
@@ -110,7 +109,7 @@ static void buffers_make_parts(prn_plan *plan, prn_step *step)
     drop_step(step);
 }
 
-/* Whether all inputs already lie in one foreign buffer exactly as the output needs them; then *base is where. */
+/* true: all inputs already lie in another buffer exactly as the output needs them; *base is the offset. */
 static bool inputs_in_a_row(const prn_plan *plan, const prn_step *step, uint32_t *root, uint64_t *base)
 {
     uint64_t want = 0;
@@ -152,8 +151,7 @@ static void make_join(prn_plan *plan, prn_step *step, uint32_t *joined)
         joined[in] = step->index + 1;
         uint32_t r = prn_plan_root(plan, in, NULL);
         const prn_plan_value *source = plan->values[r];
-        /* Only a value that fills its own buffer can move into the output's, and only if nobody else put it
-         * anywhere. */
+        /* Only a value that fills its own buffer can move into the output's, and only if it was not moved before. */
         if (twice || !lies || !in_arena(source) || r == prn_plan_root(plan, out, NULL) ||
             source->bytes != plan->values[in]->bytes) {
             all = false;
@@ -218,16 +216,16 @@ static void find_lives(prn_plan *plan, root_life *life)
     }
 }
 
-/* Whether the value has as many elements as the output, element for element: a layout that pads channels makes one
- * channel, broadcast, as large as sixteen. */
+/* true: the value has the output's elements, one for one. Sizes do not tell: with padded channels, one broadcast
+ * channel is as large as sixteen. */
 static bool goes_along(const prony_value *value, const prony_value *out)
 {
     return value->layout == PRN_PLAIN || prn_shape_equal(&value->shape, &out->shape);
 }
 
-/* Whether the output may lie in `root`, which an input dies with. Every input there must fill the whole buffer and be
- * one that may be overwritten: it is then read element by element with the output. What is smaller (a part, broadcast)
- * would be read again after it was overwritten. */
+/* true: the output may lie in `root`, whose last use is an input of this step. Every input there must fill the whole
+ * buffer and may be overwritten: it is then read element by element with the output. A smaller input (a slice,
+ * broadcast) would be read again after it was overwritten. */
 static bool may_lie_in(const prn_plan *plan, const prn_step *step, uint32_t root)
 {
     for (size_t j = 0; j < step->context.input_count; j++) {
@@ -249,15 +247,15 @@ bool prn_plan_stays_in_place(const prn_plan *plan, const prn_step *step)
     return out->bytes == plan->values[root]->bytes && may_lie_in(plan, step, root);
 }
 
-/* An output may take an input's bytes when the whole buffer dies with the step and both fill it. `uses`: of several
- * workers; NULL: steps run one after another. */
+/* Lets outputs reuse an input's bytes if the buffer's last use is this step and both fill it. `uses`: of several
+ * workers; NULL: sequential steps. */
 static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
         if (step->dynamic || !step->kernel || !step->kernel->inplace || step->context.output_count < 1) continue;
         uint32_t out = step->outputs[0];
-        if (prn_cancelled()) return; /* as the memory plan asks */
+        if (prn_cancelled()) return; /* like the memory plan, checked often */
         if (out == PRN_NO_VALUE || plan->values[out]->alias != PRN_NO_VALUE || !in_arena(plan->values[out])) continue;
         for (size_t i = 0; i < step->context.input_count; i++) {
             if (!prn_kernel_may_overwrite(step->kernel, step->context.post_ops, i) || step->inputs[i] == PRN_NO_VALUE)
@@ -319,7 +317,7 @@ static prony_status make_buffers(prn_plan *plan, const root_life *life, prony_er
     return PRONY_OK;
 }
 
-/* Dynamic values are given back to the arena by the step that reads them last. */
+/* Notes the dynamic values that each step releases, because it reads them last. */
 static prony_status find_dying(prn_plan *plan, prony_error *error)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
@@ -364,7 +362,7 @@ static prony_status plan_workers(prn_plan *plan, root_life *life, prony_error *e
     return status;
 }
 
-/* What several workers may reuse and one may differ in outputs in place; the rest is as it was before either. */
+/* Several workers and one worker may differ in in-place outputs; this keeps the aliases before either choice. */
 typedef struct former_alias {
     uint32_t alias;
     uint64_t offset;
@@ -397,7 +395,7 @@ static prony_status buffers_plan_again(prn_plan *plan, root_life *life, const fo
     return with(plan, life, error);
 }
 
-/* Where the number of workers is the plan's to choose, both are planned, and memory has a say. */
+/* If the plan chooses the number of workers, plans both and compares their memory. */
 static prony_status plan_either(prn_plan *plan, root_life *life, prony_error *error)
 {
     former_alias *former = prn_calloc(plan->value_count + 1, sizeof *former);
@@ -430,6 +428,7 @@ prony_status prn_plan_buffers(prn_plan *plan, prony_error *error)
     return status;
 }
 
+/* Sets pointers of values, scratch and subgraphs. User-bound roots point at the user's bytes instead of the arena. */
 void prn_plan_point(prn_plan *plan, uint8_t *base)
 {
     plan->base = base;

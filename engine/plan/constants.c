@@ -1,6 +1,6 @@
-/* Which deferred constants a plan needs the bytes of: those that a step reads when it runs. What is packed is read
- * while it is packed, and no longer; what is read as bytes is read where the file has it. A dynamic step, whose kernel
- * its runs choose, holds what may be packed only once a run's kernel does not. */
+/* Pins the deferred constants that steps read when they run. Packed constants are read only while they are packed;
+ * unaligned bytes are read in the file. A dynamic step chooses kernels at run time: it pins a packable constant only
+ * when a run's kernel does not pack it. */
 #include "engine/plan/planner.h"
 
 static prony_status constants_hold(prn_plan *plan, const prn_plan_value *value, prony_error *error)
@@ -8,7 +8,7 @@ static prony_status constants_hold(prn_plan *plan, const prn_plan_value *value, 
     return prn_weight_cache_pin(plan->program->model->shared, &plan->refs, value->shared, plan->threads, error);
 }
 
-/* Bits of inputs that some kernel of a dynamic step packs. */
+/* Bits of inputs that any kernel of a dynamic step packs. */
 static uint32_t may_pack(const prn_step *step)
 {
     uint32_t inputs = 0;

@@ -1,6 +1,6 @@
-/* What of a plan is not on the host: the block of bytes at each place, planned as the arena is and apart from it, and
- * prony::Copy, which the plan puts between two kernels that work at different places. A plan whose places are all the
- * host has nothing here. */
+/* Values of a plan outside of the host: a block of bytes per memory space, planned like the arena and apart from it,
+ * and prony::Copy, which stands between kernels of different memory spaces. Plans with host memory only do not use this
+ * file. */
 #include "engine/plan/planner.h"
 
 enum { ALIGNMENT = 64 };
@@ -13,7 +13,7 @@ static const prn_memory_space *memory_spaces_place_of(const prn_plan *plan, uint
 
 /* ---- memory ---- */
 
-/* Buffers at one place, of the roots there. */
+/* Buffers in one memory space, of its roots. */
 typedef struct place_buffers {
     prn_buffer *buffers;
     uint32_t *root;      /* of each */
@@ -23,7 +23,7 @@ typedef struct place_buffers {
 
 static void find_buffers(prn_plan *plan, uint8_t number, place_buffers *b)
 {
-    /* What several workers make has no one order, and the step graph knows the host's buffers alone. */
+    /* Several workers have no single order of steps, and the step graph covers host buffers only. */
     const bool all_run = plan->options.no_reuse || plan->graph;
     b->count = 0;
     for (uint32_t v = 0; v < plan->value_count; v++) {

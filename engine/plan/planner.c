@@ -1,5 +1,5 @@
-/* From program to steps, in one forward walk: kernels are chosen, layouts and places settled
- * (engine/plan/assign_layouts.c), and states prepared. */
+/* Makes steps from a program in one forward walk: chooses kernels, assigns layouts and memory spaces
+ * (engine/plan/assign_layouts.c), and prepares states. */
 #include "base/memory/alloc.h"
 #include "base/memory/stack.h"
 #include "base/threads/cancel.h"
@@ -18,7 +18,7 @@ typedef struct planner {
     prony_error *error;
 } planner;
 
-/* PRONY_CANCELLED, said of `node`, once the work is cancelled. */
+/* PRONY_CANCELLED with a message that names `node`, once the work is cancelled. */
 static prony_status stopped(prony_error *error, const prony_node *node)
 {
     prony_status status = prn_cancel_check(error);
@@ -63,6 +63,7 @@ static PRN_OWN_FRAME prony_status add_values(planner *p)
     return PRONY_OK;
 }
 
+/* Invariant: the context's arrays are the step's own, so the plan may later replace inputs by other forms. */
 prn_step *prn_plan_add_step(prn_plan *plan, prn_node_def *node, const uint32_t *inputs, uint32_t input_count,
                             const uint32_t *outputs, uint32_t output_count)
 {
@@ -141,8 +142,8 @@ static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
     return prn_plan_step_cost(p->plan, step, p->error);
 }
 
-/* A view keeps the layout if the shape stays, and needs plain bytes otherwise; it stays where they are. One that a
- * run-time input steers (Dropout's training mode) stays a step, so that its kernel looks at that input. */
+/* A view keeps the layout if the shape stays, and needs plain bytes otherwise; it keeps the memory space. A view
+ * controlled by a run-time input (Dropout's training mode) stays a step, so that its kernel reads that input. */
 static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool *done)
 {
     prn_plan *plan = p->plan;
@@ -168,10 +169,10 @@ static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool
     return PRONY_OK;
 }
 
-/* As a graph has its values, and whoever reads them from outside of the plan. */
+/* The form of values in the graph, for readers outside of the plan. */
 static const prn_layout_key as_in_the_model = {PRN_PLAIN, PRN_ON_HOST};
 
-/* Subgraphs read captured values as they stand in the model. */
+/* Gives subgraphs captured values in the model's form. */
 static PRN_OWN_FRAME prony_status settle_captured(planner *p, const prn_node_def *node)
 {
     for (uint32_t c = 0; c < node->child_count; c++) {
@@ -195,7 +196,7 @@ static prony_status plan_children(planner *p, prn_step *step)
     if (step->node->child_count == 0) return PRONY_OK;
     step->children = prn_bump_alloc(&plan->pool, step->node->child_count, sizeof(prn_plan *));
     if (!step->children) return prn_no_memory(p->error);
-    prn_plan_options options = plan->options; /* whatever runs the step runs what is in it, one after another */
+    prn_plan_options options = plan->options; /* one worker runs the step with its subgraphs, sequentially */
     options.workers = 1;
     options.fill_dead &= plan->options.workers == 0 || plan->options.workers == 1;
     for (uint32_t c = 0; c < step->node->child_count; c++) {
@@ -216,7 +217,8 @@ static PRN_OWN_FRAME prony_status planner_no_kernel(const prn_step *step)
                       step->input_values[0] ? prn_value_text(step->input_values[0], text) : "it");
 }
 
-/* Constants never differ; nothing follows from the elements of the first input. */
+/* true: a dynamic step's kernel depends on types and shapes alone: other inputs are constants, and the elements of the
+ * first do not matter. */
 static bool values_stay(const prn_plan *plan, const prn_node_def *node)
 {
     for (uint32_t i = 1; i < node->input_count; i++)
@@ -224,8 +226,8 @@ static bool values_stay(const prn_plan *plan, const prn_node_def *node)
     return true;
 }
 
-/* What kernel a dynamic step takes, and what it costs, follows from types and shapes, of the operators of the table;
- * what users registered is asked every time. */
+/* true: the kernel and cost of a dynamic step follow from types and shapes. This holds for built-in operators; users'
+ * operators are asked in every run. */
 static bool follows_from_forms(const prn_plan *plan, const prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
@@ -234,6 +236,7 @@ static bool follows_from_forms(const prn_plan *plan, const prn_node_def *node)
            op == prn_op_find(node->info.domain, node->info.op_type, node->info.opset);
 }
 
+/* Makes a view, or a step with kernel, layouts, subgraphs and cost. A dynamic step chooses its kernel in the run. */
 static prony_status plan_node(planner *p, prn_node_def *node)
 {
     bool done;
@@ -273,7 +276,7 @@ static prony_status plan_node_named(planner *p, prn_node_def *node)
     return status == PRONY_OK ? PRONY_OK : prn_error_blame(p->error, status, &node->info);
 }
 
-/* What no run can change: all layers but those that are steps which learn their cost when they run. */
+/* Sums the fixed costs: all layers except those of steps that learn their cost in a run. */
 static prony_status add_fixed_cost(planner *p)
 {
     prn_plan *plan = p->plan;
@@ -304,7 +307,7 @@ static PRN_OWN_FRAME prony_status plan_outputs(planner *p)
     return PRONY_OK;
 }
 
-/* Before anything is prepared for it. */
+/* Checks outputs before the step's kernel prepares. */
 static prony_status planner_check_outputs(planner *p, const prn_step *step)
 {
     uint64_t room = prn_budget_room();
@@ -330,7 +333,7 @@ prony_status prn_plan_prepare_step(prn_step *step, prony_error *error)
         step->state = step->context.state = prepared.state;
         step->context.scratch_bytes = prepared.scratch_bytes;
     }
-    PRN_TRY(stopped(error, &step->node->info)); /* what was packed may be half of it */
+    PRN_TRY(stopped(error, &step->node->info)); /* packed data may be incomplete */
     return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &step->node->info);
 }
 
@@ -348,7 +351,7 @@ static PRN_OWN_FRAME prony_status planner_prepare(planner *p, prn_step *step)
     return PRONY_OK;
 }
 
-/* A step and the bytes that are there, beside what they are packed into, while it is prepared. */
+/* A step, and the bytes that exist beside their packed form while it is prepared. */
 typedef struct preparation {
     uint64_t bytes;
     uint32_t step;
@@ -361,7 +364,7 @@ static int larger_first(const void *a, const void *b)
     return x->step < y->step ? -1 : x->step > y->step;
 }
 
-/* Steps with large weights come first, while little else is packed: at no moment is much more there than in the end. */
+/* Prepares steps with large weights first, while little is packed, so that the peak is close to the final size. */
 static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
 {
     prn_plan *plan = p->plan;
@@ -385,7 +388,7 @@ static const prony_node *buffer_node(const prn_plan *plan, size_t buffer)
     return owner < plan->step_count ? &plan->steps[owner]->node->info : NULL;
 }
 
-/* What does not fit into the memory allowed is blamed on the node with the largest buffer. */
+/* Allocates the arena; if it exceeds the memory limit, the error names the node with the largest buffer. */
 static PRN_OWN_FRAME prony_status allot(planner *p)
 {
     prn_plan *plan = p->plan;

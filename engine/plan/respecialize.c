@@ -1,6 +1,5 @@
-/* A plan made for the largest extents, run with smaller ones: values take the shapes that the program has now, each
- * step's kernel is chosen as the planner would and prepares anew, and whatever of the plan followed from shapes is
- * looked at again. */
+/* Adapts a plan made for the largest extents to smaller ones. Values take the program's current shapes, each step's
+ * kernel is chosen as by the planner and prepares again, and everything that depends on shapes is checked again. */
 #include "engine/bind/node.h"
 #include "engine/plan/planner.h"
 
@@ -12,8 +11,8 @@ static bool changes(const prn_plan *plan, uint32_t value)
            (plan->program->values[plan->values[value]->source]->extents & PRN_DYNAMIC_DIMS_AFFECT);
 }
 
-/* Shapes and what follows from them; pointers as while a plan is made, when only constants have any: kernels tell those
- * by it. */
+/* Sets shapes and sizes. Clears data pointers as during planning, when only constants have data: kernels recognise
+ * constants by it. */
 static bool take_shapes(prn_plan *plan)
 {
     for (uint32_t v = 0; v < plan->value_count; v++) {
@@ -34,7 +33,7 @@ static bool take_shapes(prn_plan *plan)
     return true;
 }
 
-/* Views are their input's bytes, whole, and forms of the same bytes still are that. */
+/* true: views still are all of their input's bytes, and forms that share bytes still agree. */
 static bool forms_still_same(const prn_plan *plan)
 {
     for (uint32_t v = 0; v < plan->value_count; v++) {
@@ -51,7 +50,7 @@ static bool forms_still_same(const prn_plan *plan)
     return true;
 }
 
-/* Whether the kernel, offered what it was given, takes and makes just that. */
+/* *stay: the kernel, offered the present layouts, takes and makes the same ones. */
 static prony_status layouts_stay(const prn_step *step, const prn_kernel *kernel, bool *stay, prony_error *error)
 {
     const size_t in_count = step->context.input_count, out_count = step->context.output_count;
@@ -102,7 +101,7 @@ static prony_status follow_step(prn_plan *plan, prn_step *step, bool *fits, pron
 {
     const prn_kernel *kernel;
     if (!step_changes(plan, step)) return PRONY_OK;
-    if (step->dynamic) { /* learns everything when it runs */
+    if (step->dynamic) { /* decides everything in the run */
         step->chosen = NULL;
         return PRONY_OK;
     }

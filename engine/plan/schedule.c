@@ -1,4 +1,4 @@
-/* The ready set, the counters of a run, and the work of a executor's members. */
+/* The ready set, the counters of a run, and the work of an executor's workers. */
 #include "engine/plan/schedule.h"
 #include "engine/plan/step_graph.h"
 
@@ -13,27 +13,27 @@ struct prn_schedule {
     prn_plan *plan;
     prn_executor *executor; /* NULL: the caller alone */
 
-    /* The ready set: bit r of `ready` is the step of rank r; bit w of `summary` that word w may have some. */
+    /* The ready set: bit r of `ready` is the step of rank r; bit w of `summary`: word w may have ready steps. */
     _Atomic uint64_t *ready, *summary;
     size_t words, summary_words;
 
-    _Atomic uint32_t *left;  /* [steps] edges that still hold it back */
+    _Atomic uint32_t *left;  /* [steps] open edges that lead to the step */
     uint32_t *dynamic;       /* values of the dynamic region that steps make and no output keeps */
     uint32_t *touching;      /* of each, steps that touch it */
-    _Atomic uint32_t *alive; /* of each, those that have not ended */
+    _Atomic uint32_t *alive; /* of each, steps that have not ended */
     uint32_t dynamic_count;
     uint32_t *touch_begin, *touch; /* [steps + 1], into indices of `dynamic` */
 
     prony_error *errors;  /* [workers] of the first step that failed there */
-    prony_error *said;    /* [workers] what the step at hand says */
-    uint32_t *held;       /* [workers] rank of the step that a worker goes on with; NONE */
+    prony_error *said;    /* [workers] error of the current step */
+    uint32_t *held;       /* [workers] rank of the step that a worker runs next; NONE */
     uint32_t *error_step; /* [workers] NONE: no error */
     prony_status *error_status;
 
-    prn_trace *trace;           /* of the run at hand */
+    prn_trace *trace;           /* of the current run */
     _Atomic uint32_t failed_at; /* the first step known to fail; NONE */
 
-    /* What every step writes lies apart from what everybody reads. */
+    /* Fields that every step writes are on another cache line than fields that all threads read. */
     _Alignas(64) _Atomic uint32_t unfinished; /* steps */
     _Atomic size_t events;
 };
@@ -46,7 +46,7 @@ static void ready_add(prn_schedule *s, uint32_t rank)
     atomic_fetch_or(&s->summary[rank / 4096], UINT64_C(1) << rank / 64 % 64);
 }
 
-/* A word that is empty leaves the summary, unless it got one meanwhile. */
+/* Removes an empty word from the summary, unless it got a step meanwhile. */
 static void close_word(prn_schedule *s, size_t word)
 {
     atomic_fetch_and(&s->summary[word / 64], ~(UINT64_C(1) << word % 64));
@@ -64,8 +64,8 @@ static uint32_t take_from_word(prn_schedule *s, size_t word)
     return NONE;
 }
 
-/* Rank of the most urgent step, which is the caller's; `held` is its already (NONE: nothing is), and goes back into the
- * set if there is something more urgent. */
+/* Takes the most urgent step and returns its rank. `held` is the caller's already (NONE: none); it returns to the set
+ * if another step is more urgent. */
 static uint32_t ready_take(prn_schedule *s, uint32_t held)
 {
     for (size_t i = 0; i < s->summary_words; i++) {
@@ -99,7 +99,8 @@ static void schedule_give_back(prn_schedule *s, uint32_t step)
     }
 }
 
-/* Rank of the most urgent step that became ready by it, which is not in the ready set; NONE: none did. */
+/* Ends a step. Returns the rank of the most urgent step that became ready, which is not put into the ready set; NONE:
+ * no step did. */
 static uint32_t schedule_end_step(prn_schedule *s, uint32_t step)
 {
     const prn_step_graph *g = s->plan->graph;
@@ -149,9 +150,9 @@ static prony_status schedule_run_stamped(prn_schedule *s, uint32_t step, int wor
     return status;
 }
 
-/* The work of a executor's member: see prn_executor_work. Who ends a step goes on with what that made ready, where
- * nothing is more urgent: what a chain makes stays in one thread's caches, and nobody else can begin a step of it and
- * fall asleep. */
+/* A worker's turn: see prn_executor_work. A worker that ends a step continues with the step made ready, unless another
+ * is more urgent. So a chain stays in one thread's caches, and no other thread can begin one of its steps and fall
+ * asleep. */
 static bool schedule_take(void *argument, int worker)
 {
     prn_schedule *s = argument;
@@ -212,7 +213,7 @@ prony_status prn_schedule_run(prn_schedule *s, prn_trace *trace, prony_error *er
     const prn_executor_work work = {schedule_take, schedule_over, s};
     s->trace = trace;
     prn_schedule_begin(s);
-    s->held[0] = ready_take(s, NONE); /* nobody else can begin a chain */
+    s->held[0] = ready_take(s, NONE); /* no other thread can begin a chain */
     if (s->executor)
         prn_executor_run(s->executor, &work);
     else
@@ -238,7 +239,7 @@ uint32_t prn_schedule_take(prn_schedule *s, uint32_t n)
 
 /* ---- creation ---- */
 
-/* Adds the value to what the step touches, once. */
+/* Adds the value to the step's touched values, once. */
 static void touch(prn_schedule *s, const uint32_t *index, uint32_t *seen, uint32_t value, uint32_t step,
                   uint32_t *count)
 {
@@ -291,6 +292,7 @@ static prony_status find_touches(prn_schedule *s, prony_error *error)
     return status;
 }
 
+/* Allocates everything that runs need, so that a run makes no heap call. */
 prony_status prn_schedule_create(prn_schedule **out, prn_plan *plan, prony_error *error)
 {
     prn_schedule *s = prn_alloc_aligned(64, sizeof *s);

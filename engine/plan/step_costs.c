@@ -1,11 +1,10 @@
-/* Costs of the plan's steps, which are those of the layers that each step stands for.
+/* Costs of the plan's steps: the sums of the layers that each step stands for.
  *
- * Layers whose node became a view or a join, which no step of the plan is, go to a step, so that costs are conserved:
- * what rewriting left of a multiplication by 1 may stand behind a Reshape alone. Only layers that count something move;
- * a view's own layer stays with it.
+ * Views and joins are not steps. Layers of such a node go to a step, so that costs are conserved: for example, a
+ * removed multiplication by 1 may belong to a Reshape alone. Only layers with a cost move; a view's own layer stays
+ * with it.
  *
- * Invariant: each layer that counts something and was not folded belongs to the node of one step, if the plan has steps
- * at all. */
+ * Invariant: each layer with a cost that was not folded belongs to the node of one step, if the plan has steps. */
 #include "base/memory/alloc.h"
 #include "base/memory/stack.h"
 #include "engine/bind/node.h"
@@ -21,7 +20,7 @@ PRN_OWN_FRAME prony_status prn_plan_step_cost(prn_plan *plan, prn_step *step, pr
         if (!prn_cost_add(&cost, &layer))
             return prn_fail(error, PRONY_LIMIT, "node '%s': the cost exceeds 64 bits", step->node->info.name);
     }
-    if (!step->dynamic && step->node->layer_count != 1) { /* a fused operator, or a Reorder: its traffic is what crosses
+    if (!step->dynamic && step->node->layer_count != 1) { /* a fused operator or a Reorder: its traffic is that across
                                                              its own border */
         prony_cost border;
         prony_context context = step->context;
@@ -46,7 +45,7 @@ static bool counts_something(const prn_program *program, const prn_node_def *nod
     return false;
 }
 
-/* The node's number in the program, by what it makes; PRN_NO_NODE: another program's, or a Reorder. */
+/* The node's number in the program, found by its outputs; PRN_NO_NODE: of another program, or a Reorder. */
 static uint32_t step_costs_number_of(const prn_program *program, const prn_node_def *node)
 {
     for (uint32_t k = 0; k < node->output_count; k++) {
@@ -63,8 +62,7 @@ static uint32_t producer_of(const prn_program *program, uint32_t value)
     return value == PRN_NO_VALUE ? PRN_NO_NODE : program->values[value]->producer;
 }
 
-/* By node, the step that stands for it, plus 1: its own, else that of what it reads, else that of what reads it; 0:
- * none. */
+/* By node, 1 + the step that stands for it: its own, else its producer's, else its reader's; 0: none. */
 static void step_costs_find_steps(const prn_plan *plan, uint32_t *step)
 {
     const prn_program *program = plan->program;
@@ -101,7 +99,7 @@ prony_status prn_plan_adopt_layers(prn_plan *plan, prony_error *error)
         if (node->dead || !counts_something(program, node)) continue;
         prn_step *heir = plan->steps[step[n] ? step[n] - 1 : 0];
         if (heir->node == node) continue;
-        prn_program_mark_removed(program, node); /* no time is theirs */
+        prn_program_mark_removed(program, node); /* they have no time */
         status = prn_program_hand_over(program, heir->node, node) ? prn_plan_step_cost(plan, heir, error)
                                                                   : prn_no_memory(error);
     }

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define MOST_EDGES ((size_t)1 << 22)
-#define STEP_NS 1000.0     /* what any step costs */
-#define DYNAMIC_NS 20000.0 /* and one whose shapes, and so its cost, are not known yet */
+#define STEP_NS 1000.0     /* fixed cost of a step; chosen without measurement */
+#define DYNAMIC_NS 20000.0 /* cost of a step with shapes not known yet; chosen without measurement */
 
 /* ---- makers ---- */
 
@@ -21,7 +21,7 @@ void prn_makers_free(prn_makers *makers)
     *makers = (prn_makers){0};
 }
 
-/* The value among whose forms and views it is that a step makes, or that nothing makes. */
+/* The value that a step makes (or no step does) of which `value` is a form or view. */
 static uint32_t made_value(const prn_plan *plan, const bool *output, uint32_t value)
 {
     while (!output[value] && plan->values[value]->view != PRN_NO_VALUE) value = plan->values[value]->view;
@@ -43,7 +43,7 @@ static int step_graph_ascending(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* A step that is gone hands on what its inputs are made by. */
+/* A removed step passes on the makers of its inputs. */
 static prony_status step_graph_hand_on(prn_makers *makers, const prn_plan *plan, const prn_step *step,
                                        const bool *output, uint32_t *begin, uint32_t *count, prony_error *error)
 {
@@ -64,6 +64,8 @@ static prony_status step_graph_hand_on(prn_makers *makers, const prn_plan *plan,
     return PRONY_OK;
 }
 
+/* In the plan's order, so that a removed step finds the makers of its inputs. `output` marks values that a step has as
+ * output. */
 static prony_status find_makers(prn_makers *makers, const prn_plan *plan, bool *output, prony_error *error)
 {
     uint32_t number = 0;
@@ -82,7 +84,7 @@ static prony_status find_makers(prn_makers *makers, const prn_plan *plan, bool *
             makers->count[step->outputs[k]] = count;
         }
     }
-    /* What no step makes is what it is a view of. */
+    /* A value without a step has the makers of the value that it views. */
     for (uint32_t v = 0; v < plan->value_count; v++) {
         uint32_t made = made_value(plan, output, v);
         makers->begin[v] = makers->begin[made];
@@ -150,7 +152,7 @@ static prony_status find_edges(edge_list *list, const prn_plan *plan, const prn_
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
         size_t before = list->count;
-        bool leads = false; /* here, from its own window */
+        bool leads = false; /* the step has an edge from its own window */
         PRN_TRY(prn_cancel_check(error));
         for (size_t i = 0; i < step->context.input_count; i++)
             if (step->inputs[i] != PRN_NO_VALUE) PRN_TRY(step_graph_add_reads(list, makers, step->inputs[i], s, error));
@@ -197,7 +199,7 @@ static prony_status build_edges(prn_step_graph *g, const prn_plan *plan, const p
     return status;
 }
 
-/* ---- what follows ---- */
+/* ---- reach ---- */
 
 static prony_status step_graph_find_reach(prn_step_graph *g, prony_error *error)
 {
@@ -237,6 +239,7 @@ static int more_urgent(const void *left, const void *right)
     return a->step < b->step ? -1 : a->step > b->step;
 }
 
+/* Longest paths backwards over the steps, whose edges lead to higher numbers; ranks by path, then by position. */
 static prony_status find_urgency(prn_step_graph *g, const prn_plan *plan, const prn_step_rates *rates,
                                  prony_error *error)
 {

@@ -1,4 +1,4 @@
-/* Which steps have a choice, what tells one problem from another, and the rows of what was measured. */
+/* Finds steps with a choice of kernels, identifies problems, and keeps the rows of measurements. */
 #include "engine/plan/tune.h"
 
 #include "base/os/clock.h"
@@ -96,6 +96,8 @@ static void tune_add_value(prn_sha256 *hash, const prony_value *value)
     for (int d = 0; d < value->shape.rank; d++) add_number(hash, value->shape.dim[d]);
 }
 
+/* Hashes a parameter's name and value; absent lists differ from empty ones. Tensors and graphs follow from the node's
+ * name. */
 static void add_param(prn_sha256 *hash, const prn_param *param, const char *params)
 {
     const void *field = params + param->offset;
@@ -140,8 +142,8 @@ static void add_post_ops(prn_sha256 *hash, const prn_post_ops *post_ops)
     }
 }
 
-/* Everything that which kernel is fastest may follow from, and the kernels themselves: a row for others is none for
- * these. What rewrites made may have parameters that no attribute tells, so the node's name is part of it. */
+/* Hashes everything on which the fastest kernel may depend, and the candidate kernels. Nodes made by rewrites may have
+ * parameters that are not attributes, so the node's name is included. */
 static void tune_describe(const prn_step *step, const prn_kernel *const *kernels, size_t count,
                           char problem[PRN_TUNE_PROBLEM_BYTES])
 {
@@ -165,7 +167,7 @@ static void tune_describe(const prn_step *step, const prn_kernel *const *kernels
     prn_sha256_text(&hash, problem);
 }
 
-/* Attributes need not be told: they are those of the model's nodes, which have names. */
+/* Attributes are not hashed: the model's nodes have names. */
 static void tune_add_program(prn_sha256 *hash, const prn_program *program)
 {
     for (size_t v = 0; v < program->value_count; v++) tune_add_value(hash, &program->values[v]->info);
@@ -194,7 +196,7 @@ void prn_tune_describe(const prn_program *program, const prn_plan_options *optio
 
 /* ---- the step ---- */
 
-/* Of the table, on tensors of numbers of known shape, without a body, and the same whenever it runs. */
+/* true: a built-in operator on tensors of numbers of known shape, without a subgraph, and the same in every run. */
 static bool is_tunable(const prn_step *step)
 {
     const prn_node_def *node = step->node;
@@ -215,13 +217,13 @@ static bool serves_float32(const prn_kernel *kernel)
     return !kernel->precisions || (kernel->precisions & PRN_PRECISION(FP32));
 }
 
-/* The session asked for weights in fewer bits: a kernel that has them so is not given up for one that has not. */
+/* true: the session asked for low-bit weights; a kernel with such weights is not replaced by one without. */
 static bool must_store(const prony_context *context, const prn_kernel *standard)
 {
     return !serves_float32(standard) && context->precision != PRONY_PRECISION_FAST;
 }
 
-/* The standard one first. Reference rows are what others are held against, not what anybody would take. */
+/* Lists the candidates, the default one first. Reference kernels exist for tests and are left out. */
 static size_t find_candidates(const prn_step *step, const prn_kernel **out)
 {
     const prn_kernel *all[PRN_TUNE_MOST_KERNELS], *standard = step->kernel;
@@ -312,7 +314,7 @@ size_t prn_plan_tune_changes(const prn_plan *plan)
     return changes;
 }
 
-/* Steps of one node, of two plans of one program: Reorders aside, they come in the same order. */
+/* Finds the step of a node in another plan of the same program; apart from Reorders the order is the same. */
 static prn_step *find_step(prn_plan *plan, const prn_node_def *node, size_t *next)
 {
     for (size_t s = *next; s < plan->step_count; s++) {

@@ -1,5 +1,5 @@
-/* The kernels that a step could take, run in turns on data of their own: its shapes, threads and constants, random
- * activations. Nothing of the plan is touched: what is packed for a trial is given back with it. */
+/* Runs the candidate kernels of a step in turns, on own data: the step's shapes, threads and constants, and random
+ * activations. The plan is not changed: data packed for a trial is released with it. */
 #include "base/os/clock.h"
 #include "base/threads/parallel.h"
 #include "base/threads/cancel.h"
@@ -11,12 +11,13 @@
 
 enum {
     REORDER_ROUNDS = 5,
-    TOO_SLOW = 4,               /* times the fastest so far: not measured any further */
-    SWEEP_BYTES = 4 << 20,      /* more than a core's own caches */
-    SMALL_MODEL_BYTES = 1 << 20 /* whose weights stay in them */
+    TOO_SLOW = 4,               /* a kernel so many times slower than the fastest is not measured further; chosen
+                                   without measurement */
+    SWEEP_BYTES = 4 << 20,      /* more than a core's private caches */
+    SMALL_MODEL_BYTES = 1 << 20 /* bytes of weights that stay in these caches */
 };
-#define PROBLEM_NS INT64_C(60000000)  /* rounds beyond the least end by then */
-#define LEAST_SLOW_NS INT64_C(100000) /* faster than that, slowness may be chance */
+#define PROBLEM_NS INT64_C(60000000)  /* time for rounds beyond the least number; chosen without measurement */
+#define LEAST_SLOW_NS INT64_C(100000) /* in shorter runs slowness may be chance; chosen without measurement */
 
 typedef struct trial {
     const prn_kernel *kernel;
@@ -55,7 +56,7 @@ static bool is_constant(const bench *b, size_t i)
            b->plan->values[b->step->inputs[i]]->constant;
 }
 
-/* Of inputs, then of outputs; NULL: there is none. */
+/* The value of an input, then output; NULL: omitted. */
 static const prony_value *operand(const bench *b, size_t i)
 {
     const prony_context *context = &b->step->context;
@@ -84,7 +85,7 @@ static prony_status take_blocks(bench *b, prony_error *error)
     return PRONY_OK;
 }
 
-/* Weights that are made when they are read, for as long as they are packed here. */
+/* Pins deferred weights while they are packed here. */
 static prony_status tune_measure_hold_constants(bench *b, prony_error *error)
 {
     for (size_t i = 0; i < b->step->context.input_count; i++)
@@ -100,8 +101,8 @@ static void sweep_part(void *argument, int64_t task)
     for (size_t i = 0; i < SWEEP_BYTES; i += 64) part[i]++;
 }
 
-/* In a network other layers ran since a layer's weights were last read, and its input was just made: caches hold what
- * was read last. */
+/* Sweeps the caches, then reads the inputs. In a network other layers ran since a layer's weights were last read, and
+ * its input has just been made. */
 static void cool(const bench *b)
 {
     volatile unsigned char seen = 0;
@@ -115,7 +116,7 @@ static void cool(const bench *b)
 
 /* ---- trials ---- */
 
-/* The context as the plan would have it, but for the bytes. */
+/* Makes the plan's context, with other bytes. */
 static prony_status tune_measure_lay_out(bench *b, trial *t, const prn_kernel *kernel, prony_error *error)
 {
     const prony_context *from = &b->step->context;
@@ -186,7 +187,7 @@ static int64_t run_trial(trial *t)
 
 /* ---- reorders ---- */
 
-/* What bringing a value of this type from one layout to another takes. What cannot be done takes for ever. */
+/* Times the reorder of a value of this type between two layouts. An impossible one takes infinite time. */
 static prony_status time_reorder(bench *b, const prony_value *like, prn_layout from, prn_layout to, int64_t *out,
                                  prony_error *error)
 {
@@ -231,7 +232,7 @@ static prony_status time_reorder(bench *b, const prony_value *like, prn_layout f
     return prn_cancel_check(error);
 }
 
-/* Whether the plan has that form of the value already. */
+/* true: the plan already has this form of the value. */
 static bool tune_measure_has_form(const prn_plan *plan, uint32_t value, prn_layout layout)
 {
     for (uint32_t v = plan->values[value]->source; v != PRN_NO_VALUE; v = plan->values[v]->variant)
@@ -239,8 +240,8 @@ static bool tune_measure_has_form(const prn_plan *plan, uint32_t value, prn_layo
     return false;
 }
 
-/* Of inputs: from what their producers offer. Of outputs: to what the standard kernel would have made, for which the
- * steps behind are; a kernel that makes something else pays for the way back, whether or not a later step spares it. */
+/* Inputs: reorders from the producers' layouts. Outputs: reorders to the default kernel's layout, which later steps
+ * expect. A kernel with another layout pays for this reorder, even if a later step would not need it. */
 static prony_status count_reorders(bench *b, trial *t, prony_error *error)
 {
     const size_t in_count = b->step->context.input_count;
@@ -260,7 +261,7 @@ static prony_status count_reorders(bench *b, trial *t, prony_error *error)
 
 /* ---- rounds ---- */
 
-/* Untimed first runs: pages are there, and who has no chance is left out. */
+/* Untimed first runs touch all pages and drop hopeless kernels. */
 static prony_status tune_measure_warm_up(bench *b, bool *slow, int64_t *first, prony_error *error)
 {
     int64_t fastest = INT64_MAX;

@@ -1,11 +1,15 @@
-/* What trials of kernels and of whole plans have in common: the data they run on, and what follows from their times. */
+/* Shared by trials of kernels and of whole plans: their data, and decisions from their times. */
 #include "engine/plan/tune.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define WHOLE_NS INT64_C(2000000000)       /* rounds of whole plans beyond the least end by then */
-#define LONG_WHOLE_NS INT64_C(10000000000) /* and those beyond the first, where a run takes that long */
+#define WHOLE_NS                                                                                                       \
+    INT64_C(2000000000) /* time for rounds of whole plans beyond the least number; chosen without
+                                              measurement */
+#define LONG_WHOLE_NS                                                                                                  \
+    INT64_C(10000000000) /* time for rounds beyond the first, if runs are long; chosen without
+                                              measurement */
 
 /* ---- data ---- */
 
@@ -83,7 +87,8 @@ size_t prn_tune_choose(const int64_t *times, size_t most, const size_t *rounds, 
 
 enum { BY_DEFAULT, TUNED, BOTH };
 
-/* One per cent, since what is compared is what a run takes: less is not worth kernels that depend on a measurement. */
+/* The tuned plan tune_rounds_loses unless it is 1 % faster: a smaller gain of a whole run is not worth kernels that depend on a
+ * measurement. */
 static bool tune_rounds_loses(const int64_t times[BOTH][PRN_TUNE_MOST_ROUNDS], size_t rounds,
                               const prn_tune_verdict *verdict)
 {

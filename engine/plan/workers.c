@@ -1,6 +1,5 @@
-/* The number of workers: as asked for, or where that is left to the plan, the one whose run takes the least time by
- * analytic cost. The time is found by running the schedule on paper: list scheduling, longest path first, where a step
- * takes its cost over the threads that work at it. */
+/* Chooses the number of workers: as requested, or automatically the one with the shortest run by analytic cost. The
+ * time comes from simulated list scheduling, longest path first, where a step takes its cost divided by its threads. */
 #include "engine/plan/workers.h"
 
 #include "base/memory/alloc.h"
@@ -8,24 +7,25 @@
 
 #include <stdio.h>
 
-/* Rates of one thread where nobody measured this machine's. */
+/* Rates of one thread if this machine was not measured. */
+/* The constants below are estimates, chosen without measurement. */
 #define GUESSED_FLOPS_PER_NS 32.0
 #define GUESSED_BYTES_PER_NS 8.0
 
-#define FORK_NS 3000.0                    /* what sharing a step out costs */
+#define FORK_NS 3000.0                    /* cost of sharing a step among threads */
 #define SHARE_NS 15000.0                  /* work below which no further thread takes part in a step */
 #define SHARED_EFFICIENCY 0.93            /* of threads in one step, imbalance and shared caches included */
-#define WORTH 0.95                        /* several workers must take no more than this of one's time */
-#define MOST_MEMORY 1.5                   /* nor more than this of its arena, */
-#define SMALL_MEMORY (UINT64_C(16) << 20) /* unless that is so few bytes more */
+#define WORTH 0.95                        /* several workers may take at most this share of one worker's time */
+#define MOST_MEMORY 1.5                   /* and at most this multiple of its arena, */
+#define SMALL_MEMORY (UINT64_C(16) << 20) /* unless the difference is at most so many bytes */
 
 /* ---- the schedule on paper ---- */
 
 typedef struct paper {
     const prn_step_graph *graph;
-    uint32_t *heap, *left; /* ranks of ready steps, the most urgent on top; edges that still hold a step back */
+    uint32_t *heap, *left; /* ranks of ready steps, the most urgent on top; open edges that lead to a step */
     uint32_t ready;
-    double *end_ns; /* [workers] of the step that each runs; < 0: none */
+    double *end_ns; /* [workers] end of the step that each runs; < 0: idle */
     uint32_t *step;
     int workers, running;
 } paper;
@@ -55,7 +55,7 @@ static double workers_time_of(double cost_ns, int threads)
     return useful > 1 ? FORK_NS + cost_ns / (useful * SHARED_EFFICIENCY) : cost_ns;
 }
 
-/* Gives ready steps to free workers; the threads of those that get none are the others'. */
+/* Gives ready steps to free workers; threads of idle workers help the others. */
 static void start_steps(paper *p, double now, int threads)
 {
     int busy = p->running + (int)(p->ready < (uint32_t)p->workers ? p->ready : (uint32_t)p->workers);
@@ -134,6 +134,8 @@ int prn_plan_most_threads(const prn_plan_options *options)
     return options->no_help ? threads : threads_of_all(workers, threads);
 }
 
+/* Takes the number of workers with the shortest simulated run, if that is below WORTH of one worker's, and writes the
+ * note. */
 static prony_status workers_choose(prn_plan *plan, prony_error *error)
 {
     const prn_plan_options *o = &plan->options;
@@ -167,7 +169,7 @@ static prony_status workers_choose(prn_plan *plan, prony_error *error)
     return PRONY_OK;
 }
 
-/* `most` threads may come to work at one step, those that help included: kernels cut their work for as many. */
+/* `most`: threads that may work on one step, stealing ones included; kernels split their work for so many. */
 static void set_threads(prn_plan *plan, int threads, int most)
 {
     plan->threads = threads;
@@ -179,7 +181,7 @@ static void set_threads(prn_plan *plan, int threads, int most)
     }
 }
 
-/* The plan of one worker, whose operators get that many threads. */
+/* Plans one worker, whose operators get `threads` threads. */
 static void take_one_worker(prn_plan *plan, int threads)
 {
     plan->workers = 1;
@@ -193,8 +195,7 @@ void prn_plan_drop_workers(prn_plan *plan)
     take_one_worker(plan, threads_beside(&plan->options, 1));
 }
 
-/* Whether every step needs the one before it. In a total order nothing lies between two neighbours, so their edge is a
- * direct one. */
+/* true: every step depends on the one before it. In a total order neighbours have a direct edge. */
 static bool is_chain(const prn_step_graph *g)
 {
     for (uint32_t s = 0; s + 1 < g->step_count; s++) {
@@ -205,8 +206,8 @@ static bool is_chain(const prn_step_graph *g)
     return true;
 }
 
-/* Nothing can run side by side, so nothing is scheduled: the threads of all workers are the operators', or where
- * workers do not help each other, one worker's are. */
+/* No steps can run in parallel, so there is no schedule. Operators get the threads of all workers or, without work
+ * stealing, of one. */
 static void run_as_chain(prn_plan *plan, int workers)
 {
     const int threads = threads_beside(&plan->options, workers);
@@ -232,6 +233,8 @@ static prony_status make_graph(prn_plan *plan, const prn_makers *makers, prony_e
     return prn_step_graph_create(&plan->graph, plan, makers, &rates, error);
 }
 
+/* Makers have to be found before removed steps leave the plan, because those pass on makers. A graph with too many
+ * edges means one worker. */
 prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_plan *plan), prony_error *error)
 {
     int asked = plan->options.workers;
@@ -247,7 +250,7 @@ prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_pla
     if (status == PRONY_OK) status = make_graph(plan, &makers, &edges);
     prn_makers_free(&makers);
     if (status != PRONY_OK && status != PRONY_LIMIT && error) *error = edges;
-    if (status == PRONY_LIMIT) { /* a graph so dense leaves workers nothing to do side by side */
+    if (status == PRONY_LIMIT) { /* so dense a graph leaves no parallel work */
         snprintf(plan->workers_note, sizeof plan->workers_note, "1 worker: %.100s", edges.message);
         status = PRONY_OK;
     } else if (status == PRONY_OK && asked == PRN_WORKERS_AUTO) {

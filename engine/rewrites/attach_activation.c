@@ -1,8 +1,8 @@
 /*   x ── Conv ── Relu ── y                        x ── Conv[relu] ── y
  *   x ── Conv[relu] ── Mul(a) ── Add(b) ── y      x ── Conv[relu, affine] ── y
  *
- * For every operator that takes post-operations, every activation that is one, and numbers by which what they end with
- * is scaled and shifted. */
+ * For every operator that takes post-operations: attaches activations, and constants that scale and shift the
+ * result. */
 #include "engine/rewrites/pass.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static bool read_clip(const prn_rewriter *r, const prn_node_def *node, prn_post_
     return true;
 }
 
-/* A slope for all elements is LeakyRelu's. */
+/* Reads a PRelu with one slope for all elements as LeakyRelu. */
 static bool read_prelu(const prn_rewriter *r, const prn_node_def *node, prn_post_op *op)
 {
     double slope;
@@ -49,15 +49,16 @@ static bool read_activation(const prn_rewriter *r, const prn_node_def *node, prn
     return !approximate || (approximate->type == PRN_ATTR_STRING && strcmp(approximate->s.data, "none") == 0);
 }
 
-/* Of a power of two, whose is one as well, so that no quotient is rounded twice; else not finite. */
+/* The reciprocal of a power of two, which is exact, so no quotient is rounded twice; of other numbers infinite or
+ * NaN. */
 static float reciprocal(double number)
 {
     int exponent;
     return fabs(frexp(number, &exponent)) == 0.5 ? (float)(1.0 / number) : INFINITY;
 }
 
-/* One number. Right behind a contraction it disappears in the weights (fold_scale_shift.c), or is part of what is to be
- * matched yet. */
+/* Reads a scale or shift by one number. Directly after a contraction it is folded into the weights
+ * (fold_scale_shift.c), or belongs to a pattern not matched yet. */
 static bool read_affine(const prn_rewriter *r, const prn_node_def *node, prn_post_op *op, uint32_t *x)
 {
     static const char *const names[] = {"Mul", "Div", "Add", "Sub"};
@@ -79,7 +80,7 @@ static bool read_affine(const prn_rewriter *r, const prn_node_def *node, prn_pos
     return isfinite(op->a) && isfinite(op->b);
 }
 
-/* What is shifted after it was scaled is one step. */
+/* true: a shift after a scale joins it in one post-operation. */
 static bool joins_last(prn_node_def *node, const prn_post_op *op)
 {
     prn_post_op *last = node->post_ops ? &node->post_ops->op[node->post_ops->count - 1] : NULL;

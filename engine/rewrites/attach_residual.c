@@ -2,8 +2,8 @@
  *               Add ── y      ──>            │
  *   s ──────────┘                     s ─────┘
  *
- * For every operator that takes post-operations. If both operands could be the Conv, the one that runs later is: the
- * other's result is there by then. */
+ * For every operator that takes post-operations. If both operands could be the Conv, takes the later one, because the
+ * other's result exists by then. */
 #include "engine/rewrites/pass.h"
 
 static bool can_take(const prn_rewriter *r, const prn_node_def *add, uint32_t operand)

@@ -1,8 +1,8 @@
 /*   x [N, L, C] ── Transpose(0, 2, 1) ── Reshape([N, C, H, W]) ── y          x ── Reshape([N, H, W, C]) ── Transpose(0, 3, 1, 2) ── y
  *   x [N, C, H, W] ── Reshape([N, C, L]) ── Transpose(0, 2, 1) ── y          x ── Transpose(0, 2, 3, 1) ── Reshape([N, L, C]) ── y
  *
- * What tokens and images become each other by is then a view of channels that lie last, where an image's neighbour
- * takes any layout: one reordering instead of two. */
+ * The conversion between tokens and images is then a view of a channels-last tensor, if the image's neighbour takes any
+ * layout: one reordering instead of two. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
@@ -20,7 +20,7 @@ static bool swaps_last_two(const prn_rewriter *r, const prn_node_def *node)
     return perm[0] == 0 && perm[1] == 2 && perm[2] == 1;
 }
 
-/* Whether it is an image [N, C, spatial …] with two spatial axes or three. */
+/* true: an image [N, C, spatial …] with two or three spatial axes. */
 static bool is_image_of(const prony_shape *image, int64_t batch, int64_t channels)
 {
     return (image->rank == 4 || image->rank == 5) && image->dim[0] == batch && image->dim[1] == channels &&
@@ -75,7 +75,7 @@ prony_status prn_rewrite_channels_last(prn_rewriter *r, uint32_t n)
     prn_node_def *node = r->program->nodes[n];
     const bool is_reshape = prn_node_is(node, "Reshape");
     if ((!is_reshape && !prn_node_is(node, "Transpose")) || !prn_rewrite_has("Reshape")) return PRONY_OK;
-    /* Where extents change, values keep the axes that they were bound with. */
+    /* With changing extents values keep their axes. */
     if (prn_dynamic_dims_affect(r->program->values[node->outputs[0]]->extents)) return PRONY_OK;
     return is_reshape ? unfold(r, node) : channels_last_fold(r, node);
 }

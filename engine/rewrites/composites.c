@@ -1,5 +1,5 @@
-/* Composites of a program, found by the same matchers that fuse them before a run, and by none of the rewrites that
- * change what a model's own nodes are. Works on static programs too: the constants that matchers look at are small. */
+/* Finds composites of a program by the matchers that fuse them before a run, without rewrites that change other nodes.
+ * Works on static programs too, because matchers read small constants only. */
 #include "engine/rewrites/composites.h"
 #include "base/threads/cancel.h"
 #include "engine/bind/node.h"
@@ -12,7 +12,7 @@ enum { MAX_ROUNDS = 4 };
 
 /*   x ── MatMul(W) ── Add(b) ── y          x ── linear layer ── y
  *
- * W and b are constants, b has one element per column of W. Only the layers are joined: the node keeps being an Add. */
+ * W and b are constants, b has one element per column of W. Only the layers are joined: the node stays an Add. */
 static prony_status match_linear(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *add = r->program->nodes[n];
@@ -69,7 +69,7 @@ static prony_status run_matchers(prn_program *program, prony_error *error)
     return status;
 }
 
-/* The facts of the product are those of the linear layer, which has a bias besides. */
+/* The linear layer has the facts of the MatMul, plus a bias. */
 static void linear_cost(const prn_program *program, const prn_node_def *node, prony_cost *cost)
 {
     for (uint32_t l = 0; l < node->layer_count; l++)
@@ -78,7 +78,7 @@ static void linear_cost(const prn_program *program, const prn_node_def *node, pr
         if (strcmp(cost->facts[f].key, "bias") == 0) cost->facts[f].value = 1;
 }
 
-/* Whether the scale of a LayerNormalization is the one that match_layer_norm made up. */
+/* true: the scale of a LayerNormalization was added by match_layer_norm. */
 static bool is_plain(const prn_program *program, const prn_node_def *node)
 {
     const prn_value_def *scale = program->values[node->inputs[1]];
@@ -104,6 +104,7 @@ static prony_status composite_cost(const prn_program *program, const prn_node_de
     return PRONY_OK;
 }
 
+/* After the matchers, each live node of several layers is one composite. */
 prony_status prn_program_composites(prn_program *program, prn_composite **out, size_t *count, prony_error *error)
 {
     prn_composite *list = NULL;

@@ -1,8 +1,8 @@
-/* Conv, ConvTranspose, Gemm and MatMul with constant weights, as something that has output channels: which weights and
- * which bias a channel is made from, and how a scale and a shift per channel disappear into them.
+/* Conv, ConvTranspose, Gemm and MatMul with constant weights, seen as output channels: the weights and bias of a
+ * channel, and folding a scale and a shift per channel into them.
  *
- * Invariant: new weights are computed in double from the old ones and rounded once, so that they do not depend on
- * anything but the model. */
+ * Invariant: new weights are computed in double from the old ones and rounded once, so they depend on the model
+ * alone. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
@@ -43,7 +43,7 @@ static bool read_matrix(const prn_rewriter *r, prn_contraction *c, bool transpos
     c->channels = c->modulus = w->dim[transposed ? 0 : 1];
     c->inner = transposed ? w->dim[1] : 1;
     c->block = prony_shape_numel(w);
-    /* A vector times a matrix has no row axis of its own: its output's last axis may still be anything else. */
+    /* A vector times a matrix has no row axis, so its last output axis need not be the channels. */
     return r->program->values[c->node->inputs[0]]->info.shape.rank >= 2;
 }
 
@@ -141,8 +141,8 @@ static prony_status contraction_add_scaled(prn_rewriter *r, const prn_contractio
     return prn_rewrite_add_constant(r, r->program->values[*out]->name, &info, weights, out);
 }
 
-/* Large ones are made when somebody packs them, and are taken to be finite until then: almost all are, and reading them
- * twice takes long. Where one is not, the session starts anew, and looks. */
+/* Large scaled weights are made when they are packed, and are assumed finite until then: almost all are, and reading
+ * them twice takes long. If one is not finite, the session plans again and tests first. */
 static prony_status add_deferred(prn_rewriter *r, const prn_contraction *c, const double *scale, uint32_t *out,
                                  bool *fits)
 {

@@ -1,7 +1,7 @@
 /*   x ── Expand ── Mul(., z) ── y          x ── Mul(., z) ── y
  *
- * An operator that broadcasts its operands does so itself, as long as the others still give the result its shape: as
- * x.expand_as(z) is exported. */
+ * Drops an Expand before an operator that broadcasts its operands itself, if the result keeps its shape. Exports of
+ * x.expand_as(z) have this pattern. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
@@ -14,7 +14,7 @@ static bool broadcasts(const prn_node_def *node)
     return prn_node_is_any(node, names);
 }
 
-/* Whether the result's shape is the same with value `instead` as input `input`. */
+/* true: the result's shape is the same with value `instead` as input `input`. */
 static bool keeps_shape(const prn_rewriter *r, const prn_node_def *node, uint32_t input, uint32_t instead)
 {
     prn_value_def *const *values = r->program->values;

@@ -1,10 +1,11 @@
 /*   x ── Identity ── y ──          x ──
  *
- * Whatever returns its input unchanged: Identity, Dropout and Cast that do nothing, Reshape and Expand to the same
- * shape, Slice of everything, Pad by nothing, Transpose that keeps the order, Concat, Sum and others of one, Split into
- * one, Clip without bounds, Mul and Div by 1, Pow by 1, Sub of 0. Adding 0 is one of integers only: it turns -0 into 0.
- * Its layer is marked as removed and goes to the node before it, or else to a reader. Where neither can have it (an
- * output of the graph is an input, or another output) it becomes an Identity, which the plan makes a view. */
+ * Drops nodes that return their input unchanged: Identity, Dropout and Cast that do nothing, Reshape and Expand to the
+ * same shape, Slice of everything, Pad by nothing, Transpose that keeps the order, Concat, Sum and others of one, Split
+ * into one, Clip without bounds, Mul and Div by 1, Pow by 1, Sub of 0. Adding 0 is an identity for integers only: it
+ * turns -0 into 0. The layer is marked as removed and moves to the node before it, or else to a reader. If neither can
+ * take it (a graph output is an input, or another output), the node becomes an Identity, which the plan makes a
+ * view. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
@@ -31,8 +32,8 @@ static bool keeps_order(const prn_rewriter *r, const prn_node_def *node)
     return true;
 }
 
-/* Dropout is for training; only opset 12 on can a model ask for it, and before 7 it had to be told otherwise. A ratio
- * of 0 keeps everything, and scales by 1. */
+/* Dropout drops only in training. From opset 12 an input selects training; before opset 7 an attribute selects
+ * inference. A ratio of 0 keeps everything, and scales by 1. */
 static bool drops_nothing(const prn_rewriter *r, const prn_node_def *node)
 {
     if (node->output_count > 1 && node->outputs[1] != PRN_NO_VALUE && r->uses[node->outputs[1]]) return false;
@@ -53,7 +54,7 @@ static bool is_unbounded(const prn_node_def *node)
     return prn_node_input(node, 1) == PRN_NO_VALUE && prn_node_input(node, 2) == PRN_NO_VALUE;
 }
 
-/* The other operand of a constant that changes nothing; -1: there is none. A 0 to subtract is +0: -0 would turn -0 into
+/* The operand whose other operand is a neutral constant; -1: none. A subtracted 0 must be +0: -0 would turn -0 into
  * 0. */
 static int neutral_operand(const prn_rewriter *r, const prn_node_def *node)
 {
@@ -94,8 +95,8 @@ static bool drop_identity_same_type(const prony_value *a, const prony_value *b)
            prn_shape_equal(&a->shape, &b->shape);
 }
 
-/* A node that reads the value; `computing`: one that stands for arithmetic. Such a node stays an operator whatever
- * becomes of it, a view or a join may vanish. NULL: there is none. */
+/* A node that reads the value; `computing`: one with arithmetic. Such a node always stays an operator, while a view or
+ * a join may vanish. NULL: none. */
 static prn_node_def *reader_of(const prn_rewriter *r, uint32_t value, bool computing)
 {
     for (const prn_use *use = r->program->values[value]->places; use; use = use->next) {
@@ -107,7 +108,7 @@ static prn_node_def *reader_of(const prn_rewriter *r, uint32_t value, bool compu
     return NULL;
 }
 
-/* Who stands for it: what it counts is to be somebody's who counts as well. */
+/* The node that takes its layers: layers with a cost go to a node with a cost. */
 static prn_node_def *drop_identity_heir_of(const prn_rewriter *r, const prn_node_def *node, uint32_t from, uint32_t to)
 {
     prn_node_def *before = prn_rewrite_producer(r, from), *after = NULL;
@@ -116,7 +117,7 @@ static prn_node_def *drop_identity_heir_of(const prn_rewriter *r, const prn_node
     return reader_of(r, to, false);
 }
 
-/* Nobody else can stand for it: as an Identity it is a view, of whatever stays as it is. */
+/* No other node can take its layers: it becomes an Identity, which is a view. */
 static prony_status become_identity(prn_rewriter *r, prn_node_def *node, uint32_t from)
 {
     static const prn_pattern nothing = {.node_count = 0};
@@ -145,14 +146,14 @@ static prony_status drop_before_output(prn_rewriter *r, uint32_t n, uint32_t fro
     return PRONY_OK;
 }
 
-/* The plan has no step for a view, whatever the view absorbed. */
+/* true: the node computes and has a step in the plan; views have none, whatever they absorbed. */
 static bool computes_in_a_step(const prn_node_def *node)
 {
     return !node->dead && node->computes && !(node->binding.op && (node->binding.op->flags & PRN_OP_VIEW));
 }
 
-/* true: another node has arithmetic and runs. The nearest ones are asked first, so that a chain of neutral nodes takes
- * no square of time. */
+/* true: another node has arithmetic and runs. Asks the nearest ones first, so that a chain of neutral nodes does not
+ * cost quadratic time. */
 static bool others_compute(const prn_program *p, uint32_t n)
 {
     for (size_t i = n + 1; i < p->node_count; i++)
@@ -170,7 +171,7 @@ prony_status prn_rewrite_drop_identity(prn_rewriter *r, uint32_t n)
     if (input < 0 || node->inputs[input] == PRN_NO_VALUE) return PRONY_OK;
     uint32_t from = node->inputs[input], to = node->outputs[0];
     if (!drop_identity_same_type(&p->values[from]->info, &p->values[to]->info)) return PRONY_OK;
-    /* The only arithmetic stays: without it no operator could have the model's counts. */
+    /* The model's only arithmetic stays, because an operator has to carry its counts. */
     if (node->computes && !others_compute(p, n)) return PRONY_OK;
     if (p->values[to]->output) return drop_before_output(r, n, from, to);
     prn_node_def *heir = drop_identity_heir_of(r, node, from, to);

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Inference, in every opset's way of saying so: statistics come from inputs, one per channel. */
+/* true: inference mode, by each opset's attributes: statistics are inputs, one per channel. */
 static bool is_inference(const prn_node_def *node)
 {
     if (!prn_node_is(node, "BatchNormalization") || node->input_count != 5) return false;

@@ -1,15 +1,15 @@
 /*   x ── LayerNormalization(1) ── Mul(γ) ── y          x ── LayerNormalization(γ) ── y
  *   x ── LayerNormalization(γ) ── Add(β) ── y          x ── LayerNormalization(γ, β) ── y
  *
- * γ and β are constants with one element per position of the last axis; of the channels' for InstanceNormalization and
- * GroupNormalization, whose shift is there before, all zeros. */
+ * γ and β are constants with one element per position of the last axis. For InstanceNormalization and
+ * GroupNormalization it is the channel axis; their shift already exists and is zero. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
 #include <string.h>
 
-/* No input at all, or a constant of nothing else. */
+/* true: the input is omitted, or a constant with all elements `wanted`. */
 static bool input_is(const prn_rewriter *r, const prn_node_def *norm, uint32_t i, float wanted)
 {
     return prn_node_input(norm, i) == PRN_NO_VALUE || prn_rewrite_is_all(r, norm->inputs[i], wanted);
@@ -46,7 +46,7 @@ static bool is_of_rows(const prn_node_def *norm, const prony_shape *x)
     return axis == -1 || axis == x->rank - 1;
 }
 
-/* GroupNormalization has one element of scale and shift for a group, in its first form. */
+/* true: scale and shift are per channel; GroupNormalization's first version has them per group. */
 static bool is_of_channels(const prn_rewriter *r, const prn_node_def *norm, const prony_shape *x)
 {
     return prony_shape_numel(&r->program->values[norm->inputs[1]]->info.shape) == x->dim[1];

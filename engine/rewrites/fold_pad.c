@@ -9,8 +9,7 @@
 
 enum { MOST_PADS = 2 * PRONY_MAX_RANK };
 
-/* What a Pad of zeros, along axes behind the second and nowhere negative, puts in front of and behind them: `pads` as
- * Conv lists them. */
+/* Reads the pads of a Pad of zeros, along axes after the second and never negative, into `pads` in Conv's order. */
 static bool read_pad(const prn_rewriter *r, const prn_node_def *pad, int64_t *pads)
 {
     const int rank = r->program->values[pad->inputs[0]]->info.shape.rank;
@@ -33,7 +32,7 @@ static bool read_pad(const prn_rewriter *r, const prn_node_def *pad, int64_t *pa
     return true;
 }
 
-/* Whether a pool counts what it is padded with as the Pad in front of it would be counted. */
+/* true: the pool counts its own padding as it would count the Pad's. */
 static bool counts_padding(const prn_node_def *pool, const int64_t *own, size_t count)
 {
     if (pool->info.opset < 7 || prn_node_int(pool, "ceil_mode", 0) != 0) return false;
@@ -42,7 +41,7 @@ static bool counts_padding(const prn_node_def *pool, const int64_t *own, size_t 
     return true;
 }
 
-/* A pool's windows see something that is no padding. */
+/* true: the padding is smaller than the kernel, so every window covers input elements. */
 static bool less_than_kernel(const prn_node_def *pool, const int64_t *pads, size_t axes)
 {
     const prn_attr *kernel = prn_attr_find(pool->info.attributes, "kernel_shape");

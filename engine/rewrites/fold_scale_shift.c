@@ -2,8 +2,8 @@
  *   x ── Conv(W, b) ── Add(t) ── y          x ── Conv(W, b + t) ── y
  *   x ── MatMul(W) ── Add(t) ── y           x ── MatMul(W, t) ── y
  *
- * Also Sub, Div, ConvTranspose and Gemm, for a constant that is one element or one per output channel; and with a
- * Transpose between the two, which stays: a channel is a channel wherever its axis went. */
+ * Also for Sub, Div, ConvTranspose and Gemm. The constant has one element, or one per output channel. A Transpose
+ * between the two stays; it only moves the channel axis. */
 #include "engine/rewrites/pass.h"
 
 #include <string.h>
@@ -11,13 +11,13 @@
 typedef struct scale_shift {
     uint32_t x;
     uint32_t constant;
-    const float *data; /* its, to be read while it is held */
+    const float *data; /* its data, readable while it is pinned */
     int axis;          /* of the output along which the constant varies; -1: one element */
     int64_t count;     /* elements of the constant */
     char kind;         /* '*' and '/': x by the constant; '+' and '-': x and the constant; 'r': the constant minus x */
 } scale_shift;
 
-/* Which axis of `whole` a constant of this shape varies along. */
+/* The axis of `whole` along which a constant of this shape varies. */
 static bool varying_axis(const prony_shape *shape, const prony_shape *whole, scale_shift *out)
 {
     out->axis = -1;
@@ -58,6 +58,8 @@ static void fold_scale_shift_fill(const scale_shift *s, int64_t channels, double
     }
 }
 
+/* Folds node `n` into the contraction before it, seen through a Transpose. The constant has one element, or varies
+ * along the channel axis alone. */
 prony_status prn_rewrite_fold_scale_shift(prn_rewriter *r, uint32_t n)
 {
     scale_shift s;
@@ -82,7 +84,7 @@ prony_status prn_rewrite_fold_scale_shift(prn_rewriter *r, uint32_t n)
                                                shifts ? scale + contraction.channels : NULL, &done);
     prn_free(scale);
     if (status != PRONY_OK || !done) return status;
-    if (scales) prn_rewrite_mark_removed(r, r->program->nodes[n]); /* a shift is still added */
+    if (scales) prn_rewrite_mark_removed(r, r->program->nodes[n]); /* a shift is still executed, as the bias */
     PRN_TRY(prn_rewrite_absorb(r, before, r->program->nodes[n]));
     return prn_rewrite_take_place(r, last, n);
 }

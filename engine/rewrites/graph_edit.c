@@ -1,5 +1,5 @@
-/* The edits that rewrites are made of. Each keeps the use counts, the producers and the conservation of layers right; a
- * failed one leaves the program fit for nothing but release. */
+/* The edits of rewrites. Each keeps use counts, producers and the conservation of layers correct. After a failed one
+ * the program can only be released. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
@@ -49,8 +49,8 @@ prony_status prn_rewrite_take_place(prn_rewriter *r, prn_node_def *keep, uint32_
     return PRONY_OK;
 }
 
-/* The operators that rewrites make. `opset`: the version of the domain whose definition the rewrites' attributes and
- * inputs follow, whatever versions the model imports. */
+/* The operators that rewrites make. `opset`: the version that defines the attributes and inputs used by the rewrites,
+ * whatever the model imports. */
 static const struct made {
     const char *op, *domain;
     int64_t opset;
@@ -178,7 +178,7 @@ prony_status prn_rewrite_add_shape(prn_rewriter *r, const char *name, const pron
 
 prony_status prn_rewrite_become_reshape(prn_rewriter *r, prn_node_def *node, uint32_t input, const prn_pattern *pattern)
 {
-    /* allowzero: an empty dimension is meant as it stands. */
+    /* allowzero: an extent of 0 means 0. */
     const prn_attr attributes[] = {{.name = "allowzero", .type = PRN_ATTR_INT, .i = 1}};
     const prn_value_def *output = r->program->values[node->outputs[0]];
     uint32_t inputs[] = {input, PRN_NO_VALUE};

@@ -1,13 +1,13 @@
 /*   q ── MatMul(kᵀ) ── Mul(c) ── Add(mask) ── Softmax ── MatMul(v) ── y          q, k, v, mask ── Attention(c) ── y
  *
  * Also with Where(mask, ., fill) or Where(mask, fill, .) for the Add. For stacks of matrices of rank 3 or 4 without
- * broadcasting between q, k and v; scale and mask may be missing, and the scale may be a division. Scaled and
- * transposed operands are widen_attention's. */
+ * broadcasting between q, k and v; scale and mask may be missing, and the scale may be a division. widen_attention
+ * handles scaled and transposed operands. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
-/* More keys than this do not fit the kernel's block of scores, and would be left to its plain C reference. */
+/* More keys than this do not fit the kernel's block of scores and would run in the reference kernel. */
 enum { MAX_KEYS = 16384 };
 
 typedef struct written_attention {
@@ -23,7 +23,7 @@ static bool plain_matmul(const prn_node_def *node)
     return prn_node_is(node, "MatMul") && node->input_count == 2 && !node->post_ops;
 }
 
-/* value = scale * (q kᵀ), read by nobody else. */
+/* value = scale * (q kᵀ), with one reader. */
 static bool read_scaled(const prn_rewriter *r, uint32_t value, written_attention *out, prn_pattern *pattern)
 {
     prn_factor_product product = {.constant = 1.0};

@@ -8,7 +8,7 @@
  *
  *   x ── Gelu(tanh) ── y
  *
- * In every order of factors and summands, with Div or Mul by constants, cubes by Pow or by products. */
+ * In any order of factors and summands, with Div or Mul by constants, and cubes by Pow or by products. */
 #include "engine/rewrites/pass.h"
 
 #include <math.h>

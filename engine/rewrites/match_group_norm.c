@@ -2,18 +2,18 @@
  *
  *   x ── GroupNormalization(G groups, 1, 0) ── y
  *
- * Scale and shift of each channel are fold_norm_affine.c's. */
+ * fold_norm_affine.c adds scale and shift of each channel. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
-/* Whether input i is a constant vector, whose data are there, of nothing but `wanted`. */
+/* true: input i is a constant vector with known data and all elements `wanted`. */
 static bool vector_is(const prn_rewriter *r, const prn_node_def *norm, uint32_t i, float wanted)
 {
     return r->program->values[norm->inputs[i]]->info.shape.rank == 1 && prn_rewrite_is_all(r, norm->inputs[i], wanted);
 }
 
-/* Groups of x's channels are the channels of `grouped`, and images stay apart. */
+/* true: the channels of `grouped` are groups of x's channels, and images are not mixed. */
 static bool are_groups(const prony_shape *x, const prony_shape *grouped)
 {
     return x->rank >= 3 && grouped->rank >= 3 && grouped->dim[0] == x->dim[0] && grouped->dim[1] > 0 &&

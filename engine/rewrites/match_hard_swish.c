@@ -6,10 +6,10 @@
  *       │                          Mul ── Div(6) ── y             x ── HardSwish ── y
  *       └──────────────────────────┘
  *
- * Also with Mul by 1/6 for the division, and whatever order the factors come in. */
+ * Also with Mul by 1/6 for the division, and with the factors in any order. */
 #include "engine/rewrites/pass.h"
 
-/* Whether `factor` is the other factor beside x: HardSigmoid, or six times it. */
+/* true: `factor` is the factor that multiplies x: HardSigmoid, or six times it. */
 static bool match_hard_swish_is_gate(const prn_rewriter *r, uint32_t factor, uint32_t x, double constant,
                                      prn_pattern *pattern)
 {

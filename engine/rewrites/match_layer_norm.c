@@ -5,12 +5,12 @@
  *
  *   x ── LayerNormalization(1) ── y
  *
- * Over the last axis; also with Mul by itself for the square. Scale and bias are fold_norm_affine.c's. */
+ * Over the last axis; also with Mul by itself for the square. fold_norm_affine.c adds scale and bias. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
-/* The ReduceMean over the last axis that makes `value`, which nobody else reads. */
+/* The ReduceMean over the last axis that makes `value`, which has one reader. */
 static prn_node_def *match_layer_norm_mean_of(const prn_rewriter *r, uint32_t value, prn_pattern *pattern)
 {
     prn_node_def *mean = prn_rewrite_inner(r, value, "ReduceMean");
@@ -23,7 +23,7 @@ static prn_node_def *match_layer_norm_mean_of(const prn_rewriter *r, uint32_t va
     return (axis == -1 || axis == rank - 1) && prn_pattern_add(pattern, mean) ? mean : NULL;
 }
 
-/* value = deviation², read by nobody else. */
+/* value = deviation², with one reader. */
 static bool is_square(const prn_rewriter *r, uint32_t value, uint32_t deviation, prn_pattern *pattern)
 {
     prn_node_def *pow = prn_rewrite_inner(r, value, "Pow"), *mul = prn_rewrite_inner(r, value, "Mul");

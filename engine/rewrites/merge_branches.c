@@ -4,8 +4,8 @@
  *   x ─┬─ Conv(V, b) ────────────────┐               x ── Conv(V + diag(s), b + t) ── y
  *      └─ BatchNormalization(s, t) ─ Add ── y
  *
- * where each of W's taps is one of V's: as networks are left by training whose blocks have several branches (RepVGG,
- * MobileOne). All that a tree of additions joins is merged at its root, so that weights are made once. */
+ * where each of W's taps is one of V's. Networks trained with several branches per block have this form (RepVGG,
+ * MobileOne). A whole tree of additions is merged at its root, so weights are made once. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
@@ -45,21 +45,22 @@ static bool merge_branches_read_conv(const prn_rewriter *r, uint32_t value, conv
            read_steps(node, "dilations", out->axes, out->dilation) && prn_node_pads(node, 2 * out->axes, out->pads);
 }
 
-/* By how much more places a window takes than are given it as padding. */
+/* Window extent minus 1 minus the padding: the elements that an axis loses. */
 static int64_t merge_branches_excess(const conv *c, size_t axis)
 {
     return (c->kernel[axis] - 1) * c->dilation[axis] - c->pads[axis] - c->pads[c->axes + axis];
 }
 
-/* Where the window of the other begins in this one's: per axis, in taps. A window of one tap without padding is `small`
- * NULL. */
+/* Finds the offset of the small window in the large one, per axis, in taps. `small` NULL: a window of one tap without
+ * padding. */
 static bool merge_branches_find_place(const conv *large, const conv *small, int64_t *place)
 {
     for (size_t i = 0; i < large->axes; i++) {
         const int64_t kernel = small ? small->kernel[i] : 1, shift = large->pads[i] - (small ? small->pads[i] : 0);
         if (large->stride[i] != (small ? small->stride[i] : 1)) return false;
         if (merge_branches_excess(large, i) != (small ? merge_branches_excess(small, i) : 0))
-            return false; /* else extents agree by chance */
+            return false; /* otherwise the extents agree only by
+                                                                                 chance */
         if (kernel > 1 && small->dilation[i] != large->dilation[i]) return false;
         place[i] = large->kernel[i] > 1 ? shift / large->dilation[i] : 0;
         if (shift < 0 || place[i] * large->dilation[i] != shift || place[i] + kernel > large->kernel[i]) return false;
@@ -67,7 +68,7 @@ static bool merge_branches_find_place(const conv *large, const conv *small, int6
     return true;
 }
 
-/* Tap `t` of a kernel, counted row by row, as one of the larger kernel it lies in. */
+/* Index in the larger kernel of tap `t` of a kernel, counted row by row. */
 static int64_t placed_tap(const conv *large, const int64_t *kernel, const int64_t *place, int64_t t)
 {
     int64_t tap = 0, step = 1;
@@ -117,7 +118,7 @@ typedef struct branch {
 } branch;
 
 typedef struct tree {
-    size_t count, adds, large; /* the branch whose taps all others' are some of */
+    size_t count, adds, large; /* the branch whose taps include all others' */
     branch branch[MOST_BRANCHES];
     prn_node_def *add[MOST_BRANCHES]; /* those below the root */
 } tree;
@@ -155,7 +156,7 @@ static bool merge_branches_may_take(const prn_rewriter *r, const conv *large, br
     return branch->conv.groups == large->groups && merge_branches_find_place(large, &branch->conv, branch->place);
 }
 
-/* What the node is the root of. false: not all of it is one convolution. */
+/* Reads the tree with this root. false: it is not one convolution as a whole. */
 static bool find_tree(const prn_rewriter *r, const prn_node_def *root, tree *tree)
 {
     tree->count = tree->adds = 0;
@@ -216,6 +217,8 @@ static prony_status make_sums(prn_rewriter *r, const tree *tree, float *weights,
     return status;
 }
 
+/* Sums weights and biases of all branches into the largest one's convolution, which then takes the place of the
+ * root. */
 static prony_status merge_branches_merge(prn_rewriter *r, uint32_t n, const tree *tree)
 {
     prn_program *p = r->program;
@@ -258,7 +261,7 @@ static prony_status merge_branches_merge(prn_rewriter *r, uint32_t n, const tree
     return prn_rewrite_take_over(r, keep, n);
 }
 
-/* Whether the node's result is added by a node that is the root of more. */
+/* true: an addition further down is the root of a larger tree. */
 static bool goes_on(const prn_rewriter *r, const prn_node_def *node, tree *tree)
 {
     const prn_use *use = r->program->values[node->outputs[0]]->places;

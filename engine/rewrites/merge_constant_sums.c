@@ -1,14 +1,16 @@
 /*   x ── Add(a) ── Reshape ── Add(b) ── y          x ── Add(a + b) ── Reshape ── y
  *
- * For constants that are more than one element, with the Reshape or without: scores of attention that take a bias and
- * then, window by window, a mask. */
+ * For constants of more than one element, with or without the Reshape. Attention scores with a bias and then a mask per
+ * window have this form. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
 #include <math.h>
 
-#define MOST_BYTES ((int64_t)16 << 20) /* of the sum, which has the elements of x where a Reshape lies between */
+#define MOST_BYTES                                                                                                     \
+    ((int64_t)16 << 20) /* of the sum, which is as large as x with a Reshape; chosen without
+                                          measurement */
 
 typedef struct constant_sum {
     prn_node_def *node;
@@ -34,7 +36,7 @@ static const prony_value *merge_constant_sums_value_of(const prn_rewriter *r, ui
     return &r->program->values[value]->info;
 }
 
-/* Adds the constant, as it is broadcast to a value of this shape. */
+/* Adds the constant, broadcast to this shape. */
 static void add_broadcast(float *to, const prony_value *constant, const prony_shape *shape)
 {
     int64_t stride[PRONY_MAX_RANK], at[PRONY_MAX_RANK] = {0}, offset = 0;
@@ -52,7 +54,7 @@ static void add_broadcast(float *to, const prony_value *constant, const prony_sh
     }
 }
 
-/* *out: a + b; PRN_NO_VALUE where a sum leaves the range of float32, which x + a + b need not. */
+/* *out: a + b; PRN_NO_VALUE if a sum leaves the range of float32, because x + a + b might not. */
 static prony_status add_constants(prn_rewriter *r, const constant_sum *first, const constant_sum *second,
                                   const prony_shape *between, const prony_shape *behind, uint32_t *out)
 {
@@ -73,6 +75,7 @@ static prony_status add_constants(prn_rewriter *r, const constant_sum *first, co
     return prn_rewrite_add_constant(r, r->program->values[first->constant]->name, &info, data, out);
 }
 
+/* The first Add takes the sum of both constants, broadcast to the common shape, and the second Add disappears. */
 prony_status prn_rewrite_merge_constant_sums(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];

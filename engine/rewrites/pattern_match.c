@@ -1,4 +1,4 @@
-/* What rewrites use to look at a program: nodes, constants, operators' parameters, products of factors. */
+/* Queries of rewrites about a program: nodes, constants, operators' parameters, products of factors. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
@@ -79,7 +79,7 @@ bool prn_rewrite_same_shape(const prn_rewriter *r, uint32_t a, uint32_t b)
     return prn_shape_equal(&r->program->values[a]->info.shape, &r->program->values[b]->info.shape);
 }
 
-/* A constant tensor with its data there, or NULL. */
+/* A constant tensor with known data, or NULL. */
 static const prony_value *constant_of(const prn_rewriter *r, uint32_t value)
 {
     if (value == PRN_NO_VALUE) return NULL;
@@ -200,7 +200,7 @@ bool prn_rewrite_clip_bounds(const prn_rewriter *r, const prn_node_def *node, fl
 {
     *low = -INFINITY;
     *high = INFINITY;
-    if (node->info.opset < 11) { /* as the operator reads it, whatever else the file holds */
+    if (node->info.opset < 11) { /* the operator reads the attribute in these opsets */
         *low = (float)prn_node_float(node, "min", -(double)INFINITY);
         *high = (float)prn_node_float(node, "max", (double)INFINITY);
         return true;
@@ -247,7 +247,7 @@ static bool add_factor(const prn_rewriter *r, uint32_t value, prn_factor_product
     return true;
 }
 
-/* Div by a constant that has a reciprocal. Division by 0 stays: what is NaN and infinite depends on the dividend. */
+/* true: Div by a constant with a reciprocal. Division by 0 stays: NaN or infinity depends on the dividend. */
 static bool divides(const prn_rewriter *r, const prn_node_def *node, double *divisor)
 {
     return prn_node_is(node, "Div") && node->input_count == 2 && prn_rewrite_scalar(r, node->inputs[1], divisor) &&

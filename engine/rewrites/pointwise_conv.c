@@ -1,14 +1,13 @@
 /*   x ── Transpose(0, 2, …, 1) ── MatMul(W, b) ── Transpose(0, r - 1, 1, …) ── y          x ── Conv(Wᵀ, b) ── y
  *
- * with windows of one place, for few channels: heads of an attention that are mixed, say. With more of them it is the
- * products that count. */
+ * with 1 x 1 windows, for few channels, such as mixed attention heads. With more channels the matmul dominates. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
 
 enum { MOST_CHANNELS = 16 };
 
-/* Whether the axis behind the first goes to the end, or the last one comes to that place. */
+/* true: the second axis moves to the end, or the last one moves to the second. */
 static bool moves_channels(const prn_rewriter *r, const prn_node_def *node, int rank, bool to_last)
 {
     int64_t perm[PRONY_MAX_RANK];
@@ -20,7 +19,7 @@ static bool moves_channels(const prn_rewriter *r, const prn_node_def *node, int 
     return moves;
 }
 
-/* The product's operands as a convolution's. */
+/* Makes the matmul's operands a convolution's. */
 static prony_status add_operands(prn_rewriter *r, const prn_contraction *product, int rank, uint32_t inputs[3])
 {
     const int64_t in = product->weight_shape->dim[0], out = product->weight_shape->dim[1];

@@ -9,8 +9,8 @@
  * bounds are those of its type, Conv becomes QLinearConv. Between Conv and Relu an Add of another dequantized tensor
  * may stand: it becomes QConv's residual.
  *
- * The bias is stored in steps of x_scale w_scale; another one is rounded to them, if such a step is small beside one of
- * the output's. */
+ * The bias has scale x_scale w_scale. A bias with another scale is rounded to it, if this scale is small beside the
+ * output's. */
 #include "engine/rewrites/quantized_value.h"
 
 #include "base/shape.h"
@@ -22,7 +22,8 @@
 
 enum { CONV_INPUTS = 14, GEMM_INPUTS = 9, MATMUL_INPUTS = 8, LEAST_GROUP = 8, MOST_PHASES = 64 };
 
-/* A step of the bias may be at most this part of a step of the output, unless the bias is stored in such steps. */
+/* Largest ratio of the bias's scale to the output's, unless the bias is stored with this scale. Chosen without
+ * measurement. */
 static const double most_of_a_step = 0.125;
 
 typedef struct contraction {
@@ -41,7 +42,7 @@ static float constant_float(const prn_rewriter *r, uint32_t value, int64_t i)
     return ((const float *)v->data)[prony_shape_numel(&v->shape) == 1 ? 0 : i];
 }
 
-/* Whether the bias's own codes are in steps of x_scale w_scale. */
+/* true: the bias is stored with scale x_scale w_scale. */
 static bool is_in_steps(const prn_rewriter *r, const contraction *c)
 {
     if (!c->bias_coded) return false;
@@ -60,7 +61,7 @@ static bool is_in_steps(const prn_rewriter *r, const contraction *c)
     return true;
 }
 
-/* Rounds a bias of floats to steps. *done is false if one of them would be too coarse, or does not fit. */
+/* Quantises a float bias. *done is false if a scale would be too coarse, or a value does not fit. */
 static prony_status round_bias(prn_rewriter *r, const contraction *c, uint32_t y_scale, uint32_t *out, bool *done)
 {
     const prn_value_def *given = r->program->values[c->bias_value];
@@ -92,7 +93,7 @@ static prony_status quantized_contraction_bias_of(prn_rewriter *r, const contrac
     return PRONY_OK;
 }
 
-/* One float for each channel, or for all. */
+/* true: the bias has one float for each channel, or one for all. */
 static bool quantized_contraction_read_bias(prn_rewriter *r, contraction *c, uint32_t value)
 {
     const float *data;
@@ -106,9 +107,9 @@ static bool quantized_contraction_read_bias(prn_rewriter *r, contraction *c, uin
     return (count == 1 || count == c->channels) && (shape->rank == 0 || shape->dim[shape->rank - 1] == count);
 }
 
-/* ---- looking ---- */
+/* ---- matching ---- */
 
-/* Constant 8-bit weights, with one scale or one for each of the output's channels, which lie on axis `axis`. */
+/* Reads constant 8-bit weights, with one scale or one per output channel on axis `axis`. */
 static bool read_weights(prn_rewriter *r, contraction *c, int axis)
 {
     if (!prn_rewrite_read_quantized(r, prn_node_input(c->node, 1), TYPES_8_BIT, &c->w)) return false;
@@ -120,7 +121,7 @@ static bool read_weights(prn_rewriter *r, contraction *c, int axis)
     return prony_shape_numel(&r->program->values[c->w.zero]->info.shape) == 1;
 }
 
-/* Whether the output's phases, of which dilations join few, are not too many for a product each. */
+/* true: the output has few enough phases for a matmul each; dilations reduce their number. */
 static bool has_few_phases(const prn_node_def *node)
 {
     const prn_attr *strides = prn_attr_find(node->info.attributes, "strides");
@@ -135,8 +136,8 @@ static bool has_few_phases(const prn_node_def *node)
     return !dilated || phases <= MOST_PHASES;
 }
 
-/* What the operator on codes has a fast kernel for: few phases, weights without zero points, or unsigned ones with 128,
- * which of groups have one scale, and groups of some outputs. */
+/* true: the quantised ConvTranspose has a fast kernel: few phases, weights without zero points (unsigned: 128), one
+ * scale if there are groups, and several outputs per group. */
 static bool read_transposed(prn_rewriter *r, contraction *c)
 {
     const int64_t groups = prn_node_int(c->node, "group", 1);
@@ -182,7 +183,7 @@ static bool quantized_contraction_is_contraction(const prn_node_def *node)
     return false;
 }
 
-/* A MatMul, of which nobody else reads the value, and a constant that `add` adds as its bias. */
+/* Finds a MatMul with one reader, and the constant that `add` adds as its bias. */
 static bool find_biased(prn_rewriter *r, const prn_node_def *add, contraction *c)
 {
     for (uint32_t i = 0; i < 2; i++) {
@@ -194,7 +195,7 @@ static bool find_biased(prn_rewriter *r, const prn_node_def *add, contraction *c
     return false;
 }
 
-/* The contraction that nobody else reads the value of, or an Add of one and a bias or a dequantized tensor. */
+/* Finds a contraction with one reader, or an Add of one and a bias or a dequantized tensor. */
 static bool find_contraction(prn_rewriter *r, prn_lowbit *stored, contraction *c)
 {
     if (!prn_rewrite_used_once(r, stored->value)) return false;
@@ -218,7 +219,7 @@ static bool find_contraction(prn_rewriter *r, prn_lowbit *stored, contraction *c
 
 /* ---- editing ---- */
 
-/* Those of Conv and ConvTranspose. */
+/* Attributes of Conv and ConvTranspose. */
 static const char *const conv_attributes[] = {
     "auto_pad", "dilations", "group", "kernel_shape", "pads", "output_padding", "output_shape", "strides", NULL};
 enum { CONV_ATTRIBUTES = sizeof conv_attributes / sizeof *conv_attributes, BOUNDS = 2 };

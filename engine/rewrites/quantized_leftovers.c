@@ -1,4 +1,4 @@
-/* What no rewrite took to codes, and why; the report says it of the operator. */
+/* Notes why no rewrite quantised an operator; the report shows the reason. */
 #include "engine/rewrites/quantized_value.h"
 #include "base/threads/cancel.h"
 
@@ -14,7 +14,7 @@ static bool quantized_leftovers_has_form(const prn_node_def *node)
     return prn_node_is_any(node, forms) || prn_rewrite_is_elementwise(node);
 }
 
-/* Whether QuantizeLinear alone reads what the node makes, or an Add, Mul, Relu or Clip that is read so. */
+/* true: only QuantizeLinear reads the node's result, or an Add, Mul, Relu or Clip with such a reader. */
 static bool is_stored(const prn_rewriter *r, const prn_node_def *node, int depth)
 {
     static const char *const between[] = {"Add", "Mul", "Relu", "Clip", NULL};
@@ -35,7 +35,7 @@ static int quantized_leftovers_by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Whether one of the node's layers was left in float when the model was quantized. */
+/* true: prony_model_quantize left one of the node's layers in float. */
 static bool quantized_leftovers_is_kept(const prn_rewriter *r, const prn_node_def *node)
 {
     const prn_model_quantized *q = &r->program->model->quantized;

@@ -1,8 +1,8 @@
 /*   x codes ── DequantizeLinear ── Sigmoid ── QuantizeLinear ── y codes          x codes ── QMap[table] ── y codes
  *
- * For what makes each element of one element: operators of one operand, and of one and constants of one element, one
- * after another. The table is what they make of all 256 codes, computed here by the same kernels, so that codes are the
- * same as without the rewrite. */
+ * For chains of elementwise operators of one operand, or of one operand and constants of one element. The table holds
+ * their results for all 256 codes, computed here by the same kernels. So the codes are the same as without the
+ * rewrite. */
 #include "engine/rewrites/quantized_value.h"
 
 #include "engine/bind/node.h"
@@ -28,7 +28,7 @@ bool prn_rewrite_is_elementwise(const prn_node_def *node)
            !node->post_ops;
 }
 
-/* The one operand that is no constant of one element; PRN_NO_VALUE: there is none, or another one. */
+/* The one operand that is not a constant of one element; PRN_NO_VALUE: none, or several. */
 static uint32_t quantized_map_operand_of(const prn_rewriter *r, const prn_node_def *node)
 {
     uint32_t found = PRN_NO_VALUE;
@@ -42,7 +42,7 @@ static uint32_t quantized_map_operand_of(const prn_rewriter *r, const prn_node_d
     return found != PRN_NO_VALUE && prn_rewrite_same_shape(r, found, node->outputs[0]) ? found : PRN_NO_VALUE;
 }
 
-/* The nodes between a dequantized value and what is stored, the last one first. */
+/* Finds the nodes between a dequantized value and the stored one, the last one first. */
 static bool find_chain(prn_rewriter *r, uint32_t value, prn_pattern *chain, prn_quantized_value *coded)
 {
     chain->node_count = 0;
@@ -57,7 +57,7 @@ static bool find_chain(prn_rewriter *r, uint32_t value, prn_pattern *chain, prn_
     return chain->node_count > 0;
 }
 
-/* `node` of the floats in `from`, as many dimensions as its output has, by the kernel that plain layouts get. */
+/* Applies `node` to the floats in `from`, with the rank of its output, by its kernel for plain layouts. */
 static prony_status quantized_map_apply(const prn_rewriter *r, const prn_node_def *node, float *from, float *to)
 {
     prony_context context = prn_node_context(r->program, node, r->error);

@@ -1,15 +1,15 @@
 /*   x codes ── DequantizeLinear ── MaxPool ── QuantizeLinear ── y codes        x codes ── MaxPool ── y codes
  *
- * For what only moves elements or takes the largest, where the codes mean the same before and after; every operand of
- * a Concat must. Averages over windows become QLinearAveragePool and QLinearGlobalAveragePool, whose scales may
- * differ. */
+ * For operators that only move elements or take the largest, if scale and zero point are the same before and after, for
+ * every operand of a Concat. Averages over windows become QLinearAveragePool and QLinearGlobalAveragePool, whose scales
+ * may differ. */
 #include "engine/rewrites/quantized_value.h"
 
 #include <string.h>
 
 enum { MOST_OPERANDS = 32 };
 
-/* MaxPool's codes take its order from opset 12 on. */
+/* true: the operator accepts codes. MaxPool of 8-bit values exists from opset 12 on. */
 static bool moves(const prn_node_def *node)
 {
     static const char *const movers[] = {"Reshape", "Flatten", "Transpose", "Squeeze",  "Unsqueeze",
@@ -18,7 +18,8 @@ static bool moves(const prn_node_def *node)
     return node->output_count == 1 && prn_node_is_any(node, movers);
 }
 
-/* A view is no step of the plan, so what its operands and its result cost goes to the node that makes its codes. */
+/* A view is not a step, so the layers of its DequantizeLinear and QuantizeLinear go to the node that makes its
+ * codes. */
 static prn_node_def *quantized_moves_heir_of(const prn_rewriter *r, uint32_t codes)
 {
     prn_node_def *node = prn_rewrite_producer(r, codes);
@@ -35,7 +36,7 @@ static prony_status move_view(prn_rewriter *r, prn_node_def *node, const uint32_
     PRN_TRY(prn_rewrite_set_inputs(r, node, inputs, node->input_count));
     prn_rewrite_mark_removed(r, stored->node);
     PRN_TRY(prn_rewrite_absorb(r, heir, stored->node));
-    for (size_t k = 0; k < stored->pattern.node_count; k++) { /* a bound that bounds nothing */
+    for (size_t k = 0; k < stored->pattern.node_count; k++) { /* a bound that has no effect */
         prn_rewrite_mark_removed(r, stored->pattern.nodes[k]);
         PRN_TRY(prn_rewrite_absorb(r, heir, stored->pattern.nodes[k]));
     }
@@ -60,7 +61,7 @@ static prony_status move_codes(prn_rewriter *r, prn_node_def *node, const prn_lo
     return prn_rewrite_is_quantized(r, node, NULL, NULL, 0, inputs, node->input_count, stored, coded, parts);
 }
 
-/* QLinearAveragePool has those of AveragePool up to opset 11; dilations came later. */
+/* QLinearAveragePool has the attributes of AveragePool up to opset 11; dilations came later. */
 static const char *const pool_attributes[] = {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads",
                                               "strides",  NULL};
 

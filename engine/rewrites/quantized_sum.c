@@ -7,14 +7,14 @@
  *   b codes ──────────────────────┘                                        b codes ─────┘
  *
  * The same for Mul, which becomes QMul; operands are broadcast. The convolution rounds to a's codes before it adds, so
- * the second step, where both have one shape, changes no code. */
+ * the second rewrite, for operands of one shape, changes no code. */
 #include "engine/rewrites/quantized_value.h"
 
 #include <string.h>
 
 enum { A = 0, B = 3, Y_SCALE = 6, Y_ZERO = 7, ADD_INPUTS = 8, RESIDUAL = 9, CONV_INPUTS = 14 };
 
-/* The sum or product that is stored, of two operands that nobody else shares it with; NULL: something else. */
+/* The stored sum or product of two operands; NULL: another operator, or one with other readers. */
 static prn_node_def *binary_of(const prn_rewriter *r, uint32_t value)
 {
     prn_node_def *node = prn_rewrite_inner(r, value, "Add");
@@ -47,14 +47,14 @@ prony_status prn_rewrite_quantize_sum(prn_rewriter *r, uint32_t n)
     return prn_rewrite_is_quantized(r, node, adds ? "QAdd" : "QMul", bounds, 2, inputs, ADD_INPUTS, &stored, coded, 2);
 }
 
-/* ---- the second step ---- */
+/* ---- the second rewrite ---- */
 
 static bool is_conv(const prn_node_def *node)
 {
     return (prn_node_is(node, "QLinearConv") || prn_node_is(node, "QConv")) && node->input_count <= RESIDUAL;
 }
 
-/* A convolution without a residual, that only this operand reads, and whose codes mean the same to both. */
+/* A convolution without a residual, read by this operand alone, with the same scale and zero point. */
 static prn_node_def *quantized_sum_conv_of(const prn_rewriter *r, const prn_node_def *add, uint32_t operand)
 {
     const uint32_t value = add->inputs[operand];
@@ -66,7 +66,7 @@ static prn_node_def *quantized_sum_conv_of(const prn_rewriter *r, const prn_node
                : NULL;
 }
 
-/* QConv's bounds first, which are bounds of the middle now; QLinearConv has none. */
+/* QConv's bounds come first and now bound the intermediate value; QLinearConv has none. */
 static const char *const conv_attributes[] = {"low",          "high", "auto_pad", "dilations", "group",
                                               "kernel_shape", "pads", "strides",  NULL};
 enum { CONV_ATTRIBUTES = sizeof conv_attributes / sizeof *conv_attributes, BOUNDS = 2 };
@@ -87,7 +87,7 @@ static prony_status quantized_sum_join(prn_rewriter *r, prn_node_def *conv, cons
     count += prn_node_pick_attributes(add, bounds, attributes + count);
     for (uint32_t i = 0; i < RESIDUAL; i++) inputs[i] = prn_node_input(conv, i);
     for (uint32_t i = 0; i < 3; i++) inputs[RESIDUAL + i] = add->inputs[other + i];
-    inputs[12] = inputs[6]; /* what it made before is the middle now */
+    inputs[12] = inputs[6]; /* the former output scale is now the intermediate scale */
     inputs[13] = inputs[7];
     inputs[6] = add->inputs[Y_SCALE];
     inputs[7] = add->inputs[Y_ZERO];

@@ -1,5 +1,5 @@
-/* Floats seen as the 8-bit codes that they are made from. Invariant: scales are finite and above 0, whatever the model
- * says, and codes times scales are finite, so that a larger value never has a smaller code. */
+/* Float values described by their 8-bit codes. Invariant: accepted scales are finite and above 0, and codes times
+ * scales are finite, so a larger value never has a smaller code. */
 #include "engine/rewrites/quantized_value.h"
 
 #include "base/shape.h"
@@ -22,7 +22,7 @@ static const prony_value *known(const prn_rewriter *r, uint32_t value)
     return supported ? &def->info : NULL;
 }
 
-/* A code times a larger one may be infinite. */
+/* A code times a larger scale may be infinite. */
 static const float most_scale = 0x1p119f;
 
 static bool scales_are_sound(const prony_value *scale)
@@ -35,7 +35,7 @@ static bool scales_are_sound(const prony_value *scale)
     return prony_shape_numel(&scale->shape) > 0;
 }
 
-/* Sums of products of codes, and of a bias, are below it. */
+/* Upper bound of sums of products of codes and a bias. */
 static const double most_sum = 0x1p32;
 
 bool prn_rewrite_scales_fit(const prn_rewriter *r, uint32_t a, uint32_t b, uint32_t y)
@@ -93,7 +93,7 @@ prony_status prn_quantized_zero(prn_rewriter *r, uint32_t zero, prony_dtype type
 
 /* ---- dequantized values ---- */
 
-/* The node that made it, before the program or when it was bound. */
+/* The node that makes the value, or made it at bind time. */
 static prn_node_def *maker(const prn_rewriter *r, uint32_t value)
 {
     if (value == PRN_NO_VALUE) return NULL;
@@ -101,7 +101,7 @@ static prn_node_def *maker(const prn_rewriter *r, uint32_t value)
     return def->folded_from != PRN_NO_NODE ? r->program->nodes[def->folded_from] : prn_rewrite_producer(r, value);
 }
 
-/* A plain one: no blocks, no other types of scales. */
+/* true: a plain one, without blocks or scales of other types. */
 static bool is_linear(const prn_node_def *node, const char *name)
 {
     return node && !node->dynamic && node->binding.op && strcmp(node->info.op_type, name) == 0 &&

@@ -1,7 +1,7 @@
-/* The list of rewrites, and the loop that asks them.
+/* The list of rewrites, and the loop that applies them.
  *
  * Invariant: a rewrite that fires lowers the number of live nodes, or turns a node into one that it does not fire on
- * again; the bound on rounds is only for the case that somebody breaks this. */
+ * again; the bound on rounds only guards against violations. */
 #include "engine/rewrites/rewrite.h"
 
 #include "base/threads/cancel.h"
@@ -9,9 +9,8 @@
 
 enum { MAX_ROUNDS = 16 };
 
-/* In this order: first less to look at, then what is quantized already (nothing may be attached to it before), then
- * patterns written out in primitives (their pieces must not be folded away before), then what disappears into weights,
- * last what is attached to a contraction. */
+/* In this order: first removal of nodes; then quantised operators (before anything is attached to them); then patterns
+ * of primitives (before their pieces are folded); then folding into weights; last post-operations. */
 // clang-format off
 #define REWRITE(name) {#name, prn_rewrite_##name}
 static const struct rewrite {
@@ -46,7 +45,7 @@ const char *prn_rewrite_name(size_t k)
     return k ? rewrites[k - 1].name : "share_subexpressions";
 }
 
-/* Counts that rewrite `k` changed the program since `changed` was last cleared, and returns whether it did. */
+/* Counts rewrite `k` if the program changed since `changed` was cleared; returns that. */
 static bool note_change(prn_rewriter *r, size_t k, uint64_t *fired)
 {
     const bool changed = r->changed;

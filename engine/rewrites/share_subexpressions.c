@@ -3,9 +3,8 @@
  *       └── Sub ── b ──                    └── b ──
  *
  * Two nodes of the same operator, attributes and inputs make the same values: the first makes them for both and absorbs
- * the second. The model's arithmetic stays counted as the model has it; what a node costs whose shapes a run knows only
- * is counted when it runs, once, so those are shared where there is no arithmetic (NonZero, Transpose and their
- * like). */
+ * the second. The model's arithmetic stays counted. Nodes with shapes known at run time only are counted when they run,
+ * once; so these are shared only without arithmetic (NonZero, Transpose and similar). */
 #include "engine/rewrites/pass.h"
 
 #include "base/hash/keyed_hash.h"
@@ -13,7 +12,7 @@
 
 #include <string.h>
 
-/* Of a node whose shapes only a run knows. */
+/* true: the operator, with shapes known at run time only, has no arithmetic. */
 static bool is_moving_only(const prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
@@ -32,7 +31,7 @@ static bool is_pure(const prn_rewriter *r, const prn_node_def *node)
     return true;
 }
 
-/* What same_attribute compares. */
+/* Hashes what same_attribute compares. */
 static void add_attribute(prn_keyed_hash *hash, const prn_attr *a)
 {
     prn_keyed_hash_word(hash, (uint64_t)a->type);
@@ -58,7 +57,7 @@ static void add_attribute(prn_keyed_hash *hash, const prn_attr *a)
     }
 }
 
-/* What same_node compares: nodes that differ in any of it have hashes that differ, but for chance. */
+/* Hashes what same_node compares. */
 static uint64_t share_subexpressions_hash_of(const prn_node_def *node)
 {
     prn_keyed_hash hash;
@@ -77,7 +76,7 @@ static bool same_list(const void *a, const void *b, size_t count, size_t size)
     return a == b || count == 0 || (a && b && memcmp(a, b, count * size) == 0);
 }
 
-/* Attributes that hold more than numbers and a string are the same only if they are one. */
+/* Attributes with more than numbers and a string are equal only if they are the same object. */
 static bool same_attribute(const prn_attr *a, const prn_attr *b)
 {
     if (a->type != b->type || strcmp(a->name, b->name) != 0) return false;

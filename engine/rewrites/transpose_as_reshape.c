@@ -1,6 +1,6 @@
 /*   x [1, C, H] ── Transpose(1, 0, 2) ── y [C, 1, H]          x ── Reshape([C, 1, H]) ── y
  *
- * If only axes of extent 1 change places, no element moves. */
+ * If only axes of extent 1 move, no element moves. */
 #include "engine/rewrites/pass.h"
 
 prony_status prn_rewrite_transpose_as_reshape(prn_rewriter *r, uint32_t n)

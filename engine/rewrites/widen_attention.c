@@ -2,7 +2,7 @@
  *   k ──────────── Transpose ──Attention ── Transpose ── y            k ──Attention(c, permutations) ── y
  *   v ──────────── Transpose ──┘                                      v ──┘
  *
- * Attention reads its operands and writes its result in permuted order, and has a scale of its own. */
+ * Attention reads its operands and writes its result in permuted order, and has its own scale. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
@@ -39,7 +39,7 @@ static void read_attention(const prn_node_def *node, prn_attention *out)
     }
 }
 
-/* ai.onnx has another operator of this name. */
+/* true: prony's Attention; ai.onnx has another operator of this name. */
 static bool widen_attention_is_ours(const prn_node_def *node)
 {
     return strcmp(node->info.domain, "prony") == 0;
@@ -61,7 +61,7 @@ static prony_status widen_result(prn_rewriter *r, uint32_t n)
     return prn_rewrite_take_over(r, before, n);
 }
 
-/* Takes what makes this operand into the attention, if it is a Transpose or (not for v) a scale. */
+/* Absorbs the producer of this operand, if it is a Transpose or (not for v) a scale. */
 static bool widen_operand(prn_rewriter *r, uint32_t *value, int operand, prn_attention *attention, prn_pattern *pattern)
 {
     prn_node_def *transpose = prn_rewrite_inner(r, *value, "Transpose");

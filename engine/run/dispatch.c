@@ -29,7 +29,7 @@ void prn_plan_forget(prn_plan *plan)
     for (uint32_t k = 0; k < plan->kept_count; k++) prn_plan_give_back(plan, plan->kept[k], (uint32_t)plan->step_count);
 }
 
-/* ---- what subgraphs did: counted while a step of the outermost plan runs, however often it runs them ---- */
+/* ---- work of subgraphs: counted while a step of the outermost plan runs, over all their executions ---- */
 
 static bool add_executed(const prn_plan *plan, prony_cost *to)
 {
@@ -57,7 +57,7 @@ bool prn_step_executed(const prn_step *step, prony_cost *to)
     return ok;
 }
 
-/* What did not run since the last time is clean already, and so is what is inside of it. */
+/* Resets the counters. A plan that has not run since the last reset is already clean, and so are its subgraphs. */
 static void begin_counting(prn_plan *plan)
 {
     plan->stopped_at = PRN_NO_STEP;
@@ -75,7 +75,8 @@ static void begin_counting(prn_plan *plan)
 
 /* ---- steps that learn shapes or costs while they run ---- */
 
-/* Outputs whose type and shape the plan relied on must come out as planned; the others start as nothing. */
+/* Infers a dynamic step again. Outputs on whose type and shape the plan relies must come out as planned; the others
+ * start empty. */
 static PRN_OWN_FRAME prony_status infer_now(const prn_plan *plan, const prn_step *step, prony_context *context)
 {
     for (size_t i = 0; i < context->input_count; i++) PRN_TRY(prn_node_check_kind(context, step->node, i));
@@ -102,7 +103,7 @@ static PRN_OWN_FRAME prony_status infer_now(const prn_plan *plan, const prn_step
     return PRONY_OK;
 }
 
-/* A view of a value in the dynamic region holds the same block, which nobody writes to any more. */
+/* true: the step is a view of a value in the dynamic region; it shares the block, which is not written any more. */
 static bool is_view(const prn_plan *plan, const prn_step *step)
 {
     unsigned flags = step->node->binding.op->flags;
@@ -151,7 +152,7 @@ static void forget_children(const prn_step *step)
         if (step->children[c]) prn_plan_forget(step->children[c]);
 }
 
-/* The children's work is the step's; parameters do not change by running. Of a run that failed nothing is booked. */
+/* Adds the children's work to the step; parameters stay. A failed run adds nothing. */
 static prony_status book_children(prn_step *step, prony_error *error)
 {
     prony_cost cost = {.parameters = step->cost.parameters};
@@ -161,7 +162,7 @@ static prony_status book_children(prn_step *step, prony_error *error)
     return PRONY_OK;
 }
 
-/* Whether a value has the form that it had; notes the one that it has. */
+/* true: a value has the same type as before; notes the present one. */
 static bool dispatch_keeps_form(prn_tensor_type *form, const prony_value *value)
 {
     if (value->kind == form->kind && value->dtype == form->dtype && prn_shape_equal(&value->shape, &form->shape))
@@ -170,7 +171,7 @@ static bool dispatch_keeps_form(prn_tensor_type *form, const prony_value *value)
     return false;
 }
 
-/* What a run makes of a step follows from forms as from the last run's: its kernel and its cost stand. */
+/* true: types and shapes are the last run's, so the step's kernel and cost stay valid. */
 static bool keeps_forms(prn_step *step, const prony_context *context)
 {
     bool same = step->chosen != NULL;
@@ -179,7 +180,9 @@ static bool keeps_forms(prn_step *step, const prony_context *context)
         if (context->inputs[i]) same &= dispatch_keeps_form(form, context->inputs[i]);
     for (size_t k = 0; k < context->output_count; k++, form++) {
         const prony_value *out = context->outputs[k];
-        if (out) same &= dispatch_keeps_form(form, out) && prn_shape_known(&out->shape); /* else the run gives it one */
+        if (out)
+            same &= dispatch_keeps_form(form, out) && prn_shape_known(&out->shape); /* otherwise the run determines the
+                                                                                   shape */
     }
     return same;
 }
@@ -208,7 +211,7 @@ static prony_status run_dynamic(prn_plan *plan, prn_step *step, prony_context *c
     return PRONY_OK;
 }
 
-/* A dynamic step of a subgraph did it once more. */
+/* Adds one execution of a dynamic step of a subgraph. */
 static prony_status count_once(prn_step *step, prony_error *error)
 {
     prony_cost cost = prn_cost_kept(&step->cost);
@@ -236,7 +239,7 @@ static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
     return step->children ? PRONY_OK : count_once(step, error);
 }
 
-/* Whatever the step made, and whatever it failed at once it was cancelled, does not count. */
+/* After a cancellation the step's result, or another failure, is replaced by PRONY_CANCELLED. */
 static prony_status dispatch_cancelled(const prn_step *step, prony_status status, prony_error *error)
 {
     if (status == PRONY_CANCELLED && error && strcmp(error->message, "cancelled") != 0) return status; /* by name */
@@ -280,7 +283,7 @@ static uint32_t library_calls(uint64_t all_before, uint64_t own_before)
     return all > own ? (uint32_t)(all - own) : 0;
 }
 
-/* The thread pool's threads write their parts of step `s` where it has room. */
+/* Lets the pool's threads write their shares of step `s`, if the trace has room. */
 static void watch_team(const prn_trace *trace, uint32_t s)
 {
     bool room = s < trace->share_steps;
@@ -318,7 +321,7 @@ static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *er
     return status;
 }
 
-/* Of a subgraph: times add up in the steps, so that any number of trips takes no room. */
+/* Runs a subgraph. Times add up in the steps, so many trips need no memory. */
 static prony_status run_nested(prn_plan *plan, prony_error *error)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {

@@ -1,5 +1,5 @@
-/* Taking, sharing and giving up values in the dynamic region. A failure leaves blocks behind only inside of a run,
- * whose end releases them. */
+/* Allocates, shares and releases values in the dynamic region. A failure may leave blocks only inside of a run, whose
+ * end releases them. */
 #include "base/threads/cancel.h"
 #include "engine/run/dynamic_tensor.h"
 
@@ -98,7 +98,7 @@ prony_status prn_dynamic_tensor_keep(const prn_node_environment *site, const pro
     return PRONY_OK;
 }
 
-/* Whether an item has a holder less is decided together with giving it back. */
+/* Items are dropped under the same lock as the block's release. */
 static void drop(prn_arena *arena, prony_value *value, uint32_t step)
 {
     if (value->data) prn_arena_give(arena, value->data, step);
@@ -116,7 +116,7 @@ static void drop(prn_arena *arena, prony_value *value, uint32_t step)
 
 void prn_dynamic_tensor_drop(prn_arena *arena, prony_value *value, uint32_t step)
 {
-    bool holds = value->data || value->items; /* a subgraph that never ran knows no arena */
+    bool holds = value->data || value->items; /* a subgraph that never ran has no arena */
     if (holds) prn_arena_lock(arena);
     drop(arena, value, step);
     if (holds) prn_arena_unlock(arena);
@@ -124,8 +124,8 @@ void prn_dynamic_tensor_drop(prn_arena *arena, prony_value *value, uint32_t step
 
 /* ---- longer and shorter by one, on the same block */
 
-/* The place behind the last item is claimed if nobody has it: others that hold the block see their own count of items.
- * What lies there and only a longer sequence saw that is gone is given up. */
+/* Claims the slot after the last item if it is free: other holders of the block keep their own count of items. An old
+ * item there, seen only by a longer sequence that is gone, is released. */
 static bool claim_next(prn_arena *arena, const prony_value *from, uint32_t step)
 {
     uint64_t filled, room = prn_arena_room(arena, from->items, &filled);

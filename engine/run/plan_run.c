@@ -1,4 +1,4 @@
-/* A run of a plan: by its schedule where it has several workers, else step by step. */
+/* A run of a plan: by its schedule with several workers, else step by step. */
 #include "base/threads/cancel.h"
 #include "engine/run/dispatch.h"
 #include "engine/run/dynamic_tensor.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What a failed run leaves behind, wherever it stopped. */
+/* Releases the values of a failed run. */
 static void drop_all(prn_plan *plan)
 {
     for (uint32_t v = 0; v < plan->value_count; v++)

@@ -30,7 +30,7 @@ enum { LARGE_BYTES = 8 << 20 }; /* of a weight */
 
 typedef struct pack_call {
     const prony_context *context;
-    const prony_value *constant; /* that is packed; NULL: not one of the step's inputs */
+    const prony_value *constant; /* the packed constant; NULL: not an input of the step */
     prony_status (*build)(const prony_context *context, void *argument, void *packed);
     void *argument;
     bool built;
@@ -42,7 +42,7 @@ static prony_status services_build_packed(void *argument, void *data)
     return call->build(call->context, call->argument, data);
 }
 
-/* While a run packs a large weight, the plain one is in memory beside it. */
+/* Frees memory before a run packs a large weight, because the plain weight exists beside it. */
 static void services_make_room(prn_arena *arena, size_t bytes)
 {
     if (!arena || bytes < LARGE_BYTES) return;
@@ -51,7 +51,7 @@ static void services_make_room(prn_arena *arena, size_t bytes)
     prn_arena_unlock(arena);
 }
 
-/* Once packed, a weight is not read from its file again unless somebody else needs it. */
+/* Packs a weight, then releases its file pages; other readers load them again. */
 static prony_status build_shared(void *argument, void *data)
 {
     pack_call *call = argument;
@@ -64,8 +64,8 @@ static prony_status build_shared(void *argument, void *data)
     return status;
 }
 
-/* The constant input of the step that `source` lies in: a packed form is found again by its source's address, which
- * must mean the same bytes as long as the plan lives. NULL: none. */
+/* The constant input of the step that contains `source`. A packed form is found by its source's address, so the address
+ * must mean the same bytes for the plan's lifetime. NULL: none. */
 static const prn_plan_value *constant_at(prn_node_environment *site, const void *source)
 {
     if (!site->plan || !site->step) return NULL;
@@ -112,8 +112,8 @@ static prony_status host_packed(const prony_context *context, const void *source
                                         .argument = &call};
     prony_status status = prn_weight_cache_get(site->program->model->shared, refs, &form, out, context->error);
     if (call.built && site->once)
-        prn_weight_cache_resolve(site->program->model->shared); /* a plan that is made packs more,
-                                                                                      and settles at its end */
+        prn_weight_cache_resolve(site->program->model->shared); /* planning packs more and releases the spare at its
+                                                                                      end */
     return status;
 }
 
@@ -128,7 +128,7 @@ static void host_passed(const prony_context *context, const void *from, size_t b
         prn_model_forget(site->program->model->file, from, bytes);
 }
 
-/* Of a constant that are looked at: many nodes that share one take no square of time. */
+/* Readers of a constant that are visited; bounded, so that sharing does not cost quadratic time. */
 enum { MOST_READERS = 256 };
 
 static bool serves_other_extents(const prony_context *context, size_t input)
@@ -246,7 +246,7 @@ static prony_status subgraph_port(const prony_context *context, const struct prn
 
 /* ---- subgraphs: running ---- */
 
-/* What a subgraph was bound for is what it must get; where nothing was known then, everything goes. */
+/* A subgraph must get the types that it was bound for; types not known then are not checked. */
 static PRN_OWN_FRAME prony_status services_check_input(const prony_context *context, const prn_program *program,
                                                        size_t i, const prony_value *given)
 {
@@ -263,7 +263,7 @@ static PRN_OWN_FRAME prony_status services_check_input(const prony_context *cont
                       prn_value_text(given, came), prn_value_text(bound, wanted));
 }
 
-/* A captured value stands in the outer plan in several forms, perhaps; settling made sure that the model's is there. */
+/* A captured value may have several forms in the outer plan; assigning layouts ensured that the model's form exists. */
 static const prony_value *captured_value(const prn_plan *outer, uint32_t v)
 {
     while (v != PRN_NO_VALUE && !prn_plan_is_plain(outer->values[v])) v = outer->values[v]->variant;
@@ -346,7 +346,7 @@ static prony_status work_add(const prony_context *context, const prony_cost *cos
     return prony_fail(context, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
 }
 
-/* Who is named for what an operator takes without saying for which output. */
+/* The owner of memory that an operator takes for no particular output. */
 static uint32_t first_output(const prn_node_environment *site)
 {
     for (size_t k = 0; k < site->step->context.output_count; k++)

@@ -1,4 +1,4 @@
-/* A session's affinity list: what it came to, and pins that last longer than a run. */
+/* A session's affinity list: its effect, and pins that outlast a run. */
 #include "engine/session/session.h"
 
 const prn_cpu_mask *prn_session_mask(const prony_session *session)

@@ -1,8 +1,8 @@
-/* prony_batcher: one queue, a few workers. At any time one idle worker is the collector: it waits until enough requests
- * are there for a full batch, or until the oldest has waited for its window, takes them off the queue, hands the role
- * on and serves them. The others sleep until there is something to collect and nobody who does.
+/* prony_batcher: one queue, a few workers. At any time one idle worker is the collector. It waits for a full batch or
+ * for the end of the oldest request's window, takes the requests, passes the role on and serves them. The others sleep
+ * until there are requests but no collector.
  *
- * `lock` guards everything in the struct but what never changes once the workers are started. */
+ * `lock` guards all fields that change after the workers have started. */
 #include "engine/session/batcher.h"
 #include "base/os/clock.h"
 #include "base/option_struct.h"
@@ -37,7 +37,7 @@ struct prony_batcher {
     prony_batch_trial trial;
 
     pthread_mutex_t lock;
-    pthread_cond_t work;        /* there is something to collect, and nobody does; or the end */
+    pthread_cond_t work;        /* requests without a collector; or the end */
     pthread_cond_t window;      /* of the collector: the queue has grown to a full batch; or the end */
     pthread_cond_t ready;       /* a worker has made its first runs */
     prn_request *first, **last; /* the queue, oldest first */
@@ -61,7 +61,7 @@ int prn_batch_sizes(int64_t sizes[PRN_BATCH_SIZES], int64_t max)
 
 /* ---- the queue, under its lock ---- */
 
-/* Requests that the next run takes: of the sizes the largest that is there, of requests alike the oldest. */
+/* Number of requests for the next run: the largest available size, of requests like the oldest. */
 static int64_t next_size(const prony_batcher *b)
 {
     int64_t alike = 0, max = b->sizes[b->size_count - 1];
@@ -86,7 +86,7 @@ static prn_request *batcher_take(prony_batcher *b, int64_t count)
     return taken;
 }
 
-/* Until a full batch is there, or the oldest request has waited long enough. A window beyond the clock's range has no
+/* Waits for a full batch, or for the end of the oldest request's window. A window beyond the clock's range has no
  * end. */
 static void await_window(prony_batcher *b)
 {
@@ -97,7 +97,7 @@ static void await_window(prony_batcher *b)
         if (pthread_cond_timedwait(&b->window, &b->lock, &end) == ETIMEDOUT) return;
 }
 
-/* The next requests for the calling worker; NULL: there will be none. */
+/* The next requests for the calling worker; NULL: the batcher ends. */
 static prn_request *batcher_collect(prony_batcher *b, int64_t *count)
 {
     pthread_mutex_lock(&b->lock);
@@ -145,6 +145,8 @@ static void *batcher_work(void *argument)
     return NULL;
 }
 
+/* Creates all sessions before the first thread, then waits until every worker has made its trial. The first failure is
+ * returned. */
 static prony_status batcher_start(prony_batcher *b, const prony_session_options *session, prony_error *error)
 {
     int sessions = b->options.sessions;
@@ -195,13 +197,14 @@ static bool make_conditions(prony_batcher *b)
     if (pthread_mutex_init(&b->lock, NULL) != 0) return false;
     if (pthread_condattr_init(&attributes) != 0) return pthread_mutex_destroy(&b->lock), false;
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->work, NULL); /* none of these can fail where these libraries run */
+    pthread_cond_init(&b->work, NULL); /* these calls cannot fail on the supported systems */
     pthread_cond_init(&b->window, &attributes);
     pthread_cond_init(&b->ready, NULL);
     pthread_condattr_destroy(&attributes);
     return true;
 }
 
+/* Once the conditions exist, prony_batcher_release undoes a failed start. */
 prony_status prony_batcher_create(prony_batcher **out, prony_model *model, const prony_session_options *session,
                                   const prony_batcher_options *options, prony_error *error)
 {
@@ -290,7 +293,7 @@ prony_batch_trial prony_batcher_trial(const prony_batcher *b)
     return b->trial;
 }
 
-/* Whether the model takes these values; *alone tells whether they can be combined with others. */
+/* Checks that the model accepts these values; *alone: they cannot be combined with others. */
 static prony_status accept(const prony_batcher *b, const prony_value *const *inputs, bool *alone, prony_error *error)
 {
     const prn_model_file *file = b->model->file;
@@ -395,6 +398,7 @@ static void wake(void *user, const prony_batch_result *result)
     pthread_mutex_unlock(&w->lock);
 }
 
+/* Submits the request and waits for it. After a failure all outputs are NULL. */
 prony_status prony_batcher_run(prony_batcher *b, const prony_value *const *inputs, size_t count, prony_value **outputs,
                                size_t output_count, prony_error *error)
 {

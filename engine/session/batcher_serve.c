@@ -1,5 +1,5 @@
-/* The runs of a batcher: requests side by side along the first dimension, outputs cut apart again, and the trial that
- * tells what combining does to a model's results. */
+/* The runs of a batcher: combines requests along the first dimension, splits outputs again, and makes the trial that
+ * compares combined with separate results. */
 #include "base/os/clock.h"
 #include "engine/session/batcher.h"
 #include "loaders/tensors/tensor_file.h"
@@ -72,7 +72,7 @@ prony_status prn_batch_check_model(const prony_model *model, int64_t max_batch, 
 
 /* ---- one run ---- */
 
-/* The requests' samples one after another, into the session's own room for inputs. */
+/* Copies the requests' samples one after another into the session's input buffers. */
 static prony_status batcher_serve_bind(prn_server *server, const prn_request *requests, int64_t count,
                                        prony_error *error)
 {
@@ -95,7 +95,7 @@ static prony_status batcher_serve_bind(prn_server *server, const prn_request *re
     return PRONY_OK;
 }
 
-/* Refuses an output that has not one part of whole bytes per request. */
+/* Refuses an output that cannot be split into whole bytes per request. */
 static prony_status check_cut(const prn_server *server, const prony_value *value, size_t index, int64_t count,
                               prony_error *error)
 {
@@ -176,7 +176,7 @@ void prn_server_serve(prn_server *server, prn_request *requests, int64_t count)
 
 /* ---- the trial ---- */
 
-/* Generated samples: [inputs], each of `count` rows; the first dimension is 1 where the model fixes none. */
+/* Generated samples: [inputs], each of `count` rows; a free first dimension is 1. */
 typedef struct samples {
     prony_value *values;
     size_t inputs;
@@ -188,8 +188,7 @@ static void samples_free(samples *s)
     prn_free(s->values);
 }
 
-/* Rows are drawn one by one, so that no two are alike; `count` 1: what prony_session_generate_inputs would give,
- * too. */
+/* Draws rows one by one, so that they differ; `count` 1: the same as prony_session_generate_inputs. */
 static prony_status samples_make(samples *s, const prn_server *server, int64_t count, prony_error *error)
 {
     const prony_session *session = server->session;
@@ -316,8 +315,10 @@ prony_status prn_server_try(prn_server *server, const int64_t *sizes, int count,
         prony_status status = try_size(server, sizes[i], trial, &own);
         if (status == PRONY_OK) continue;
         trial->known = false;
-        bool apart = i > 0 && status == PRONY_SHAPE_MISMATCH; /* runs alone, and not together */
-        if (!apart && status != PRONY_OUT_OF_MEMORY && status != PRONY_LIMIT) return PRONY_OK; /* requests will tell */
+        bool apart = i > 0 && status == PRONY_SHAPE_MISMATCH; /* runs alone, but not combined */
+        if (!apart && status != PRONY_OUT_OF_MEMORY && status != PRONY_LIMIT)
+            return PRONY_OK; /* requests will show the
+                                                                                                  failure */
         if (error) *error = own;
         return status;
     }

@@ -1,4 +1,4 @@
-/* A plan that a session keeps: made for shapes of the inputs, with its threads and room for its events. */
+/* A plan kept by a session: made for the inputs' shapes, with its threads and room for its events. */
 #include "base/os/clock.h"
 #include "base/cpu/machine.h"
 #include "base/threads/parallel.h"

@@ -1,4 +1,4 @@
-/* See free_dims.h. What is assumed is decided by the model and the options alone, so every run of them sees the same.
+/* Implements free_dims.h. Assumptions depend on the model and the options alone, so every run makes the same ones.
  */
 #include "engine/session/free_dims.h"
 #include "loaders/onnx/declared.h"
@@ -55,7 +55,7 @@ static bool is_batch(const prony_port *port, int axis)
 }
 
 /* The size of images that the exporter left in the metadata, "[640, 640]" or "[640]": height, then width; -1: none. The
- * file is read through once, however many inputs ask. */
+ * file is scanned once for all inputs. */
 static void read_image_size(prn_input_shapes *s, const prony_model *model)
 {
     prn_bump pool = {0};
@@ -99,7 +99,7 @@ static bool collect_read(prn_names *names, const prn_graph *graph)
     return ok;
 }
 
-/* The names are collected when the first input asks, so that many inputs do not walk over the graph each. */
+/* Collects the names at the first call, so that the graph is walked once for all inputs. */
 static prony_status find_reader(prn_input_shapes *s, const prn_graph *graph, const char *name, bool *found,
                                 prony_error *error)
 {
@@ -109,7 +109,7 @@ static prony_status find_reader(prn_input_shapes *s, const prn_graph *graph, con
     return PRONY_OK;
 }
 
-/* ---- settling ---- */
+/* ---- resolving ---- */
 
 static prony_status assume(prn_input_shapes *s, const prony_model *model, size_t input, int axis, int64_t value,
                            const char *reason, prony_error *error)
@@ -122,7 +122,7 @@ static prony_status assume(prn_input_shapes *s, const prony_model *model, size_t
     return symbol && *symbol ? prn_dims_put(&s->dims, symbol, value, model->file->name, port->name, error) : PRONY_OK;
 }
 
-/* A dimension whose symbol has become known since. */
+/* Sets a dimension whose symbol became known. */
 static bool settle_by_symbol(prn_input_shapes *s, const prony_port *port, size_t input, int axis)
 {
     const char *symbol = port->dim_names[axis];
@@ -145,7 +145,7 @@ static prony_status settle_axis(prn_input_shapes *s, const prony_model *model, s
     return extent > 0 ? assume(s, model, input, axis, extent, "metadata imgsz", error) : PRONY_OK;
 }
 
-/* Dimensions that are still open; those whose symbol is known by now are filled. */
+/* Counts open dimensions, after filling those with a known symbol. */
 static size_t count_open(prn_input_shapes *s, const prony_model *model)
 {
     size_t open = 0;
@@ -195,10 +195,10 @@ prony_status prn_input_shapes_closed(const prn_input_shapes *s, const prony_mode
 
 /* ---- the list that users see ---- */
 
-/* What is assumed of each free dimension, by its name. */
+/* The assumed sizes of free dimensions, by name. */
 typedef struct assumed_names {
     prn_names index; /* into prn_input_shapes' assumed */
-    prn_bump pool;   /* of names that are no symbol */
+    prn_bump pool;   /* of names that are not symbols */
 } assumed_names;
 
 static bool assumed_index(assumed_names *names, const prony_model *model, const prn_input_shapes *s)

@@ -1,5 +1,5 @@
-/* Open dimensions, tried out: shapes are inferred for several extents, nothing runs and no weight is read. A trial owns
- * its program only while it looks at it. */
+/* Tries sizes of open dimensions: infers shapes for several extents, without running or reading weights. A trial owns
+ * its program only during the call. */
 #include "base/shape.h"
 #include "base/threads/cancel.h"
 #include "engine/bind/names.h"
@@ -12,7 +12,7 @@
 
 enum { MOST_TRIALS = 24, LARGEST_EXTENT = 1 << 16, MOST_DOUBLINGS = 5 };
 
-/* What an open dimension seems to be; only the examples that are tried depend on it. */
+/* The probable meaning of an open dimension; it only selects the tried examples. */
 typedef enum role { ROLE_HEIGHT, ROLE_WIDTH, ROLE_SEQUENCE, ROLE_SAMPLES, ROLE_OTHER, ROLES } role;
 
 typedef struct extents {
@@ -94,8 +94,8 @@ static prony_status count_differences(const trial *t, const prn_program *program
     return enough ? PRONY_OK : prn_no_memory(error);
 }
 
-/* *misfits: UINT64_MAX if the shapes do not fit at all; else nodes of branches that do not, and declared shapes that
- * come out otherwise. */
+/* *misfits: UINT64_MAX if the shapes do not fit; else the number of misfit nodes in branches plus declared shapes that
+ * differ. */
 static prony_status try_extents(trial *t, const extents *e, uint64_t *misfits, prony_error *error)
 {
     prony_error own = {0};
@@ -148,7 +148,7 @@ prony_status prn_free_dims_example(prony_shape *shapes, const prony_model *model
     return status;
 }
 
-/* ---- what declared shapes imply ---- */
+/* ---- sizes implied by declared shapes ---- */
 
 /* Roles of the open dimensions, as bits. */
 static unsigned open_roles(const prony_shape *shapes, const prony_model *model)
@@ -170,7 +170,8 @@ static bool add_candidate(extents *list, size_t *count, int64_t first, int64_t s
     return true;
 }
 
-/* Extents of declared tensors, the earliest ones first, and their doubles: what halving leads back to. */
+/* Candidate extents: those of declared tensors, the earliest ones first, and their multiples by 2, because networks
+ * halve extents. */
 static size_t candidates(extents list[MOST_TRIALS], const trial *t, bool pairs)
 {
     size_t count = 0;
@@ -221,7 +222,7 @@ static prony_status imply(prn_input_shapes *s, trial *t, bool pairs, prony_error
         }
     }
     if (fitting != 1) return PRONY_OK;
-    /* Where nothing declared depends on the dimension, anything would fit. */
+    /* If no declared shape depends on the dimension, any size would fit. */
     extents other = list[found];
     uint64_t misfits = 1;
     for (int r = 0; r < ROLES; r++) other.of[r] *= 2;

@@ -1,4 +1,4 @@
-/* Declared inputs against given ones. Symbols of free dimensions hold one value for all inputs of a run. */
+/* Compares declared inputs with given ones. A symbol of free dimensions has one value for all inputs of a run. */
 #include "engine/session/io_info.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ static const prony_named_shape *given_shape(const prony_port *port, const prony_
     return NULL;
 }
 
-/* Whether `name` is "INPUT.AXIS" of this dimension. */
+/* true: `name` is "INPUT.AXIS" of this dimension. */
 static bool names_axis(const char *name, const prony_port *port, int axis)
 {
     char text[16];
@@ -128,7 +128,7 @@ prony_status prn_port_given(const prony_port *port, const prony_session_options 
     return PRONY_OK;
 }
 
-/* What is known of a dimension that the model leaves free, or -1. */
+/* The known size of a free dimension, or -1. */
 static int64_t known_extent(const prony_port *port, int axis, const prony_session_options *options,
                             const prn_dims *dims)
 {
@@ -163,7 +163,7 @@ prony_status prn_port_fix(prony_shape *out, const prony_port *port, const prony_
     return PRONY_OK;
 }
 
-/* Whether an option may call a dimension so; without one, `names` lists those that there are. */
+/* true: a free dimension has this name; if not, `names` lists the existing ones. */
 static bool has_free_dim(const prn_model_file *file, const char *name, char *names, size_t size)
 {
     size_t used = 0;
@@ -200,6 +200,7 @@ static prony_status check_dims(const prn_model_file *file, const prony_dim *dims
     return PRONY_OK;
 }
 
+/* Checks names and sizes in the options before any input is bound, so that errors name the option. */
 prony_status prn_ports_check_options(const prn_model_file *file, const prony_session_options *options,
                                      prony_error *error)
 {

@@ -1,5 +1,5 @@
-/* One plan for dimensions whose extents change from run to run: a program bound at extents that occur nowhere else in
- * the model, planned at the largest ones, and taken to those of each run (engine/bind/dynamic_dims.h,
+/* One plan for extents that change from run to run. The program is bound at extents that occur nowhere else in the
+ * model, planned at the largest ones, and adapted to those of each run (engine/bind/dynamic_dims.h,
  * engine/plan/respecialize.c). */
 #include "base/os/clock.h"
 #include "engine/plan/planner.h"
@@ -52,7 +52,7 @@ prony_status prn_open_dims_check(const prony_session *session, size_t input, con
 
 #define ATTEMPTS 7
 
-/* What the run at hand has of it. */
+/* The dimension's size in the current run. */
 static int64_t extent_now(const prony_session *session, size_t option)
 {
     for (size_t k = 0; k < session->open_count; k++) {
@@ -62,8 +62,8 @@ static int64_t extent_now(const prony_session *session, size_t option)
     return 0;
 }
 
-/* Primes, which sizes in models seldom are; where they are too large, extents below the largest; and in the end the
- * largest and that of this run, or half of it, for models that need multiples. 0: there is none. */
+/* Extents for an attempt: primes, which are rare in models; extents below the largest, if primes are too large; finally
+ * the largest and that of this run, or half of it, for models that need multiples. 0: none. */
 static int64_t probe(const prony_session *session, size_t option, int attempt, bool second)
 {
     static const uint8_t primes[] = {37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103};
@@ -77,7 +77,7 @@ static int64_t probe(const prony_session *session, size_t option, int attempt, b
     return most - (int64_t)(option + (second ? count : 0)) - (attempt - 3);
 }
 
-/* The inputs at the extents of an attempt; false: there are none that differ from one another. */
+/* Sets the inputs to the extents of an attempt; false: no extents that differ from one another. */
 static bool set_probes(const prony_session *session, int attempt, bool second, prony_value *inputs)
 {
     for (size_t i = 0; i < session->input_count; i++) {
@@ -100,7 +100,7 @@ static bool set_probes(const prony_session *session, int attempt, bool second, p
     return true;
 }
 
-/* What another attempt, or a plan for one set of shapes, may do better. */
+/* true: another attempt, or a plan for one set of shapes, may succeed. */
 static bool may_go_on(prony_status status, prony_error *error)
 {
     if (status == PRONY_OK || status == PRONY_OUT_OF_MEMORY || status == PRONY_CANCELLED || status == PRONY_LIMIT ||
@@ -132,7 +132,7 @@ static void release_program(prn_cached_plan *open)
     open->extents = NULL;
 }
 
-/* Once more, where numbers follow from the extents and are always the same. */
+/* Binds once more, if constants follow from the extents and are always the same. */
 static prony_status bind_fixed(prony_session *session, prn_cached_plan *open, prn_bind_options *options,
                                const prony_value *second, bool *fits, prony_error *error)
 {
@@ -181,7 +181,7 @@ static prony_status bind_open(prony_session *session, prn_cached_plan *open, con
     return PRONY_OK;
 }
 
-/* A program for all extents; none, where the model has none that fits. */
+/* Makes a program for all extents; leaves none if no attempt fits the model. */
 static prony_status try_binds(prony_session *session, prn_cached_plan *open, prony_value *first, prony_value *second,
                               prony_error *error)
 {
@@ -199,8 +199,7 @@ static prony_status try_binds(prony_session *session, prn_cached_plan *open, pro
 
 /* ---- its plan ---- */
 
-/* Planned for the largest extents, whose memory it then has; where those do not fit the model, for the ones of this
- * run. */
+/* Plans for the largest extents, so that memory suffices; if they do not fit the model, for the extents of this run. */
 static prony_status plan_largest(prony_session *session, prn_cached_plan *open, prony_value *inputs, prony_error *error)
 {
     bool fits;
@@ -236,7 +235,7 @@ static prony_status open_plan_again(prony_session *session, prn_cached_plan *ope
     return status;
 }
 
-/* The program and its plan at the extents of the inputs. */
+/* Takes the program and its plan to the extents of the inputs. */
 static prony_status take_extents(prony_session *session, prn_cached_plan *open, bool *fits, prony_error *error)
 {
     bool follows = false;

@@ -36,7 +36,7 @@ static prony_status plans_try_plan(prony_session *session, prn_cached_plan *cach
     return prn_cached_plan_program(session, cached, error);
 }
 
-/* Again if a scaled weight was not finite after all. */
+/* Makes a plan; once more if a scaled weight was not finite. */
 static prony_status plans_make_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
 {
     const bool looked = prn_weight_cache_looks_first(session->model->shared);
@@ -57,7 +57,7 @@ bool prn_session_overrides(const prony_session *session)
 static void plans_point_inputs(prony_session *session, prn_cached_plan *cached)
 {
     const prn_program *program = cached->program;
-    size_t next = 0; /* of the program's: optional ones that are not given are no inputs of it */
+    size_t next = 0; /* index among the program's inputs, which exclude optional ones that are not given */
     for (size_t i = 0; i < session->input_count + session->optional_count; i++) {
         if (i >= session->input_count && !session->inputs[i].set) continue;
         prony_value *value = &cached->plan->values[program->inputs[next++]]->value;
@@ -81,6 +81,7 @@ void prn_session_name_failure(const prony_session *session, prony_status status,
     prn_free(inputs);
 }
 
+/* Takes the current plan, the open plan, a cached one that fits, or makes one in place of the least recently used. */
 prony_status prn_session_plan(prony_session *session, prony_error *error)
 {
     prn_cached_plan *found = NULL, *oldest = &session->cache[0];

@@ -14,10 +14,10 @@ static const char *const names[] = {[PRONY_PRECISION_FP32] = "fp32",
                                     [PRONY_PRECISION_FP32_STRICT] = "fp32-strict"};
 enum { NAMES = sizeof names / sizeof names[0] };
 
-/* Codes: a matter of the model, whose other operators compute as in fp32. */
+/* int8 is a property of the model; its other operators compute as in fp32. */
 static const char codes[] = "int8";
 
-/* NAMES: there is none of that name. */
+/* NAMES: unknown name. */
 static int precision_find(const char *name)
 {
     int i = 0;
@@ -30,7 +30,7 @@ static bool is_codes(const char *name)
     return name && strcmp(name, codes) == 0;
 }
 
-/* Which of them the processor has products for that are faster than those of fp32. */
+/* The precisions for which this processor's matmul is faster than fp32. */
 static const char *faster_here(void)
 {
     if (prn_isa_has(PRN_HAS_AMX)) return "fast, bf16 and int8 (AMX)";

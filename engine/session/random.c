@@ -1,5 +1,5 @@
-/* Generated inputs: SplitMix64 over (seed, input name), so that every input has its own stream, whatever the others
- * are. */
+/* Generated inputs: SplitMix64 over (seed, input name), so every input has its own stream, independent of the
+ * others. */
 #include "base/threads/cancel.h"
 #include "engine/session/session.h"
 
@@ -43,6 +43,7 @@ static uint16_t next_bfloat16(uint64_t *state)
     return (uint16_t)(bits >> 16);
 }
 
+/* The stream depends on seed and name alone; each element takes one number, in the elements' order. */
 void prn_random_fill(prony_value *value, uint64_t seed, const char *stream)
 {
     uint64_t state = seed;

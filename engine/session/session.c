@@ -1,4 +1,4 @@
-/* prony_session_*: creation, calling off, runs. */
+/* prony_session_*: creation, cancellation, runs. */
 #include "engine/session/session.h"
 
 #include "base/os/clock.h"
@@ -70,7 +70,7 @@ static prony_status copy_options(prony_session *session, const prony_session_opt
     return PRONY_OK;
 }
 
-/* Everything the model wants and this build has not, in one message. */
+/* Lists all unsupported operators of the model in one message. */
 static prony_status check_supported(const prony_session *session, prony_error *error)
 {
     prn_bump pool = {0};
@@ -95,6 +95,7 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
     return prn_session_create_among(out, model, options, 0, 1, error);
 }
 
+/* Copies the options and counts threads. Plans are made later, when input shapes are known. */
 prony_status prn_session_create_among(prony_session **out, prony_model *model, const prony_session_options *options,
                                       int index, int sharers, prony_error *error)
 {
@@ -168,7 +169,7 @@ void prony_session_release(prony_session *session)
     prn_free(session);
 }
 
-/* Under way, a call may have left something out already: then the request stands. */
+/* A call in progress may already have skipped work; then the request stays. */
 prony_status prony_session_uncancel(prony_session *session, prony_error *error)
 {
     if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_uncancel: session is NULL");

@@ -1,4 +1,4 @@
-/* What a session's inputs are: given, lent or generated, and the shapes that follow. */
+/* A session's inputs: copied, user-bound or generated, and their shapes. */
 #include "base/threads/parallel.h"
 #include "engine/session/session.h"
 #include "loaders/tensors/tensor_file.h"
@@ -52,7 +52,7 @@ prony_status prn_session_input_room(prony_session *session, size_t index, const 
     return PRONY_OK;
 }
 
-/* Strings, sequences and optionals: a copy of its own each time. */
+/* Copies strings, sequences and optionals each time. */
 static prony_status adopt_copy(prony_session *session, prn_session_input *input, const prony_value *value,
                                const char *name, prony_error *error)
 {
@@ -68,7 +68,7 @@ static prony_status adopt_copy(prony_session *session, prn_session_input *input,
     return PRONY_OK;
 }
 
-/* What was assumed of an input that the caller gives now. */
+/* Drops the assumptions about an input that the caller now gives. */
 static void forget_assumed(prony_session *session, size_t input)
 {
     size_t kept = 0;
@@ -105,7 +105,7 @@ static prony_status session_inputs_set_input(prony_session *session, const char 
     PRN_TRY(prn_ports_find(&index, session->model->file, name, error));
     prony_value full = {.kind = PRONY_OPTIONAL, .dtype = value->dtype, .shape = prn_shape_unknown(), .count = 1};
     bool wraps = session->model->file->graph.inputs[index].kind == PRONY_OPTIONAL && value->kind != PRONY_OPTIONAL;
-    if (wraps && prn_value_valid(value)) { /* an optional is given by what it holds, too */
+    if (wraps && prn_value_valid(value)) { /* an optional may also be given by its element */
         full.items = (prony_value *)(uintptr_t)value;
         value = &full;
     }
@@ -119,7 +119,7 @@ static prony_status session_inputs_set_input(prony_session *session, const char 
     PRN_TRY(session_inputs_reserve(session, input, value, error));
     size_t bytes = prn_value_bytes(value);
     prn_cancellable_copy(input->value.data, value->data, bytes);
-    input->set = !prn_cancelled(); /* half of it is none */
+    input->set = !prn_cancelled(); /* an incomplete input is not set */
     return prn_cancel_check(error);
 }
 
@@ -157,7 +157,7 @@ const prony_value *prony_session_input_value(const prony_session *session, size_
     return index < count && session->inputs[index].set ? &session->inputs[index].value : NULL;
 }
 
-/* The value that an optional input has for now: its own, or the model's. */
+/* The current value of an optional input: its own, or the model's default. */
 static const prony_value *optional_value(const prony_session *session, size_t index)
 {
     const prn_graph *graph = &session->model->file->graph;
@@ -165,7 +165,7 @@ static const prony_value *optional_value(const prony_session *session, size_t in
     return input->set ? &input->value : &graph->initializers[graph->defaults[index - graph->input_count]].value;
 }
 
-/* The shapes of all inputs as they would be for a run now. `s` is to be freed whatever comes of it. */
+/* The shapes of all inputs for a run now. `s` has to be freed, also after a failure. */
 static prony_status settle_shapes(prony_session *session, prn_input_shapes *s, prony_error *error)
 {
     const prn_model_file *file = session->model->file;
@@ -218,7 +218,7 @@ static prony_status session_inputs_generate(prony_session *session, uint64_t see
     if (status == PRONY_OK) status = prn_input_shapes_closed(&s, session->model, error);
     for (size_t i = 0; i < session->input_count && status == PRONY_OK; i++)
         if (!session->inputs[i].set) status = generate_input(session, i, &s.shapes[i], seed, error);
-    if (status == PRONY_OK && s.assumed.count) { /* handed over; a later call that has nothing to assume leaves it */
+    if (status == PRONY_OK && s.assumed.count) { /* moved to the session; a later call without assumptions leaves it */
         prn_free(session->assumed.items);
         session->assumed = s.assumed;
         s.assumed = (prn_assumed_list){0};

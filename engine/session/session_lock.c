@@ -1,4 +1,4 @@
-/* One call at a time holds a session, stoppable and within its budget. */
+/* One call at a time holds a session, cancellable and within its budget. */
 #include "engine/session/session.h"
 
 prony_status prn_session_lock(prony_session *session, prony_error *error)

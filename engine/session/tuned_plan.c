@@ -1,6 +1,5 @@
-/* A plan whose kernels are chosen by measurement, held against the default one: operators that are faster one by one
- * may be slower together, by what they leave in caches and by the Reorders between them. Both plans are there
- * meanwhile. */
+/* Compares a plan with measured kernels with the default plan. Operators that are faster alone may be slower together,
+ * because of caches and Reorders between them. Both plans exist meanwhile. */
 #include "base/os/clock.h"
 #include "base/cpu/machine.h"
 #include "base/threads/cancel.h"
@@ -11,7 +10,8 @@
 #include <string.h>
 
 #define SHORT_NS                                                                                                       \
-    INT64_C(5000000) /* of a run whose data stay in the caches: the other plan's are swept out by a run before */
+    INT64_C(5000000) /* shorter runs keep their data in the caches; an untimed run before replaces the other plan's
+                        data. Chosen without measurement */
 
 typedef struct race {
     prony_session *session;
@@ -20,7 +20,7 @@ typedef struct race {
     int64_t last_ns[2];
 } race;
 
-/* ---- tuning of the session ---- */
+/* ---- the session's tuning ---- */
 
 static prn_tune_key tune_key(const prony_session *session)
 {
@@ -28,7 +28,7 @@ static prn_tune_key tune_key(const prony_session *session)
                           session->options.inter_op_threads};
 }
 
-/* What the session's plans choose kernels by; NULL: it was not asked for. */
+/* The tuning of the session's plans; NULL: not requested. */
 static prony_status begin_tuning(prony_session *session, prn_tuning **out, prony_error *error)
 {
     *out = NULL;
@@ -57,7 +57,7 @@ static void keep_tuning(prony_session *session)
 
 /* ---- plans ---- */
 
-/* Measurements are those of the threads that will run the plan: one worker has a pool's help. */
+/* Measures with the threads that will run the plan: one worker uses the shared pool. */
 static prony_status tuned_plan_create(prony_session *session, prn_program *program, const prn_plan_options *options,
                                       prn_plan **out, prony_error *error)
 {
@@ -74,7 +74,7 @@ static bool is_no_room(prony_status status)
     return status == PRONY_LIMIT || status == PRONY_OUT_OF_MEMORY;
 }
 
-/* Users' functions run when a run is asked for. */
+/* true: the program has users' operators, which may only run in requested runs. */
 static bool has_users_operators(const prn_program *program)
 {
     for (size_t n = 0; n < program->node_count; n++) {
@@ -90,8 +90,8 @@ static bool has_users_operators(const prn_program *program)
 
 /* ---- their inputs ---- */
 
-/* Numbers that measured kernels have, too, for floating-point data; what steers a model is as the session has it,
- * unless it is the caller's memory, which nobody said is filled in yet. */
+/* true: the input is replaced by generated floating-point data, as for single kernels. Other inputs, which control the
+ * model, keep the session's value; user-bound memory may not be filled yet, so it is replaced too. */
 static bool is_made_up(const prn_session_input *input)
 {
     const prony_value *value = &input->value;
@@ -119,7 +119,7 @@ static prony_status make_inputs(race *r, prony_error *error)
 
 static void tuned_plan_point_inputs(const race *r, prn_plan *plan)
 {
-    size_t next = 0; /* of the program's: optional ones that are not given are no inputs of it */
+    size_t next = 0; /* index among the program's inputs, which exclude optional ones that are not given */
     for (size_t i = 0; i < r->session->input_count + r->session->optional_count; i++) {
         if (i >= r->session->input_count && !r->session->inputs[i].set) continue;
         prony_value *value = &plan->values[plan->program->inputs[next++]]->value;
@@ -164,7 +164,7 @@ static prony_status race_plans(race *r, prn_tune_verdict *verdict, prony_error *
     return status;
 }
 
-/* A run that fails is no reason to refuse the model: the default plan will say so where it is asked to run. */
+/* A failing run does not refuse the model: the default plan fails when it is asked to run. */
 static prony_status tuned_plan_find_verdict(race *r, const char *program, prn_tune_verdict **out, prony_error *error)
 {
     prn_tuning *tuning = r->tuned->options.tuning;
@@ -192,7 +192,7 @@ static prony_status tuned_plan_find_verdict(race *r, const char *program, prn_tu
     return PRONY_OK;
 }
 
-/* Why there cannot be two plans at once, or two of them cannot be run; NULL: they can. */
+/* The reason why two plans cannot exist or run; NULL: they can. */
 static const char *find_obstacle(const prn_plan *plan, uint64_t plan_bytes)
 {
     const uint64_t available = prn_machine_available_bytes();
@@ -201,7 +201,7 @@ static const char *find_obstacle(const prn_plan *plan, uint64_t plan_bytes)
     return NULL;
 }
 
-/* *plan has its kernels by measurement; it becomes the default one where that is no slower. */
+/* *plan has measured kernels; replaces it by the default plan if that is not slower. */
 static prony_status tuned_plan_judge(prony_session *session, prn_plan **plan, const char *program, uint64_t plan_bytes,
                                      prony_error *error)
 {
@@ -230,7 +230,7 @@ static prony_status tuned_plan_judge(prony_session *session, prn_plan **plan, co
     return status;
 }
 
-/* The default plan, by a verdict of before; *out stays NULL where some of what that was about had to be measured anew.
+/* Makes the default plan, by an earlier verdict; *out stays NULL if a problem of that verdict had to be measured again.
  */
 static prony_status plan_by_default(prony_session *session, prn_program *program, const prn_plan_options *given,
                                     const prn_tune_verdict *verdict, prn_plan **out, prony_error *error)
@@ -257,7 +257,7 @@ static prony_status plan_by_default(prony_session *session, prn_program *program
     return status;
 }
 
-/* The plan that an earlier verdict on the program asks for; else one by measurement, and a verdict. */
+/* Makes the plan of an earlier verdict on the program; else a measured plan with a new verdict. */
 static prony_status plan_tuned(prony_session *session, prn_program *program, const prn_plan_options *options,
                                prn_plan **out, prony_error *error)
 {

@@ -1,9 +1,9 @@
-/* prony_session_bind_input and prony_session_bind_output: bytes of the caller's, read and written where they lie.
+/* prony_session_bind_input and prony_session_bind_output: user-bound bytes, read and written in place.
  *
- * A tensor of numbers that is aligned for its elements is read in place. An output is made in place if it is the only
- * graph output in a buffer of the arena, and all of it; what is a view of an input or a constant, shares bytes with
- * another output, gets its shape in the run, or is bound onto bytes of an input, is copied behind the run. Two outputs
- * never share bytes. */
+ * A tensor of numbers that is aligned for its elements is read in place. An output is written in place if it is the
+ * only graph output in a buffer of the arena and fills it. It is copied after the run if it is a view of an input or
+ * constant, shares bytes with another output, gets its shape in the run, or is bound onto bytes of an input. Two
+ * outputs never share bytes. */
 #include "engine/session/session.h"
 
 #include "base/memory/alloc.h"
@@ -104,7 +104,7 @@ static bool is_on_an_input(const prony_session *session, const void *data, size_
     return false;
 }
 
-/* Bytes that a run writes to what is bound to output k: those of its planned shape, or as many as are bound. */
+/* Bytes that a run writes to output k's bound memory: those of its planned shape, or all bound bytes. */
 static size_t user_buffers_written_bytes(const prony_session *session, size_t k)
 {
     const prn_plan_value *value = session->current->plan->values[session->current->plan->outputs[k]];
@@ -127,7 +127,7 @@ prony_status prn_user_buffer_check(const prony_session *session, prony_error *er
     return PRONY_OK;
 }
 
-/* The root that output k is all of, alone; PRN_NO_VALUE: there is none. */
+/* The root that output k alone fills; PRN_NO_VALUE: none. */
 static uint32_t own_root(const prn_plan *plan, size_t outputs, size_t k)
 {
     const prn_plan_value *value = plan->values[plan->outputs[k]];
@@ -151,7 +151,7 @@ void prn_user_buffer_point(prony_session *session, prn_cached_plan *cached)
         if (!output->user_bytes || output->bytes < value->bytes ||
             !user_buffers_aligned(output->user_bytes, value->value.dtype))
             continue;
-        if (is_on_an_input(session, output->user_bytes, value->bytes)) continue; /* which steps may still read */
+        if (is_on_an_input(session, output->user_bytes, value->bytes)) continue; /* steps may still read these bytes */
         uint32_t root = own_root(plan, count, k);
         if (root != PRN_NO_VALUE) plan->values[root]->user_bytes = output->user_bytes;
     }
@@ -173,7 +173,7 @@ typedef struct lent_copy {
     size_t bytes;
 } lent_copy;
 
-/* false in *needed: output k is where it is to be, or nothing is bound. */
+/* *needed false: output k is already in place, or not bound. */
 static prony_status user_buffers_copy_of(const prony_session *session, size_t k, lent_copy *copy, bool *needed,
                                          prony_error *error)
 {
@@ -193,7 +193,7 @@ static prony_status user_buffers_copy_of(const prony_session *session, size_t k,
     return PRONY_OK;
 }
 
-/* An output that stays where it is, in an input's bytes, would change when another output is copied there. */
+/* Refuses copies onto an input's bytes while another output is still a view of them. */
 static prony_status check_views(const prony_session *session, const lent_copy *copies, size_t count, prony_error *error)
 {
     const prn_cached_plan *cached = session->current;
@@ -211,8 +211,8 @@ static prony_status check_views(const prony_session *session, const lent_copy *c
     return PRONY_OK;
 }
 
-/* One copy may write bytes that another copy still has to read: an output that is a view of an input, onto which a
- * further output is bound. Then all sources are put aside first. */
+/* One copy may overwrite bytes that another copy still has to read (an output is a view of an input that another output
+ * is bound to). Then all sources are saved first. */
 static prony_status run_copies(lent_copy *copies, size_t count, prony_error *error)
 {
     size_t bytes = 0;
