@@ -1,5 +1,5 @@
-/* Attribute look-up, for the engine and for custom operators. Lists are short, so a look-up is a walk. Nothing is owned
- * here: results point into the model. */
+/* Attribute look-up, for the engine and for custom operators. Lists are short, so the search is linear. Results point
+ * into the model; nothing is owned here. */
 #include "base/attr.h"
 #include "prony_operator.h"
 

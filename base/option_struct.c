@@ -1,4 +1,4 @@
-/* See option_struct.h. */
+/* Implements option_struct.h. */
 #include "base/option_struct.h"
 
 #include <string.h>

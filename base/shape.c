@@ -1,4 +1,4 @@
-/* Shapes and element types. A dim below zero is unknown; no product is formed without a check. */
+/* Shapes and element types. A dim below zero is unknown; every product is checked. */
 #include "base/shape.h"
 
 #include <inttypes.h>
@@ -163,7 +163,7 @@ prony_shape prn_shape_unknown(void)
     return (prony_shape){.rank = -1};
 }
 
-/* -1 stands for an extent not known yet: it fits whatever it meets. -2: the extents do not fit. */
+/* -1: an extent not known yet, which fits any other. -2: the extents do not fit. */
 static int64_t broadcast_dim(int64_t a, int64_t b)
 {
     if (a == b || b == 1) return a;

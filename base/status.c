@@ -1,5 +1,5 @@
-/* Status texts and the writing of error messages. Nothing here allocates; a message that does not fit is cut, never
- * lost as a whole, and is always NUL-terminated. */
+/* Status texts and the writing of error messages. Nothing here allocates; a message that does not fit is truncated and
+ * always NUL-terminated. */
 #include "base/status.h"
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ void prn_error_prefix(prony_error *error, const char *format, ...)
     const char *old = error->message;
     size_t rest = strnlen(old, sizeof error->message - 1), room = sizeof whole - 1 - (size_t)length;
     const char *between = ": ";
-    if (rest + strlen(between) > room) { /* a long way down: its end says what is the matter */
+    if (rest + strlen(between) > room) { /* a long path of nodes: its end names the failure */
         between = ": ...";
         old += rest + strlen(between) - room;
         rest = room - strlen(between);

@@ -1,5 +1,5 @@
-/* Class names and lists of labelled files. The file is mapped for the time of a call; what is kept is copied into the
- * caller's pool. */
+/* Class names and lists of labelled files. The file is mapped during a call; results are copied into the caller's
+ * pool. */
 #include "loaders/label_file.h"
 
 #include "base/os/file.h"
@@ -99,7 +99,7 @@ typedef struct columns {
     bool named;
 } columns;
 
-/* A first line that names its columns. */
+/* Reads the columns from a first line with their names. */
 static columns find_columns(char *const *fields, size_t count)
 {
     static const char *const files[] = {"file", "filename", "file_name", "path", "image", "name", NULL};

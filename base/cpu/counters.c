@@ -1,5 +1,5 @@
-/* See counters.h. A group of events per thread, so that one call reads what belongs together; the descriptors are the
- * counters'. */
+/* Implements counters.h with a group of events per thread, so that one call reads all of them. The counters own the
+ * descriptors. */
 #define _GNU_SOURCE
 #include "base/cpu/counters.h"
 #include "base/memory/alloc.h"
@@ -91,7 +91,7 @@ void prn_counters_read(const prn_counters *counters, uint64_t out[PRN_COUNTERS])
     for (size_t t = 0; t < counters->count; t++) {
         int leader = counters->fds[t][0];
         if (leader < 0 || read(leader, &got, sizeof got) != (ssize_t)sizeof got || got.running == 0) continue;
-        /* Where events outnumber the processor's counters, the kernel lets them take turns. */
+        /* If events outnumber the processor's counters, the kernel multiplexes them. */
         double scale = (double)got.enabled / (double)got.running;
         for (int e = 0; e < PRN_COUNTERS; e++)
             out[e] += got.running == got.enabled ? got.values[e] : (uint64_t)((double)got.values[e] * scale);

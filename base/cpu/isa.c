@@ -1,5 +1,5 @@
-/* What the processor and the kernel under it can run, asked once with cpuid and xgetbv. The answer never changes after
- * the first call. */
+/* Capabilities of the processor and the kernel, detected once with cpuid and xgetbv. The result never changes after the
+ * first call. */
 #define _GNU_SOURCE
 #include "base/cpu/isa.h"
 
@@ -21,11 +21,11 @@ enum { MOST_FEATURES = 32 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static unsigned present;     /* within the cap */
-static const char *set_name; /* the largest of `sets` that is */
+static const char *set_name; /* the largest available one of `sets` */
 static const char *features[MOST_FEATURES + 1];
 static char set_names[64];
 
-/* Sets with a name, each with all that the one before it has, and what a cap of that name leaves. */
+/* Named sets, each including the one before it, and the flags that a cap of that name allows. */
 static const struct {
     const char *name;
     unsigned needs, cap;
@@ -41,7 +41,7 @@ enum { SETS = sizeof sets / sizeof sets[0] };
 enum { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_D, LEAF71_A, REGISTER_COUNT };
 enum { STATE_YMM = 1, STATE_ZMM = 2, STATE_TILES = 4 };
 
-/* In the order in which they are listed. `state`: the register state that the kernel must save for it. */
+/* Features in listing order. `state`: the register state that the kernel must save for it. */
 static const struct {
     const char *name;
     uint8_t where, bit, state;
@@ -66,7 +66,7 @@ static const struct {
     {"amx_bf16", LEAF7_D, 22, STATE_TILES},
 };
 
-/* Tiles need a permission of the kernel besides its saving them (Linux 5.16). */
+/* Tiles also need the kernel's permission (Linux 5.16). */
 static bool tiles_permitted(void)
 {
     enum { ARCH_REQ_XCOMP_PERM_CODE = 0x1023, XTILEDATA = 18 };
@@ -94,8 +94,8 @@ static bool isa_has(const char *name)
     return false;
 }
 
-/* What follows from the model of AMD's processors: of family 19h only Zen 4 has AVX-512, 1Ah is Zen 5. `signature`: eax
- * of leaf 1. */
+/* Flags by the model of AMD processors: in family 19h only Zen 4 has AVX-512; 1Ah is Zen 5. `signature`: eax of leaf
+ * 1. */
 static unsigned flags_of_family(uint32_t signature)
 {
     uint32_t a, b, c, d;
@@ -162,7 +162,7 @@ static void isa_find(void)
         used += (size_t)snprintf(set_names + used, sizeof set_names - used, "%s%s", i ? ", " : "", sets[i].name);
 }
 
-/* Asked by every kernel that is picked by it, in every run: once found, `present` is read without a call. */
+/* Called for every kernel choice, in every run: after detection `present` is read without a call. */
 bool prn_isa_has(unsigned flags)
 {
     enum { KNOWN = 1 << 30 };

@@ -1,5 +1,5 @@
-/* Facts about machine and process, from /proc, /sys and system calls. What cannot be read stays empty, 0 or -1. The
- * count of all heap calls comes from hooks that a program may link; here is only the place where they register. */
+/* Facts about machine and process, from /proc, /sys and system calls. Values that cannot be read stay empty, 0 or -1.
+ * The count of all heap calls comes from hooks that a program may link; they register here. */
 #define _GNU_SOURCE
 #include "base/cpu/machine.h"
 
@@ -23,7 +23,7 @@
 #define OWN_GROUPS "/proc/self/cgroup"
 #define OWN_MOUNTS "/proc/self/mountinfo"
 
-/* Cuts what does not fit. */
+/* Truncates texts that do not fit. */
 static void machine_copy_text(char *to, size_t size, const char *from)
 {
     size_t length = strlen(from);
@@ -109,8 +109,8 @@ static void machine_read_caches(prn_machine *machine, int cpu)
     }
 }
 
-/* What the C library knows from the processor itself, where /sys is not there (a bare chroot, some containers). It has
- * no third level that can be trusted: AMD's is that of a whole package there. */
+/* Cache sizes from the C library, if /sys is missing (a bare chroot, some containers). Its third level is not used: for
+ * AMD it is that of a whole package. */
 static void ask_for_caches(prn_machine *machine)
 {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
@@ -148,8 +148,8 @@ static double quota_cpus(void)
     return prn_cgroup_quota_cpus(OWN_GROUPS, OWN_MOUNTS);
 }
 
-/* Processors that this thread may use: its mask, less what the cpusets of its groups keep away. The kernel takes
- * cpusets off a mask itself; systems that only imitate one do not. */
+/* Processors that this thread may use: its mask, limited by the cpusets of its groups. Linux applies cpusets to the
+ * mask itself; systems that imitate Linux do not. */
 static bool usable_mask(prn_cpu_mask *mask)
 {
     prn_cpu_mask set;

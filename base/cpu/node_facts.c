@@ -52,7 +52,7 @@ static void add_link(prn_node_facts *f, const char *name, const char *rate)
     snprintf(f->network + used, sizeof f->network - used, "%s%s %s", used ? ", " : "", name, rate);
 }
 
-/* Interfaces whose link speed is known; the kernel gives -1 for virtual and unplugged ones. */
+/* Lists interfaces with a known link speed; the kernel gives -1 for virtual and unplugged ones. */
 static void read_network(prn_node_facts *f)
 {
     prn_bump pool = {0};

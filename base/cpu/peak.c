@@ -1,7 +1,7 @@
-/* Peaks of this machine. Each measurement has threads of its own that meet before every trial: a thread pool
- * (base/threads/thread_pool.h) lets its caller do the work of a worker that wakes late, which is right for operators
- * and wrong here. They wait for each other awake, for to be woken takes as long as a short trial. A thread owns its
- * buffer and its interval; what the threads share is written before they start or before they meet. */
+/* Peaks of this machine. Each measurement has its own threads, which meet before every trial. In a thread pool
+ * (base/threads/thread_pool.h) the caller does the work of a late worker, which would be wrong here. The threads spin
+ * while they wait, because waking takes as long as a short trial. A thread owns its buffer and its interval; shared
+ * data is written before the threads start or before they meet. */
 #include "base/cpu/peak.h"
 #include "base/memory/alloc.h"
 #include "base/os/clock.h"
@@ -14,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Looks, at first of so many rounds for arithmetic and one for memory, from which the length of a trial follows. */
+/* Calibration trials (LOOKS) start with so many rounds for arithmetic and one for memory; the length of a trial follows
+ * from them. */
 enum { MOST_THREADS = 1024, LOOKS = 3, FIRST_COMPUTE_ROUNDS = 2000, MOST_LOOK_ROUNDS = 1 << 28 };
-/* Looks at the others before a core is offered to them: there may be fewer cores than threads. */
+/* Spins before a thread yields its core: there may be fewer cores than threads. Chosen without measurement. */
 enum { READY_SPINS = 20000 };
 
 struct measurement;
@@ -37,7 +38,7 @@ typedef struct measurement {
     int64_t rounds;      /* of the next trial; 0 ends the threads */
     _Atomic int arrived; /* at the next meeting */
     _Atomic unsigned meetings;
-    pthread_mutex_t gate; /* held until it is known whether all threads could be had */
+    pthread_mutex_t gate; /* held until all threads are created */
     bool complete;
     member *members;
     prn_peak_interval *intervals; /* room for as many */
@@ -69,7 +70,7 @@ static void meet(measurement *s)
     }
 }
 
-/* One thread's part of a trial. */
+/* One thread's share of a trial. */
 static void peak_work(member *m)
 {
     measurement *s = m->shared;
@@ -110,7 +111,7 @@ static void *peak_follow(void *argument)
     bool complete = m->shared->complete;
     pthread_mutex_unlock(&m->shared->gate);
     if (!complete) return NULL;
-    if (m->buffer) memset(m->buffer, 1, m->shared->bytes); /* touched where it is used */
+    if (m->buffer) memset(m->buffer, 1, m->shared->bytes); /* touched by the thread that uses it */
     for (;;) {
         meet(m->shared);
         if (m->shared->rounds == 0) return NULL;
@@ -143,7 +144,7 @@ void prn_peak_overlap(prn_peak_interval *intervals, int count, int64_t *any_ns, 
     *all_ns = all > 0 ? all : 0;
 }
 
-/* How long any thread worked, and in *all_ns how long all of them did. */
+/* Runs a trial. Returns the time in which any thread worked; *all_ns: in which all did. */
 static int64_t trial(measurement *s, int64_t rounds, int64_t *all_ns)
 {
     int64_t any_ns;
@@ -166,8 +167,8 @@ static int64_t shortest_look(measurement *s, int64_t rounds)
     return shortest;
 }
 
-/* Of a trial of about that length, found by looks long enough that meeting and reading the clock are no part of them;
- * caches and clock rate settle meanwhile. */
+/* The number of rounds for a trial of about `trial_ns`, from calibration trials long enough to hide meeting and clock
+ * reading. Caches and clock rate settle meanwhile. */
 static int64_t rounds_of(measurement *s, int64_t trial_ns)
 {
     int64_t rounds = s->bytes ? 1 : FIRST_COMPUTE_ROUNDS, look_ns;
@@ -216,7 +217,7 @@ static prony_status peak_start(measurement *s, int *started, prony_error *error)
     return prn_fail(error, PRONY_LIMIT, "the system gives %d of %d threads", *started + 1, s->threads);
 }
 
-/* Buffers are there: starts threads and runs what `kinds` asks for. */
+/* Starts the threads and measures `kinds`, with allocated buffers. */
 static prony_status peak_run(measurement *s, prn_peak *out, const prn_peak_kind *kinds, size_t count, int trials,
                              int64_t trial_ns, prony_error *error)
 {

@@ -8,7 +8,8 @@
 
 enum { ELEMENTS = 512 }; /* of a tile: 16 rows of 32 */
 
-/* Four sums of 16 x 16 of two tiles by two. Operands are not zeros, on which processors save power and run faster. */
+/* Four 16 x 16 sums, of two tiles by two. Operands are not zero, because processors save power on zeros and run
+ * faster. */
 static double products(int64_t rounds, double *flops)
 {
     static const struct {
@@ -57,7 +58,7 @@ static double products(int64_t rounds, double *flops)
 
 enum { SUMS = 16 };
 
-/* So many vectors of sums that none waits for its last product. Operands are not zeros, as above. */
+/* Enough vectors of sums that none waits for its last product. Operands are not zero, as above. */
 static double products(int64_t rounds, double *flops)
 {
     __m512 sums[SUMS];
@@ -68,7 +69,7 @@ static double products(int64_t rounds, double *flops)
     const __m512bh left = (__m512bh)_mm512_or_si512(bits, _mm512_set1_epi32(0x3f003f00));
     const __m512bh right = (__m512bh)_mm512_or_si512(_mm512_ror_epi32(bits, 16), _mm512_set1_epi32(0x3f003f00));
     PRN_UNROLL
-    for (int i = 0; i < SUMS; i++) sums[i] = _mm512_set1_ps((float)i); /* equal ones would be one sum */
+    for (int i = 0; i < SUMS; i++) sums[i] = _mm512_set1_ps((float)i); /* the compiler would merge equal sums */
     for (int64_t r = 0; r < rounds; r++) {
         PRN_UNROLL
         for (int i = 0; i < SUMS; i++) sums[i] = _mm512_dpbf16_ps(sums[i], left, right);

@@ -1,10 +1,10 @@
 /* The loops that measure a machine's peaks, compiled once per instruction set with PRN_SIMD naming the table.
- * Invariant: every result reaches the caller, so that no loop can be left out by the compiler; values stay near 1, so
- * that none is slowed by denormals. */
+ * Invariant: every result reaches the caller, so the compiler cannot remove a loop; values stay near 1, so denormals do
+ * not slow a loop. */
 #include "base/cpu/peak.h"
 #include "base/cpu/simd.h"
 
-/* Sums that are in flight at once: enough to hide the latency of two units, few enough to stay in registers. */
+/* Independent sums: enough to hide the latency of two units, few enough to stay in registers. */
 #define CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 enum { CHAIN_COUNT = 12, FLOPS_PER_STEP = 2 };
 
@@ -12,8 +12,8 @@ enum { CHAIN_COUNT = 12, FLOPS_PER_STEP = 2 };
 #define STEP(c) v[c] = v[c] * slope + offset;
 #define ADD(c) sum += v[c];
 
-/* v = v * a + b tends to b / (1 - a) = 1. No chain may begin there: the compiler would leave it out, and it would still
- * be counted. */
+/* v = v * a + b tends to b / (1 - a) = 1. No chain may begin at 1: the compiler would remove it, but it would be
+ * counted. */
 #define COMPUTE(name, type)                                                                                            \
     typedef type name##_vector __attribute__((vector_size(PRN_SIMD_BYTES)));                                           \
     static double name(int64_t rounds, double *flops)                                                                  \
@@ -34,7 +34,7 @@ enum { CHAIN_COUNT = 12, FLOPS_PER_STEP = 2 };
 COMPUTE(compute_f32, float)
 COMPUTE(compute_f64, double)
 
-/* Memory is moved as integers: no bit pattern is slow. */
+/* Memory is moved as integers, because no bit pattern is slow then. */
 typedef uint64_t words __attribute__((vector_size(PRN_SIMD_BYTES), may_alias));
 #define PARTS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 enum { PART_COUNT = 8 }; /* vectors per round; buffers hold whole rounds */
@@ -63,7 +63,7 @@ static void write_memory(void *to, size_t bytes, uint64_t value)
     const words v = (words){0} + value;
     for (size_t i = 0; i < bytes / sizeof *p; i += PART_COUNT) {
         PARTS(WRITE)
-        __asm__ volatile("" ::: "memory"); /* or the loop becomes a call of memset */
+        __asm__ volatile("" ::: "memory"); /* keeps the loop from becoming a call of memset */
     }
 }
 
@@ -73,7 +73,7 @@ static void copy_memory(void *to, const void *from, size_t bytes)
     const words *q = from;
     for (size_t i = 0; i < bytes / sizeof *p; i += PART_COUNT) {
         PARTS(COPY)
-        __asm__ volatile("" ::: "memory"); /* or of memcpy */
+        __asm__ volatile("" ::: "memory"); /* keeps the loop from becoming a call of memcpy */
     }
 }
 

@@ -40,7 +40,7 @@ uint32_t prn_processor_approximations(void)
 
 enum { FAMILY, MODEL, STEPPING, MICROCODE, REVISION, PARTS, FLAGS = PARTS, KINDS };
 
-/* Which part of the identity a line states; KINDS: none. */
+/* The identity field on a line; KINDS: none. */
 static int processor_id_kind_of(const char *line, size_t length)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* A processor's place is given by three numbers: how many of its core's processors stand before it in the mask, its
- * node, and its own number. Selection runs over ranks and nodes, so that nothing has to be sorted or allocated. */
+/* A processor's position follows from three numbers: its rank among its core's processors in the mask, its node, and
+ * its own number. Selection runs over ranks and nodes, so nothing is sorted or allocated. */
 #include "base/cpu/topology.h"
 #include "base/os/text_file.h"
 
@@ -54,7 +54,7 @@ static int rank_in_core(const prn_cpu_mask *mask, int cpu, const char *folder)
     return rank;
 }
 
-/* Those of `left` that stand in `among` and have this rank, by number; they leave `left`. */
+/* Moves the processors of `left` that are in `among` and have this rank to `order`, by number. */
 static int topology_take(int *order, prn_cpu_mask *left, const prn_cpu_mask *among, const unsigned char *ranks,
                          int rank)
 {
@@ -87,6 +87,6 @@ void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder
             snprintf(path, sizeof path, "%s/node/node%d/cpulist", folder, node);
             if (topology_read_list(&members, path)) done += topology_take(order + done, &left, &members, ranks, rank);
         }
-        done += topology_take(order + done, &left, NULL, ranks, rank); /* of no node */
+        done += topology_take(order + done, &left, NULL, ranks, rank); /* processors without a node */
     }
 }

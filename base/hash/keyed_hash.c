@@ -1,5 +1,5 @@
-/* SipHash of J.-P. Aumasson and D. J. Bernstein with one round a word and three at the end. Pieces of bytes end in a
- * word of their own with the length, so that a sequence of pieces is hashed as that sequence. */
+/* SipHash of J.-P. Aumasson and D. J. Bernstein with one round a word and three at the end. Each piece of bytes ends
+ * with a word with its length, so that different sequences of pieces have different hashes. */
 #include "base/hash/keyed_hash.h"
 
 #include "base/os/clock.h"
@@ -12,8 +12,8 @@
 static uint64_t key[2];
 static pthread_once_t drawn = PTHREAD_ONCE_INIT;
 
-/* Without random numbers of the system (an old kernel, a sandbox) the clock, the process and an address make the
- * key. */
+/* Without the system's random numbers (an old kernel, a sandbox) the key comes from the clock, the process and an
+ * address. */
 static void keyed_hash_draw_key(void)
 {
     if (getrandom(key, sizeof key, GRND_NONBLOCK) == (ssize_t)sizeof key) return;

@@ -50,14 +50,14 @@ uint64_t prn_heap_calls(void)
     return atomic_load_explicit(&heap_calls, memory_order_relaxed);
 }
 
-/* In front of every block, so that whoever releases it knows whose it is:
+/* In front of every block, so that its release finds its budget:
  *
  *   from the C library | room for the alignment | header | the caller's bytes
  *
  * The room is 2^shift bytes, header included. */
 typedef struct header {
     prn_budget *budget;
-    uint64_t size_shift; /* bytes booked << 8 | shift */
+    uint64_t size_shift; /* charged bytes << 8 | shift */
 } header;
 
 #define PLAIN_SHIFT 4
@@ -79,7 +79,7 @@ static void *raw_block(void *block)
     return (char *)block - ((size_t)1 << (header_of(block)->size_shift & 255));
 }
 
-/* NULL from the C library gives the booking back. */
+/* Makes the header; NULL from the C library takes the charge back. */
 static void *make_block(void *raw, prn_budget *budget, size_t bytes, unsigned shift)
 {
     if (!raw) {
@@ -166,8 +166,8 @@ char *prn_strdup(const char *text)
     return prn_strndup(text, strlen(text));
 }
 
-/* Weights and activations are walked in strides that touch many pages, which huge pages
- * make fewer. Only whole huge pages of the block are asked for, so that none of it is left unused. */
+/* Weights and activations are read with strides over many pages; huge pages reduce their number. Only whole huge pages
+ * of the block are requested, so none is partly unused. */
 static void *alloc_huge(size_t bytes)
 {
     void *block; /* aligned_alloc wants whole multiples */
@@ -227,7 +227,7 @@ bool prn_grow(void **array, size_t *capacity, size_t need, size_t element_size)
     return true;
 }
 
-/* Blocks form a list, newest first. Objects larger than a block's usual size get a block of their own. */
+/* Blocks form a list, newest first. Objects larger than the usual block size get their own block. */
 struct prn_bump_block {
     struct prn_bump_block *next;
     size_t used, capacity; /* of the bytes that follow this header */
@@ -266,7 +266,7 @@ static void *pool_alloc(prn_bump *pool, size_t bytes, size_t alignment)
 
     size_t usual = POOL_FIRST_BYTES;
     if (top) usual = top->capacity < POOL_LARGEST_BYTES / 2 ? top->capacity * 2 : POOL_LARGEST_BYTES;
-    if (top && bytes > usual / 4) { /* goes below the top block, whose rest stays in use */
+    if (top && bytes > usual / 4) { /* is inserted below the top block, which stays in use */
         struct prn_bump_block *own = pool_block(bytes, top->next);
         if (!own) return NULL;
         top->next = own;
@@ -282,7 +282,7 @@ static void *pool_alloc(prn_bump *pool, size_t bytes, size_t alignment)
 
 void *prn_bump_alloc(prn_bump *pool, size_t count, size_t size)
 {
-    size_t bytes, alignment = size > 1 ? size & -size : 16; /* a type's size is a multiple of what it is aligned to */
+    size_t bytes, alignment = size > 1 ? size & -size : 16; /* a type's size is a multiple of its alignment */
     if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
     return pool_alloc(pool, bytes ? bytes : 1, alignment < 16 ? alignment : 16);
 }

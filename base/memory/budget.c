@@ -1,5 +1,5 @@
-/* Counters along the chain from a budget to the process. A level is raised first and asked afterwards, so that two
- * threads never pass the limit together; what was raised is taken back when a level further out refuses. */
+/* Counters along the chain from a budget to the process. A level is raised first and checked afterwards, so that two
+ * threads never pass the limit together. The raise is taken back if an outer level refuses. */
 #include "base/memory/budget.h"
 
 #include "base/memory/alloc.h"
@@ -10,7 +10,7 @@
 struct prn_budget {
     prn_budget *outer; /* NULL: the process */
     _Atomic uint64_t held, limit;
-    _Atomic uint64_t references; /* the owner's, the inner budgets' and one for each block */
+    _Atomic uint64_t references; /* of the owner, of inner budgets, and one for each block */
 };
 
 static prn_budget process = {.limit = UINT64_MAX, .references = 1};

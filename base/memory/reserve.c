@@ -1,5 +1,5 @@
 /* Pages are moved by mremap, which leaves both ranges mapped (MREMAP_DONTUNMAP): at no moment could another thread's
- * mapping come between. Where the system has no such call, nothing is spared. */
+ * mapping come between. Without this call there are no spares. */
 #define _GNU_SOURCE
 #include "base/memory/reserve.h"
 
@@ -30,7 +30,7 @@ static void *map_empty(size_t room)
     return raw + front;
 }
 
-/* The pages of `from` are those of `to` afterwards, which may be read and written then; `from` stays, and has none. */
+/* Moves the pages of `from` to `to`, which may then be read and written; `from` stays mapped without pages. */
 static bool move_pages(void *from, void *to, size_t room)
 {
 #ifdef MREMAP_DONTUNMAP
@@ -66,7 +66,7 @@ bool prn_reserve_open(prn_reserve *reserve, size_t bytes)
     return reserve->data != NULL;
 }
 
-/* Gives up what lies beyond `room`. */
+/* Releases the spare's bytes beyond `room`. */
 static void trim(prn_spare *spare, size_t room)
 {
     (void)munmap((char *)spare->data + room, spare->bytes - room);
@@ -74,8 +74,8 @@ static void trim(prn_spare *spare, size_t room)
     spare->bytes = room;
 }
 
-/* What the spare has, and the rest fresh. What the spare has beyond that is given up: a plan packs what is largest
- * first. */
+/* Fills the range with the spare's bytes, and the rest fresh. Releases the spare's remaining bytes, because a plan
+ * packs the largest constants first. */
 static bool reserve_borrow(prn_reserve *reserve, prn_spare *spare, size_t room)
 {
     if (spare->bytes > room) trim(spare, room);
@@ -105,7 +105,7 @@ bool prn_reserve_fill(prn_reserve *reserve, prn_spare *spare)
     return true;
 }
 
-/* Moves the range's pages back; a spare that is smaller than they are moves to where there is room. */
+/* Moves the range's pages back to the spare; a smaller spare moves to a larger range. */
 static bool reserve_give_back(prn_spare *spare, const prn_reserve *reserve, size_t room)
 {
     prn_spare grown = {.data = spare->data, .bytes = spare->bytes, .budget = prn_budget_current()};

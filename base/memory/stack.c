@@ -1,5 +1,5 @@
-/* The bounds of a thread's stack are asked of the C library once; a stack pointer outside of them is on a stack that
- * somebody else made. */
+/* The C library gives the bounds of a thread's stack once; a stack pointer outside of them is on another stack, such as
+ * a coroutine's. */
 #define _GNU_SOURCE /* pthread_getattr_np */
 #include "base/memory/stack.h"
 

@@ -1,7 +1,7 @@
-/* CPU quota, cpusets and memory from control groups. /proc/self/cgroup names the process's group in each hierarchy,
- * /proc/self/mountinfo says where a hierarchy is mounted and which group its mount point shows; from the group every
- * directory up to the mount point is asked. A container may see a group path that lies outside of its mount; then the
- * mount point is all there is. */
+/* CPU quota, cpusets and memory from control groups. /proc/self/cgroup names the process's group in each hierarchy;
+ * /proc/self/mountinfo gives the mount point of a hierarchy and the group shown there. Every directory from the group
+ * up to the mount point is read. In a container the group path may lie outside of the mount; then only the mount point
+ * is read. */
 #include "base/os/cgroup.h"
 #include "base/os/text_file.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is asked of every group: a controller, its figures, and the least of what was found. */
+/* A query to every group: a controller, its values, and the least value found. */
 typedef struct question {
     const char *controller; /* of version 1 */
     void (*read)(struct question *q, const char *directory, bool v2);
@@ -45,7 +45,7 @@ static void read_quota(question *q, const char *directory, bool v2)
     if (prn_text_read_int(path, &period)) keep_smaller(&q->quota, time, period);
 }
 
-/* Pages of files that nobody has touched lately, subgroups included. */
+/* Bytes of inactive file pages, subgroups included. */
 static uint64_t droppable_bytes(const char *directory, bool v2)
 {
     char path[PATH_MAX + 32];
@@ -74,7 +74,7 @@ static void cgroup_read_memory(question *q, const char *directory, bool v2)
     if (left < q->left) q->left = left;
 }
 
-/* The set in force, or what was written where the kernel does not tell that; an empty one says nothing. */
+/* Reads the effective set, or the configured one if the kernel does not give it; an empty set is ignored. */
 static void read_set(question *q, const char *directory, bool v2)
 {
     static const char *const names[2][2] = {{"cpuset.effective_cpus", "cpuset.cpus"},
@@ -160,7 +160,7 @@ static bool parse_mount(char *line, mount *mount)
     return true;
 }
 
-/* Asks the group and its ancestors up to the mount point. */
+/* Reads the group and its ancestors up to the mount point. */
 static void walk_up(question *q, const mount *mount, const char *group, bool v2)
 {
     size_t root_length = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);

@@ -1,4 +1,4 @@
-/* The clock as users of the library read it, so that their times and the library's are of one. */
+/* The public clock, so that users' times and the library's come from one clock. */
 #include "base/os/clock.h"
 #include "prony.h"
 

@@ -20,7 +20,7 @@ static void read_ticks(const char *text, prn_core_times *out)
     }
 }
 
-/* The next processor of the mask; false: there is none. */
+/* Reads the next processor of the mask; false: none is left. */
 static bool next_core(prn_lines *lines, prn_core_times *out, const prn_cpu_mask *mask)
 {
     for (char *line; (line = prn_lines_next(lines));) {

@@ -44,7 +44,7 @@ bool prn_cpu_mask_intersect(prn_cpu_mask *mask, const prn_cpu_mask *with)
     return true;
 }
 
-/* -1: no number, or one that is too large. */
+/* -1: not a number, or too large. */
 static int parse_number(const char **at)
 {
     if (**at < '0' || **at > '9') return -1;

@@ -1,5 +1,5 @@
-/* /proc/stat counts what all processes used, the process clock what this one did; the difference is the others'. How
- * long threads stood ready and did not run is the second number of /proc/self/task/N/schedstat. */
+/* /proc/stat counts the time of all processes, the process clock that of this one; the difference is the others'. The
+ * second number of /proc/self/task/N/schedstat is the time that a thread was ready but did not run. */
 #include "base/os/disturbance.h"
 
 #include "base/memory/alloc.h"
@@ -11,7 +11,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define SOME 0.02 /* by others or the hypervisor: less is what a quiet machine does besides */
+#define SOME                                                                                                           \
+    0.02 /* share of others or the hypervisor; a quiet machine shows less. These four were chosen without
+                     measurement */
 #define MUCH_WAITED 0.03
 #define MUCH_OTHERS 0.05
 #define LITTLE_IDLE 0.10
@@ -52,8 +54,8 @@ static double at_least_0(double x)
     return x > 0 ? x : 0;
 }
 
-/* Threads that stand in line while nobody else runs stand in each other's way: more of them than processors were asked
- * for. */
+/* The verdict. Threads that wait while no other process runs wait for each other: more threads than processors were
+ * requested. */
 static prn_verdict disturbance_judge(const prn_disturbance *d, double own)
 {
     if (d->others < 0) return d->waited > MUCH_WAITED ? PRN_LOAD_BUSY : PRN_LOAD_UNKNOWN;

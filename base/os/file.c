@@ -1,6 +1,6 @@
-/* Files: read-only maps, and writes that appear whole or not at all. A writer owns its descriptor and its temporary
- * file, which lies beside the target so that the rename stays within one file system. Targets that are no regular files
- * (terminals, pipes, /dev/null) are written in place. */
+/* Files: read-only maps, and complete writes or none. A writer owns its descriptor and its temporary file, which lies
+ * beside the target so that the rename stays within one file system. Targets other than regular files (terminals,
+ * pipes, /dev/null) are written in place. */
 #define _GNU_SOURCE
 #include "base/os/file.h"
 #include "base/memory/alloc.h"
@@ -111,7 +111,7 @@ bool prn_map_has(const prn_map *map, const void *data)
     return map->data && (uintptr_t)data >= (uintptr_t)map->data && (uintptr_t)data - (uintptr_t)map->data < map->size;
 }
 
-/* Pages at the ends are shared with neighbours, which have them read again as well. */
+/* Pages at the ends are shared with neighbours, whose later reads load them again. */
 void prn_map_forget(const prn_map *map, const void *data, size_t bytes)
 {
     if (map->copied || bytes == 0 || !prn_map_has(map, data)) return;
@@ -138,7 +138,7 @@ struct prn_file_writer {
     char buffer[1 << 16];
 };
 
-/* A link keeps pointing where it points: its target is what is replaced. */
+/* A symbolic link stays; its target is replaced. */
 static bool find_target(prn_file_writer *writer, const char *path)
 {
     struct stat info;

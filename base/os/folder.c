@@ -1,4 +1,4 @@
-/* Folders, read by the system call itself: readdir takes memory behind base/memory/alloc.h's back. */
+/* Reads folders by the system call, because readdir allocates without base/memory/alloc.h. */
 #define _GNU_SOURCE
 #include "base/os/folder.h"
 
@@ -18,7 +18,7 @@ typedef struct listing {
     int fd;
 } listing;
 
-/* What getdents64 writes. */
+/* A record written by getdents64. */
 typedef struct record {
     uint64_t inode;
     int64_t offset;

@@ -1,5 +1,5 @@
-/* Processors are those of the calling thread's affinity mask. Their times are /proc/stat's ticks; frequency is what the
- * governor reports, or /proc/cpuinfo where there is none; throttling is counted by the processor's own events. */
+/* Processors are those of the calling thread's affinity mask. Their times are /proc/stat's ticks; frequency comes from
+ * the governor, or from /proc/cpuinfo without one; throttling is counted by the processor's own events. */
 #include "base/os/machine_state.h"
 
 #include "base/os/clock.h"
@@ -130,7 +130,7 @@ prn_machine_shares prn_machine_shares_between(const prony_machine_state *before,
     double busy = ((double)after->busy_ns - (double)before->busy_ns) / total;
     shares.own = (double)own_cpu_ns / total;
     shares.steal = fmax(0, ((double)after->steal_ns - (double)before->steal_ns) / total);
-    /* The process clock is finer than ticks, so what is left may come out below nothing. */
+    /* The process clock is finer than ticks, so the difference may be negative. */
     shares.others = fmin(1, fmax(0, busy - shares.own));
     return shares;
 }

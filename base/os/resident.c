@@ -1,5 +1,5 @@
 /* smaps has a line "from-to permissions offset device inode PATH" per mapping, and lines "Rss: N kB" and others below
- * it. The program's file and every "….so…" are libraries; any other path is a file that was mapped to be read. */
+ * it. The program's file and every "….so…" are libraries; any other path is a mapped data file. */
 #include "base/os/resident.h"
 
 #include "base/os/text_file.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Before the path there are five fields. NULL: the mapping has none. */
+/* Before the path there are five fields. NULL: the mapping has no path. */
 static const char *resident_path_of(const char *line)
 {
     for (int field = 0; field < 5; field++) {

@@ -1,11 +1,11 @@
-/* Which request a thread works for is the thread's own; the request is its owner's. */
+/* Each thread has its own pointer to a token; the token belongs to its owner. */
 #include "base/threads/cancel.h"
 
 #include <string.h>
 
 enum { COPY_PIECE_BYTES = 4 << 20 };
 
-/* Looked at once per operator and task: without a call to find it, as a shared library's would need by default. */
+/* Read once per operator and task, so the TLS model avoids the call that a shared library needs by default. */
 static _Thread_local const prn_cancel_token *current __attribute__((tls_model("initial-exec")));
 
 const prn_cancel_token *prn_cancel_token_enter(const prn_cancel_token *stop)

@@ -1,7 +1,7 @@
-/* Executors: several threads of a thread pool at the steps of one run. The caller shows the executor at its slot in the
- * thread pool; whoever enters there takes a free worker slot and runs steps that are ready, or helps with the tasks of
- * those that others run, and leaves when it finds neither. Every worker slot has a slot, where the step that is run
- * there shows its tasks. Nobody waits in an executor but its caller, and that for what others have begun. */
+/* Executors: several threads of a thread pool run the steps of one run. The caller publishes the executor at its slot
+ * in the thread pool. A thread that enters takes a free worker slot and runs ready steps, or tasks of others' steps,
+ * and leaves when it finds neither. Every worker slot has a job slot, where its step publishes tasks. Only the caller
+ * waits in an executor, for work that others have begun. */
 #include "base/memory/alloc.h"
 #include "base/memory/budget.h"
 #include "base/threads/job_slot.h"
@@ -13,10 +13,10 @@ struct prn_executor {
     prn_thread_pool *team;
     int workers, threads;
     bool help;
-    prn_job_slot *slots;           /* one a worker */
+    prn_job_slot *slots;           /* one per worker */
     _Atomic bool *worker_taken;    /* [workers]; 0 is the caller's */
-    const prn_executor_work *work; /* of the run at hand */
-    const prn_cancel_token *stop;  /* that its caller works for */
+    const prn_executor_work *work; /* of the current run */
+    const prn_cancel_token *stop;  /* of its caller */
     prn_budget *budget;            /* of its caller */
 };
 
@@ -63,7 +63,7 @@ static int most_threads(const prn_executor *c)
     return most < PRN_MOST_THREADS ? most : PRN_MOST_THREADS;
 }
 
-/* Whether it found any. */
+/* true: it ran a step. */
 static bool take_steps(prn_executor *c, int worker)
 {
     bool any = false;
@@ -83,7 +83,7 @@ static int take_worker(prn_executor *c)
     return -1;
 }
 
-/* The slot with the most tasks, where somebody may still enter. */
+/* The slot with the most tasks and a free entry. */
 static prn_job_slot *widest_desk(prn_executor *c)
 {
     prn_job_slot *widest = NULL;
@@ -97,7 +97,7 @@ static prn_job_slot *widest_desk(prn_executor *c)
     return widest;
 }
 
-/* Whether it found a task. */
+/* true: it ran a task. */
 static bool help_someone(prn_executor *c, int thread)
 {
     for (prn_job_slot *slot; (slot = widest_desk(c));) {

@@ -1,5 +1,5 @@
-/* Intra-op threads: tasks go to the calling thread's thread pool (thread_pool.c). OpenMP is only told to stay out of
- * the way of the libraries that are built on it. */
+/* Intra-op threads: tasks go to the calling thread's thread pool (thread_pool.c). OpenMP's thread count is only limited
+ * for the libraries that use it. */
 #include "base/threads/parallel.h"
 #include "base/integers.h"
 #include "base/threads/cancel.h"
@@ -47,7 +47,7 @@ typedef struct range {
     void (*fn)(void *argument, int64_t begin, int64_t end);
     void *argument;
     int64_t count, piece, pieces;
-    int64_t step; /* elements between two looks at whether to go on */
+    int64_t step; /* elements between two tests for cancellation */
 } range;
 
 static void run_steps(const range *range, int64_t begin, int64_t end)
@@ -85,12 +85,12 @@ void prn_parallel_range(int threads, int64_t count, int64_t grain,
     prn_parallel_tasks(threads, range.pieces, parallel_run_piece, &range);
 }
 
-#define ITEM_BYTES (64 * 1024)           /* of traffic of a task */
-#define LOOK_UP_ITEM_BYTES (1024 * 1024) /* the same between two looks at whether to go on */
+#define ITEM_BYTES (64 * 1024)           /* traffic of a task; chosen without measurement */
+#define LOOK_UP_ITEM_BYTES (1024 * 1024) /* traffic between two tests for cancellation */
 
 typedef struct items_work {
     int64_t items, per_task;
-    int64_t step; /* items between two looks */
+    int64_t step; /* items between two tests */
     void (*fn)(void *argument, int64_t begin, int64_t end);
     void *argument;
 } items_work;

@@ -10,7 +10,7 @@ void prn_pin_begin(prn_pin *pin, prn_placement *placement)
 {
     prn_placement *current = prn_placement_current();
     pin->outer = current;
-    pin->entered = pin->pinned = false; /* the mask is large, and unset: every run comes by here */
+    pin->entered = pin->pinned = false; /* the mask stays unset, because it is large and every run passes here */
     if (placement && placement->count == 0) placement = NULL;
     if (current && (placement == current || !placement)) return;
     if (placement) {

@@ -1,5 +1,5 @@
-/* Affinity lists. What the kernel allows is found by asking it: a mask that is set and
- * read back has lost the processors that do not exist and those that a cpuset keeps away. */
+/* Affinity lists. The kernel tells which processors are allowed: a mask that is set and read back lacks processors that
+ * do not exist or that a cpuset forbids. */
 #include "base/threads/placement.h"
 #include "base/memory/alloc.h"
 #include "base/cpu/topology.h"
@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-static _Thread_local prn_placement *current; /* that the calling thread is pinned by */
+static _Thread_local prn_placement *current; /* the placement that pins the calling thread */
 
 prony_status prn_affinity_check(const char *list, prony_error *error)
 {
@@ -17,7 +17,7 @@ prony_status prn_affinity_check(const char *list, prony_error *error)
                     "affinity '%s' is no core list such as 0-3,8 of numbers from 0 to %d", list, PRN_MAX_CPUS - 1);
 }
 
-/* What of `wanted` the kernel lets the calling thread have, which keeps its own mask. */
+/* The part of `wanted` that the kernel allows the calling thread, which keeps its own mask. */
 static void allowed_part(prn_cpu_mask *out, const prn_cpu_mask *wanted)
 {
     prn_cpu_mask former;

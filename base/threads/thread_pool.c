@@ -1,5 +1,5 @@
-/* Thread pools: threads that look for open slots, and jobs of tasks on a slot. A thread pool is freed by whoever leaves
- * it last; its threads are detached. */
+/* Thread pools: threads that look for open slots, and jobs of tasks on a slot. The last user frees a thread pool; its
+ * threads are detached. */
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "base/memory/alloc.h"
 #include "base/memory/budget.h"
@@ -17,20 +17,20 @@
 #define LATCH_MOST(latch) ((latch) >> 16 & 0x7fff)
 #define LATCH_INSIDE(latch) ((latch) & 0xffff)
 
-/* Spins of about 30 to 60 ns each before sleeping. To be woken takes longer than a small operator, so where every
- * thread has a core to itself a thread waits about as long as one piece of a large operator lasts; where it has not,
- * only as long as the gap between two operators. */
+/* Spins of about 30 to 60 ns each before sleeping. Waking takes longer than a small operator. If every thread has its
+ * own core, a thread spins about as long as one task of a large operator; otherwise only as long as the gap between two
+ * operators. */
 enum { SPINS = 10000, CROWDED_SPINS = 1000, MOST_WORKERS = PRN_MOST_THREADS - 1, SHARED_DESKS = 64 };
 
 typedef struct job {
     void (*fn)(void *argument, int64_t task);
     void *argument;
-    const prn_cancel_token *stop; /* that the caller works for */
+    const prn_cancel_token *stop; /* the token of the caller */
     prn_task_run *runs;
-    int threads;                   /* runs that there are */
-    prn_thread_pool_share *shares; /* NULL: nobody watches */
+    int threads;                   /* number of runs */
+    prn_thread_pool_share *shares; /* NULL: not watched */
     int share_count;
-    prn_budget *budget; /* of the caller: what tasks take is booked to it */
+    prn_budget *budget; /* of the caller: tasks' memory is charged to it */
 } job;
 
 typedef struct worker {
@@ -61,7 +61,7 @@ bool prn_job_slot_enter(prn_job_slot *slot)
 void prn_job_slot_leave(prn_job_slot *slot)
 {
     prn_thread_pool *t =
-        slot->team; /* the owner may be gone afterwards, with the slot of an executor; the thread pool is not */
+        slot->team; /* the owner, and an executor's slot, may be gone afterwards; the thread pool is not */
     uint32_t before = atomic_fetch_sub(&slot->latch, 1);
     if (LATCH_INSIDE(before) != 1 || atomic_load(&t->owners_waiting) == 0) return;
     pthread_mutex_lock(&t->lock);
@@ -135,7 +135,7 @@ static void add_share(prn_thread_pool_share *share, int64_t start_ns, int64_t ta
     share->tasks += tasks;
 }
 
-/* Tasks that were done. None is left to claim afterwards. */
+/* Runs tasks until none is left to claim. Returns how many. */
 static int64_t claim_tasks(job *job, int thread)
 {
     prn_thread_pool_share *share = thread < job->share_count ? &job->shares[thread] : NULL;
@@ -162,7 +162,7 @@ static void share_out(job *job, int64_t tasks)
     }
 }
 
-/* As somebody who works for the job's caller while there are tasks. */
+/* Helps with tasks, with the token, budget and watch of the job's caller. */
 static int64_t help(job *job, int thread)
 {
     const prn_cancel_token *stop = prn_cancel_token_enter(job->stop);
@@ -188,7 +188,7 @@ bool prn_job_slot_help(prn_job_slot *slot, int thread)
     return found;
 }
 
-/* Loops inside of a task are part of it. */
+/* Runs all tasks in the calling thread; loops inside of a task belong to it. */
 static void thread_pool_run_alone(int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument)
 {
     prn_thread_pool_share *share = inside_task || own_number >= watched_count ? NULL : watched;
@@ -221,7 +221,7 @@ static void team_drop(prn_thread_pool *t)
     prn_free(t);
 }
 
-/* In a thread pool of one session at a time the threads of a lower number are those that a job or an executor gets. */
+/* In an unshared thread pool a job or an executor gets the threads with the lowest numbers. */
 static bool may_enter(const prn_thread_pool *t, const prn_job_slot *slot, int number)
 {
     uint32_t latch = atomic_load(&slot->latch);
@@ -299,7 +299,7 @@ static void hire(prn_thread_pool *t, int workers)
     if (have == 0)
         t->placed = id;
     else if (t->placed != id)
-        t->placed = UINT64_MAX; /* some here, some there: the next placement moves them all */
+        t->placed = UINT64_MAX; /* mixed placements: the next placement moves all threads */
     while (have < workers) {
         worker *w = PRN_GROW(t->handles, t->handle_capacity, (size_t)have + 1) ? prn_alloc(sizeof *w) : NULL;
         if (!w) break;
@@ -452,7 +452,7 @@ void prn_thread_pool_shut_down(void)
     prn_thread_pool_release(t);
 }
 
-/* Where the calling thread's job of `threads` threads is done; NULL: by itself. */
+/* The slot for the calling thread's job of `threads` threads; NULL: the caller works alone. */
 static prn_job_slot *find_desk(int threads)
 {
     if (here.alone) return NULL;

@@ -7,8 +7,7 @@
 
 #include <stdio.h>
 
-/* Rates of one thread if this machine was not measured. */
-/* The constants below are estimates, chosen without measurement. */
+/* Rates of one thread if this machine was not measured, and costs of sharing: estimates, chosen without measurement. */
 #define GUESSED_FLOPS_PER_NS 32.0
 #define GUESSED_BYTES_PER_NS 8.0
 

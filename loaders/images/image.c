@@ -1,4 +1,4 @@
-/* Decoded images: which library a file goes to, memory for pixels, arrays as images. */
+/* Decoded images: choice of the decoder, memory for pixels, arrays as images. */
 #include "loaders/images/image.h"
 
 #include "base/memory/alloc.h"
@@ -29,7 +29,7 @@ bool prn_image_name(const char *path)
     return false;
 }
 
-/* Formats that are none of this build's; NULL: not known at all. */
+/* The name of a format that this build does not decode; NULL: unknown. */
 static const char *other_format(const uint8_t *data, size_t size)
 {
     static const struct {

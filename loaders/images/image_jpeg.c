@@ -13,9 +13,9 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-/* Real files have about ten; each costs a pass over all blocks. */
+/* Real files have about ten scans; each costs a pass over all blocks. */
 #define MOST_SCANS 100
-/* A block of 64 samples takes a bit at least, unless it is coded arithmetically. */
+/* A block of 64 samples takes at least one bit, except with arithmetic coding. */
 #define PIXELS_PER_BYTE (64 * 8)
 
 typedef struct decoder {
@@ -47,7 +47,7 @@ static void image_jpeg_failed(j_common_ptr jpeg)
     image_jpeg_stop(d, prn_fail(d->error, PRONY_INVALID_ARGUMENT, "damaged JPEG: %s", message));
 }
 
-/* Level -1 is a warning: the picture goes on, with grey where the file has ended. */
+/* Level -1 is a warning: decoding continues, with grey after the end of the file. */
 static void noted(j_common_ptr jpeg, int level)
 {
     decoder *d = jpeg->client_data;
@@ -77,7 +77,7 @@ static void check_size(decoder *d)
                                  d->size, j->image_width, j->image_height));
 }
 
-/* Adobe's files hold CMYK inverted. Ink on ink: a channel's light is what neither its ink nor the black one takes. */
+/* Adobe's files hold CMYK inverted. A channel's light is the product of what its ink and the black ink leave. */
 static void from_cmyk(uint8_t *to, const uint8_t *cmyk, int64_t width, bool inverted)
 {
     for (int64_t x = 0; x < width; x++, cmyk += 4, to += 3) {

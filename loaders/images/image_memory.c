@@ -1,4 +1,4 @@
-/* An image's pixels, taken and given back; codecs and what reads files have them from here. */
+/* Allocates and releases an image's pixels, for codecs and readers. */
 #include "loaders/images/image.h"
 
 #include "base/memory/alloc.h"

@@ -1,4 +1,4 @@
-/* Options of preprocessing: from text, and whether they make sense. */
+/* Options of preprocessing: parsed from text, and checked. */
 #include "loaders/images/image.h"
 #include "base/option_struct.h"
 
@@ -79,7 +79,7 @@ static bool parse_channels(float out[3], const char *text)
     return false;
 }
 
-/* mean= and std= may stand alone: the other one is then 0 or 1. */
+/* mean= and std= may be given alone: the other one is then 1 or 0. */
 static prony_status parse_statistics(prony_image_options *o, bool mean, const char *value, const char *word,
                                      prony_error *error)
 {
@@ -115,6 +115,7 @@ static bool image_options_choose(const char *value, const char *no, const char *
     return *out || strcmp(value, no) == 0;
 }
 
+/* Sets one option from KEY=VALUE or a bare normalisation. Messages quote the whole word, which parsing splits. */
 static prony_status parse_word(prony_image_options *o, char *word, prony_error *error)
 {
     char whole[WORD_BYTES];

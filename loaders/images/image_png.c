@@ -19,7 +19,7 @@ typedef struct decoder {
     png_infop info;
     png_bytepp rows;
     prn_image image;
-    prony_status status; /* of what is not libpng's own failure */
+    prony_status status; /* of failures outside of libpng */
     bool no_memory;
     prony_error *error;
 } decoder;
@@ -60,7 +60,8 @@ static void warned(png_structp png, const char *message)
     (void)png, (void)message;
 }
 
-/* A PNG never holds more than deflate gives: headers that claim more are caught before memory is taken. */
+/* A PNG cannot hold more than deflate's largest ratio: headers that claim more are refused before memory is
+ * allocated. */
 static bool can_hold(const decoder *d)
 {
     uint64_t rows = png_get_image_height(d->png, d->info), row = png_get_rowbytes(d->png, d->info);
@@ -88,7 +89,7 @@ static void image_png_stop(decoder *d, prony_status status)
 static void image_png_read_image(decoder *d)
 {
     png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, NULL,
-                                -1); /* text and profiles, which may be bombs, too */
+                                -1); /* text and profiles may be decompression bombs too */
     png_set_read_fn(d->png, d, image_png_read_bytes);
     png_read_info(d->png, d->info);
     if (!can_hold(d)) png_error(d->png, "it is too short for the size that it claims");

@@ -1,8 +1,8 @@
 /* Resizing as Pillow does it, bit for bit: separable kernels, widened by the scale where an axis shrinks so that every
  * source pixel counts; weights rounded to 22 fractional bits; a horizontal pass, rounded to 8 bits, then a vertical
- * one. Only the window that is wanted is made, and of the first pass only the rows that the second one reads.
+ * one. Only the wanted window is computed, and in the first pass only the rows that the second one reads.
  *
- * Invariant: a pixel's value does not depend on the window it is made in. */
+ * Invariant: a pixel's value does not depend on the window. */
 #include "loaders/images/image.h"
 
 #include "base/memory/alloc.h"

@@ -1,4 +1,4 @@
-/* What a model's input wants of an image, which part of the image that is, and writing it there. */
+/* Derives a tensor from a model's input declaration, selects the part of the image, and writes it there. */
 #include "loaders/images/image.h"
 
 #include "base/shape.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#define FREE_CROP 224 /* of PRONY_IMAGE_RESIZE_MARGIN, where the input's size is free */
+#define FREE_CROP 224 /* of PRONY_IMAGE_RESIZE_MARGIN, if the input's size is free */
 #define LONGEST_SIDE ((int64_t)1 << 20)
 
 /* ---- the input ---- */
@@ -24,7 +24,7 @@ static prony_status no_image(const prony_port *port, const char *why, prony_erro
                     prn_value_text(&declared, text), why);
 }
 
-/* Channels stand where there are 1 or 3 of them. */
+/* Finds the channel axis: the one with extent 1 or 3. */
 static bool find_channels(const int64_t *dim, prony_image_layout layout, bool *last)
 {
     *last = layout == PRONY_LAYOUT_NHWC ||
@@ -33,6 +33,8 @@ static bool find_channels(const int64_t *dim, prony_image_layout layout, bool *l
     return extent < 0 || image_tensor_is_channels(extent);
 }
 
+/* Accepts tensors of 3 or 4 dimensions with 1 or 3 channels. Free batch and channels become 1 and 3; a free size stays
+ * -1. */
 prony_status prn_image_target_make(prn_image_target *out, const prony_port *port, const prony_image_options *options,
                                    prony_error *error)
 {
@@ -41,7 +43,7 @@ prony_status prn_image_target_make(prn_image_target *out, const prony_port *port
     if (port->kind != PRONY_TENSOR) return no_image(port, "it is no tensor", error);
     if (port->dtype != PRONY_FLOAT32 && port->dtype != PRONY_FLOAT64 && port->dtype != PRONY_UINT8)
         return no_image(port, "pixels are float32, float64 or uint8", error);
-    if (rank < 0) { /* [N, 3, H, W], for want of a better word */
+    if (rank < 0) { /* [N, 3, H, W] is assumed */
         out->value.shape = (prony_shape){4, {-1, -1, -1, -1}};
         rank = 4;
     }
@@ -67,7 +69,7 @@ prony_status prn_image_target_make(prn_image_target *out, const prony_port *port
 
 /* ---- the part of the image ---- */
 
-/* The longer side is cut to whole pixels. */
+/* The longer side is truncated to whole pixels. */
 static void keep_aspect(prn_image_window *w, const prn_image *image, int64_t shorter)
 {
     if (image->width <= image->height) {
@@ -79,7 +81,7 @@ static void keep_aspect(prn_image_window *w, const prn_image *image, int64_t sho
     }
 }
 
-/* Halves go to the even side. */
+/* Halves are rounded to even. */
 static int64_t centre(int64_t extent, int64_t part)
 {
     int64_t rest = extent - part, half = rest / 2;
@@ -104,6 +106,8 @@ static void set_size(prn_image_window *w, const prn_image *image, const prony_im
     }
 }
 
+/* The crop's size comes from the options, the target or the resized image, in this order. Sets the target's free
+ * extents. */
 prony_status prn_image_fit(prn_image_window *out, prn_image_target *target, const prn_image *image,
                            const prony_image_options *o, prony_error *error)
 {
@@ -183,7 +187,7 @@ static void write_channel(const prn_image_target *t, size_t base, const prn_imag
     for (size_t i = 0; i < pixels; i++) image_tensor_put(t, at + i * step, table[source[i * (size_t)image->channels]]);
 }
 
-/* To one channel before resizing, as the order of rounding goes in Pillow. */
+/* Converts to one channel before resizing, because Pillow rounds in this order. */
 static prony_status to_grey(prn_image *out, const prn_image *image, prony_error *error)
 {
     PRN_TRY(prn_image_reserve(out, image->height, image->width, 1, UINT64_MAX, error));

@@ -30,7 +30,7 @@ static const struct {
 };
 #define TYPE_COUNT (sizeof places / sizeof places[0])
 
-/* First pass: name, reference, and the type: the one given, or that of the only value present in files that give none.
+/* First pass: name, reference, and the type: the given one, or in files without types that of the only value.
  */
 static prony_status attributes_head_read(prn_reader *reader, prn_wire wire, prn_attr *out)
 {
@@ -72,6 +72,7 @@ static prony_status attributes_head_read(prn_reader *reader, prn_wire wire, prn_
     return PRONY_OK;
 }
 
+/* Counts in a first pass, so that one allocation bounded by the file's bytes holds the list; then decodes. */
 static prony_status numbers_read(prn_reader *reader, prn_wire wire, prn_attr *out)
 {
     bool floats = out->type == PRN_ATTR_FLOATS;

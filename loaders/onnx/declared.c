@@ -1,4 +1,4 @@
-/* See declared.h. Walks ModelProto again; the walk never leaves the mapped bytes. */
+/* Implements declared.h. Walks ModelProto again; the walk never leaves the mapped bytes. */
 #include "loaders/onnx/declared.h"
 #include "loaders/onnx/reader.h"
 

@@ -1,4 +1,4 @@
-/* External tensor data: which file, which bytes of it, and that it is one the model may name. A location is a relative
+/* External tensor data: its file, its bytes, and the check that the model may name this file. A location is a relative
  * path that goes only down, and after every symbolic link is resolved the file must still lie in the model's own
  * folder. Each file is mapped once; the maps belong to the model. */
 #include "loaders/onnx/file_kind.h"
@@ -56,7 +56,7 @@ static prony_status entry_read(prn_wire wire, place *out, prony_error *error)
     return PRONY_OK;
 }
 
-/* Relative, and no component is empty, "." or ".."; so one file has one name and is mapped once. */
+/* true: relative, without empty, "." or ".." components. So one file has one name and is mapped once. */
 static bool location_is_inside(const char *location)
 {
     for (const char *part = location;;) {
@@ -122,6 +122,7 @@ static prony_status find_map(prn_reader *reader, const char *location, const prn
     return PRONY_OK;
 }
 
+/* Checks location, length and offset before any byte is used; *out lies in the map. */
 prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t bytes, prn_span *out)
 {
     prony_error *error = reader->error;

@@ -1,5 +1,4 @@
-/* See file_kind.h. Looks only after a read has failed, so that no model is refused because it looks like something
- * else. */
+/* Implements file_kind.h. Runs only after a failed read, so that no model is refused for looking like another file. */
 #define _GNU_SOURCE /* memmem */
 #include "loaders/onnx/file_kind.h"
 #include "loaders/onnx/wire.h"
@@ -121,6 +120,7 @@ static bool is_safetensors(const char *data, size_t size)
     return length >= 2 && length <= size - 8 && data[8] == '{' && data[9] == '"';
 }
 
+/* Recognises models of other frameworks by content or name; NULL: unknown. */
 static const kind *model_kind(const char *name, const char *head, size_t size, size_t whole)
 {
     static const kind safetensors = {
@@ -174,7 +174,7 @@ static void explain_pointer(prony_error *error, const char *name, const char *da
              name, of);
 }
 
-/* A model that ends before the length of one of its outermost parts: field and bytes that are missing. */
+/* Explains a truncated model: it ends inside of an outermost field. Names field and missing bytes. */
 static bool explain_cut(prony_error *error, const char *name, const char *data, size_t size)
 {
     prn_wire wire = prn_wire_make(data, size);

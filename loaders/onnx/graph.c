@@ -1,5 +1,5 @@
-/* GraphProto and NodeProto -> prn_graph and prn_model_node, as the file has them; scope.c makes sense of the names
- * later, because a graph's initializers and inputs may stand behind the nodes that use them. */
+/* GraphProto and NodeProto -> prn_graph and prn_model_node, as in the file. scope.c resolves names later, because
+ * initializers and inputs may follow the nodes that use them. */
 #include "loaders/onnx/reader.h"
 
 #include <string.h>
@@ -16,6 +16,7 @@ enum {
     NODE_OVERLOAD = 8
 };
 
+/* Second pass over a NodeProto: reads its names. `inputs` and `outputs` have room by the first pass's count. */
 static prony_status node_fields(prn_reader *reader, prn_wire wire, prn_model_node *out, const char **inputs,
                                 const char **outputs)
 {

@@ -1,6 +1,5 @@
-/* See graph_submodel.h. Nodes, weights and types are copied as the file has them, field by field, so that nothing of
- * them is lost; what is written anew are the graph around them, tensors whose data lay elsewhere, and the types of the
- * cuts. */
+/* Implements graph_submodel.h. Nodes, weights and types are copied field by field, so that nothing is lost. Only the
+ * graph around them, tensors with external data, and the types of the cuts are written anew. */
 #include "loaders/onnx/graph_submodel.h"
 #include "loaders/onnx/proto_write.h"
 #include "loaders/onnx/reader.h"
@@ -9,7 +8,7 @@
 
 enum { IR_WITH_FREE_INITIALIZERS = 4 }; /* before it, initializers had to be inputs as well */
 
-/* ---- what the part holds ---- */
+/* ---- contents of the submodel ---- */
 
 enum { KIND_NODE, KIND_INITIALIZER, KIND_INPUT };
 
@@ -19,7 +18,7 @@ typedef struct cutter {
     prn_bump pool;
     prn_name_entry *names; /* of the graph: outputs of nodes, initializers, inputs */
     size_t name_count;
-    bool *nodes, *initializers, *inputs, *cuts; /* which of them the part needs */
+    bool *nodes, *initializers, *inputs, *cuts; /* those that the submodel needs */
     uint32_t *stack;
     size_t depth;
     prony_error *error;
@@ -96,7 +95,7 @@ static void need_node(cutter *c, const prn_model_node *node)
     }
 }
 
-/* A tensor that is both cut and wanted comes out as its producer makes it. */
+/* A tensor that is both a cut and an output is the one that its producer makes. */
 static void need_output(cutter *c, const char *name)
 {
     const prn_name_entry *found = graph_submodel_find(c, name);
@@ -123,7 +122,7 @@ static prony_status reach(cutter *c)
 
 /* ---- copying ---- */
 
-/* Whether data of a tensor anywhere inside of an attribute lies in another file. */
+/* true: a tensor anywhere inside of an attribute has external data. */
 static bool has_external(prn_wire wire, int level)
 {
     enum { NODE, ATTRIBUTE, GRAPH, TENSOR, SPARSE };
@@ -175,7 +174,7 @@ static prony_status put_initializer(cutter *c, prn_proto *graph, const prn_field
     return PRONY_OK;
 }
 
-/* Nodes in the order that the loader settled: the file's own may be any. */
+/* Writes nodes in the loader's order, because the file's own order is not defined. */
 static prony_status graph_submodel_put_nodes(cutter *c, prn_proto *graph, prn_wire wire)
 {
     const prn_graph *g = &c->file->graph;
@@ -223,7 +222,7 @@ static prony_status graph_submodel_put_type(cutter *c, prn_proto *graph, uint32_
     return PRONY_OK;
 }
 
-/* As one of the graph's own lists declares it; false: none does. */
+/* Writes the declaration from one of the graph's own lists; false: not declared. */
 static bool put_declared(cutter *c, prn_proto *graph, uint32_t as, const char *name, prn_wire wire)
 {
     (void)c;
@@ -290,6 +289,7 @@ static prony_status graph_submodel_put_graph(cutter *c, prn_proto *graph, prn_wi
     return PRONY_OK;
 }
 
+/* Copies the model's fields, with the graph replaced and metadata and training information left out. */
 static prony_status graph_submodel_put_model(cutter *c, prn_proto *model)
 {
     prn_wire wire = prn_wire_make(c->file->data, (size_t)c->file->file_bytes);

@@ -1,5 +1,5 @@
-/* ModelProto -> prn_model_file. The file struct owns the pool, the map and the external maps; whatever fails, closing
- * it releases everything that was made so far. */
+/* ModelProto -> prn_model_file. The file struct owns the pool, the map and the external maps; after any failure,
+ * closing it releases everything. */
 #include "base/os/folder.h"
 #include "base/hash/sha256.h"
 #include "loaders/onnx/file_kind.h"
@@ -106,6 +106,7 @@ typedef struct function_names {
     const char **inputs, **outputs, **attributes;
 } function_names;
 
+/* Reads the function's names into arrays sized by a first pass; formal inputs and outputs must not be empty. */
 static prony_status function_fields(prn_reader *reader, prn_wire wire, prn_function *out, const function_names *names)
 {
     for (prn_field field; prn_wire_next(&wire, &field);) {
@@ -180,7 +181,7 @@ static prony_status refuse_double_functions(prn_reader *reader, const prn_model_
     if (!keys) return prn_no_memory(reader->error);
     for (size_t i = 0; i < file->function_count; i++) {
         const prn_function *f = &file->functions[i];
-        /* The lengths keep two different triples from giving one key. */
+        /* With the lengths, different triples have different keys. */
         keys[i].name = prn_bump_printf(reader->pool, "%zu %zu %s::%s:%s", strlen(f->domain), strlen(f->name), f->domain,
                                        f->name, f->overload);
         keys[i].item = i;
@@ -250,7 +251,7 @@ static prony_status model_read(prn_reader *reader, prn_wire wire, prn_model_file
     return prn_scope_resolve_model(reader, &file->graph);
 }
 
-/* Takes the file over: it is handed out or closed. */
+/* Takes over the file: returns or closes it. */
 static prony_status file_read(prn_model_file **out, prn_model_file *file, const char *name, const void *data,
                               size_t size, const prn_reader *where, prony_error *error)
 {
@@ -277,7 +278,7 @@ static prony_status file_read(prn_model_file **out, prn_model_file *file, const 
     return status;
 }
 
-/* A folder is given where its model is meant: names what is in it. */
+/* Refuses a folder given instead of its model, and lists the models in it. */
 static prony_status refuse_folder(const char *path, prony_error *error)
 {
     prn_bump pool = {0};
@@ -315,7 +316,7 @@ prony_status prn_model_open(prn_model_file **out, const char *path, const char *
     }
     prn_reader reader = {.path = path, .data_folder = data_folder};
     PRN_TRY(file_read(out, file, path, file->map.data, file->map.size, &reader, error));
-    prn_model_forget_all(file); /* between the names and shapes that were read, the system brought weights along */
+    prn_model_forget_all(file); /* reading names and shapes also made the system load weights between them */
     return PRONY_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Names, for whatever has some. */
+/* Names, used by all readers. */
 #include "loaders/onnx/reader.h"
 
 #include <string.h>

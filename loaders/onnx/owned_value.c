@@ -1,4 +1,4 @@
-/* Values that own what they hold, whatever file they came from. */
+/* Values that own their data, from any kind of file. */
 #include "loaders/onnx/owned_value.h"
 
 #include "base/memory/alloc.h"

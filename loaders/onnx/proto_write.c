@@ -1,4 +1,4 @@
-/* See the header. */
+/* Implements proto_write.h. */
 #include "loaders/onnx/proto_write.h"
 #include "loaders/onnx/reader.h"
 

@@ -1,9 +1,9 @@
-/* Names: who produces what, in which order, and what a subgraph takes from around it.
+/* Resolves names: producers, the order of nodes, and values captured by subgraphs.
  *
- * Look-ups go through sorted tables, so that no choice of names makes them slow. Within a graph every name has one
- * producer (an input that is also an initializer is the constant). Nodes are ordered by a depth-first walk in file
- * order, which leaves an ordered file as it is; the walk keeps its own stack. Subgraphs come first: what they capture
- * counts as input of the node that holds them. Recursion is as deep as graphs are nested, which the reader bounds. */
+ * Look-ups use sorted tables, so no choice of names makes them slow. Within a graph every name has one producer (an
+ * input that is also an initializer is the constant). Nodes are ordered by a depth-first walk in file order, which
+ * leaves an ordered file as it is; the walk keeps its own stack. Subgraphs come first: their captures count as inputs
+ * of the node that holds them. Recursion is as deep as graphs are nested; the reader bounds it. */
 #include "loaders/onnx/reader.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ const prn_name_entry *prn_name_entries_find(const prn_name_entry *entries, size_
     return low < count && strcmp(entries[low].name, name) == 0 ? &entries[low] : NULL;
 }
 
-/* In the order in which the first of two equal names wins. */
+/* The first kind wins if two have one name. */
 enum { INITIALIZER, INPUT, NODE };
 
 /* A graph, or a function seen as one, while its names are resolved. */
@@ -94,9 +94,12 @@ static prony_status refuse_double(scope *s, const prn_name_entry *a, const prn_n
                     kinds[a->kind], node->file_index, node->name, node->op_type);
 }
 
-enum { IR_WITH_DEFAULTS = 4 }; /* from here on an initializer need not be an input; one that is, is a default */
+enum {
+    IR_WITH_DEFAULTS = 4
+}; /* from this version on an initializer need not be an input; if it is one, it is the
+                                  default */
 
-/* The inputs that are initializers as well, in the file's order, behind all others. */
+/* Moves inputs that are also initializers behind all others, in the file's order. */
 static prony_status set_apart(scope *s, const size_t *initializer, size_t apart)
 {
     prn_port *inputs = (prn_port *)(uintptr_t)s->graph->inputs;
@@ -163,7 +166,7 @@ bool prn_model_is_gradient(const prn_model_node *node)
     return strcmp(node->op_type, "Gradient") == 0 && strcmp(node->domain, PRN_GRADIENT_DOMAIN) == 0;
 }
 
-/* A Gradient differentiates tensors that are no inputs of it, so it waits for whatever makes them. */
+/* A Gradient differentiates tensors that are not its inputs, so it waits for their producers. */
 static prony_status use_of_gradient(scope *s, size_t n)
 {
     const prn_model_node *node = &s->graph->nodes[n];
@@ -212,7 +215,7 @@ static prony_status collect_uses(scope *s)
 /* ---- order ---- */
 
 typedef struct walk {
-    size_t *next;  /* per node: its first producer not looked at yet */
+    size_t *next;  /* per node: its first producer not visited yet */
     size_t *stack; /* nodes that wait, outermost first */
     size_t *order;
     uint8_t *state;
@@ -221,6 +224,8 @@ typedef struct walk {
 
 enum { UNSEEN, WAITING, DONE };
 
+/* Depth-first walk with its own stack: appends `root` after all its producers. A producer still on the stack is a
+ * cycle. */
 static prony_status scope_visit(const scope *s, walk *w, size_t root)
 {
     if (w->state[root] == DONE) return PRONY_OK;
@@ -315,7 +320,7 @@ static const prn_graph *capturing_graph(const prn_model_node *node, const char *
     return NULL;
 }
 
-/* For scopes that nothing encloses. */
+/* Refuses names produced nowhere, in outermost scopes. */
 static prony_status refuse_missing(const prn_reader *reader, const prn_graph *graph)
 {
     if (!graph->captured_count) return PRONY_OK;
@@ -334,7 +339,7 @@ static prony_status refuse_missing(const prn_reader *reader, const prn_graph *gr
     return prn_fail(reader->error, PRONY_INVALID_MODEL, "output " PRN_NAME " is a value that nothing produces", name);
 }
 
-/* ---- the whole ---- */
+/* ---- resolving a graph ---- */
 
 static prony_status resolve_subgraphs(prn_reader *reader, const prn_graph *graph)
 {

@@ -1,5 +1,5 @@
 /* SparseTensorProto -> dense prn_initializer. The values' indices are either linear, [NNZ], or coordinates, [NNZ,
- * rank]; they ascend strictly, so that no element is given twice. */
+ * rank]; they ascend strictly, so no element is given twice. */
 #include "loaders/onnx/reader.h"
 
 #include "base/shape.h"

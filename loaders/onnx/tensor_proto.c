@@ -1,8 +1,7 @@
-/* TensorProto -> prn_initializer. Nothing is allocated before the element count that the shape asks for was found in
- * the file, so a tensor takes at most a small multiple of the bytes that encode it. Raw data, external data and packed
- * typed data whose bytes are the little-endian elements are borrowed unless they are few, and their pages are not
- * touched; only bool data is looked at, because a bool other than 0 or 1 would be undefined behaviour in everything
- * that reads it. */
+/* TensorProto -> prn_initializer. Memory is allocated only after the shape's element count was found in the file, so a
+ * tensor takes at most a small multiple of its encoded bytes. Raw data, external data and packed little-endian data are
+ * borrowed unless they are small, and their pages are not touched. Only bool data is read, because a bool other than 0
+ * or 1 would be undefined behaviour in every reader. */
 #include "loaders/onnx/reader.h"
 
 #include "base/shape.h"
@@ -13,7 +12,8 @@
 #error "borrowed tensors are little-endian"
 #endif
 
-/* How an element type is kept when it is not raw. Values outside [low, high] are damage; a bool is 1 if it is not 0. */
+/* The encoding of an element type outside of raw data. Values outside [low, high] are damage; a bool is 1 if it is not
+ * 0. */
 typedef struct encoding {
     uint8_t field; /* of TensorProto */
     uint8_t width; /* bytes that one entry of the field becomes */
@@ -75,7 +75,7 @@ static const char *tensor_proto_name_of(uint8_t field)
     return names[field];
 }
 
-/* What a first pass over the message finds. */
+/* Results of the first pass over the message. */
 typedef struct tensor_head {
     int64_t dtype;
     prony_shape shape;
@@ -105,6 +105,7 @@ static prony_status head_dims(prn_wire *wire, const prn_field *field, tensor_hea
     return PRONY_OK;
 }
 
+/* First pass: dims, type, and the number of entries of each typed field, without decoding any. */
 static prony_status tensor_proto_head_read(prn_wire wire, tensor_head *head, prony_error *error)
 {
     for (prn_field field; prn_wire_next(&wire, &field);) {
@@ -224,8 +225,8 @@ static prony_status tensor_proto_borrow(prn_reader *reader, prn_initializer *ten
     return PRONY_OK;
 }
 
-/* Of the model file itself. Few bytes of a mapped one are copied: where they are read, the system brings what lies
- * around them into memory, up to megabytes. */
+/* Takes data of the model file itself. Small data of a mapped file is copied: reading it makes the system load up to
+ * megabytes around it. */
 static prony_status tensor_proto_take(prn_reader *reader, prn_initializer *tensor, prn_span span)
 {
     PRN_TRY(tensor_proto_borrow(reader, tensor, span));
@@ -271,7 +272,7 @@ static prony_status read_data(prn_reader *reader, prn_wire wire, const tensor_he
     return tensor_proto_decode(wire, dtype, out->value.data, error);
 }
 
-/* On its own, because messages about the rest want the name, which the file has behind it. */
+/* A separate pass, because messages about other fields need the name, which follows them in the file. */
 static prony_status name_read(prn_reader *reader, prn_wire wire, const char **out)
 {
     for (prn_field field; prn_wire_next(&wire, &field);) {

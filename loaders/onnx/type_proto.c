@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The members of TypeProto's `value` have numbers from 1 to 9; those that are not named here describe no tensor. */
+/* The members of TypeProto's `value` have numbers from 1 to 9; those not named here do not describe tensors. */
 enum { TYPE_TENSOR = 1, TYPE_SEQUENCE = 4, TYPE_DENOTATION = 6, TYPE_OPTIONAL = 9 };
 
 static prony_status dim_read(prn_reader *reader, prn_wire wire, prn_port *out)
@@ -55,7 +55,7 @@ static prony_status tensor_type_read(prn_reader *reader, prn_wire wire, prn_port
     return prn_wire_check(&wire, reader->error);
 }
 
-/* The element type of a sequence or optional; an empty message if there is none. */
+/* The element type of a sequence or optional; an empty message if it is missing. */
 static prony_status element_type(prn_wire wire, prn_wire *out, prony_error *error)
 {
     *out = prn_wire_make(NULL, 0);

@@ -42,6 +42,7 @@ prn_wire prn_wire_make(const void *data, size_t size)
     return (prn_wire){.cursor = bytes, .end = bytes + size, .origin = bytes};
 }
 
+/* Invariant: the payload of a returned field lies inside the message; damage stops the walk for good. */
 bool prn_wire_next(prn_wire *wire, prn_field *field)
 {
     if (wire->cursor == wire->end) return false;

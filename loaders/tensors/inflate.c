@@ -27,9 +27,10 @@ static unsigned inflate_step_of(size_t left)
     return (unsigned)(left < MOST_AT_ONCE ? left : MOST_AT_ONCE);
 }
 
+/* Inflates in pieces that zlib's counters can hold. One byte beyond `out_size` detects a longer stream. */
 prony_status prn_inflate(uint8_t *out, size_t out_size, const uint8_t *in, size_t in_size, prony_error *error)
 {
-    uint8_t beyond; /* where a stream that is longer than it says shows itself */
+    uint8_t beyond; /* receives a byte if the stream is longer than declared */
     z_stream stream = {.zalloc = zlib_alloc, .zfree = zlib_free};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return prn_no_memory(error);
     size_t taken = 0, given = 0;

@@ -201,6 +201,7 @@ static prony_status npy_fill_text(prony_value *out, const header *h, const uint8
     return PRONY_OK;
 }
 
+/* Checks that the data has exactly the bytes of type and shape before anything is allocated. */
 prony_status prn_npy_parse(prony_value *out, const uint8_t *data, size_t size, prony_error *error)
 {
     if (size < 10 || memcmp(data, npy_magic, sizeof npy_magic) != 0) {
@@ -254,6 +255,7 @@ static size_t format_header(char text[1024], const char *descr, const prony_shap
     return total;
 }
 
+/* Writes version 1.0. Refuses types without a NumPy equivalent before the file is created. */
 prony_status prn_value_file_save_npy(const prony_value *value, const char *path, prony_error *error)
 {
     if (value->kind != PRONY_TENSOR) {

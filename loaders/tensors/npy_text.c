@@ -71,6 +71,7 @@ static size_t npy_text_read_element(char *to, prn_npy_text type, const uint8_t *
     return used;
 }
 
+/* Counts the UTF-8 bytes first, so that elements and text share one allocation. */
 prony_status prn_npy_text_parse(prony_value *out, prn_npy_text type, const prony_shape *shape, const uint8_t *data,
                                 size_t size, prony_error *error)
 {
@@ -79,7 +80,7 @@ prony_status prn_npy_text_parse(prony_value *out, prn_npy_text type, const prony
     size_t each, total, text_bytes = 0;
     bool fits = count >= 0 && !__builtin_mul_overflow(type.width, type.letter == 'U' ? 4 : 1, &each) &&
                 !__builtin_mul_overflow(each, (size_t)count, &total) && total == size;
-    /* Elements of width 0 take no bytes of the file, which then bounds nothing. */
+    /* Elements of width 0 take no bytes, so the file's size does not bound their number. */
     if (!fits || (type.width == 0 && count > MOST_OF_WIDTH_0)) {
         char text[PRN_SHAPE_TEXT_BYTES];
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%zu bytes of data do not fit %s of %zu characters", size,
@@ -103,8 +104,8 @@ prony_status prn_npy_text_parse(prony_value *out, prn_npy_text type, const prony
 
 /* ---- writing ---- */
 
-/* The code point at the begin of `left` bytes; *used: its bytes. A byte that begins no valid sequence stands for
- * itself among the escapes. */
+/* The code point at the begin of `left` bytes; *used: its bytes. A byte that does not begin a valid sequence becomes an
+ * escape. */
 static uint32_t npy_text_decode(const uint8_t *text, size_t left, size_t *used)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -51,7 +51,7 @@ static prony_status container_read(prn_reader *reader, prn_wire wire, prony_valu
     return prn_wire_check(&wire, reader->error);
 }
 
-/* Fills a zeroed value; on failure what it holds so far is the caller's to free. */
+/* Fills a zeroed value; after a failure the caller frees its contents. */
 static prony_status tensor_file_value_read(prn_reader *reader, prn_wire wire, prony_kind kind, prony_value *out)
 {
     if (kind == PRONY_TENSOR) {
@@ -102,7 +102,7 @@ static prony_status raw_parse(prony_value *out, const prn_map *map, const prony_
     return PRONY_OK;
 }
 
-/* `raw`: type and shape of a raw file; NULL: the name's ending says what it is. */
+/* `raw`: type and shape of a raw file; NULL: the kind follows from the name's ending. */
 static prony_status tensor_file_load(prony_value **out, const char *path, prony_kind kind, const prony_value *raw,
                                      prony_error *error)
 {
