@@ -1,4 +1,4 @@
-/* The `prony` command: one file per subcommand, all on prony.h alone. Options have the same meaning in all of them. */
+/* The `prony` command: one file per subcommand, all on prony.h alone. Options mean the same everywhere. */
 #ifndef PRN_BENCH_COMMAND_H
 #define PRN_BENCH_COMMAND_H
 
@@ -14,30 +14,23 @@ typedef struct named_file {
     const char *name, *file;
 } named_file;
 
-/* Splits NAME=FILE again at the last '=' for which `fits` accepts both sides; otherwise leaves it unchanged. Names and
- * files may contain '=', so the right one is known only once the model is loaded. */
+/* Cuts NAME=FILE anew at the last '=' where `fits` accepts both sides; where none fits it stays as it is. Names and
+ * files may hold '=' themselves, and which of them parts the two is known only once the model is loaded. */
 typedef bool cut_fits_fn(const void *context, const char *name, const char *file);
 void cut_name_where(named_file *pair, cut_fits_fn *fits, const void *context);
 
-/* A requested report format and its file; "-" is stdout. */
-typedef struct form_file {
+/* An export of the report, and its file; "-" is stdout. */
+typedef struct export_file {
     prony_format format;
     const char *chart; /* of PRONY_FORMAT_SVG */
     const char *file;
-} form_file;
+} export_file;
 
-/* The parsed command line. Arrays are owned; strings point into argv. */
-typedef struct options {
-    const char *command;
-    int argc; /* the command line without the command, in getopt's order; argv[0] is the program */
-    char **argv;
-    char **words; /* of the command line, rewritten */
-    size_t word_count;
-    const char **arguments; /* MODEL, DIR… */
-    size_t argument_count;
-    int intra_op, inter_op; /* as the session's: 0 is auto and one worker */
-    const char *affinity;
-    int64_t batch; /* 0: not given */
+/* The options of a command line in groups. Rows of bench/options/option_table.c say how each field is set. 0 and NULL
+ * mean "not given" unless a comment says otherwise. Arrays are owned; strings point into argv. */
+typedef struct model_options {
+    int64_t batch; /* the first of `batches` for bench and scale */
+    int_list batches;
     prony_dim *dims;
     size_t dim_count;
     prony_dim *max_dims;
@@ -47,78 +40,129 @@ typedef struct options {
     named_file *inputs;
     size_t input_count;
     uint64_t seed;
-    int64_t runs, warmup; /* runs 0, warmup -1: decided by the measurement */
-    double seconds;       /* 0: default */
-    const char *precision;
-    int_list batches, intra_ops, inter_ops; /* of bench and scale: the lists of -b, -x and -y; a single value is also
-                                               stored above */
-    const char **precisions;
-    size_t precision_count;
-    unsigned levels;
-    int64_t top;
-    bool all;
-    const char *sort, *filter, *count;
-    int64_t depth;           /* of the module table; 0: all */
-    const char **from, **to; /* tensors at which a submodel is cut */
+    const char **from, **to; /* tensors that bound a submodel */
     size_t from_count, to_count;
-    const char *output;      /* of extract */
-    const char *data_folder; /* of external data; NULL: the model's */
-    const char *json, *output_dir;
-    form_file *forms; /* formats besides text and JSON */
-    size_t form_count;
+    bool preprocess; /* `image` was given */
+    prony_image_options image;
+    const char *preprocess_list; /* as it was given */
+} model_options;
+
+typedef struct thread_options {
+    int intra_op, inter_op;        /* as the session's: 0 is auto and one worker */
+    int_list intra_ops, inter_ops; /* of commands that take lists; the first value is above too */
+    const char *affinity;
+    bool no_work_stealing;
+} thread_options;
+
+typedef struct plan_options {
+    bool no_rewrites, no_reuse, tune, no_cache;
+} plan_options;
+
+typedef struct measuring_options {
+    int64_t runs, warmup; /* warmup -1: detected */
+    double seconds;
+    int64_t processes;
+    bool one_process; /* one of several processes: its report goes to stdout, and it writes nothing else */
+    bool barrier;     /* of worker: waits before it measures */
+    bool counters, weak;
+    double budget;     /* seconds */
+    int_list replicas; /* of scale: processes at once */
+} measuring_options;
+
+typedef struct precision_options {
+    const char *name; /* the first of `names` for commands that take lists */
+    const char **names;
+    size_t count;
+    const char *calibrate, *calibrate_method; /* data or a calibration file */
+    double keep_accuracy;                     /* part of the outputs' range */
+    bool power_of_two;
+} precision_options;
+
+typedef struct accuracy_options {
+    bool enabled;
+    int64_t samples;       /* 0: of every operator */
+    const char *reference; /* a model; NULL: the measured one */
+    named_file *against;   /* name NULL: none was given */
+    size_t against_count;
+} accuracy_options;
+
+typedef struct load_options {
+    const char *scenario;
+    int64_t streams, max_batch, samples_per_query;
+    int64_t batch_window_ns; /* -1: not given */
+    int64_t latency_bound_ns;
+    double rate, percentile; /* arrivals per second; 0.99 */
+    bool with_load;
+} load_options;
+
+typedef struct shown_options {
+    unsigned levels;
+    int64_t top, depth, topk;
+    const char *sort, *filter, *count, *metrics, *labels;
+    bool all, memory, detailed;
+} shown_options;
+
+typedef struct terminal_options {
+    bool quiet, no_color, no_progress;
+} terminal_options;
+
+typedef struct file_options {
+    const char *json, *output_dir, *output;
+    export_file *exports; /* beside text and JSON */
+    size_t export_count;
+    const char *data_folder, *ort_lib;
+    const char *repeat; /* a study */
+    bool resume, overwrite;
+} file_options;
+
+typedef struct verdict_options {
     const char **thresholds; /* METRIC:VALUE, checked */
     size_t threshold_count;
-    double noise; /* of compare; 0: default */
+    double noise; /* part of the first value */
     bool ignore_load, strict;
-    bool preprocess; /* an image option was given */
-    prony_image_options image;
-    int64_t topk;                 /* 0: not given */
-    const char *labels;           /* file of class names */
-    const char *preprocess_list;  /* as given */
-    int64_t processes;            /* of scale: of each configuration; of profile and bench; 0: default */
-    bool one_process;             /* it is one of several: it only writes its report to stdout */
-    double budget, timeout;       /* of scale, seconds; 0: none, default */
-    const char *repeat;           /* of scale: an earlier study */
-    const char *ort_lib;          /* of versus: a file; NULL: looked for */
-    bool weak, resume, overwrite; /* of scale */
-    int_list replicas;            /* of scale: processes at once */
-    bool barrier;                 /* of worker: waits before it measures */
-    const char *memory_limit;     /* as given; NULL: not given */
-    const char *metrics;          /* of compare and metrics: keys, comma-separated */
-    const char *scenario;         /* of bench; NULL: none */
-    int64_t streams, max_batch, samples_per_query; /* 0: not given */
-    int64_t batch_window_ns;                       /* -1: not given */
-    int64_t latency_bound_ns;                      /* 0: not given */
-    double rate, percentile;                       /* arrivals per second; 0.99; 0: not given */
-    bool with_load;
-    const char *time_limit;                /* as given; NULL: none */
-    int64_t time_limit_ns, max_loop_trips; /* 0: none */
+} verdict_options;
+
+typedef struct limit_options {
+    const char *memory_limit, *time_limit; /* as given */
+    int64_t time_limit_ns, max_loop_trips;
+    double timeout;
     bool copy_model;
-    bool accuracy;
-    int64_t accuracy_samples; /* 0: of every operator */
-    const char *reference;    /* of --accuracy: another model; NULL: the model itself */
-    named_file *against;      /* name NULL: none was given */
-    size_t against_count;
-    const char *calibrate, *calibrate_method; /* data or a calibration; NULL: none, minmax */
-    double keep_accuracy;                     /* fraction of the outputs' range; 0: not given */
-    bool power_of_two;
-    bool counters, memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, tune, detailed;
+} limit_options;
+
+typedef struct options {
+    const char *command;
+    int argc; /* the command line without the command, in getopt's order; argv[0] is the program */
+    char **argv;
+    const char **arguments; /* MODEL, DIR… */
+    size_t argument_count;
+    model_options model;
+    thread_options threads;
+    plan_options plan;
+    measuring_options measuring;
+    precision_options precision;
+    accuracy_options accuracy;
+    load_options load;
+    verdict_options verdict;
+    shown_options shown;
+    file_options files;
+    limit_options limits;
+    terminal_options terminal;
 } options;
 
-/* 0, or EXIT_USAGE after a message; EXIT_DONE + 1 … never. *stop is set after --help and --version. */
+/* 0, or the exit status after a message. *stop is set where no command is to run, such as after --help. */
 int options_parse(options *o, int argc, char **argv, bool *stop);
 void options_free(options *o);
 
-/* Called around main. command_end returns the exit status: EXIT_FAILED if stdout could not be written. */
+/* Around main. command_end returns the exit status: EXIT_FAILED where stdout could not be written. */
 void command_begin(void);
 int command_end(int status);
 
 /* ---- shared by subcommands ---- */
 
-/* Writes text that may come from a model file: control characters, which could control a terminal, become '?'. */
+/* Text that may come from a model file: control characters, with which it could steer a terminal, become '?'. */
 void put_text(FILE *to, const char *text);
-/* Writes text on stdout from `column` on. Lines are broken at blanks and after commas at the terminal's width; further
- * lines begin at `indent`. */
+/* A line on stdout, which stands at `column` already; broken at blanks and behind commas where the terminal ends, and
+ * further lines begin at `indent`. */
 void put_wrapped(const char *text, int column, int indent);
 /* Prints "prony COMMAND: message" and returns EXIT_FAILED. */
 int report_error(const options *o, const prony_error *error);
@@ -129,48 +173,48 @@ prony_session_options session_options(const options *o);
 const prony_image_options *image_options(const options *o);
 /* Loads a model as options say. */
 prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error);
-/* true: o->precision needs a quantized model and this one is not. */
+/* Whether o->precision wants a quantized model and this one is none. */
 bool wants_codes(const options *o, const prony_model *model);
-/* The path of --calibrate's file of ranges; the caller frees it. NULL: out of memory. */
+/* Where the ranges of --calibrate are kept; the caller frees it. NULL: out of memory. */
 char *calibration_path(const options *o);
 /* The quantized form of a model, as the options say. */
 int quantize_model(const options *o, prony_model *model, prony_model **out);
-/* Replaces *model by its quantized form if the options need it. */
+/* Puts it in the place of *model where it is wanted. */
 int quantize_in_place(const options *o, prony_model **model);
 /* Loads the one model argument and creates a session with its inputs bound. */
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile);
 /* As above on a model that is loaded. */
 int make_session(const options *o, prony_model *model, prony_session **session, bool profile);
 
-/* Writes text on stdout (unless a format goes there, or -q), JSON to --json's file, and the other formats. */
+/* Text on stdout (unless a form goes there, or -q), JSON where --json says, and the forms. */
 int write_report(const options *o, prony_report *report);
-/* Applies --count to the report. */
+/* --count, into the report. */
 int apply_count(const options *o, prony_report *report);
 prony_write_options write_options(const options *o);
-/* true: a format other than text goes to stdout. */
+/* Whether a form other than text goes to stdout. */
 bool stdout_taken(const options *o);
-/* true: one of the formats shows the arena's events. */
+/* Whether one of the forms shows the arena's events. */
 bool forms_need_events(const options *o);
-/* Writes the requested formats, each to its file. Files are written completely or not at all. */
+/* The forms that options name, each to its file; a file appears whole or not at all. */
 int write_forms(const options *o, const prony_report *report);
-/* Writes every format, under its default name, into --output-dir. */
+/* Every form, under names of its own, into --output-dir. */
 int write_all_forms(const options *o, const prony_report *report);
 /* Creates --output-dir if need be. */
 int make_output_dir(const options *o);
-/* Terminal width, colour and progress depend on the stream and the environment. */
+/* Terminal width, colour and progress follow the stream and the environment. */
 int terminal_width(void);
 bool want_color(const options *o);
 bool want_progress(const options *o);
 /* Progress callback of prony_profile_options; user is the options. */
 void show_progress(void *user, int64_t runs, double seconds, double relative_error);
-/* show: replaces the progress line. clear: blanks the progress line, if shown. */
+/* A line of progress that replaces the one before; blanks it out, if there is one. */
 void show_progress_text(const char *text);
 void clear_progress(void);
 prony_profile_options profile_options(const options *o);
 /* Creates DIR if need be and saves every output as DIR/output_K.npy. */
 int save_outputs(const options *o, const prony_model *model, const prony_session *session);
 
-/* Appends " (assumed: batch=1)" to line 1, which ends before `column`, if free dimensions were assumed. */
+/* " (assumed: batch=1)" behind line 1, which ends before `column`, where free dimensions were assumed. */
 void put_assumed(const prony_report *report, int column);
 
 /* ---- subcommands ---- */

@@ -1,4 +1,5 @@
-"""Writes docs/reference/operators.md and counting.md from the operator table that `prony ops --json -` prints.
+"""Writes docs/reference/operators.md and counting.md from the operator table that `prony ops --json -` prints, and
+options.md as `prony manual markdown` prints it.
 
     python3 scripts/generate_docs.py --prony BUILD/prony [--docs DIR] [--check]
 
@@ -126,11 +127,17 @@ class DocsError(Exception):
     pass
 
 
+def run_command(*words):
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise DocsError(f"{' '.join(words)}: {error}") from error
+
+
 def read_table(prony):
     try:
-        done = subprocess.run([prony, "ops", "--json", "-"], capture_output=True, text=True, check=True)
-        return json.loads(done.stdout)
-    except (OSError, subprocess.CalledProcessError, json.JSONDecodeError) as error:
+        return json.loads(run_command(prony, "ops", "--json", "-"))
+    except json.JSONDecodeError as error:
         raise DocsError(f"{prony} ops --json -: {error}") from error
 
 
@@ -183,11 +190,13 @@ def main():
     options = parser.parse_args()
     try:
         table = read_table(options.prony)
+        option_table = run_command(options.prony, "manual", "markdown")
     except DocsError as error:
         print(f"generate_docs: {error}", file=sys.stderr)
         return 1
     status = 0
-    for name, text in (("operators.md", operators_page(table)), ("counting.md", counting_page(table))):
+    for name, text in (("operators.md", operators_page(table)), ("counting.md", counting_page(table)),
+                       ("options.md", option_table)):
         path = options.docs / "reference" / name
         if not options.check:
             path.write_text(text, encoding="utf-8")

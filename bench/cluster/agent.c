@@ -10,7 +10,7 @@
 
 double cluster_limit(const options *o, double seconds)
 {
-    return o->timeout > 0 ? o->timeout : seconds;
+    return o->limits.timeout > 0 ? o->limits.timeout : seconds;
 }
 
 static int obey_stop(message *m, bool *together)

@@ -68,7 +68,8 @@ static int find_nodes(coordinator *c)
     const options *o = c->o;
     const prony_study *study = c->job.study;
     const size_t nodes = prony_study_node_count(study);
-    if (nodes == 0) return fail(o, "'%s' is a study of one machine: prony scale --resume goes on with it", o->json);
+    if (nodes == 0)
+        return fail(o, "'%s' is a study of one machine: prony scale --resume goes on with it", o->files.json);
     bool *taken = calloc((size_t)c->count, sizeof *taken);
     int code = taken ? EXIT_DONE : fail(o, "out of memory");
     for (size_t node = 0; code == EXIT_DONE && node < nodes; node++) {
@@ -77,7 +78,7 @@ static int find_nodes(coordinator *c)
                (taken[rank] || strcmp(c->hellos[rank].host, prony_study_node_host(study, node)) != 0))
             rank++;
         if (rank == c->count) {
-            code = fail(o, "'%s': node %zu of the study is '%s', and no rank runs there", o->json, node,
+            code = fail(o, "'%s': node %zu of the study is '%s', and no rank runs there", o->files.json, node,
                         prony_study_node_host(study, node));
             break;
         }
@@ -87,7 +88,7 @@ static int find_nodes(coordinator *c)
     for (int rank = 0; code == EXIT_DONE && rank < c->count; rank++)
         if (!taken[rank])
             code = fail(o, "rank %d runs on '%s': '%s' is a study of %zu nodes without it", rank, c->hellos[rank].host,
-                        o->json, nodes);
+                        o->files.json, nodes);
     free(taken);
     return code;
 }
@@ -345,7 +346,7 @@ static int coordinator_prepare(coordinator *c)
     int code = scale_check(c->o);
     if (code == EXIT_DONE) code = gather_ranks(c);
     if (code == EXIT_DONE) code = scale_open(&c->job);
-    if (code == EXIT_DONE) code = c->o->resume ? find_nodes(c) : set_nodes(c);
+    if (code == EXIT_DONE) code = c->o->files.resume ? find_nodes(c) : set_nodes(c);
     return code;
 }
 

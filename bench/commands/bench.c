@@ -11,7 +11,7 @@
 static int bench_command_show(const options *o, prony_report *report)
 {
     options model_level = *o;
-    model_level.levels = PRONY_LEVEL_MODEL;
+    model_level.shown.levels = PRONY_LEVEL_MODEL;
     return check_after_report(o, report, write_report(&model_level, report));
 }
 
@@ -50,12 +50,12 @@ static int bench_one(const options *o, int background_threads)
 int command_bench(const options *o)
 {
     busy beside;
-    if (o->processes > 1 && (o->scenario || o->streams || is_matrix(o)))
+    if (o->measuring.processes > 1 && (o->load.scenario || o->load.streams || is_matrix(o)))
         return usage(o, "--processes is of one configuration, and of no --scenario or --streams");
-    if (o->processes > 1) return bench_processes(o);
-    if (o->scenario || o->streams) return command_bench_load(o);
-    if (o->max_batch || o->batch_window_ns >= 0 || o->samples_per_query || o->latency_bound_ns || o->rate > 0 ||
-        o->percentile > 0)
+    if (o->measuring.processes > 1) return bench_processes(o);
+    if (o->load.scenario || o->load.streams) return command_bench_load(o);
+    if (o->load.max_batch || o->load.batch_window_ns >= 0 || o->load.samples_per_query || o->load.latency_bound_ns ||
+        o->load.rate > 0 || o->load.percentile > 0)
         return usage(
             o, "--max-batch, --batch-window, --samples-per-query, --latency-bound, --rate and --percentile need a "
                "--scenario");

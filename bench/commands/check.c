@@ -7,7 +7,7 @@ int command_check(const options *o)
     target checked = {0};
     target *const all[] = {&checked};
     json_file json = {0};
-    if (o->threshold_count == 0) {
+    if (o->verdict.threshold_count == 0) {
         fail(o, "--threshold METRIC:VALUE is missing, such as --threshold latency:100ms");
         return EXIT_USAGE;
     }
@@ -17,7 +17,7 @@ int command_check(const options *o)
     if (code == EXIT_DONE) code = json_open(&json, o);
     if (code == EXIT_DONE) {
         say_assumed(o, (const target *const *)all, 1);
-        FILE *table = o->quiet || stdout_taken(o) ? NULL : stdout;
+        FILE *table = o->terminal.quiet || stdout_taken(o) ? NULL : stdout;
         code = json_close(&json, o, check_thresholds(o, checked.report, o->arguments[0], table, json.stream, code));
     }
     target_close(&checked);

@@ -4,6 +4,8 @@
 #include "bench/session/judge.h"
 #include "prony_judge.h"
 
+#include <float.h>
+
 static int write_comparison(const options *o, const prony_comparison *comparison, const target *first,
                             const target *second)
 {
@@ -14,9 +16,9 @@ static int write_comparison(const options *o, const prony_comparison *comparison
     if (code != EXIT_DONE) return code;
     prony_status status = PRONY_OK;
     say_assumed(o, (const target *const[]){first, second}, 2);
-    if (!o->quiet && !stdout_taken(o))
+    if (!o->terminal.quiet && !stdout_taken(o))
         status = prony_comparison_write(comparison, PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
-    if (status == PRONY_OK && !o->quiet && !stdout_taken(o)) {
+    if (status == PRONY_OK && !o->terminal.quiet && !stdout_taken(o)) {
         print_accuracy("A", first->report);
         print_accuracy("B", second->report);
     }
@@ -31,15 +33,16 @@ static int compare_command_compare(const options *o, const target *first, const 
     prony_error error = {0};
     prony_comparison *comparison = NULL;
     prony_compare_options c = PRONY_COMPARE_OPTIONS_INIT;
-    c.noise = o->noise;
-    c.ignore_load = o->ignore_load;
-    c.keys = o->metrics;
+    c.noise = o->verdict.noise > 0 ? o->verdict.noise : DBL_MIN; /* 0 is the library's default */
+    c.ignore_load = o->verdict.ignore_load;
+    c.keys = o->shown.metrics;
     c.first_name = o->arguments[0];
     c.second_name = o->arguments[1];
     if (prony_compare(&comparison, first->report, second->report, &c, &error) != PRONY_OK)
         return report_error(o, &error);
     int code = write_comparison(o, comparison, first, second);
-    size_t worse = prony_comparison_regressions(comparison) + (o->strict ? prony_comparison_undecided(comparison) : 0);
+    size_t worse =
+        prony_comparison_regressions(comparison) + (o->verdict.strict ? prony_comparison_undecided(comparison) : 0);
     if (code == EXIT_DONE && worse) code = EXIT_VERDICT;
     prony_comparison_release(comparison);
     return code;

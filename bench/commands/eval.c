@@ -21,8 +21,8 @@ static void eval_command_show_samples(void *user, int64_t done, int64_t samples)
 static prony_evaluate_options evaluate_options(const options *o)
 {
     prony_evaluate_options e = PRONY_EVALUATE_OPTIONS_INIT;
-    e.batch = o->batch;
-    if (o->warmup >= 0) e.warmup_runs = o->warmup;
+    e.batch = o->model.batch;
+    e.warmup_runs = o->measuring.warmup;
     if (want_progress(o)) e.progress = eval_command_show_samples;
     return e;
 }
@@ -33,7 +33,7 @@ static prony_status run_data(const options *o, prony_report **report, prony_mode
     prony_session_options s = session_options(o);
     prony_evaluate_options e = evaluate_options(o);
     prony_dataset_options d = PRONY_DATASET_OPTIONS_INIT;
-    d.classes = o->labels;
+    d.classes = o->shown.labels;
     d.image = image_options(o);
     prony_status status = session_create(session, model, &s, error);
     interrupt_at_once(true);
@@ -71,7 +71,7 @@ static int evaluate_one(const options *o)
 {
     prony_report *report = NULL;
     options shown = *o;
-    if (!shown.levels) shown.levels = PRONY_LEVEL_MODEL;
+    if (!shown.shown.levels) shown.shown.levels = PRONY_LEVEL_MODEL;
     int code = eval_command_evaluate(o, &report);
     if (code == EXIT_DONE) code = write_report(&shown, report);
     code = check_after_report(o, report, code);
@@ -96,8 +96,8 @@ static int print_rows(const options *o, prony_report *const *reports)
     printf(", %lld labelled samples\n\n", rows && samples ? (long long)rows->samples : 0);
     printf("%-10s %9s %9s  %8s  %11s %11s %11s\n", "precision", "top 1", "top 5", "points", "latency", "weights",
            "memory");
-    for (size_t i = 0; i < o->precision_count; i++) {
-        printf("%-10s", o->precisions[i]);
+    for (size_t i = 0; i < o->precision.count; i++) {
+        printf("%-10s", o->precision.names[i]);
         for (size_t k = 0; k < KEYS; k++) {
             if (prony_metrics_compute(metrics, reports[i], keys[k], &value, &error) != PRONY_OK) continue;
             printf(k < 2 ? " %9s" : " %11s", value.text);
@@ -126,10 +126,10 @@ static int eval_command_write_rows(const options *o, prony_report *const *report
     if (code != EXIT_DONE || !json.stream) return code;
     json_begin(&json, "prony.evaluations/1");
     fputs(",\n  \"reports\": [\n", json.stream);
-    for (size_t i = 0; i < o->precision_count && code == EXIT_DONE; i++) {
+    for (size_t i = 0; i < o->precision.count && code == EXIT_DONE; i++) {
         if (prony_report_write(reports[i], PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error) != PRONY_OK)
             code = report_error(o, &error);
-        if (i + 1 < o->precision_count) fputs(",\n", json.stream);
+        if (i + 1 < o->precision.count) fputs(",\n", json.stream);
     }
     fprintf(json.stream, "  ]\n}\n");
     return json_close(&json, o, code);
@@ -137,24 +137,24 @@ static int eval_command_write_rows(const options *o, prony_report *const *report
 
 static int evaluate_list(const options *o)
 {
-    if (o->threshold_count || o->form_count)
+    if (o->verdict.threshold_count || o->files.export_count)
         return fail(o, "limits and other forms than JSON are of one precision"), EXIT_USAGE;
-    prony_report **reports = calloc(o->precision_count, sizeof *reports);
+    prony_report **reports = calloc(o->precision.count, sizeof *reports);
     if (!reports) return fail(o, "out of memory");
     int code = EXIT_DONE;
-    for (size_t i = 0; i < o->precision_count && code == EXIT_DONE; i++) {
+    for (size_t i = 0; i < o->precision.count && code == EXIT_DONE; i++) {
         options one = *o;
-        one.precision = o->precisions[i];
+        one.precision.name = o->precision.names[i];
         code = eval_command_evaluate(&one, &reports[i]);
     }
-    if (code == EXIT_DONE && !o->quiet && !stdout_taken(o)) code = print_rows(o, reports);
+    if (code == EXIT_DONE && !o->terminal.quiet && !stdout_taken(o)) code = print_rows(o, reports);
     if (code == EXIT_DONE) code = eval_command_write_rows(o, reports);
-    for (size_t i = 0; i < o->precision_count; i++) prony_report_release(reports[i]);
+    for (size_t i = 0; i < o->precision.count; i++) prony_report_release(reports[i]);
     free(reports);
     return code;
 }
 
 int command_eval(const options *o)
 {
-    return o->precision_count > 1 ? evaluate_list(o) : evaluate_one(o);
+    return o->precision.count > 1 ? evaluate_list(o) : evaluate_one(o);
 }

@@ -26,9 +26,9 @@ static int extract_command_show(const options *o)
 {
     prony_error error = {0};
     prony_model *model = NULL;
-    if (prony_model_load(&model, o->output, NULL, &error) != PRONY_OK) return report_error(o, &error);
-    if (!o->quiet) {
-        put_text(stdout, o->output);
+    if (prony_model_load(&model, o->files.output, NULL, &error) != PRONY_OK) return report_error(o, &error);
+    if (!o->terminal.quiet) {
+        put_text(stdout, o->files.output);
         putchar('\n');
         print_ports(model, true);
         print_ports(model, false);
@@ -42,20 +42,21 @@ static int extract(const options *o, prony_model *model)
     prony_error error = {0};
     prony_session_options s = session_options(o);
     prony_part p = PRONY_PART_INIT;
-    p.from = o->from;
-    p.from_count = o->from_count;
-    p.to = o->to;
-    p.to_count = o->to_count;
+    p.from = o->model.from;
+    p.from_count = o->model.from_count;
+    p.to = o->model.to;
+    p.to_count = o->model.to_count;
     p.options = &s;
-    return prony_model_save_part(model, &p, o->output, &error) == PRONY_OK ? EXIT_DONE
-                                                                           : report_session_error(o, model, &error);
+    return prony_model_save_part(model, &p, o->files.output, &error) == PRONY_OK
+               ? EXIT_DONE
+               : report_session_error(o, model, &error);
 }
 
 int command_extract(const options *o)
 {
     prony_error error = {0};
     prony_model *model = NULL;
-    if (!o->output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
+    if (!o->files.output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
     if (!is_part(o))
         return fail(o, "--from TENSOR or --to TENSOR is missing: without them the part is the model"), EXIT_USAGE;
     if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);

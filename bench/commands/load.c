@@ -14,26 +14,29 @@ enum { DEFAULT_SAMPLES = 8, WARMUP_QUERIES = 10, OFFLINE_QUERIES = 8 };
 
 static scenario scenario_of(const options *o)
 {
-    for (int i = 0; o->scenario && scenario_names[i]; i++)
-        if (strcmp(scenario_names[i], o->scenario) == 0) return (scenario)i;
+    for (int i = 0; o->load.scenario && scenario_names[i]; i++)
+        if (strcmp(scenario_names[i], o->load.scenario) == 0) return (scenario)i;
     return SCENARIO_OFFLINE; /* --streams alone: as many as there are, as fast as they can */
 }
 
 static int load_command_check_options(const options *o, scenario s)
 {
     if (is_matrix(o)) return usage(o, "--scenario takes one configuration; -b, -x, -y and -p no lists");
-    if (o->threshold_count || o->count) return usage(o, "--scenario has no use for --threshold and --count");
-    if (s == SCENARIO_SINGLE && (o->streams > 1 || o->max_batch > 1))
+    if (o->verdict.threshold_count || o->shown.count)
+        return usage(o, "--scenario has no use for --threshold and --count");
+    if (s == SCENARIO_SINGLE && (o->load.streams > 1 || o->load.max_batch > 1))
         return usage(o, "single is one stream without batching: no --streams and --max-batch");
-    if (s == SCENARIO_SERVER && !o->latency_bound_ns) return usage(o, "server needs a --latency-bound such as 20ms");
-    if (s == SCENARIO_OFFLINE && o->latency_bound_ns)
+    if (s == SCENARIO_SERVER && !o->load.latency_bound_ns)
+        return usage(o, "server needs a --latency-bound such as 20ms");
+    if (s == SCENARIO_OFFLINE && o->load.latency_bound_ns)
         return usage(o, "offline is about throughput: no --latency-bound");
-    if (s != SCENARIO_SERVER && o->rate > 0) return usage(o, "--rate is of --scenario server");
-    if (s == SCENARIO_SERVER && o->runs && !(o->rate > 0))
+    if (s != SCENARIO_SERVER && o->load.rate > 0) return usage(o, "--rate is of --scenario server");
+    if (s == SCENARIO_SERVER && o->measuring.runs && !(o->load.rate > 0))
         return usage(o, "-r is a number of queries at a --rate; a search takes -t");
-    if (s != SCENARIO_MULTI && o->samples_per_query) return usage(o, "--samples-per-query is of --scenario multi");
-    if (o->batch_window_ns > 0 && o->max_batch < 2) return usage(o, "--batch-window needs a --max-batch above 1");
-    if (o->max_batch > 1 && o->batch > 1)
+    if (s != SCENARIO_MULTI && o->load.samples_per_query) return usage(o, "--samples-per-query is of --scenario multi");
+    if (o->load.batch_window_ns > 0 && o->load.max_batch < 2)
+        return usage(o, "--batch-window needs a --max-batch above 1");
+    if (o->load.max_batch > 1 && o->model.batch > 1)
         return usage(o, "requests of one sample are combined: no -b beside --max-batch");
     return EXIT_DONE;
 }
@@ -47,8 +50,9 @@ static int take_inputs(load *l)
     if (!l->inputs) return fail(l->o, "out of memory");
     for (size_t i = 0; i < l->input_count; i++) l->inputs[i] = prony_session_input_value(l->session, i);
     const prony_value *first = l->input_count ? l->inputs[0] : NULL;
-    l->samples_per_request =
-        first && first->kind == PRONY_TENSOR && first->shape.rank > 0 && l->o->batch > 0 ? first->shape.dim[0] : 1;
+    l->samples_per_request = first && first->kind == PRONY_TENSOR && first->shape.rank > 0 && l->o->model.batch > 0
+                                 ? first->shape.dim[0]
+                                 : 1;
     return EXIT_DONE;
 }
 
@@ -59,8 +63,8 @@ static int make_batcher(load *l)
     prony_session_options session = session_options(o);
     prony_batcher_options b = PRONY_BATCHER_OPTIONS_INIT;
     b.sessions = l->streams;
-    b.max_batch = o->max_batch;
-    b.max_wait_ns = o->batch_window_ns > 0 ? o->batch_window_ns : 0;
+    b.max_batch = o->load.max_batch;
+    b.max_wait_ns = o->load.batch_window_ns > 0 ? o->load.batch_window_ns : 0;
     if (prony_batcher_create(&l->batcher, l->model, &session, &b, &error) != PRONY_OK) return report_error(o, &error);
     l->trial = prony_batcher_trial(l->batcher);
     l->threads = l->trial.threads;
@@ -95,7 +99,7 @@ static void take_down(load *l)
 static int load_command_warm_up(load *l)
 {
     load_result warm;
-    int64_t queries = l->o->warmup >= 0 ? l->o->warmup : (int64_t)WARMUP_QUERIES * l->streams;
+    int64_t queries = l->o->measuring.warmup >= 0 ? l->o->measuring.warmup : (int64_t)WARMUP_QUERIES * l->streams;
     scenario scenario = l->scenario;
     if (queries == 0) return EXIT_DONE;
     if (scenario == SCENARIO_SERVER) l->scenario = SCENARIO_OFFLINE;
@@ -109,14 +113,18 @@ static int load_command_warm_up(load *l)
 static int load_command_measure(load *l, load_result *result, load_searched *searched)
 {
     const options *o = l->o;
-    double seconds = o->seconds > 0 ? o->seconds : DEFAULT_SECONDS;
+    double seconds = o->measuring.seconds > 0 ? o->measuring.seconds : DEFAULT_SECONDS;
     size_t fewest = l->scenario == SCENARIO_OFFLINE ? OFFLINE_QUERIES : load_fewest_queries(l->percentile);
-    load_plan plan = {.seconds = seconds, .longest = seconds * 6, .least = fewest, .rate = o->rate, .seed = o->seed};
-    if (o->runs) {
-        plan = (load_plan){.least = (size_t)o->runs, .most = (size_t)o->runs, .rate = o->rate, .seed = o->seed};
-        if (o->seconds > 0) plan.longest = o->seconds;
+    load_plan plan = {
+        .seconds = seconds, .longest = seconds * 6, .least = fewest, .rate = o->load.rate, .seed = o->model.seed};
+    if (o->measuring.runs) {
+        plan = (load_plan){.least = (size_t)o->measuring.runs,
+                           .most = (size_t)o->measuring.runs,
+                           .rate = o->load.rate,
+                           .seed = o->model.seed};
+        if (o->measuring.seconds > 0) plan.longest = o->measuring.seconds;
     }
-    if (l->scenario == SCENARIO_SERVER && !(o->rate > 0)) return load_search(l, result, searched);
+    if (l->scenario == SCENARIO_SERVER && !(o->load.rate > 0)) return load_search(l, result, searched);
     int code = load_issue(l, &plan, result);
     if (code == EXIT_DONE && result->failed && l->scenario != SCENARIO_SERVER && !interrupted())
         code = fail(o, "%s", l->failure);
@@ -134,17 +142,17 @@ int command_bench_load(const options *o)
 {
     load l = {.o = o,
               .scenario = scenario_of(o),
-              .streams = o->streams ? (int)o->streams : 1,
+              .streams = o->load.streams ? (int)o->load.streams : 1,
               .requests_per_query = 1,
-              .bound_ns = o->latency_bound_ns,
+              .bound_ns = o->load.latency_bound_ns,
               .lock = PTHREAD_MUTEX_INITIALIZER,
               .change = PTHREAD_COND_INITIALIZER};
     load_result result = {0};
     load_searched searched = {0};
     busy beside;
-    l.percentile = o->percentile > 0 ? o->percentile : l.scenario == SCENARIO_SINGLE ? 0.9 : 0.99;
+    l.percentile = o->load.percentile > 0 ? o->load.percentile : l.scenario == SCENARIO_SINGLE ? 0.9 : 0.99;
     if (l.scenario == SCENARIO_MULTI)
-        l.requests_per_query = o->samples_per_query ? (int)o->samples_per_query : DEFAULT_SAMPLES;
+        l.requests_per_query = o->load.samples_per_query ? (int)o->load.samples_per_query : DEFAULT_SAMPLES;
     int code = load_command_check_options(o, l.scenario);
     if (code != EXIT_DONE) return code;
     code = busy_start(&beside, o);

@@ -1,4 +1,4 @@
-/* prony machine: what this machine can do at most. Measured once and kept; --fresh measures again. */
+/* prony machine: what this machine can do at most. Measured once and kept; --no-cache measures again. */
 #include "bench/process/interrupt.h"
 #include "bench/terminal/json_file.h"
 #include "bench/session/judge.h"
@@ -106,7 +106,7 @@ static void print_machine(const prony_machine *machine, const char *path)
     if (any_doubtful(machine))
         printf("! measured several times, and still far below what one thread's rate makes\n"
                "likely: these cores share what cores usually have of their own, or others\n"
-               "used them meanwhile; --fresh measures again\n");
+               "used them meanwhile; --no-cache measures again\n");
     if (!path && info->busy) puts("not kept: rates of a quiet machine are kept already");
     if (path) {
         fputs("kept in ", stdout);
@@ -119,7 +119,7 @@ static void print_machine(const prony_machine *machine, const char *path)
 static bool was_quiet(const options *o, const prony_machine_info *info)
 {
     if (!info->busy) return true;
-    if (!o->quiet) fputs("what is kept was measured on a busy machine; measuring again\n", stderr);
+    if (!o->terminal.quiet) fputs("what is kept was measured on a busy machine; measuring again\n", stderr);
     return false;
 }
 
@@ -128,16 +128,17 @@ static bool has_work(const options *o, const prony_machine *machine)
 {
     size_t count;
     if (prony_machine_work(machine, &count) && count) return true;
-    if (!o->quiet) fputs("what is kept has no rates of kinds of work; measuring again\n", stderr);
+    if (!o->terminal.quiet) fputs("what is kept has no rates of kinds of work; measuring again\n", stderr);
     return false;
 }
 
 /* Whether what is kept goes up to the threads asked for, or usable now. */
 static bool reaches(const options *o, const prony_machine_info *info)
 {
-    int wanted = o->intra_op ? o->intra_op : info->usable_cores;
+    int wanted = o->threads.intra_op ? o->threads.intra_op : info->usable_cores;
     if (info->cores >= wanted) return true;
-    if (!o->quiet) fprintf(stderr, "what is kept goes up to %d of %d threads; measuring again\n", info->cores, wanted);
+    if (!o->terminal.quiet)
+        fprintf(stderr, "what is kept goes up to %d of %d threads; measuring again\n", info->cores, wanted);
     return false;
 }
 
@@ -147,7 +148,7 @@ static void machine_command_load(const options *o, prony_machine **machine)
     prony_error error = {0};
     if (prony_machine_load(machine, &error) != PRONY_OK) {
         *machine = NULL;
-        if (!o->quiet) {
+        if (!o->terminal.quiet) {
             put_text(stderr, error.message);
             fputs("; measuring again\n", stderr);
         }
@@ -168,8 +169,8 @@ static int machine_command_measure(const options *o, prony_machine **machine)
 {
     prony_error error = {0};
     prony_machine_options m = PRONY_MACHINE_OPTIONS_INIT;
-    m.threads = o->intra_op;
-    m.seconds = o->seconds;
+    m.threads = o->threads.intra_op;
+    m.seconds = o->measuring.seconds;
     if (want_progress(o)) show_progress_text("measuring ...");
     interrupt_at_once(true);
     prony_status status = prony_machine_measure(machine, &m, &error);
@@ -186,7 +187,7 @@ int command_machine(const options *o)
     char path[PATH_BYTES];
     prony_machine *machine = NULL;
     int code = EXIT_DONE;
-    if (!o->fresh) machine_command_load(o, &machine);
+    if (!o->plan.no_cache) machine_command_load(o, &machine);
     if (machine && (!was_quiet(o, prony_machine_about(machine)) || !reaches(o, prony_machine_about(machine)) ||
                     !has_work(o, machine))) {
         prony_machine_release(machine);
@@ -196,7 +197,7 @@ int command_machine(const options *o)
     if (!machine) return code;
     bool known = prony_machine_path(path, sizeof path, &error) == PRONY_OK && code == EXIT_DONE;
     known = known && machine_command_is_kept(machine);
-    if (!o->quiet && !stdout_taken(o)) print_machine(machine, known ? path : NULL);
+    if (!o->terminal.quiet && !stdout_taken(o)) print_machine(machine, known ? path : NULL);
     json_file json;
     int opened = json_open(&json, o);
     if (opened == EXIT_DONE && json.stream &&

@@ -1,63 +1,18 @@
-/* prony manual [COMMAND] and prony completion SHELL: the tables of the command line as a manual page and as what shells
- * complete. Both are installed; nobody writes them by hand. */
+/* prony manual [COMMAND] and prony completion SHELL: the tables of the command line as a manual page, as completion
+ * scripts, and as the reference page of options. Both are installed. */
 #include "bench/options/option_table.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { SPEC_BYTES = 80, TEXT_BYTES = 600 };
-
-/* One option: "-x, --intra-op N" and what it does, in one line. */
-typedef struct item {
-    char spec[SPEC_BYTES], text[TEXT_BYTES];
-} item;
-
-/* Takes the next option off a piece of help; false at its end. Lines that do not begin with a dash go on. */
-static bool next_item(const char **help, item *out)
-{
-    const char *at = *help;
-    *out = (item){0};
-    while (*at) {
-        const char *line = at + strspn(at, " ");
-        size_t length = strcspn(line, "\n");
-        if (*line == '-' && *out->spec && at - *help > 0) break;
-        const char *words = line;
-        if (*line == '-' && !*out->spec) {
-            const char *gap = strstr(line, "  ");
-            size_t size = gap && gap < line + length ? (size_t)(gap - line) : length;
-            snprintf(out->spec, sizeof out->spec, "%.*s", (int)size, line);
-            words = line + size + strspn(line + size, " ");
-        }
-        size_t used = strlen(out->text), left = length - (size_t)(words - line);
-        snprintf(out->text + used, sizeof out->text - used, "%s%.*s", used && left ? " " : "", (int)left, words);
-        at = line + length + (line[length] == '\n');
-    }
-    bool found = at != *help;
-    *help = at;
-    return found;
-}
+static int group; /* of the option before; rows stand by group */
 
 /* Calls `each` for every option that the command takes; NULL: for all options. */
-static void for_each_option(const command_row *command, void (*each)(const command_row *command, const item *option))
+static void for_each_option(const command_row *command, void (*each)(const command_row *command, const option_row *row))
 {
-    int option;
-    const char *help;
-    for (size_t i = 0; (help = option_help_at(i, &option)); i++) {
-        item one;
-        if (command && option && !command_takes(command, option)) continue;
-        while (next_item(&help, &one)) each(command, &one);
-    }
-}
-
-/* "x" and "intra-op" of "-x, --intra-op N"; empty where there is none. True if it takes a value. */
-static bool split_spec(const char *spec, char letter[2], char word[40])
-{
-    const char *dashes = strstr(spec, "--");
-    letter[0] = letter[1] = word[0] = '\0';
-    if (spec[0] == '-' && spec[1] != '-') letter[0] = spec[1];
-    if (dashes) snprintf(word, 40, "%.*s", (int)strcspn(dashes + 2, " ,="), dashes + 2);
-    return dashes && strchr(dashes, ' ') != NULL;
+    const option_row *row;
+    for (size_t i = 0; (row = option_at(i)); i++)
+        if (row->rank != OPTION_INTERNAL && command_takes(command, row)) each(command, row);
 }
 
 /* ---- manual pages ---- */
@@ -75,14 +30,29 @@ static void put_roff(const char *text)
     }
 }
 
-static void roff_option(const command_row *command, const item *option)
+/* All that a row says, as one text: help, commands where it is the page of all, default, details. */
+static void roff_option(const command_row *command, const option_row *row)
 {
-    (void)command;
+    char preset[200], commands[200];
+    if ((int)row->group != group) printf(".SS %s\n", group_title(row->group));
+    group = (int)row->group;
     fputs(".TP\n.B ", stdout);
-    put_roff(option->spec);
+    if (row->letter) printf("\\-%c, ", row->letter);
+    fputs("\\-\\-", stdout);
+    put_roff(row->name);
+    if (row->value) putchar(' '), put_roff(row->value);
     putchar('\n');
-    put_roff(option->text);
+    put_roff(row->help);
+    put_roff(option_default(row, preset, sizeof preset));
+    if (row->details) fputs(". ", stdout), put_roff(row->details);
+    if (!command) printf("\n(%s)", command_list(row->commands, commands, sizeof commands));
     putchar('\n');
+}
+
+static void roff_options(const command_row *command)
+{
+    group = -1;
+    for_each_option(command, roff_option);
 }
 
 static void roff_title(const char *name, const char *summary)
@@ -100,10 +70,9 @@ static void roff_title(const char *name, const char *summary)
 
 static void roff_status(void)
 {
-    puts(
-        ".SH EXIT STATUS\n.TP\n.B 0\nIt is done.\n.TP\n.B 1\nIt failed; the message says what, where and which value.\n"
-        ".TP\n.B 2\nWrong usage.\n.TP\n.B 3\nA verdict went against it: a threshold missed, a regression found, a "
-        "conformance case failed.");
+    puts(".SH EXIT STATUS\n.TP\n.B 0\nDone.\n.TP\n.B 1\nFailed; the message names the place and the value.\n"
+         ".TP\n.B 2\nWrong usage.\n.TP\n.B 3\nA verdict: a threshold missed, a regression found, a conformance case "
+         "failed.");
 }
 
 static int manual_of(const command_row *c)
@@ -117,8 +86,14 @@ static int manual_of(const command_row *c)
         put_roff(c->arguments);
         putchar('\n');
     }
-    puts("[options]\n.SH OPTIONS");
-    for_each_option(c, roff_option);
+    puts("[options]\n.SH EXAMPLES\n.nf");
+    for (size_t i = 0; i < COMMAND_EXAMPLES && c->examples[i]; i++) {
+        fputs("prony ", stdout);
+        put_roff(c->examples[i]);
+        putchar('\n');
+    }
+    puts(".fi\n.SH OPTIONS");
+    roff_options(c);
     roff_status();
     puts(".SH SEE ALSO\n.BR prony (1)");
     return EXIT_DONE;
@@ -141,8 +116,8 @@ static int manual(void)
         put_roff(c->summary);
         printf(". See\n.BR prony\\-%s (1).\n", c->name);
     }
-    puts(".SH OPTIONS\nNot every command takes all of them.");
-    for_each_option(NULL, roff_option);
+    puts(".SH OPTIONS\nThe commands that take an option stand in parentheses.");
+    roff_options(NULL);
     roff_status();
     puts(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nNo colours, as \\-\\-no\\-color.\n.TP\n.B COLUMNS\nWidth of the text, "
          "from 80 to 160."
@@ -152,32 +127,61 @@ static int manual(void)
     return EXIT_DONE;
 }
 
+/* ---- docs/reference/options.md ---- */
+
+/* Text of a table's cell. */
+static void put_cell(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '|' || *text == '*' || *text == '<') putchar('\\');
+        putchar(*text);
+    }
+}
+
+static void markdown_option(const command_row *command, const option_row *row)
+{
+    char preset[200], commands[200];
+    (void)command;
+    if ((int)row->group != group)
+        printf("\n## %s\n\n| option | meaning | commands |\n|---|---|---|\n", group_title(row->group));
+    group = (int)row->group;
+    fputs("| `", stdout);
+    if (row->letter) printf("-%c, ", row->letter);
+    printf("--%s%s%s` | ", row->name, row->value ? " " : "", row->value ? row->value : "");
+    put_cell(row->help);
+    put_cell(option_default(row, preset, sizeof preset));
+    if (row->details) fputs(". ", stdout), put_cell(row->details);
+    printf(" | %s |\n",
+           row->group == GROUP_TERMINAL ? "every command" : command_list(row->commands, commands, sizeof commands));
+}
+
+static int markdown(void)
+{
+    puts("# Options\n\nThis page is generated from the table of options (`prony manual markdown`). `prony COMMAND "
+         "--help-all`\nprints the options of one command. An option with several rows differs by command.");
+    group = -1;
+    for_each_option(NULL, markdown_option);
+    return EXIT_DONE;
+}
+
 int command_manual(const options *o)
 {
     if (!o->argument_count) return manual();
+    if (strcmp(o->arguments[0], "markdown") == 0) return markdown();
     const command_row *c = find_command(o->arguments[0]);
     if (c) return manual_of(c);
-    fail(o, "there is no command '%s'", o->arguments[0]);
+    fail(o, "unknown command '%s'", o->arguments[0]);
     return EXIT_USAGE;
 }
 
 /* ---- completion ---- */
 
-/* Values of options that have a fixed set of them. */
-static const char *const value_sets[][2] = {
-    {"level", "model module layer operator"},
-    {"sort", "index time macs madds flops special int_ops parameters bytes memory count rate intensity name"},
-    {"count", "fvcore deepspeed onnx-tool moduleprofiler thop torch deeplite"},
-    {"precision", "fp32 fast bf16 int8"},
-    {"calibrate-method", "minmax percentile entropy"},
-    {"preprocess", "imagenet resize= crop= normalize= mean= std= channels= layout= filter="},
-    {"svg", "layers= types= roofline= memory= latency= modules= graph="}};
-
-static const char *manual_command_values_of(const char *word)
+/* "single multi", or "layers= types=" where the choice is the first half of the value. */
+static void put_choices(const option_row *row)
 {
-    for (size_t i = 0; i < sizeof value_sets / sizeof *value_sets; i++)
-        if (strcmp(value_sets[i][0], word) == 0) return value_sets[i][1];
-    return NULL;
+    const char *choices = row->choices, *item, *equals = strchr(row->value, '=') ? "=" : "";
+    for (size_t length, n = 0; (length = next_item(&choices, ',', &item)); n++)
+        printf("%s%.*s%s", n ? " " : "", (int)length, item, equals);
 }
 
 static void put_commands(void)
@@ -185,13 +189,22 @@ static void put_commands(void)
     for (size_t i = 0; command_at(i); i++) printf("%s%s", i ? " " : "", command_at(i)->name);
 }
 
-static void bash_option(const command_row *command, const item *option)
+static void bash_option(const command_row *command, const option_row *row)
 {
     (void)command;
-    char letter[2], word[40];
-    split_spec(option->spec, letter, word);
-    if (*letter) printf(" -%s", letter);
-    if (*word) printf(" --%s", word);
+    if (row->letter) printf(" -%c", row->letter);
+    printf(" --%s", row->name);
+}
+
+/* A case of COMMAND.OPTION for the words after an option with choices. */
+static void bash_case(const command_row *command, const option_row *row)
+{
+    if (!row->choices) return;
+    printf("    %s.--%s", command ? command->name : "*", row->name);
+    if (row->letter) printf("|%s.-%c", command ? command->name : "*", row->letter);
+    fputs(") mapfile -t COMPREPLY < <(compgen -W '", stdout);
+    put_choices(row);
+    puts("' -- \"$cur\"); return ;;");
 }
 
 static void bash(void)
@@ -201,10 +214,10 @@ static void bash(void)
          "    COMPREPLY=()\n    if [ \"$COMP_CWORD\" -eq 1 ]; then");
     fputs("        mapfile -t COMPREPLY < <(compgen -W '", stdout);
     put_commands();
-    puts(" --help --version' -- \"$cur\"; compgen -f -- \"$cur\")\n        return\n    fi\n    case $prev in");
-    for (size_t i = 0; i < sizeof value_sets / sizeof *value_sets; i++)
-        printf("    --%s) mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$cur\"); return ;;\n", value_sets[i][0],
-               value_sets[i][1]);
+    puts(" --help --version' -- \"$cur\"; compgen -f -- \"$cur\")\n        return\n    fi\n    case "
+         "${COMP_WORDS[1]}.$prev in");
+    for (size_t i = 0; command_at(i); i++) for_each_option(command_at(i), bash_case);
+    for_each_option(NULL, bash_case); /* `prony MODEL` */
     puts("    esac\n    case ${COMP_WORDS[1]} in");
     for (size_t i = 0; command_at(i); i++) {
         printf("    %s) options='", command_at(i)->name);
@@ -232,26 +245,22 @@ static void manual_command_put_quoted(const char *text, const char *special)
     }
 }
 
-static void zsh_name(const item *option, const char *dashes, const char *name, bool value)
+static void zsh_name(const option_row *row, const char *dashes, const char *name)
 {
-    printf(" \\\n        '*%s%s%s[", dashes, name, value ? dashes[1] ? "=" : "+" : "");
-    manual_command_put_quoted(option->text, "[]:\\");
-    const char *set = manual_command_values_of(name);
-    if (!value)
-        fputs("]'", stdout);
-    else if (set)
-        printf("]:value:(%s)'", set);
-    else
-        fputs("]:value:_files'", stdout);
+    printf(" \\\n        '*%s%s%s[", dashes, name, row->value ? dashes[1] ? "=" : "+" : "");
+    manual_command_put_quoted(row->help, "[]:\\");
+    fputs(!row->value ? "]'" : row->choices ? "]:value:(" : "]:value:_files'", stdout);
+    if (!row->choices) return;
+    put_choices(row);
+    fputs(")'", stdout);
 }
 
-static void zsh_option(const command_row *command, const item *option)
+static void zsh_option(const command_row *command, const option_row *row)
 {
+    const char letter[2] = {row->letter, '\0'};
     (void)command;
-    char letter[2], word[40];
-    bool value = split_spec(option->spec, letter, word);
-    if (*letter) zsh_name(option, "-", letter, value);
-    if (*word) zsh_name(option, "--", word, value);
+    if (row->letter) zsh_name(row, "-", letter);
+    zsh_name(row, "--", row->name);
 }
 
 static void zsh(void)
@@ -273,20 +282,19 @@ static void zsh(void)
     puts("    *) _files ;;\n    esac\n}\n_prony \"$@\"");
 }
 
-static void fish_option(const command_row *command, const item *option)
+static void fish_option(const command_row *command, const option_row *row)
 {
-    char letter[2], word[40];
-    bool value = split_spec(option->spec, letter, word);
-    const char *set = manual_command_values_of(word);
     printf("complete -c prony -n '__fish_seen_subcommand_from %s'", command->name);
-    if (*letter) printf(" -s %s", letter);
-    if (*word) printf(" -l %s", word);
-    if (value && set)
-        printf(" -x -a '%s'", set);
-    else if (value)
+    if (row->letter) printf(" -s %c", row->letter);
+    printf(" -l %s", row->name);
+    if (row->choices) {
+        fputs(" -x -a '", stdout);
+        put_choices(row);
+        putchar('\'');
+    } else if (row->value)
         fputs(" -r", stdout);
     fputs(" -d '", stdout);
-    manual_command_put_quoted(option->text, "\\");
+    manual_command_put_quoted(row->help, "\\");
     puts("'");
 }
 
@@ -311,6 +319,6 @@ int command_completion(const options *o)
     else if (strcmp(shell, "fish") == 0)
         fish();
     else
-        return fail(o, "'%s': bash, zsh or fish", shell), EXIT_USAGE;
+        return usage(o, "unknown shell '%s'; wanted bash, zsh or fish", shell);
     return EXIT_DONE;
 }

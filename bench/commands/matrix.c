@@ -39,15 +39,16 @@ static size_t at_least_one(size_t count)
 
 bool is_matrix(const options *o)
 {
-    return o->batches.count > 1 || o->intra_ops.count > 1 || o->inter_ops.count > 1 || o->precision_count > 1;
+    return o->model.batches.count > 1 || o->threads.intra_ops.count > 1 || o->threads.inter_ops.count > 1 ||
+           o->precision.count > 1;
 }
 
 /* ---- configurations ---- */
 
 static int matrix_command_make_rows(const options *o, matrix *m)
 {
-    size_t batches = at_least_one(o->batches.count), intra = at_least_one(o->intra_ops.count),
-           inter = at_least_one(o->inter_ops.count), precisions = at_least_one(o->precision_count);
+    size_t batches = at_least_one(o->model.batches.count), intra = at_least_one(o->threads.intra_ops.count),
+           inter = at_least_one(o->threads.inter_ops.count), precisions = at_least_one(o->precision.count);
     size_t count = batches * intra * inter * precisions;
     if (count > MOST_CONFIGURATIONS)
         return fail(o, "%zu configurations; a matrix may have %d", count, MOST_CONFIGURATIONS), EXIT_USAGE;
@@ -58,13 +59,13 @@ static int matrix_command_make_rows(const options *o, matrix *m)
     for (size_t i = 0; i < count; i++) {
         configuration *c = &m->rows[m->count++];
         size_t at = i;
-        c->intra_op = o->intra_ops.count ? (int)o->intra_ops.values[at % intra] : 0;
+        c->intra_op = o->threads.intra_ops.count ? (int)o->threads.intra_ops.values[at % intra] : 0;
         at /= intra;
-        c->inter_op = o->inter_ops.count ? (int)o->inter_ops.values[at % inter] : 0;
+        c->inter_op = o->threads.inter_ops.count ? (int)o->threads.inter_ops.values[at % inter] : 0;
         at /= inter;
-        c->batch = o->batches.count ? o->batches.values[at % batches] : 0;
+        c->batch = o->model.batches.count ? o->model.batches.values[at % batches] : 0;
         at /= batches;
-        c->precision = o->precision_count ? o->precisions[at] : NULL;
+        c->precision = o->precision.count ? o->precision.names[at] : NULL;
     }
     return EXIT_DONE;
 }
@@ -72,10 +73,10 @@ static int matrix_command_make_rows(const options *o, matrix *m)
 static options options_of(const options *o, const configuration *c)
 {
     options one = *o;
-    one.batch = c->batch;
-    one.intra_op = c->intra_op;
-    one.inter_op = c->inter_op;
-    one.precision = c->precision;
+    one.model.batch = c->batch;
+    one.threads.intra_op = c->intra_op;
+    one.threads.inter_op = c->inter_op;
+    one.precision.name = c->precision;
     return one;
 }
 
@@ -90,11 +91,11 @@ static const char *label(const options *o, const configuration *c, char text[LAB
                                  c->intra_op == 1 ? "" : "s");
     else
         used += (size_t)snprintf(text + used, LABEL_BYTES - used, "auto threads, ");
-    if (o->inter_ops.count > 1)
+    if (o->threads.inter_ops.count > 1)
         used += c->inter_op > 0 ? (size_t)snprintf(text + used, LABEL_BYTES - used, "%d worker%s, ", c->inter_op,
                                                    c->inter_op == 1 ? "" : "s")
                                 : (size_t)snprintf(text + used, LABEL_BYTES - used, "auto workers, ");
-    if (o->precision_count > 1) used += (size_t)snprintf(text + used, LABEL_BYTES - used, "%.40s, ", c->precision);
+    if (o->precision.count > 1) used += (size_t)snprintf(text + used, LABEL_BYTES - used, "%.40s, ", c->precision);
     text[used - 2] = '\0';
     return text;
 }
@@ -145,7 +146,7 @@ static int matrix_command_measure(const options *o, prony_model *model, matrix *
 /* All configurations took turns, so one busy report says it of all. */
 static bool matrix_command_is_busy(const options *o, const matrix *m, prony_disturbance *load)
 {
-    if (o->ignore_load || m->background_threads) return false; /* that load is asked for */
+    if (o->verdict.ignore_load || m->background_threads) return false; /* that load is asked for */
     for (size_t i = 0; i < m->count; i++)
         if (prony_report_disturbance(load, m->reports[i]) && load->verdict == PRONY_LOAD_BUSY) return true;
     return false;
@@ -224,8 +225,8 @@ static void print_verdict(const options *o, const matrix *m, bool throughput, bo
 /* The preset's figure of each batch size. */
 static void print_counts(const options *o, const matrix *m)
 {
-    if (!o->count) return;
-    printf("count by %s  ", o->count);
+    if (!o->shown.count) return;
+    printf("count by %s  ", o->shown.count);
     for (size_t i = 0; i < m->count; i++) {
         bool seen = false;
         for (size_t k = 0; k < i; k++) seen = seen || m->rows[k].batch == m->rows[i].batch;
@@ -239,7 +240,7 @@ static void print_counts(const options *o, const matrix *m)
 /* A column for what differs alone; 80 columns are enough for the others. */
 static void print_table(const options *o, const matrix *m)
 {
-    bool precision = o->precision_count > 1, workers = o->inter_ops.count > 0, few = false;
+    bool precision = o->precision.count > 1, workers = o->threads.inter_ops.count > 0, few = false;
     put_text(stdout, o->arguments[0]);
     int column = (int)strlen(o->arguments[0]) + printf(", %zu configurations measured in turns", m->count);
     put_assumed(m->reports[0], column);
@@ -331,14 +332,14 @@ static int matrix_command_show(const options *o, const matrix *m)
 {
     char text[LABEL_BYTES];
     json_file json;
-    bool table = !o->quiet && !stdout_taken(o);
+    bool table = !o->terminal.quiet && !stdout_taken(o);
     clear_progress();
     if (table) print_table(o, m);
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
     if (json.stream) code = matrix_command_write_json(o, m, &json);
     code = json_close(&json, o, code);
-    for (size_t i = 0; i < m->count && o->threshold_count && code != EXIT_FAILED; i++) {
+    for (size_t i = 0; i < m->count && o->verdict.threshold_count && code != EXIT_FAILED; i++) {
         if (table) putchar('\n');
         code = check_thresholds(o, m->reports[i], label(o, &m->rows[i], text), table ? stdout : NULL, NULL, code);
     }

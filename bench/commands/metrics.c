@@ -13,11 +13,11 @@ static int write_metrics(const options *o, const target *measured, const prony_m
     if (code != EXIT_DONE) return code;
     const prony_report *report = measured->report;
     say_assumed(o, &measured, 1);
-    if (!o->quiet && !stdout_taken(o))
-        status = prony_metrics_write(metrics, report, o->metrics, o->detailed, PRONY_FORMAT_TEXT, &w, write_to_stream,
-                                     stdout, &error);
+    if (!o->terminal.quiet && !stdout_taken(o))
+        status = prony_metrics_write(metrics, report, o->shown.metrics, o->shown.detailed, PRONY_FORMAT_TEXT, &w,
+                                     write_to_stream, stdout, &error);
     if (status == PRONY_OK && json.stream)
-        status = prony_metrics_write(metrics, report, o->metrics, true, PRONY_FORMAT_JSON, &w, write_to_stream,
+        status = prony_metrics_write(metrics, report, o->shown.metrics, true, PRONY_FORMAT_JSON, &w, write_to_stream,
                                      json.stream, &error);
     return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
 }

@@ -72,20 +72,20 @@ static int show_preset(const options *o)
     json_file json;
     const prony_count_preset *preset = prony_count_preset_at(0);
     for (size_t i = 0; i < prony_count_preset_count(); i++)
-        if (strcmp(prony_count_preset_at(i)->name, o->count) == 0) preset = prony_count_preset_at(i);
+        if (strcmp(prony_count_preset_at(i)->name, o->shown.count) == 0) preset = prony_count_preset_at(i);
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
     if (json.stream)
         print_preset_json(json.stream, preset);
-    else if (!o->quiet)
+    else if (!o->terminal.quiet)
         print_preset(preset);
     return json_close(&json, o, code);
 }
 
 int command_ops(const options *o)
 {
-    if (o->count) return show_preset(o);
-    const char *glob = o->filter;
+    if (o->shown.count) return show_preset(o);
+    const char *glob = o->shown.filter;
     if (glob && strncmp(glob, "name=", 5) != 0) {
         fail(o, "--filter '%s': operators are filtered by name=GLOB", glob);
         return EXIT_USAGE;
@@ -100,7 +100,7 @@ int command_ops(const options *o)
         if (glob && fnmatch(glob + 5, op->name, 0) != 0) continue;
         if (json.stream)
             print_json(json.stream, op, first);
-        else if (!o->quiet)
+        else if (!o->terminal.quiet)
             print_text(op);
         first = false;
     }

@@ -26,7 +26,7 @@ static int profile_command_measure(const options *o, const prony_model *model, p
         code = measured(o, status, *report, &error);
     }
     clear_progress();
-    if (code == EXIT_DONE && o->topk && !o->quiet && !stdout_taken(o)) {
+    if (code == EXIT_DONE && o->shown.topk && !o->terminal.quiet && !stdout_taken(o)) {
         phases_print(&around);
         putchar('\n');
     }
@@ -96,15 +96,15 @@ static prony_status quantize_digits(const options *o, prony_model **model, size_
     prony_calibration *calibration = NULL;
     prony_model *made = NULL;
     d.unlabelled = true;
-    if (o->calibrate_method) (void)prony_calibration_method_find(&c.method, o->calibrate_method);
+    if (o->precision.calibrate_method) (void)prony_calibration_method_find(&c.method, o->precision.calibrate_method);
     prony_status status =
         value.data ? prony_dataset_create(&data, *model, (const char *const[]){"image"}, values, 1, NULL, &d, error)
                    : PRONY_OUT_OF_MEMORY;
     if (status == PRONY_OK) status = prony_calibrate(&calibration, *model, data, &c, error);
     q.calibration = calibration;
     q.data = data;
-    q.keep_accuracy = o->keep_accuracy;
-    q.power_of_two = o->power_of_two;
+    q.keep_accuracy = o->precision.keep_accuracy;
+    q.power_of_two = o->precision.power_of_two;
     if (status == PRONY_OK) status = prony_model_quantize(&made, *model, &q, error);
     if (status == PRONY_OK) {
         prony_model_release(*model);
@@ -143,7 +143,7 @@ static int profile_digits(const options *o)
     prony_report *report = NULL;
     prony_session_options s = session_options(o);
     size_t images = (size_t)(prn_digits_labels_end - npy_data(prn_digits_labels)), right = 0;
-    size_t batch = o->batch > 0 ? (size_t)o->batch : 1;
+    size_t batch = o->model.batch > 0 ? (size_t)o->model.batch : 1;
     if (batch > images) return fail(o, "the embedded data has %zu images; -b %zu is more", images, batch);
     prony_status status = prony_model_load_memory(&model, "digits (embedded)", prn_digits_model,
                                                   (size_t)(prn_digits_model_end - prn_digits_model), NULL, &error);
@@ -156,7 +156,7 @@ static int profile_digits(const options *o)
     if (code == EXIT_DONE &&
         prony_report_set_evaluation(report, "top1_accuracy", accuracy, (int64_t)images, &error) != PRONY_OK)
         code = report_error(o, &error);
-    if (code == EXIT_DONE && !o->quiet && !stdout_taken(o)) {
+    if (code == EXIT_DONE && !o->terminal.quiet && !stdout_taken(o)) {
         clear_progress();
         printf("handwritten digits, %zu held-back test images: %zu right, accuracy %.2f %%\n\n", images, right,
                100 * accuracy);
@@ -177,9 +177,9 @@ static int profile_processes(const options *o)
 
 int command_profile(const options *o)
 {
-    if (o->processes > 1) return profile_processes(o);
+    if (o->measuring.processes > 1) return profile_processes(o);
     if (o->argument_count > 0) return profile_model(o);
-    if (o->input_count > 0 || o->shape_count > 0 || o->dim_count > 0 || o->calibrate) {
+    if (o->model.input_count > 0 || o->model.shape_count > 0 || o->model.dim_count > 0 || o->precision.calibrate) {
         fail(o, "the embedded model brings its own images, of which -b says how many; -i, --shape, --dim and "
                 "--calibrate need a MODEL");
         return EXIT_USAGE;

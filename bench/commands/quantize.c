@@ -37,12 +37,12 @@ static prony_status open_data(const options *o, prony_model *model, prony_datase
     prony_dataset_options d = PRONY_DATASET_OPTIONS_INIT;
     d.image = image_options(o);
     d.unlabelled = true;
-    return prony_dataset_open(data, o->calibrate, model, &d, error);
+    return prony_dataset_open(data, o->precision.calibrate, model, &d, error);
 }
 
 char *calibration_path(const options *o)
 {
-    if (is_calibration(o->calibrate)) return strdup(o->calibrate);
+    if (is_calibration(o->precision.calibrate)) return strdup(o->precision.calibrate);
     const size_t size = strlen(o->arguments[0]) + sizeof ".calibration.json";
     char *path = malloc(size);
     if (path) snprintf(path, size, "%s.calibration.json", o->arguments[0]);
@@ -71,7 +71,7 @@ static prony_status calibrate(const options *o, prony_model *model, const prony_
 {
     prony_calibrate_options c = PRONY_CALIBRATE_OPTIONS_INIT;
     c.session = session;
-    if (o->calibrate_method) (void)prony_calibration_method_find(&c.method, o->calibrate_method);
+    if (o->precision.calibrate_method) (void)prony_calibration_method_find(&c.method, o->precision.calibrate_method);
     if (want_progress(o)) c.progress = quantize_command_show_samples;
     return prony_calibrate(out, model, data, &c, error);
 }
@@ -82,10 +82,11 @@ static int quantize_command_find_ranges(const options *o, prony_model *model, co
 {
     prony_error error = {0};
     prony_status status = PRONY_OK;
-    if (is_calibration(o->calibrate)) {
-        if (o->keep_accuracy > 0)
-            return fail(o, "--keep-accuracy needs samples: --calibrate with data, not with '%s'", o->calibrate);
-        status = prony_calibration_load(out, o->calibrate, &error);
+    if (is_calibration(o->precision.calibrate)) {
+        if (o->precision.keep_accuracy > 0)
+            return fail(o, "--keep-accuracy needs samples: --calibrate with data, not with '%s'",
+                        o->precision.calibrate);
+        status = prony_calibration_load(out, o->precision.calibrate, &error);
         return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
     }
     interrupt_at_once(true);
@@ -105,7 +106,7 @@ static void say_floats(const options *o, const prony_model *made)
     const prony_quantized_row *rows;
     size_t floats = 0, count = prony_model_quantized(made, &rows);
     for (size_t i = 0; i < count; i++) floats += !rows[i].quantized;
-    if (o->calibrate || said || !floats || o->quiet) return;
+    if (o->precision.calibrate || said || !floats || o->terminal.quiet) return;
     fail(o, "warning: %zu of %zu layers with weights stay in float without --calibrate DATA", floats, count);
     said = true;
 }
@@ -120,14 +121,14 @@ int quantize_model(const options *o, prony_model *model, prony_model **out)
     s.affinity = NULL;
     s.record_memory = false;
     int code = EXIT_DONE;
-    if (o->calibrate) code = quantize_command_find_ranges(o, model, &s, &data, &calibration);
-    if (code == EXIT_DONE && !o->calibrate && o->keep_accuracy > 0)
+    if (o->precision.calibrate) code = quantize_command_find_ranges(o, model, &s, &data, &calibration);
+    if (code == EXIT_DONE && !o->precision.calibrate && o->precision.keep_accuracy > 0)
         code = (fail(o, "--keep-accuracy needs samples: give --calibrate DATA"), EXIT_USAGE);
     prony_quantize_options q = PRONY_QUANTIZE_OPTIONS_INIT;
     q.calibration = calibration;
-    q.keep_accuracy = o->keep_accuracy;
+    q.keep_accuracy = o->precision.keep_accuracy;
     q.data = data;
-    q.power_of_two = o->power_of_two;
+    q.power_of_two = o->precision.power_of_two;
     q.session = &s;
     if (want_progress(o)) q.progress = show_trials;
     if (code == EXIT_DONE) {
@@ -147,7 +148,7 @@ int quantize_model(const options *o, prony_model *model, prony_model **out)
 
 bool wants_codes(const options *o, const prony_model *model)
 {
-    return o->precision && strcmp(o->precision, "int8") == 0 && !prony_model_has_codes(model);
+    return o->precision.name && strcmp(o->precision.name, "int8") == 0 && !prony_model_has_codes(model);
 }
 
 int quantize_in_place(const options *o, prony_model **model)
@@ -183,8 +184,8 @@ static int quantize_command_show(const options *o, const prony_model *made)
     const size_t count = prony_model_quantized(made, &rows);
     size_t quantized = 0;
     for (size_t i = 0; i < count; i++) quantized += rows[i].quantized;
-    if (o->quiet) return EXIT_DONE;
-    put_text(stdout, o->output);
+    if (o->terminal.quiet) return EXIT_DONE;
+    put_text(stdout, o->files.output);
     printf("\n  %zu of %zu layers with weights compute on int8\n", quantized, count);
     print_kept(rows, count);
     return EXIT_DONE;
@@ -194,12 +195,13 @@ int command_quantize(const options *o)
 {
     prony_error error = {0};
     prony_model *model = NULL, *made = NULL;
-    if (!o->output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
-    if (o->precision && strcmp(o->precision, "int8") != 0)
-        return fail(o, "-p '%s': models are quantized to int8", o->precision), EXIT_USAGE;
+    if (!o->files.output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
+    if (o->precision.name && strcmp(o->precision.name, "int8") != 0)
+        return fail(o, "-p '%s': models are quantized to int8", o->precision.name), EXIT_USAGE;
     if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
     int code = quantize_model(o, model, &made);
-    if (code == EXIT_DONE && prony_model_save(made, o->output, prony_model_is_external(model), &error) != PRONY_OK)
+    if (code == EXIT_DONE &&
+        prony_model_save(made, o->files.output, prony_model_is_external(model), &error) != PRONY_OK)
         code = report_error(o, &error);
     if (code == EXIT_DONE) code = quantize_command_show(o, made);
     prony_model_release(made);

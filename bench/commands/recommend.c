@@ -29,11 +29,11 @@ static int add_batch(const options *o, int64_t batch, study *s)
 {
     prony_error error = {0};
     options changed = *o;
-    changed.batch = batch;
+    changed.model.batch = batch;
     prony_session_options session = session_options(&changed);
     target *t = &s->other[s->count];
     prony_status status = session_create(&t->session, s->base.model, &session, &error);
-    if (status == PRONY_OK) status = prony_session_generate_inputs(t->session, o->seed, &error);
+    if (status == PRONY_OK) status = prony_session_generate_inputs(t->session, o->model.seed, &error);
     if (status == PRONY_OK) status = prony_session_prepare(t->session, &error);
     if (status == PRONY_OK)
         s->count++;
@@ -73,8 +73,8 @@ static int add_precision(const options *o, const char *precision, bool asked, st
     prony_error error = {0};
     options changed = *o;
     target *t = &s->other[s->count];
-    changed.precision = precision;
-    if (!asked) changed.quiet = true;
+    changed.precision.name = precision;
+    if (!asked) changed.terminal.quiet = true;
     prony_model *own = NULL; /* a model of its own: sessions of one share what they pack, and its memory would be
                                 everybody's */
     if (load_model(&changed, &own, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
@@ -83,7 +83,7 @@ static int add_precision(const options *o, const char *precision, bool asked, st
     if (wants_codes(&changed, own)) {
         t->model = NULL;
         int code = EXIT_DONE;
-        if (asked || o->calibrate)
+        if (asked || o->precision.calibrate)
             code = quantize_model(&changed, own, &t->model);
         else
             status = quantize_plainly(o, own, &t->model, &error);
@@ -104,15 +104,15 @@ static int add_precision(const options *o, const char *precision, bool asked, st
 static int add_precisions(const options *o, study *s)
 {
     const size_t usual = sizeof usual_precisions / sizeof *usual_precisions;
-    const bool asked = o->precision_count > 1;
+    const bool asked = o->precision.count > 1;
     int code = EXIT_DONE;
-    if (o->precision_count == 1 && strcmp(o->precision, "fp32") != 0) return EXIT_DONE;
-    if (asked && strcmp(o->precision, "int8") == 0)
+    if (o->precision.count == 1 && strcmp(o->precision.name, "fp32") != 0) return EXIT_DONE;
+    if (asked && strcmp(o->precision.name, "int8") == 0)
         return fail(o, "-p: the others are held against the first, so int8 cannot be it"), EXIT_USAGE;
-    if (o->precision_count > 8) return fail(o, "-p: at most 8 precisions"), EXIT_USAGE;
+    if (o->precision.count > 8) return fail(o, "-p: at most 8 precisions"), EXIT_USAGE;
     if (asked)
-        for (size_t i = 1; i < o->precision_count && code == EXIT_DONE; i++)
-            code = add_precision(o, o->precisions[i], true, s);
+        for (size_t i = 1; i < o->precision.count && code == EXIT_DONE; i++)
+            code = add_precision(o, o->precision.names[i], true, s);
     else
         for (size_t i = 0; i < usual && code == EXIT_DONE; i++)
             if (strcmp(usual_precisions[i], "int8") != 0 || !prony_model_has_codes(s->base.model))
@@ -158,7 +158,8 @@ static prony_status hold_against_base(const study *s, const target *t, const cha
 
 static prony_status next_inputs(const options *o, const target *t, int input, prony_error *error)
 {
-    return o->input_count ? PRONY_OK : prony_session_generate_inputs(t->session, o->seed + (uint64_t)input, error);
+    return o->model.input_count ? PRONY_OK
+                                : prony_session_generate_inputs(t->session, o->model.seed + (uint64_t)input, error);
 }
 
 /* What has been seen of one precision's outputs: the worst error, and the input that it was on. */
@@ -198,7 +199,7 @@ static prony_status hold_input(const options *o, const study *s, loss *losses, i
 static int find_losses(const options *o, const study *s)
 {
     prony_error error = {0};
-    const int inputs = o->input_count ? 1 : LOSS_INPUTS;
+    const int inputs = o->model.input_count ? 1 : LOSS_INPUTS;
     loss losses[VARIANTS_MOST];
     char source[80];
     if (s->first_precision == s->count) return EXIT_DONE;
@@ -222,15 +223,16 @@ static int add_variants(const options *o, study *s)
     int now = prony_session_threads(s->base.session), most = usable_cores(), code = EXIT_DONE;
     options changed = *o;
     for (size_t i = 0; i < sizeof batches / sizeof batches[0] && code == EXIT_DONE; i++)
-        if (batches[i] != (o->batch > 0 ? o->batch : 1) && o->input_count == 0 && o->shape_count == 0)
+        if (batches[i] != (o->model.batch > 0 ? o->model.batch : 1) && o->model.input_count == 0 &&
+            o->model.shape_count == 0)
             code = add_batch(o, batches[i], s);
     for (int threads = 1; threads <= most && threads <= 256 && code == EXIT_DONE; threads *= 2) {
-        changed.intra_op = threads;
+        changed.threads.intra_op = threads;
         if (threads != now) code = add_changed(&changed, s);
     }
     changed = *o;
-    changed.no_rewrites = false;
-    if (code == EXIT_DONE && o->no_rewrites) code = add_changed(&changed, s);
+    changed.plan.no_rewrites = false;
+    if (code == EXIT_DONE && o->plan.no_rewrites) code = add_changed(&changed, s);
     s->first_precision = s->count;
     return code == EXIT_DONE ? add_precisions(o, s) : code;
 }
@@ -240,7 +242,7 @@ static int recommend_command_measure(const options *o, study *s)
     target *all[VARIANTS_MOST + 1] = {&s->base};
     options limited = *o;
     int code = add_variants(o, s);
-    if (limited.seconds <= 0) limited.seconds = SECONDS_EACH;
+    if (limited.measuring.seconds <= 0) limited.measuring.seconds = SECONDS_EACH;
     for (size_t i = 0; i < s->count; i++) all[i + 1] = &s->other[i];
     if (code == EXIT_DONE) code = targets_measure(&limited, all, s->count + 1);
     return code == EXIT_DONE && !interrupted() ? find_losses(o, s) : code;
@@ -256,9 +258,9 @@ static int write_advice(const options *o, const target *base, const prony_advice
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
     say_assumed(o, &base, 1);
-    if (!o->quiet && !stdout_taken(o) && prony_report_disturbance(&load, base->report) && *load.text)
+    if (!o->terminal.quiet && !stdout_taken(o) && prony_report_disturbance(&load, base->report) && *load.text)
         printf("%s\n", load.text);
-    if (!o->quiet && !stdout_taken(o))
+    if (!o->terminal.quiet && !stdout_taken(o))
         status =
             prony_advice_write(rows, count, o->arguments[0], PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
     if (status == PRONY_OK && json.stream)
@@ -283,7 +285,7 @@ static int advise(const options *o, const study *s)
 
 int command_recommend(const options *o)
 {
-    study s = {.base_precision = o->precision ? o->precision : "fp32"};
+    study s = {.base_precision = o->precision.name ? o->precision.name : "fp32"};
     int code = refuse_run_options(o, 1);
     if (code == EXIT_DONE) code = target_open(o, 0, &s.base);
     if (code == EXIT_DONE && !s.base.report) code = recommend_command_measure(o, &s);

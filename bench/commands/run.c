@@ -70,7 +70,7 @@ int command_run(const options *o)
     prony_session *session = NULL;
     prony_report *report = NULL;
     phases around = {0};
-    bool json_stdout = o->json && strcmp(o->json, "-") == 0;
+    bool json_stdout = o->files.json && strcmp(o->files.json, "-") == 0;
     int code = open_session(o, &model, &session, true);
     if (code == EXIT_DONE) {
         prony_profile_options p = PRONY_PROFILE_OPTIONS_INIT;
@@ -80,7 +80,7 @@ int command_run(const options *o)
         if (code == EXIT_DONE && prony_session_profile(&report, session, &p, &error) != PRONY_OK)
             code = report_error(o, &error);
     }
-    if (code == EXIT_DONE && !o->quiet && !json_stdout) {
+    if (code == EXIT_DONE && !o->terminal.quiet && !json_stdout) {
         int column =
             printf("%s: 1 run, %.3f ms", o->arguments[0], (double)prony_report_latency(report)->median_ns * 1e-6);
         put_assumed(report, column);
@@ -89,9 +89,9 @@ int command_run(const options *o)
         phases_print(&around);
     }
     if (code == EXIT_DONE) code = save_outputs(o, model, session);
-    if (code == EXIT_DONE && o->json) {
+    if (code == EXIT_DONE && o->files.json) {
         options json_only = *o;
-        json_only.quiet = true;
+        json_only.terminal.quiet = true;
         code = write_report(&json_only, report);
     }
     phases_end(&around);

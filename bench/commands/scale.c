@@ -24,7 +24,7 @@ int command_scale(const options *o)
         code = report_error(o, &error);
     if (code == EXIT_DONE) code = scale_open(&job);
     if (code == EXIT_DONE && prony_study_node_count(job.study))
-        code = fail(o, "'%s' is a study over %zu nodes: prony-mpi scale --resume goes on with it", o->json,
+        code = fail(o, "'%s' is a study over %zu nodes: prony-mpi scale --resume goes on with it", o->files.json,
                     prony_study_node_count(job.study));
     if (code == EXIT_DONE) code = scale_command_measure(&job);
     if (code == EXIT_DONE) code = scale_finish(&job);

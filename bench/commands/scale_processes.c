@@ -40,13 +40,14 @@ static void put_number(scale_words *w, const char *option, const char *format, d
 /* What this call is given to be held to: no part of the study, which another machine may repeat with other limits. */
 static void put_limits(scale_words *w, const options *o)
 {
-    if (o->memory_limit) scale_processes_put(w, "--memory-limit"), scale_processes_put(w, o->memory_limit);
-    if (o->time_limit) scale_processes_put(w, "--time-limit"), scale_processes_put(w, o->time_limit);
-    if (o->max_loop_trips > 0) { /* may have more digits than a double */
-        snprintf(w->trips, sizeof w->trips, "%lld", (long long)o->max_loop_trips);
+    if (o->limits.memory_limit)
+        scale_processes_put(w, "--memory-limit"), scale_processes_put(w, o->limits.memory_limit);
+    if (o->limits.time_limit) scale_processes_put(w, "--time-limit"), scale_processes_put(w, o->limits.time_limit);
+    if (o->limits.max_loop_trips > 0) { /* may have more digits than a double */
+        snprintf(w->trips, sizeof w->trips, "%lld", (long long)o->limits.max_loop_trips);
         scale_processes_put(w, "--max-loop-trips"), scale_processes_put(w, w->trips);
     }
-    if (o->copy_model) scale_processes_put(w, "--copy-model");
+    if (o->limits.copy_model) scale_processes_put(w, "--copy-model");
 }
 
 void scale_make_words(scale_words *w, const options *o, const prony_study *study, const prony_study_task *task)

@@ -45,8 +45,8 @@ static const char *scale_study_shape_text(const prony_shape *shape, char text[25
 /* The processes take ranges that were found once. */
 static bool add_calibration(const options *o, arguments *a)
 {
-    if (o->power_of_two) a->list[a->count++] = "--power-of-two";
-    if (!o->calibrate) return true;
+    if (o->precision.power_of_two) a->list[a->count++] = "--power-of-two";
+    if (!o->precision.calibrate) return true;
     char *path = calibration_path(o);
     if (!path) return false;
     a->made[a->made_count++] = path;
@@ -58,33 +58,34 @@ static bool add_calibration(const options *o, arguments *a)
 /* What else the command line says, for the processes. */
 static bool scale_study_gather(const options *o, arguments *a)
 {
-    size_t most = 2 * (o->dim_count + o->shape_count + o->input_count) + 13;
+    size_t most = 2 * (o->model.dim_count + o->model.shape_count + o->model.input_count) + 13;
     *a = (arguments){.list = calloc(most, sizeof *a->list), .made = calloc(most, sizeof *a->made)};
     bool ok = a->list && a->made;
-    for (size_t i = 0; ok && i < o->dim_count; i++) {
+    for (size_t i = 0; ok && i < o->model.dim_count; i++) {
         char value[32];
-        snprintf(value, sizeof value, "%lld", (long long)o->dims[i].value);
-        ok = add_joined(a, "--dim", o->dims[i].name, value);
+        snprintf(value, sizeof value, "%lld", (long long)o->model.dims[i].value);
+        ok = add_joined(a, "--dim", o->model.dims[i].name, value);
     }
-    for (size_t i = 0; ok && i < o->shape_count; i++) {
+    for (size_t i = 0; ok && i < o->model.shape_count; i++) {
         char text[256];
-        ok = add_joined(a, "--shape", o->shapes[i].name, scale_study_shape_text(&o->shapes[i].shape, text));
+        ok = add_joined(a, "--shape", o->model.shapes[i].name, scale_study_shape_text(&o->model.shapes[i].shape, text));
     }
-    for (size_t i = 0; ok && i < o->input_count; i++) ok = add_joined(a, "-i", o->inputs[i].name, o->inputs[i].file);
-    if (ok && o->affinity) {
+    for (size_t i = 0; ok && i < o->model.input_count; i++)
+        ok = add_joined(a, "-i", o->model.inputs[i].name, o->model.inputs[i].file);
+    if (ok && o->threads.affinity) {
         a->list[a->count++] = "--affinity";
-        a->list[a->count++] = o->affinity;
+        a->list[a->count++] = o->threads.affinity;
     }
-    if (ok && o->preprocess_list) {
+    if (ok && o->model.preprocess_list) {
         a->list[a->count++] = "--preprocess";
-        a->list[a->count++] = o->preprocess_list;
+        a->list[a->count++] = o->model.preprocess_list;
     }
-    if (ok && o->data_folder) {
+    if (ok && o->files.data_folder) {
         a->list[a->count++] = "--data-folder";
-        a->list[a->count++] = o->data_folder;
+        a->list[a->count++] = o->files.data_folder;
     }
     if (ok) ok = add_calibration(o, a);
-    if (ok && o->no_rewrites) a->list[a->count++] = "--no-rewrites";
+    if (ok && o->plan.no_rewrites) a->list[a->count++] = "--no-rewrites";
     return ok;
 }
 
@@ -98,9 +99,9 @@ static void free_arguments(arguments *a)
 prony_session_options scale_session_options(const options *o)
 {
     options one = *o;
-    one.intra_op = one.inter_op = 1;
+    one.threads.intra_op = one.threads.inter_op = 1;
     prony_session_options session = session_options(&one);
-    if (o->input_count) session.free_dims = PRONY_FREE_ONE; /* the processes know by their files */
+    if (o->model.input_count) session.free_dims = PRONY_FREE_ONE; /* the processes know by their files */
     return session;
 }
 
@@ -114,26 +115,26 @@ static int plan(const options *o, prony_model *model, prony_study **study)
     }
     prony_session_options session = scale_session_options(o);
     prony_study_options p = PRONY_STUDY_OPTIONS_INIT;
-    p.intra_op = o->intra_ops.values;
-    p.intra_op_count = o->intra_ops.count;
-    p.inter_op = o->inter_ops.values;
-    p.inter_op_count = o->inter_ops.count;
-    p.batches = o->batches.values;
-    p.batch_count = o->batches.count;
-    p.precisions = o->precisions;
-    p.precision_count = o->precision_count;
-    p.weak = o->weak;
-    p.seed = o->seed;
-    p.processes = (int)o->processes;
-    p.runs = o->runs;
-    p.seconds = o->seconds;
-    p.warmup_runs = o->warmup;
-    p.budget_seconds = o->budget;
+    p.intra_op = o->threads.intra_ops.values;
+    p.intra_op_count = o->threads.intra_ops.count;
+    p.inter_op = o->threads.inter_ops.values;
+    p.inter_op_count = o->threads.inter_ops.count;
+    p.batches = o->model.batches.values;
+    p.batch_count = o->model.batches.count;
+    p.precisions = o->precision.names;
+    p.precision_count = o->precision.count;
+    p.weak = o->measuring.weak;
+    p.seed = o->model.seed;
+    p.processes = (int)o->measuring.processes;
+    p.runs = o->measuring.runs;
+    p.seconds = o->measuring.seconds;
+    p.warmup_runs = o->measuring.warmup;
+    p.budget_seconds = o->measuring.budget;
     p.arguments = a.list;
     p.argument_count = a.count;
     p.session = &session;
-    p.replicas = o->replicas.values;
-    p.replica_count = o->replicas.count;
+    p.replicas = o->measuring.replicas.values;
+    p.replica_count = o->measuring.replicas.count;
     prony_status status = prony_study_create(study, model, &p, &error);
     free_arguments(&a);
     return status == PRONY_OK ? EXIT_DONE : report_session_error(o, model, &error);
@@ -141,7 +142,7 @@ static int plan(const options *o, prony_model *model, prony_study **study)
 
 static bool to_file(const options *o)
 {
-    return o->json && strcmp(o->json, "-") != 0;
+    return o->files.json && strcmp(o->files.json, "-") != 0;
 }
 
 /* A study takes hours: a new one does not replace its file, unless --overwrite says so. */
@@ -150,38 +151,40 @@ static int keep_study(const options *o)
     prony_study *there = NULL;
     prony_study_task task;
     prony_study_progress done;
-    if (o->overwrite || !to_file(o) || access(o->json, F_OK) != 0) return EXIT_DONE;
-    if (prony_study_load(&there, o->json, NULL, NULL) != PRONY_OK) return EXIT_DONE;
+    if (o->files.overwrite || !to_file(o) || access(o->files.json, F_OK) != 0) return EXIT_DONE;
+    if (prony_study_load(&there, o->files.json, NULL, NULL) != PRONY_OK) return EXIT_DONE;
     prony_study_progress_of(there, &done);
     const bool unfinished = prony_study_next(there, &task);
     prony_study_release(there);
     if (done.done == 0) return EXIT_DONE;
     return fail(
         o, "'%s' holds %s study: %zu of %zu blocks are measured. --resume goes on with it, --overwrite replaces it",
-        o->json, unfinished ? "an unfinished" : "a finished", done.done, done.planned);
+        o->files.json, unfinished ? "an unfinished" : "a finished", done.done, done.planned);
 }
 
 static int refuse_plan_options(const options *o)
 {
-    if (!o->replicas.count && !o->intra_ops.count && !o->inter_ops.count && !o->batches.count && !o->precision_count &&
-        !o->runs && !(o->seconds > 0) && !o->processes && !o->weak && !(o->budget > 0) && o->warmup < 0 && !o->seed &&
-        !o->dim_count && !o->shape_count && !o->input_count && !o->affinity && !o->no_rewrites)
+    if (!o->measuring.replicas.count && !o->threads.intra_ops.count && !o->threads.inter_ops.count &&
+        !o->model.batches.count && !o->precision.count && !o->measuring.runs && !(o->measuring.seconds > 0) &&
+        !o->measuring.processes && !o->measuring.weak && !(o->measuring.budget > 0) && o->measuring.warmup < 0 &&
+        !o->model.seed && !o->model.dim_count && !o->model.shape_count && !o->model.input_count &&
+        !o->threads.affinity && !o->plan.no_rewrites)
         return EXIT_DONE;
     fail(o, "%s takes the whole plan from the study: no other option says what to measure",
-         o->resume ? "--resume" : "--repeat");
+         o->files.resume ? "--resume" : "--repeat");
     return EXIT_USAGE;
 }
 
 static int open_study(const options *o, prony_model *model, const prony_study *earlier, prony_study **study)
 {
     prony_error error = {0};
-    if (o->resume && !to_file(o)) {
+    if (o->files.resume && !to_file(o)) {
         fail(o, "--resume needs the study's file: --json FILE");
         return EXIT_USAGE;
     }
-    if (o->resume && access(o->json, F_OK) == 0)
-        return prony_study_load(study, o->json, model, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
-    if (o->resume) return fail(o, "'%s': there is no study to go on with", o->json);
+    if (o->files.resume && access(o->files.json, F_OK) == 0)
+        return prony_study_load(study, o->files.json, model, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    if (o->files.resume) return fail(o, "'%s': there is no study to go on with", o->files.json);
     int code = keep_study(o);
     if (code != EXIT_DONE) return code;
     if (earlier)
@@ -209,7 +212,7 @@ void scale_say_progress(const scale_job *job)
 
 double scale_limit(const options *o, const prony_study_task *task)
 {
-    return o->timeout > 0 ? o->timeout : LIMIT_LEAST + LIMIT_FACTOR * task->seconds;
+    return o->limits.timeout > 0 ? o->limits.timeout : LIMIT_LEAST + LIMIT_FACTOR * task->seconds;
 }
 
 /* A disk that is full now may have room later: the study goes on, and the file before stays as it was. */
@@ -217,7 +220,7 @@ void scale_save(scale_job *job)
 {
     prony_error error = {0};
     const options *o = job->o;
-    if (!to_file(o) || prony_study_save(job->study, PRONY_FORMAT_JSON, NULL, o->json, &error) == PRONY_OK) return;
+    if (!to_file(o) || prony_study_save(job->study, PRONY_FORMAT_JSON, NULL, o->files.json, &error) == PRONY_OK) return;
     if (!job->warned) {
         report_error(o, &error);
         fail(o, "the study goes on, and is kept in memory; it is tried again as blocks end");
@@ -251,13 +254,14 @@ static int write_form_to(const options *o, const prony_study *study, prony_forma
 static int scale_study_show(const options *o, const prony_study *study)
 {
     int code = EXIT_DONE;
-    if (!o->quiet && !stdout_taken(o)) code = write_form_to(o, study, PRONY_FORMAT_TEXT, NULL, "-");
-    if (o->json) {
-        int written = write_form_to(o, study, PRONY_FORMAT_JSON, NULL, o->json);
+    if (!o->terminal.quiet && !stdout_taken(o)) code = write_form_to(o, study, PRONY_FORMAT_TEXT, NULL, "-");
+    if (o->files.json) {
+        int written = write_form_to(o, study, PRONY_FORMAT_JSON, NULL, o->files.json);
         if (code == EXIT_DONE) code = written;
     }
-    for (size_t i = 0; i < o->form_count; i++) {
-        int written = write_form_to(o, study, o->forms[i].format, o->forms[i].chart, o->forms[i].file);
+    for (size_t i = 0; i < o->files.export_count; i++) {
+        int written =
+            write_form_to(o, study, o->files.exports[i].format, o->files.exports[i].chart, o->files.exports[i].file);
         if (code == EXIT_DONE) code = written;
     }
     return code;
@@ -300,11 +304,11 @@ static int find_ranges_once(const options *o, prony_model *model)
 {
     prony_model *made = NULL;
     options one = *o;
-    one.precision = "int8";
+    one.precision.name = "int8";
     bool codes = false;
-    for (size_t i = 0; i < o->precision_count; i++) codes = codes || strcmp(o->precisions[i], "int8") == 0;
+    for (size_t i = 0; i < o->precision.count; i++) codes = codes || strcmp(o->precision.names[i], "int8") == 0;
     if (!codes || !wants_codes(&one, model)) return EXIT_DONE;
-    if (o->keep_accuracy > 0)
+    if (o->precision.keep_accuracy > 0)
         return fail(o, "--keep-accuracy: write the model first (prony quantize), and study that"), EXIT_USAGE;
     int code = quantize_model(&one, model, &made);
     prony_model_release(made);
@@ -313,12 +317,12 @@ static int find_ranges_once(const options *o, prony_model *model)
 
 int scale_check(const options *o)
 {
-    if (o->resume && o->repeat) return fail(o, "--resume and --repeat exclude one another"), EXIT_USAGE;
-    if (o->replicas.count && o->runs) {
+    if (o->files.resume && o->files.repeat) return fail(o, "--resume and --repeat exclude one another"), EXIT_USAGE;
+    if (o->measuring.replicas.count && o->measuring.runs) {
         fail(o, "--replicas takes seconds (-t), not runs (-r): replicas of few runs end before the last one begins");
         return EXIT_USAGE;
     }
-    return o->resume || o->repeat ? refuse_plan_options(o) : EXIT_DONE;
+    return o->files.resume || o->files.repeat ? refuse_plan_options(o) : EXIT_DONE;
 }
 
 int scale_open(scale_job *job)
@@ -326,9 +330,9 @@ int scale_open(scale_job *job)
     prony_error error = {0};
     const options *o = job->o;
     int code = EXIT_DONE;
-    if (o->repeat && prony_study_load(&job->earlier, o->repeat, job->model, &error) != PRONY_OK)
+    if (o->files.repeat && prony_study_load(&job->earlier, o->files.repeat, job->model, &error) != PRONY_OK)
         return report_error(o, &error);
-    if (!o->resume && !o->repeat) code = find_ranges_once(o, job->model);
+    if (!o->files.resume && !o->files.repeat) code = find_ranges_once(o, job->model);
     if (code == EXIT_DONE) code = open_study(o, job->model, job->earlier, &job->study);
     job->saved_ns = prony_now_ns();
     return code;

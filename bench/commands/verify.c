@@ -181,7 +181,7 @@ static void verify_command_tell(verification *v, const char *dir, const case_res
         fputc('}', json);
         v->first = false;
     }
-    if (json == stdout || v->o->quiet) return;
+    if (json == stdout || v->o->terminal.quiet) return;
     printf("%-11s %s\n", verdict_names[result->verdict], dir);
     if (!*result->reason) return;
     printf("            ");
@@ -265,7 +265,7 @@ int command_verify(const options *o)
         fprintf(json, "\n  ], \"passed\": %zu, \"failed\": %zu, \"unsupported\": %zu}\n", v.counts[VERDICT_PASS],
                 v.counts[VERDICT_FAIL], v.counts[VERDICT_UNSUPPORTED]);
     if (interrupted()) fail(o, "%s; what was not verified is not counted", interrupted());
-    if (json != stdout && !o->quiet)
+    if (json != stdout && !o->terminal.quiet)
         printf("%zu passed, %zu failed, %zu unsupported\n", v.counts[VERDICT_PASS], v.counts[VERDICT_FAIL],
                v.counts[VERDICT_UNSUPPORTED]);
     if (code == EXIT_DONE && (v.counts[VERDICT_FAIL] || v.counts[VERDICT_UNSUPPORTED])) code = EXIT_VERDICT;

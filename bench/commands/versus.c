@@ -14,8 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_PAIRS = 7, MOST_WORDS = 24, NUMBER_BYTES = 32, LIMIT_LEAST = 600, LIMIT_FACTOR = 10 };
-#define DEFAULT_SECONDS "0.5"
+enum { MOST_WORDS = 24, NUMBER_BYTES = 32, LIMIT_LEAST = 600, LIMIT_FACTOR = 10 };
 #define PROFILED_RUNS "20"
 #define PROFILE_PREFIX "profile"
 
@@ -38,7 +37,7 @@ static bool find_beside(char *path, size_t size)
 
 static int find_library(versus_job *job)
 {
-    const char *named = job->o->ort_lib ? job->o->ort_lib : getenv("PRONY_ORT_LIB");
+    const char *named = job->o->files.ort_lib ? job->o->files.ort_lib : getenv("PRONY_ORT_LIB");
     char path[VERSUS_PATH] = "";
     if (named && *named)
         snprintf(path, sizeof path, "%s", named);
@@ -74,7 +73,7 @@ static int versus_command_run_child(const versus_job *job, child *c, const char 
 {
     const options *o = job->o;
     char count[NUMBER_BYTES], text[CHILD_WORDS + 100];
-    const double limit = LIMIT_LEAST + LIMIT_FACTOR * o->seconds;
+    const double limit = LIMIT_LEAST + LIMIT_FACTOR * o->measuring.seconds;
     char **pairs = calloc(job->input_count + 1, sizeof *pairs);
     word_list list = {calloc(MOST_WORDS + 2 * job->input_count, sizeof *list.words), 0};
     int code = list.words && pairs ? EXIT_DONE : fail(o, "out of memory");
@@ -115,11 +114,11 @@ static const char *const *how_long(const options *o, char seconds[NUMBER_BYTES],
                                    const char *words[8])
 {
     size_t n = 0;
-    snprintf(seconds, NUMBER_BYTES, "%g", o->seconds);
-    snprintf(runs, NUMBER_BYTES, "%lld", (long long)o->runs);
+    snprintf(seconds, NUMBER_BYTES, "%g", o->measuring.seconds);
+    snprintf(runs, NUMBER_BYTES, "%lld", (long long)o->measuring.runs);
     words[n++] = "-t";
-    words[n++] = o->seconds > 0 ? seconds : DEFAULT_SECONDS;
-    if (o->runs > 0) {
+    words[n++] = seconds;
+    if (o->measuring.runs > 0) {
         words[n++] = "-r";
         words[n++] = runs;
     }
@@ -152,7 +151,7 @@ static int measure_own(const versus_job *job, const char *command, int threads, 
         while (words[count]) count++;
     }
     words[count++] = "--one-process";
-    if (job->o->tune) words[count++] = "--tune";
+    if (job->o->plan.tune) words[count++] = "--tune";
     words[count] = NULL;
     int code = versus_command_run_child(job, &c, command, threads, words);
     if (code == EXIT_DONE &&
@@ -253,9 +252,9 @@ static bool lacks_quiet(const options *o, prony_versus *versus, int threads, siz
 static int measure_pairs(versus_job *job, prony_versus *versus)
 {
     const options *o = job->o;
-    const size_t pairs = o->processes > 0 ? (size_t)o->processes : DEFAULT_PAIRS;
+    const size_t pairs = (size_t)o->measuring.processes;
     int code = EXIT_DONE;
-    if (o->ignore_load) prony_versus_ignore_load(versus);
+    if (o->verdict.ignore_load) prony_versus_ignore_load(versus);
     for (size_t p = 0; code == EXIT_DONE && p < 2 * pairs && !interrupted(); p++) {
         for (size_t t = 0; code == EXIT_DONE && t < job->thread_count && !interrupted(); t++) {
             if (p >= pairs && !lacks_quiet(o, versus, job->threads[t], pairs, &code)) continue;
@@ -352,7 +351,7 @@ static int versus_command_show(const options *o, prony_versus *versus)
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
     prony_status status = PRONY_OK;
-    if (json.stream != stdout && !o->quiet)
+    if (json.stream != stdout && !o->terminal.quiet)
         status = prony_versus_write(versus, PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
     if (status == PRONY_OK && json.stream)
         status = prony_versus_write(versus, PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error);

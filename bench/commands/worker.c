@@ -21,7 +21,7 @@ static int wait_at_barrier(const options *o)
 {
     char byte;
     ssize_t count;
-    if (!o->barrier) return EXIT_DONE;
+    if (!o->measuring.barrier) return EXIT_DONE;
     if (putchar('\n') == EOF || fflush(stdout) != 0) return fail(o, "the barrier cannot be reached");
     while ((count = read(STDIN_FILENO, &byte, 1)) != 0)
         if (count < 0 && errno != EINTR) return fail(o, "the barrier cannot be waited for");
@@ -33,9 +33,9 @@ static int worker_command_measure(const options *o, prony_model *model, bool tra
     prony_error error = {0};
     prony_session *session = NULL;
     prony_profile_options p = PRONY_PROFILE_OPTIONS_INIT;
-    p.warmup_runs = traced ? FEWEST_TRACED : o->warmup;
-    p.runs = traced ? TRACED_RUNS : o->runs > 0 ? o->runs : MOST_RUNS;
-    p.max_seconds = traced ? (o->seconds > 0 ? o->seconds / 5 : 0) : o->seconds;
+    p.warmup_runs = traced ? FEWEST_TRACED : o->measuring.warmup;
+    p.runs = traced ? TRACED_RUNS : o->measuring.runs > 0 ? o->measuring.runs : MOST_RUNS;
+    p.max_seconds = traced ? (o->measuring.seconds > 0 ? o->measuring.seconds / 5 : 0) : o->measuring.seconds;
     p.trace_threads = traced;
     int code = make_session(o, model, &session, traced);
     if (code == EXIT_DONE && !traced) code = wait_at_barrier(o);

@@ -49,7 +49,7 @@ int busy_start(busy *b, const options *o)
     int to_child[2], to_parent[2];
     int count = 0;
     *b = (busy){0};
-    if (!o->with_load) return EXIT_DONE;
+    if (!o->load.with_load) return EXIT_DONE;
     if (pipe(to_child) != 0) return fail(o, "--with-load: %s", strerror(errno));
     if (pipe(to_parent) != 0)
         return close(to_child[0]), close(to_child[1]), fail(o, "--with-load: %s", strerror(errno));

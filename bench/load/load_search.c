@@ -50,7 +50,7 @@ static int phase(void *user, double rate, bool whole, rate_count *out)
                       .least = !whole && fewest > 100 ? 100 : fewest,
                       .rate = rate,
                       .give_up = !whole,
-                      .seed = l->o->seed + s->searched->count};
+                      .seed = l->o->model.seed + s->searched->count};
     int code = load_issue(l, &plan, &r);
     if (code != EXIT_DONE) return code;
     code = load_search_remember(s, &r);
@@ -85,7 +85,7 @@ static int capacity(load *l, double seconds, double *out)
 
 int load_search(load *l, load_result *out, load_searched *searched)
 {
-    double seconds = l->o->seconds > 0 ? l->o->seconds : 10, most = 0;
+    double seconds = l->o->measuring.seconds > 0 ? l->o->measuring.seconds : 10, most = 0;
     *out = (load_result){.scenario = l->scenario};
     *searched = (load_searched){0};
     int code = capacity(l, short_seconds(seconds), &most);

@@ -66,7 +66,7 @@ static void print_setup(const load *l)
             used += snprintf(line + used, sizeof line - (size_t)used, "%s%lld", i ? ", " : "",
                              (long long)l->trial.sizes[i]);
         used += snprintf(line + used, sizeof line - (size_t)used, " within %.3g ms",
-                         o->batch_window_ns > 0 ? (double)o->batch_window_ns / 1e6 : 0.0);
+                         o->load.batch_window_ns > 0 ? (double)o->load.batch_window_ns / 1e6 : 0.0);
     }
     const char *failure, *cores = prony_session_affinity(l->session, &failure);
     if (cores) used += snprintf(line + used, sizeof line - (size_t)used, ", on cores %.60s", cores);
@@ -173,7 +173,7 @@ static void print_result(const load *l, printer *p, const load_result *r, const 
     putchar('\n');
     print_setup(l);
     if (l->scenario == SCENARIO_SERVER) print_steps(l, p, searched);
-    if (l->scenario == SCENARIO_SERVER && !(l->o->rate > 0)) print_phase(r, &searched->found);
+    if (l->scenario == SCENARIO_SERVER && !(l->o->load.rate > 0)) print_phase(r, &searched->found);
     if (r->queries == 0) return;
     printf("\n%zu queries in %.3g s: %.5g queries/s, %.5g samples/s", r->queries, r->seconds,
            load_write_per_second(r, (double)r->queries), load_write_per_second(r, (double)r->samples));
@@ -221,17 +221,17 @@ static void put_config(FILE *to, const load *l)
     fprintf(to, "    \"sessions\": %d,\n    \"intra_op_threads\": %d,\n    \"samples_per_request\": %lld,\n",
             l->streams, l->threads, (long long)l->samples_per_request);
     fprintf(to, "    \"requests_per_query\": %d,\n    \"max_batch\": %lld,\n    \"batch_window_ns\": %lld,\n",
-            l->requests_per_query, (long long)(o->max_batch > 1 ? o->max_batch : 1),
-            (long long)(o->batch_window_ns > 0 ? o->batch_window_ns : 0));
+            l->requests_per_query, (long long)(o->load.max_batch > 1 ? o->load.max_batch : 1),
+            (long long)(o->load.batch_window_ns > 0 ? o->load.batch_window_ns : 0));
     fprintf(to, "    \"percentile\": %.17g,\n", l->percentile);
     put_number_or_null(to, "latency_bound_ns", l->bound_ns > 0, (double)l->bound_ns);
-    put_number_or_null(to, "rate", o->rate > 0, o->rate);
+    put_number_or_null(to, "rate", o->load.rate > 0, o->load.rate);
     fprintf(to, "    \"background_threads\": %d,\n    \"affinity\": ", l->background_threads);
     if (cores)
         json_text(to, cores);
     else
         fputs("null", to);
-    fprintf(to, ",\n    \"seed\": %llu\n  },\n", (unsigned long long)o->seed);
+    fprintf(to, ",\n    \"seed\": %llu\n  },\n", (unsigned long long)o->model.seed);
 }
 
 static void put_batching(FILE *to, const prony_batch_trial *t)
@@ -282,7 +282,7 @@ static void put_result(FILE *to, const load *l, const load_result *r)
 static void put_search(FILE *to, const load *l, const load_searched *searched)
 {
     const rate_found *found = &searched->found;
-    if (l->scenario != SCENARIO_SERVER || l->o->rate > 0) {
+    if (l->scenario != SCENARIO_SERVER || l->o->load.rate > 0) {
         fputs("  \"search\": null,\n", to);
         return;
     }
@@ -332,7 +332,7 @@ int load_write(const load *l, const load_result *r, const load_searched *searche
     printer p = {0};
     json_file json;
     if (prony_metrics_create(&p.metrics, &error) != PRONY_OK) return report_error(l->o, &error);
-    if (!l->o->quiet && !stdout_taken(l->o)) print_result(l, &p, r, searched);
+    if (!l->o->terminal.quiet && !stdout_taken(l->o)) print_result(l, &p, r, searched);
     prony_metrics_release(p.metrics);
     int code = json_open(&json, l->o);
     if (code != EXIT_DONE || !json.stream) return code;

@@ -43,7 +43,7 @@ int check_memory_limit(const options *o, const char *who, const char *text)
 {
     uint64_t bytes;
     if (strcmp(text, "none") == 0 || parse_bytes(text, &bytes)) return 0;
-    return usage(o, "%s '%s': a size such as 2GiB, or none", who, text);
+    return usage(o, "%s needs a size such as 2GiB, or none, got '%s'", who, text);
 }
 
 /* What a process of its own may leave to others: libraries, stacks and what the accounting does not see. */
@@ -56,7 +56,7 @@ static uint64_t usual_limit(void)
 
 int set_memory_limit(const options *o)
 {
-    const char *text = o->memory_limit;
+    const char *text = o->limits.memory_limit;
     uint64_t bytes = 0;
     if (!text) {
         text = getenv("PRONY_MEMORY_LIMIT");

@@ -1,438 +1,425 @@
-/* The tables of the command line: options, subcommands with the options that each takes, and help made of both. */
+/* The rows of the command line: commands and options. A new option is a row here and a field in bench/command.h. */
 #include "bench/options/option_table.h"
 
 #include <limits.h>
+#include <stddef.h>
 #include <string.h>
 
-const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'},
-                                      {"inter-op", required_argument, NULL, 'y'},
-                                      {"affinity", required_argument, NULL, OPT_AFFINITY},
-                                      {"batch", required_argument, NULL, 'b'},
-                                      {"dim", required_argument, NULL, OPT_DIM},
-                                      {"max-dim", required_argument, NULL, OPT_MAX_DIM},
-                                      {"shape", required_argument, NULL, OPT_SHAPE},
-                                      {"input", required_argument, NULL, 'i'},
-                                      {"seed", required_argument, NULL, 'S'},
-                                      {"runs", required_argument, NULL, 'r'},
-                                      {"seconds", required_argument, NULL, 't'},
-                                      {"warmup", required_argument, NULL, 'w'},
-                                      {"precision", required_argument, NULL, 'p'},
-                                      {"level", required_argument, NULL, OPT_LEVEL},
-                                      {"top", required_argument, NULL, OPT_TOP},
-                                      {"sort", required_argument, NULL, OPT_SORT},
-                                      {"all", no_argument, NULL, OPT_ALL},
-                                      {"filter", required_argument, NULL, OPT_FILTER},
-                                      {"json", required_argument, NULL, OPT_JSON},
-                                      {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
-                                      {"memory", no_argument, NULL, OPT_MEMORY},
-                                      {"memory-limit", required_argument, NULL, OPT_MEMORY_LIMIT},
-                                      {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
-                                      {"no-help", no_argument, NULL, OPT_NO_HELP},
-                                      {"no-reuse", no_argument, NULL, OPT_NO_REUSE},
-                                      {"fresh", no_argument, NULL, OPT_FRESH},
-                                      {"quiet", no_argument, NULL, 'q'},
-                                      {"no-color", no_argument, NULL, OPT_NO_COLOR},
-                                      {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
-                                      {"help", no_argument, NULL, 'h'},
-                                      {"version", no_argument, NULL, OPT_VERSION},
-                                      {"count", required_argument, NULL, OPT_COUNT},
-                                      {"depth", required_argument, NULL, OPT_DEPTH},
-                                      {"csv", required_argument, NULL, OPT_CSV},
-                                      {"html", required_argument, NULL, OPT_HTML},
-                                      {"latex", required_argument, NULL, OPT_LATEX},
-                                      {"trace", required_argument, NULL, OPT_TRACE},
-                                      {"folded", required_argument, NULL, OPT_FOLDED},
-                                      {"dot", required_argument, NULL, OPT_DOT},
-                                      {"svg", required_argument, NULL, OPT_SVG},
-                                      {"threshold", required_argument, NULL, OPT_THRESHOLD},
-                                      {"noise", required_argument, NULL, OPT_NOISE},
-                                      {"ignore-load", no_argument, NULL, OPT_IGNORE_LOAD},
-                                      {"one-process", no_argument, NULL, OPT_ONE_PROCESS},
-                                      {"strict", no_argument, NULL, OPT_STRICT},
-                                      {"metrics", required_argument, NULL, OPT_METRICS},
-                                      {"detailed", no_argument, NULL, OPT_DETAILED},
-                                      {"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
-                                      {"max-loop-trips", required_argument, NULL, OPT_MAX_LOOP_TRIPS},
-                                      {"copy-model", no_argument, NULL, OPT_COPY_MODEL},
-                                      {"preprocess", required_argument, NULL, OPT_PREPROCESS},
-                                      {"topk", required_argument, NULL, OPT_TOPK},
-                                      {"labels", required_argument, NULL, OPT_LABELS},
-                                      {"data-folder", required_argument, NULL, OPT_DATA_FOLDER},
-                                      {"from", required_argument, NULL, OPT_FROM},
-                                      {"to", required_argument, NULL, OPT_TO},
-                                      {"output", required_argument, NULL, 'o'},
-                                      {"counters", no_argument, NULL, OPT_COUNTERS},
-                                      {"accuracy", no_argument, NULL, OPT_ACCURACY},
-                                      {"accuracy-samples", required_argument, NULL, OPT_ACCURACY_SAMPLES},
-                                      {"against", required_argument, NULL, OPT_AGAINST},
-                                      {"reference", required_argument, NULL, OPT_REFERENCE},
-                                      {"ort-lib", required_argument, NULL, OPT_ORT_LIB},
-                                      {"calibrate", required_argument, NULL, OPT_CALIBRATE},
-                                      {"calibrate-method", required_argument, NULL, OPT_CALIBRATE_METHOD},
-                                      {"keep-accuracy", required_argument, NULL, OPT_KEEP_ACCURACY},
-                                      {"power-of-two", no_argument, NULL, OPT_POWER_OF_TWO},
-                                      {"tune", no_argument, NULL, OPT_TUNE},
-                                      {"scenario", required_argument, NULL, OPT_SCENARIO},
-                                      {"streams", required_argument, NULL, OPT_STREAMS},
-                                      {"max-batch", required_argument, NULL, OPT_MAX_BATCH},
-                                      {"batch-window", required_argument, NULL, OPT_BATCH_WINDOW},
-                                      {"samples-per-query", required_argument, NULL, OPT_SAMPLES_PER_QUERY},
-                                      {"latency-bound", required_argument, NULL, OPT_LATENCY_BOUND},
-                                      {"rate", required_argument, NULL, OPT_RATE},
-                                      {"percentile", required_argument, NULL, OPT_PERCENTILE},
-                                      {"with-load", no_argument, NULL, OPT_WITH_LOAD},
-                                      {"repeat", required_argument, NULL, OPT_REPEAT},
-                                      {"resume", no_argument, NULL, OPT_RESUME},
-                                      {"overwrite", no_argument, NULL, OPT_OVERWRITE},
-                                      {"weak", no_argument, NULL, OPT_WEAK},
-                                      {"budget", required_argument, NULL, OPT_BUDGET},
-                                      {"replicas", required_argument, NULL, OPT_REPLICAS},
-                                      {"barrier", no_argument, NULL, OPT_BARRIER},
-                                      {"processes", required_argument, NULL, OPT_PROCESSES},
-                                      {"timeout", required_argument, NULL, OPT_TIMEOUT},
-                                      {"plot", required_argument, NULL, OPT_PLOT},
-                                      {NULL, 0, NULL, 0}};
-
-static const int shape_options[] = {OPT_DIM,   OPT_SHAPE,  OPT_LEVEL,  OPT_DEPTH, OPT_TOP, OPT_SORT,
-                                    OPT_ALL,   OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV, OPT_HTML,
-                                    OPT_LATEX, OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG, 0};
-static const int run_options[] = {
-    OPT_AFFINITY, OPT_DIM,     OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, OPT_TOPK,  OPT_LABELS,
-    OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM,  OPT_TO,   OPT_MAX_DIM,    OPT_TUNE,        OPT_FRESH, 0};
 // clang-format off
-static const int eval_options[] = {
-    OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP,
-    OPT_ALL, OPT_SORT, OPT_FILTER, OPT_COUNT, OPT_DEPTH, OPT_JSON, OPT_CSV, OPT_HTML, OPT_NO_REWRITES, OPT_LATEX,
-    OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_NO_REUSE, OPT_NO_HELP, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_REFERENCE,
-    OPT_MAX_DIM, OPT_TUNE, OPT_FRESH, 0};
-static const int profile_options_list[] = {
-    OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_ALL, OPT_SORT,
-    OPT_FILTER, OPT_JSON, OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV, OPT_HTML,
-    OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM,
-    OPT_TO, OPT_COUNTERS, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_AGAINST, OPT_REFERENCE, OPT_PROCESSES, OPT_ONE_PROCESS,
-    OPT_MAX_DIM, OPT_TUNE, OPT_FRESH, 0};
-static const int bench_options[] = {
-    OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT,
-    OPT_SCENARIO, OPT_STREAMS, OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY, OPT_LATENCY_BOUND, OPT_RATE,
-    OPT_PERCENTILE, OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_PROCESSES, OPT_ONE_PROCESS, OPT_MAX_DIM,
-    OPT_TUNE, OPT_FRESH, 0};
+static const command_row commands[COMMAND_COUNT] = {
+    [COMMAND_INSPECT] = {"inspect", "MODEL", "parameters, shapes, counts and memory; nothing runs", 1, 1,
+        {"inspect model.onnx", "inspect model.onnx -b 8 --sort parameters --top 10", "inspect model.onnx --count fvcore --json -"}},
+    [COMMAND_RUN] = {"run", "MODEL", "one inference, with a summary", 1, 1,
+        {"run model.onnx", "run model.onnx -i image=cat.png --preprocess imagenet --topk 5", "run model.onnx --dim length=16 --output-dir outputs"}},
+    [COMMAND_PROFILE] = {"profile", "[MODEL]", "where time and memory go (no MODEL: the digits network)", 0, 1,
+        {"profile model.onnx", "profile model.onnx -b 8 -x 4 --html report.html", "profile model.onnx --json report.json --threshold latency:20ms"}},
+    [COMMAND_BENCH] = {"bench", "MODEL", "latency and throughput", 1, 1,
+        {"bench model.onnx", "bench model.onnx -x 1,2,4 -b 1,8", "bench model.onnx --scenario server --latency-bound 20ms"}},
+    [COMMAND_SCALE] = {"scale", "MODEL", "a thread-scaling study that others can repeat", 1, 1,
+        {"scale model.onnx --json study.json", "scale model.onnx -x 1,2,4 --budget 10m --html study.html",
+         "scale model.onnx --repeat study.json"}},
+    [COMMAND_VERSUS] = {"versus", "MODEL", "comparison with ONNX Runtime: ratio, interval, operators", 1, 1,
+        {"versus model.onnx", "versus model.onnx -x 1,4 --json versus.json"}},
+    [COMMAND_COMPARE] = {"compare", "A B", "two reports or models; A is the baseline", 2, 2,
+        {"compare before.json after.json", "compare float.onnx int8.onnx -x 1", "compare before.json after.json --metrics all --strict"}},
+    [COMMAND_CHECK] = {"check", "TARGET", "thresholds on a report or a model", 1, 1,
+        {"check report.json --threshold latency:20ms", "check model.onnx --threshold throughput:100samples/s held_memory:64MiB"}},
+    [COMMAND_RECOMMEND] = {"recommend", "TARGET", "changes, with the measured or computed reason", 1, 1,
+        {"recommend report.json", "recommend model.onnx -t 2"}},
+    [COMMAND_METRICS] = {"metrics", "TARGET", "every metric of a report or a model", 1, 1,
+        {"metrics report.json", "metrics model.onnx --metrics latency,macs --json -"}},
+    [COMMAND_EVAL] = {"eval", "MODEL DATA", "accuracy on labelled data: folder, .npz or list", 2, 2,
+        {"eval model.onnx images/ --preprocess imagenet", "eval model.onnx data.npz -p fp32,int8 --calibrate samples.npz"}},
+    [COMMAND_EXTRACT] = {"extract", "MODEL", "a part of a model as a model", 1, 1,
+        {"extract model.onnx --from hidden --to logits -o part.onnx"}},
+    [COMMAND_QUANTIZE] = {"quantize", "MODEL", "a standard QDQ model", 1, 1,
+        {"quantize model.onnx --calibrate samples/ -o int8.onnx", "quantize model.onnx --calibrate s.npz --keep-accuracy 0.5% -o int8.onnx"}},
+    [COMMAND_VERIFY] = {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1,
+        {"verify node/test_*"}},
+    [COMMAND_OPS] = {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0,
+        {"ops --filter name=Conv*", "ops --json ops.json"}},
+    [COMMAND_MACHINE] = {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0,
+        {"machine", "machine --no-cache"}},
+    [COMMAND_COMPLETION] = {"completion", "SHELL", "a completion script for bash, zsh or fish", 1, 1, {"completion bash"}},
+    [COMMAND_MANUAL] = {"manual", "[COMMAND]", "the manual page; markdown: the table of options", 0, 1,
+        {"manual profile", "manual markdown"}},
+    [COMMAND_WORKER] = {"worker", "MODEL", "a process of scale, which starts it", 1, 1, {NULL}},
+    [COMMAND_PEER] = {"peer", "MODEL", "a process of versus, which starts it", 1, 1, {NULL}}};
+
+static const char *const group_titles[GROUP_COUNT] = {
+    [GROUP_MODEL] = "Model and inputs", [GROUP_THREADS] = "Threads", [GROUP_MEASURING] = "Measuring", [GROUP_LOAD] = "Load",
+    [GROUP_PRECISION] = "Precision and accuracy", [GROUP_KERNELS] = "Kernels and memory plan", [GROUP_VERDICTS] = "Verdicts",
+    [GROUP_REPORT] = "Report contents", [GROUP_FILES] = "Files", [GROUP_LIMITS] = "Limits", [GROUP_TERMINAL] = "Terminal"};
+
+/* Bits of commands. */
+enum {
+    INSPECT = 1 << COMMAND_INSPECT, RUN = 1 << COMMAND_RUN, PROFILE = 1 << COMMAND_PROFILE, BENCH = 1 << COMMAND_BENCH,
+    SCALE = 1 << COMMAND_SCALE, VERSUS = 1 << COMMAND_VERSUS, COMPARE = 1 << COMMAND_COMPARE, CHECK = 1 << COMMAND_CHECK,
+    RECOMMEND = 1 << COMMAND_RECOMMEND, METRICS = 1 << COMMAND_METRICS, EVAL = 1 << COMMAND_EVAL, EXTRACT = 1 << COMMAND_EXTRACT,
+    QUANTIZE = 1 << COMMAND_QUANTIZE, VERIFY = 1 << COMMAND_VERIFY, OPS = 1 << COMMAND_OPS, MACHINE = 1 << COMMAND_MACHINE,
+    WORKER = 1 << COMMAND_WORKER, PEER = 1 << COMMAND_PEER,
+    EVERY = (1 << COMMAND_COUNT) - 1,
+    TARGETS = COMPARE | CHECK | RECOMMEND | METRICS, /* reports, or models that they measure */
+    MEASURED = PROFILE | BENCH | SCALE | TARGETS | WORKER,
+    BOUND = INSPECT | RUN | VERSUS | EVAL | EXTRACT | QUANTIZE | MEASURED, /* free dimensions are set */
+    MODELS = BOUND | VERIFY | PEER,
+    GENERATED = RUN | VERSUS | MEASURED, /* inputs are generated */
+    PLANNED = RUN | EVAL | PROFILE | BENCH | TARGETS,
+    QUANTIZED = RUN | EVAL | QUANTIZE | MEASURED,
+    TABLES = INSPECT | EVAL | PROFILE,
+    MATRIX = BENCH | SCALE
+};
+
+#define MOST_RUNS 1e8
+#define RUN_ALIASES .aliases = "iterations iters num-iterations num-runs num_runs repetitions"
+#define WARMUP_ALIASES .aliases = "warmup-runs warm-up warmup-iterations warmup_runs"
+#define BATCH_ALIASES .aliases = "batch-size batch_size batchsize"
+#define WORKER_ALIASES .aliases = "inter-op-threads inter_op_num_threads"
+#define THREAD_ALIASES .aliases = "threads num-threads nthreads num_threads intra-op-threads intra_op_num_threads"
+#define LIST_WANTED "numbers from 1 to 1024 such as 1,2,4-8, or auto"
+#define F(field) offsetof(options, field)
+#define LIST(field, count) offsetof(options, field), offsetof(options, count)
+
+/* Columns: name, letter, rank, group, commands, type, field. In the order of the help, by group. */
+static const option_row rows[] = {
+    /* ---- model and inputs ---- */
+    {"batch", 'b', OPTION_FIRST, GROUP_MODEL, MATRIX, OPTION_PARSED, .parse = parse_batches, .value = "LIST",
+     .help = "first dimension, if it is free, such as 1,4,8", .wanted = "numbers from 1 such as 1,4,8",
+     BATCH_ALIASES},
+    {"batch", 'b', OPTION_FIRST, GROUP_MODEL, BOUND & ~MATRIX, OPTION_INT, F(model.batch), .least = 1, .most = (double)INT64_MAX,
+     .value = "N", .help = "first dimension of every input, if it is free", BATCH_ALIASES},
+    {"dim", 0, OPTION_FIRST, GROUP_MODEL, BOUND, OPTION_DIMS, LIST(model.dims, model.dim_count), .value = "NAME=N",
+     .help = "free dimension by name or INPUT.AXIS; '*': the rest",
+     .aliases = "dims symbolic-dim free-dim"},
+    {"max-dim", 0, OPTION_RARE, GROUP_MODEL, RUN | EVAL | PROFILE | BENCH, OPTION_DIMS, LIST(model.max_dims, model.max_dim_count), .least = 1,
+     .value = "NAME=N", .help = "the maximum of a free dimension that changes from run to run; one plan serves all sizes"},
+    {"shape", 0, OPTION_COMMON, GROUP_MODEL, BOUND, OPTION_PARSED, .parse = parse_named_shape, .value = "NAME=SHAPE",
+     .help = "a whole input shape such as 1x3x224x224", .wanted = "a shape such as 1x3x224x224",
+     .aliases = "input-shape input-shapes shapes"},
+    {"input", 'i', OPTION_FIRST, GROUP_MODEL, GENERATED | PEER, OPTION_PARSED, .parse = parse_input, .value = "NAME=FILE",
+     .help = "array or image file, or a value",
+     .details = "A file is .npy, .npz, .pb, .png, .jpg or raw. A value is a number (16000), a list ([1,2,3], [\"x\",\"y\"]), zeros, ones or uniform:-1:1. Inputs with a default in the model keep it.",
+     .otherwise = "generated", .wanted = "NAME=VALUE", .aliases = "inputs"},
+    {"seed", 'S', OPTION_RARE, GROUP_MODEL, GENERATED, OPTION_INT, F(model.seed), .most = (double)INT64_MAX, .value = "N",
+     .help = "seed of generated inputs", .initial = "0", .aliases = "random-seed"},
+    {"preprocess", 0, OPTION_COMMON, GROUP_MODEL, GENERATED | EVAL | QUANTIZE | PEER, OPTION_PARSED, .parse = parse_preprocess,
+     .choices = "imagenet,resize=,crop=,normalize=,mean=,std=,channels=,layout=,filter=", .value = "LIST",
+     .help = "of images: imagenet, or resize=256,crop=224,...",
+     .details = "resize=N|HxW|fit|none, crop=N|HxW, normalize=0..1|-1..1|0..255|imagenet, mean=R:G:B, std=R:G:B, "
+                "channels=rgb|bgr, layout=nchw|nhwc, filter=bilinear|bicubic; imagenet: as torchvision."},
+    {"from", 0, OPTION_RARE, GROUP_MODEL, RUN | PROFILE | BENCH | EXTRACT, OPTION_TEXTS, LIST(model.from, model.from_count), .value = "TENSOR",
+     .help = "use the part of the model after this tensor (repeatable)", .details = "Its value is recorded from a run of the model."},
+    {"to", 0, OPTION_RARE, GROUP_MODEL, RUN | PROFILE | BENCH | EXTRACT, OPTION_TEXTS, LIST(model.to, model.to_count), .value = "TENSOR",
+     .help = "use the part of the model that computes this tensor (repeatable)"},
+
+    /* ---- threads ---- */
+    {"intra-op", 'x', OPTION_FIRST, GROUP_THREADS, BENCH | VERSUS, OPTION_PARSED, .parse = parse_thread_list, .value = "LIST",
+     .help = "threads in operators, such as 1,2,4-8", .otherwise = "auto", .wanted = LIST_WANTED, THREAD_ALIASES},
+    {"intra-op", 'x', OPTION_COMMON, GROUP_THREADS, SCALE, OPTION_PARSED, .parse = parse_thread_list, .value = "LIST",
+     .help = "threads in operators", .otherwise = "1, 2, 4, ... all", .wanted = LIST_WANTED, THREAD_ALIASES},
+    {"intra-op", 'x', OPTION_FIRST, GROUP_THREADS, (MODELS | MACHINE) & ~(MATRIX | VERSUS | EXTRACT), OPTION_PARSED, F(threads.intra_op),
+     .parse = parse_threads, .value = "N", .help = "threads in operators", .otherwise = "auto",
+     .wanted = "a number from 1 to 1024, or auto (bench, scale and versus take lists)", THREAD_ALIASES},
+    {"inter-op", 'y', OPTION_COMMON, GROUP_THREADS, MATRIX, OPTION_PARSED, .parse = parse_worker_list, .value = "LIST",
+     .help = "workers for operators side by side, such as 1,2", .otherwise = "1",
+     .wanted = LIST_WANTED, WORKER_ALIASES},
+    {"inter-op", 'y', OPTION_COMMON, GROUP_THREADS, INSPECT | RUN | EVAL | VERIFY | (MEASURED & ~MATRIX), OPTION_PARSED,
+     F(threads.inter_op), .parse = parse_workers, .value = "N",
+     .help = "workers for operators side by side, or auto", .otherwise = "1",
+     .details = "Each worker has -x threads.",
+     .wanted = "a number from 1 to 1024, or auto", WORKER_ALIASES},
+    {"affinity", 0, OPTION_COMMON, GROUP_THREADS, RUN | EVAL | MEASURED, OPTION_PARSED, .parse = parse_affinity, .value = "LIST",
+     .help = "core list such as 0-3,8: a core for each thread", .aliases = "cpus cores taskset"},
+    {"no-work-stealing", 0, OPTION_RARE, GROUP_THREADS, PLANNED, OPTION_FLAG, F(threads.no_work_stealing),
+     .help = "idle workers do not help other workers' operators"},
+
+    /* ---- measuring ---- */
+    {"runs", 'r', OPTION_COMMON, GROUP_MEASURING, VERSUS | PEER, OPTION_INT, F(measuring.runs), .least = 1, .most = MOST_RUNS,
+     .value = "N", .help = "at most N measured runs in each process",
+     RUN_ALIASES},
+    {"runs", 'r', OPTION_COMMON, GROUP_MEASURING, SCALE, OPTION_INT, F(measuring.runs), .least = 1, .most = MOST_RUNS,
+     .value = "N", .help = "measured runs of a process", .otherwise = "what -t allows",
+     RUN_ALIASES},
+    {"runs", 'r', OPTION_FIRST, GROUP_MEASURING, MEASURED & ~SCALE, OPTION_INT, F(measuring.runs), .least = 1, .most = MOST_RUNS,
+     .value = "N", .help = "measured runs", .otherwise = "median known to 1 %",
+     RUN_ALIASES},
+    {"seconds", 't', OPTION_COMMON, GROUP_MEASURING, SCALE, OPTION_SECONDS, F(measuring.seconds), .value = "S",
+     .help = "measuring time of a process", .otherwise = "1", .aliases = "duration time"},
+    {"seconds", 't', OPTION_FIRST, GROUP_MEASURING, MEASURED & ~SCALE, OPTION_SECONDS, F(measuring.seconds), .value = "S",
+     .help = "time limit: 2, 500ms, 10m", .otherwise = "5; with -r none",
+     .details = "With --scenario the default is 10.", .aliases = "duration time"},
+    {"seconds", 't', OPTION_COMMON, GROUP_MEASURING, VERSUS | PEER, OPTION_SECONDS, F(measuring.seconds), .value = "S",
+     .help = "time for each process", .initial = "0.5", .aliases = "duration time"},
+    {"seconds", 't', OPTION_COMMON, GROUP_MEASURING, MACHINE, OPTION_SECONDS, F(measuring.seconds), .value = "S",
+     .help = "time for all measurements", .otherwise = "2", .aliases = "duration time"},
+    {"warmup", 'w', OPTION_COMMON, GROUP_MEASURING, MEASURED, OPTION_INT, F(measuring.warmup), .most = MOST_RUNS, .value = "N",
+     .help = "runs before measuring", .otherwise = "detected", WARMUP_ALIASES},
+    {"warmup", 'w', OPTION_COMMON, GROUP_MEASURING, EVAL, OPTION_INT, F(measuring.warmup), .most = MOST_RUNS, .value = "N",
+     .help = "runs before measuring", .initial = "1", WARMUP_ALIASES},
+    {"processes", 0, OPTION_COMMON, GROUP_MEASURING, PROFILE | BENCH, OPTION_INT, F(measuring.processes), .least = 1, .most = 1000,
+     .value = "N", .help = "fresh processes, joined in one report", .initial = "1"},
+    {"processes", 0, OPTION_COMMON, GROUP_MEASURING, SCALE, OPTION_INT, F(measuring.processes), .least = 1, .most = 1000, .value = "N",
+     .help = "fresh processes for each configuration", .otherwise = "10"},
+    {"processes", 0, OPTION_COMMON, GROUP_MEASURING, VERSUS, OPTION_INT, F(measuring.processes), .least = 1, .most = 1000, .value = "N",
+     .help = "fresh processes of each engine, in turns", .initial = "7"},
+    {"no-cache", 0, OPTION_COMMON, GROUP_MEASURING, MACHINE, OPTION_FLAG, F(plan.no_cache), .help = "measure again"},
+    {"one-process", 0, OPTION_INTERNAL, GROUP_MEASURING, PROFILE | BENCH, OPTION_FLAG, F(measuring.one_process),
+     .help = "one process of --processes: its report goes to stdout"},
+    {"barrier", 0, OPTION_INTERNAL, GROUP_MEASURING, WORKER, OPTION_FLAG, F(measuring.barrier),
+     .help = "wait for the other replicas before measuring"},
+    {"counters", 0, OPTION_RARE, GROUP_MEASURING, PROFILE, OPTION_FLAG, F(measuring.counters),
+     .help = "cycles, instructions and cache misses per operator, if the kernel allows"},
+    {"budget", 0, OPTION_COMMON, GROUP_MEASURING, SCALE, OPTION_SECONDS, F(measuring.budget), .value = "T",
+     .help = "time for the whole study, such as 10m"},
+    {"replicas", 0, OPTION_COMMON, GROUP_MEASURING, SCALE, OPTION_INTS, F(measuring.replicas), .least = 1, .most = 1024, .value = "LIST",
+     .help = "also measure processes side by side: 1,2,4"},
+    {"weak", 0, OPTION_COMMON, GROUP_MEASURING, SCALE, OPTION_FLAG, F(measuring.weak), .help = "the batch grows with the threads",
+     .aliases = "weak-scaling"},
+
+    /* ---- load ---- */
+    {"scenario", 0, OPTION_COMMON, GROUP_LOAD, BENCH, OPTION_CHOICE, F(load.scenario), .choices = "single,multi,server,offline",
+     .value = "NAME", .help = "load: single, multi, server or offline"},
+    {"streams", 0, OPTION_COMMON, GROUP_LOAD, BENCH, OPTION_INT, F(load.streams), .least = 1, .most = 1024, .value = "N",
+     .help = "sessions side by side that share one model's weights", .otherwise = "1"},
+    {"max-batch", 0, OPTION_COMMON, GROUP_LOAD, BENCH, OPTION_INT, F(load.max_batch), .least = 1, .most = 65536, .value = "N",
+     .help = "combine up to N requests in one run", .otherwise = "1"},
+    {"batch-window", 0, OPTION_RARE, GROUP_LOAD, BENCH, OPTION_TIME, F(load.batch_window_ns), .value = "T",
+     .help = "time that a request waits for others, such as 2ms", .otherwise = "0ms"},
+    {"samples-per-query", 0, OPTION_RARE, GROUP_LOAD, BENCH, OPTION_INT, F(load.samples_per_query), .least = 1, .most = 65536,
+     .value = "N", .help = "multi: requests issued together", .otherwise = "8"},
+    {"latency-bound", 0, OPTION_COMMON, GROUP_LOAD, BENCH, OPTION_TIME, F(load.latency_bound_ns), .least = 1, .value = "T",
+     .help = "upper bound of the latency's percentile, such as 20ms"},
+    {"rate", 0, OPTION_COMMON, GROUP_LOAD, BENCH, OPTION_NUMBER, F(load.rate), .least = 1e-6, .most = 1e9, .value = "R",
+     .help = "server: arrivals per second", .otherwise = "searched", .wanted = "arrivals per second from 1e-6 to 1e9"},
+    {"percentile", 0, OPTION_RARE, GROUP_LOAD, BENCH, OPTION_PERCENT, F(load.percentile), .least = 50, .most = 99.9, .value = "P",
+     .help = "percentile of the bound", .otherwise = "99; single: 90", .wanted = "a number from 50 to 99.9"},
+    {"with-load", 0, OPTION_RARE, GROUP_LOAD, BENCH, OPTION_FLAG, F(load.with_load),
+     .help = "measure beside a busy thread on each core"},
+
+    /* ---- precision and accuracy ---- */
+#define PRECISIONS .choices = "fp32,fp32-strict,fast,bf16,fp16,int8,int8-weights,int4-weights", \
+    .details = "fp32 uses Winograd for 3x3 convolutions; its errors are of the size of a float32 sum's. fp32-strict computes " \
+               "products as written: integers stay exact, and all instruction sets give the same bits. fast has errors of about 1e-5 " \
+               "of the range. With int8-weights and int4-weights activations stay fp32.", .aliases = "dtype"
+    {"precision", 'p', OPTION_COMMON, GROUP_PRECISION, RECOMMEND, OPTION_PARSED, .parse = parse_precisions, .value = "LIST",
+     .help = "the model's own precision, and others to try: fp32,bf16,int8", .otherwise = "fp32, and every other one", PRECISIONS},
+    {"precision", 'p', OPTION_COMMON, GROUP_PRECISION, QUANTIZE, OPTION_TEXT, F(precision.name), .choices = "int8", .value = "P",
+     .help = "int8, the only precision of QDQ models", .otherwise = "int8", .aliases = "dtype"},
+    {"precision", 'p', OPTION_FIRST, GROUP_PRECISION, MATRIX | EVAL, OPTION_PARSED, .parse = parse_precisions, .value = "LIST",
+     .help = "fp32, fp32-strict, fast, bf16, fp16, int8, int8-weights, int4-weights; or several of them", .otherwise = "fp32", PRECISIONS},
+    {"precision", 'p', OPTION_FIRST, GROUP_PRECISION, QUANTIZED & ~(MATRIX | EVAL | RECOMMEND | QUANTIZE), OPTION_TEXT,
+     F(precision.name), .value = "P", .help = "fp32, fp32-strict, fast, bf16, fp16, int8, int8-weights or int4-weights",
+     .otherwise = "fp32", PRECISIONS},
+    {"calibrate", 0, OPTION_COMMON, GROUP_PRECISION, QUANTIZED, OPTION_TEXT, F(precision.calibrate), .value = "DATA",
+     .help = "samples for int8: folder, .npz or list",
+     .details = "Also the .calibration.json of an earlier run. The ranges found are kept as .calibration.json beside the model."},
+    {"calibrate-method", 0, OPTION_RARE, GROUP_PRECISION, QUANTIZED, OPTION_CHOICE, F(precision.calibrate_method),
+     .choices = "minmax,percentile,entropy", .value = "M", .help = "ranges by minmax, percentile or entropy", .otherwise = "minmax"},
+    {"keep-accuracy", 0, OPTION_RARE, GROUP_PRECISION, QUANTIZED, OPTION_PERCENT, F(precision.keep_accuracy), .least = 1e-9,
+     .most = 100 - 1e-9, .value = "P", .help = "int8: keep layers in fp32 until outputs are within P of their range",
+     .wanted = "per cent above 0 such as 0.5%"},
+    {"power-of-two", 0, OPTION_RARE, GROUP_PRECISION, QUANTIZED, OPTION_FLAG, F(precision.power_of_two),
+     .help = "int8: scales are powers of two"},
+    {"accuracy", 0, OPTION_COMMON, GROUP_PRECISION, EVAL | PROFILE | COMPARE, OPTION_FLAG, F(accuracy.enabled),
+     .help = "errors of every operator against float64",
+     .details = "Each operator has its own error and the accumulated one."},
+    {"accuracy-samples", 0, OPTION_RARE, GROUP_PRECISION, EVAL | PROFILE | COMPARE, OPTION_INT, F(accuracy.samples), .least = 1,
+     .most = INT32_MAX, .value = "N", .help = "own errors of N operators, evenly along the network", .otherwise = "all"},
+    {"reference", 0, OPTION_RARE, GROUP_PRECISION, EVAL | PROFILE, OPTION_TEXT, F(accuracy.reference), .value = "MODEL",
+     .help = "model that --accuracy runs in float64, matched by layer names",
+     .details = "For a quantised model: the float model that it was made from.", .otherwise = "the same model"},
+    {"against", 0, OPTION_COMMON, GROUP_PRECISION, PROFILE, OPTION_PARSED, .parse = parse_against, .value = "[NAME=]F",
+     .help = "compare outputs with another runtime's (repeatable)",
+     .details = "A file is .npy, .pb, or .npz with arrays named as outputs.", .aliases = "expect"},
+
+    /* ---- kernels and memory plan ---- */
+    {"no-rewrites", 0, OPTION_RARE, GROUP_KERNELS, PLANNED | VERIFY | SCALE | WORKER, OPTION_FLAG, F(plan.no_rewrites),
+     .help = "run the model's own nodes, unfused", .aliases = "no-fusion no-optimization"},
+    {"no-reuse", 0, OPTION_RARE, GROUP_KERNELS, PLANNED | VERIFY, OPTION_FLAG, F(plan.no_reuse),
+     .help = "separate memory for every value: no views, nothing in place"},
+    {"tune", 0, OPTION_RARE, GROUP_KERNELS, RUN | EVAL | PROFILE | BENCH | VERSUS, OPTION_FLAG, F(plan.tune),
+     .help = "choose kernels by measurement", .details = "Choices are kept by model and machine in the user's cache folder."},
+    {"no-cache", 0, OPTION_RARE, GROUP_KERNELS, RUN | EVAL | PROFILE | BENCH, OPTION_FLAG, F(plan.no_cache),
+     .help = "with --tune: measure again"},
+
+    /* ---- verdicts ---- */
+    {"threshold", 0, OPTION_COMMON, GROUP_VERDICTS, EVAL | PROFILE | BENCH | CHECK, OPTION_PARSED, .parse = parse_threshold,
+     .value = "M:V...", .help = "limits such as latency:100ms; if missed, status 3",
+     .details = "Repeatable, with several limits each; prony metrics lists the names."},
+    {"noise", 0, OPTION_COMMON, GROUP_VERDICTS, COMPARE, OPTION_PERCENT, F(verdict.noise), .most = 1000, .value = "P",
+     .help = "ignore differences below P per cent", .initial = "1", .wanted = "per cent from 0"},
+    {"ignore-load", 0, OPTION_RARE, GROUP_VERDICTS, EVAL | PROFILE | BENCH | COMPARE | CHECK | VERSUS, OPTION_FLAG, F(verdict.ignore_load),
+     .help = "judge times although other processes used the machine"},
+    {"strict", 0, OPTION_RARE, GROUP_VERDICTS, EVAL | PROFILE | BENCH | COMPARE | CHECK, OPTION_FLAG, F(verdict.strict),
+     .help = "treat inconclusive results as failures: status 3"},
+    {"metrics", 0, OPTION_COMMON, GROUP_VERDICTS, COMPARE, OPTION_PARSED, .parse = parse_metrics, .value = "LIST",
+     .help = "metrics that decide: all, or a list such as latency,macs", .otherwise = "latency, throughput and memory"},
+
+    /* ---- report contents ---- */
+    {"metrics", 0, OPTION_COMMON, GROUP_REPORT, METRICS, OPTION_PARSED, .parse = parse_metrics, .value = "LIST",
+     .help = "these metrics only, such as latency,macs", .otherwise = "all"},
+    {"detailed", 0, OPTION_COMMON, GROUP_REPORT, METRICS, OPTION_FLAG, F(shown.detailed),
+     .help = "descriptions and directions, and unknown metrics"},
+    {"level", 0, OPTION_COMMON, GROUP_REPORT, TABLES, OPTION_CHOICES, F(shown.levels), .choices = "model,layer,operator,module,nested",
+     .value = "LIST", .help = "tables: model,layer,operator,module,nested", .otherwise = "model,layer"},
+    {"depth", 0, OPTION_RARE, GROUP_REPORT, TABLES, OPTION_INT, F(shown.depth), .least = 1, .most = 1000, .value = "N",
+     .help = "levels of the module table", .otherwise = "all"},
+    {"all", 0, OPTION_COMMON, GROUP_REPORT, TABLES | BENCH | COMPARE, OPTION_FLAG, F(shown.all), .help = "show everything"},
+    {"top", 0, OPTION_FIRST, GROUP_REPORT, EVAL | PROFILE, OPTION_INT, F(shown.top), .least = 1, .most = INT32_MAX, .value = "N",
+     .help = "rows per table, longest time first", .otherwise = "20", .aliases = "limit"},
+    {"top", 0, OPTION_COMMON, GROUP_REPORT, INSPECT, OPTION_INT, F(shown.top), .least = 1, .most = INT32_MAX, .value = "N",
+     .help = "rows per table, most FLOPs first", .otherwise = "20", .aliases = "limit"},
+    {"top", 0, OPTION_COMMON, GROUP_REPORT, COMPARE, OPTION_INT, F(shown.top), .least = 1, .most = INT32_MAX, .value = "N",
+     .help = "rows per table", .otherwise = "10", .aliases = "limit"},
+    {"top", 0, OPTION_COMMON, GROUP_REPORT, SCALE, OPTION_INT, F(shown.top), .least = 1, .most = INT32_MAX, .value = "N",
+     .help = "rows per table", .otherwise = "12", .aliases = "limit"},
+    {"top", 0, OPTION_COMMON, GROUP_REPORT, VERSUS, OPTION_INT, F(shown.top), .least = 1, .most = INT32_MAX, .value = "N",
+     .help = "rows per table", .otherwise = "15", .aliases = "limit"},
+    {"sort", 0, OPTION_COMMON, GROUP_REPORT, TABLES, OPTION_CHOICE, F(shown.sort), .value = "KEY",
+     .choices = "index,time,macs,madds,flops,special,int_ops,parameters,bytes,memory,count,rate,intensity,name",
+     .help = "order of rows: time, macs, parameters, name, ...",
+     .details = "Keys: index, time, macs, madds, flops, special, int_ops, parameters, bytes, memory, count, rate, intensity, name.", .aliases = "sort-by"},
+    {"filter", 0, OPTION_RARE, GROUP_REPORT, TABLES | OPS, OPTION_PARSED, .parse = parse_filter, .choices = "name,op,module,kernel",
+     .value = "KEY=GLOB", .help = "rows by name, op, module or kernel", .wanted = "KEY=GLOB with the KEY name, op, module or kernel"},
+    {"count", 0, OPTION_RARE, GROUP_REPORT, TABLES | BENCH | COMPARE | METRICS | OPS, OPTION_CHOICE, F(shown.count),
+     .choices = "fvcore,deepspeed,onnx-tool,moduleprofiler,thop,torch,deeplite", .value = "PRESET",
+     .help = "add the count of fvcore, deepspeed, onnx-tool, moduleprofiler, thop, torch or deeplite"},
+    {"memory", 0, OPTION_RARE, GROUP_REPORT, PROFILE, OPTION_FLAG, F(shown.memory), .help = "the arena's events and timeline"},
+    {"topk", 0, OPTION_RARE, GROUP_REPORT, RUN | PROFILE, OPTION_INT, F(shown.topk), .least = 1, .most = 1000, .value = "N",
+     .help = "the N best classes of the first output"},
+    {"labels", 0, OPTION_RARE, GROUP_REPORT, RUN | EVAL | PROFILE, OPTION_TEXT, F(shown.labels), .value = "F",
+     .help = "file of class names, one per line"},
+
+    /* ---- files ---- */
+    {"json", 0, OPTION_FIRST, GROUP_FILES, INSPECT | RUN | EVAL | PROFILE | BENCH | SCALE | VERSUS | TARGETS | VERIFY | OPS | MACHINE,
+     OPTION_TEXT, F(files.json), .value = "F", .help = "JSON to F; - is stdout, with nothing else on it"},
+    {"html", 0, OPTION_FIRST, GROUP_FILES, TABLES | SCALE, OPTION_EXPORT, .least = PRONY_FORMAT_HTML, .value = "F",
+     .help = "one page with tables and charts; it needs no network"},
+    {"csv", 0, OPTION_COMMON, GROUP_FILES, TABLES, OPTION_EXPORT, .least = PRONY_FORMAT_CSV, .value = "F",
+     .help = "layers to F, other levels to files beside it", .details = "--level chooses the levels."},
+    {"csv", 0, OPTION_COMMON, GROUP_FILES, SCALE, OPTION_EXPORT, .least = PRONY_FORMAT_CSV, .value = "F", .help = "the results as a table"},
+    {"latex", 0, OPTION_RARE, GROUP_FILES, TABLES, OPTION_EXPORT, .least = PRONY_FORMAT_LATEX, .value = "F", .help = "tables for booktabs"},
+    {"trace", 0, OPTION_COMMON, GROUP_FILES, TABLES | PEER, OPTION_EXPORT, .least = PRONY_FORMAT_TRACE, .value = "F",
+     .help = "the last run, for Perfetto and chrome://tracing"},
+    {"folded", 0, OPTION_RARE, GROUP_FILES, TABLES, OPTION_EXPORT, .least = PRONY_FORMAT_FOLDED, .value = "F",
+     .help = "stacks for flame graphs: module;...;layer ns"},
+    {"dot", 0, OPTION_RARE, GROUP_FILES, TABLES, OPTION_PARSED, .parse = parse_graph, .value = "F",
+     .help = "the graph coloured by time, for Graphviz; as a drawing if F ends with .svg"},
+    {"svg", 0, OPTION_RARE, GROUP_FILES, TABLES, OPTION_PARSED, .parse = parse_chart,
+     .choices = "layers,types,roofline,memory,latency,modules,graph,accuracy", .value = "CHART=F",
+     .help = "a chart: layers, types, roofline, memory, latency, modules, graph or accuracy"},
+    {"svg", 0, OPTION_RARE, GROUP_FILES, SCALE, OPTION_PARSED, .parse = parse_chart, .choices = "speedup,efficiency,operators,timeline",
+     .value = "CHART=F", .help = "a chart: speedup, efficiency, operators or timeline"},
+    {"plot", 0, OPTION_COMMON, GROUP_FILES, SCALE, OPTION_PARSED, .parse = parse_plot, .value = "F", .help = "the speed-up as SVG"},
+    {"output-dir", 0, OPTION_COMMON, GROUP_FILES, RUN | PEER, OPTION_TEXT, F(files.output_dir), .value = "D",
+     .help = "outputs as D/output_K.npy",
+     .details = "Text is written as <U, narrow floats as float32, a sequence as output_K_0.npy and so on."},
+    {"output-dir", 0, OPTION_COMMON, GROUP_FILES, PROFILE, OPTION_TEXT, F(files.output_dir), .value = "D",
+     .help = "every export, and outputs as D/output_K.npy",
+     .details = "Text is written as <U, narrow floats as float32, a sequence as output_K_0.npy and so on."},
+    {"output", 'o', OPTION_COMMON, GROUP_FILES, EXTRACT | QUANTIZE, OPTION_TEXT, F(files.output), .value = "F",
+     .help = "the model that is written"},
+    {"resume", 0, OPTION_COMMON, GROUP_FILES, SCALE, OPTION_FLAG, F(files.resume), .help = "continue the study in the file of --json"},
+    {"overwrite", 0, OPTION_RARE, GROUP_FILES, SCALE, OPTION_FLAG, F(files.overwrite),
+     .help = "replace the study in the file of --json"},
+    {"repeat", 0, OPTION_COMMON, GROUP_FILES, SCALE, OPTION_TEXT, F(files.repeat), .value = "STUDY",
+     .help = "an earlier study's plan here; if it differs, status 3"},
+    {"data-folder", 0, OPTION_RARE, GROUP_FILES, BOUND, OPTION_TEXT, F(files.data_folder), .value = "DIR",
+     .help = "folder of external data", .otherwise = "beside the model", .aliases = "external-data"},
+    {"ort-lib", 0, OPTION_COMMON, GROUP_FILES, VERSUS | PEER, OPTION_TEXT, F(files.ort_lib), .value = "F",
+     .help = "ONNX Runtime's library, libonnxruntime.so",
+     .otherwise = "PRONY_ORT_LIB, or an npm package onnxruntime-node in ./node_modules"},
+
+    /* ---- limits ---- */
+    {"memory-limit", 0, OPTION_COMMON, GROUP_LIMITS, MODELS, OPTION_PARSED, .parse = parse_memory_limit, .value = "N",
+     .help = "such as 2GiB, or none", .otherwise = "available less 1/16",
+     .details = "PRONY_MEMORY_LIMIT sets the default. Without it, at least 64 MiB of the available memory stay free."},
+    {"time-limit", 0, OPTION_COMMON, GROUP_LIMITS, MODELS | MACHINE, OPTION_PARSED, .parse = parse_time_limit, .value = "T",
+     .help = "stop after 60s, 500ms, ... with the results so far", .wanted = "a time above 0 such as 60s or 500ms"},
+    {"timeout", 0, OPTION_RARE, GROUP_LIMITS, SCALE, OPTION_SECONDS, F(limits.timeout), .value = "S",
+     .help = "end a process that does not answer", .otherwise = "60 s and ten times the planned time"},
+    {"max-loop-trips", 0, OPTION_RARE, GROUP_LIMITS, MODELS & ~(INSPECT | EXTRACT | QUANTIZE), OPTION_INT, F(limits.max_loop_trips),
+     .least = 1, .most = (double)INT64_MAX, .value = "N", .help = "bound of each Loop", .otherwise = "2^31"},
+    {"copy-model", 0, OPTION_RARE, GROUP_LIMITS, MODELS, OPTION_FLAG, F(limits.copy_model),
+     .help = "read the model into memory: its file may change meanwhile"},
+
+    /* ---- terminal ---- */
+    {"quiet", 'q', OPTION_RARE, GROUP_TERMINAL, EVERY, OPTION_FLAG, F(terminal.quiet), .help = "errors only", .aliases = "silent"},
+    {"no-color", 0, OPTION_RARE, GROUP_TERMINAL, EVERY, OPTION_FLAG, F(terminal.no_color), .help = "no colours, as NO_COLOR"},
+    {"no-progress", 0, OPTION_RARE, GROUP_TERMINAL, EVERY, OPTION_FLAG, F(terminal.no_progress), .help = "no progress line"},
+    {"help", 'h', OPTION_RARE, GROUP_TERMINAL, EVERY, OPTION_HELP, .help = "this help"},
+    {"help-all", 0, OPTION_RARE, GROUP_TERMINAL, EVERY, OPTION_HELP, .least = 1, .help = "all options, with details"},
+    {"version", 0, OPTION_RARE, GROUP_TERMINAL, EVERY, OPTION_VERSION, .help = "version, commit, instruction set and libraries"}};
 // clang-format on
-static const int quantize_options[] = {OPT_PREPROCESS, OPT_DIM, OPT_SHAPE, 0};
-static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
-static const int compare_options[] = {OPT_AFFINITY,         OPT_DIM,   OPT_SHAPE,    OPT_TOP,         OPT_JSON,
-                                      OPT_NO_REWRITES,      OPT_NOISE, OPT_ALL,      OPT_IGNORE_LOAD, OPT_STRICT,
-                                      OPT_METRICS,          OPT_COUNT, OPT_NO_REUSE, OPT_NO_HELP,     OPT_ACCURACY,
-                                      OPT_ACCURACY_SAMPLES, 0};
-static const int metrics_options[] = {
-    OPT_AFFINITY, OPT_DIM,      OPT_SHAPE,   OPT_JSON, OPT_NO_REWRITES, OPT_METRICS, OPT_DETAILED,
-    OPT_COUNT,    OPT_NO_REUSE, OPT_NO_HELP, 0};
-static const int check_options[] = {
-    OPT_AFFINITY, OPT_DIM,      OPT_SHAPE,   OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, OPT_IGNORE_LOAD,
-    OPT_STRICT,   OPT_NO_REUSE, OPT_NO_HELP, 0};
-static const int recommend_options[] = {OPT_AFFINITY,    OPT_DIM,      OPT_SHAPE,   OPT_JSON,
-                                        OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, 0};
-static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
-static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
-static const int scale_options[] = {
-    OPT_PROCESSES, OPT_BUDGET,   OPT_REPLICAS, OPT_WEAK,        OPT_RESUME, OPT_OVERWRITE, OPT_REPEAT,
-    OPT_TIMEOUT,   OPT_AFFINITY, OPT_DIM,      OPT_SHAPE,       OPT_TOP,    OPT_JSON,      OPT_CSV,
-    OPT_HTML,      OPT_SVG,      OPT_PLOT,     OPT_NO_REWRITES, 0};
-static const int versus_options[] = {OPT_ORT_LIB, OPT_PROCESSES, OPT_IGNORE_LOAD, OPT_DIM, OPT_SHAPE,
-                                     OPT_TOP,     OPT_JSON,      OPT_TUNE,        0};
-static const int peer_options[] = {OPT_ORT_LIB, OPT_OUTPUT_DIR, OPT_TRACE, 0};
-static const int worker_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_NO_REWRITES, OPT_BARRIER, 0};
-static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
-
-static const int no_options[] = {0};
-
-#define HIDDEN_COMMANDS "worker peer" /* stand last */
-static const command_row commands[] = {
-    {"inspect", "MODEL", "parameters, shapes, counts and memory; nothing runs", 1, 1, "bxy", shape_options},
-    {"run", "MODEL", "one inference; with --output-dir the outputs as .npy", 1, 1, "xybiSp", run_options},
-    {"profile", "[MODEL]", "where time and memory go (no MODEL: the digits network)", 0, 1, "xybiSrtwp",
-     profile_options_list},
-    {"bench", "MODEL", "latency and throughput", 1, 1, "xybiSrtwp", bench_options},
-    {"scale", "MODEL", "a thread-scaling study that others can repeat", 1, 1, "xybiSrtwp", scale_options},
-    {"versus", "MODEL", "beside ONNX Runtime: ratio, interval, operators", 1, 1, "xbiSrt", versus_options},
-    {"compare", "A B", "two reports or models side by side; A is the baseline", 2, 2, "xybiSrtwp", compare_options},
-    {"check", "TARGET", "thresholds on a report or a model", 1, 1, "xybiSrtwp", check_options},
-    {"recommend", "TARGET", "what to change, with the measured or computed reason", 1, 1, "xybiSrtwp",
-     recommend_options},
-    {"metrics", "TARGET", "every metric of a report or a model", 1, 1, "xybiSrtwp", metrics_options},
-    {"eval", "MODEL DATA", "accuracy on labelled data: folder, .npz or list", 2, 2, "xybwp", eval_options},
-    {"extract", "MODEL", "a part as a model: --from TENSOR --to TENSOR -o OUT.onnx", 1, 1, "bo", extract_options},
-    {"quantize", "MODEL", "a standard QDQ model: --calibrate DATA -o OUT.onnx", 1, 1, "xbop", quantize_options},
-    {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
-    {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
-    {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
-    {"completion", "SHELL", "a completion script for bash, zsh or fish", 1, 1, "", no_options},
-    {"manual", "[COMMAND]", "the manual page, for man", 0, 1, "", no_options},
-    {"worker", "MODEL", "a process of scale, which starts it", 1, 1, "xybiSrtwp", worker_options},
-    {"peer", "MODEL", "a process of versus, which starts it", 1, 1, "xirt", peer_options},
-    {NULL, NULL, NULL, 0, 0, NULL, NULL}};
-
-/* Help, a line per option; more lines of text belong to the option above them. 0: every subcommand takes it. */
-static const struct {
-    int option;
-    const char *text;
-} option_help[] = {
-    {'x', "  -x, --intra-op N       threads inside operators (default auto); bench and\n"
-          "                         scale: lists in -x, -y, -b, -p: 1,2,4-8 (all\n"
-          "                         combinations); versus: a list in -x\n"},
-    {'y', "  -y, --inter-op N       workers that run operators side by side, each with -x\n"
-          "                         threads (default 1), or auto: what the model gains from\n"},
-    {OPT_NO_HELP, "      --no-help          idle workers leave the others' operators alone\n"},
-    {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8: a core for each thread\n"},
-    {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
-    {OPT_DIM, "      --dim NAME=N       a free dimension, by symbol or as INPUT.AXIS; '*' for\n"
-              "                         every one that nothing else says anything of\n"},
-    {OPT_MAX_DIM, "      --max-dim NAME=N   a free dimension that changes from run to run, and its\n"
-                  "                         largest extent: one plan serves all up to that\n"},
-    {OPT_SHAPE, "      --shape NAME=1x3x224x224   a whole input shape\n"},
-    {'i', "  -i, --input NAME=FILE  .npy, .npz, .pb, .png, .jpg or raw; or a value: 16000,\n"
-          "                         [1,2,3], [\"x\",\"y\"], zeros, ones, uniform:-1:1;\n"
-          "                         otherwise inputs are generated or have their default\n"},
-    {OPT_DATA_FOLDER, "      --data-folder DIR  where external data lies (default: beside the model)\n"},
-    {OPT_PREPROCESS, "      --preprocess LIST  of images: resize=N|HxW|fit|none, crop=N|HxW,\n"
-                     "                         normalize=0..1|-1..1|0..255|imagenet, mean=R:G:B,\n"
-                     "                         std=R:G:B, channels=rgb|bgr, layout=nchw|nhwc,\n"
-                     "                         filter=bilinear|bicubic; imagenet: as torchvision\n"},
-    {OPT_TOPK, "      --topk N           the N best classes of the first output\n"},
-    {OPT_LABELS, "      --labels F         class names, one per line\n"},
-    {'S', "  -S, --seed N           of generated inputs (default 0)\n"},
-    {'r', "  -r, --runs N           measured runs (default: until the median is known\n"
-          "                         to 1 % or the time is up)\n"},
-    {'t', "  -t, --seconds S        time limit such as 2, 500ms, 10m (default 5, with -r\n"
-          "                         none; machine: 2; versus: 0.5 for each process)\n"},
-    {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
-    {'p', "  -p, --precision P      fp32 (Winograd for 3x3: errors of a float32\n"
-          "                         sum's size, also of integers), fp32-strict\n"
-          "                         (products as written: integers stay exact;\n"
-          "                         same bits on every instruction set), fast\n"
-          "                         (about 1e-5 of the range), bf16, fp16, int8;\n"
-          "                         int8-weights,\n"
-          "                         int4-weights (activations stay fp32)\n"},
-    {OPT_CALIBRATE, "      --calibrate DATA   of -p int8: folder, .npz or list of samples, or a\n"
-                    "                         .calibration.json, which measuring leaves beside the\n"
-                    "                         model\n"},
-    {OPT_CALIBRATE_METHOD, "      --calibrate-method M   ranges by minmax (default), percentile or\n"
-                           "                         entropy\n"},
-    {OPT_KEEP_ACCURACY, "      --keep-accuracy P  of -p int8: layers stay in float until the outputs are\n"
-                        "                         within P of their range, such as 0.5%\n"},
-    {OPT_POWER_OF_TWO, "      --power-of-two     scales that are powers of two\n"},
-    {OPT_LEVEL, "      --level LIST       model,module,layer,operator,nested\n"},
-    {OPT_DEPTH, "      --depth N          of the module table (default: all)\n"},
-    {OPT_ALL, "      --all              everything, not what a first look needs\n"},
-    {OPT_TOP, "      --top N            rows per table, by time (default 20; inspect: by FLOPs)\n"},
-    {OPT_SORT, "      --sort KEY         index, time, macs, madds, flops, special, int_ops,\n"
-               "                         parameters, bytes, memory, count, rate, intensity, name\n"},
-    {OPT_COUNT, "      --count PRESET     another tool's figure beside: fvcore, deepspeed,\n"
-                "                         onnx-tool, moduleprofiler, thop, torch, deeplite\n"},
-    {OPT_FILTER, "      --filter KEY=GLOB  name, op, module or kernel\n"},
-    {OPT_JSON, "      --json F           as JSON too; - is stdout, with nothing else on it\n"},
-    {OPT_CSV, "      --csv F            layers to F, other levels beside it; or as --level says\n"},
-    {OPT_HTML, "      --html F           one page with tables and charts, needs no network\n"},
-    {OPT_LATEX, "      --latex F          tables for booktabs\n"},
-    {OPT_TRACE, "      --trace F          the last run, for Perfetto and chrome://tracing\n"},
-    {OPT_FOLDED, "      --folded F         stacks for flame graphs: module;...;layer ns\n"},
-    {OPT_PROCESSES, "      --processes N      fresh processes: scale per configuration (default 10);\n"
-                    "                         profile and bench: joined to one report (default 1);\n"
-                    "                         versus: of each engine, in turns (default 7)\n"},
-    {OPT_ORT_LIB, "      --ort-lib F        ONNX Runtime's library, libonnxruntime.so; otherwise\n"
-                  "                         PRONY_ORT_LIB, or an npm package onnxruntime-node in\n"
-                  "                         ./node_modules\n"},
-    {OPT_BUDGET, "      --budget 10m       time for the whole study: s, m or h\n"},
-    {OPT_REPLICAS, "      --replicas LIST    so many independent processes at once as well: 1,2,4\n"},
-    {OPT_WEAK, "      --weak             the batch grows with the threads\n"},
-    {OPT_RESUME, "      --resume           goes on with the study in the file of --json\n"},
-    {OPT_OVERWRITE, "      --overwrite        replaces the study in the file of --json by a new\n"
-                    "                         one; without it the file stays as it is\n"},
-    {OPT_REPEAT, "      --repeat STUDY     the same plan here; status 3 if a result differs\n"},
-    {OPT_TIMEOUT, "      --timeout S        when a process that does not answer is ended\n"},
-    {OPT_PLOT, "      --plot F           the speed-up as SVG; others: --svg efficiency=F,\n"
-               "                         operators=F, timeline=F\n"},
-    {OPT_DOT, "      --dot F            the graph coloured by time, for Graphviz; F.svg: drawn\n"},
-    {OPT_SVG, "      --svg CHART=F      layers, types, roofline, memory, latency, modules,\n"
-              "                         graph or accuracy\n"},
-    {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy: text as <U, narrow floats as\n"
-                     "                         float32, a sequence as output_K_0.npy and so on;\n"
-                     "                         profile: every form as well\n"},
-    {OPT_MEMORY, "      --memory           the arena's events and timeline as well\n"},
-    {OPT_MEMORY_LIMIT, "      --memory-limit N   such as 2GiB, or none; otherwise PRONY_MEMORY_LIMIT, or\n"
-                       "                         what is available here less 1/16, at least 64 MiB\n"},
-    {OPT_THRESHOLD, "      --threshold M:V... limits such as latency:100ms throughput:1000samples/s\n"
-                    "                         held_memory:64MiB; a missed one ends with status 3\n"},
-    {OPT_NOISE, "      --noise P          differences below P per cent are none (default 1)\n"},
-    {OPT_IGNORE_LOAD, "      --ignore-load      judge times although others had part of the machine\n"},
-    {OPT_STRICT, "      --strict           what cannot be told counts against it: status 3\n"},
-    {OPT_METRICS, "      --metrics LIST     these alone: latency,macs; compare: these\n"
-                  "                         decide, all or a list (default: latency, throughput\n"
-                  "                         and memory)\n"},
-    {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
-    {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
-    {OPT_SCENARIO, "      --scenario NAME    single, multi, server or offline load\n"},
-    {OPT_STREAMS, "      --streams N        sessions side by side on one model's weights\n"},
-    {OPT_MAX_BATCH, "      --max-batch N      up to N requests in one run\n"},
-    {OPT_BATCH_WINDOW, "      --batch-window T   that a request waits for others: 2ms (default 0ms)\n"},
-    {OPT_SAMPLES_PER_QUERY, "      --samples-per-query N   multi: requests issued together (default 8)\n"},
-    {OPT_LATENCY_BOUND, "      --latency-bound T  what the latency's percentile has to keep: 20ms\n"},
-    {OPT_RATE, "      --rate R           server: R arrivals a second, no search\n"},
-    {OPT_PERCENTILE, "      --percentile P     of the bound (default 99; single: 90)\n"},
-    {OPT_WITH_LOAD, "      --with-load        beside a busy thread pinned to each core\n"},
-    {OPT_FROM, "      --from TENSOR      the part behind this tensor (repeatable); what lies\n"
-               "                         there is recorded from a run of the model\n"},
-    {OPT_TO, "      --to TENSOR        the part that this tensor needs (repeatable)\n"},
-    {'o', "  -o, --output F         the model that is written\n"},
-    {OPT_COUNTERS, "      --counters         cycles, instructions and cache misses per operator,\n"
-                   "                         where the kernel gives them\n"},
-    {OPT_ACCURACY, "      --accuracy         every operator beside a float64 reference: its own\n"
-                   "                         error, and the accumulated one\n"},
-    {OPT_ACCURACY_SAMPLES, "      --accuracy-samples N   own errors of N operators, evenly along the network\n"
-                           "                         (default: all); the accumulated ones are of all\n"},
-    {OPT_REFERENCE, "      --reference MODEL  --accuracy beside another model in float64, such as the\n"
-                    "                         one that this was quantized from, by layers' names\n"},
-    {OPT_AGAINST, "      --against [NAME=]F compares an output with another runtime's: .npy, .pb,\n"
-                  "                         or .npz with arrays named as outputs (repeatable)\n"},
-    {OPT_NO_REUSE, "      --no-reuse         every value in memory of its own: no views, nothing\n"
-                   "                         in place; for doubts about the memory plan\n"},
-    {OPT_TIME_LIMIT, "      --time-limit T     ends after 60s, 500ms, ... with what is there by then\n"},
-    {OPT_MAX_LOOP_TRIPS, "      --max-loop-trips N of one Loop (default 2^31)\n"},
-    {OPT_COPY_MODEL, "      --copy-model       read the model whole: it may change meanwhile\n"},
-    {OPT_TUNE, "      --tune             kernels by measurement, kept by model and machine in\n"
-               "                         the user's cache folder; --fresh measures again\n"},
-    {OPT_FRESH, "      --fresh            measure again what is kept\n"},
-    {0, "  -q, --quiet            errors only\n"
-        "      --no-color         as NO_COLOR does\n"
-        "      --no-progress      no line that counts runs\n"
-        "  -h, --help\n"
-        "      --version          with commit, instruction set and libraries\n"}};
 
 const command_row *command_at(size_t index)
 {
-    return index + 3 < sizeof commands / sizeof *commands ? &commands[index] : NULL;
+    return index < COMMAND_LISTED ? &commands[index] : NULL;
 }
 
-const char *option_help_at(size_t index, int *option)
+const option_row *option_at(size_t index)
 {
-    if (index >= sizeof option_help / sizeof *option_help) return NULL;
-    *option = option_help[index].option;
-    return option_help[index].text;
+    return index < sizeof rows / sizeof *rows ? &rows[index] : NULL;
 }
 
-/* `names` are separated by spaces. */
-static bool option_table_is_named(const command_row *command, const char *names)
+const char *group_title(option_group group)
 {
-    size_t length = strlen(command->name);
-    for (const char *name = names; *name; name += strspn(name, " ")) {
-        size_t size = strcspn(name, " ");
-        if (size == length && strncmp(name, command->name, size) == 0) return true;
-        name += size;
-    }
-    return false;
+    return group_titles[group];
 }
 
-bool command_takes(const command_row *command, int option)
+command_id command_id_of(const command_row *command)
 {
-    if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
-        return true;
-    bool no_model = option_table_is_named(command, "ops machine completion manual");
-    if (option == OPT_TIME_LIMIT) return !no_model || option_table_is_named(command, "machine");
-    if (option == OPT_MAX_LOOP_TRIPS) return !no_model && !option_table_is_named(command, "inspect extract quantize");
-    if (option == OPT_COPY_MODEL) return !no_model;
-    if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true;  /* who takes inputs takes images */
-    if (option == OPT_DATA_FOLDER) return strchr(command->letters, 'b') != NULL; /* who binds shapes loads models */
-    if (option == OPT_MEMORY_LIMIT) return !no_model;
-    if (option == OPT_CALIBRATE || option == OPT_CALIBRATE_METHOD || option == OPT_KEEP_ACCURACY ||
-        option == OPT_POWER_OF_TWO)
-        return option_table_is_named(command,
-                                     "run profile bench eval quantize scale worker compare check metrics recommend");
-    if (option < 256) return strchr(command->letters, option) != NULL;
-    for (const int *o = command->others; *o; o++)
-        if (*o == option) return true;
-    return false;
-}
-
-void print_help(FILE *to, const command_row *command)
-{
-    if (command) {
-        fprintf(to, "usage: prony %s%s%s [options]\n%s.\n\n", command->name, *command->arguments ? " " : "",
-                command->arguments, command->summary);
-    } else {
-        fprintf(to, "usage: prony COMMAND [arguments] [options]\n"
-                    "       prony MODEL [options]     as prony profile MODEL\n\n");
-        for (const command_row *c = commands; c->name; c++)
-            if (!option_table_is_named(c, HIDDEN_COMMANDS))
-                fprintf(to, "  %-10s %-10s %s\n", c->name, c->arguments, c->summary);
-        fprintf(to, "\n");
-    }
-    for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)
-        if (!command || !option_help[i].option || command_takes(command, option_help[i].option))
-            fputs(option_help[i].text, to);
-    if (!command)
-        fprintf(to, "\nA command's own options: prony COMMAND --help\n"
-                    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a verdict went against it.\n");
+    return (command_id)(command - commands);
 }
 
 const command_row *find_command(const char *name)
 {
-    for (const command_row *c = commands; c->name; c++)
-        if (strcmp(c->name, name) == 0) return c;
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
     return NULL;
 }
 
-/* ---- names that people try ---- */
-
-static const struct {
-    const char *other, *own;
-} other_names[] = {{"threads", "intra-op"},
-                   {"num-threads", "intra-op"},
-                   {"nthreads", "intra-op"},
-                   {"num_threads", "intra-op"},
-                   {"intra-op-threads", "intra-op"},
-                   {"intra_op_num_threads", "intra-op"},
-                   {"inter-op-threads", "inter-op"},
-                   {"inter_op_num_threads", "inter-op"},
-                   {"iterations", "runs"},
-                   {"iters", "runs"},
-                   {"num-iterations", "runs"},
-                   {"num-runs", "runs"},
-                   {"num_runs", "runs"},
-                   {"repetitions", "runs"},
-                   {"warmup-runs", "warmup"},
-                   {"warm-up", "warmup"},
-                   {"warmup-iterations", "warmup"},
-                   {"warmup_runs", "warmup"},
-                   {"duration", "seconds"},
-                   {"time", "seconds"},
-                   {"batch-size", "batch"},
-                   {"batch_size", "batch"},
-                   {"batchsize", "batch"},
-                   {"input-shape", "shape"},
-                   {"input-shapes", "shape"},
-                   {"shapes", "shape"},
-                   {"dims", "dim"},
-                   {"symbolic-dim", "dim"},
-                   {"free-dim", "dim"},
-                   {"inputs", "input"},
-                   {"dtype", "precision"},
-                   {"random-seed", "seed"},
-                   {"cpus", "affinity"},
-                   {"cores", "affinity"},
-                   {"taskset", "affinity"},
-                   {"sort-by", "sort"},
-                   {"limit", "top"},
-                   {"no-fusion", "no-rewrites"},
-                   {"no-optimization", "no-rewrites"},
-                   {"external-data", "data-folder"},
-                   {"silent", "quiet"}};
-
-const char *option_by_other_name(const char *word, size_t length)
+bool command_takes(const command_row *command, const option_row *row)
 {
-    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
-        if (strlen(other_names[i].other) == length && strncmp(other_names[i].other, word, length) == 0)
-            return other_names[i].own;
+    return !command || (row->commands >> command_id_of(command) & 1);
+}
+
+const char *command_list(uint32_t bits, char *text, size_t size)
+{
+    size_t used = 0;
+    *text = '\0';
+    for (size_t i = 0; i < COMMAND_LISTED; i++)
+        if (bits >> i & 1 && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", commands[i].name);
+    return text;
+}
+
+const option_row *find_letter(const command_row *command, int letter)
+{
+    for (const option_row *row = rows; row < rows + sizeof rows / sizeof *rows; row++)
+        if (row->letter && row->letter == letter && command_takes(command, row)) return row;
     return NULL;
 }
+
+size_t next_item(const char **list, char separator, const char **item)
+{
+    const char *text = *list ? *list : "";
+    while (*text && *text == separator) text++;
+    size_t length = 0;
+    while (text[length] && text[length] != separator) length++;
+    *item = text;
+    *list = text + length;
+    return length;
+}
+
+const option_row *find_option(const command_row *command, const char *name)
+{
+    for (const option_row *row = rows; row < rows + sizeof rows / sizeof *rows; row++)
+        if (strcmp(row->name, name) == 0 && command_takes(command, row)) return row;
+    return NULL;
+}
+
+/* ---- names near to a mistyped one ---- */
 
 /* Insertions, deletions, replacements and swaps of neighbours between two words; both are cut to what fits. */
 static int option_table_distance(const char *a, const char *b)
@@ -472,21 +459,22 @@ const char *nearest_command(const char *word)
     return found;
 }
 
-static int find_option(const char *name)
-{
-    for (const struct option *o = long_options; o->name; o++)
-        if (strcmp(o->name, name) == 0) return o->val;
-    return OPT_NONE;
-}
-
 const char *nearest_option(const command_row *command, const char *word)
 {
-    const char *found = NULL;
+    static char alias[40];
+    const char *found = NULL, *item;
     int least = INT_MAX;
-    for (const struct option *o = long_options; o->name; o++)
-        if (!command || command_takes(command, o->val)) consider(word, o->name, &found, &least);
-    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
-        if (!command || command_takes(command, find_option(other_names[i].own)))
-            consider(word, other_names[i].other, &found, &least);
+    for (const option_row *row = rows; row < rows + sizeof rows / sizeof *rows; row++) {
+        if (!command_takes(command, row) || row->rank == OPTION_INTERNAL) continue;
+        consider(word, row->name, &found, &least);
+        const char *names = row->aliases;
+        for (size_t length; (length = next_item(&names, ' ', &item));) {
+            char name[sizeof alias];
+            const int before = least;
+            snprintf(name, sizeof name, "%.*s", (int)length, item);
+            consider(word, name, &found, &least);
+            if (least < before) found = memcpy(alias, name, length + 1);
+        }
+    }
     return found;
 }

@@ -1,143 +1,183 @@
-/* Between the command line's parts: option_table.c has the tables, option_values.c reads values, options.c goes through
- * argv. */
+/* The command line as tables: a row an option, a row a command. Parsing (options.c, option_values.c), help (option_help.c),
+ * manual pages, completion and docs/reference/options.md (bench/commands/manual.c) follow from the rows. */
 #ifndef PRN_BENCH_OPTIONS_OPTION_TABLE_H
 #define PRN_BENCH_OPTIONS_OPTION_TABLE_H
 
 #include "bench/command.h"
 
-#include <getopt.h>
+/* In the order of option_table.c's rows, which is the order of the help. */
+typedef enum command_id {
+    COMMAND_INSPECT,
+    COMMAND_RUN,
+    COMMAND_PROFILE,
+    COMMAND_BENCH,
+    COMMAND_SCALE,
+    COMMAND_VERSUS,
+    COMMAND_COMPARE,
+    COMMAND_CHECK,
+    COMMAND_RECOMMEND,
+    COMMAND_METRICS,
+    COMMAND_EVAL,
+    COMMAND_EXTRACT,
+    COMMAND_QUANTIZE,
+    COMMAND_VERIFY,
+    COMMAND_OPS,
+    COMMAND_MACHINE,
+    COMMAND_COMPLETION,
+    COMMAND_MANUAL,
+    COMMAND_LISTED, /* the commands above stand in the help; `scale` and `versus` start the processes below */
+    COMMAND_WORKER = COMMAND_LISTED,
+    COMMAND_PEER,
+    COMMAND_COUNT
+} command_id;
 
-/* Those with a letter are their letter. */
-enum {
-    OPT_AFFINITY = 256,
-    OPT_DIM,
-    OPT_SHAPE,
-    OPT_LEVEL,
-    OPT_TOP,
-    OPT_ALL,
-    OPT_SORT,
-    OPT_FILTER,
-    OPT_JSON,
-    OPT_OUTPUT_DIR,
-    OPT_MEMORY,
-    OPT_MEMORY_LIMIT,
-    OPT_COUNT,
-    OPT_DEPTH,
-    OPT_CSV,
-    OPT_HTML,
-    OPT_LATEX,
-    OPT_TRACE,
-    OPT_FOLDED,
-    OPT_DOT,
-    OPT_SVG,
-    OPT_NO_COLOR,
-    OPT_NO_PROGRESS,
-    OPT_NO_REWRITES,
-    OPT_NO_HELP,
-    OPT_NO_REUSE,
-    OPT_FRESH,
-    OPT_THRESHOLD,
-    OPT_NOISE,
-    OPT_IGNORE_LOAD,
-    OPT_STRICT,
-    OPT_ONE_PROCESS,
-    OPT_METRICS,
-    OPT_PREPROCESS,
-    OPT_TOPK,
-    OPT_LABELS,
-    OPT_DETAILED,
-    OPT_PROCESSES,
-    OPT_BUDGET,
-    OPT_REPLICAS,
-    OPT_BARRIER,
-    OPT_TIMEOUT,
-    OPT_REPEAT,
-    OPT_RESUME,
-    OPT_OVERWRITE,
-    OPT_WEAK,
-    OPT_PLOT,
-    OPT_SCENARIO,
-    OPT_STREAMS,
-    OPT_MAX_BATCH,
-    OPT_BATCH_WINDOW,
-    OPT_SAMPLES_PER_QUERY,
-    OPT_LATENCY_BOUND,
-    OPT_RATE,
-    OPT_PERCENTILE,
-    OPT_WITH_LOAD,
-    OPT_TIME_LIMIT,
-    OPT_MAX_LOOP_TRIPS,
-    OPT_MAX_DIM,
-    OPT_COPY_MODEL,
-    OPT_VERSION,
-    OPT_DATA_FOLDER,
-    OPT_FROM,
-    OPT_TO,
-    OPT_COUNTERS,
-    OPT_ACCURACY,
-    OPT_ACCURACY_SAMPLES,
-    OPT_AGAINST,
-    OPT_REFERENCE,
-    OPT_ORT_LIB,
-    OPT_CALIBRATE,
-    OPT_CALIBRATE_METHOD,
-    OPT_KEEP_ACCURACY,
-    OPT_POWER_OF_TWO,
-    OPT_TUNE,
-    OPT_NONE /* behind the last */
-};
+enum { COMMAND_EXAMPLES = 3 };
 
-/* Which options a subcommand takes; -x … -h are written as their letters. */
 typedef struct command_row {
     const char *name, *arguments, *summary;
-    int min_arguments, max_arguments;
-    const char *letters;
-    const int *others; /* ends with 0 */
+    int min_arguments, max_arguments;       /* max -1: any number */
+    const char *examples[COMMAND_EXAMPLES]; /* arguments of `prony`; NULL ends them */
 } command_row;
 
-extern const struct option long_options[];
+typedef enum option_type {
+    OPTION_FLAG,    /* bool: no value */
+    OPTION_TEXT,    /* const char *; `choices`, if any, are suggestions */
+    OPTION_CHOICE,  /* const char *: one of `choices` */
+    OPTION_CHOICES, /* unsigned: a bit for each of `choices`, comma-separated */
+    OPTION_INT,     /* int64_t from `least` to `most` */
+    OPTION_INTS,    /* int_list of such numbers */
+    OPTION_NUMBER,  /* double from `least` to `most` */
+    OPTION_PERCENT, /* double: the value / 100, from `least` to `most` per cent; the percent sign may be left out */
+    OPTION_SECONDS, /* double above 0: 2, 500ms, 10m */
+    OPTION_TIME,    /* int64_t nanoseconds from `least`: 20ms */
+    OPTION_TEXTS,   /* array of const char *, repeatable */
+    OPTION_DIMS,    /* array of prony_dim, repeatable: NAME=N with N from `least` */
+    OPTION_EXPORT,  /* a file in the format `least` */
+    OPTION_PARSED,  /* `parse` reads the value */
+    OPTION_HELP,    /* prints help; with `least` 1 all options */
+    OPTION_VERSION
+} option_type;
 
-/* The tables row by row, NULL behind the last one; without what `scale` starts its processes by. `option` 0: of every
- * command. */
+/* Where an option is shown. */
+typedef enum option_rank {
+    OPTION_FIRST,   /* `prony --help` */
+    OPTION_COMMON,  /* and `prony COMMAND --help` */
+    OPTION_RARE,    /* --help-all, manual page, reference */
+    OPTION_INTERNAL /* nowhere: between processes of one measurement */
+} option_rank;
+
+typedef enum option_group {
+    GROUP_MODEL,
+    GROUP_THREADS,
+    GROUP_MEASURING,
+    GROUP_LOAD,
+    GROUP_PRECISION,
+    GROUP_KERNELS,
+    GROUP_VERDICTS,
+    GROUP_REPORT,
+    GROUP_FILES,
+    GROUP_LIMITS,
+    GROUP_TERMINAL,
+    GROUP_COUNT
+} option_group;
+
+/* Rows may share a name or a letter if no command takes both: the value or the default then differs by command. */
+typedef struct option_row {
+    const char *name; /* without dashes */
+    char letter;      /* 0: none */
+    option_rank rank;
+    option_group group;
+    uint32_t commands; /* bits 1 << command_id */
+    option_type type;
+    size_t field, count_field; /* offsets in options; count_field: of arrays */
+    double least, most;
+    const char *choices;                                                /* comma-separated */
+    int (*parse)(options *o, const struct option_row *row, char *text); /* may cut the text; 0, or the exit status */
+    const char *value;     /* name of the value in the help; NULL: no value */
+    const char *help;      /* at most OPTION_HELP_WIDTH characters */
+    const char *details;   /* more of it, for the manual page and --help-all */
+    const char *initial;   /* default that is set like a given value; NULL: none */
+    const char *otherwise; /* words for the default, if none is set */
+    const char *wanted;    /* for messages; NULL: made from type and range */
+    const char *aliases;   /* names in other tools, separated by blanks */
+} option_row;
+
+enum { OPTION_HELP_WIDTH = 160 };
+
+/* Row `index`, NULL behind the last one. */
 const command_row *command_at(size_t index);
-const char *option_help_at(size_t index, int *option);
-/* NULL: there is none of that name. */
+const option_row *option_at(size_t index);
+const char *group_title(option_group group);
+
+/* NULL: unknown. */
 const command_row *find_command(const char *name);
-/* What other tools call an option: "threads" for "intra-op". `word` has `length` bytes, without dashes. NULL: no such
- * name. */
-const char *option_by_other_name(const char *word, size_t length);
-/* The name nearest to a mistyped one: of a command, or of a long option that `command` takes. NULL: none is near. */
+command_id command_id_of(const command_row *command);
+/* Without a command (NULL): one of any command. */
+bool command_takes(const command_row *command, const option_row *row);
+const option_row *find_option(const command_row *command, const char *name);
+const option_row *find_letter(const command_row *command, int letter);
+/* The name nearest to a mistyped one; aliases count. NULL: none is near. */
 const char *nearest_command(const char *word);
 const char *nearest_option(const command_row *command, const char *word);
-bool command_takes(const command_row *command, int option);
-/* Of one subcommand, or of all (NULL). */
-void print_help(FILE *to, const command_row *command);
 
-/* Says what is wrong, on stderr, and returns EXIT_USAGE. */
+/* The next item of a list such as "a,b,c"; its length, 0 at the end. *list moves on. */
+size_t next_item(const char **list, char separator, const char **item);
+
+/* "bench, scale": the listed commands among these bits. */
+const char *command_list(uint32_t commands, char *text, size_t size);
+/* Of one command, or of all (NULL); `all` shows options of rank OPTION_RARE too. */
+void print_help(FILE *to, const command_row *command, bool all);
+/* "(default 20)" behind an option's help; empty without a default. */
+const char *option_default(const option_row *row, char *text, size_t size);
+
+/* Prints the message on stderr and returns EXIT_USAGE. */
 int usage(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Takes an option's argument over, which it may cut in place. 0, or the exit status after a message. */
-int option_take(options *o, int option, char *argument);
+/* Takes a value, which it may cut in place. 0, or the exit status after a message. */
+int option_take(options *o, const option_row *row, char *text);
+/* Sets `initial` of every row that the command takes. */
+int options_begin(options *o, const command_row *command);
+
+/* ---- parse functions of rows, in option_values.c ---- */
+
+int parse_threads(options *o, const option_row *row, char *text);
+int parse_workers(options *o, const option_row *row, char *text);
+int parse_thread_list(options *o, const option_row *row, char *text);
+int parse_worker_list(options *o, const option_row *row, char *text);
+int parse_batches(options *o, const option_row *row, char *text);
+int parse_precisions(options *o, const option_row *row, char *text);
+int parse_affinity(options *o, const option_row *row, char *text);
+int parse_named_shape(options *o, const option_row *row, char *text);
+int parse_input(options *o, const option_row *row, char *text);
+int parse_preprocess(options *o, const option_row *row, char *text);
+int parse_against(options *o, const option_row *row, char *text);
+int parse_filter(options *o, const option_row *row, char *text);
+int parse_metrics(options *o, const option_row *row, char *text);
+int parse_threshold(options *o, const option_row *row, char *text);
+int parse_graph(options *o, const option_row *row, char *text);
+int parse_chart(options *o, const option_row *row, char *text);
+int parse_plot(options *o, const option_row *row, char *text);
+int parse_memory_limit(options *o, const option_row *row, char *text);
+int parse_time_limit(options *o, const option_row *row, char *text);
+
 /* ---- option_parse.c ---- */
 
 /* "5000" or "5k": a suffix k, M or G multiplies. */
 bool parse_int(const char *text, int64_t min, int64_t max, int64_t *out);
 /* "2", "60s", "500ms", "10m", "1h"; above 0. */
 bool parse_duration(const char *text, double *seconds);
-/* NAME=REST; cuts the text in place. NULL: it is not of that form. */
+/* NAME=REST; cuts the text in place. NULL: it has another form. */
 char *cut_name(char *text);
 /* As cut_name, at the last '=': names may hold others, REST none. */
 char *cut_name_last(char *text);
 /* "1x3x224x224" or "scalar"; cuts it in place. */
 bool parse_shape(char *text, prony_shape *out);
 
-/* ---- */
+/* ---- memory_limit.c ---- */
 
-/* --memory-limit, PRONY_MEMORY_LIMIT, or what is available less a margin becomes the process's bound. 0, or the exit
- * status after a message. */
+/* Sets the process's memory limit: --memory-limit, else PRONY_MEMORY_LIMIT, else the available memory less a margin. 0,
+ * or the exit status after a message. */
 int set_memory_limit(const options *o);
 /* 0, or a message that names `who`: "--memory-limit". */
 int check_memory_limit(const options *o, const char *who, const char *text);
-/* Whether a word behind --threshold is one more of its values. */
-bool is_more_threshold(const char *word);
 
 #endif

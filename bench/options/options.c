@@ -1,6 +1,7 @@
-/* The command line, read from left to right; a subcommand that has no use for an option refuses it. */
+/* The command line, read from left to right with getopt_long, whose options are made from the table's rows. */
 #include "bench/options/option_table.h"
 
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,24 +17,26 @@ static void print_version(FILE *to)
     fprintf(to, "compiler   %s\n", b->compiler);
 }
 
-/* Two documents on stdout would be none. */
+/* stdout holds one document. */
 static int check_stdout(const options *o)
 {
-    size_t taken = o->json && strcmp(o->json, "-") == 0;
-    for (size_t i = 0; i < o->form_count; i++) taken += strcmp(o->forms[i].file, "-") == 0;
-    return taken > 1 ? usage(o, "'-' is stdout, and can be given to one form only") : 0;
+    size_t taken = o->files.json && strcmp(o->files.json, "-") == 0;
+    for (size_t i = 0; i < o->files.export_count; i++) taken += strcmp(o->files.exports[i].file, "-") == 0;
+    return taken > 1 ? usage(o, "'-' is stdout: only one export can go there") : 0;
 }
 
-/* What says how to quantize is for int8 alone. */
-static int options_check_codes(const options *o)
+/* Options about quantisation need int8. */
+static int check_int8(const options *o)
 {
-    bool tries_all = strcmp(o->command, "recommend") == 0 && !o->precision,
+    bool tries_all = strcmp(o->command, "recommend") == 0 && !o->precision.name,
          is_worker = strcmp(o->command, "worker") == 0;
     bool int8 = tries_all || is_worker || strcmp(o->command, "quantize") == 0 ||
-                (o->precision && strcmp(o->precision, "int8") == 0);
-    for (size_t i = 0; i < o->precision_count; i++) int8 = int8 || strcmp(o->precisions[i], "int8") == 0;
-    if (int8 || (!o->calibrate && !o->calibrate_method && o->keep_accuracy <= 0 && !o->power_of_two)) return 0;
-    return usage(o, "--calibrate, --calibrate-method, --keep-accuracy and --power-of-two are of -p int8");
+                (o->precision.name && strcmp(o->precision.name, "int8") == 0);
+    for (size_t i = 0; i < o->precision.count; i++) int8 = int8 || strcmp(o->precision.names[i], "int8") == 0;
+    if (int8 || (!o->precision.calibrate && !o->precision.calibrate_method && o->precision.keep_accuracy <= 0 &&
+                 !o->precision.power_of_two))
+        return 0;
+    return usage(o, "--calibrate, --calibrate-method, --keep-accuracy and --power-of-two need -p int8");
 }
 
 static int choose_command(options *o, const char *name, const command_row **out)
@@ -44,11 +47,11 @@ static int choose_command(options *o, const char *name, const command_row **out)
         return 0;
     }
     const char *near = nearest_command(name);
-    if (near) return usage(o, "there is no command '%s'; did you mean '%s'?", name, near);
-    return usage(o, "there is no command '%s'", name);
+    if (near) return usage(o, "unknown command '%s'; did you mean '%s'?", name, near);
+    return usage(o, "unknown command '%s'", name);
 }
 
-/* `prony MODEL` profiles it: what is no command, and is a file or has a model's name. */
+/* `prony MODEL` profiles the model: an existing file, or a name that ends as models' names do. */
 static bool is_model_name(const char *word)
 {
     static const char *const endings[] = {".onnx", ".ort", ".pb", ".pt", ".pth", ".tflite", ".safetensors", NULL};
@@ -69,102 +72,165 @@ static bool is_question(options *o, int argc, char **argv, int *status)
     if (help && argc > 2) *status = choose_command(o, argv[2], &about);
     if (*status) return true;
     if (help)
-        print_help(stdout, about);
+        print_help(stdout, about, false);
     else
         print_version(stdout);
     return true;
 }
 
-/* Replaces what other tools call an option by its own name. */
-static bool take_other_names(options *o, int argc, char **argv)
+/* ---- getopt's view of the table ---- */
+
+enum { FIRST_LONG = 256 }; /* getopt returns a letter, or this and the index of a row */
+
+static bool stands_in(int argc, char **argv, const char *name, size_t length)
 {
-    o->words = calloc((size_t)argc + 1, sizeof *o->words);
-    for (int i = 1; o->words && i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strncmp(argv[i], "--", 2) != 0) continue;
-        const char *word = argv[i] + 2;
-        size_t length = strcspn(word, "=");
-        const char *own = option_by_other_name(word, length);
-        if (!own) continue;
-        size_t size = strlen(own) + strlen(word) + 3;
-        char *copy = malloc(size);
-        if (!copy) return false;
-        snprintf(copy, size, "--%s%s", own, word + length);
-        argv[i] = o->words[o->word_count++] = copy;
-    }
-    return o->words != NULL;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strncmp(argv[i], "--", 2) == 0 && strcspn(argv[i] + 2, "=") == length &&
+            strncmp(argv[i] + 2, name, length) == 0)
+            return true;
+    return false;
 }
 
-/* The option as it was meant, for messages: getopt has moved on past its value by then. */
-static const char *option_name(int option, int index, char text[64])
+typedef struct getopt_table {
+    char letters[3 * ('z' - 'A' + 1) + 2];
+    struct option *names;
+    size_t count;
+    char *aliases[8];
+    size_t alias_count;
+} getopt_table;
+
+/* All options for getopt, also those of other commands: an unknown option may not become the abbreviation of another one.
+ * A name stands once, with the row that the command takes. Aliases are added only if the command line has them: as
+ * further names they would make abbreviations ambiguous. false: out of memory. */
+static bool getopt_begin(getopt_table *g, const command_row *command, int argc, char **argv)
 {
-    if (index >= 0)
-        snprintf(text, 64, "--%s", long_options[index].name);
+    const option_row *row;
+    const char *alias;
+    char *letter = g->letters;
+    size_t rows = 0;
+    while (option_at(rows)) rows++;
+    *letter++ = ':'; /* a missing value is told apart */
+    g->names = calloc(rows + sizeof g->aliases / sizeof *g->aliases + 1, sizeof *g->names);
+    for (size_t i = 0; g->names && (row = option_at(i)); i++) {
+        const int value = row->value ? required_argument : no_argument;
+        const option_row *own = find_option(command, row->name), *first = find_option(NULL, row->name);
+        if (row != (own ? own : first)) continue;
+        g->names[g->count++] = (struct option){row->name, value, NULL, FIRST_LONG + (int)i};
+        if (row->letter) *letter++ = row->letter;
+        if (row->letter && value) *letter++ = ':';
+        const char *rest = row->aliases;
+        for (size_t length; (length = next_item(&rest, ' ', &alias));) {
+            if (!stands_in(argc, argv, alias, length) || g->alias_count == sizeof g->aliases / sizeof *g->aliases)
+                continue;
+            char *name = strndup(alias, length);
+            if (!name) return false;
+            g->aliases[g->alias_count++] = name;
+            g->names[g->count++] = (struct option){name, value, NULL, FIRST_LONG + (int)i};
+        }
+    }
+    return g->names != NULL;
+}
+
+static void getopt_end(getopt_table *g)
+{
+    for (size_t i = 0; i < g->alias_count; i++) free(g->aliases[i]);
+    free(g->names);
+}
+
+/* ---- wrong use ---- */
+
+/* An option of other commands; `letter` is 0 if the long name was given. */
+static int refuse_option(const options *o, const option_row *row, int letter)
+{
+    uint32_t commands = 0;
+    char list[200], name[64];
+    const option_row *other;
+    for (size_t i = 0; (other = option_at(i)); i++)
+        if (strcmp(other->name, row->name) == 0) commands |= other->commands;
+    if (letter)
+        snprintf(name, sizeof name, "-%c", letter);
     else
-        snprintf(text, 64, "-%c", option);
-    return text;
+        snprintf(name, sizeof name, "--%s", row->name);
+    return usage(o, "'%s' does not take %s; these do: %s", o->command, name, command_list(commands, list, sizeof list));
 }
 
-/* What getopt has no value, no use or no name for. `word` is the argument that it came from. */
-static int bad_option(const options *o, int kind, const char *word)
+static bool is_abbreviation(const getopt_table *g, const char *name)
 {
-    bool is_long = strncmp(word, "--", 2) == 0;
-    if (kind == ':') return is_long ? usage(o, "%s needs a value", word) : usage(o, "-%c needs a value", optopt);
-    if (is_long && optopt) return usage(o, "'%s': this option takes no value", word);
-    if (is_long) {
-        char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-        const char *near = nearest_option(o->command ? find_command(o->command) : NULL, name);
-        if (near) return usage(o, "there is no option '%s'; did you mean '--%s'?", word, near);
-        return usage(o, "there is no option '%s', or it is short for several", word);
-    }
-    return usage(o, "there is no option '-%c'", optopt);
+    size_t count = 0;
+    for (size_t i = 0; i < g->count; i++) count += strncmp(g->names[i].name, name, strlen(name)) == 0;
+    return count > 1;
 }
 
-/* The options of a command line, up to --help or --version, which *done tells. */
-static int parse_options(options *o, const command_row *command, int argc, char **argv, bool *done)
+/* getopt's ':' (no value) or '?' (unknown, ambiguous, or a value too many). `word` is the argument that it stands in. */
+static int bad_option(const options *o, const command_row *command, const getopt_table *g, int kind, const char *word)
 {
-    char text[64];
+    char name[64];
+    if (strncmp(word, "--", 2) != 0)
+        return usage(o, kind == ':' ? "-%c needs a value" : "unknown option '-%c'", optopt);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    if (kind == ':') return usage(o, "%s needs a value", name);
+    if (optopt) return usage(o, "%s takes no value, got '%s'", name, word);
+    if (is_abbreviation(g, name + 2)) return usage(o, "'%s' abbreviates several options", name);
+    const char *near = nearest_option(command, name + 2);
+    if (near) return usage(o, "unknown option '%s'; did you mean '--%s'?", name, near);
+    return usage(o, "unknown option '%s'", name);
+}
+
+/* "METRIC:VALUE", unless there is a file of that name: one value more of --threshold. */
+static bool is_more_threshold(const char *word)
+{
+    size_t key = strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return key && word[key] == ':' && access(word, F_OK) != 0;
+}
+
+/* Takes the options of a command line, up to --help or --version, which *done tells. */
+static int parse_options(options *o, const command_row *command, const getopt_table *g, bool *done)
+{
     *done = true;
     opterr = 0;
     for (;;) {
-        int index = -1, at = optind ? optind : 1;
-        int option = getopt_long(argc, argv, ":x:y:b:i:S:r:t:w:p:o:qh", long_options, &index);
+        int at = optind ? optind : 1;
+        int option = getopt_long(o->argc, o->argv, g->letters, g->names, NULL);
         if (option == -1) break;
         /* A short option inside of a word leaves optind on that word. */
-        if (option == ':' || option == '?') return bad_option(o, option, argv[optind > at ? optind - 1 : at]);
-        if (option == 'h') return print_help(stdout, command), EXIT_DONE;
-        if (option == OPT_VERSION) return print_version(stdout), EXIT_DONE;
-        if (!command) return usage(o, "a command is needed first");
-        if (!command_takes(command, option))
-            return usage(o, "'%s' has no use for %s", command->name, option_name(option, index, text));
-        int status = option_take(o, option, optarg);
-        while (!status && option == OPT_THRESHOLD && optind < argc && is_more_threshold(argv[optind]))
-            status = option_take(o, option, argv[optind++]);
+        if (option == ':' || option == '?')
+            return bad_option(o, command, g, option, o->argv[optind > at ? optind - 1 : at]);
+        const option_row *row =
+            option < FIRST_LONG ? find_letter(command, option) : option_at((size_t)(option - FIRST_LONG));
+        if (!row) row = find_letter(NULL, option);
+        if (row->type == OPTION_HELP) return print_help(stdout, command, row->least > 0), EXIT_DONE;
+        if (row->type == OPTION_VERSION) return print_version(stdout), EXIT_DONE;
+        if (!command) return usage(o, "a command comes first, such as 'prony profile'");
+        if (!command_takes(command, row)) return refuse_option(o, row, option < FIRST_LONG ? option : 0);
+        int status = option_take(o, row, optarg);
+        while (!status && row->parse == parse_threshold && optind < o->argc && is_more_threshold(o->argv[optind]))
+            status = option_take(o, row, o->argv[optind++]);
         if (status) return status;
     }
     *done = false;
     return 0;
 }
 
-/* Whoever started it reads one whole report from stdout, and does the rest. */
+/* One process of several: the parent reads one whole report from stdout, and does the rest. */
 static void be_one_process(options *o)
 {
-    if (!o->one_process) return;
-    o->processes = o->topk = o->top = 0;
-    o->form_count = o->threshold_count = 0;
-    o->output_dir = o->filter = o->sort = NULL;
-    o->json = "-";
-    o->quiet = o->no_progress = true;
+    if (!o->measuring.one_process) return;
+    o->measuring.processes = o->shown.topk = o->shown.top = 0;
+    o->files.export_count = o->verdict.threshold_count = 0;
+    o->files.output_dir = NULL;
+    o->shown.filter = o->shown.sort = NULL;
+    o->files.json = "-";
+    o->terminal.quiet = o->terminal.no_progress = true;
 }
 
-/* A name that nobody knows caps nothing: what it was meant to show would not be shown. */
+/* An unknown name would cap nothing, in silence. */
 static int check_isa(const options *o)
 {
     const char *cap = getenv("PRONY_MAX_ISA"), *names = prony_build_info()->isa_names;
     size_t length = cap ? strlen(cap) : 0;
     for (const char *name = names; length > 0; name += strcspn(name, ",") + 2) {
         if (strcspn(name, ",") == length && strncasecmp(name, cap, length) == 0) return 0;
-        if (!name[strcspn(name, ",")]) return usage(o, "PRONY_MAX_ISA: '%s' is none of %s", cap, names);
+        if (!name[strcspn(name, ",")]) return usage(o, "PRONY_MAX_ISA needs one of %s, got '%s'", names, cap);
     }
     return 0;
 }
@@ -172,17 +238,18 @@ static int check_isa(const options *o)
 int options_parse(options *o, int argc, char **argv, bool *stop)
 {
     const command_row *command = NULL;
-    bool done;
-    *o = (options){.warmup = -1, .batch_window_ns = -1, .image = PRONY_IMAGE_OPTIONS_INIT};
+    const bool has_word = argc >= 2 && argv[1][0] != '-';
+    bool done = true;
+    *o = (options){
+        .measuring = {.warmup = -1}, .load = {.batch_window_ns = -1}, .model = {.image = PRONY_IMAGE_OPTIONS_INIT}};
     *stop = true;
     o->arguments = calloc((size_t)argc + 1, sizeof *o->arguments);
     if (!o->arguments) return fail(o, "out of memory");
     int status = 0;
-    if (!take_other_names(o, argc, argv)) return fail(o, "out of memory");
-    if (argc >= 2 && argv[1][0] != '-' && is_question(o, argc, argv, &status)) return status;
-    if (argc >= 2 && argv[1][0] != '-' && is_model_name(argv[1])) {
+    if (has_word && is_question(o, argc, argv, &status)) return status;
+    if (has_word && is_model_name(argv[1])) {
         status = choose_command(o, "profile", &command);
-    } else if (argc >= 2 && argv[1][0] != '-') {
+    } else if (has_word) {
         status = choose_command(o, argv[1], &command);
         argv[1] = argv[0];
         argc--;
@@ -191,36 +258,39 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
     if (status) return status;
     o->argc = argc;
     o->argv = argv;
-    status = parse_options(o, command, argc, argv, &done);
-    if (done) return status;
-    if (!command) return print_help(stderr, NULL), EXIT_USAGE;
+    getopt_table table = {0};
+    if (!getopt_begin(&table, command, argc, argv))
+        status = fail(o, "out of memory");
+    else
+        status = command ? options_begin(o, command) : 0;
+    if (!status) status = parse_options(o, command, &table, &done);
+    getopt_end(&table);
+    if (status || done) return status;
+    if (!command) return print_help(stderr, NULL, false), EXIT_USAGE;
     be_one_process(o);
     while (optind < argc) o->arguments[o->argument_count++] = argv[optind++];
     if ((int)o->argument_count < command->min_arguments) return usage(o, "%s is missing", command->arguments);
     if (command->max_arguments >= 0 && (int)o->argument_count > command->max_arguments)
         return usage(o, "'%s' is one argument too many", o->arguments[command->max_arguments]);
     status = check_stdout(o);
-    if (!status) status = options_check_codes(o);
+    if (!status) status = check_int8(o);
     if (!status) status = check_isa(o);
     if (!status) status = set_memory_limit(o);
-    if (status) return status;
-    *stop = false;
-    return 0;
+    *stop = status != 0;
+    return status;
 }
 
 void options_free(options *o)
 {
-    for (size_t i = 0; i < o->word_count; i++) free(o->words[i]);
-    free(o->words);
     free(o->arguments);
-    free(o->dims);
-    free(o->max_dims);
-    free(o->shapes);
-    free(o->precisions);
-    free(o->inputs);
-    free(o->from);
-    free(o->to);
-    free(o->forms);
-    free(o->thresholds);
-    free(o->against);
+    free(o->model.dims);
+    free(o->model.max_dims);
+    free(o->model.shapes);
+    free(o->model.inputs);
+    free(o->model.from);
+    free(o->model.to);
+    free(o->precision.names);
+    free(o->accuracy.against);
+    free(o->verdict.thresholds);
+    free(o->files.exports);
 }

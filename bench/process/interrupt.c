@@ -99,13 +99,13 @@ void interrupt_begin(const options *o)
     static const int signals[] = {SIGINT, SIGTERM};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) /* what the caller ignores stays ignored: nohup */
         if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&awaited, signals[i]);
-    if (o->time_limit_ns > 0) {
+    if (o->limits.time_limit_ns > 0) {
         clock_gettime(CLOCK_MONOTONIC, &deadline);
-        deadline.tv_sec += o->time_limit_ns / 1000000000;
-        deadline.tv_nsec += o->time_limit_ns % 1000000000;
+        deadline.tv_sec += o->limits.time_limit_ns / 1000000000;
+        deadline.tv_nsec += o->limits.time_limit_ns % 1000000000;
         if (deadline.tv_nsec >= 1000000000)
             deadline = (struct timespec){deadline.tv_sec + 1, deadline.tv_nsec - 1000000000};
-        snprintf(limit_text, sizeof limit_text, "the time limit of %.40s is up", o->time_limit);
+        snprintf(limit_text, sizeof limit_text, "the time limit of %.40s is up", o->limits.time_limit);
     }
     pthread_sigmask(SIG_BLOCK, &awaited, NULL);
     pthread_attr_init(&attributes);

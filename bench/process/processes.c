@@ -29,7 +29,7 @@ static int processes_run_process(const options *o, const char *const *words, pro
     child c;
     prony_error error = {0};
     char text[CHILD_WORDS + 100];
-    double limit = LIMIT_LEAST + LIMIT_FACTOR * o->seconds;
+    double limit = LIMIT_LEAST + LIMIT_FACTOR * o->measuring.seconds;
     int code = child_run(&c, words, limit);
     if (code)
         code = fail(o, "cannot start a process: %s", strerror(code));
@@ -68,21 +68,21 @@ static int processes_join(const options *o, prony_report **reports, size_t count
 
 int processes_refuse(const options *o)
 {
-    if (!o->output_dir && !o->topk) return EXIT_DONE;
+    if (!o->files.output_dir && !o->shown.topk) return EXIT_DONE;
     fail(o, "--processes: no process is left whose outputs could be shown, so %s has no use",
-         o->topk ? "--topk" : "--output-dir");
+         o->shown.topk ? "--topk" : "--output-dir");
     return EXIT_USAGE;
 }
 
 int processes_measure(const options *o, prony_report **out)
 {
     const char **words = words_of(o);
-    prony_report **reports = calloc((size_t)o->processes, sizeof *reports);
+    prony_report **reports = calloc((size_t)o->measuring.processes, sizeof *reports);
     size_t count = 0;
     char text[80];
     int code = words && reports ? EXIT_DONE : fail(o, "out of memory");
-    while (code == EXIT_DONE && count < (size_t)o->processes && !interrupted()) {
-        snprintf(text, sizeof text, "process %zu of %lld", count + 1, (long long)o->processes);
+    while (code == EXIT_DONE && count < (size_t)o->measuring.processes && !interrupted()) {
+        snprintf(text, sizeof text, "process %zu of %lld", count + 1, (long long)o->measuring.processes);
         if (want_progress(o)) show_progress_text(text);
         code = processes_run_process(o, words, &reports[count]);
         count += code == EXIT_DONE;

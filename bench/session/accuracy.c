@@ -63,8 +63,8 @@ static bool names_output(const void *model, const char *name, const char *file)
 static int accuracy_load(const options *o, const prony_model *model, loaded *l)
 {
     int code = EXIT_DONE;
-    for (size_t i = 0; i < o->against_count && code == EXIT_DONE; i++) {
-        named_file *from = &o->against[i];
+    for (size_t i = 0; i < o->accuracy.against_count && code == EXIT_DONE; i++) {
+        named_file *from = &o->accuracy.against[i];
         cut_name_where(from, names_output, model);
         prony_error error = {0};
         prony_value *value = NULL;
@@ -84,7 +84,7 @@ static int accuracy_observe(const options *o, prony_session *session, prony_repo
                             const prony_accuracy_options *a)
 {
     prony_error error = {0};
-    if (want_progress(o) && o->accuracy) show_progress_text("a run beside its float64 reference");
+    if (want_progress(o) && o->accuracy.enabled) show_progress_text("a run beside its float64 reference");
     const prony_status status = prony_session_accuracy(report, session, a, &error);
     clear_progress();
     if (status == PRONY_OK) return EXIT_DONE;
@@ -99,15 +99,16 @@ int add_accuracy(const options *o, const prony_model *model, prony_session *sess
     prony_accuracy_options a = PRONY_ACCURACY_OPTIONS_INIT;
     prony_model *reference = NULL;
     loaded l = {0};
-    if (!o->accuracy && (o->reference || o->accuracy_samples))
-        return fail(o, "%s needs --accuracy", o->reference ? "--reference" : "--accuracy-samples");
-    if ((!o->accuracy && !o->against_count) || interrupted()) return EXIT_DONE;
+    if (!o->accuracy.enabled && (o->accuracy.reference || o->accuracy.samples))
+        return fail(o, "%s needs --accuracy", o->accuracy.reference ? "--reference" : "--accuracy-samples");
+    if ((!o->accuracy.enabled && !o->accuracy.against_count) || interrupted()) return EXIT_DONE;
     int code = accuracy_load(o, model, &l);
-    if (code == EXIT_DONE && o->reference && load_model(o, &reference, o->reference, &error) != PRONY_OK)
+    if (code == EXIT_DONE && o->accuracy.reference &&
+        load_model(o, &reference, o->accuracy.reference, &error) != PRONY_OK)
         code = report_error(o, &error);
     a.model = reference;
-    a.samples = o->accuracy_samples;
-    a.outputs_only = !o->accuracy;
+    a.samples = o->accuracy.samples;
+    a.outputs_only = !o->accuracy.enabled;
     a.against = l.rows;
     a.against_count = l.count;
     if (code == EXIT_DONE) code = accuracy_observe(o, session, report, &a);
@@ -121,11 +122,11 @@ int add_accuracy(const options *o, const prony_model *model, prony_session *sess
 int add_accuracy_of_both(const options *o, const target *first, const target *second)
 {
     const target *const both[] = {first, second};
-    if (!o->accuracy || interrupted()) return EXIT_DONE;
+    if (!o->accuracy.enabled || interrupted()) return EXIT_DONE;
     int code = EXIT_DONE;
     for (size_t i = 0; i < 2 && code == EXIT_DONE; i++) {
         prony_accuracy_options a = PRONY_ACCURACY_OPTIONS_INIT;
-        a.samples = o->accuracy_samples;
+        a.samples = o->accuracy.samples;
         a.model = i ? first->model : NULL;
         if (!both[i]->session)
             code = (fail(o, "'%s' is a report: --accuracy runs models", o->arguments[i]), EXIT_USAGE);

@@ -46,7 +46,7 @@ static int command_session_write_stdout(void *user, const char *data, size_t siz
 int apply_count(const options *o, prony_report *report)
 {
     prony_error error = {0};
-    if (!o->count || prony_report_set_count(report, o->count, &error) == PRONY_OK) return EXIT_DONE;
+    if (!o->shown.count || prony_report_set_count(report, o->shown.count, &error) == PRONY_OK) return EXIT_DONE;
     return report_error(o, &error);
 }
 
@@ -54,16 +54,16 @@ int write_report(const options *o, prony_report *report)
 {
     prony_error error = {0};
     prony_write_options w = write_options(o);
-    bool json_stdout = o->json && strcmp(o->json, "-") == 0;
+    bool json_stdout = o->files.json && strcmp(o->files.json, "-") == 0;
     clear_progress();
     prony_status status = PRONY_OK;
     if (apply_count(o, report) != EXIT_DONE) return EXIT_FAILED;
-    if (status == PRONY_OK && !stdout_taken(o) && !o->quiet)
+    if (status == PRONY_OK && !stdout_taken(o) && !o->terminal.quiet)
         status = prony_report_write(report, PRONY_FORMAT_TEXT, &w, command_session_write_stdout, NULL, &error);
-    if (status == PRONY_OK && o->json)
+    if (status == PRONY_OK && o->files.json)
         status = json_stdout
                      ? prony_report_write(report, PRONY_FORMAT_JSON, &w, command_session_write_stdout, NULL, &error)
-                     : prony_report_save(report, PRONY_FORMAT_JSON, &w, o->json, &error);
+                     : prony_report_save(report, PRONY_FORMAT_JSON, &w, o->files.json, &error);
     return status == PRONY_OK ? write_forms(o, report) : report_error(o, &error);
 }
 
@@ -93,16 +93,16 @@ static int save_value(const options *o, const char *name, const prony_value *val
 
 int save_outputs(const options *o, const prony_model *model, const prony_session *session)
 {
-    if (!o->output_dir) return EXIT_DONE;
+    if (!o->files.output_dir) return EXIT_DONE;
     int status = make_output_dir(o);
     if (status != EXIT_DONE) return status;
-    size_t size = strlen(o->output_dir) + 64;
+    size_t size = strlen(o->files.output_dir) + 64;
     char *path = malloc(size);
     if (!path) return fail(o, "out of memory");
     for (size_t k = 0; k < prony_model_output_count(model); k++) {
         prony_error error = {0};
         const prony_value *value;
-        snprintf(path, size, "%s/output_%zu", o->output_dir, k);
+        snprintf(path, size, "%s/output_%zu", o->files.output_dir, k);
         if (prony_session_output(session, k, &value, &error) != PRONY_OK)
             status = report_error(o, &error);
         else if (save_value(o, prony_model_output(model, k)->name, value, path) != EXIT_DONE)

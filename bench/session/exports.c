@@ -13,9 +13,9 @@ static bool is_stdout(const char *file)
 
 bool stdout_taken(const options *o)
 {
-    if (o->json && is_stdout(o->json)) return true;
-    for (size_t i = 0; i < o->form_count; i++)
-        if (is_stdout(o->forms[i].file)) return true;
+    if (o->files.json && is_stdout(o->files.json)) return true;
+    for (size_t i = 0; i < o->files.export_count; i++)
+        if (is_stdout(o->files.exports[i].file)) return true;
     return false;
 }
 
@@ -65,12 +65,12 @@ static bool has_level(const prony_report *report, unsigned level)
 /* The first level that is wanted takes the name itself; on stdout there is room for no other. */
 static int write_csv(const options *o, const prony_report *report, prony_write_options w, const char *file)
 {
-    unsigned wanted = o->levels ? o->levels : ~0U;
+    unsigned wanted = o->shown.levels ? o->shown.levels : ~0U;
     bool first = true;
     int code = EXIT_DONE;
     for (size_t i = 0; i < CSV_LEVELS && code == EXIT_DONE; i++) {
         if (!(wanted & csv_levels[i].level) || (!first && is_stdout(file))) continue;
-        if (!o->levels && !has_level(report, csv_levels[i].level)) continue;
+        if (!o->shown.levels && !has_level(report, csv_levels[i].level)) continue;
         w.levels = csv_levels[i].level;
         char *beside = first ? NULL : file_beside(file, csv_levels[i].name);
         if (!first && !beside) return fail(o, "out of memory");
@@ -83,7 +83,7 @@ static int write_csv(const options *o, const prony_report *report, prony_write_o
 
 static void say_without_charts(const options *o)
 {
-    if (!prony_html_has_charts() && !o->quiet)
+    if (!prony_html_has_charts() && !o->terminal.quiet)
         fprintf(stderr, "prony %s: built without a chart library: the HTML page has tables, but no charts\n",
                 o->command);
 }
@@ -91,8 +91,8 @@ static void say_without_charts(const options *o)
 int write_forms(const options *o, const prony_report *report)
 {
     int code = EXIT_DONE;
-    for (size_t i = 0; i < o->form_count && code == EXIT_DONE; i++) {
-        const form_file *form = &o->forms[i];
+    for (size_t i = 0; i < o->files.export_count && code == EXIT_DONE; i++) {
+        const export_file *form = &o->files.exports[i];
         prony_write_options w = write_options(o);
         w.chart = form->chart;
         if (form->format == PRONY_FORMAT_CSV)
@@ -107,10 +107,11 @@ int write_forms(const options *o, const prony_report *report)
 int make_output_dir(const options *o)
 {
     struct stat info;
-    if (mkdir(o->output_dir, 0777) == 0) return EXIT_DONE;
+    if (mkdir(o->files.output_dir, 0777) == 0) return EXIT_DONE;
     int code = errno;
-    if (code == EEXIST && stat(o->output_dir, &info) == 0 && S_ISDIR(info.st_mode)) return EXIT_DONE;
-    return fail(o, "'%s': cannot create the folder: %s", o->output_dir, strerror(code == EEXIST ? ENOTDIR : code));
+    if (code == EEXIST && stat(o->files.output_dir, &info) == 0 && S_ISDIR(info.st_mode)) return EXIT_DONE;
+    return fail(o, "'%s': cannot create the folder: %s", o->files.output_dir,
+                strerror(code == EEXIST ? ENOTDIR : code));
 }
 
 /* One file of --output-dir. What this report has no figures for (a model that was folded whole has no timestamps) is
@@ -119,10 +120,10 @@ static int write_into(const options *o, const prony_report *report, prony_format
                       const char *name, const char *extension)
 {
     prony_error error = {0};
-    size_t size = strlen(o->output_dir) + strlen(name) + 40;
+    size_t size = strlen(o->files.output_dir) + strlen(name) + 40;
     char *path = malloc(size);
     if (!path) return fail(o, "out of memory");
-    snprintf(path, size, "%s/%s%s", o->output_dir, name, extension);
+    snprintf(path, size, "%s/%s%s", o->files.output_dir, name, extension);
     prony_status status = prony_report_save(report, format, w, path, &error);
     int code = EXIT_DONE;
     if (status == PRONY_INVALID_ARGUMENT)
@@ -142,7 +143,7 @@ int write_all_forms(const options *o, const prony_report *report)
                  {PRONY_FORMAT_HTML, "report.html"}, {PRONY_FORMAT_LATEX, "report.tex"},
                  {PRONY_FORMAT_TRACE, "trace.json"}, {PRONY_FORMAT_FOLDED, "stacks.folded"},
                  {PRONY_FORMAT_DOT, "graph.dot"}};
-    if (!o->output_dir) return EXIT_DONE;
+    if (!o->files.output_dir) return EXIT_DONE;
     prony_write_options w = PRONY_WRITE_OPTIONS_INIT;
     w.memory = true;
     w.width = 120;

@@ -79,7 +79,7 @@ static prony_status load_literal(const options *o, prony_session *session, const
     if (status == PRONY_OK && *text != '[') status = prony_session_input_shape(session, name, &port.shape, error);
     if (status == PRONY_OK) {
         char message[PRONY_ERROR_MESSAGE_BYTES];
-        status = prony_value_parse(out, text, port.dtype, &port.shape, o->seed, error);
+        status = prony_value_parse(out, text, port.dtype, &port.shape, o->model.seed, error);
         if (status == PRONY_OK) return PRONY_OK;
         snprintf(message, sizeof message, "input '%.100s': %.800s", name, error->message);
         memcpy(error->message, message, sizeof message);
@@ -116,22 +116,22 @@ static int check_file(const options *o, const prony_model *model, const prony_po
     for (size_t i = 0; i < prony_model_input_count(model); i++)
         optional = optional && prony_model_input(model, i) != port;
     if (optional || value->kind != PRONY_TENSOR || shape->rank != port->shape.rank) return EXIT_DONE;
-    for (size_t i = 0; i < o->shape_count; i++) {
-        const prony_shape *said = &o->shapes[i].shape;
+    for (size_t i = 0; i < o->model.shape_count; i++) {
+        const prony_shape *said = &o->model.shapes[i].shape;
         bool same = said->rank == shape->rank;
-        if (strcmp(o->shapes[i].name, port->name) != 0) continue;
+        if (strcmp(o->model.shapes[i].name, port->name) != 0) continue;
         for (int d = 0; same && d < shape->rank; d++) same = said->dim[d] == shape->dim[d];
         if (!same) return fail(o, "input '%s': the shape of '%s' is not what --shape says", port->name, in->file);
     }
     for (int d = 0; d < shape->rank; d++) {
         long long extent = (long long)shape->dim[d];
-        if (d == 0 && o->batch > 0 && extent != o->batch)
-            return fail(o, "input '%s': batch %lld was asked for, but '%s' has %lld", port->name, (long long)o->batch,
-                        in->file, extent);
-        for (size_t k = 0; k < o->dim_count && port->dim_names[d]; k++)
-            if (strcmp(o->dims[k].name, port->dim_names[d]) == 0 && o->dims[k].value != extent)
+        if (d == 0 && o->model.batch > 0 && extent != o->model.batch)
+            return fail(o, "input '%s': batch %lld was asked for, but '%s' has %lld", port->name,
+                        (long long)o->model.batch, in->file, extent);
+        for (size_t k = 0; k < o->model.dim_count && port->dim_names[d]; k++)
+            if (strcmp(o->model.dims[k].name, port->dim_names[d]) == 0 && o->model.dims[k].value != extent)
                 return fail(o, "input '%s': dimension '%s' was set to %lld, but is %lld in '%s'", port->name,
-                            o->dims[k].name, (long long)o->dims[k].value, extent, in->file);
+                            o->model.dims[k].name, (long long)o->model.dims[k].value, extent, in->file);
     }
     return EXIT_DONE;
 }
@@ -140,13 +140,13 @@ int bind_inputs(const options *o, const prony_model *model, prony_session *sessi
 {
     prony_error error = {0};
     prony_model *of = (prony_model *)(uintptr_t)model;
-    for (size_t i = 0; i < o->input_count; i++) {
-        named_file *in = &o->inputs[i];
+    for (size_t i = 0; i < o->model.input_count; i++) {
+        named_file *in = &o->model.inputs[i];
         cut_name_where(in, names_input, model);
         const prony_port *port = find_port(model, in->name);
         prony_value *value = NULL;
         for (size_t k = 0; k < i; k++)
-            if (strcmp(o->inputs[k].name, in->name) == 0) return fail(o, "input '%s' is given twice", in->name);
+            if (strcmp(o->model.inputs[k].name, in->name) == 0) return fail(o, "input '%s' is given twice", in->name);
         prony_port unknown;
         prony_status status = port ? PRONY_OK : prony_session_input(session, in->name, &unknown, &error);
         if (status == PRONY_OK) status = load_input(o, port, session, in, &value, &error);
@@ -155,8 +155,9 @@ int bind_inputs(const options *o, const prony_model *model, prony_session *sessi
         prony_value_release(value);
         if (code != EXIT_DONE) return code;
     }
-    return prony_session_generate_inputs(session, o->seed, &error) == PRONY_OK ? EXIT_DONE
-                                                                               : report_session_error(o, of, &error);
+    return prony_session_generate_inputs(session, o->model.seed, &error) == PRONY_OK
+               ? EXIT_DONE
+               : report_session_error(o, of, &error);
 }
 
 /* ---- the question ---- */

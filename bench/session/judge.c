@@ -36,9 +36,10 @@ int target_open(const options *o, size_t index, target *out)
 
 int refuse_run_options(const options *o, size_t count)
 {
-    bool given = o->intra_op || o->inter_op || o->affinity || o->batch || o->dim_count || o->shape_count ||
-                 o->input_count || o->runs || o->warmup >= 0 || o->seconds > 0 || o->precision || o->no_rewrites ||
-                 o->no_reuse || o->no_help || o->tune || o->seed;
+    bool given = o->threads.intra_op || o->threads.inter_op || o->threads.affinity || o->model.batch ||
+                 o->model.dim_count || o->model.shape_count || o->model.input_count || o->measuring.runs ||
+                 o->measuring.warmup >= 0 || o->measuring.seconds > 0 || o->precision.name || o->plan.no_rewrites ||
+                 o->plan.no_reuse || o->threads.no_work_stealing || o->plan.tune || o->model.seed;
     for (size_t i = 0; i < count; i++)
         if (!is_report_file(o->arguments[i])) return EXIT_DONE;
     if (!given) return EXIT_DONE;
@@ -70,7 +71,7 @@ int targets_measure(const options *o, target *const *targets, size_t count)
 
 void say_assumed(const options *o, const target *const *targets, size_t count)
 {
-    if (o->quiet || stdout_taken(o)) return;
+    if (o->terminal.quiet || stdout_taken(o)) return;
     for (size_t i = 0; i < count; i++) {
         size_t dims = 0;
         prony_report_assumed_dims(targets[i]->report, &dims);
@@ -110,18 +111,18 @@ static int say_outcome(const options *o, const prony_check_row *row)
     if (row->outcome == PRONY_OUTCOME_MET) return EXIT_DONE;
     if (row->outcome == PRONY_OUTCOME_UNKNOWN)
         return fail(o, "%s is not known, so its threshold cannot be checked (%s)", metric->key, metric->description);
-    if (row->outcome == PRONY_OUTCOME_WITHHELD && !o->ignore_load) {
+    if (row->outcome == PRONY_OUTCOME_WITHHELD && !o->verdict.ignore_load) {
         fail(o,
              "%s is %s, and %s %s was asked for, but others had the machine: cannot tell; --ignore-load judges all the "
              "same",
              metric->key, value, bound, limit);
-        return o->strict ? EXIT_VERDICT : EXIT_FAILED;
+        return o->verdict.strict ? EXIT_VERDICT : EXIT_FAILED;
     }
     if (row->outcome == PRONY_OUTCOME_OPEN) {
         judge_interval_text(row, interval, sizeof interval);
         fail(o, "%s is %s, and %s %s was asked for: within noise (%s), so undecided; %s", metric->key, value, bound,
-             limit, interval, o->strict ? "--strict counts it as missed" : "it passes, but for --strict");
-        return o->strict ? EXIT_VERDICT : EXIT_DONE;
+             limit, interval, o->verdict.strict ? "--strict counts it as missed" : "it passes, but for --strict");
+        return o->verdict.strict ? EXIT_VERDICT : EXIT_DONE;
     }
     fail(o, "%s is %s, and %s %s was asked for", metric->key, value, bound, limit);
     return EXIT_VERDICT;
@@ -142,9 +143,9 @@ static prony_status judge_check_rows(const options *o, const prony_metrics *metr
                                      prony_check_row *rows, prony_error *error)
 {
     prony_status status = PRONY_OK;
-    for (size_t i = 0; i < o->threshold_count && status == PRONY_OK; i++) {
+    for (size_t i = 0; i < o->verdict.threshold_count && status == PRONY_OK; i++) {
         prony_threshold threshold;
-        status = prony_threshold_parse(&threshold, metrics, o->thresholds[i], error);
+        status = prony_threshold_parse(&threshold, metrics, o->verdict.thresholds[i], error);
         if (status == PRONY_OK) status = prony_check(&rows[i], report, metrics, &threshold, 1, error);
     }
     return status;
@@ -154,7 +155,7 @@ int check_thresholds(const options *o, const prony_report *report, const char *n
 {
     prony_error error = {0};
     prony_metrics *metrics = NULL;
-    size_t count = o->threshold_count;
+    size_t count = o->verdict.threshold_count;
     if (count == 0) return code;
     prony_write_options w = write_options(o);
     prony_check_row *rows = calloc(count, sizeof *rows);
@@ -173,8 +174,8 @@ int check_thresholds(const options *o, const prony_report *report, const char *n
 
 int check_after_report(const options *o, const prony_report *report, int code)
 {
-    bool show = !o->quiet && !stdout_taken(o);
-    if (code != EXIT_DONE || o->threshold_count == 0) return code;
+    bool show = !o->terminal.quiet && !stdout_taken(o);
+    if (code != EXIT_DONE || o->verdict.threshold_count == 0) return code;
     if (show) putchar('\n');
     return check_thresholds(o, report, NULL, show ? stdout : NULL, NULL, code);
 }

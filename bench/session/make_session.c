@@ -5,8 +5,8 @@
 prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error)
 {
     prony_model_options m = PRONY_MODEL_OPTIONS_INIT;
-    m.copy = o->copy_model;
-    m.data_folder = o->data_folder;
+    m.copy = o->limits.copy_model;
+    m.data_folder = o->files.data_folder;
     interrupt_at_once(true);
     prony_status status = prony_model_load(model, path, &m, error);
     interrupt_at_once(false);
@@ -19,7 +19,7 @@ static void say_affinity(const options *o, const prony_session *session)
     static bool said;
     const char *failure;
     (void)prony_session_affinity(session, &failure);
-    if (failure && !said) fail(o, "warning: --affinity %s: %s", o->affinity, failure);
+    if (failure && !said) fail(o, "warning: --affinity %s: %s", o->threads.affinity, failure);
     said = said || failure;
 }
 

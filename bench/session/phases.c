@@ -10,8 +10,8 @@ static prony_status bind_images(void *user, prony_session *session, prony_error 
 {
     const phases *p = user;
     prony_status status = PRONY_OK;
-    for (size_t i = 0; i < p->o->input_count && status == PRONY_OK; i++) {
-        const named_file *in = &p->o->inputs[i];
+    for (size_t i = 0; i < p->o->model.input_count && status == PRONY_OK; i++) {
+        const named_file *in = &p->o->model.inputs[i];
         prony_value *value = NULL;
         if (!prony_image_is_file(in->file)) continue;
         status = load_image(p->o, session, in->name, in->file, &value, error);
@@ -26,7 +26,7 @@ static bool phases_reserve(phases *p, int64_t samples)
 {
     if (samples == p->samples) return true;
     size_t count = (size_t)samples;
-    prony_class_row *rows = reallocarray(p->rows, count * (size_t)p->o->topk, sizeof *rows);
+    prony_class_row *rows = reallocarray(p->rows, count * (size_t)p->o->shown.topk, sizeof *rows);
     if (rows) p->rows = rows;
     size_t *found = reallocarray(p->found, count, sizeof *found);
     if (found) p->found = found;
@@ -42,7 +42,7 @@ static prony_status rank_classes(void *user, prony_session *session, prony_error
     if (status != PRONY_OK) return status;
     int64_t samples = output->kind == PRONY_TENSOR && output->shape.rank > 1 ? output->shape.dim[0] : 1;
     if (!phases_reserve(p, samples)) return PRONY_OUT_OF_MEMORY;
-    size_t k = (size_t)p->o->topk;
+    size_t k = (size_t)p->o->shown.topk;
     for (int64_t i = 0; i < samples && status == PRONY_OK; i++)
         status = prony_top_classes(p->rows + (size_t)i * k, k, &p->found[i], output, i, error);
     return status;
@@ -53,21 +53,22 @@ int phases_begin(phases *p, const options *o, const prony_model *model, prony_pr
     prony_error error = {0};
     *p = (phases){.o = o, .model = model};
     profile->phase_user = p;
-    for (size_t i = 0; i < o->input_count; i++)
-        if (prony_image_is_file(o->inputs[i].file)) profile->preprocess = bind_images;
-    if (o->topk) profile->postprocess = rank_classes;
-    if (o->labels && !o->topk) {
+    for (size_t i = 0; i < o->model.input_count; i++)
+        if (prony_image_is_file(o->model.inputs[i].file)) profile->preprocess = bind_images;
+    if (o->shown.topk) profile->postprocess = rank_classes;
+    if (o->shown.labels && !o->shown.topk) {
         fail(o, "--labels names the classes that --topk shows; --topk N is missing");
         return EXIT_USAGE;
     }
-    if (!o->labels) return EXIT_DONE;
-    return prony_labels_load(&p->labels, &p->label_count, o->labels, &error) == PRONY_OK ? EXIT_DONE
-                                                                                         : report_error(o, &error);
+    if (!o->shown.labels) return EXIT_DONE;
+    return prony_labels_load(&p->labels, &p->label_count, o->shown.labels, &error) == PRONY_OK
+               ? EXIT_DONE
+               : report_error(o, &error);
 }
 
 void phases_print(const phases *p)
 {
-    size_t k = (size_t)p->o->topk;
+    size_t k = (size_t)p->o->shown.topk;
     if (!k) return;
     for (int64_t i = 0; i < p->samples; i++) {
         if (p->samples > 1) printf("sample %lld\n", (long long)i);

@@ -9,7 +9,7 @@
 
 bool is_part(const options *o)
 {
-    return o->from_count || o->to_count;
+    return o->model.from_count || o->model.to_count;
 }
 
 static bool submodel_has_input(const prony_model *model, const char *name)
@@ -21,17 +21,17 @@ static bool submodel_has_input(const prony_model *model, const char *name)
 
 static bool is_cut(const options *o, const char *name)
 {
-    for (size_t i = 0; i < o->from_count; i++)
-        if (strcmp(o->from[i], name) == 0) return true;
+    for (size_t i = 0; i < o->model.from_count; i++)
+        if (strcmp(o->model.from[i], name) == 0) return true;
     return false;
 }
 
 /* Options for a part: the shapes that `settled` gives the inputs which it kept, and what -i says of those. */
-static int part_options(const options *o, const prony_model *part, prony_session *settled, options *out)
+static int part_options(const options *o, const prony_model *part, prony_session *settled, model_options *out)
 {
     prony_error error = {0};
     size_t count = prony_model_input_count(part);
-    *out = *o;
+    *out = o->model;
     out->dims = NULL;
     out->dim_count = 0;
     out->max_dims = NULL; /* the part's shapes are those of one run */
@@ -39,7 +39,7 @@ static int part_options(const options *o, const prony_model *part, prony_session
     out->batch = 0;
     out->shape_count = out->input_count = 0;
     out->shapes = calloc(count + 1, sizeof *out->shapes);
-    out->inputs = calloc(o->input_count + 1, sizeof *out->inputs);
+    out->inputs = calloc(o->model.input_count + 1, sizeof *out->inputs);
     if (!out->shapes || !out->inputs) return fail(o, "out of memory");
     for (size_t i = 0; i < count; i++) {
         const char *name = prony_model_input(part, i)->name;
@@ -49,8 +49,8 @@ static int part_options(const options *o, const prony_model *part, prony_session
         shape->name = name;
         out->shape_count++;
     }
-    for (size_t i = 0; i < o->input_count; i++)
-        if (submodel_has_input(part, o->inputs[i].name)) out->inputs[out->input_count++] = o->inputs[i];
+    for (size_t i = 0; i < o->model.input_count; i++)
+        if (submodel_has_input(part, o->model.inputs[i].name)) out->inputs[out->input_count++] = o->model.inputs[i];
     return EXIT_DONE;
 }
 
@@ -58,17 +58,17 @@ static int part_session(const options *o, prony_model *part, prony_session *sett
                         bool profile, prony_session **session)
 {
     prony_error error = {0};
-    options own;
-    int code = part_options(o, part, settled, &own);
+    options own = *o;
+    int code = part_options(o, part, settled, &own.model);
     prony_session_options s = session_options(&own);
     s.no_profile = !profile;
     if (code == EXIT_DONE && session_create(session, part, &s, &error) != PRONY_OK) code = report_error(o, &error);
-    for (size_t k = 0; values && code == EXIT_DONE && k < o->from_count; k++)
-        if (prony_session_set_input(*session, o->from[k], values[k], &error) != PRONY_OK)
+    for (size_t k = 0; values && code == EXIT_DONE && k < o->model.from_count; k++)
+        if (prony_session_set_input(*session, o->model.from[k], values[k], &error) != PRONY_OK)
             code = report_error(o, &error);
     if (code == EXIT_DONE) code = bind_inputs(&own, part, *session);
-    free(own.shapes);
-    free(own.inputs);
+    free(own.model.shapes);
+    free(own.model.inputs);
     return code;
 }
 
@@ -90,18 +90,19 @@ static int make_part(const options *o, prony_model *whole, prony_model **part, c
     return status == PRONY_OK ? EXIT_DONE : report_session_error(o, whole, &error);
 }
 
-/* What a run up to --from leaves there: o->from_count values that live as long as *session. */
+/* What a run up to --from leaves there: o->model.from_count values that live as long as *session. */
 static int record_cut(const options *o, prony_model *whole, prony_session *settled, prony_model **model,
                       prony_session **session, const prony_value ***values)
 {
     prony_error error = {0};
     options uncut = *o;
-    uncut.from_count = 0;
-    *values = calloc(o->from_count + 1, sizeof **values);
-    int code = *values ? make_part(o, whole, model, NULL, 0, o->from, o->from_count, NULL) : fail(o, "out of memory");
+    uncut.model.from_count = 0;
+    *values = calloc(o->model.from_count + 1, sizeof **values);
+    int code = *values ? make_part(o, whole, model, NULL, 0, o->model.from, o->model.from_count, NULL)
+                       : fail(o, "out of memory");
     if (code == EXIT_DONE) code = part_session(&uncut, *model, settled, NULL, false, session);
     if (code == EXIT_DONE && prony_session_run(*session, &error) != PRONY_OK) code = report_error(o, &error);
-    for (size_t k = 0; code == EXIT_DONE && k < o->from_count; k++)
+    for (size_t k = 0; code == EXIT_DONE && k < o->model.from_count; k++)
         if (prony_session_output(*session, k, &(*values)[k], &error) != PRONY_OK) code = report_error(o, &error);
     return code;
 }
@@ -112,8 +113,9 @@ int open_part(const options *o, prony_model *whole, prony_model **part, prony_se
     prony_session *settled = NULL, *recorded = NULL;
     const prony_value **values = NULL;
     int code = make_session(o, whole, &settled, false);
-    if (code == EXIT_DONE && o->from_count) code = record_cut(o, whole, settled, &before, &recorded, &values);
-    if (code == EXIT_DONE) code = make_part(o, whole, part, o->from, o->from_count, o->to, o->to_count, values);
+    if (code == EXIT_DONE && o->model.from_count) code = record_cut(o, whole, settled, &before, &recorded, &values);
+    if (code == EXIT_DONE)
+        code = make_part(o, whole, part, o->model.from, o->model.from_count, o->model.to, o->model.to_count, values);
     if (code == EXIT_DONE) code = part_session(o, *part, settled, values, profile, session);
     free(values);
     session_release(recorded);

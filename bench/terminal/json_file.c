@@ -17,24 +17,24 @@ static int cannot_write(json_file *file, const options *o, int code)
     free(file->target);
     free(file->temporary);
     *file = (json_file){0};
-    return fail(o, "'%s': cannot write: %s", o->json, strerror(code));
+    return fail(o, "'%s': cannot write: %s", o->files.json, strerror(code));
 }
 
 int json_open(json_file *file, const options *o)
 {
     struct stat info;
     *file = (json_file){0};
-    if (!o->json) return EXIT_DONE;
-    if (strcmp(o->json, "-") == 0) {
+    if (!o->files.json) return EXIT_DONE;
+    if (strcmp(o->files.json, "-") == 0) {
         file->stream = stdout;
         return EXIT_DONE;
     }
-    if (stat(o->json, &info) == 0 && !S_ISREG(info.st_mode)) {
-        file->stream = fopen(o->json, "w");
+    if (stat(o->files.json, &info) == 0 && !S_ISREG(info.st_mode)) {
+        file->stream = fopen(o->files.json, "w");
         return file->stream ? EXIT_DONE : cannot_write(file, o, errno);
     }
-    file->target = realpath(o->json, NULL); /* what a link points at */
-    if (!file->target) file->target = strdup(o->json);
+    file->target = realpath(o->files.json, NULL); /* what a link points at */
+    if (!file->target) file->target = strdup(o->files.json);
     size_t size = file->target ? strlen(file->target) + 32 : 0;
     char *temporary = size ? malloc(size) : NULL;
     if (!temporary) return cannot_write(file, o, ENOMEM);

@@ -21,13 +21,13 @@ int terminal_width(void)
 bool want_color(const options *o)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    if (o->no_color || (no_color && *no_color) || (term && strcmp(term, "dumb") == 0)) return false;
+    if (o->terminal.no_color || (no_color && *no_color) || (term && strcmp(term, "dumb") == 0)) return false;
     return isatty(STDOUT_FILENO);
 }
 
 bool want_progress(const options *o)
 {
-    return !o->quiet && !o->no_progress && isatty(STDERR_FILENO);
+    return !o->terminal.quiet && !o->terminal.no_progress && isatty(STDERR_FILENO);
 }
 
 /* Columns of stderr's last line that hold progress. */
@@ -45,8 +45,9 @@ void show_progress(void *user, int64_t runs, double seconds, double relative_err
 {
     const options *o = user;
     char text[128];
-    if (o->runs > 0)
-        snprintf(text, sizeof text, "%lld of %lld runs, %.1f s", (long long)runs, (long long)o->runs, seconds);
+    if (o->measuring.runs > 0)
+        snprintf(text, sizeof text, "%lld of %lld runs, %.1f s", (long long)runs, (long long)o->measuring.runs,
+                 seconds);
     else if (isnan(relative_error))
         snprintf(text, sizeof text, "%lld runs, %.1f s", (long long)runs, seconds);
     else
@@ -129,6 +130,6 @@ int usage(const options *o, const char *format, ...)
     va_start(args, format);
     complain(o, format, args);
     va_end(args);
-    fprintf(stderr, "Try 'prony --help'.\n");
+    fprintf(stderr, "Try 'prony %s%s--help'.\n", o->command ? o->command : "", o->command ? " " : "");
     return EXIT_USAGE;
 }

@@ -13,7 +13,6 @@
 #endif
 
 enum { MOST_SAMPLES = 1 << 20, FEWEST_WARM = 3, TRACED_RUNS = 20 };
-#define DEFAULT_SECONDS 0.5
 #define WARM_PART 0.2 /* of the time, before anything counts */
 
 static int peer_failed(const options *o, const ort *peer)
@@ -31,10 +30,10 @@ static bool is_file(const void *context, const char *name, const char *file)
 static int load_values(const options *o, ort_input *inputs, prony_value **values)
 {
     prony_error error = {0};
-    for (size_t i = 0; i < o->input_count; i++) {
-        cut_name_where(&o->inputs[i], is_file, NULL);
-        if (prony_value_load(&values[i], o->inputs[i].file, &error) != PRONY_OK) return report_error(o, &error);
-        inputs[i] = (ort_input){o->inputs[i].name, values[i]};
+    for (size_t i = 0; i < o->model.input_count; i++) {
+        cut_name_where(&o->model.inputs[i], is_file, NULL);
+        if (prony_value_load(&values[i], o->model.inputs[i].file, &error) != PRONY_OK) return report_error(o, &error);
+        inputs[i] = (ort_input){o->model.inputs[i].name, values[i]};
     }
     return EXIT_DONE;
 }
@@ -46,7 +45,7 @@ static int peer_save(const options *o, ort *peer)
         char path[4096];
         prony_value value;
         if (!ort_output(peer, k, &value)) return peer_failed(o, peer);
-        snprintf(path, sizeof path, "%s/output_%zu.npy", o->output_dir, k);
+        snprintf(path, sizeof path, "%s/output_%zu.npy", o->files.output_dir, k);
         if (prony_value_save_npy(&value, path, &error) != PRONY_OK) return report_error(o, &error);
     }
     return EXIT_DONE;
@@ -61,10 +60,12 @@ static int peer_by_value(const void *left, const void *right)
 /* Runs until the time or the number of runs is up; outputs are given up outside of what is timed. */
 static int peer_measure(const options *o, ort *peer, int64_t *samples, size_t *count)
 {
-    const double seconds = o->seconds > 0 ? o->seconds : DEFAULT_SECONDS;
+    const double seconds = o->measuring.seconds;
     const int64_t begin = prony_now_ns(), warm = begin + (int64_t)(seconds * WARM_PART * 1e9);
     const int64_t end = begin + (int64_t)(seconds * (1 + WARM_PART) * 1e9);
-    const size_t most = o->form_count ? TRACED_RUNS : o->runs > 0 ? (size_t)o->runs : MOST_SAMPLES;
+    const size_t most = o->files.export_count   ? TRACED_RUNS
+                        : o->measuring.runs > 0 ? (size_t)o->measuring.runs
+                                                : MOST_SAMPLES;
     *count = 0;
     for (size_t run = 0; *count < most && *count < MOST_SAMPLES; run++) {
         const int64_t start = prony_now_ns();
@@ -72,7 +73,7 @@ static int peer_measure(const options *o, ort *peer, int64_t *samples, size_t *c
         if (!ort_run(peer)) return peer_failed(o, peer);
         const int64_t took = prony_now_ns() - start;
         ort_drop_outputs(peer);
-        if (run + 1 >= FEWEST_WARM && (start >= warm || o->form_count)) samples[(*count)++] = took;
+        if (run + 1 >= FEWEST_WARM && (start >= warm || o->files.export_count)) samples[(*count)++] = took;
     }
     qsort(samples, *count, sizeof *samples, peer_by_value);
     return EXIT_DONE;
@@ -94,7 +95,7 @@ static long long peak_rss_bytes(void)
 /* --trace PREFIX: the other engine writes its own profile, to a file whose name begins so. */
 static int run_peer(const options *o, ort *peer, const ort_input *inputs)
 {
-    const char *prefix = o->form_count ? o->forms[0].file : NULL;
+    const char *prefix = o->files.export_count ? o->files.exports[0].file : NULL;
     int64_t *samples = malloc(MOST_SAMPLES * sizeof *samples);
     size_t count = 0;
     prony_error error = {0};
@@ -102,11 +103,12 @@ static int run_peer(const options *o, ort *peer, const ort_input *inputs)
     prony_disturbance load = {.others_share = -1};
     int code = samples ? EXIT_DONE : fail(o, "out of memory");
     const int64_t start = prony_now_ns();
-    if (code == EXIT_DONE && !ort_session(peer, o->arguments[0], o->intra_op > 0 ? o->intra_op : 1, prefix))
+    if (code == EXIT_DONE &&
+        !ort_session(peer, o->arguments[0], o->threads.intra_op > 0 ? o->threads.intra_op : 1, prefix))
         code = peer_failed(o, peer);
     const int64_t ready = prony_now_ns();
-    if (code == EXIT_DONE && !ort_bind(peer, inputs, o->input_count)) code = peer_failed(o, peer);
-    if (code == EXIT_DONE && o->output_dir) {
+    if (code == EXIT_DONE && !ort_bind(peer, inputs, o->model.input_count)) code = peer_failed(o, peer);
+    if (code == EXIT_DONE && o->files.output_dir) {
         code = ort_run(peer) ? peer_save(o, peer) : peer_failed(o, peer);
         ort_drop_outputs(peer);
     } else if (code == EXIT_DONE) {
@@ -125,18 +127,18 @@ static int run_peer(const options *o, ort *peer, const ort_input *inputs)
 int command_peer(const options *o)
 {
     ort peer = {0};
-    ort_input *inputs = calloc(o->input_count + 1, sizeof *inputs);
-    prony_value **values = calloc(o->input_count + 1, sizeof *values);
+    ort_input *inputs = calloc(o->model.input_count + 1, sizeof *inputs);
+    prony_value **values = calloc(o->model.input_count + 1, sizeof *values);
 #ifdef __linux__
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would read what it measures */
 #endif
     int code = inputs && values ? EXIT_DONE : fail(o, "out of memory");
-    if (code == EXIT_DONE && !o->ort_lib) code = fail(o, "--ort-lib is missing");
-    if (code == EXIT_DONE && !ort_open(&peer, o->ort_lib)) code = fail(o, "%s: %s", o->ort_lib, peer.error);
+    if (code == EXIT_DONE && !o->files.ort_lib) code = fail(o, "--ort-lib is missing");
+    if (code == EXIT_DONE && !ort_open(&peer, o->files.ort_lib)) code = fail(o, "%s: %s", o->files.ort_lib, peer.error);
     if (code == EXIT_DONE) code = load_values(o, inputs, values);
     if (code == EXIT_DONE) code = run_peer(o, &peer, inputs);
     ort_close(&peer);
-    for (size_t i = 0; i < o->input_count && values; i++) prony_value_release(values[i]);
+    for (size_t i = 0; i < o->model.input_count && values; i++) prony_value_release(values[i]);
     free(values);
     free(inputs);
     return code;

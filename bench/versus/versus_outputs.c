@@ -47,7 +47,7 @@ static int save_inputs(versus_job *job, const prony_model *model, const prony_se
 /* -x auto is what the session makes of it, for both. */
 static int settle_threads(versus_job *job, const prony_session *session)
 {
-    const int_list *list = &job->o->intra_ops;
+    const int_list *list = &job->o->threads.intra_ops;
     job->thread_count = list->count ? list->count : 1;
     job->threads = calloc(job->thread_count, sizeof *job->threads);
     if (!job->threads) return fail(job->o, "out of memory");
@@ -63,7 +63,7 @@ int versus_prepare(versus_job *job, prony_model **model)
     prony_error error = {0};
     prony_session *session = NULL;
     options automatic = *job->o;
-    automatic.intra_op = 0;
+    automatic.threads.intra_op = 0;
     int code = open_session(&automatic, model, &session, false);
     if (code == EXIT_DONE && prony_session_run(session, &error) != PRONY_OK) code = report_error(job->o, &error);
     if (code == EXIT_DONE) code = settle_threads(job, session);

@@ -140,7 +140,7 @@ static void put_above(prn_text *text, const prony_report *r)
     char line[160];
     snprintf(
         line, sizeof line,
-        "%zu operator%s above the roof, which was measured on a busier machine: 'prony machine --fresh' measures it "
+        "%zu operator%s above the roof, which was measured on a busier machine: 'prony machine --no-cache' measures it "
         "again",
         above, above == 1 ? " is" : "s are");
     prn_text_wrap(text, PRN_STYLE_WARN, 2, line);

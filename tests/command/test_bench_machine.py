@@ -59,7 +59,7 @@ class BenchMachineTest(unittest.TestCase):
         self.mark_kept(busy=False)
         first.pop("busy", None)
         self.assertEqual(self.measure(), first)
-        again = self.measure("--fresh")
+        again = self.measure("--no-cache")
         self.assertNotEqual(again["compute"], first["compute"])
         self.assertEqual(len(self.kept()), 1)
         threads = {row["threads"] for row in first["compute"] if row["precision"] == "fp32"}
@@ -151,7 +151,7 @@ class BenchMachineTest(unittest.TestCase):
         self.assertIn("GFLOP/s", out)
 
     def test_wrong_usage(self):
-        for arguments in (["machine", "x"], ["machine", "-b", "1"], ["machine", "-x", "0"], ["machine", "--fresh=1"]):
+        for arguments in (["machine", "x"], ["machine", "-b", "1"], ["machine", "-x", "0"], ["machine", "--no-cache=1"]):
             code, out, err = self.run_command(*arguments)
             self.assertEqual((code, out), (USAGE, ""), err)
 

@@ -149,7 +149,7 @@ class Usage(CommandTest):
             return report
 
         self.assertNotIn("tuning", tuned())
-        first, second, anew = tuned("--tune"), tuned("--tune"), tuned("--tune", "--fresh")
+        first, second, anew = tuned("--tune"), tuned("--tune"), tuned("--tune", "--no-cache")
         measured = first["tuning"]["measured"]
         self.assertGreater(measured, 0)
         self.assertEqual([first["tuning"]["kept"], second["tuning"]["kept"], second["tuning"]["measured"]], [0, measured, 0])
