@@ -104,7 +104,7 @@ static const option_row rows[] = {
      .help = "seed of generated inputs", .initial = "0", .aliases = "random-seed"},
     {"preprocess", 0, OPTION_COMMON, GROUP_MODEL, GENERATED | EVAL | QUANTIZE | PEER, OPTION_PARSED, .parse = parse_preprocess,
      .choices = "imagenet,resize=,crop=,normalize=,mean=,std=,channels=,layout=,filter=", .value = "LIST",
-     .help = "of images: imagenet, or resize=256,crop=224,...",
+     .help = "of images: imagenet, or resize=256,crop=224",
      .details = "resize=N|HxW|fit|none, crop=N|HxW, normalize=0..1|-1..1|0..255|imagenet, mean=R:G:B, std=R:G:B, "
                 "channels=rgb|bgr, layout=nchw|nhwc, filter=bilinear|bicubic; imagenet: as torchvision."},
     {"from", 0, OPTION_RARE, GROUP_MODEL, RUN | PROFILE | BENCH | EXTRACT, OPTION_TEXTS, LIST(model.from, model.from_count), .value = "TENSOR",

@@ -10,13 +10,17 @@
 
 const char *const scenario_names[] = {"single", "multi", "server", "offline", NULL};
 
-/* "a, b, c". */
+/* "a, b or c". */
 static const char *choice_list(const option_row *row, char *text, size_t size)
 {
     const char *choices = row->choices, *item;
     size_t used = 0;
     for (size_t length; used < size && (length = next_item(&choices, ',', &item));)
-        used += (size_t)snprintf(text + used, size - used, "%s%.*s", used ? ", " : "", (int)length, item);
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s",
+                                 !used      ? ""
+                                 : *choices ? ", "
+                                            : " or ",
+                                 (int)length, item);
     return text;
 }
 

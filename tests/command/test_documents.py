@@ -182,7 +182,7 @@ class Metrics(DocumentTest):
         self.refuse(USAGE, ["no metric 'speed'"], "metrics", path, "--metrics", "macs,speed")
         self.refuse(USAGE, ["is a report", "options on how to run"], "metrics", path, "-r", "5")
         self.refuse(USAGE, ["TARGET is missing"], "metrics")
-        self.refuse(USAGE, ["no use for --detailed"], "inspect", self.lenet, "--detailed")
+        self.refuse(USAGE, ["does not take --detailed", "metrics"], "inspect", self.lenet, "--detailed")
 
 
 class Counts(DocumentTest):
@@ -207,7 +207,7 @@ class Counts(DocumentTest):
         for side in "ab":
             self.assertEqual(rows["count"][side], 2 * rows["macs"][side])
         self.assertEqual(rows["count"]["verdict"], "worse")
-        self.refuse(USAGE, ["--count 'none'"], "compare", a, b, "--count", "none")
+        self.refuse(USAGE, ["--count", "'none'", "fvcore"], "compare", a, b, "--count", "none")
 
 
 if __name__ == "__main__":

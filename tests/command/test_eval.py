@@ -326,7 +326,7 @@ class Images(Data):
                     "--labels", self.path("no-names"))
         self.refuse(FAILED, ["no input 'picture'"], "run", self.digits, "-i", "picture=" + file)
         self.refuse(USAGE, ["--topk"], "run", self.digits, "-i", "image=" + file, "--labels", file)
-        self.refuse(USAGE, ["--topk '0'"], "run", self.digits, "--topk", "0")
+        self.refuse(USAGE, ["--topk", "'0'", "1 to 1000"], "run", self.digits, "--topk", "0")
         self.refuse(FAILED, ["no image"], "run", self.save("flat.onnx", ob.graph(
             [ob.node("Relu", ["image"], ["y"])], [ob.value("image", ob.FLOAT, [1, 64])], [ob.value("y", ob.FLOAT, [1, 64])])),
             "-i", "image=" + file)

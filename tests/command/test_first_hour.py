@@ -256,6 +256,18 @@ class Words(CommandTest):
         self.assertEqual([got[key] for key in ("intra_op_threads", "runs", "warmup_runs", "batch")], [1, 7, 2, 3])
         self.assertEqual(config("--num-threads=2", "--num-runs", "3")["intra_op_threads"], 2)
 
+    def test_renamed_options(self):
+        for old, words in (("--no-help", ["run", "m"]), ("--fresh", ["machine"])):
+            self.refuse(USAGE, ["unknown option '%s'" % old], *words, old)
+        self.refuse(FAILED, ["nowhere.npy"], "profile", self.lenet, "-r", "2", "--expect", "nowhere.npy")
+        self.refuse(USAGE, ["--resume"], "scale", self.lenet, "--weak-scaling", "--resume", "--json", self.path("study.json"))
+
+    def test_options_of_other_commands_are_no_abbreviations(self):
+        self.refuse(USAGE, ["'run' does not take --top", "profile"], "run", self.lenet, "--top", "3")  # not --topk
+        self.refuse(USAGE, ["'bench' does not take --memory;"], "bench", self.lenet, "--memory", "3")  # not --memory-limit
+        self.refuse(USAGE, ["'--no-re' abbreviates several options"], "profile", self.lenet, "--no-re")
+        self.assertEqual(self.report("profile", self.lenet, "--ru", "3")["latency_ns"]["runs"], 3)
+
     def test_a_model_alone_is_profiled(self):
         self.assertEqual(self.report(self.lenet, "-r", "3")["latency_ns"]["runs"], 3)
         self.refuse(FAILED, ["prony profile", "nowhere.onnx", "No such file"], "nowhere.onnx")
@@ -287,7 +299,7 @@ class Manual(CommandTest):
             words = [command] if command else []
             text = self.succeed("manual", *words).replace("\\-", "-").replace("\\&", "")
             self.assertTrue(text.startswith(".TH PRONY"), text[:40])
-            self.assertEqual(self.options(self.succeed(*words, "--help")) - self.options(text) - {"--help"}, set())
+            self.assertEqual(self.options(self.succeed(*words, "--help-all")) - self.options(text), set())
         self.refuse(USAGE, ["nothing"], "manual", "nothing")
 
     def test_completion(self):
@@ -302,6 +314,8 @@ class Manual(CommandTest):
         self.assertEqual(complete("prony", "bench", "--thr"), ["--threshold"])
         self.assertNotIn("--threshold", complete("prony", "verify", "--"))
         self.assertEqual(complete("prony", "profile", "--level", "op"), ["operator"])
+        self.assertEqual(complete("prony", "model.onnx", "-p", "int8-"), ["int8-weights"])
+        self.assertEqual([complete("prony", command, "--svg", "e") for command in ("scale", "profile")], [["efficiency="], []])
         self.assertEqual(complete("prony", "inspect", "prony.b"), ["prony.bash"])
         self.assertIn("'*--intra-op=[", self.succeed("completion", "zsh"))
         self.assertIn("-n '__fish_seen_subcommand_from verify' -l no-rewrites", self.succeed("completion", "fish"))

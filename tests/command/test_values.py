@@ -133,7 +133,7 @@ class Values(CommandTest):
         [row] = report["accuracy"]["outputs"]
         self.assertEqual((row["name"], row["against"], row["error"]["max_abs"]), ("y=z", expected, 0))
         self.assertIn("samples/s", self.succeed("bench", model, "-r", "2", "-i", "a=[5, 5]", "-i", "a=b=" + file))
-        self.refuse(USAGE, ["is not NAME=VALUE"], "run", model, "-i", "a")
+        self.refuse(USAGE, ["--input needs NAME=VALUE, got 'a'"], "run", model, "-i", "a")
         self.refuse(FAILED, ["there is no input 'b'", "'a=b'"], "run", model, "-i", "b=c")
 
     def test_samples_of_text(self):

@@ -177,9 +177,9 @@ class Versus(CommandTest):
         self.assertEqual(self.table(self.write("plain.md", b"nothing\n"), models)[0], USAGE)
 
     def test_usage(self):
-        self.refuse(USAGE, ["-x 'none'"], "versus", self.model, "-x", "none")
+        self.refuse(USAGE, ["--intra-op", "'none'"], "versus", self.model, "-x", "none")
         self.refuse(USAGE, ["MODEL"], "versus")
-        self.refuse(USAGE, ["'versus' has no use for -w"], "versus", self.model, "-w", "3")
+        self.refuse(USAGE, ["'versus' does not take -w"], "versus", self.model, "-w", "3")
         self.refuse(FAILED, ["--ort-lib is missing"], "peer", self.model)
 
 
