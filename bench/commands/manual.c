@@ -157,8 +157,8 @@ static void markdown_option(const command_row *command, const option_row *row)
 
 static int markdown(void)
 {
-    puts("# Options\n\nThis page is generated from the table of options (`prony manual markdown`). `prony COMMAND "
-         "--help-all`\nprints the options of one command. An option with several rows differs by command.");
+    puts("# Options\n\nThis page is generated from the table of options (`prony manual markdown`). `prony COMMAND\n"
+         "--help-all` prints the options of one command. An option with several rows differs by command.");
     group = -1;
     for_each_option(NULL, markdown_option);
     return EXIT_DONE;

@@ -6,11 +6,14 @@
 
 enum { HELP_WIDTH = 80, HELP_COLUMN = 26 };
 
-/* Breaks the text at blanks; `column` is where it begins, further lines begin at HELP_COLUMN. */
-static void put_help(FILE *to, const char *text, int column)
+/* Breaks the text at blanks, in lines that begin at HELP_COLUMN. */
+static void put_help(FILE *to, const char *text)
 {
     const char *word;
+    int column = HELP_COLUMN;
     for (size_t length; (length = next_item(&text, ' ', &word));) {
+        if (strncmp(word, "(default:", length) == 0 && *text) length += 1 + strcspn(text + 1, " "); /* one word more */
+        text = word + length;
         if (column > HELP_COLUMN && column + 1 + (int)length > HELP_WIDTH - 1) {
             fprintf(to, "\n%*s", HELP_COLUMN, "");
             column = HELP_COLUMN;
@@ -49,9 +52,9 @@ static void print_option(FILE *to, const command_row *command, const option_row 
              all && row->details ? ". " : "", all && row->details ? row->details : "");
     int column = row->letter ? fprintf(to, "  -%c, ", row->letter) : fprintf(to, "      ");
     column += fprintf(to, "--%s%s%s", row->name, row->value ? " " : "", row->value ? row->value : "");
-    column += fprintf(to, "%*s", column < HELP_COLUMN - 1 ? HELP_COLUMN - column : 2, "");
-    if (column > HELP_COLUMN) column = fprintf(to, "\n%*s", HELP_COLUMN, "") - 1;
-    put_help(to, text, column);
+    if (column > HELP_COLUMN - 2) fputc('\n', to), column = 0;
+    fprintf(to, "%*s", HELP_COLUMN - column, "");
+    put_help(to, text);
 }
 
 /* Options up to a rank under their groups' titles. Returns how many of higher rank are left out. */

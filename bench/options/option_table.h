@@ -58,7 +58,7 @@ typedef enum option_type {
     OPTION_VERSION
 } option_type;
 
-/* Where an option is shown. */
+/* The help that shows an option. */
 typedef enum option_rank {
     OPTION_FIRST,   /* `prony --help` */
     OPTION_COMMON,  /* and `prony COMMAND --help` */

@@ -185,7 +185,7 @@ static void test_choices_are_taken_and_other_words_refused(void **state)
         }
         expect(take(row, "nonsense") == EXIT_USAGE && take(row, "") == EXIT_USAGE, row, "another word is taken");
         if (row->otherwise && row->type == OPTION_CHOICE)
-            expect(take(row, row->otherwise) == 0, row, "the default is no choice");
+            expect(take(row, row->otherwise) == 0, row, "the default is not among the choices");
     }
     assert_true(lists >= 5);
 }
