@@ -131,7 +131,7 @@ typedef struct limit_options {
 
 typedef struct options {
     const char *command;
-    int argc; /* the command line without the command, in getopt's order; argv[0] is the program */
+    int argc; /* the command line without the command; argv[0] is the program */
     char **argv;
     const char **arguments; /* MODEL, DIR… */
     size_t argument_count;

@@ -335,7 +335,8 @@ static const option_row rows[] = {
     {"memory-limit", 0, OPTION_COMMON, GROUP_LIMITS, MODELS, OPTION_PARSED, .parse = parse_memory_limit, .value = "N",
      .help = "such as 2GiB, or none", .otherwise = "available less 1/16",
      .details = "PRONY_MEMORY_LIMIT sets the default. Without it, at least 64 MiB of the available memory stay free."},
-    {"time-limit", 0, OPTION_COMMON, GROUP_LIMITS, MODELS | MACHINE, OPTION_PARSED, .parse = parse_time_limit, .value = "T",
+    {"time-limit", 0, OPTION_COMMON, GROUP_LIMITS, MODELS | MACHINE, OPTION_PARSED, .least = 1, .parse = parse_time_limit,
+     .value = "T",
      .help = "stop after 60s, 500ms, ... with the results so far", .wanted = "a time above 0 such as 60s or 500ms"},
     {"timeout", 0, OPTION_RARE, GROUP_LIMITS, SCALE, OPTION_SECONDS, F(limits.timeout), .value = "S",
      .help = "end a process that does not answer", .otherwise = "60 s and ten times the planned time"},
@@ -413,11 +414,35 @@ size_t next_item(const char **list, char separator, const char **item)
     return length;
 }
 
-const option_row *find_option(const command_row *command, const char *name)
+static bool is_alias(const option_row *row, const char *name)
 {
-    for (const option_row *row = rows; row < rows + sizeof rows / sizeof *rows; row++)
-        if (strcmp(row->name, name) == 0 && command_takes(command, row)) return row;
-    return NULL;
+    const char *rest = row->aliases, *item;
+    for (size_t length; (length = next_item(&rest, ' ', &item));)
+        if (strlen(name) == length && strncmp(item, name, length) == 0) return true;
+    return false;
+}
+
+/* Prefers the exact name to an alias and an alias to an abbreviation, then the command's row to another one: the name of
+ * another command's option is not taken as the abbreviation of an own one. */
+const option_row *find_long(const command_row *command, const char *name, bool *several)
+{
+    enum { ABBREVIATION = 1, ALIAS, EXACT };
+    const option_row *found = NULL;
+    int best = 0;
+    *several = false;
+    for (const option_row *row = rows; row < rows + sizeof rows / sizeof *rows; row++) {
+        int match = strcmp(row->name, name) == 0                           ? EXACT
+                    : is_alias(row, name)                                  ? ALIAS
+                    : *name && strncmp(row->name, name, strlen(name)) == 0 ? ABBREVIATION
+                                                                           : 0;
+        if (match == ABBREVIATION && found && strcmp(found->name, row->name) != 0) *several = true;
+        if (match) match = 2 * match + command_takes(command, row);
+        if (match <= best) continue;
+        found = row;
+        best = match;
+    }
+    *several = *several && best < 2 * ALIAS;
+    return *several ? NULL : found;
 }
 
 /* ---- names near to a mistyped one ---- */

@@ -81,6 +81,10 @@ typedef enum option_group {
     GROUP_COUNT
 } option_group;
 
+struct option_row;
+/* May cut the text. 0, or the exit status after a message. */
+typedef int option_parse_fn(options *o, const struct option_row *row, char *text);
+
 /* Rows may share a name or a letter if no command takes both: the value or the default then differs by command. */
 typedef struct option_row {
     const char *name; /* without dashes */
@@ -91,8 +95,8 @@ typedef struct option_row {
     option_type type;
     size_t field, count_field; /* offsets in options; count_field: of arrays */
     double least, most;
-    const char *choices;                                                /* comma-separated */
-    int (*parse)(options *o, const struct option_row *row, char *text); /* may cut the text; 0, or the exit status */
+    const char *choices; /* comma-separated */
+    option_parse_fn *parse;
     const char *value;     /* name of the value in the help; NULL: no value */
     const char *help;      /* at most OPTION_HELP_WIDTH characters */
     const char *details;   /* more of it, for the manual page and --help-all */
@@ -114,7 +118,8 @@ const command_row *find_command(const char *name);
 command_id command_id_of(const command_row *command);
 /* Without a command (NULL): one of any command. */
 bool command_takes(const command_row *command, const option_row *row);
-const option_row *find_option(const command_row *command, const char *name);
+/* By name, alias or abbreviation; NULL: unknown, or *several. A row of another command if this one has none. */
+const option_row *find_long(const command_row *command, const char *name, bool *several);
 const option_row *find_letter(const command_row *command, int letter);
 /* The name nearest to a mistyped one; aliases count. NULL: none is near. */
 const char *nearest_command(const char *word);
@@ -139,25 +144,9 @@ int options_begin(options *o, const command_row *command);
 
 /* ---- parse functions of rows, in option_values.c ---- */
 
-int parse_threads(options *o, const option_row *row, char *text);
-int parse_workers(options *o, const option_row *row, char *text);
-int parse_thread_list(options *o, const option_row *row, char *text);
-int parse_worker_list(options *o, const option_row *row, char *text);
-int parse_batches(options *o, const option_row *row, char *text);
-int parse_precisions(options *o, const option_row *row, char *text);
-int parse_affinity(options *o, const option_row *row, char *text);
-int parse_named_shape(options *o, const option_row *row, char *text);
-int parse_input(options *o, const option_row *row, char *text);
-int parse_preprocess(options *o, const option_row *row, char *text);
-int parse_against(options *o, const option_row *row, char *text);
-int parse_filter(options *o, const option_row *row, char *text);
-int parse_metrics(options *o, const option_row *row, char *text);
-int parse_threshold(options *o, const option_row *row, char *text);
-int parse_graph(options *o, const option_row *row, char *text);
-int parse_chart(options *o, const option_row *row, char *text);
-int parse_plot(options *o, const option_row *row, char *text);
-int parse_memory_limit(options *o, const option_row *row, char *text);
-int parse_time_limit(options *o, const option_row *row, char *text);
+option_parse_fn parse_threads, parse_workers, parse_thread_list, parse_worker_list, parse_batches, parse_precisions,
+    parse_affinity, parse_named_shape, parse_input, parse_preprocess, parse_against, parse_filter, parse_metrics,
+    parse_threshold, parse_graph, parse_chart, parse_plot, parse_memory_limit, parse_time_limit;
 
 /* ---- option_parse.c ---- */
 

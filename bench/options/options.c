@@ -1,7 +1,7 @@
-/* The command line, read from left to right with getopt_long, whose options are made from the table's rows. */
+/* The command line, read from left to right; options and arguments may alternate. */
 #include "bench/options/option_table.h"
 
-#include <getopt.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,102 +78,23 @@ static bool is_question(options *o, int argc, char **argv, int *status)
     return true;
 }
 
-/* ---- getopt's view of the table ---- */
+/* A command line on its way through the parser. */
+typedef struct parser {
+    options *o;
+    const command_row *command; /* NULL: none was given */
+    int at;                     /* index of the word that is read */
+    bool stop;                  /* --help or --version was answered */
+} parser;
 
-enum { FIRST_LONG = 256 }; /* getopt returns a letter, or this and the index of a row */
-
-static bool stands_in(int argc, char **argv, const char *name, size_t length)
-{
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strncmp(argv[i], "--", 2) == 0 && strcspn(argv[i] + 2, "=") == length &&
-            strncmp(argv[i] + 2, name, length) == 0)
-            return true;
-    return false;
-}
-
-typedef struct getopt_table {
-    char letters[3 * ('z' - 'A' + 1) + 2];
-    struct option *names;
-    size_t count;
-    char *aliases[8];
-    size_t alias_count;
-} getopt_table;
-
-/* All options for getopt, also those of other commands: an unknown option may not become the abbreviation of another one.
- * A name stands once, with the row that the command takes. Aliases are added only if the command line has them: as
- * further names they would make abbreviations ambiguous. false: out of memory. */
-static bool getopt_begin(getopt_table *g, const command_row *command, int argc, char **argv)
-{
-    const option_row *row;
-    const char *alias;
-    char *letter = g->letters;
-    size_t rows = 0;
-    while (option_at(rows)) rows++;
-    *letter++ = ':'; /* a missing value is told apart */
-    g->names = calloc(rows + sizeof g->aliases / sizeof *g->aliases + 1, sizeof *g->names);
-    for (size_t i = 0; g->names && (row = option_at(i)); i++) {
-        const int value = row->value ? required_argument : no_argument;
-        const option_row *own = find_option(command, row->name), *first = find_option(NULL, row->name);
-        if (row != (own ? own : first)) continue;
-        g->names[g->count++] = (struct option){row->name, value, NULL, FIRST_LONG + (int)i};
-        if (row->letter) *letter++ = row->letter;
-        if (row->letter && value) *letter++ = ':';
-        const char *rest = row->aliases;
-        for (size_t length; (length = next_item(&rest, ' ', &alias));) {
-            if (!stands_in(argc, argv, alias, length) || g->alias_count == sizeof g->aliases / sizeof *g->aliases)
-                continue;
-            char *name = strndup(alias, length);
-            if (!name) return false;
-            g->aliases[g->alias_count++] = name;
-            g->names[g->count++] = (struct option){name, value, NULL, FIRST_LONG + (int)i};
-        }
-    }
-    return g->names != NULL;
-}
-
-static void getopt_end(getopt_table *g)
-{
-    for (size_t i = 0; i < g->alias_count; i++) free(g->aliases[i]);
-    free(g->names);
-}
-
-/* ---- wrong use ---- */
-
-/* An option of other commands; `letter` is 0 if the long name was given. */
-static int refuse_option(const options *o, const option_row *row, int letter)
+/* An option of other commands. */
+static int refuse_option(const options *o, const option_row *row, const char *name)
 {
     uint32_t commands = 0;
-    char list[200], name[64];
+    char list[200];
     const option_row *other;
     for (size_t i = 0; (other = option_at(i)); i++)
         if (strcmp(other->name, row->name) == 0) commands |= other->commands;
-    if (letter)
-        snprintf(name, sizeof name, "-%c", letter);
-    else
-        snprintf(name, sizeof name, "--%s", row->name);
     return usage(o, "'%s' does not take %s; these do: %s", o->command, name, command_list(commands, list, sizeof list));
-}
-
-static bool is_abbreviation(const getopt_table *g, const char *name)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < g->count; i++) count += strncmp(g->names[i].name, name, strlen(name)) == 0;
-    return count > 1;
-}
-
-/* getopt's ':' (no value) or '?' (unknown, ambiguous, or a value too many). `word` is the argument that it stands in. */
-static int bad_option(const options *o, const command_row *command, const getopt_table *g, int kind, const char *word)
-{
-    char name[64];
-    if (strncmp(word, "--", 2) != 0)
-        return usage(o, kind == ':' ? "-%c needs a value" : "unknown option '-%c'", optopt);
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
-    if (kind == ':') return usage(o, "%s needs a value", name);
-    if (optopt) return usage(o, "%s takes no value, got '%s'", name, word);
-    if (is_abbreviation(g, name + 2)) return usage(o, "'%s' abbreviates several options", name);
-    const char *near = nearest_option(command, name + 2);
-    if (near) return usage(o, "unknown option '%s'; did you mean '--%s'?", name, near);
-    return usage(o, "unknown option '%s'", name);
 }
 
 /* "METRIC:VALUE", unless there is a file of that name: one value more of --threshold. */
@@ -183,32 +104,72 @@ static bool is_more_threshold(const char *word)
     return key && word[key] == ':' && access(word, F_OK) != 0;
 }
 
-/* Takes the options of a command line, up to --help or --version, which *done tells. */
-static int parse_options(options *o, const command_row *command, const getopt_table *g, bool *done)
+/* Takes an option; its value is `text` or, if that is NULL, the next word. */
+static int parse_option(parser *p, const option_row *row, const char *name, char *text)
 {
-    *done = true;
-    opterr = 0;
-    for (;;) {
-        int at = optind ? optind : 1;
-        int option = getopt_long(o->argc, o->argv, g->letters, g->names, NULL);
-        if (option == -1) break;
-        /* A short option inside of a word leaves optind on that word. */
-        if (option == ':' || option == '?')
-            return bad_option(o, command, g, option, o->argv[optind > at ? optind - 1 : at]);
-        const option_row *row =
-            option < FIRST_LONG ? find_letter(command, option) : option_at((size_t)(option - FIRST_LONG));
-        if (!row) row = find_letter(NULL, option);
-        if (row->type == OPTION_HELP) return print_help(stdout, command, row->least > 0), EXIT_DONE;
-        if (row->type == OPTION_VERSION) return print_version(stdout), EXIT_DONE;
-        if (!command) return usage(o, "a command comes first, such as 'prony profile'");
-        if (!command_takes(command, row)) return refuse_option(o, row, option < FIRST_LONG ? option : 0);
-        int status = option_take(o, row, optarg);
-        while (!status && row->parse == parse_threshold && optind < o->argc && is_more_threshold(o->argv[optind]))
-            status = option_take(o, row, o->argv[optind++]);
-        if (status) return status;
+    options *o = p->o;
+    if (!row->value && text) return usage(o, "%s takes no value, got '%s'", name, text);
+    p->stop = row->type == OPTION_HELP || row->type == OPTION_VERSION;
+    if (row->type == OPTION_HELP) return print_help(stdout, p->command, row->least > 0), EXIT_DONE;
+    if (row->type == OPTION_VERSION) return print_version(stdout), EXIT_DONE;
+    if (!p->command) return usage(o, "a command comes first, such as 'prony profile'");
+    if (!command_takes(p->command, row)) return refuse_option(o, row, name);
+    if (row->value && !text && p->at + 1 == o->argc) return usage(o, "%s needs a value", name);
+    int status = option_take(o, row, row->value && !text ? o->argv[++p->at] : text);
+    while (!status && row->parse == parse_threshold && p->at + 1 < o->argc && is_more_threshold(o->argv[p->at + 1]))
+        status = option_take(o, row, o->argv[++p->at]);
+    return status;
+}
+
+/* "--name", "--name=value", an alias or an unambiguous abbreviation. */
+static int parse_long(parser *p, char *word)
+{
+    char name[64], *value = strchr(word, '=');
+    bool several;
+    snprintf(name, sizeof name, "%.*s", (int)(value ? value - word : (ptrdiff_t)strlen(word)), word);
+    const option_row *row = find_long(p->command, name + 2, &several);
+    if (row) {
+        snprintf(name, sizeof name, "--%s", row->name);
+        return parse_option(p, row, name, value ? value + 1 : NULL);
     }
-    *done = false;
-    return 0;
+    if (several) return usage(p->o, "'%s' abbreviates several options", name);
+    const char *near = nearest_option(p->command, name + 2);
+    if (near) return usage(p->o, "unknown option '%s'; did you mean '--%s'?", name, near);
+    return usage(p->o, "unknown option '%s'", name);
+}
+
+/* "-q", "-r 5", "-r5", "-qr5". */
+static int parse_letters(parser *p, char *word)
+{
+    int status = 0;
+    for (char *letter = word + 1; !status && !p->stop && *letter; letter++) {
+        const char name[3] = {'-', *letter, '\0'};
+        const option_row *row = find_letter(p->command, *letter);
+        if (!row) row = find_letter(NULL, *letter);
+        if (!row) return usage(p->o, "unknown option '%s'", name);
+        char *value = row->value && letter[1] ? letter + 1 : NULL;
+        status = parse_option(p, row, name, value);
+        if (row->value) break;
+    }
+    return status;
+}
+
+/* Reads all words, up to --help or --version; "--" ends the options. */
+static int parse_words(parser *p)
+{
+    options *o = p->o;
+    bool ended = false;
+    int status = 0;
+    for (p->at = 1; !status && !p->stop && p->at < o->argc; p->at++) {
+        char *word = o->argv[p->at];
+        if (ended || word[0] != '-' || !word[1])
+            o->arguments[o->argument_count++] = word;
+        else if (strcmp(word, "--") == 0)
+            ended = true;
+        else
+            status = word[1] == '-' ? parse_long(p, word) : parse_letters(p, word);
+    }
+    return status;
 }
 
 /* One process of several: the parent reads one whole report from stdout, and does the rest. */
@@ -239,7 +200,6 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
 {
     const command_row *command = NULL;
     const bool has_word = argc >= 2 && argv[1][0] != '-';
-    bool done = true;
     *o = (options){
         .measuring = {.warmup = -1}, .load = {.batch_window_ns = -1}, .model = {.image = PRONY_IMAGE_OPTIONS_INIT}};
     *stop = true;
@@ -258,17 +218,12 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
     if (status) return status;
     o->argc = argc;
     o->argv = argv;
-    getopt_table table = {0};
-    if (!getopt_begin(&table, command, argc, argv))
-        status = fail(o, "out of memory");
-    else
-        status = command ? options_begin(o, command) : 0;
-    if (!status) status = parse_options(o, command, &table, &done);
-    getopt_end(&table);
-    if (status || done) return status;
+    parser p = {.o = o, .command = command};
+    status = command ? options_begin(o, command) : 0;
+    if (!status) status = parse_words(&p);
+    if (status || p.stop) return status;
     if (!command) return print_help(stderr, NULL, false), EXIT_USAGE;
     be_one_process(o);
-    while (optind < argc) o->arguments[o->argument_count++] = argv[optind++];
     if ((int)o->argument_count < command->min_arguments) return usage(o, "%s is missing", command->arguments);
     if (command->max_arguments >= 0 && (int)o->argument_count > command->max_arguments)
         return usage(o, "'%s' is one argument too many", o->arguments[command->max_arguments]);

@@ -4,7 +4,6 @@
 #include "prony_judge.h"
 #include "prony_quantize.h"
 
-#include <getopt.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -149,6 +148,11 @@ static void test_defaults_and_ranges_are_accepted_and_others_refused(void **stat
     {
         if (row->initial) expect(take(row, row->initial) == 0, row, "its own default is refused");
         defaults += row->initial != NULL;
+        if (row->type == OPTION_TIME || row->parse == parse_time_limit) {
+            expect(take(row, "1ns") == 0 && take(row, "-1ns") == EXIT_USAGE && take(row, "1") == EXIT_USAGE, row,
+                   "a time");
+            expect((take(row, "0s") == 0) == (row->least < 1), row, "no time at all");
+        }
         if (!takes_numbers(row)) continue;
         expect(row->least < row->most, row, "an empty range");
         if (row->otherwise && strspn(row->otherwise, "0123456789") == strlen(row->otherwise))
@@ -194,7 +198,8 @@ static void test_choices_are_taken_and_other_words_refused(void **state)
 
 static void expect_choices(const char *command, const char *option, const char *const *names)
 {
-    const option_row *row = find_option(find_command(command), option);
+    bool several;
+    const option_row *row = find_long(find_command(command), option, &several);
     const char *choices = row->choices, *item;
     size_t count = 0;
     for (size_t length; (length = next_item(&choices, ',', &item)); count++) {
@@ -217,7 +222,8 @@ static void test_choices_are_those_of_the_library(void **state)
     expect_choices("inspect", "count", presets);
     for (int i = 0; i < 3; i++) methods[i] = prony_calibration_method_name((prony_calibration_method)i);
     expect_choices("quantize", "calibrate-method", methods);
-    const option_row *level = find_option(find_command("profile"), "level");
+    bool several;
+    const option_row *level = find_long(find_command("profile"), "level", &several);
     options o = {0};
     char all[] = "model,layer,operator,module,nested", operators[] = "operator";
     assert_int_equal(option_take(&o, level, all), 0);
@@ -272,7 +278,6 @@ static int parse_example(const char *example)
     options o;
     snprintf(text, sizeof text, "%s", example);
     while ((word = strsep(&rest, " "))) words[count++] = word;
-    optind = 0;
     const int status = options_parse(&o, count, words, &stop);
     options_free(&o);
     return stop ? EXIT_USAGE : status;
@@ -290,6 +295,25 @@ static void test_examples_are_valid(void **state)
         }
     }
     assert_int_equal(parse_example("inspect model.onnx --runs 3"), EXIT_USAGE);
+}
+
+static void test_exact_names_come_before_abbreviations(void **state)
+{
+    (void)state;
+    bool several;
+    const command_row *run = find_command("run"), *profile = find_command("profile");
+    const option_row *top = find_long(run, "top", &several); /* of other commands; `run` has --topk */
+    assert_string_equal(top->name, "top");
+    assert_false(command_takes(run, top));
+    assert_string_equal(find_long(profile, "ru", &several)->name, "runs");
+    assert_string_equal(find_long(profile, "threads", &several)->name, "intra-op");
+    assert_string_equal(find_long(profile, "thr", &several)->name, "threshold");
+    assert_null(find_long(profile, "no-re", &several));
+    assert_true(several);
+    assert_null(find_long(profile, "nothing", &several));
+    assert_false(several);
+    assert_null(find_long(profile, "", &several));
+    assert_true(find_long(find_command("scale"), "processes", &several) != find_long(profile, "processes", &several));
 }
 
 static void test_nearest_names(void **state)
@@ -317,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_choices_are_those_of_the_library),
         cmocka_unit_test(test_help_fits_a_screen),
         cmocka_unit_test(test_examples_are_valid),
+        cmocka_unit_test(test_exact_names_come_before_abbreviations),
         cmocka_unit_test(test_nearest_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
