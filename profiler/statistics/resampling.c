@@ -298,7 +298,7 @@ static prony_status process_intervals(double *value, double (*intervals)[2], con
         draw_medians(values, of, base, room);
         for (size_t k = 0; k < wanted; k++) {
             prn_interval_of(intervals[k], values, PROCESS_RESAMPLES, prn_interval_tail(confidences[k], (double)fewest));
-            widen(intervals[k], values, PROCESS_RESAMPLES, confidences[k], (double)fewest);
+            resampling_widen(intervals[k], values, PROCESS_RESAMPLES, confidences[k], (double)fewest);
         }
     }
     prn_free(room);
@@ -359,7 +359,7 @@ prony_status prn_grouped_interval(double *value, double interval[2], const prn_p
             values[r] = median_of_groups(used, known, draws_groups, room, medians, &random);
         const double pieces = (double)(draws_groups ? known : all);
         prn_interval_of(interval, values, PROCESS_RESAMPLES, prn_interval_tail(0.95, pieces));
-        widen(interval, values, PROCESS_RESAMPLES, 0.95, pieces);
+        resampling_widen(interval, values, PROCESS_RESAMPLES, 0.95, pieces);
     }
     prn_free(used);
     prn_free(room);
