@@ -48,37 +48,48 @@ const prn_op *prn_op_at(size_t index)
 
 /* Rows by name, made when the first one is looked for: binding and rewriting look for several a node. Rows of one name
  * stand behind one another, in the table's order, with none missing between a name's first slot and an empty one. */
-#define ROW_SLOTS 2048 /* a power of two, at least twice as many as there are rows */
-static const prn_op *by_name[ROW_SLOTS];
+static const prn_op *by_name[PRN_OP_SLOTS];
+static bool by_name_complete; /* false: there are too many rows, and searches walk the table itself */
 static pthread_once_t by_name_made = PTHREAD_ONCE_INIT;
 
 static size_t op_list_slot_of(const char *name)
 {
     uint32_t hash = UINT32_C(2166136261);
     for (; *name; name++) hash = (hash ^ (uint8_t)*name) * UINT32_C(16777619);
-    return (hash ^ hash >> 15) & (ROW_SLOTS - 1);
+    return (hash ^ hash >> 15) & (PRN_OP_SLOTS - 1);
 }
 
 static void make_by_name(void)
 {
     const prn_op *const *family = families;
-    assert(prn_op_count() <= ROW_SLOTS / 2);
+    if (prn_op_count() > PRN_OP_SLOTS / 2) return; /* in a full table a search for a missing name would not end */
     for (const prn_op *op = NULL; (op = next_row(&family, op));) {
         size_t at = op_list_slot_of(op->name);
-        while (by_name[at]) at = (at + 1) & (ROW_SLOTS - 1);
+        while (by_name[at]) at = (at + 1) & (PRN_OP_SLOTS - 1);
         by_name[at] = op;
     }
+    by_name_complete = true;
+}
+
+/* The better of two rows for a node: `op` if it serves and begins no earlier than `best`. */
+static const prn_op *better_row(const prn_op *best, const prn_op *op, const char *domain, const char *name,
+                                int64_t opset)
+{
+    if (op->since_opset > opset || (best && op->since_opset < best->since_opset)) return best;
+    return strcmp(op->name, name) == 0 && strcmp(prn_op_domain(op), domain) == 0 ? op : best;
 }
 
 const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset)
 {
     const prn_op *best = NULL;
     pthread_once(&by_name_made, make_by_name);
-    for (size_t at = op_list_slot_of(name); by_name[at]; at = (at + 1) & (ROW_SLOTS - 1)) {
-        const prn_op *op = by_name[at];
-        if (op->since_opset > opset || (best && op->since_opset < best->since_opset)) continue;
-        if (strcmp(op->name, name) == 0 && strcmp(prn_op_domain(op), domain) == 0) best = op;
+    if (!by_name_complete) {
+        const prn_op *const *family = families;
+        for (const prn_op *op = NULL; (op = next_row(&family, op));) best = better_row(best, op, domain, name, opset);
+        return best;
     }
+    for (size_t at = op_list_slot_of(name); by_name[at]; at = (at + 1) & (PRN_OP_SLOTS - 1))
+        best = better_row(best, by_name[at], domain, name, opset);
     return best;
 }
 

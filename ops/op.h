@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "ops/layout.h"
 #include "ops/memory_space.h"
+#include "ops/pack_key.h"
 
 /* ---- attributes ------------------------------------------------------------------------------------------------- */
 
@@ -111,11 +112,10 @@ enum { PRN_RELEASE_WHILE_PACKING_FLOATS = 1 << 22 };
 
 typedef struct prn_services {
     /* A packed form of constant data, built once per model and shared by every session: `source` (address of the
-     * constant's bytes) and `tag` (kind of packing with everything it depends on) are its identity. `build` fills
-     * `bytes` bytes, 64-byte aligned. Valid as long as the plan. Called from prepare only. A kernel that has packed an
-     * input reads the packed form in its runs, never the input. */
-    prony_status (*packed)(const prony_context *context, const void *source, const char *tag, size_t bytes,
-                           prony_status (*build)(const prony_context *context, void *argument, void *packed),
+     * constant's bytes) and `key` are its identity. The key's `build` fills `bytes` bytes, 64-byte aligned. Valid as
+     * long as the plan. Called from prepare only. A kernel that has packed an input reads the packed form in its runs,
+     * never the input. */
+    prony_status (*packed)(const prony_context *context, const void *source, const prn_pack_key *key, size_t bytes,
                            void *argument, const void **out);
     /* For a `build` that was handed to `packed`: it reads these bytes of its source no more, and they may be gone.
      * NULL: nobody listens. */
@@ -367,6 +367,7 @@ PRN_MUST_USE bool prn_cost_add_times(prony_cost *to, const prony_cost *from, uin
 /* ---- the table
  * ------------------------------------------------------------------------------------------------------ */
 
+enum { PRN_OP_SLOTS = 2048 }; /* of the index by name: a power of two, at least twice as many as there are rows */
 size_t prn_op_count(void);
 const prn_op *prn_op_at(size_t index);
 /* NULL if no row serves this domain, name and opset. */

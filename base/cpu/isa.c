@@ -136,7 +136,8 @@ static unsigned ask_processor(void)
     }
     uint8_t saved = saved_state(reg[LEAF1_C]);
     int count = 0;
-    for (size_t i = 0; i < sizeof known / sizeof known[0] && count < MOST_FEATURES; i++) {
+    _Static_assert(sizeof known / sizeof known[0] <= MOST_FEATURES, "every known feature has a place in `features`");
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         bool present = reg[known[i].where] >> known[i].bit & 1;
         if (present && (known[i].state & saved) == known[i].state) features[count++] = known[i].name;
     }

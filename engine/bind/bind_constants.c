@@ -56,8 +56,9 @@ static prony_status bind_constants_align(prn_bind_pass *b, prn_value_def *value,
         value->info.data = prn_weight_cache_data(value->shared);
         return PRONY_OK;
     }
+    const prn_pack_key as_they_are = {0};
     const prn_weight_cache_form form = {.source = source.data,
-                                        .tag = "aligned",
+                                        .key = &as_they_are,
                                         .bytes = source.bytes,
                                         .build = bind_constants_copy_bytes,
                                         .argument = &source};

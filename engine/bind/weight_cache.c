@@ -19,7 +19,7 @@
 struct prn_weight_cache_entry {
     prn_weight_cache_entry *next;
     const void *source; /* NULL: interned by content */
-    char *tag;          /* NULL: interned by content */
+    prn_pack_key key;   /* of a packed form, with a copy of its detail */
     uint64_t hash;
     size_t bytes;
     void *data;
@@ -59,7 +59,7 @@ static uint64_t hash_form(const prn_weight_cache_form *form)
     prn_keyed_hash hash;
     prn_keyed_hash_init(&hash);
     prn_keyed_hash_word(&hash, (uint64_t)(uintptr_t)form->source);
-    prn_keyed_hash_text(&hash, form->tag);
+    prn_pack_key_hash(form->key, &hash);
     return prn_keyed_hash_end(&hash);
 }
 
@@ -118,7 +118,7 @@ static void entry_free(prn_weight_cache_entry *entry)
     else
         prn_free_aligned(entry->data);
     recipe_free(entry->recipe);
-    prn_free(entry->tag);
+    prn_free((void *)(uintptr_t)entry->key.detail);
     prn_free(entry);
 }
 
@@ -163,11 +163,13 @@ static void weight_cache_grow(prn_weight_cache *shared)
     shared->bucket_count = larger.bucket_count;
 }
 
-static prn_weight_cache_entry *weight_cache_find(const prn_weight_cache *shared, uint64_t hash, const void *source,
-                                                 const char *tag)
+static prn_weight_cache_entry *weight_cache_find(const prn_weight_cache *shared, uint64_t hash,
+                                                 const prn_weight_cache_form *form)
 {
     for (prn_weight_cache_entry *e = *bucket_of(shared, hash); e; e = e->next)
-        if (e->hash == hash && e->tag && e->source == source && strcmp(e->tag, tag) == 0) return e;
+        if (e->hash == hash && e->source && e->source == form->source && e->bytes == form->bytes &&
+            prn_pack_key_same(&e->key, form->key))
+            return e;
     return NULL;
 }
 
@@ -175,7 +177,7 @@ static prn_weight_cache_entry *find_content(const prn_weight_cache *shared, uint
                                             size_t bytes)
 {
     for (prn_weight_cache_entry *e = *bucket_of(shared, hash); e; e = e->next)
-        if (e->hash == hash && !e->tag && !e->recipe && e->bytes == bytes && memcmp(e->data, data, bytes) == 0)
+        if (e->hash == hash && !e->source && !e->recipe && e->bytes == bytes && memcmp(e->data, data, bytes) == 0)
             return e;
     return NULL;
 }
@@ -242,9 +244,13 @@ static prony_status build_entry(prn_weight_cache *shared, prn_weight_cache_entry
     if (!entry) return prn_no_memory(error);
     entry->source = form->source;
     entry->bytes = form->bytes;
-    entry->tag = prn_strdup(form->tag);
+    entry->key = *form->key;
+    void *detail = form->key->detail_bytes ? prn_alloc(form->key->detail_bytes) : NULL;
+    if (detail) memcpy(detail, form->key->detail, form->key->detail_bytes);
+    entry->key.detail = detail;
     entry->data = prn_alloc_aligned(64, form->bytes ? form->bytes : 1);
-    prony_status status = entry->tag && entry->data ? PRONY_OK : prn_no_memory(error);
+    const bool ok = (detail || form->key->detail_bytes == 0) && entry->data;
+    prony_status status = ok ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK) status = weight_cache_hold(shared, form->from, form->threads, true, error);
     if (status == PRONY_OK) {
         status = form->build(form->argument, entry->data);
@@ -270,7 +276,7 @@ prony_status prn_weight_cache_get(prn_weight_cache *shared, prn_weight_cache_ref
     uint64_t hash = hash_form(form);
     prony_status status = PRONY_OK;
     PRN_TRY(lock(shared, error));
-    prn_weight_cache_entry *entry = weight_cache_find(shared, hash, form->source, form->tag);
+    prn_weight_cache_entry *entry = weight_cache_find(shared, hash, form);
     if (!entry) {
         status = build_entry(shared, &entry, form, error);
         if (status == PRONY_OK) {

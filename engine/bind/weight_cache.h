@@ -1,6 +1,6 @@
 /* Read-only data that a model's plans share: packed weights, rewritten weights, constants evaluated at bind time.
  *
- * An entry is found by (source, tag) or, for interned constants, by content. Entries are reference-counted: every
+ * An entry is found by (source, key) or, for interned constants, by content. Entries are reference-counted: every
  * program and plan that uses one holds a reference in its prn_weight_cache_refs, and the last one frees it. The plan of
  * a packed entry also holds the constant that is its source, so no entry names an address that was reused. Thread-safe:
  * forms are built under the lock, so two sessions never pack the same weight twice.
@@ -14,6 +14,7 @@
 #include "base/memory/alloc.h"
 #include "base/status.h"
 #include "engine/bind/lazy_constant.h"
+#include "ops/pack_key.h"
 
 typedef struct prn_weight_cache prn_weight_cache;
 typedef struct prn_weight_cache_entry prn_weight_cache_entry;
@@ -30,10 +31,10 @@ PRN_MUST_USE prony_status prn_weight_cache_create(prn_weight_cache **out, prony_
 /* All references must be gone. */
 void prn_weight_cache_release(prn_weight_cache *shared);
 
-/* A packed form to be found or built: `bytes` bytes (64-byte aligned) for (source, tag). */
+/* A packed form to be found or built: `bytes` bytes (64-byte aligned) for (source, key). */
 typedef struct prn_weight_cache_form {
     const void *source;
-    const char *tag;
+    const prn_pack_key *key; /* an entry copies it */
     size_t bytes;
     prn_weight_cache_entry *from; /* the constant that contains `source`; NULL: another source */
     int threads;                  /* threads that make a deferred constant */

@@ -31,7 +31,7 @@ enum { LARGE_BYTES = 8 << 20 }; /* of a weight */
 typedef struct pack_call {
     const prony_context *context;
     const prony_value *constant; /* the packed constant; NULL: not an input of the step */
-    prony_status (*build)(const prony_context *context, void *argument, void *packed);
+    prn_pack_fn *build;
     void *argument;
     bool built;
 } pack_call;
@@ -92,19 +92,18 @@ static prony_status pack_once(const prony_context *context, prn_packings *once, 
     return services_build_packed(call, block);
 }
 
-static prony_status host_packed(const prony_context *context, const void *source, const char *tag, size_t bytes,
-                                prony_status (*build)(const prony_context *context, void *argument, void *packed),
+static prony_status host_packed(const prony_context *context, const void *source, const prn_pack_key *key, size_t bytes,
                                 void *argument, const void **out)
 {
     prn_node_environment *site = context->services_data;
     const prn_plan_value *constant = site ? constant_at(site, source) : NULL;
     pack_call call = {
-        .context = context, .constant = constant ? &constant->value : NULL, .build = build, .argument = argument};
+        .context = context, .constant = constant ? &constant->value : NULL, .build = key->build, .argument = argument};
     if (site && site->once && !constant) return pack_once(context, site->once, bytes, &call, out);
     if (!site || !site->program) return no_child(context);
     prn_weight_cache_refs *refs = site->plan ? &site->plan->refs : &site->program->refs;
     const prn_weight_cache_form form = {.source = source,
-                                        .tag = tag,
+                                        .key = key,
                                         .bytes = bytes,
                                         .from = constant ? constant->shared : NULL,
                                         .threads = context->threads,

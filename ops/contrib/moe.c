@@ -160,7 +160,6 @@ static prony_status moe_build(const prony_context *context, void *argument, void
 /* One row at a time reads plain weights as fast, if they are large. */
 static prony_status pack_numbers(const prony_context *context, const prn_moe *m, int layer, moe_state *state)
 {
-    char tag[128];
     const void *packed = NULL;
     const prn_gemm gemm = moe_layer_of(m, NULL, NULL, layer, 0, 1);
     size_t bytes;
@@ -169,9 +168,9 @@ static prony_status pack_numbers(const prony_context *context, const prn_moe *m,
                       prony_dtype_bytes(PRONY_FLOAT32, (prn_gemm_packed_count(gemm.k, gemm.n) + 15) / 16 * 16)};
     if (__builtin_mul_overflow(call.step, (size_t)m->experts, &bytes))
         return prony_fail(context, PRONY_LIMIT, "the packed weights do not fit in memory");
-    snprintf(tag, sizeof tag, "experts %s %lld of %lldx%lld", prn_gemm_isa()->name, (long long)m->experts,
-             (long long)gemm.k, (long long)gemm.n);
-    PRN_TRY(context->services->packed(context, gemm.b, tag, bytes, moe_build, &call, &packed));
+    const prn_pack_key key = {
+        .build = moe_build, .table = prn_gemm_isa(), .size = {m->experts, gemm.k, gemm.n, gemm.rs_b, gemm.cs_b, layer}};
+    PRN_TRY(context->services->packed(context, gemm.b, &key, bytes, &call, &packed));
     state->packed[layer] = packed;
     state->step[layer] = call.step;
     return PRONY_OK;

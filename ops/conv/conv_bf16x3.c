@@ -380,16 +380,16 @@ static prony_status conv_bf16x3_build_weights(const prony_context *context, void
 
 static prony_status conv_bf16x3_pack_weights(const prony_context *context, prn_conv_bf16x3_plan *s)
 {
-    char tag[96];
     const void *packed = NULL;
     const prn_conv *conv = &s->conv;
     const bool halves = !s->beyond;
     const int64_t elements = prn_ceil_div(conv->out_channels, PRN_BF16X3_COLUMNS) * prn_conv_bf16x3_panel(s);
     const size_t bytes = halves ? HEADER_BYTES + sums_bytes(s) + 2 * (size_t)(elements * s->parts)
                                 : prony_dtype_bytes(PRONY_FLOAT32, elements);
-    snprintf(tag, sizeof tag, "conv split %d: %lld x %lld x %lld", halves ? (int)s->parts : 0,
-             (long long)conv->out_channels, (long long)conv->in_channels, (long long)conv->kernel_volume);
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, conv_bf16x3_build_weights, s, &packed));
+    const prn_pack_key key = {
+        .build = conv_bf16x3_build_weights,
+        .size = {halves ? s->parts : 0, conv->out_channels, conv->in_channels, conv->kernel_volume}};
+    PRN_TRY(context->services->packed(context, conv->weights->data, &key, bytes, s, &packed));
     if (!halves) {
         s->weights = packed;
         return PRONY_OK;

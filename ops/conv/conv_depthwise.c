@@ -78,19 +78,17 @@ static prony_status conv_depthwise_build_weights(const prony_context *context, v
 
 static prony_status conv_depthwise_pack(const prony_context *context, depthwise_plan *plan, prn_prepared *out)
 {
-    char tag[96];
     const void *packed;
     const prn_conv *conv = &plan->conv;
     const int64_t lanes = prn_depthwise_rows()->lanes;
-    snprintf(tag, sizeof tag, "conv depthwise %lld lanes: %lld x %lld", (long long)lanes, (long long)conv->out_channels,
-             (long long)conv->kernel_volume);
+    const prn_pack_key key = {.build = conv_depthwise_build_weights,
+                              .size = {lanes, conv->out_channels, conv->kernel_volume}};
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * lanes * conv->kernel_volume);
     if (!conv->weights->data) {
         out->scratch_bytes = bytes;
         return PRONY_OK;
     }
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, conv_depthwise_build_weights, plan,
-                                      &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, &key, bytes, plan, &packed));
     plan->packed = packed;
     return PRONY_OK;
 }

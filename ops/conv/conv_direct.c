@@ -141,7 +141,7 @@ prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared 
     if (status == PRONY_OK && state->variable)
         out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state));
     else if (status == PRONY_OK)
-        status = prn_direct_pack(context, state, "conv direct");
+        status = prn_direct_pack(context, state, NULL);
     if (status != PRONY_OK) {
         prn_conv_direct_release(state);
         return status;

@@ -266,17 +266,23 @@ int64_t prn_direct_packed_floats(const prn_direct_state *state)
     return count;
 }
 
-prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const char *kind)
+prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const prn_window *phases)
 {
     const prn_conv *conv = &state->plans[0]->conv;
-    char tag[512];
     const void *packed;
-    snprintf(tag, sizeof tag, "%s %lld lanes: %lld x %lld x %lld x %lld", kind, (long long)state->plans[0]->simd->lanes,
-             (long long)state->sets, (long long)conv->out_channels, (long long)conv->in_channels,
-             (long long)conv->kernel_volume);
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag,
-                                      prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state)),
-                                      conv_direct_phases_build_weights, state, &packed));
+    prn_pack_key key = {.build = conv_direct_phases_build_weights,
+                        .size = {state->plans[0]->simd->lanes, state->sets, conv->out_channels, conv->in_channels,
+                                 conv->kernel_volume}};
+    for (int axis = 0, at = 5; phases && axis < PRN_WINDOW_AXES; axis++) {
+        key.size[at++] = phases->kernel[axis];
+        key.size[at++] = phases->stride[axis];
+        key.size[at++] = phases->pad_begin[axis];
+        key.size[at++] = phases->dilation[axis];
+        key.size[at++] = prn_least(phases->stride[axis], phases->out[axis]);
+    }
+    PRN_TRY(context->services->packed(context, conv->weights->data, &key,
+                                      prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state)), state,
+                                      &packed));
     const float *of_part = packed;
     for (size_t i = 0; i < state->count; i++) {
         state->plans[i]->packed = of_part;

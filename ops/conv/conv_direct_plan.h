@@ -115,8 +115,9 @@ prony_status prn_direct_add_part(const prony_context *context, prn_direct_state 
                                  const prn_direct_part *part, int64_t taps,
                                  void (*tap)(const void *argument, int64_t index, prn_direct_tap *tap),
                                  const void *argument);
-/* Packs the weights of all parts, once for all sessions of the model. `kind` tells forms of the same weights apart. */
-prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const char *kind);
+/* Packs the weights of all parts, once for all sessions of the model. `phases`: the window whose taps the parts
+ * divide among them, by its strides; NULL: every part has all taps. */
+prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const prn_window *phases);
 /* Floats of all parts' packed weights, and packing them from where they lie in this run. */
 int64_t prn_direct_packed_floats(const prn_direct_state *state);
 void prn_direct_pack_here(int threads, const prn_direct_state *state, const float *weights, float *packed);

@@ -184,7 +184,6 @@ static void conv_first_layer_choose_tiling(stem_plan *plan)
 prony_status prn_conv_first_layer_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_conv conv;
-    char tag[96];
     const void *packed;
     PRN_TRY(prn_conv_read(context, &conv));
     const int64_t taps = conv.in_channels * conv.kernel_volume;
@@ -202,11 +201,10 @@ prony_status prn_conv_first_layer_prepare(const prony_context *context, prn_prep
     conv_first_layer_choose_tiling(plan);
     if (plan->padded)
         out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, conv.batch * conv.in_channels * plan->conv.in_spatial);
-    snprintf(tag, sizeof tag, "conv stem %lld lanes: %lld x %lld", (long long)plan->simd->lanes,
-             (long long)conv.out_channels, (long long)taps);
+    const prn_pack_key key = {.build = conv_first_layer_build_weights,
+                              .size = {plan->simd->lanes, conv.out_channels, taps}};
     size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * plan->simd->lanes * taps);
-    prony_status status = context->services->packed(context, conv.weights->data, tag, bytes,
-                                                    conv_first_layer_build_weights, plan, &packed);
+    prony_status status = context->services->packed(context, conv.weights->data, &key, bytes, plan, &packed);
     if (status != PRONY_OK) {
         prn_free(plan);
         return status;

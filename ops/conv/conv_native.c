@@ -69,11 +69,9 @@ typedef struct native_state {
 
 static prony_status pack_shared(const prony_context *context, prn_conv *conv, const void **packed)
 {
-    char tag[128];
-    snprintf(tag, sizeof tag, "conv native %lld rows: %lld x %lld x %lld", (long long)conv_native_simd_table()->rows,
-             (long long)conv->groups, (long long)conv->group_out, (long long)depth_of(conv));
-    return context->services->packed(context, conv->weights->data, tag, packed_bytes(conv), conv_native_build_packed,
-                                     conv, packed);
+    const prn_pack_key key = {.build = conv_native_build_packed,
+                              .size = {conv_native_simd_table()->rows, conv->groups, conv->group_out, depth_of(conv)}};
+    return context->services->packed(context, conv->weights->data, &key, packed_bytes(conv), conv, packed);
 }
 
 /* The packed weights: those of the state, or packed now into the scratch. */

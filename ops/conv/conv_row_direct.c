@@ -192,14 +192,12 @@ static prony_status conv_row_direct_build_weights(const prony_context *context, 
 
 static prony_status conv_row_direct_pack(const prony_context *context, flat_plan *plan)
 {
-    char tag[96];
     const void *packed;
     const prn_conv *conv = &plan->conv;
-    snprintf(tag, sizeof tag, "conv flat: %lld x %lld in %lld blocks x %lld", (long long)conv->groups,
-             (long long)conv->group_out, (long long)plan->blocks, (long long)plan->taps);
+    const prn_pack_key key = {.build = conv_row_direct_build_weights,
+                              .size = {conv->groups, conv->group_out, plan->blocks, plan->taps}};
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, conv->out_channels * plan->taps);
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, conv_row_direct_build_weights, plan,
-                                      &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, &key, bytes, plan, &packed));
     plan->packed = packed;
     return PRONY_OK;
 }

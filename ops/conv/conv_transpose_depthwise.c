@@ -109,19 +109,16 @@ static prony_status conv_transpose_depthwise_build_weights(const prony_context *
 
 static prony_status conv_transpose_depthwise_pack(const prony_context *context, transpose_plan *plan)
 {
-    char tag[192];
     const void *packed;
     const prn_conv *conv = &plan->conv;
     const prn_window *window = &conv->window;
     const int64_t lanes = prn_depthwise_rows()->lanes;
-    snprintf(tag, sizeof tag, "convtranspose depthwise %lld lanes: %lld x %lld x %lld by %lld, %lld from %lld, %lld",
-             (long long)lanes, (long long)conv->out_channels, (long long)window->kernel[1],
-             (long long)window->kernel[2], (long long)window->stride[1], (long long)window->stride[2],
-             (long long)(window->pad_begin[1] % window->stride[1]),
-             (long long)(window->pad_begin[2] % window->stride[2]));
+    const prn_pack_key key = {.build = conv_transpose_depthwise_build_weights,
+                              .size = {lanes, conv->out_channels, window->kernel[1], window->kernel[2],
+                                       window->stride[1], window->stride[2], window->pad_begin[1] % window->stride[1],
+                                       window->pad_begin[2] % window->stride[2]}};
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * lanes * conv->kernel_volume);
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, conv_transpose_depthwise_build_weights,
-                                      plan, &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, &key, bytes, plan, &packed));
     plan->packed = packed;
     return PRONY_OK;
 }

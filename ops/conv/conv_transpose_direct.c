@@ -122,17 +122,6 @@ static prony_status conv_transpose_direct_add_part(const prony_context *context,
     return prn_direct_add_part(context, state, conv, &part, count, conv_transpose_direct_tell_tap, &taps);
 }
 
-/* Which taps belong to which part, and in which order: two nodes may share weights and differ in it. */
-static void name_parts(const prn_window *window, char *name, size_t bytes)
-{
-    int used = snprintf(name, bytes, "convtranspose direct");
-    for (int axis = 0; axis < PRN_WINDOW_AXES; axis++)
-        used +=
-            snprintf(name + used, bytes - (size_t)used, " %lld/%lld-%lld*%lld:%lld", (long long)window->kernel[axis],
-                     (long long)window->stride[axis], (long long)window->pad_begin[axis],
-                     (long long)window->dilation[axis], (long long)remainders(window, axis));
-}
-
 prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_conv whole;
@@ -148,9 +137,7 @@ prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn
     }
     for (int64_t i = 0; i < parts && status == PRONY_OK; i++)
         status = conv_transpose_direct_add_part(context, state, &conv, i);
-    char name[384]; /* room for the longest numbers */
-    name_parts(&conv.window, name, sizeof name);
-    if (status == PRONY_OK) status = prn_direct_pack(context, state, name);
+    if (status == PRONY_OK) status = prn_direct_pack(context, state, &conv.window);
     if (status != PRONY_OK) {
         prn_conv_direct_release(state);
         return status;

@@ -192,16 +192,14 @@ static prony_status pack_taps(const prony_context *context, winograd_plan *plan)
 static prony_status conv_winograd_pack(const prony_context *context, winograd_plan *plan)
 {
     if (plan->cut.u_point) return pack_taps(context, plan);
-    char tag[96];
     const void *packed;
     const prn_conv *conv = &plan->conv;
     const prn_winograd_tiling *cut = &plan->cut;
-    snprintf(tag, sizeof tag, "conv winograd %lld lanes: %lld x %lld, tiles of %lld x %lld",
-             (long long)plan->simd->lanes, (long long)conv->out_channels, (long long)conv->in_channels,
-             (long long)cut->rows, (long long)cut->columns);
+    const prn_pack_key key = {
+        .build = conv_winograd_build_weights,
+        .size = {plan->simd->lanes, conv->out_channels, conv->in_channels, cut->rows, cut->columns, cut->kind}};
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, packed_floats(plan));
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag, bytes, conv_winograd_build_weights, plan,
-                                      &packed));
+    PRN_TRY(context->services->packed(context, conv->weights->data, &key, bytes, plan, &packed));
     plan->packed = packed;
     return PRONY_OK;
 }

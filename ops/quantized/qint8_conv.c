@@ -133,14 +133,14 @@ static prony_status qint8_conv_prepare_depthwise(const prony_context *context, p
     const int64_t channels = conv->out_channels, volume = conv->kernel_volume;
     const int64_t blocks = prn_ceil_div(channels, PRN_QINT8_CHANNELS);
     const void *packed = NULL;
-    char tag[96];
     s->taps = padded_taps(conv);
-    snprintf(tag, sizeof tag, "code taps %s %lldx%lld %s", prn_qint8_dot_table()->name, (long long)channels,
-             (long long)volume, prony_dtype_name(c->w_type));
+    const prn_pack_key key = {.build = build_depthwise,
+                              .table = prn_qint8_dot_table(),
+                              .dtype = c->w_type,
+                              .size = {channels, volume, s->taps}};
     PRN_TRY(context->services->packed(
-        context, c->w.data, tag,
-        (size_t)(blocks * PRN_QINT8_CHANNELS * s->taps * prn_qint8_dot_table()->depthwise_bytes), build_depthwise, c,
-        &packed));
+        context, c->w.data, &key,
+        (size_t)(blocks * PRN_QINT8_CHANNELS * s->taps * prn_qint8_dot_table()->depthwise_bytes), c, &packed));
     s->depthwise = packed;
     int32_t *bias = prn_alloc((size_t)channels * 2 * sizeof *bias);
     if (!bias) return prn_no_memory(context->error);

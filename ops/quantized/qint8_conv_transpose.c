@@ -166,15 +166,8 @@ static prony_status pack_part(const prony_context *context, const prn_int_conv *
 {
     const prn_conv *conv = &c->conv;
     int64_t *places = qint8_conv_transpose_places_of(conv, p);
-    char tables[160];
-    int length = 0;
+    const int64_t columns = conv->groups * p->product.columns;
     if (!places) return prn_no_memory(context->error);
-    for (int a = 0; a < AXES; a++) {
-        const axis_part *axis = &p->axis[a];
-        length +=
-            snprintf(tables + length, sizeof tables - (size_t)length, " %lld+%lld,%lld-%lld", (long long)axis->tap,
-                     (long long)axis->phases, (long long)axis->taps, (long long)axis->tap_step);
-    }
     const prn_qint8_weights weights = {.codes = c->w.data,
                                        .is_signed = c->w_type == PRONY_INT8,
                                        .groups = conv->groups,
@@ -183,8 +176,8 @@ static prony_status pack_part(const prony_context *context, const prn_int_conv *
                                        .inner = conv->group_in,
                                        .inner_step = conv->group_out * conv->kernel_volume,
                                        .column_at = places,
-                                       .outer_at = places + conv->groups * p->product.columns,
-                                       .tables = tables};
+                                       .outer_at = places + columns,
+                                       .table_entries = (size_t)(columns + p->product.depth / conv->group_in)};
     const prony_status status = prn_qint8_pack(context, &weights, &p->product.packed);
     if (status == PRONY_OK) prn_qint8_bias(&weights, &p->product.packed, prn_qint8_conv_zero(c), p->bias, p->bias);
     prn_free(places);

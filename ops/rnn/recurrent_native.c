@@ -176,12 +176,13 @@ static prony_status pack_r_shared(const prony_context *context, prn_recurrent_jo
     const prn_gemm product = prn_recurrent_step_product(job, d, part);
     if (!product.b || product.n == 0) return PRONY_OK;
     if (!job->weights.fused) return prn_gemm_pack_shared(context, &product, &job->weights.r[d][part]);
-    char tag[128];
     pack_argument argument = {job, d, part};
     const void *out = NULL;
-    snprintf(tag, sizeof tag, "recurrent %s %lldx%lld", job->simd->name, (long long)product.k, (long long)product.n);
+    const prn_pack_key key = {.build = recurrent_native_build_packed,
+                              .table = job->simd,
+                              .size = {job->weights.fused, d, part, product.k, product.n, product.rs_b, product.cs_b}};
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, (int64_t)packed_r_count(job, part));
-    PRN_TRY(context->services->packed(context, product.b, tag, bytes, recurrent_native_build_packed, &argument, &out));
+    PRN_TRY(context->services->packed(context, product.b, &key, bytes, &argument, &out));
     job->weights.r[d][part] = out;
     return PRONY_OK;
 }

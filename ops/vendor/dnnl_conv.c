@@ -166,35 +166,30 @@ static prony_status build_bias(const prony_context *context, void *argument, voi
     return PRONY_OK;
 }
 
-/* Spells out everything that the packed bytes depend on. */
-static void weights_tag(const packing *packing, char *tag, size_t size)
-{
-    const prn_dnnl_problem *problem = packing->problem;
-    size_t used = (size_t)snprintf(tag, size, "dnnl %s conv %lld groups, %lld pieces", prn_dnnl_version(),
-                                   (long long)problem->conv.groups, (long long)prn_dnnl_channel_pieces(problem));
-    for (int i = 0; i < 2 && packing->format[i]; i++) {
-        if (used < size) used += (size_t)snprintf(tag + used, size - used, " dims");
-        used = prn_dnnl_desc_text(packing->format[i], tag, used, size);
-    }
-}
-
+/* The packed weights and the padded bias, from the weight cache: keys hold everything that their bytes depend on. */
 static prony_status packed_operands(const prony_context *context, packing *packing, const void **weights,
                                     const void **bias)
 {
-    char tag[1024];
+    int64_t layouts[2 * PRN_DNNL_DESC_NUMBERS];
+    size_t count = 0;
     const prn_dnnl_problem *problem = packing->problem;
     const prn_conv *conv = &problem->conv;
     int64_t channels = problem->groups * problem->group_out;
     packing->step = dnnl_conv_align(dnnl_memory_desc_get_size(packing->format[0]));
-    weights_tag(packing, tag, sizeof tag);
-    PRN_TRY(context->services->packed(context, conv->weights->data, tag,
-                                      (size_t)prn_dnnl_channel_pieces(problem) * packing->step, dnnl_conv_build_weights,
-                                      packing, weights));
+    for (int i = 0; i < 2 && packing->format[i]; i++)
+        count += prn_dnnl_desc_numbers(packing->format[i], layouts + count);
+    const prn_pack_key key = {.build = dnnl_conv_build_weights,
+                              .size = {conv->groups, prn_dnnl_channel_pieces(problem), problem->groups,
+                                       problem->group_out, problem->group_in, conv->kernel_volume},
+                              .detail = layouts,
+                              .detail_bytes = count * sizeof *layouts};
+    PRN_TRY(context->services->packed(context, conv->weights->data, &key,
+                                      (size_t)prn_dnnl_channel_pieces(problem) * packing->step, packing, weights));
     *bias = conv->bias ? conv->bias->data : NULL;
     if (!conv->bias || channels == conv->out_channels) return PRONY_OK;
-    snprintf(tag, sizeof tag, "bias padded to %lld", (long long)channels);
-    return context->services->packed(context, conv->bias->data, tag, (size_t)channels * sizeof(float), build_bias,
-                                     packing, bias);
+    const prn_pack_key padded = {.build = build_bias, .size = {conv->groups, problem->group_out, channels}};
+    return context->services->packed(context, conv->bias->data, &padded, (size_t)channels * sizeof(float), packing,
+                                     bias);
 }
 
 /* ---- state */

@@ -125,8 +125,10 @@ dnnl_status_t prn_dnnl_set_handle(dnnl_memory_t memory, void *data, dnnl_stream_
 #endif
 }
 
-size_t prn_dnnl_desc_text(prn_dnnl_desc_view desc, char *tag, size_t used, size_t size)
+size_t prn_dnnl_desc_numbers(prn_dnnl_desc_view desc, int64_t numbers[PRN_DNNL_DESC_NUMBERS])
 {
+    size_t used = 0;
+    numbers[used++] = (int64_t)dnnl_memory_desc_get_size(desc);
 #if DNNL_VERSION_MAJOR == 2
     const int axes = desc->ndims, blocks = desc->format_desc.blocking.inner_nblks;
     const dnnl_dim_t *dims = desc->dims, *strides = desc->format_desc.blocking.strides,
@@ -143,10 +145,16 @@ size_t prn_dnnl_desc_text(prn_dnnl_desc_view desc, char *tag, size_t used, size_
     if (!d || !s) return used;
     const dnnl_dim_t *dims = *d, *strides = *s, *inner = n ? *n : NULL, *index = x ? *x : NULL;
 #endif
-    for (int i = 0; i < axes && used < size; i++)
-        used += (size_t)snprintf(tag + used, size - used, " %lld/%lld", (long long)dims[i], (long long)strides[i]);
-    for (int i = 0; i < blocks && used < size; i++)
-        used += (size_t)snprintf(tag + used, size - used, " %lld%c", (long long)inner[i], (char)('a' + index[i]));
+    numbers[used++] = axes;
+    numbers[used++] = blocks;
+    for (int i = 0; i < axes; i++) {
+        numbers[used++] = dims[i];
+        numbers[used++] = strides[i];
+    }
+    for (int i = 0; i < blocks && inner && index; i++) {
+        numbers[used++] = inner[i];
+        numbers[used++] = index[i];
+    }
     return used;
 }
 

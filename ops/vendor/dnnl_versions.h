@@ -46,8 +46,8 @@ dnnl_status_t prn_dnnl_append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t algor
 dnnl_status_t prn_dnnl_get_eltwise(const_dnnl_post_ops_t ops, int index, dnnl_alg_kind_t *algorithm, float *alpha,
                                    float *beta);
 dnnl_status_t prn_dnnl_set_handle(dnnl_memory_t memory, void *data, dnnl_stream_t stream);
-/* Writes dimensions, strides and inner blocks as text behind `used` characters of `tag`; returns the characters
- * then. */
-size_t prn_dnnl_desc_text(prn_dnnl_desc_view desc, char *tag, size_t used, size_t size);
+/* Dimensions, strides and inner blocks of a blocked layout, and the bytes of any; returns how many numbers they are. */
+enum { PRN_DNNL_DESC_NUMBERS = 3 + 4 * DNNL_MAX_NDIMS };
+size_t prn_dnnl_desc_numbers(prn_dnnl_desc_view desc, int64_t numbers[PRN_DNNL_DESC_NUMBERS]);
 
 #endif

@@ -40,7 +40,9 @@ prony_status prony_threshold_parse(prony_threshold *out, const prony_metrics *me
     if (!text[length] || length == 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "threshold \"%.100s\": METRIC:VALUE is expected, such as latency:100ms", text);
-    snprintf(key, sizeof key, "%.*s", length < sizeof key ? (int)length : (int)sizeof key - 1, text);
+    if (length >= sizeof key) /* cut, it might be the name of another metric */
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": no metric has so long a name", text);
+    snprintf(key, sizeof key, "%.*s", (int)length, text);
     *out = (prony_threshold){.metric = find_metric(metrics, key)};
     if (!out->metric)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": there is no metric \"%s\"", text, key);

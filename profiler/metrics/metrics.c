@@ -169,9 +169,10 @@ prony_status prn_metrics_check_keys(const prony_metrics *metrics, const char *ke
     for (const char *at = keys; at && *at; at += strspn(at, ",")) {
         char key[64];
         size_t length = strcspn(at, ",");
-        snprintf(key, sizeof key, "%.*s", length < sizeof key ? (int)length : (int)sizeof key - 1, at);
-        if (!metrics_find(metrics, key))
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "there is no metric \"%s\"", key);
+        const bool fits = length < sizeof key; /* cut, it might be the name of another metric */
+        snprintf(key, sizeof key, "%.*s", fits ? (int)length : (int)sizeof key - 1, at);
+        if (!fits || !metrics_find(metrics, key))
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "there is no metric \"%s%s\"", key, fits ? "" : "...");
         at += length;
     }
     return PRONY_OK;

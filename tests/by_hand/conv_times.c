@@ -42,14 +42,13 @@ static size_t packed_count;
 static char *other;
 static int warm_runs; /* 0: caches see other data before each run */
 
-static prony_status host_packed(const prony_context *context, const void *source, const char *tag, size_t bytes,
-                                prony_status (*build)(const prony_context *context, void *argument, void *packed),
+static prony_status host_packed(const prony_context *context, const void *source, const prn_pack_key *key, size_t bytes,
                                 void *argument, const void **out)
 {
-    (void)source, (void)tag;
+    (void)source;
     if (packed_count == MOST_PACKED) return prony_fail(context, PRONY_LIMIT, "too many packed forms");
     *out = packed[packed_count++] = prn_alloc_aligned(64, bytes);
-    return build(context, argument, packed[packed_count - 1]);
+    return key->build(context, argument, packed[packed_count - 1]);
 }
 
 static const prn_services host = {.packed = host_packed};

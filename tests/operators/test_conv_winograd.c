@@ -30,15 +30,14 @@ typedef struct problem {
     bool in_run; /* others read the weight, too: filters are transformed in each run */
 } problem;
 
-static prony_status host_packed(const prony_context *context, const void *source, const char *tag, size_t bytes,
-                                prony_status (*build)(const prony_context *context, void *argument, void *packed),
+static prony_status host_packed(const prony_context *context, const void *source, const prn_pack_key *key, size_t bytes,
                                 void *argument, const void **out)
 {
     problem *p = context->services_data;
-    (void)source, (void)tag;
+    (void)source;
     prn_free_aligned(p->packed);
     *out = p->packed = op_case_bytes(bytes);
-    return build(context, argument, p->packed);
+    return key->build(context, argument, p->packed);
 }
 
 static bool serves_other_extents(const prony_context *context, size_t input)

@@ -57,18 +57,16 @@ static bool complain(bench *b, const char *format, ...)
 
 /* ---- the host a kernel sees */
 
-static prony_status host_packed(const prony_context *context, const void *source, const char *tag, size_t bytes,
-                                prony_status (*build)(const prony_context *context, void *argument, void *packed),
+static prony_status host_packed(const prony_context *context, const void *source, const prn_pack_key *key, size_t bytes,
                                 void *argument, const void **out)
 {
     bench *b = context->services_data;
     (void)source;
-    (void)tag;
     if (b->packed_count == MAX_BLOCKS) return prony_fail(context, PRONY_LIMIT, "too many packed forms");
     void *block = op_case_bytes(bytes);
     b->packed[b->packed_count++] = block;
     *out = block;
-    return build(context, argument, block);
+    return key->build(context, argument, block);
 }
 
 static prony_status host_infer(const prony_context *context, const struct prn_graph *graph,

@@ -95,13 +95,12 @@ static prony_status gemm_native_build_packed(const prony_context *context, void 
 
 prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *gemm, const float **packed)
 {
-    char tag[128];
     prn_gemm copy = *gemm;
     const void *out = NULL;
-    snprintf(tag, sizeof tag, "gemm %s %lldx%lld by %lld,%lld", prn_gemm_isa()->name, (long long)gemm->k,
-             (long long)gemm->n, (long long)gemm->rs_b, (long long)gemm->cs_b);
+    const prn_pack_key key = {
+        .build = gemm_native_build_packed, .table = prn_gemm_isa(), .size = {gemm->k, gemm->n, gemm->rs_b, gemm->cs_b}};
     const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, prn_gemm_packed_count(gemm->k, gemm->n));
-    PRN_TRY(context->services->packed(context, gemm->b, tag, bytes, gemm_native_build_packed, &copy, &out));
+    PRN_TRY(context->services->packed(context, gemm->b, &key, bytes, &copy, &out));
     *packed = out;
     return PRONY_OK;
 }

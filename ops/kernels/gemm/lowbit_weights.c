@@ -235,14 +235,12 @@ static prony_status lowbit_weights_build(const prony_context *context, void *arg
 
 prony_status prn_lowbit_pack_shared(const prony_context *context, const prn_gemm *gemm, prn_lowbit *stored)
 {
-    char tag[128];
     pack_job job = {.gemm = gemm, .stored = stored};
     const void *out = NULL;
-    snprintf(tag, sizeof tag, "stored %d in groups of %lld, %lldx%lld by %lld,%lld", (int)stored->kind,
-             (long long)stored->group, (long long)gemm->k, (long long)gemm->n, (long long)gemm->rs_b,
-             (long long)gemm->cs_b);
-    PRN_TRY(context->services->packed(context, gemm->b, tag, HEADER_BYTES + prn_lowbit_bytes(stored),
-                                      lowbit_weights_build, &job, &out));
+    const prn_pack_key key = {
+        .build = lowbit_weights_build,
+        .size = {stored->kind, stored->group, stored->offsets, gemm->k, gemm->n, gemm->rs_b, gemm->cs_b}};
+    PRN_TRY(context->services->packed(context, gemm->b, &key, HEADER_BYTES + prn_lowbit_bytes(stored), &job, &out));
     stored->panels = *(const char *)out ? (const char *)out + HEADER_BYTES : NULL;
     return PRONY_OK;
 }

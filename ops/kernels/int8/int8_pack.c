@@ -111,26 +111,24 @@ static prony_status build_excess(const prony_context *context, void *argument, v
 
 prony_status prn_qint8_pack(const prony_context *context, const prn_qint8_weights *weights, prn_qint8_packed *packed)
 {
-    char tag[256];
     const void *out = NULL;
     prn_qint8_weights copy = *weights;
     const bool splits = prn_qint8_dot_table()->splits;
     const int64_t panels = panel_count(weights), depth = prn_qint8_padded(weights->depth);
     size_t bytes = prony_dtype_bytes(PRONY_INT8, panels * PRN_QINT8_COLUMNS * (depth + (int64_t)sizeof(int32_t)));
     if (splits) bytes += (size_t)(panels + 1) * sizeof(uint32_t) + (size_t)panels;
-    const int length =
-        snprintf(tag, sizeof tag, "code panels %s%lld of %lldx%lld by %lld,%lld/%lld,%lld %d%s", splits ? "split " : "",
-                 (long long)weights->groups, (long long)weights->depth, (long long)weights->columns,
-                 (long long)weights->column_step, (long long)weights->inner, (long long)weights->inner_step,
-                 (long long)weights->outer_step, weights->is_signed, weights->tables ? weights->tables : "");
-    PRN_TRY(context->services->packed(context, weights->codes, tag, bytes, int8_pack_build_panels, &copy, &out));
+    prn_pack_key key = {.build = int8_pack_build_panels,
+                        .size = {splits, weights->is_signed, weights->groups, weights->columns, weights->depth,
+                                 weights->column_step, weights->inner, weights->inner_step, weights->outer_step},
+                        .detail = weights->column_at,
+                        .detail_bytes = weights->table_entries * sizeof *weights->column_at};
+    PRN_TRY(context->services->packed(context, weights->codes, &key, bytes, &copy, &out));
     *packed = (prn_qint8_packed){.panels = out};
     const uint32_t groups = splits ? prn_qint8_starts(out, panels, depth)[panels] : 0;
     if (groups == 0) return PRONY_OK;
     pack_job job = {.weights = &copy, .panels = (int8_t *)(uintptr_t)out, .depth = depth};
-    snprintf(tag + length, sizeof tag - (size_t)length, " excess");
-    PRN_TRY(context->services->packed(context, weights->codes, tag, groups * sizeof *packed->excess, build_excess, &job,
-                                      &out));
+    key.build = build_excess;
+    PRN_TRY(context->services->packed(context, weights->codes, &key, groups * sizeof *packed->excess, &job, &out));
     packed->excess = out;
     return PRONY_OK;
 }

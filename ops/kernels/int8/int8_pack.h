@@ -16,7 +16,7 @@ typedef struct prn_qint8_weights {
     bool is_signed;
     int64_t groups, columns, depth, column_step, inner, inner_step, outer_step;
     const int64_t *column_at, *outer_at; /* NULL: there is none */
-    const char *tables; /* what tells them from other tables of the same weights; NULL: there are none */
+    size_t table_entries;                /* of column_at and of outer_at, which follows it; 0: there are none */
 } prn_qint8_weights;
 
 /* Packed weights, which the model owns. */

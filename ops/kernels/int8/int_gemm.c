@@ -105,14 +105,16 @@ static prony_status build_rows(const prony_context *context, void *argument, voi
     return PRONY_OK;
 }
 
-/* What the zero points are, for a packed form's identity: forms for other zero points are other forms. */
-static uint64_t digest(const prn_quant_lines *lines, int64_t count)
+/* The key of rows or columns of codes: forms for other zero points are other forms. */
+static prn_pack_key key_of(prn_pack_fn *build, const prn_quant_lines *zero)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (int64_t i = 0; lines->value && i < (lines->step ? count : 1); i++) {
-        hash = (hash ^ (uint64_t)zero_at(lines, 0, i)) * UINT64_C(0x100000001b3);
+    prn_pack_key key = {.build = build, .size = {zero->step, zero->matrix_step}};
+    if (zero->value) {
+        key.size[2] = zero->value->dtype;
+        key.detail = zero->value->data;
+        key.detail_bytes = prn_value_bytes(zero->value);
     }
-    return hash;
+    return key;
 }
 
 static bool int_gemm_is_known(const prn_quant_lines *lines)
@@ -126,14 +128,14 @@ prony_status prn_int_widen_rows(const prony_context *context, const prn_int_gemm
     const prn_matmul_desc *s = &product->shape;
     rows_job job = {product, rows};
     const void *packed = NULL;
-    char tag[128];
     *out = NULL;
     if (!s->a || !int_gemm_is_known(&product->a_zero) || rows == 0 || s->k == 0) return PRONY_OK;
-    snprintf(tag, sizeof tag, "int rows %lldx%lld by %lld,%lld %s %llx", (long long)rows, (long long)s->k,
-             (long long)s->rs_a, (long long)s->cs_a, prony_dtype_name(product->a_type),
-             (unsigned long long)digest(&product->a_zero, rows));
+    prn_pack_key key = key_of(build_rows, &product->a_zero);
+    const int64_t size[] = {rows, s->k, s->rs_a, s->cs_a};
+    memcpy(key.size + 3, size, sizeof size);
+    key.dtype = product->a_type;
     const size_t bytes = prony_dtype_bytes(PRONY_INT16, rows * widened_elements(s->k));
-    PRN_TRY(context->services->packed(context, s->a, tag, bytes, build_rows, &job, &packed));
+    PRN_TRY(context->services->packed(context, s->a, &key, bytes, &job, &packed));
     *out = packed;
     return PRONY_OK;
 }
@@ -219,14 +221,15 @@ prony_status prn_int_pack_panels(const prony_context *context, const prn_int_gem
     const prn_matmul_desc *s = &product->shape;
     prn_int_gemm copy = *product;
     const void *packed = NULL;
-    char tag[128];
     *out = NULL;
     if (!s->b || !int_gemm_same_b(s) || !int_gemm_is_known(&product->b_zero) || s->k == 0 || s->n == 0) return PRONY_OK;
-    snprintf(tag, sizeof tag, "int panels %s %lldx%lld by %lld,%lld %s %llx", prn_quant_simd_table()->name,
-             (long long)s->k, (long long)s->n, (long long)s->rs_b, (long long)s->cs_b,
-             prony_dtype_name(product->b_type), (unsigned long long)digest(&product->b_zero, s->n));
+    prn_pack_key key = key_of(int_gemm_build_panels, &product->b_zero);
+    const int64_t size[] = {s->k, s->n, s->rs_b, s->cs_b};
+    memcpy(key.size + 3, size, sizeof size);
+    key.dtype = product->b_type;
+    key.table = prn_quant_simd_table();
     const size_t bytes = prony_dtype_bytes(PRONY_INT16, panel_elements(s->k, s->n));
-    PRN_TRY(context->services->packed(context, s->b, tag, bytes, int_gemm_build_panels, &copy, &packed));
+    PRN_TRY(context->services->packed(context, s->b, &key, bytes, &copy, &packed));
     *out = packed;
     return PRONY_OK;
 }

@@ -101,7 +101,6 @@ static prony_status nbit_weights_build(const prony_context *context, void *argum
 prony_status prn_nbit_pack_shared(const prony_context *context, const prn_nbit_weights *b, int64_t items,
                                   int64_t zero_step, prn_lowbit *stored)
 {
-    char tag[192];
     const void *packed = NULL;
     size_t bytes;
     *stored = stored_of(b);
@@ -112,10 +111,11 @@ prony_status prn_nbit_pack_shared(const prony_context *context, const prn_nbit_w
                     .items = items,
                     .zero_step = zero_step,
                     .panels = prn_ceil_div(b->n, PRN_LOWBIT_COLUMNS)};
-    snprintf(tag, sizeof tag, "nbits %lld, %lld of %lldx%lld in blocks of %lld, scales %p, zero points %p",
-             (long long)b->bits, (long long)items, (long long)b->n, (long long)b->k, (long long)b->block, b->scales,
-             b->zeros);
-    PRN_TRY(context->services->packed(context, b->codes, tag, bytes, nbit_weights_build, &job, &packed));
+    const prn_pack_key key = {.build = nbit_weights_build,
+                              .size = {b->bits, items, b->n, b->k, b->block, b->row_bytes, b->scale_type, b->zero_type,
+                                       b->zero_bytes, zero_step},
+                              .constants = {b->scales, b->zeros}};
+    PRN_TRY(context->services->packed(context, b->codes, &key, bytes, &job, &packed));
     stored->panels = packed;
     return PRONY_OK;
 }

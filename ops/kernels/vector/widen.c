@@ -112,7 +112,7 @@ typedef struct wide_services {
 typedef struct wide_pack {
     const wide_services *services;
     size_t input;
-    prony_status (*build)(const prony_context *context, void *argument, void *packed);
+    prn_pack_fn *build;
     void *argument;
 } wide_pack;
 
@@ -126,9 +126,8 @@ static prony_status build_widened(const prony_context *context, void *argument, 
 }
 
 /* The identity of what is packed is the constant's own, so that sessions share it. */
-static prony_status pack_widened(const prony_context *context, const void *source, const char *tag, size_t bytes,
-                                 prony_status (*build)(const prony_context *context, void *argument, void *packed),
-                                 void *argument, const void **out)
+static prony_status pack_widened(const prony_context *context, const void *source, const prn_pack_key *key,
+                                 size_t bytes, void *argument, const void **out)
 {
     wide_services *wide = (wide_services *)(uintptr_t)context->services;
     const prn_services *host = wide->context->services;
@@ -137,13 +136,14 @@ static prony_status pack_widened(const prony_context *context, const void *sourc
         const uintptr_t distance = (uintptr_t)source - (uintptr_t)wide->bytes[i];
         if (!wide->bytes[i] || (uintptr_t)source < (uintptr_t)wide->bytes[i] || distance > 2 * prn_value_bytes(own))
             continue;
-        char name[192];
-        wide_pack pack = {wide, i, build, argument};
-        snprintf(name, sizeof name, "widened %s", tag);
+        wide_pack pack = {wide, i, key->build, argument};
+        prn_pack_key widened_key = *key;
+        widened_key.inner = key->build;
+        widened_key.build = build_widened;
         wide->packed |= UINT32_C(1) << i;
-        return host->packed(context, (const char *)own->data + distance / 2, name, bytes, build_widened, &pack, out);
+        return host->packed(context, (const char *)own->data + distance / 2, &widened_key, bytes, &pack, out);
     }
-    return host->packed(context, source, tag, bytes, build, argument, out);
+    return host->packed(context, source, key, bytes, argument, out);
 }
 
 static prony_status place_constants(wide_services *host, widened *wide)

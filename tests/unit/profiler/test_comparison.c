@@ -262,6 +262,26 @@ static prony_threshold threshold(const prony_metrics *metrics, const char *text)
     return t;
 }
 
+/* A key is compared whole: one that begins with the name of a metric of 63 characters is another. */
+static void test_long_threshold_key(void **state)
+{
+    (void)state;
+    prony_metrics *metrics = NULL;
+    prony_threshold t;
+    prony_error error = {0};
+    char name[64], text[96];
+    memset(name, 'k', 63);
+    name[63] = '\0';
+    const prony_metric own = {.key = name, .name = "own", .direction = PRONY_SMALLER_IS_BETTER};
+    assert_int_equal(prony_metrics_create(&metrics, NULL), PRONY_OK);
+    assert_int_equal(prony_metrics_add(metrics, &own, 1, own_metrics, NULL, &error), PRONY_OK);
+    snprintf(text, sizeof text, "%s:1", name);
+    assert_int_equal(prony_threshold_parse(&t, metrics, text, &error), PRONY_OK);
+    snprintf(text, sizeof text, "%skk:1", name);
+    assert_int_equal(prony_threshold_parse(&t, metrics, text, &error), PRONY_INVALID_ARGUMENT);
+    prony_metrics_release(metrics);
+}
+
 static void test_thresholds(void **state)
 {
     (void)state;
@@ -566,6 +586,7 @@ int main(void)
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_own_metrics),
+        cmocka_unit_test(test_long_threshold_key),
         cmocka_unit_test(test_thresholds),
         cmocka_unit_test(test_loads),
         cmocka_unit_test(test_checks_on_a_busy_machine),

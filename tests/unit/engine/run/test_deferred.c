@@ -280,8 +280,9 @@ static void survives_faults(void **state)
         prony_status status = prn_weight_cache_create(&shared, &error);
         if (status == PRONY_OK) status = prn_weight_cache_defer(shared, &refs, &turn, NULL, &turned, &error);
         if (status == PRONY_OK) {
+            const prn_pack_key key = {.size = {100, 80}, .detail = "rows", .detail_bytes = 4};
             const prn_weight_cache_form form = {.source = prn_weight_cache_data(turned),
-                                                .tag = "copy",
+                                                .key = &key,
                                                 .bytes = 100 * 80 * 4,
                                                 .from = turned,
                                                 .threads = 1,
