@@ -196,6 +196,7 @@ static void param_default(const prn_param *param, char *field)
 static const int64_t no_ints[1];
 static const float no_floats[1];
 
+/* Stores an attribute of the checked type, or the default where `attr` is NULL, into its field of the parameters. */
 static void param_set(const prn_param *param, const prn_attr *attr, char *field)
 {
     switch (param->type) {
@@ -438,6 +439,8 @@ prony_status prn_check_rank(const prony_context *context, size_t input, int min_
                       prn_value_text(in, came), min_rank, max_rank);
 }
 
+/* Reads an input of int32 or int64 numbers, at most `capacity`; `known` is false while its data is missing. An absent
+ * input has count 0. */
 prony_status prn_input_ints(const prony_context *context, size_t input, int64_t *out, size_t capacity, size_t *count,
                             bool *known)
 {

@@ -177,6 +177,8 @@ static prn_attend_view attend_view(const view *from)
     return (prn_attend_view){from->data, {from->stride[0], from->stride[1], from->stride[2], from->stride[3]}};
 }
 
+/* The node as the attention kernels take it: sizes, views of Q, K, V and the mask, and the choice of a Where before
+ * the softmax. */
 static prony_status read_attend(const prony_context *context, prn_attend *out)
 {
     attention at;

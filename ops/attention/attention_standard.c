@@ -345,6 +345,8 @@ static void add_scaled_f64(double *y, const double *x, double a, int64_t n)
 DEFINE_ROW(f32, float, prn_vec()->dot, tanhf, prn_vec()->softmax, prn_vec()->add_scaled)
 DEFINE_ROW(f64, double, dot_f64, tanh, softmax_f64, add_scaled_f64)
 
+/* One task: some rows of queries, each converted to the working type in the task's own space, so that tasks share
+ * nothing. */
 static void standard_attention_make_rows(void *argument, int64_t task)
 {
     const attention *at = argument;

@@ -153,6 +153,8 @@ static prony_value keyed(const prn_mha_node *n, const prn_mha_rows *r, const flo
                                    : tensor(n->batch, n->keys, n->heads, r->depth, data);
 }
 
+/* Fills the prony Attention node that does the work, on operands that are laid out already. `c` owns every value that
+ * its context points at, so it may not move. */
 static void make_core(const prony_context *context, const prn_mha_node *n, const float *q, const float *k,
                       const float *v, const float *mask, core *c)
 {

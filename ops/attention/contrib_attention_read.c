@@ -89,6 +89,8 @@ static prony_status contrib_attention_begin(const prony_context *context, prn_mh
     return PRONY_OK;
 }
 
+/* Reads com.microsoft's Attention: Q, K and V lie side by side in the projected input, past and present hold keys and
+ * values in one tensor. */
 prony_status prn_mha_read_attention(const prony_context *context, prn_mha_node *out)
 {
     PRN_TRY(contrib_attention_begin(context, out));
@@ -191,6 +193,8 @@ static prony_status read_multi_bias(const prony_context *context, prn_mha_node *
     return PRONY_OK;
 }
 
+/* Reads com.microsoft's MultiHeadAttention: Q, K and V are inputs, past and present are separate tensors, both or
+ * neither. */
 prony_status prn_mha_read_multi(const prony_context *context, prn_mha_node *out)
 {
     PRN_TRY(contrib_attention_begin(context, out));

@@ -78,6 +78,8 @@ static prony_value scores_type(const prony_context *context)
                          .shape = {4, {q->dim[0], q->dim[1], q->dim[2], context->inputs[K]->shape.dim[2]}}};
 }
 
+/* The output is Q with V's width. The subgraphs score_mod and prob_mod are bound for the scores' type, whose shape may
+ * still be unknown. */
 static prony_status flex_infer(const prony_context *context)
 {
     const flex_params *params = context->params;

@@ -296,6 +296,8 @@ static void weigh_block(const void *argument, int64_t b, int64_t head, int64_t r
     weigh_f32(g, b, is_grouped(g) ? head * group + row : head, is_grouped(g) ? 0 : row, scores);
 }
 
+/* The attention kernels' problem over `keys` keys. One row of queries makes the heads of a group its rows, since they
+ * share keys and values. */
 static prn_attend group_query_attend_of(const gqa_job *job, int64_t keys)
 {
     const prn_gqa *g = &job->g;
@@ -349,6 +351,8 @@ static bool needs_cache(const gqa_job *job, size_t output)
     return !present || present->dtype != job->work;
 }
 
+/* Reads the node, decides which operands must be copied, and reserves their places: prepare and run call it and get
+ * the same offsets. */
 static prony_status group_query_read_job(const prony_context *context, prony_dtype work, gqa_job *job, gqa_space *space)
 {
     *job = (gqa_job){.work = work};
@@ -403,6 +407,7 @@ static prony_status group_query_prepare_as(const prony_context *context, prony_d
     return PRONY_OK;
 }
 
+/* Lays out queries and caches where they are not ready, then attends in blocks, or row by row in the working type. */
 static prony_status group_query_run_as(const prony_context *context, prony_dtype work)
 {
     gqa_job job;

@@ -75,6 +75,7 @@ static prony_status check_presence(const prony_context *context, size_t input, b
                       ((const linear_params *)context->params)->update_rule, there ? "has no use for" : "needs", input);
 }
 
+/* Sizes and update rule of LinearAttention; each operand is there if its rule needs it, with one step per row. */
 static prony_status read_linear(const prony_context *context, linear *at)
 {
     const linear_params *params = context->params;
@@ -107,6 +108,7 @@ static prony_status read_linear(const prony_context *context, linear *at)
     return PRONY_OK;
 }
 
+/* The output has a row per step with all query heads; the state keeps the type of the past state, or of the query. */
 static prony_status infer_linear(const prony_context *context)
 {
     linear at;
@@ -192,6 +194,8 @@ static void written_value(const linear *at, const double *state, double *value, 
     for (int64_t e = 0; e < at->width; e++) value[e] *= factor;
 }
 
+/* One task: all steps of one key head of one batch entry, in float64. The state belongs to the task, and steps follow
+ * one another. */
 static void run_head(void *argument, int64_t task)
 {
     const linear *at = argument;

@@ -59,6 +59,8 @@ static prony_status qattention_refuse(const prony_context *context, size_t input
                       prn_value_text(context->inputs[input], text), what);
 }
 
+/* The mask's shape tells its kind: lengths, starts and ends, per key, per query and key, or a square to crop. Only the
+ * shape is checked here. */
 static prony_status qattention_read_mask(const prony_context *context, qattention *out)
 {
     const prony_value *mask = prn_input(context, MASK);
@@ -103,6 +105,7 @@ static prony_status qattention_read_past(const prony_context *context, qattentio
 
 static void store_projection(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums);
 
+/* The node's int8 projection and sizes; every operand is checked for type, rank and count before anything reads it. */
 static prony_status qattention_describe(const prony_context *context, qattention *out)
 {
     const qattention_params *params = context->params;
@@ -184,6 +187,8 @@ typedef struct inner {
     prony_context context;
 } inner;
 
+/* Fills the float attention node that works on the projected Q, K and V. `out` owns what its context points at, so it
+ * may not move. */
 static void open_inner(const prony_context *context, const qattention *at, inner *out)
 {
     static const int64_t heads_behind[] = {0, 2, 1, 3};

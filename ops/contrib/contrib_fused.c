@@ -296,6 +296,8 @@ static void leading_strides(const operand *o, const prony_shape *batch, int64_t 
         stride[d] = d < missing || o->shape.dim[d - missing] == 1 ? 0 : o->stride[d - missing];
 }
 
+/* The problem that FusedMatMul states: transposes of matrices and of batches become strides, leading dimensions
+ * broadcast. */
 static prony_status contrib_fused_describe(const prony_context *context, prn_matmul_desc *out, prony_shape *y)
 {
     const fused_matmul_params *p = context->params;

@@ -92,6 +92,7 @@ static const float *contrib_norm_floats(const prony_value *value)
     return value ? value->data : NULL;
 }
 
+/* Rows [begin, end): sums the parts and the bias, in the sum's output or in y, then normalises the row. */
 static void contrib_norm_native_rows(void *argument, int64_t begin, int64_t end)
 {
     const row_sum *s = argument;
@@ -271,6 +272,8 @@ static prony_status check_table(const prony_context *context, size_t input, int6
                       prn_value_text(table, text), (long long)rows, (long long)length);
 }
 
+/* EmbedLayerNormalization as a sum of table rows: words, positions and segments, each with its ids. Ids are checked
+ * when they are read. */
 static prony_status read_embed(const prony_context *context, row_sum *out)
 {
     static const size_t required[] = {IDS, WORDS, POSITIONS, GAMMA, BETA};

@@ -35,6 +35,7 @@ static prony_status moe_infer(const prony_context *context)
     return prn_infer_same(context);
 }
 
+/* Products of the chosen experts only, gates and biases of their rows, and a softmax over all experts per token. */
 static prony_status moe_cost(const prony_context *context, prony_cost *out)
 {
     prn_moe m;
@@ -311,6 +312,8 @@ static void run_expert(moe_job *job, int64_t expert)
     prn_parallel_items(threads, job->count, 12 * job->count * m->width, add_rows, job);
 }
 
+/* Routes tokens, sorts routes by expert, then runs expert by expert: each adds its weighted rows, in an order that
+ * threads do not change. */
 static prony_status moe_native_run(const prony_context *context)
 {
     moe_job job = {.context = context, .state = context->state};

@@ -149,6 +149,8 @@ static prony_status read_tokens(const prony_context *context, prn_moe *m)
     return wants(context, in->mix, 2, m->tokens, m->experts, 0);
 }
 
+/* Sizes, activation and the three layers of the experts; SwiGLU has its gate in fc1 (joined) or in fc3, never in
+ * both. */
 prony_status prn_moe_read(const prony_context *context, prn_moe *out)
 {
     const prn_moe_inputs *in = prn_variant(context);
@@ -214,6 +216,7 @@ prn_nbit_weights prn_moe_codes(const prn_moe *m, int layer, int64_t expert)
                               .zero_bytes = m->block ? prn_ceil_div(blocks, pack) : 0};
 }
 
+/* The `top` experts of a token, largest logit first, and their weights: of the softmax over all experts, or of `mix`. */
 void prn_moe_route(const prn_moe *m, int64_t token, int32_t *expert, float *weight)
 {
     const prony_dtype type = m->router->dtype;

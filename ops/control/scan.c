@@ -55,6 +55,8 @@ static prony_status scan_check_list(const prony_context *context, const prn_ints
     return PRONY_OK;
 }
 
+/* How the node's inputs and outputs divide into carried values and scans, checked against its body. Opset 8 has a
+ * batch axis and an input in front. */
 static prony_status scan_make_form(const prony_context *context, scan_form *form)
 {
     const scan_params *params = context->params;
@@ -150,6 +152,8 @@ static prony_status input_type(const prony_context *context, const scan_form *fo
     return PRONY_OK;
 }
 
+/* Type of output k from a trip's value: a scan gains an axis of `trips`, opset 8 a batch axis. Unknown while any of
+ * them is. */
 static prony_status scan_output_type(const prony_context *context, const scan_form *form, size_t k,
                                      const prony_value *slice, int64_t trips, int64_t batch, prony_value *out)
 {

@@ -219,6 +219,7 @@ static int64_t part_extent(const parts *p, int64_t i)
     return left < p->size ? left : p->size;
 }
 
+/* The slices of SplitToSequence: a list that must sum to the axis, or equal ones of which the last may be smaller. */
 static prony_status sequence_make_parts(const prony_context *context, int64_t extent, parts *p)
 {
     const prony_value *split = prn_input(context, 1);
@@ -245,6 +246,7 @@ static prony_status sequence_make_parts(const prony_context *context, int64_t ex
     return PRONY_OK;
 }
 
+/* Takes one item per slice from the dynamic region and copies the slice into it. */
 static prony_status sequence_split_run(const prony_context *context)
 {
     const split_params *params = context->params;
@@ -298,6 +300,7 @@ static prony_status sequence_concat_check(const prony_context *context)
     return prony_fail(context, PRONY_OUT_OF_RANGE, "new_axis is %lld", (long long)new_axis);
 }
 
+/* The joined shape of a sequence's items, which agree but for the axis, or entirely with new_axis. */
 static prony_status concat_shape(const prony_context *context, const prony_value *in, int64_t *axis, prony_shape *shape)
 {
     const concat_params *params = context->params;
@@ -335,6 +338,7 @@ static prony_status sequence_concat_infer(const prony_context *context)
     return PRONY_OK;
 }
 
+/* Copies item after item to its place on the axis; shape and type are known only now. */
 static prony_status sequence_concat_run(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];

@@ -127,6 +127,8 @@ static int64_t col2im_block_of(const col2im_job *job, int64_t pixel, int64_t tap
     return block;
 }
 
+/* Sums, for each pixel of [begin, end), the columns' entries that cover it, tap by tap: no two tasks write one pixel.
+ * Integers wrap around. */
 static void col2im_add_columns(void *argument, int64_t begin, int64_t end)
 {
     const col2im_job *job = argument;
@@ -208,6 +210,8 @@ static prony_status check_unpool(const prony_context *context)
     return prn_window_check(context, &((const unpool_params *)context->params)->window);
 }
 
+/* MaxUnpool's output: the shape that strides and pads give, or output_shape, which must hold it. Unknown while
+ * output_shape is. */
 static prony_status infer_unpool(const prony_context *context)
 {
     char has[PRN_SHAPE_TEXT_BYTES], wants[PRN_SHAPE_TEXT_BYTES];
@@ -239,6 +243,8 @@ static prony_status infer_unpool(const prony_context *context)
     return PRONY_OK;
 }
 
+/* Scatters each maximum to its index, which counts elements of the unpooled shape; a larger output_shape leaves the
+ * rest 0. */
 static prony_status run_unpool(const prony_context *context)
 {
     const prony_value *maxima = context->inputs[MAXIMA], *indices = context->inputs[INDICES];

@@ -329,6 +329,8 @@ static size_t sums_bytes(const prn_conv_bf16x3_plan *s)
     return (size_t)prn_ceil_div(s->conv.out_channels, PRN_BF16X3_COLUMNS) * PRN_BF16X3_COLUMNS * sizeof(float);
 }
 
+/* Packs one column of 32 output channels, as bf16 terms or as float32, and notes whether two terms represent every
+ * weight. Tasks write disjoint columns; the flags only ever turn true. */
 static void build_column(void *argument, int64_t column)
 {
     build_job *job = argument;
@@ -378,6 +380,8 @@ static prony_status conv_bf16x3_build_weights(const prony_context *context, void
     return PRONY_OK;
 }
 
+/* Finds the packed weights with the fewest terms that are exact enough: two, else three, else float32. Calls itself at
+ * most twice, each time with a form that is more exact. */
 static prony_status conv_bf16x3_pack_weights(const prony_context *context, prn_conv_bf16x3_plan *s)
 {
     const void *packed = NULL;

@@ -177,6 +177,8 @@ static void conv_depthwise_run_planes(const job *job, const prn_depthwise_row *w
     }
 }
 
+/* One task: rows [begin, end) of one block of channels of one image, then the epilogue of these rows. No two tasks
+ * share an output row. */
 static void conv_depthwise_run_task(void *argument, int64_t task)
 {
     const job *job = argument;

@@ -116,6 +116,8 @@ static void conv_direct_tell_tap(const void *argument, int64_t index, prn_direct
     }
 }
 
+/* Plans one part, which has every tap, and packs constant weights. Weights that a run makes are packed into scratch
+ * instead. */
 prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_conv whole;

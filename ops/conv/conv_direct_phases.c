@@ -126,6 +126,8 @@ static bool follow_each_other(const prn_direct_plan *plan, const int64_t first[]
     return true;
 }
 
+/* Appends the plan of one part (taps, offsets, epilogue, tiling) to the state, which owns it. Tasks are numbered
+ * across parts: first_task grows from plan to plan. */
 prony_status prn_direct_add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv,
                                  const prn_direct_part *part, int64_t taps,
                                  void (*tap)(const void *argument, int64_t index, prn_direct_tap *tap),

@@ -190,6 +190,8 @@ static int64_t lines_to_fetch(const prn_direct_plan *plan, const piece *piece, i
     return blocks * per_block / PRN_DIRECT_LINE_FLOATS;
 }
 
+/* Sums one piece over all input channels, as many blocks a pass as the caches hold; the first pass starts from the
+ * bias, the last one clamps. */
 static void run_passes(const job *job, const prn_direct_plan *plan, const piece *piece, const reads *reads)
 {
     const prn_conv *conv = &plan->conv;
@@ -220,6 +222,8 @@ static void run_passes(const job *job, const prn_direct_plan *plan, const piece 
 
 /* ---- tasks */
 
+/* One task: a piece of output pixels for one group of channel blocks of one image. Tasks write disjoint pixels and
+ * blocks. */
 static void conv_direct_run_task(void *argument, int64_t task)
 {
     const job *job = argument;

@@ -258,6 +258,8 @@ static inline __attribute__((always_inline)) void conv_direct_simd_clamp(sums su
     }
 }
 
+/* A register tile: blocks of output channels by positions, summed over the pass's input channels and taps, then added
+ * to what is there. */
 static inline __attribute__((always_inline)) void conv_direct_simd_tile(const prn_direct_tile *t, const int blocks,
                                                                         const int positions)
 {

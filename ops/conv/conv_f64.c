@@ -57,6 +57,8 @@ static void conv_f64_multiply_block(const f64_job *job, int64_t channel, int64_t
         memcpy(y + r * conv->out_spatial, buffer + r * COLUMNS, (size_t)count * sizeof *y);
 }
 
+/* One task: 64 output pixels of one group for a range of channel blocks; the depth is gathered and multiplied piece by
+ * piece. */
 static void conv_f64_product_task(void *argument, int64_t task)
 {
     const f64_job *job = argument;

@@ -12,6 +12,8 @@ enum {
 
 typedef double vec __attribute__((vector_size(LANES * sizeof(double)), aligned(8), may_alias));
 
+/* C tile = start (NULL: C itself) + A panel, `rows` by two vectors, over `depth` terms in order: the order does not
+ * depend on the instruction set. */
 static inline __attribute__((always_inline)) void conv_f64_simd_tile_of(const double *a, int64_t rs_a, const int rows,
                                                                         const double *b, int64_t depth,
                                                                         const double *start, double *c, int64_t rs_c)

@@ -181,6 +181,7 @@ static void conv_first_layer_choose_tiling(stem_plan *plan)
     plan->pieces = prn_ceil_div(rows, plan->rows);
 }
 
+/* Makes the plan (padding, steps, tiling) and finds the packed weights. A padded image lies in scratch. */
 prony_status prn_conv_first_layer_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_conv conv;
@@ -298,6 +299,7 @@ static void conv_first_layer_run_row(const stem_plan *plan, const float *image, 
     }
 }
 
+/* One task: some output rows of one image for one group of channel blocks, then their epilogue. */
 static void conv_first_layer_run_task(void *argument, int64_t task)
 {
     const job *job = argument;

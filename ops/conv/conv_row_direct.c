@@ -73,6 +73,8 @@ typedef struct flat_plan {
     prn_row_direct_part *parts;
 } flat_plan;
 
+/* The layout in which rows follow one another so that vectors run across row ends: pitch, rows, and whether the image
+ * must be copied with its padding first. */
 static flat_image conv_row_direct_lay_out(const prn_conv *conv, const prn_row_direct_simd *simd)
 {
     const prn_window *window = &conv->window;

@@ -40,6 +40,8 @@ VEC_INLINE vf pick_lanes(vf x, const uint8_t *lane)
 #endif
 }
 
+/* A register tile: output channels by vectors of positions, summed over all taps, with bias and clamp. A part stores
+ * the lanes that are outputs; the rest lie between rows. */
 VEC_INLINE void conv_row_direct_simd_tile(const prn_row_direct_tile *t, const int channels, const int vectors)
 {
     vf sum[PRN_ROW_DIRECT_MOST_CHANNELS][PRN_ROW_DIRECT_MOST_VECTORS], x[PRN_ROW_DIRECT_MOST_VECTORS];

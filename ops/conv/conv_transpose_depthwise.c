@@ -123,6 +123,8 @@ static prony_status conv_transpose_depthwise_pack(const prony_context *context, 
     return PRONY_OK;
 }
 
+/* Plans the depthwise convolution of each remainder of the output by the strides, and packs their weights one after
+ * another. */
 prony_status prn_conv_transpose_depthwise_prepare(const prony_context *context, prn_prepared *out)
 {
     transpose_plan *plan = prn_calloc(1, sizeof *plan);
@@ -185,6 +187,8 @@ static void conv_transpose_depthwise_spread(float *y, const float *run, int64_t 
     for (int64_t i = 0; i < count; i++) memcpy(y + i * stride * lanes, run + i * lanes, (size_t)lanes * sizeof *y);
 }
 
+/* One output row of a channel block: a depthwise row per remainder of the columns, spread to every stride-th output.
+ * Remainders cover each output once. */
 static void conv_transpose_depthwise_run_row(const transpose_plan *plan, const float *x, const float *weights,
                                              const float *bias, int64_t number, float *y)
 {

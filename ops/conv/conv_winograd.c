@@ -279,6 +279,8 @@ static void forward_edge(const job *job, const row_of_tiles *row, const float *p
     job->simd->edge[job->cut->kind](&edge);
 }
 
+/* Transforms the input of one row of tiles of a batch; runs of tiles inside the image at once, tiles at its edges one
+ * by one. */
 static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t number, const float *plane, float *v)
 {
     const prn_winograd_tiling *cut = job->cut;

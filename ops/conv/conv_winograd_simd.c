@@ -136,6 +136,8 @@ TAPS_TO_POINTS(taps_to_points_f32, float, vec)
 
 /* ---- transforms */
 
+/* B^T d B of `count` tiles that follow one another in a row, one vector of channels each; point p goes to v + p
+ * v_point. */
 INLINE void conv_winograd_simd_forward(const prn_winograd_forward *f, const int rows, const int columns,
                                        const int64_t x_column)
 {
@@ -188,6 +190,8 @@ INLINE void conv_winograd_simd_edge(const prn_winograd_edge *e, const int rows, 
     }
 }
 
+/* A^T m A of `count` tiles that follow one another in a row, with bias and addend; writes rows x columns outputs of
+ * each. */
 INLINE void inverse(const prn_winograd_inverse *f, const int rows, const int columns)
 {
     const float *m = f->m, *added = f->added;
@@ -350,6 +354,8 @@ INLINE void conv_winograd_simd_sum_block(const float *v, const float *weights, c
     }
 }
 
+/* One point's product: channel blocks by tiles, summed over runs of input blocks. Between runs sums go through memory,
+ * so that each is short. */
 INLINE void product(const prn_winograd_product *p, const int blocks, const int tiles)
 {
     const float *v = p->v, *weights = p->weights, *next = p->next;

@@ -98,6 +98,8 @@ static void cut_batches(prn_winograd_tiling *cut, int64_t lanes, int64_t most)
     cut->tasks = batches * tasks;
 }
 
+/* The tiling for tiles of `kind`, and its estimated cycles, by which kinds and kernels are compared. It follows from
+ * shape and processor alone, never from the thread count. */
 void prn_winograd_tiling_as(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_kind kind, bool in_run,
                             prn_winograd_tiling *out)
 {

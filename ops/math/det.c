@@ -59,6 +59,7 @@ static prony_status det_cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, matrices, 2 * pairs + divisions + m - 1, divisions);
 }
 
+/* The product of the pivots of Gaussian elimination with row exchanges; `a` is overwritten. */
 static double determinant(double *a, int64_t n)
 {
     double result = 1.0;

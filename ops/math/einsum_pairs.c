@@ -191,6 +191,8 @@ static void einsum_pairs_choose(const prn_einsum_space *s, operand *left, int co
         if (i != first && i != second) left[kept++] = left[i];
 }
 
+/* Plans the product of the two operands that are cheapest to contract now, with at most one copy of each, and puts its
+ * result in their place. false: no product can express it. */
 static bool einsum_pairs_add_pair(const prn_einsum_space *s, pairs *out, operand *left, int count)
 {
     operand a, b;
@@ -283,6 +285,8 @@ static void scale_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
+/* Runs the planned pairs in order: copies of operands, the product, then a copy to the output where the last product
+ * has another order. */
 prony_status prn_einsum_pairs_run(const prony_context *context)
 {
     const pairs *pairs = context->state;

@@ -95,6 +95,8 @@ static prony_status implied_output(const prony_context *context, equation *eq)
     return PRONY_OK;
 }
 
+/* Reads one term per input and the output's, explicit or implied; output indices are distinct and each stands in an
+ * input. */
 static prony_status parse_equation(const prony_context *context, equation *eq)
 {
     const prn_einsum_params *params = context->params;
@@ -151,6 +153,8 @@ static void order_sums(space *s)
         for (int at = axis; at > s->output_axes && is_outer(s, at, at - 1); at--) swap_axes(s, at, at - 1);
 }
 
+/* The loop nest of the equation: output axes first, then summed ones, with each operand's stride per axis. A repeated
+ * index adds its strides; an extent of 1 broadcasts. */
 prony_status prn_einsum_space_of(const prony_context *context, prn_einsum_space *out)
 {
     equation eq;

@@ -65,6 +65,7 @@ static const prn_param gemm_param_rows[] = {PRN_FLOAT(gemm_params, alpha, 1.0f),
                                             PRN_INT(gemm_params, transB, 0),
                                             {0}};
 
+/* The problem that ONNX's Gemm states: transposes become strides, C must broadcast to the output in one direction. */
 static prony_status gemm_describe(const prony_context *context, prn_matmul_desc *out)
 {
     const gemm_params *params = context->params;

@@ -121,6 +121,8 @@ static size_t optimizer_tensors_of(const prony_context *context)
     return (context->input_count - FIRST) / (2 + optimizer_kind_of(context)->states);
 }
 
+/* Inputs are R, T, then n tensors each of values, gradients and states; every output has its tensor's shape and
+ * type. */
 static prony_status optimizer_infer(const prony_context *context)
 {
     const size_t each = 2 + optimizer_kind_of(context)->states, n = optimizer_tensors_of(context);

@@ -44,6 +44,8 @@ static void power_chunk(int64_t *base, int64_t exponent, int64_t n)
     memcpy(base, result, (size_t)n * sizeof *base);
 }
 
+/* One stretch of a row: whole numbers wrap around in 64 bits, everything else is float64. A shared exponent takes the
+ * faster loop. */
 static void power_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], int64_t out, int64_t at, int64_t n)
 {
     const power_job *job = argument;

@@ -54,6 +54,8 @@ static void sign_row(prony_dtype dtype, char *y, const char *x, int64_t n)
     }
 }
 
+/* Relu, Abs, Neg or Sign of elements [begin, end), exact for every type: signs of floating-point numbers change as
+ * bits. */
 static void function_range(void *argument, int64_t begin, int64_t end)
 {
     const function_job *job = argument;

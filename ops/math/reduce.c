@@ -49,6 +49,8 @@ typedef struct axis_set {
     bool reduced[PRONY_MAX_RANK];
 } axis_set;
 
+/* The reduced axes, from the input or the attribute; none given means all, or none with noop_with_empty_axes. Not
+ * known while the input has no data. */
 static prony_status reduce_axes_of(const prony_context *context, axis_set *set)
 {
     const reduce_params *params = context->params;

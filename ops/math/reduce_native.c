@@ -292,6 +292,8 @@ static double exponentials_f32(const job *job, const float *x, float top)
     return sum;
 }
 
+/* Folds one output's rows in a fixed order, in float64; `top` is the largest element, for LogSumExp. NaN wins in Max
+ * and Min. */
 static double fold_output_f32(const job *job, int64_t output, prn_reduce_kind kind, float top)
 {
     const prn_vec_table *vec = job->vec;
@@ -472,6 +474,7 @@ static bool short_rows_f32(const job *job, int64_t begin, int64_t end)
 
 /* ---- work: outputs, or strips of them */
 
+/* Items are outputs, or strips of an output's row if rows are kept; each has one task, so sums have one order. */
 static void reduce_native_run_items(void *argument, int64_t begin, int64_t end)
 {
     const job *job = argument;

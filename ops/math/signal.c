@@ -59,6 +59,8 @@ static prony_status signal_check_sizes(const prony_context *context, const prony
     return prony_fail(context, PRONY_LIMIT, "the output %s is too large", prn_shape_text(y, text));
 }
 
+/* Axis, length, bins and strides of a DFT; the shape is unknown while axis or length have no data. A one-sided inverse
+ * makes real numbers. */
 static prony_status describe_dft(const prony_context *context, transform *out)
 {
     const signal_params *params = context->params;

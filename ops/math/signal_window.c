@@ -119,6 +119,8 @@ static int64_t mel_bin(const mel_bank *bank, int64_t i)
     return bin >= 0.0 && bin <= (double)bank->rows ? (int64_t)bin : -1;
 }
 
+/* One triangle per band: rises from the left bin to the centre, falls to the right one; bins are rounded from equal
+ * steps in mel. */
 static prony_status mel_run(const prony_context *context)
 {
     const prony_value *y = context->outputs[0], *low = context->inputs[3], *high = context->inputs[4];

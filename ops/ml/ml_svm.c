@@ -257,6 +257,8 @@ static void regress_row(const svm_job *job, int64_t row, double *values)
     ml_svm_put_row(job, row, &y);
 }
 
+/* Scores of one row and its label: votes of pairs, or linear scores; then probabilities if the model has them.
+ * `values` is scratch of the row's task. */
 static void classify_row(const svm_job *job, int64_t row, double *values)
 {
     const svm *s = job->svm;

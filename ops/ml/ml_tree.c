@@ -52,6 +52,8 @@ typedef struct measure {
     int32_t *stack;
 } measure;
 
+/* Depth and largest leaf below each node, with a stack instead of recursion. false: the nodes form a cycle (depth -2
+ * marks those on the stack). */
 static bool measure_tree(const prn_tree_ensemble *in, measure *m, int32_t root)
 {
     int64_t top = 0;

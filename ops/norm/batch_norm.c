@@ -211,6 +211,8 @@ static prony_status batch_norm_prepare_native(const prony_context *context, prn_
     return PRONY_OK;
 }
 
+/* y = a x + b with one a and b per channel, in every layout: blocks, channels last, or planes. Lanes beyond the
+ * channels have a = b = 0 and stay 0. */
 static prony_status batch_norm_run_native(const prony_context *context)
 {
     const prony_value *x = context->inputs[0];

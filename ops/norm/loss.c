@@ -110,6 +110,8 @@ static prony_status loss_prepare(const prony_context *context, prn_prepared *out
     return PRONY_OK;
 }
 
+/* Losses and weights of all positions in parallel, then their sums in order: the result does not depend on the thread
+ * count. */
 static prony_status loss_run(const prony_context *context)
 {
     loss_job job = loss_describe(context);

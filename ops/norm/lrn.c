@@ -53,6 +53,8 @@ static void reference_planes(void *argument, int64_t begin, int64_t end)
     }
 }
 
+/* x (bias + alpha / size * sum of squares)^-beta, strip by strip; the squares of a channel's window are summed anew
+ * for each plane. */
 static void native_planes(void *argument, int64_t begin, int64_t end)
 {
     const prony_context *context = argument;

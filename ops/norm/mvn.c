@@ -25,6 +25,8 @@ typedef struct mvn_job {
     bool divided;
 } mvn_job;
 
+/* The normalised axes and how many elements and groups they make; opsets before 9 have fixed axes. false: an axis is
+ * outside of the rank. */
 static bool mvn_job_of(const prony_context *context, mvn_job *job)
 {
     static const int64_t usual[] = {0, 2, 3, 1};

@@ -42,6 +42,7 @@ static row_norm norm_rows_of(const prony_context *context)
 
 /* ---- kernels */
 
+/* One row in float64, two passes: mean, then the variance around it. Scale and bias may repeat along the row. */
 static void norm_reference_row(const row_norm *norm, int64_t row)
 {
     const int64_t first = row * norm->length;

@@ -205,6 +205,8 @@ static void side_by_side(job *job, block_fn fn, int64_t first, int64_t end)
     prn_parallel_tasks(job->context->threads, end - first, block_task, &shared);
 }
 
+/* Normalises a tensor in channel blocks. A unit is the fewest blocks that hold whole groups; units run in parallel, or
+ * side by side if there are fewer than threads. */
 void prn_norm_blocks_run(const prony_context *context, int64_t groups, float epsilon)
 {
     const prony_value *x = context->inputs[0];

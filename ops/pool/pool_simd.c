@@ -101,6 +101,8 @@ VEC_INLINE void some_inside(float *y, const prn_bump_row *row, int64_t begin, in
         windows_inside(y, row, begin, end, size, 3, row->lanes, average, empty);
 }
 
+/* Outputs [begin, end) of a row with channel lanes: windows of 2 or 3 taps inside the image by the unrolled loop, the
+ * others one by one. */
 VEC_INLINE void some_with_lanes(float *y, const prn_bump_row *row, int64_t begin, int64_t end, bool average,
                                 float empty)
 {
@@ -262,6 +264,8 @@ VEC_INLINE bool pool_simd_is_inside(const prn_bump_row *row, int64_t size)
            row->pad == 0 && (row->out - 1) * 2 + size <= row->in;
 }
 
+/* A row of a plain plane: common windows directly, others over a padded copy of a piece of the row, so that vectors
+ * need no edge cases. */
 VEC_INLINE void without_lanes(float *y, const prn_bump_row *row, bool average, float empty)
 {
     if (pool_simd_is_inside(row, 2)) {

@@ -46,6 +46,8 @@ static prony_status int_conv_read_geometry(const prony_context *context, const r
     return at->transposed ? prn_conv_transpose_read(&shadow, &out->conv) : prn_conv_read(&shadow, &out->conv);
 }
 
+/* Zero points and scales of input, weights and output, checked for type and count. Values whose data is missing keep
+ * their defaults. */
 static prony_status read_parameters(const prony_context *context, const roles *at, int_conv *out)
 {
     const prn_conv *conv = &out->conv;
@@ -261,6 +263,8 @@ static void int_conv_gather(const int_conv *c, int64_t base, int64_t tap, int64_
     }
 }
 
+/* Fills panels with `count` depths of n output pixels, two depths interleaved; an odd last depth gets a line of
+ * zeros. */
 static void int_conv_fill(const void *argument, int64_t item, int64_t depth, int64_t count, int64_t column, int64_t n,
                           int16_t *panels)
 {

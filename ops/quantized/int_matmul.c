@@ -103,6 +103,7 @@ static prony_status read_lines(const prony_context *context, const roles *at, ma
                                 &out->product.b_zero);
 }
 
+/* Bias and C: a bias has one entry per column, and C broadcasts to the output, the same for every matrix of a stack. */
 static prony_status read_added(const prony_context *context, const roles *at, matmul *out)
 {
     const prn_matmul_desc *shape = &out->product.shape;
@@ -171,6 +172,8 @@ static bool is_float8(const prony_value *value)
     return prn_dtype_is_float(value->dtype);
 }
 
+/* The problem that a quantised product states, whichever operator's roles apply; every operand is checked before
+ * anything reads it. */
 prony_status prn_int_matmul_describe(const prony_context *context, matmul *out)
 {
     const roles *at = prn_variant(context);

@@ -65,6 +65,8 @@ static void matmul_bits_take_operands(const prony_context *context, bits_problem
     b->bias = prn_input(context, 5);
 }
 
+/* Sizes of MatMulNBits, and checks that A, codes, scales, zero points and group order have as many elements as K, N
+ * and the block imply. */
 static prony_status matmul_bits_describe(const prony_context *context, bits_problem *out)
 {
     const bits_params *p = context->params;

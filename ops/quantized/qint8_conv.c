@@ -127,6 +127,8 @@ static prony_status build_depthwise(const prony_context *context, void *argument
     return PRONY_OK;
 }
 
+/* Packs the taps for the depthwise loop, and folds the input's zero point into the bias: bias - zero * sum of the
+ * channel's weights, modulo 2^32. */
 static prony_status qint8_conv_prepare_depthwise(const prony_context *context, prn_int_conv *c, state *s)
 {
     const prn_conv *conv = &c->conv;
@@ -266,6 +268,8 @@ static void qint8_conv_find_taps(const run_job *job, const uint8_t *const *rows,
     }
 }
 
+/* One output row: stretches whose windows touch no padding in one call, the other pixels one by one. Padding reads a
+ * row of zero points. */
 static void depthwise_row(const run_job *job, int64_t index)
 {
     const prn_conv *conv = &job->c->conv;
@@ -305,6 +309,7 @@ static void qint8_conv_depthwise_task(void *argument, int64_t task)
         depthwise_row(job, row);
 }
 
+/* Runs depthwise rows, or the int8 product whose A rows are windows of the image, fetched as they are needed. */
 prony_status prn_qint8_conv_run(const prony_context *context)
 {
     const state *s = context->state;

@@ -231,6 +231,7 @@ static const prn_param concat_attributes[] = {PRN_INT_REQUIRED(concat_params, ax
 
 enum { FIRST = 2, EACH = 3 };
 
+/* Inputs are scale, zero point, then triples of tensor, scale and zero point; tensors agree except on the axis. */
 static prony_status qlinear_concat_infer(const prony_context *context)
 {
     int64_t axis = ((const concat_params *)context->params)->axis;

@@ -56,6 +56,7 @@ static prony_shape channels_first(const prony_shape *shape, bool last)
     return out;
 }
 
+/* The pooling problem, with channels last seen as channels first; a global pool's window is the whole plane. */
 static prony_status qlinear_pool_read(const prony_context *context, pool *out)
 {
     const bool global = *(const pool_extent *)prn_variant(context) == GLOBAL;

@@ -120,6 +120,8 @@ static void quantize_parts(const qsoftmax_job *job, float *parts, int64_t n, uin
     prn_quantize_run(codes, job->y->dtype, 0, parts, zero, n, &saturating);
 }
 
+/* Softmax by table: exp depends on the distance to the largest code alone, so there are at most 256 results a row.
+ * Sums are in float64. */
 static void qlinear_softmax_native_rows(void *argument, int64_t begin, int64_t end)
 {
     const qsoftmax_job *job = argument;

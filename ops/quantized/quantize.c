@@ -115,6 +115,8 @@ static quantize_job quantize_job_make(const prony_context *context)
     return job;
 }
 
+/* Quantises elements [begin, end) chunk by chunk; scale and zero point are read again only where they change. Types
+ * narrower than float32 round the quotient first. */
 static void quantize_range(void *argument, int64_t begin, int64_t end)
 {
     const quantize_job *job = argument;

@@ -59,6 +59,7 @@ static void peep(const prn_recurrent_row_f32 *row, int64_t gate)
     prn_vec()->vv[PRN_BINARY_ADD](row->gates + gate * n, row->gates + gate * n, row->temp, n);
 }
 
+/* One step of one row, gates in ONNX's order i, o, f, c; peepholes and input_forget need the gates one by one. */
 static void lstm_row_f32(const prn_recurrent_row_f32 *row)
 {
     const prn_vec_table *vec = prn_vec();

@@ -31,6 +31,7 @@ static bool gate_find(const char *name, prn_gate *out)
     return false;
 }
 
+/* The gate functions of ONNX in float64, before clipping; alpha and beta as the attributes give them. */
 double prn_gate_unclipped_f64(prn_gate gate, double x)
 {
     const double a = (double)gate.alpha, b = (double)gate.beta;
@@ -189,6 +190,8 @@ static prony_shape y_shape(const prn_recurrent *node)
                                 : prn_shape_make(4, (const int64_t[]){t, d, b, h});
 }
 
+/* Steps, batch, input and hidden sizes from the operands' shapes. Refuses sizes at which strides or offsets would
+ * overflow. */
 static prony_status read_sizes(const prony_context *context, prn_recurrent *node)
 {
     const prn_recurrent_params *params = node->params;
@@ -233,6 +236,8 @@ void prn_recurrent_operands(const prony_context *context, prn_recurrent *node)
     node->yc = has_c ? prn_output(context, 2) : NULL;
 }
 
+/* The node as the reference and the native kernel see it: operands, functions, sizes and the strides of its layout.
+ * Operands have been checked. */
 prony_status prn_recurrent_describe(const prony_context *context, prn_recurrent *out)
 {
     const prn_recurrent_params *params = context->params;
@@ -290,6 +295,7 @@ prony_status prn_recurrent_check_lengths(const prony_context *context, const prn
 
 /* ---- cost */
 
+/* Products of every step, bias additions, and the cell's own arithmetic per unit and direction. */
 prony_status prn_recurrent_cost(const prony_context *context, prony_cost *cost)
 {
     prn_recurrent node;

@@ -59,6 +59,8 @@ static uint64_t packed_r_count(const prn_recurrent_job *job, int part)
     return (uint64_t)prn_gemm_packed_count(job->node.hidden, job->part[part + 1] - job->part[part]);
 }
 
+/* Assigns the scratch, or with `base` NULL only sums it into *total: both calls take the same pieces in the same
+ * order. false: overflow. */
 static bool recurrent_native_lay_out(prn_recurrent_job *job, float *base, uint64_t *total)
 {
     const prn_recurrent *node = &job->node;
@@ -340,6 +342,8 @@ static void store_last(const prn_recurrent_job *job)
     }
 }
 
+/* Blocks of steps: one product projects the inputs of the whole block, then each direction and group of rows walks its
+ * steps. */
 prony_status prn_recurrent_native_run(const prony_context *context)
 {
     prn_recurrent_job job = *(const prn_recurrent_job *)context->state;

@@ -75,6 +75,8 @@ static void load_state(const prony_value *value, int64_t at, double *to, int64_t
     }
 }
 
+/* All steps of one sequence in one direction, in float64; beyond the sequence's length the output is 0 and the state
+ * stays. */
 static void run_item(void *argument, int64_t task)
 {
     const reference_job *job = argument;

@@ -129,6 +129,7 @@ static int concat_axis(const prony_context *context)
     return (int)(axis < 0 ? axis + context->inputs[0]->shape.rank : axis);
 }
 
+/* All inputs have one type and agree on every axis but the joined one, whose extents add up. */
 static prony_status concat_infer(const prony_context *context)
 {
     int64_t axis = axis_given(context);
@@ -311,6 +312,8 @@ static prony_status split_lengths(const prony_context *context, int64_t extent)
                       (long long)extent);
 }
 
+/* The slices' extents: given as input or attribute, or equal with a smaller last one. Unknown while the lengths have
+ * no data. */
 static prony_status concat_split_infer(const prony_context *context)
 {
     const split_params *params = context->params;

@@ -94,6 +94,8 @@ typedef struct crop_params {
     prn_ints border, scale; /* left, top, right, bottom; height, width */
 } crop_params;
 
+/* Crop of opset 1: borders are left, top, right, bottom; with `scale`, the extent replaces the right and bottom
+ * borders. */
 static prony_status first_opset_infer_crop(const prony_context *context)
 {
     const crop_params *params = context->params;

@@ -18,6 +18,8 @@ typedef struct later_form {
     prony_value second;
 } later_form;
 
+/* Appends ones to the second operand's shape, so that `axis` of the old broadcast becomes today's rule. The result
+ * must have the first operand's shape. */
 static prony_status legacy_broadcast_align(const prony_context *context, later_form *out)
 {
     const legacy_params *params = context->params;

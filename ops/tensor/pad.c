@@ -84,6 +84,8 @@ static prony_status pad_axes(const prony_context *context, int64_t axes[PRONY_MA
     return PRONY_OK;
 }
 
+/* Mode and pads per axis, from attributes before opset 11 and from inputs later. Not known while an input has no
+ * data. */
 static prony_status pad_read(const prony_context *context, pad_plan *plan, bool *known)
 {
     int64_t list[2 * PRONY_MAX_RANK], axes[PRONY_MAX_RANK];
@@ -110,6 +112,8 @@ static prony_status pad_read(const prony_context *context, pad_plan *plan, bool 
     return PRONY_OK;
 }
 
+/* The padded shape; negative pads crop and may not take more than there is. An empty axis can only be padded with the
+ * constant. */
 static prony_status pad_infer(const prony_context *context)
 {
     const prony_value *in = context->inputs[0], *value = prn_input(context, 2);
@@ -258,6 +262,8 @@ static void pad_outside(const pad_work *work, unsigned char *row, const unsigned
     }
 }
 
+/* Writes rows [begin, end) of the output: padding before and behind, the copied stretch between. Rows outside of the
+ * input are the constant. */
 static void pad_rows(void *argument, int64_t begin, int64_t end)
 {
     const pad_work *work = argument;
@@ -345,6 +351,7 @@ static bool pad_has_rows(const prony_context *context)
     return context->inputs[0]->shape.rank > 0 && prn_copy_width(context->inputs[0]->dtype) > 0;
 }
 
+/* Every output element by itself: the index of its source on each axis, or the constant where one lies outside. */
 static prony_status pad_reference(const prony_context *context)
 {
     pad_work work;

@@ -116,6 +116,7 @@ static void move_bytes(const job *job, place from, place to, int64_t count, int6
     }
 }
 
+/* Moves one piece of positions of one group of channels between two layouts; lanes beyond the channels are set to 0. */
 static void reorder_part(const job *job, int64_t part)
 {
     int64_t piece = part % job->pieces, group = job->first_group + part / job->pieces % job->groups,

@@ -74,6 +74,7 @@ static prony_status read_wanted(const prony_context *context, int64_t wanted[PRO
     return PRONY_OK;
 }
 
+/* The wanted shape with 0 (copy, unless allowzero) and one -1 (inferred) replaced; the element count may not change. */
 static prony_status reshape_infer(const prony_context *context)
 {
     const reshape_params *params = context->params;

@@ -232,6 +232,7 @@ static int64_t select_op_whole_number(const prony_value *value, int64_t i)
     return prn_f64_to_i64(prn_get_f64(value->data, value->dtype, i));
 }
 
+/* The indices' shape with an axis of `depth` put in; unknown while depth has no data. */
 static prony_status one_hot_infer(const prony_context *context)
 {
     const prony_value *indices = context->inputs[0], *depth = context->inputs[1], *values = context->inputs[2];

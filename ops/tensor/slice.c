@@ -84,6 +84,7 @@ static void cut_axis(window *w, int axis, int64_t dim, int64_t start, int64_t en
     w->count[axis] = span <= 0 ? 0 : (int64_t)(((uint64_t)span - 1) / stride) + 1;
 }
 
+/* Start, extent and step of each axis; axes that are not named stay whole. Not known while an input has no data. */
 static prony_status slice_read_window(const prony_context *context, window *w, bool *known)
 {
     const prony_shape *shape = &context->inputs[0]->shape;

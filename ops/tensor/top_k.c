@@ -68,6 +68,7 @@ static const prn_param top_k_attributes[] = {PRN_INT(top_k_params, axis, -1),
                                              PRN_INT(top_k_params, sorted, 1),
                                              {0}};
 
+/* Values and indices have the input's shape with k on the axis; k is an input since opset 10. */
 static prony_status top_k_infer(const prony_context *context)
 {
     const top_k_params *params = context->params;
@@ -173,6 +174,8 @@ static void bring_near(line *l, prony_value *value, float *room)
     *l = (line){value, 0, 1, l->count, l->largest};
 }
 
+/* Per line, a heap of the k best so far with the worst on top, then sorted in place. Of equal elements the one with
+ * the lower index comes first. */
 static void top_k_lines(void *argument, int64_t begin, int64_t end)
 {
     const top_k_work *work = argument;

@@ -190,6 +190,8 @@ static prony_status bracket_character(parser *p, uint32_t *out)
     return escaped_character(p, out);
 }
 
+/* A bracket expression behind its '[': characters, ranges, names and escapes become ranges of one class. A ']'
+ * in front is a character. */
 static prony_status parse_bracket(parser *p)
 {
     size_t first = p->regex->range_count;
@@ -300,6 +302,7 @@ static prony_status parse_group(parser *p)
     return PRONY_OK;
 }
 
+/* One atom: a group, a class, an escape, an assertion or a character. */
 static prony_status parse_atom(parser *p)
 {
     size_t first = p->regex->range_count;

@@ -100,6 +100,7 @@ static void normalizer_release(void *state)
     prn_case_table_close(state);
 }
 
+/* Two passes: the first counts kept strings and bytes, the second writes them into one block of text. */
 static prony_status normalizer_run(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
@@ -156,6 +157,7 @@ static void strings_operands_of(const prony_value *out, const int64_t *a_stride,
     }
 }
 
+/* Two passes: the first sums bytes, the second writes every pair into one block of text. */
 static prony_status strings_concat_run(const prony_context *context)
 {
     const prony_value *left = context->inputs[0], *right = context->inputs[1], *out = context->outputs[0];
@@ -261,6 +263,8 @@ static prony_status strings_split_infer(const prony_context *context)
     return PRONY_OK;
 }
 
+/* Two passes: the first counts parts, whose largest number is the new axis, the second writes views of the input's
+ * text, padded with empty strings. */
 static prony_status strings_split_run(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];

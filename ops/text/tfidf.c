@@ -73,6 +73,7 @@ static prony_status gram_range(const prony_context *context, const pool *p, size
     return PRONY_OK;
 }
 
+/* The pool, its n-gram lengths, indexes and weights agree in number; indexes are not negative. */
 static prony_status tfidf_check(const prony_context *context)
 {
     static const char *const modes[] = {"TF", "IDF", "TFIDF"};

@@ -286,6 +286,8 @@ static void fill_sizes(conv_state *state, const prony_context *context, const pr
     if (!prn_post_ops_keep_zero(post_ops)) state->lanes_to_clear = channels - conv->out_channels;
 }
 
+/* Makes primitives, stream and pieces, and lays out the scratch. On failure the state holds what was made so far, and
+ * its release frees it. */
 static dnnl_status_t dnnl_conv_fill_state(conv_state *state, const prony_context *context,
                                           const prn_dnnl_problem *problem, const dnnl_primitive_desc_t descs[2],
                                           const operands *operands, size_t *scratch)
@@ -330,6 +332,7 @@ static dnnl_status_t fill_requested(void *argument)
     return dnnl_conv_fill_state(r->state, r->context, r->problem, r->descs, r->operands, r->scratch);
 }
 
+/* Packs the operands, then makes the state with OpenMP limited to one thread and the library's exceptions caught. */
 static prony_status dnnl_conv_prepare(const prony_context *context, const prn_dnnl_problem *problem,
                                       const dnnl_primitive_desc_t descs[2], prn_prepared *out)
 {

@@ -123,6 +123,8 @@ static double image_work(const prn_dnnl_problem *problem)
            (double)problem->group_in * (double)problem->group_out * (dnnl_problem_is_depthwise(problem) ? 2.0 : 1.0);
 }
 
+/* Splits the work into pieces of images, groups or output channels of about TASK_WORK each; `last` is the rest that is
+ * smaller. Independent of the thread count. */
 static void dnnl_problem_choose_tiling(prn_dnnl_problem *problem)
 {
     const prn_conv *conv = &problem->conv;
@@ -213,6 +215,8 @@ static void drop_descs(piece_descs *descs)
     prn_dnnl_desc_drop(&descs->y);
 }
 
+/* Fills the library's descriptors for one piece; the weights' layout is left to the library. `descs` owns what `out`
+ * points at. */
 static dnnl_status_t dnnl_problem_describe(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece,
                                            const prn_window *window, piece_descs *descs, prn_dnnl_convolution *out)
 {

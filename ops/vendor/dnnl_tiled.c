@@ -55,6 +55,7 @@ static size_t dnnl_tiled_larger(size_t a, size_t b)
 
 /* ---- made */
 
+/* Makes the primitive of one tile shape, with a call per lane, and raises the room that a lane needs. */
 static dnnl_status_t dnnl_tiled_make_form(prn_dnnl_tiled *tiled, int number, const prn_dnnl_places *places)
 {
     const prn_dnnl_problem *problem = &tiled->problem;
@@ -94,6 +95,7 @@ static int64_t y_copies(const prn_post_ops *post_ops)
     return count;
 }
 
+/* Makes every tile shape's primitives; *scratch is the room of all lanes. On failure *out is released by the caller. */
 dnnl_status_t prn_dnnl_tiled_make(prn_dnnl_tiled **out, const prony_context *context, const prn_dnnl_problem *problem,
                                   const prn_dnnl_places *places, size_t weights_step, size_t *scratch)
 {
@@ -166,6 +168,8 @@ typedef struct tiled_job {
     const prn_dnnl_places *places;
 } tiled_job;
 
+/* Runs one tile in its lane's room: boxes that are no contiguous run are copied in before and out after. Tiles write
+ * disjoint outputs. */
 static dnnl_status_t dnnl_tiled_run_tile(const tiled_job *job, int64_t lane, int64_t item)
 {
     prn_dnnl_tiled *tiled = job->tiled;

@@ -125,6 +125,8 @@ dnnl_status_t prn_dnnl_set_handle(dnnl_memory_t memory, void *data, dnnl_stream_
 #endif
 }
 
+/* Writes size, dimensions, strides and inner blocks, by which packed weights are told apart; at most
+ * PRN_DNNL_DESC_NUMBERS. */
 size_t prn_dnnl_desc_numbers(prn_dnnl_desc_view desc, int64_t numbers[PRN_DNNL_DESC_NUMBERS])
 {
     size_t used = 0;

@@ -126,6 +126,7 @@ static int64_t tap_index(const sample_job *job, double at, int64_t extent)
     return at < last ? (int64_t)at : extent - 1;
 }
 
+/* Indices and weights of the elements that a normalised coordinate reads on one axis, with padding applied. */
 static prn_taps grid_sample_taps_of(const sample_job *job, double coordinate, int64_t extent)
 {
     const double length = (double)extent;
@@ -209,6 +210,7 @@ static bool is_bilinear(const sample_job *job)
            job->data->shape.dim[2] >= 2 && job->data->shape.dim[3] >= 2;
 }
 
+/* Pieces of points: the taps are found once and serve all channels of the image. */
 static void sample_pieces(void *argument, int64_t begin, int64_t end)
 {
     const sample_job *job = argument;
@@ -295,6 +297,7 @@ typedef struct affine_job {
     bool aligned;
 } affine_job;
 
+/* The grid's shape follows from size (N, C, spatial...): [N, spatial..., axes]. Unknown while size has no data. */
 static prony_status infer_affine(const prony_context *context)
 {
     const prony_shape *theta = &context->inputs[THETA]->shape, *size = &context->inputs[SIZE]->shape;

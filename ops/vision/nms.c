@@ -239,6 +239,7 @@ static prony_status write_taken(const prony_context *context, const nms *job)
     return PRONY_OK;
 }
 
+/* Suppresses boxes per image and class in parallel, then writes the kept ones in the order of images and classes. */
 static prony_status nms_run_with(const prony_context *context, const prn_nms_simd *table)
 {
     const prony_shape *scores = &context->inputs[SCORES]->shape;

@@ -135,6 +135,8 @@ static void extrapolate(const prn_resize *resize, const prony_value *out)
     }
 }
 
+/* One pass per resized axis, last axis first, in float64 between two buffers that both hold the largest
+ * intermediate. */
 void prn_resize_antialias(const prony_context *context, const prn_resize *resize, double *space)
 {
     const prony_value *in = context->inputs[0], *out = context->outputs[0];

@@ -195,6 +195,8 @@ static prony_status keep_work(const prony_context *context, const row_work *work
     return PRONY_OK;
 }
 
+/* Plans rows: the axis along which a row is resized, strides of the others in the layout, and tables of indices where
+ * they are short enough to keep. */
 prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared *prepared)
 {
     const prony_value *in = context->inputs[0], *out = context->outputs[0];
@@ -232,6 +234,7 @@ prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared 
     for (int64_t x = 0; x < count; x++)                                                                                \
     memcpy(to + (size_t)x * sizeof(type), from + index[x] * sizeof(type), sizeof(type))
 
+/* Copies column index[x] to column x; the common widths have loops of their own. */
 static void copy_columns(const char *from, char *to, const size_t *index, int64_t count, size_t bytes)
 {
     typedef struct block8 {
@@ -354,6 +357,8 @@ static void rows_in_pairs(const row_work *work, const prn_resize_line *line, int
     }
 }
 
+/* Rows [begin, end), in stretches of columns whose indices and ratios fit on the stack, from the kept tables or made
+ * here. */
 static void resize_native_linear_rows(void *argument, int64_t begin, int64_t end)
 {
     const row_work *work = argument;

@@ -148,6 +148,7 @@ static void resize_passes_fill_taps(const prn_resize *resize, int axis, int64_t 
     }
 }
 
+/* One pass per resized axis, last axis first, between two buffers; the last pass writes the output. */
 prony_status prn_resize_passes_native(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];

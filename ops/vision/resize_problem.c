@@ -52,6 +52,7 @@ static const char *resize_problem_mode_of(const prony_context *context)
     return first_form(context) && strcmp(mode, "bilinear") == 0 ? "linear" : mode;
 }
 
+/* Attribute values that Resize, Upsample and their old forms know. Upsample before opset 9 needs scales. */
 prony_status prn_resize_check(const prony_context *context)
 {
     const prn_resize_params *params = context->params;
@@ -148,6 +149,7 @@ static prony_status apply_scale(const prony_context *context, prn_resize_axis *a
     return PRONY_OK;
 }
 
+/* Extents as `sizes` gives them; with an aspect ratio policy, the smallest or largest scale applies to every axis. */
 static prony_status apply_sizes(const prony_context *context, prn_resize *resize, const prony_value *sizes,
                                 const int *axes, size_t count)
 {
@@ -178,6 +180,8 @@ static prony_status apply_sizes(const prony_context *context, prn_resize *resize
     return PRONY_OK;
 }
 
+/* Output extents, scales and crop regions of the named axes, from attributes or inputs by opset. Not known while they
+ * have no data. */
 static prony_status read_extents(const prony_context *context, prn_resize *resize, bool *known)
 {
     const prn_resize_params *params = context->params;

@@ -396,6 +396,7 @@ static void pool_span(const roi_job *job, int64_t roi, int axis, int64_t cell, i
     *end = high < 0 ? 0 : (high > extent ? extent : high);
 }
 
+/* MaxRoiPool: the largest element of each cell of a region; an empty cell is 0, and NaN wins. */
 static void pool_regions(void *argument, int64_t begin, int64_t end)
 {
     const roi_job *job = argument;

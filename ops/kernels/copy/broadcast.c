@@ -106,6 +106,8 @@ void prn_broadcast_merge(prn_broadcast *walk)
     walk->rank = kept;
 }
 
+/* Calls `fn` for the stretches of rows that make up elements [begin, end) of the output; offset[k] is the stretch's
+ * row in input k. */
 void prn_broadcast_range(const prn_broadcast *walk, int64_t begin, int64_t end, prn_broadcast_fn fn, void *argument)
 {
     if (begin >= end) return;

@@ -146,6 +146,7 @@ DEFINE_SQUARE(2, 8, 3, pairs8, LIST(0, 8, 1, 9, 2, 10, 3, 11), LIST(4, 12, 5, 13
         }                                                                                                              \
     } while (0)
 
+/* A plane whose source and target run along different axes, tile by tile; `width` is one of 1, 2, 4, 8, 16 bytes. */
 static void transpose_plane(const plane *p, size_t width, const char *source, char *target)
 {
     if (width == 4 && p->rows == 2 && p->from == 2) {
@@ -172,6 +173,7 @@ static void transpose_plane(const plane *p, size_t width, const char *source, ch
     }
 }
 
+/* A plane with any strides, row by row; `width` is one of 1, 2, 4, 8, 16 bytes. */
 static void strided_plane(const plane *p, size_t width, const char *source, char *target)
 {
     if (width == 4 && p->from == 2 && p->to == 1) {
@@ -322,6 +324,8 @@ static void copy_nd_items(void *argument, int64_t begin, int64_t end)
     }
 }
 
+/* Merges axes, picks the two that make the planes (the contiguous one of the target, and of the source where it
+ * differs), and copies planes in parallel. */
 void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void *from, void *to)
 {
     if (is_empty(copy)) return;

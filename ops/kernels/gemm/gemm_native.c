@@ -191,6 +191,8 @@ static int64_t split_blocks(const gemm_job *job, int64_t wanted, int64_t least, 
     return blocks;
 }
 
+/* Blocks of rows and columns, in whole register tiles and panels, and items per task: each task has about TASK_MACS.
+ * Sums do not depend on it. */
 static void gemm_native_choose_tiling(gemm_job *job, int threads)
 {
     const prn_gemm *gemm = &job->gemm;
@@ -256,6 +258,7 @@ static void run_panels(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t 
     }
 }
 
+/* One block of C of one item, by the first kernel that takes it; `left` says if the bias is still to be added. */
 static void gemm_native_run_block(gemm_job *job, int64_t item, int64_t i0, int64_t j0)
 {
     prn_gemm gemm = job->gemm;
@@ -447,6 +450,7 @@ size_t prn_gemm_scratch_bytes(const prn_gemm *gemm)
     return prony_dtype_bytes(PRONY_FLOAT32, prn_gemm_packed_count(gemm->k, gemm->n));
 }
 
+/* Runs all items. With scratch, B is packed (or A converted) into it item after item, and each item runs by itself. */
 void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch, void *scratch)
 {
     const int64_t items = batch ? batch->items : 1;

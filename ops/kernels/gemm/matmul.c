@@ -88,6 +88,8 @@ static prony_shape leading(const prony_shape *shape)
     return out;
 }
 
+/* The problem that ONNX's MatMul states: ranks of 1 gain an axis that y lacks, leading dimensions broadcast. Refuses
+ * products whose sizes overflow. */
 prony_status prn_matmul_from_shapes(const prony_context *context, const prony_value *a, const prony_value *b,
                                     prn_matmul_desc *out, prony_shape *y)
 {

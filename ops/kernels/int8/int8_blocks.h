@@ -134,6 +134,7 @@ static void tiles_16(const uint8_t *a, int64_t rs_a, const int8_t *b, int64_t de
     _tile_stored(1, sums + 16, 4 * COLUMNS);
 }
 
+/* 32 rows by 32 columns in four tiles of sums, two of A and two of B. `depth` is padded to whole tiles. */
 static void tiles_32(const uint8_t *a, int64_t rs_a, const int8_t *b, int64_t depth, int32_t *sums, bool add)
 {
     int32_t *lower = sums + 16 * COLUMNS;

@@ -113,6 +113,8 @@ static void finish_panel(const prn_qint8_epilogue *f, const limits *l, const int
     }
 }
 
+/* Requantises a panel of sums: bias, scale, residual, activation, rounding to codes. Columns past `columns` are
+ * neither read nor written. */
 static void int8_epilogue_finish(const prn_qint8_epilogue *f, const int32_t *sums, int64_t rows, int64_t column,
                                  int64_t columns, uint8_t *y, int64_t y_row, const uint8_t *residual,
                                  int64_t residual_row)
@@ -300,6 +302,8 @@ static inline __attribute__((always_inline)) void finish_row(const prn_qint8_epi
     store_codes(f, l, step, y);
 }
 
+/* Requantises a panel of sums: bias, scale, residual, activation, rounding to codes. Columns past `columns` are
+ * neither read nor written. */
 static void int8_epilogue_finish(const prn_qint8_epilogue *f, const int32_t *sums, int64_t rows, int64_t column,
                                  int64_t columns, uint8_t *y, int64_t y_row, const uint8_t *residual,
                                  int64_t residual_row)

@@ -248,6 +248,7 @@ typedef struct piece {
     int64_t depth, count, pairs;
 } piece;
 
+/* Adds a piece of the depth to the sums of a block (the first piece sets them), register tile by register tile. */
 static void multiply_piece(const prn_int_gemm *p, int64_t item, const piece *at, int64_t row, int64_t rows,
                            int64_t columns, int32_t *sums)
 {
@@ -277,6 +278,8 @@ static void multiply_piece(const prn_int_gemm *p, int64_t item, const piece *at,
     }
 }
 
+/* One task: a block of one item, piece of depth by piece, with B's panels packed before or filled here; then its rows
+ * go to `store`. */
 static void int_gemm_product_task(void *argument, int64_t task)
 {
     const product_job *job = argument;

@@ -104,6 +104,8 @@ static void load_entries(const prony_value *value, int64_t first, int64_t n, flo
     for (int64_t i = 0; i < n; i++) to[i] = prn_quant_get(value, first + i);
 }
 
+/* Writes scale and zero point of elements [first, first + n), in runs that share an entry or whose entries follow one
+ * another. */
 void prn_quant_fill(const prn_quant *quant, int64_t first, int64_t n, float *scale, float *zero)
 {
     while (n > 0) {
@@ -230,6 +232,7 @@ void prn_quantize_one(void *y, prony_dtype type, int64_t at, float v, float zero
     prn_cast(y, type, at, &code, PRONY_INT32, 0, 1, rule);
 }
 
+/* Codes of n scaled values plus their zero points: 8-bit types at once, others in chunks of floats or whole numbers. */
 void prn_quantize_run(void *y, prony_dtype type, int64_t at, const float *v, const float *zero, int64_t n,
                       const prn_cast_rule *rule)
 {

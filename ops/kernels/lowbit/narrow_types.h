@@ -57,6 +57,8 @@ static inline float prn_narrow_decode(const prn_float_format *format, uint8_t co
     return prn_f32_from_bits(sign | ((size << (23 - format->mantissa)) + ((uint32_t)(127 - format->bias) << 23)));
 }
 
+/* Rounds x to the format, ties to even, subnormals included. Overflow saturates, or becomes what the format has for
+ * it; NaN stays NaN. */
 static inline uint8_t prn_narrow_encode(const prn_float_format *format, float x, bool saturate)
 {
     const uint32_t bits = prn_f32_bits(x), size = bits & 0x7fffffffu, shift = 23u - format->mantissa;

@@ -30,6 +30,8 @@ bool prn_dtype_is_number(prony_dtype dtype)
     return (unsigned)dtype < PRONY_DTYPE_COUNT && forms[dtype].known;
 }
 
+/* Converts n elements between any two number types, through the work type of the source. `to` may be `from` if the
+ * width does not grow; long runs stop when cancelled. */
 void prn_convert(void *to, prony_dtype to_type, const void *from, prony_dtype from_type, int64_t n)
 {
     const size_t to_size = prony_dtype_bytes(to_type, 1), from_size = prony_dtype_bytes(from_type, 1);

@@ -523,6 +523,8 @@ VEC_INLINE void short_mean_variance(double *mean, double *variance, const float 
     *variance = result < 0.0 ? 0.0 : result;
 }
 
+/* (x - mean) / deviation, scaled and shifted, of one row. Mean and variance are in float64, with a summation order
+ * that the row's length alone decides. */
 static void layer_norm(float *y, const float *x, const float *scale, const float *shift, int64_t n, float epsilon,
                        float *mean, float *inverse_deviation)
 {

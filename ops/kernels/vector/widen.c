@@ -160,6 +160,8 @@ static prony_status place_constants(wide_services *host, widened *wide)
     return PRONY_OK;
 }
 
+/* Prepares `inner` on a float32 view of a half-precision node. Constants are widened only while they are packed; the
+ * state remembers which were. */
 prony_status prn_widen_prepare(const prony_context *context, const prn_kernel *inner, prn_prepared *out)
 {
     widened wide;

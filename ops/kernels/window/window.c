@@ -57,6 +57,8 @@ static prony_status check_volume(const prony_context *context, const char *what,
                       (long long)extent[0], (long long)extent[1], (long long)extent[2]);
 }
 
+/* Reads extents, kernel, strides, dilations and explicit pads into the last axes of `window`; unused axes are 1.
+ * Refuses extents and volumes beyond LIMIT, so that later sums fit 64 bits. */
 prony_status prn_window_begin(const prony_context *context, const prn_window_params *params, const int64_t *kernel,
                               prn_window *window)
 {
@@ -121,6 +123,7 @@ prony_status prn_window_forward(const prony_context *context, const prn_window_p
     return check_volume(context, "output", window->out);
 }
 
+/* Output extents of a transposed window, and the pads that output_shape or SAME ask for, split between both ends. */
 prony_status prn_window_transposed(const prony_context *context, const prn_window_params *params,
                                    const prn_ints *output_padding, const prn_ints *output_shape, prn_window *window)
 {
