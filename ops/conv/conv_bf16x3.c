@@ -32,6 +32,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Strips and tasks (STRIP_BYTES to PIECES) came with the kernel for AMX and follow from cache sizes; no measurement
+ * of single values is recorded. F32_LEAST_...: three terms on full tiles, accepted as densenet121 took 0.90 and
+ * resnet50 0.95 of its time. POINTWISE_...: no figures are recorded. */
 enum {
     MOST_REACH = 4096, /* of the kernel along an axis */
     MOST_EXTENT = 1 << 24,

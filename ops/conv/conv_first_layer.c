@@ -19,6 +19,8 @@
 
 #include <stdio.h>
 
+/* Work limits came with first layers on Sapphire Rapids, minima of interleaved rounds: resnet50's at two threads 1164
+ * to 665 us, with one thread the same. MOST_COPIED and NARROW have no recorded measurement. */
 enum {
     MOST_CHANNELS = 15,   /* more come in channel blocks */
     STRICT_CHANNELS = 3,  /* whatever the instruction set */

@@ -35,6 +35,8 @@
 
 PRN_SIMD_PICK(prn_row_direct_simd, prn_row_direct_simd_, const prn_row_direct_simd *prn_row_direct_rows)
 
+/* They came with the kernel, by which lenet5 took 10.8 us instead of 21.5 with one thread. The limits from
+ * MOST_POSITIONS to MOST_COPIED bound memory and the time between two looks at cancellation. */
 enum {
     MOST_TAPS = 4096,  /* of all input channels of a group */
     FEW_CHANNELS = 16, /* of plain images whose every place is a product of its own, which takes less than reordering

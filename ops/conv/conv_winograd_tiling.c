@@ -7,6 +7,9 @@
 #include "base/cpu/isa.h"
 #include "ops/conv/conv_direct_simd.h"
 
+/* WEIGHTY_...: filters made in each run, where that costs 0 to 5 % of the time and saves memory (SSD300 holds 241 MiB
+ * instead of 336). The other sizes follow from caches; TASK_WORK, FEW_TASKS and MANY_TASKS have no recorded
+ * measurement. */
 enum {
     LINE = 16,                 /* floats of a cache line */
     NEAR_FILTERS = 1 << 18,    /* floats that stay in the second-level cache from batch to batch */

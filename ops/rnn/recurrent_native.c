@@ -13,6 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* GROUP_ROWS: 8 sequences of 256 units take 0.88 of their time when R is read once for up to 12. CACHED_FLOATS is a
+ * quarter MiB, which every second-level cache holds. HEAVY_STEP_MACS and PACKED_STEPS were chosen without measurement
+ * of other values. */
 enum {
     BLOCK_ROWS = 512, /* of X in one projection: enough to use W well, few enough to find the result in the cache */
     GROUP_ROWS = 12,  /* batch items that walk together while R stays in the cache … */

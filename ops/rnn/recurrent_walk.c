@@ -7,6 +7,7 @@
 #include "ops/rnn/recurrent_native.h"
 
 /* Of a fused step: what is worth another thread, and is done between two looks at whether to go on. */
+/* Chosen without measurement: tens of microseconds between two looks at cancellation. */
 enum { PIECE_MACS = 1 << 19 };
 
 static const float *recurrent_walk_values(const prony_value *value)

@@ -14,6 +14,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* Block and least sizes came with the kernel, by which bert_base's bf16 attention took 0.57 of its time (Sapphire
+ * Rapids); no measurement of single values is recorded. */
 enum {
     PARTS = 1,
     COLUMNS = PRN_BF16X3_COLUMNS,

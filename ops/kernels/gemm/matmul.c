@@ -266,6 +266,7 @@ prony_status prn_matmul_native_run(const prony_context *context)
 
 /* ---- weights in fewer bits ---- */
 
+/* Depths and columns, and weights, from which on fewer bits are used; chosen without a recorded measurement. */
 enum { STORED_LEAST = 16, STORED_LEAST_WEIGHTS = 4096 };
 
 bool prn_matmul_lowbit_supported(const prony_context *context, const prn_matmul_desc *product)

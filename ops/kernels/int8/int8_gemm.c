@@ -18,6 +18,8 @@
 
 PRN_SIMD_PICK_DOT(prn_qint8_dot, prn_qint8_dot_, const prn_qint8_dot *prn_qint8_dot_table)
 
+/* No measurement of single values is recorded: BLOCK and MOST_SLOTS bound scratch, TASK_WORK and FEW_MACS are several
+ * microseconds of work, FINISH_DEPTH weighs requantisation against multiplication. */
 enum {
     BLOCK = 64,            /* rows of a task */
     FEW_BLOCKS = 8,        /* below which rows are fetched first and panels shared out */
