@@ -3,9 +3,9 @@
  *   own           its slice of the model, in float64, on the values that the run itself made
  *   accumulated   the chain: the whole model in float64, node by node, from the model's inputs on
  *
- * Either may be of another model than the one that runs, whose values are then found by the names of layers. A value of
- * either kind is given up once nothing reads it any more. Where the chain meets a node that has no reference (random
- * numbers, subgraphs), it goes on with what the run made there. */
+ * Both may be of another model than the one that runs, whose values are then found by the names of layers. Values are
+ * released after their last reader. At a node without a reference (random numbers, subgraphs) the chain continues with
+ * the run's values. */
 #include "profiler/accuracy/accuracy_driver.h"
 
 #include "base/memory/alloc.h"
@@ -22,7 +22,7 @@ static bool accuracy_driver_is_there(const prn_f64_tensor *wide)
     return wide->value.data != NULL;
 }
 
-/* Where references come from. */
+/* The executor that the references come from. */
 static prn_reference_executor *accuracy_driver_base_of(prn_accuracy_driver *w)
 {
     return w->other.program ? &w->other : &w->chain;
@@ -36,7 +36,7 @@ static uint32_t accuracy_driver_value_of(const prn_accuracy_driver *w, const prn
 
 /* ---- comparison */
 
-/* Scale and zero point of codes that a QuantizeLinear makes. */
+/* Scale and zero point of a QuantizeLinear's result. */
 static prony_status meaning_of(prn_accuracy_driver *w, uint32_t v, prn_qint8_meaning *out)
 {
     *out = (prn_qint8_meaning){.known = false};
@@ -67,7 +67,7 @@ static prony_status accuracy_driver_compare(prn_accuracy_driver *w, uint32_t v, 
     prn_qint8_meaning codes;
     PRN_TRY(meaning_of(w, v, &codes));
     if (!prn_shape_equal(&measured->value.shape, &reference->value.shape)) return PRONY_OK;
-    /* Codes of the plan's own, whose scale is not known here, say nothing beside floats. */
+    /* Quantised values of the plan with an unknown scale cannot be compared with floats. */
     if (measured->value.dtype != PRONY_FLOAT64 && reference->value.dtype == PRONY_FLOAT64 && !codes.known)
         return PRONY_OK;
     const prony_error_figures f = prn_error_figures(measured, reference, &codes, w->tolerance);
@@ -77,6 +77,8 @@ static prony_status accuracy_driver_compare(prn_accuracy_driver *w, uint32_t v, 
 
 /* ---- one step */
 
+/* Evaluates the step's slice on measured values, compares each output, and releases values of the slice and leaves
+ * without further use. */
 static prony_status own_error(prn_accuracy_driver *w, uint32_t s, const prn_step *step, const prn_f64_tensor *outputs)
 {
     prn_accuracy_driver_row *row = &w->rows[s];
@@ -108,7 +110,7 @@ static prony_status own_error(prn_accuracy_driver *w, uint32_t s, const prn_step
     return status;
 }
 
-/* Codes as what they stand for, in float64; they are numbers. */
+/* Dequantises values to float64. */
 static prony_status accuracy_driver_decode(prn_f64_tensor *out, const prn_f64_tensor *codes,
                                            const prn_qint8_meaning *meaning, prony_error *error)
 {
@@ -121,7 +123,7 @@ static prony_status accuracy_driver_decode(prn_f64_tensor *out, const prn_f64_te
     return prn_f64_tensor_take(out, &made, error);
 }
 
-/* A copy of what the run made, as the reference has value `v`; nothing where codes stand for something unknown. */
+/* A copy of the run's output in the form of reference value `v`; empty if its scale is not known. */
 static prony_status copy_output(prn_accuracy_driver *w, const prn_step *step, size_t k, uint32_t v,
                                 const prn_f64_tensor *output, prn_f64_tensor *out)
 {
@@ -139,7 +141,7 @@ static prony_status copy_output(prn_accuracy_driver *w, const prn_step *step, si
     return PRONY_OK;
 }
 
-/* What the run made, for the slices of steps to come, and for the chain where it has nothing of its own. */
+/* Keeps the run's outputs for slices of later steps, and for the chain if it has no value of its own. */
 static prony_status accuracy_driver_keep(prn_accuracy_driver *w, const prn_step *step, size_t k, uint32_t v,
                                          const prn_f64_tensor *output)
 {
@@ -150,8 +152,7 @@ static prony_status accuracy_driver_keep(prn_accuracy_driver *w, const prn_step 
     const prn_node_def *node = m == PRN_NO_NODE ? NULL : c->program->nodes[m];
     if (!node || !c->needed[m] || !c->uses[v] || accuracy_driver_is_there(&c->values[v])) return PRONY_OK;
     if (!node->child_count && !prn_reference_refuses(node))
-        return PRONY_OK; /* with subgraphs it may turn out that
-                                                                                there is none */
+        return PRONY_OK; /* with subgraphs the reference may turn out to be missing */
     PRN_TRY(copy_output(w, step, k, v, output, &c->values[v]));
     c->values[v].stands_in = true;
     return PRONY_OK;
@@ -173,7 +174,7 @@ static prony_status accumulated_error(prn_accuracy_driver *w, const prn_step *st
     return PRONY_OK;
 }
 
-/* The measured value, from wherever it is. */
+/* Reads the measured value, from the kept ones or the plan. */
 static prony_status accuracy_driver_read_measured(const prn_accuracy_driver *w, uint32_t v, prn_f64_tensor *out)
 {
     const prn_plan_value *from = w->plan->values[v];
@@ -223,7 +224,7 @@ static void accuracy_driver_watch(void *user, uint32_t step, bool end)
 
 /* ---- before and after */
 
-/* Evenly over the operators, the last one among them. */
+/* Chooses sampled operators evenly, the last one included. */
 static void accuracy_driver_choose(prn_accuracy_driver *w, int64_t samples)
 {
     int64_t total = 0, at = 0, taken = 0;
@@ -249,7 +250,7 @@ static void count_slices(prn_accuracy_driver *w)
     }
 }
 
-/* What the chain is to compute: values of the steps, and the model's outputs. */
+/* Declares the values that the chain computes: those of the steps, and the model's outputs. */
 static prony_status aim_chain(prn_accuracy_driver *w, prony_error *error)
 {
     prn_reference_executor *c = accuracy_driver_base_of(w);
@@ -287,8 +288,7 @@ prony_status prn_accuracy_driver_create(prn_accuracy_driver *w, prony_session *s
     return aim_chain(w, error);
 }
 
-/* Steps run one after the other, also those of a plan for several workers: the array's order is one that their graph
- * allows. */
+/* Steps run sequentially, also with several workers: the array's order is valid for their graph. */
 prony_status prn_accuracy_driver_run(prn_accuracy_driver *w, prony_error *error)
 {
     prn_plan *plan = w->session->current->plan;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether both programs mean the same by value `v` of the plan's. */
+/* true: value `v` of the plan is the same in both programs. */
 static bool knows(const prn_accuracy_subgraphs *s, uint32_t v)
 {
     if (v >= s->reference->value_count || v >= s->plan->program->value_count) return false;
@@ -23,6 +23,8 @@ uint32_t prn_accuracy_subgraphs_output(const prn_accuracy_subgraphs *s, const pr
     return knows(s, v) ? v : PRN_NO_VALUE;
 }
 
+/* Finds the node and the first step that make each value of the reference. Folded values count as made by their
+ * node. */
 prony_status prn_accuracy_subgraphs_create(prn_accuracy_subgraphs *s, const prn_program *reference,
                                            const prn_plan *plan, const uint32_t *match, prony_error *error)
 {
@@ -43,7 +45,7 @@ prony_status prn_accuracy_subgraphs_create(prn_accuracy_subgraphs *s, const prn_
         const prn_value_def *value = reference->values[v];
         s->maker[v] = value->producer != PRN_NO_NODE ? value->producer : value->folded_from;
         if (s->maker[v] != PRN_NO_NODE && value->constant && !reference->nodes[s->maker[v]]->binding.op)
-            s->maker[v] = PRN_NO_NODE; /* a Constant node, whose value was taken as it stands */
+            s->maker[v] = PRN_NO_NODE; /* a Constant node; its value was used directly */
         s->step_of[v] = PRN_NO_STEP;
     }
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -79,7 +81,7 @@ static void accuracy_subgraphs_begin(prn_accuracy_subgraphs *s)
     s->node_count = s->leaf_count = 0;
 }
 
-/* A constant that the step reads as it stands, whatever it was computed from. */
+/* true: a constant that the step reads directly. */
 static bool is_operand(const prn_accuracy_subgraphs *s, uint32_t v, uint32_t step)
 {
     if (step == PRN_NO_STEP || s->match || !s->reference->values[v]->constant) return false;
@@ -89,7 +91,7 @@ static bool is_operand(const prn_accuracy_subgraphs *s, uint32_t v, uint32_t ste
     return false;
 }
 
-/* Values that steps before `step` made are leaves; PRN_NO_STEP: none is. */
+/* Values made by steps before `step` are leaves; PRN_NO_STEP: no leaves. */
 static void accuracy_subgraphs_follow(prn_accuracy_subgraphs *s, uint32_t target, uint32_t step, const char **why)
 {
     size_t depth = 0;

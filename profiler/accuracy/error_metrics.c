@@ -1,9 +1,9 @@
-/* The figures, with y measured and r the reference, over the elements in which both are finite:
+/* The metrics, with y measured and r the reference, over the elements in which both are finite:
  *
  *   max_abs   max |y - r|
- *   max_rel   max_abs / (max r - min r); where r is one number throughout, / |r|; where it is 0 throughout, 1
- *   ulp       max |y - r| / ulp(max(|y|, |r|)), ulp(x) the distance from x to the next number of y's type in the model: where r is 0 and
- *             y is not, all digits are lost (2^24 of float32), and no more
+ *   max_rel   max_abs / (max r - min r); if all r are one number, / |r|; if all are 0, 1
+ *   ulp       max |y - r| / ulp(max(|y|, |r|)), ulp(x) the distance from x to the next number of y's type in the
+ *             model; if r is 0 and y is not, all digits are lost (2^24 of float32), and no more
  *   snr_db    10 log10(sum r^2 / sum (y - r)^2)
  *   beyond    share of elements with |y - r| > tolerance (max r - min r)
  *
@@ -44,7 +44,7 @@ typedef struct pair {
     double scale, zero;
 } pair;
 
-/* Codes as what they stand for; floats beside them are that already. */
+/* Reads element i; quantised values are dequantised. */
 static double error_metrics_get(const pair *p, const prn_f64_tensor *wide, int64_t i)
 {
     if (wide->value.dtype == PRONY_FLOAT64) return ((const double *)wide->value.data)[i];
@@ -69,6 +69,8 @@ static bool same_nonfinite(double y, double r)
     return (isnan(y) && isnan(r)) || y == r;
 }
 
+/* One pass over both tensors. Equal infinities and NaNs count as no error; other non-finite elements count as beyond
+ * the tolerance. */
 prony_error_figures prn_error_figures(const prn_f64_tensor *measured, const prn_f64_tensor *reference,
                                       const prn_qint8_meaning *codes, double tolerance)
 {

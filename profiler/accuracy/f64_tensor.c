@@ -39,7 +39,7 @@ bool prn_f64_tensor_takes(const prony_value *value)
            (value->data || prony_shape_numel(&value->shape) == 0);
 }
 
-/* Where element (n, c, s) of a tensor in another layout lies. */
+/* Index of element (n, c, s) in another layout. */
 static int64_t element_at(prn_layout layout, int64_t channels, int64_t spatial, int64_t n, int64_t c, int64_t s)
 {
     const int64_t block = prn_layout_block(layout);
@@ -71,7 +71,7 @@ static prony_status take_bytes(prony_value *value, prony_error *error)
     return PRONY_OK;
 }
 
-/* In float64, if it is of another float. `data` is plain. */
+/* Converts other floats to float64. `data` is plain. */
 static prony_status f64_tensor_widen(prn_f64_tensor *out, const prony_value *value, const void *data,
                                      prony_error *error)
 {

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* The bytes belong to the output, as those of known shape do. */
+/* Allocates an output's bytes; the output owns them, as with known shapes. */
 static prony_status reference_take_output(const prony_context *context, size_t index)
 {
     prony_value *out = context->outputs[index];
@@ -44,7 +44,7 @@ const char *prn_reference_refuses(const prn_node_def *node)
     return NULL;
 }
 
-/* The bytes are there while they are read. */
+/* Pins the constant while it is read. */
 prony_status prn_reference_constant(prn_program *program, uint32_t v, prn_f64_tensor *out, prony_error *error)
 {
     const prn_value_def *value = program->values[v];
@@ -69,7 +69,7 @@ prony_context prn_reference_context(const prn_reference *r, const prn_node_def *
     return context;
 }
 
-/* ---- a node on values of whatever type */
+/* ---- a node on values of any type */
 
 typedef struct attempt {
     prony_value *in, *out;
@@ -122,7 +122,7 @@ static prony_status run_on(const prn_reference *r, const prn_node_def *node, att
     return PRONY_OK;
 }
 
-/* The model's type of an input, where it has one. */
+/* The model's type of an input, if known. */
 static prony_dtype model_type(const prn_reference *r, const prn_node_def *node, uint32_t i, const prn_f64_tensor *wide)
 {
     const prony_dtype bound = r->program->values[node->inputs[i]]->info.dtype;
@@ -130,7 +130,7 @@ static prony_dtype model_type(const prn_reference *r, const prn_node_def *node, 
     return prn_f64_tensor_is_float(wide->model) ? wide->model : PRONY_FLOAT32;
 }
 
-/* Of a value that binding knows no type of: that of the first float that the node reads. */
+/* The type for a value without a type from binding: the first float that the node reads. */
 static prony_dtype float_of(const prn_node_def *node, const prn_f64_tensor *const *inputs)
 {
     for (uint32_t i = 0; i < node->input_count; i++)
@@ -138,7 +138,7 @@ static prony_dtype float_of(const prn_node_def *node, const prn_f64_tensor *cons
     return PRONY_FLOAT32;
 }
 
-/* From input `wide` on, values are taken in the model's own types. */
+/* Runs the node; inputs from `wide` on are in the model's own types. */
 static prony_status try_node(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *inputs,
                              uint32_t wide, prn_f64_tensor *outputs, prony_error *error)
 {
@@ -203,6 +203,7 @@ static bool gives_up(prony_status status)
     return status == PRONY_OUT_OF_MEMORY || status == PRONY_CANCELLED || status == PRONY_LIMIT;
 }
 
+/* Tries the node's own float64 forms, then the operator's kernels with as many inputs in float64 as they accept. */
 prony_status prn_reference_run(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *inputs,
                                prn_f64_tensor *outputs, const char **why, prony_error *error)
 {
@@ -218,7 +219,7 @@ prony_status prn_reference_run(const prn_reference *r, const prn_node_def *node,
         if (!done) PRN_TRY(prn_reference_conv(r, node, inputs, outputs, &done, error));
         if (done) return PRONY_OK;
     }
-    /* All in float64; the data alone, where parameters have a type of their own (Resize); nothing. */
+    /* First all inputs in float64; then the data alone, if parameters have their own type (Resize); then none. */
     static const uint32_t attempts[] = {UINT32_MAX, 1, 0};
     for (size_t i = is_own_row(node) ? 0 : 2; i < sizeof attempts / sizeof attempts[0]; i++) {
         unused = (prony_error){0};

@@ -1,5 +1,5 @@
-/* If and Loop in float64: their subgraphs node by node, as bound for the outer node. Constants of subgraphs are taken
- * as they stand. */
+/* If and Loop in float64: their subgraphs node by node, as bound for the outer node. Constants of subgraphs are used
+ * directly. */
 #include "profiler/accuracy/reference.h"
 
 #include "base/memory/alloc.h"
@@ -10,7 +10,10 @@
 
 #include <string.h>
 
-enum { MOST_TRIPS = 1 << 20 }; /* a condition that float64 decides differently might never end */
+enum {
+    MOST_TRIPS = 1 << 20
+}; /* bounds a condition that float64 decides differently and that might never end; chosen
+                                  without measurement */
 
 static bool is_if(const prn_node_def *node)
 {
@@ -65,6 +68,7 @@ static bool reference_control_is_there(const prn_f64_tensor *wide)
     return wide->value.data != NULL;
 }
 
+/* Evaluates one node of a subgraph on the subgraph's values, and stores its outputs there. */
 static prony_status inner_node(inner *in, const prn_node_def *node, const char **why, prony_error *error)
 {
     const uint32_t reads = prn_reference_reads(node);
@@ -138,7 +142,7 @@ static prony_status reference_control_run_child(const prn_reference *r, const pr
     return status;
 }
 
-/* Where the captured values of child `c` begin among what the node reads. */
+/* The captured values of child `c` among the node's reads. */
 static const prn_f64_tensor *const *captured_of(const prn_node_def *node, const prn_f64_tensor *const *reads,
                                                 uint32_t c)
 {
@@ -172,7 +176,7 @@ typedef struct looping {
     const prn_f64_tensor *const *reads;
     size_t carried, results;    /* carried values; outputs of the body: condition, carried, scans */
     prn_f64_tensor *now, *made; /* [results] of the trip before; of this one */
-    prn_f64_tensor *stacks;     /* [outputs of the node] scans as they grow */
+    prn_f64_tensor *stacks;     /* [outputs of the node] growing scan outputs */
     int64_t trips;
 } looping;
 
@@ -187,7 +191,7 @@ static prony_status counter(prn_f64_tensor *out, prony_dtype dtype, const prony_
     return prn_f64_tensor_take(out, &made, error);
 }
 
-/* One slice more; the first one says what a slice is. */
+/* Appends a slice; the first one sets the slice's type. */
 static prony_status stack_up(prn_f64_tensor *stack, const prn_f64_tensor *slice, int64_t rows, const char **why,
                              prony_error *error)
 {
@@ -213,6 +217,7 @@ static prony_status stack_up(prn_f64_tensor *stack, const prn_f64_tensor *slice,
     return PRONY_OK;
 }
 
+/* Runs the body once, appends its scan outputs, and makes its results the next reference_control_trip's carried values. */
 static prony_status reference_control_trip(looping *l, bool condition, const char **why, prony_error *error)
 {
     const prn_child *body = &l->node->children[0];
@@ -264,6 +269,7 @@ static prony_status all_trips(looping *l, const char **why, prony_error *error)
     return PRONY_OK;
 }
 
+/* Runs all trips. Carried outputs are the last trip's; without a trip they are the initial values. */
 static prony_status run_loop(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *reads,
                              prn_f64_tensor *outputs, const char **why, prony_error *error)
 {

@@ -55,6 +55,7 @@ static void plane(void *argument, int64_t task)
         add_channel(c, y, x + i * c->in_spatial, weights + i * c->kernel_volume);
 }
 
+/* Computes a Conv with float64 inputs only; *done stays false for other nodes. */
 prony_status prn_reference_conv(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *inputs,
                                 prn_f64_tensor *outputs, bool *done, prony_error *error)
 {

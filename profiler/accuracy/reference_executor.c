@@ -1,5 +1,5 @@
-/* A chain: the nodes of a model in float64, in the file's order, as far as somebody asks. A value is given up behind
- * its last reader. */
+/* A chain: evaluates the needed nodes of a model in float64, in the file's order. Values are released after the last
+ * reader. */
 #include "profiler/accuracy/accuracy_driver.h"
 
 #include "base/memory/alloc.h"
@@ -31,7 +31,7 @@ static prony_status read_input(const prn_reference_executor *c, const prony_sess
 
 typedef struct operands {
     const prn_f64_tensor **inputs;
-    prn_f64_tensor *read; /* what was read for this node alone */
+    prn_f64_tensor *read; /* values read for this node alone */
     prn_f64_tensor *outputs;
 } operands;
 
@@ -129,7 +129,7 @@ void prn_reference_executor_aim(prn_reference_executor *c, const uint32_t *targe
 
 /* ---- the program */
 
-/* The session's input of each of the program's: by name, else by position. */
+/* Finds the session's input for each of the program's: by name, else by position. */
 static prony_status find_inputs(prn_reference_executor *c, const prony_session *session, const prony_model *model,
                                 prony_error *error)
 {
@@ -173,7 +173,7 @@ static prony_status reference_executor_bind(prn_reference_executor *c, const pro
 
 /* ---- layers of another model, by name */
 
-/* What a quantizer folded away: a BatchNormalization that alone reads the value, and that the plan has no layer of. */
+/* A BatchNormalization folded by a quantizer: the only reader of the value, without a layer in the plan. */
 static uint32_t behind_folded_norm(const prn_reference_executor *c, const prn_names *own, uint32_t v)
 {
     const prn_node_def *reader = NULL;
@@ -188,8 +188,8 @@ static uint32_t behind_folded_norm(const prn_reference_executor *c, const prn_na
     return norm && !prn_names_get(own, reader->info.name, &place) ? reader->outputs[0] : v;
 }
 
-/* Of each step of the plan, the value of the chain's model that its first output is: that of the last layer whose name
- * both have. */
+/* Finds for each step of the plan the chain's value of its first output: that of the last layer with a name in both
+ * models. */
 static prony_status match_steps(const prn_reference_executor *c, const prn_plan *plan, uint32_t *match,
                                 prony_error *error)
 {
@@ -220,7 +220,7 @@ static prony_status match_steps(const prn_reference_executor *c, const prn_plan 
                     plan->program->model->file->name, c->program->model->file->name);
 }
 
-/* ---- making one */
+/* ---- creation */
 
 prony_status prn_reference_executor_create(prn_reference_executor *c, const prony_session *session,
                                            const prony_model *model, const prn_plan *plan, prony_error *error)

@@ -1,5 +1,4 @@
-/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear in float64, which the operators' own rows leave to
- * float32:
+/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear in float64; the operators' own kernels use float32:
  *
  *   quantize     y = saturate(round(x / scale) + zero), half to even
  *   dequantize   y = (x - zero) scale
@@ -73,7 +72,7 @@ static void dequantize(const prn_quant *quant, const prony_value *x, prony_value
     }
 }
 
-/* NaN is passed over. */
+/* NaN is ignored. */
 static prony_status dynamic(const prn_f64_tensor *x, const prn_node_def *node, prn_f64_tensor *outputs,
                             prony_error *error)
 {
@@ -104,6 +103,7 @@ static prony_status dynamic(const prn_f64_tensor *x, const prn_node_def *node, p
     return PRONY_OK;
 }
 
+/* Scales are narrowed to the model's type, in which they are exact; data stays in float64. */
 prony_status prn_reference_codes(const prn_reference *r, const prn_node_def *node, const prn_f64_tensor *const *inputs,
                                  prn_f64_tensor *outputs, bool *done, prony_error *error)
 {

@@ -142,6 +142,7 @@ static void session_accuracy_fill_layers(filling *f)
     }
 }
 
+/* Fills one row per output with a reference, then one per output saved by another runtime. */
 static prony_status fill_outputs(filling *f, prn_accuracy_driver *walk, prony_session *session,
                                  const prony_accuracy_options *options, prony_error *error)
 {

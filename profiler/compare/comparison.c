@@ -1,11 +1,10 @@
-/* prony_compare: two reports side by side, and what may be concluded from their metrics; comparison_parts.c does it for
- * layers and types, comparison_notes.c says what sets the reports apart.
+/* prony_compare: compares the metrics of two reports. comparison_parts.c compares layers and types, comparison_notes.c
+ * lists other differences between the reports.
  *
- * A metric is judged by what is known of its scatter. Those that follow from model and configuration have none. Those
- * of latencies have the raw samples: a rank test and a bootstrap interval must agree, both of which allow for runs that
- * resemble their neighbours. What was measured once is shown
- * and not judged. Layers and types have mean and deviation of their times: Welch's test, adjusted for the number of
- * rows. In all cases a difference counts only where it is beyond the noise threshold as a whole.
+ * The test depends on a metric's scatter. Metrics that follow from model and configuration have none. Latencies have
+ * raw samples: a rank test and a bootstrap interval must agree, and both allow for correlated runs. Metrics measured
+ * once are shown without a verdict. Layers and types have mean and deviation of their times: Welch's test, adjusted for
+ * the number of rows. A difference counts only if its whole interval is beyond the noise threshold.
  */
 #include "base/option_struct.h"
 #include "profiler/compare/comparison.h"
@@ -43,7 +42,7 @@ const char *prony_basis_name(prony_basis evidence)
 
 /* ---- metrics ---- */
 
-/* Fractions by their difference: twice next to nothing is nothing. */
+/* The change of an exact metric; fractions by their difference, because a ratio of tiny fractions means nothing. */
 static double exact_change(const prony_compare_metric *row)
 {
     double a = row->first.value, b = row->second.value;
@@ -52,7 +51,7 @@ static double exact_change(const prony_compare_metric *row)
     return b > 0 ? INFINITY : b < 0 ? -INFINITY : 1;
 }
 
-/* What the rank test takes of a side: its latencies, or the medians (of rates: the means) of its processes. */
+/* The values of a side for the rank test: its latencies, or the medians (for rates: the means) of its processes. */
 static prony_status rank_values(double **out, size_t *count, const prony_report *r, bool processes, bool rate,
                                 prony_error *error)
 {
@@ -71,7 +70,7 @@ static prony_status rank_values(double **out, size_t *count, const prony_report 
     return PRONY_OK;
 }
 
-/* Latencies as they are, or as the rate that the metric makes of each. */
+/* Compares latencies, or the rates that the metric makes of them. */
 static prony_status rank_test(const prn_comparing *c, const prony_compare_metric *row, bool rate, double *p)
 {
     double *values[2] = {NULL, NULL}, memory[2];
@@ -116,7 +115,7 @@ static prony_status judge_samples(prn_comparing *c, const prn_metric_builtin *by
     return PRONY_OK;
 }
 
-/* A figure that two reports mean differently is not judged. */
+/* false: the two reports define the metric differently, so it has no verdict. */
 static bool comparable(const prn_comparing *c, const char *key)
 {
     const prony_report *a = c->report[0], *b = c->report[1];
@@ -126,8 +125,8 @@ static bool comparable(const prn_comparing *c, const char *key)
     return true;
 }
 
-/* Measured once, but no time: processes of one model differ by pages of the program and its libraries. A process
- * holds more after its second measurement than after its first, whatever the two models. */
+/* The verdict on held memory, which is measured once: processes of one model differ by pages of the program and its
+ * libraries. A second measurement in a process always holds more than the first. */
 static void judge_held(const prn_comparing *c, prony_compare_metric *row)
 {
     if (c->report[0]->measured_here && c->report[1]->measured_here) return;
@@ -153,6 +152,7 @@ static prony_status compare_metric(prn_comparing *c, size_t index, prony_compare
     return PRONY_OK;
 }
 
+/* Compares every metric that both reports know and the caller selected, and counts regressions among deciding ones. */
 static prony_status compare_metrics(prn_comparing *c)
 {
     prony_comparison *out = c->out;
@@ -182,7 +182,7 @@ static prony_status compare_metrics(prn_comparing *c)
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- the comparison ---- */
 
 static bool comparison_is_busy(const prony_report *r)
 {
@@ -205,6 +205,7 @@ static prony_status fill_side(prn_comparing *c, int side, const char *name)
     return s->name && s->model && (s->sha256 || !hash) ? PRONY_OK : prn_no_memory(c->error);
 }
 
+/* Prepares intervals, memory of the series and deviation between processes once; all rows use them. */
 static prony_status comparison_compare(prn_comparing *c, const prony_compare_options *options)
 {
     const prony_report *a = c->report[0], *b = c->report[1];
@@ -222,7 +223,7 @@ static prony_status comparison_compare(prn_comparing *c, const prony_compare_opt
     c->deviation = in_turns ? 0 : prn_process_deviation(first, &second);
     c->by_processes = a->process_count >= PRN_FEWEST_PROCESSES && b->process_count >= PRN_FEWEST_PROCESSES;
     c->part_deviation = in_turns ? 0 : PRN_PROCESS_DEVIATION * sqrt(2);
-    /* How much more processes scatter on a busy machine only they can tell. */
+    /* On a busy machine processes scatter more, by an unknown amount. */
     bool busy = !in_turns && !c->by_processes && (comparison_is_busy(a) || comparison_is_busy(b));
     c->loads_differ = !options->ignore_load && (busy || prn_loads_differ(a, b));
     PRN_TRY(compare_metrics(c));
@@ -232,6 +233,7 @@ static prony_status comparison_compare(prn_comparing *c, const prony_compare_opt
     return prn_compare_notes(c);
 }
 
+/* Checks options and metrics, then makes the comparison; a failure releases it. */
 prony_status prony_compare(prony_comparison **out, const prony_report *first, const prony_report *second,
                            const prony_compare_options *options, prony_error *error)
 {

@@ -1,4 +1,4 @@
-/* What to know before reading a comparison: whatever sets the two reports apart besides what was to be compared. */
+/* Notes of a comparison: differences between the two reports besides the compared metrics. */
 #include "profiler/compare/comparison.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FEW_RUNS 9 /* below it a rank test tells little */
+#define FEW_RUNS 9 /* with fewer runs a rank test has little power */
 
 typedef struct note_list {
     prony_comparison *out;

@@ -1,5 +1,5 @@
-/* Two reports layer by layer, those in subgraphs too, and type by type. Both sides' rows are sorted by name and joined;
- * equal names pair up in order. What is judged are means with their deviations, adjusted for the number of rows. */
+/* Compares two reports layer by layer, subgraphs included, and type by type. Both sides' rows are sorted by name and
+ * joined; equal names pair up in order. The tests use means and deviations, adjusted for the number of rows. */
 #include "profiler/compare/comparison.h"
 #include "profiler/statistics/statistics.h"
 
@@ -51,6 +51,7 @@ static size_t layer_parts(const prony_report *r, part *parts)
     return r->layer_count;
 }
 
+/* Sums operators by type: means and variances add. Returns the types, sorted by name. */
 static size_t type_parts(const prony_report *r, part *parts)
 {
     size_t types = 0;

@@ -1,10 +1,10 @@
-/* Verdicts on differences, and whether the two machines were equally busy. */
+/* Verdicts on differences, and the test for equally busy machines. */
 #include "profiler/compare/comparison.h"
 
 #include <math.h>
 
 #define LOAD_DIFFERENCE                                                                                                \
-    0.1 /* of the shares that others took, or that threads waited: two busy machines are alike below */
+    0.1 /* largest difference in others' share or waiting for two equally busy machines; chosen without measurement */
 
 prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define DEFAULT_ROWS 10
-#define SAME_RATIO 1e-9 /* relative: rates that are made of one time */
+#define SAME_RATIO 1e-9 /* relative difference of equal ratios: rates made of one time */
 
 /* ---- text ---- */
 
@@ -50,7 +50,7 @@ static prn_style comparison_write_verdict_style(prony_verdict verdict)
                                              : PRN_STYLE_DIM;
 }
 
-/* A difference with its sign; fractions in points, so that it is not taken for a ratio. */
+/* A difference with its sign; fractions in points, to distinguish it from a ratio. */
 static void difference_text(const prony_metric *metric, double difference, char *text, size_t size)
 {
     char number[64];
@@ -76,6 +76,7 @@ typedef struct metric_view {
     size_t merged; /* of the ratio of an earlier row, or of its inverse */
 } metric_view;
 
+/* One cell of the table of metrics. */
 static void metric_cell(const void *user, size_t index, int column, prn_cell *cell)
 {
     const prony_compare_metric *row = ((const metric_view *)user)->rows[index];
@@ -126,6 +127,7 @@ static void comparison_write_put_time(prn_cell *cell, double ns, bool sign)
     cell->string = cell->own;
 }
 
+/* One cell of a table of layers or types. */
 static void part_cell(const void *user, size_t index, int column, prn_cell *cell)
 {
     const prony_compare_part *row = ((const part_view *)user)->rows[index];
@@ -169,7 +171,7 @@ static bool one_ratio(const prony_compare_metric *a, const prony_compare_metric 
     return a->verdict == b->verdict && isfinite(log_ratio(a)) && fabs(log_ratio(a) - log_ratio(b)) < SAME_RATIO;
 }
 
-/* Those that decide first, then verdicts, then the rest by the size of the difference. */
+/* Deciding metrics first, then verdicts, then the rest by the size of the difference. */
 static int rank_of(const prony_comparison *c, size_t i)
 {
     const prony_verdict verdict = c->metrics[i].verdict;
@@ -181,8 +183,8 @@ static int rank_of(const prony_comparison *c, size_t i)
                                               : 5;
 }
 
-/* The metrics that differ at all, in order of their ranks. Several of one ratio (latency and rates that follow from it)
- * are one row unless all are wanted. */
+/* The metrics that differ at all, in order of their ranks. Several with one ratio (latency and its rates) share a row
+ * unless all are wanted. */
 static void view_metrics(metric_view *view, const prony_comparison *c, bool all)
 {
     for (int rank = 0; rank <= 5; rank++) {
@@ -199,6 +201,7 @@ static void view_metrics(metric_view *view, const prony_comparison *c, bool all)
     }
 }
 
+/* Writes the table of metrics, with the number of rows not shown and why. */
 static prony_status put_metrics(prn_text *text, const prony_comparison *c, size_t top, bool all)
 {
     prn_number_text noise;
@@ -377,7 +380,7 @@ static prony_status comparison_write_text(const prony_comparison *c, const prony
 
 static void json_interval(prn_json *json, const double interval[2])
 {
-    if (!isfinite(interval[0]) || !isfinite(interval[1])) { /* so few runs say nothing */
+    if (!isfinite(interval[0]) || !isfinite(interval[1])) { /* too few runs for an interval */
         prn_json_null(json, "ratio_ci95");
         return;
     }

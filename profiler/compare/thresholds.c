@@ -1,7 +1,7 @@
 /* prony_check: metrics of a report against limits, and the outcome as text or JSON.
  *
- * What scatters misses a limit only if its interval does as a whole: a limit that a measurement of the same thing gave
- * would be missed by half of all others. */
+ * A scattering metric misses a limit only if its whole interval does. Otherwise half of all measurements would miss a
+ * limit that comes from the same code. */
 #include "base/option_struct.h"
 #include "profiler/metrics/metrics.h"
 #include "profiler/text/text_out.h"
@@ -87,14 +87,13 @@ static prony_status find_interval(scatter *of, prony_check_row *row, const prn_m
     return PRONY_OK;
 }
 
-/* What is left of the limit at `value`. */
+/* The margin to the limit at `value`. */
 static double thresholds_left_of(const prony_threshold *threshold, double value)
 {
     return threshold->metric->direction == PRONY_LARGER_IS_BETTER ? value - threshold->limit : threshold->limit - value;
 }
 
-/* Whether the fastest run of what scatters (it has an interval) would be within the limit in the fastest process that
- * there may be. */
+/* true: the fastest run of a metric with an interval would meet the limit in the fastest possible process. */
 static bool fastest_meets(const prony_report *r, const prony_check_row *row)
 {
     if (isnan(row->interval[0])) return false;
@@ -112,8 +111,8 @@ static prony_outcome beyond_limit(const prony_report *r, const prony_check_row *
     bool fastest = fastest_meets(r, row);
     bool reaches =
         thresholds_left_of(&row->threshold, ends[0]) >= 0 || thresholds_left_of(&row->threshold, ends[1]) >= 0;
-    /* Few runs have an interval that reaches far beyond each of them, or does not end; what not even the fastest of
-     * them meets is missed all the same. */
+    /* The interval of few runs reaches far beyond them, or is infinite. If not even the fastest run meets the limit, it
+     * is missed. */
     if (reaches && fastest) return PRONY_OUTCOME_OPEN;
     bool busy = r->has_disturbance && r->disturbance.verdict == PRN_LOAD_BUSY;
     return fastest && busy ? PRONY_OUTCOME_WITHHELD : PRONY_OUTCOME_MISSED;
@@ -153,6 +152,7 @@ static const prn_column columns[] = {{"metric", false, false, 1, 12},
                                      {"", false, false, 0, 0},
                                      {"left", true, true, 0, 0}};
 
+/* One cell of the table of thresholds. */
 static void check_cell(const void *user, size_t index, int column, prn_cell *cell)
 {
     const prony_check_row *row = &((const check_view *)user)->rows[index];
@@ -185,6 +185,7 @@ static void check_cell(const void *user, size_t index, int column, prn_cell *cel
     }
 }
 
+/* Writes the table of thresholds, then a line for each unknown metric. */
 static prony_status thresholds_write_text(const prony_check_row *rows, size_t count, const char *target,
                                           const prony_write_options *options, prony_write_fn write, void *user,
                                           prony_error *error)
@@ -214,6 +215,7 @@ static prony_status thresholds_write_text(const prony_check_row *rows, size_t co
     return status;
 }
 
+/* "passed" counts met and open thresholds; "undecided" open and withheld ones. */
 static prony_status thresholds_write_json(const prony_check_row *rows, size_t count, const char *target,
                                           prony_write_fn write, void *user, prony_error *error)
 {

@@ -1,5 +1,5 @@
-/* This engine beside another one: processes of both in pairs, and the ratio of each pair's medians. A pair is measured
- * one right behind the other, so what the machine does otherwise mostly cancels in its ratio. Pairs of a busy machine
+/* Compares this engine with another one: processes of both in pairs, and the ratio of each pair's medians. A pair's
+ * processes run directly after each other, so most changes of the machine cancel in the ratio. Pairs of a busy machine
  * are left out. The interval is that of the pairs' median. */
 #include "profiler/compare/versus.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An interval within that of 1 says that there is no difference worth the name. */
+/* An interval within so much of 1 means no relevant difference. Chosen without measurement. */
 #define EQUAL 0.02
 
 prony_status prony_versus_create(prony_versus **out, const prony_report *profile, const char *peer, const char *library,
@@ -109,7 +109,7 @@ static size_t versus_find_pairs(const prony_versus *versus, int threads, pair *p
     return count[0] < count[1] ? count[0] : count[1];
 }
 
-/* The median over the pairs of a field of one side; what is not known is left out. */
+/* The median over the pairs of a field of one side, without unknown values. */
 static double versus_middle(const pair *pairs, size_t count, int side, size_t offset, double *values)
 {
     size_t known = 0;
@@ -154,8 +154,8 @@ static int versus_by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Takes the quiet pairs, where there are enough for a verdict; else all of them, and no verdict if some were busy.
- * `pairs` and `values` have room for all processes. */
+/* Uses the quiet pairs if they suffice for a verdict; else all pairs, without a verdict if some were busy. `pairs` and
+ * `values` have room for all processes. */
 static void judge_row(const prony_versus *versus, prony_versus_result *row, pair *pairs, double *values)
 {
     const size_t all = versus_find_pairs(versus, row->intra_op_threads, pairs);
@@ -193,6 +193,7 @@ void prony_versus_ignore_load(prony_versus *versus)
     versus->results = NULL;
 }
 
+/* Makes one result per thread count, in the order of the first process with it. */
 prony_status prn_versus_judge(prony_versus *versus, prony_error *error)
 {
     if (versus->results) return PRONY_OK;

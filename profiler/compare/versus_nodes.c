@@ -1,10 +1,9 @@
 /* ONNX Runtime's profile, joined with this engine's operators.
  *
  * It is an array of events: a "model_run" of category Session for each run, and for each node that ran
- * "NAME_kernel_time" of category Node, whose duration is in microseconds. A node that it fused or moved to another
- * layout has a name made of a node's or of an output's, with words behind it ("/conv/Conv_output_0_nchwc",
- * "/attn/MatMul/MatMulScaleFusion/"): those are taken off until a layer has that name. What runs inside of an If or
- * Loop is part of that node, and left out. */
+ * "NAME_kernel_time" of category Node, whose duration is in microseconds. A fused node, or one in another layout, has a
+ * node's or output's name with a suffix ("/conv/Conv_output_0_nchwc", "/attn/MatMul/MatMulScaleFusion/"): suffixes are
+ * removed until a layer has that name. Nodes inside of an If or Loop belong to that node, and are left out. */
 #include "profiler/compare/versus.h"
 #include "profiler/json/json_read.h"
 
@@ -20,8 +19,7 @@ typedef struct event {
     double ns;
 } event;
 
-/* A name of the model, and the operator that it is part of; PRONY_NO_INDEX: of none, it is folded or inside of a
- * subgraph. */
+/* A name in the model, and its operator; PRONY_NO_INDEX: none, because it is folded or inside of a subgraph. */
 typedef struct known_name {
     const char *name;
     uint32_t operator_index;
@@ -36,7 +34,7 @@ typedef struct joining {
     size_t runs;
     known_name *names;
     size_t name_count;
-    prony_versus_operator *rows; /* own operators in order, then what the peer has alone, by type */
+    prony_versus_operator *rows; /* own operators in order, then operators of the peer alone, by type */
     size_t row_count;
     prony_error *error;
 } joining;
@@ -101,8 +99,8 @@ static bool ends_string(const char *text, size_t size, size_t at)
     return false;
 }
 
-/* ONNX Runtime writes a node's name into its profile as it stands. Quotes, backslashes and controls within it are
- * escaped here. `to` has room for six times the bytes of `text`; returns the bytes written. */
+/* ONNX Runtime writes node names without escaping. This escapes quotes, backslashes and controls. `to` has room for six
+ * times the bytes of `text`; returns the bytes written. */
 static size_t escape_names(const char *text, size_t size, char *to)
 {
     size_t used = 0, end = 0; /* of the name that is being copied; 0: none */
@@ -200,7 +198,7 @@ static const known_name *find_exactly(const joining *j, const char *name)
     return low < j->name_count && strcmp(j->names[low].name, name) == 0 ? &j->names[low] : NULL;
 }
 
-/* NULL: it is nobody's. */
+/* NULL: no name of the model. */
 static const known_name *versus_nodes_find_name(const joining *j, const char *decorated)
 {
     char name[512];
@@ -226,7 +224,7 @@ static int by_node(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-/* What a node took of a run: of several executions in one run their sum, and of all runs the median. */
+/* The time of a node in a run: the sum of its executions in one run, and the median over runs. */
 static double versus_nodes_time_of(const joining *j, const event *events, size_t count, double *sums)
 {
     const size_t each = count / j->runs;

@@ -1,4 +1,4 @@
-/* This engine beside another one as text and as JSON, "prony.versus/1". */
+/* Writes a comparison with another engine as text and as JSON, "prony.versus/1". */
 #include "base/option_struct.h"
 #include "profiler/text/number_text.h"
 #include "profiler/text/text_out.h"
@@ -65,6 +65,7 @@ static const prn_column result_columns[] = {{"threads", true, false, 0, 0},  {"p
                                             {"95 %", true, false, 0, 0},     {"pairs", true, true, 0, 0},
                                             {"prony is", false, false, 0, 0}};
 
+/* One cell of the table of results. */
 static void versus_write_result_cell(const void *user, size_t index, int column, prn_cell *cell)
 {
     const prony_versus_result *row = &((const prony_versus *)user)->results[index];
@@ -115,7 +116,7 @@ static void put_start(prn_text *text, const prony_versus *v)
     }
 }
 
-/* ---- text: what keeps results from a verdict ---- */
+/* ---- text: reasons against a verdict ---- */
 
 /* "2 threads: 3 of 14 pairs were measured on a busy machine and left out". */
 static void put_doubts(prn_text *text, const prony_versus *v)
@@ -151,6 +152,7 @@ static void put_doubts(prn_text *text, const prony_versus *v)
 
 /* ---- text: outputs ---- */
 
+/* One line if all outputs agree; else each differing output with its reason. */
 static void versus_write_put_outputs(prn_text *text, const prony_versus *v)
 {
     size_t agree = 0;
@@ -189,6 +191,7 @@ static const prn_column operator_columns[] = {{"operator", false, false, 3, 12},
                                               {"prony", true, false, 0, 0},      {"peer", true, false, 0, 0},
                                               {"difference", true, false, 0, 0}, {"peer / prony", true, true, 0, 0}};
 
+/* One cell of a table of joined operators. */
 static void versus_write_operator_cell(const void *user, size_t index, int column, prn_cell *cell)
 {
     const prony_versus_operator *row = ((const operator_view *)user)->rows[index];
@@ -222,7 +225,7 @@ static void versus_write_operator_cell(const void *user, size_t index, int colum
     }
 }
 
-/* Those that `wanted` takes, at most `top`. */
+/* Writes the operators that `wanted` accepts, at most `top`. */
 static size_t put_operators(prn_text *text, const prony_versus *v, const char *title, size_t top,
                             bool (*wanted)(const prony_versus_operator *row), uint32_t hidden)
 {
@@ -266,6 +269,7 @@ static bool peer_has_no_counterpart(const prony_versus_operator *row)
     return row->own_ns < 0;
 }
 
+/* Writes the operators in which the peer is faster, those without a counterpart on either side, and their sums. */
 static void put_profiles(prn_text *text, const prony_versus *v, size_t top)
 {
     double own = 0, peer = 0, own_alone = 0, peer_alone = 0;
@@ -367,6 +371,7 @@ static void versus_write_json_side(prn_json *json, const prony_versus *v, const 
     prn_json_close(json, '}');
 }
 
+/* Writes one object per thread count; an infinite interval is null. */
 static void json_results(prn_json *json, const prony_versus *v)
 {
     prn_json_open(json, "results", '[', false);

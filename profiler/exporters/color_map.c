@@ -1,4 +1,4 @@
-/* Layers in order of heat; see the header. */
+/* Implements color_map.h. */
 #include "profiler/exporters/color_map.h"
 
 #include "base/memory/alloc.h"

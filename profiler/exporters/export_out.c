@@ -1,5 +1,5 @@
-/* The sink of the output forms; see the header. Invariant: what was handed to `write` plus the buffer is what the calls
- * so far have said. */
+/* Implements export_out.h. Invariant: the bytes passed to `write` plus the buffer are the output of all calls so
+ * far. */
 #include "profiler/exporters/export_out.h"
 
 #include "base/memory/alloc.h"

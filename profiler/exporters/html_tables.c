@@ -1,5 +1,4 @@
-/* The report as plain tables, for browsers without scripts: the figures that matter, the types, and the layers that
- * take most. */
+/* The report as plain tables, for browsers without scripts: the main metrics, the types, and the slowest layers. */
 #include "profiler/exporters/html_tables.h"
 
 #include "base/memory/alloc.h"
@@ -11,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { MOST_ROWS = 1000 }; /* of layers: a page of ten thousand would be read by nobody and loaded by all */
+enum { MOST_ROWS = 1000 }; /* of layers: larger tables load slowly and are hard to read; chosen without measurement */
 
 static void html_tables_put_fact(prn_out *out, const char *name, const char *value)
 {

@@ -4,9 +4,9 @@
 #include <string.h>
 
 enum { MOST_INSIDE = 6, DEEPEST = 80 };
-#define LEAST_SHARE 0.01 /* of the whole, to be shown among few */
+#define LEAST_SHARE 0.01 /* least share of the whole to be shown in a short table; chosen without measurement */
 
-/* What places are given by. */
+/* The weight by which rows are chosen. */
 static double weight(const prn_selection *s, const prony_nested_row *row)
 {
     if (prn_select_sums_up(s->sort) && s->sort != PRN_KEY_TIME) return prn_select_nested_value(s, row);
@@ -25,8 +25,7 @@ static int by_weight(const void *left, const void *right)
     return (a->index > b->index) - (a->index < b->index);
 }
 
-/* Marks the few that get a place: a parent weighs no less than what is inside of it and stands before it, so it gets
- * one first. */
+/* Marks the shown rows. A parent weighs no less than its nested rows and stands before them, so it is chosen first. */
 static prony_status nested_lines_choose(const prn_selection *s, const prony_nested_row *rows, size_t count,
                                         double whole, bool *chosen, prony_error *error)
 {
@@ -59,7 +58,7 @@ static bool add_line(prn_lines *lines, prn_line_kind kind, uint32_t row, unsigne
     return !text || label;
 }
 
-/* A subgraph is named where its first row is shown; the rows of what is inside of one of them come in between. */
+/* Adds a nested row. A subgraph is named at its first shown row; deeper rows come in between. */
 static bool nested_lines_add_nested(prn_lines *lines, const prony_nested_row *row, const char **paths)
 {
     unsigned depth = row->depth < DEEPEST ? row->depth : DEEPEST - 1;
@@ -92,7 +91,7 @@ static prony_status add_inside(prn_lines *lines, const prn_selection *s, uint32_
     return ok ? status : prn_no_memory(error);
 }
 
-/* Nested rows that the filter names, of owners that it does not. */
+/* Adds nested rows that pass the filter while their owner does not. */
 static prony_status nested_lines_add_named(prn_lines *lines, const prn_selection *s, bool layer, prony_error *error)
 {
     for (size_t i = 0; i < lines->nested_count; i++) {

@@ -1,7 +1,7 @@
-/* One level of the report as CSV (RFC 4180: CRLF, quotes doubled, a header line). Data, so all rows in the model's
- * order, whatever the tables on the terminal show; but opened in spreadsheets, so no name is a formula (report_csv_put_text).
- * Columns that nothing measured are left out; an empty field says that this row has no such value. Columns are keys of
- * the JSON report: "name", or "name=path" where the key is called otherwise or lies deeper. Reads the report only. */
+/* One level of the report as CSV (RFC 4180: CRLF, quotes doubled, a header line). Contains all rows in the model's
+ * order, independent of the terminal's tables. Names cannot act as spreadsheet formulas (report_csv_put_text). Columns without any
+ * measurement are left out; an empty field means no value. Columns are keys of the JSON report: "name", or "name=path"
+ * if the key has another name or lies deeper. Reads the report only. */
 #include "profiler/exporters/export_out.h"
 #include "profiler/report/report_keys.h"
 #include "profiler/report/work.h"
@@ -28,8 +28,8 @@ static void end_line(csv *c)
     c->line_begun = false;
 }
 
-/* Text of the model's: a spreadsheet takes what begins with one of these for a formula, and runs it. Semicolons part
- * fields where the comma is decimal. */
+/* Writes text from a model. A spreadsheet runs text that begins with one of these as a formula. Semicolons separate
+ * fields in locales with a decimal comma. */
 static void report_csv_put_text(csv *c, const char *text)
 {
     field(c);
@@ -53,7 +53,7 @@ static void put_double(csv *c, double value)
     prn_out_double(&c->out, value);
 }
 
-/* "1x64x56x56", "scalar", "?" where unknown, "none" where an input is left out; several values are parted by blanks. */
+/* "1x64x56x56", "scalar", "?" where unknown, "none" for an omitted input; several values are separated by blanks. */
 static void put_shapes(csv *c, const prony_value *const *values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -75,7 +75,7 @@ static void put_shapes(csv *c, const prony_value *const *values, size_t count)
     }
 }
 
-/* What is no key: of the level's own. */
+/* A column that is not a key, specific to the level. */
 typedef struct own_column {
     const char *name;
     void (*put)(csv *c, const prn_at *at);
@@ -99,6 +99,7 @@ static void put_list(csv *c, const prn_key *key, const prn_at *at)
     for (size_t i = 0; i < count; i++) prn_out_format(&c->out, "%s%" PRIu32, i ? " " : "", ((const uint32_t *)list)[i]);
 }
 
+/* Writes a key's value by its type. Types that a cell cannot hold become lists. */
 static void report_csv_put_field(csv *c, const prn_key *key, const prn_at *at)
 {
     const void *value = prn_key_field(key, at);
@@ -160,7 +161,7 @@ static void report_csv_put_key(csv *c, const prn_key *keys, const char *path, si
         report_csv_put_field(c, key, &at);
 }
 
-/* The columns of one row; without a row, their names. */
+/* Writes the columns of one row; without a row, their names. */
 static void put_columns(csv *c, const table *t, const char *columns, const prn_at *at)
 {
     for (const char *p = columns; *p; p += *p == ',') {
@@ -182,7 +183,7 @@ static void put_columns(csv *c, const table *t, const char *columns, const prn_a
 
 #define MOST_GROUPS 5
 
-/* `groups` of columns, of which NULL ones are left out. */
+/* Writes a line; NULL `groups` are left out. */
 static void report_csv_put_line(csv *c, const table *t, const char *const groups[MOST_GROUPS], const prn_at *at)
 {
     for (size_t g = 0; g < MOST_GROUPS; g++)
@@ -316,7 +317,7 @@ static void report_csv_write_operators(csv *c, prony_report *r)
         report_csv_put_line(c, &operators, groups, &(prn_at){.root = r, .row = &r->operators[i]});
 }
 
-/* ---- what runs in subgraphs: both levels in one table; their sums are not the model's ---- */
+/* ---- rows of subgraphs: both levels in one table; their sums are not the model's ---- */
 
 static bool in_layer(const prn_at *at)
 {
@@ -409,6 +410,7 @@ static void report_csv_write_model(csv *c, prony_report *r)
     report_csv_put_line(c, &model, groups, &(prn_at){.root = r, .row = r});
 }
 
+/* Writes the table of exactly one level. */
 prony_status prn_report_write_csv(const prony_report *report, const prony_write_options *options, prony_write_fn write,
                                   void *user, prony_error *error)
 {

@@ -1,7 +1,6 @@
-/* The model's graph for Graphviz: a vertex per layer, filled by its share of the time (of the FLOPs where nothing was
- * measured), an edge wherever a layer reads what another one makes. What was evaluated at bind time is dashed; the
- * tooltip names layer, operator and kernel. What runs in a layer's subgraphs stands in a frame per subgraph, to which a
- * dotted edge leads from that layer. Reads the report only. */
+/* The model's graph for Graphviz: a vertex per layer, filled by its share of the time (of the FLOPs if nothing was
+ * measured), an edge if a layer reads another one's output. Layers evaluated at bind time are dashed; the tooltip names
+ * layer, operator and kernel. Each subgraph has a frame, with a dotted edge from its layer. Reads the report only. */
 #include "profiler/exporters/export_out.h"
 #include "profiler/exporters/nested_lines.h"
 #include "profiler/text/number_text.h"
@@ -68,6 +67,7 @@ static void put_vertex(prn_out *out, const prony_report *r, const prony_layer_ro
 
 /* ---- subgraphs ---- */
 
+/* Writes a vertex of a subgraph. Nodes that did not run are dashed. */
 static void put_nested_vertex(prn_out *out, const prony_report *r, const prony_nested_row *n, double most)
 {
     prn_number_text number, percent;
@@ -96,8 +96,8 @@ static void put_nested_vertex(prn_out *out, const prony_report *r, const prony_n
                    idle ? ", style=\"filled,rounded,dashed\"" : "");
 }
 
-/* The subgraph that row `i` is the first one of, with those inside of its rows; returns the row behind them. Graphviz
- * draws a frame around what is named "cluster". */
+/* Writes the subgraph that begins with row `i`, with deeper ones; returns the row after them. Graphviz draws a frame
+ * around a subgraph named "cluster…". */
 static size_t put_subgraph(prn_out *out, const prony_report *r, size_t i, double most, bool *first)
 {
     const prony_nested_row *begin = &r->nested_layers[i];
@@ -147,6 +147,7 @@ static prony_status report_dot_put_nested(prn_out *out, const prony_report *r, d
     return PRONY_OK;
 }
 
+/* Writes all vertices before the edges, then the subgraphs. */
 prony_status prn_report_write_dot(const prony_report *r, const prony_write_options *options, prony_write_fn write,
                                   void *user, prony_error *error)
 {

@@ -1,14 +1,14 @@
 /* Folded stacks, as flame graph tools read them: "model;module;...;layer count", a line per layer. The count is its
- * mean time in nanoseconds; where nothing was measured, its FLOPs. What ran for no layer stands below "(no layer)", so
- * that the counts sum to the time inside operators. What ran in a layer's subgraphs stands below that layer, and the
- * layer's own count is what is left of its. Reads the report only. */
+ * mean time in nanoseconds or, without measurement, its FLOPs. Operators without a layer are below "(no layer)", so the
+ * counts sum to the time inside operators. Rows of a layer's subgraphs are below that layer, whose own count excludes
+ * them. Reads the report only. */
 #include "profiler/exporters/export_out.h"
 #include "profiler/exporters/nested_lines.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* A semicolon would part a frame in two. */
+/* A semicolon would split a frame in two. */
 static void put_frame(prn_out *out, const char *text, size_t size)
 {
     prn_out_printable(out, text, size, ';', ":");
@@ -47,7 +47,7 @@ static void report_folded_put_line(prn_out *out, const prony_report *r, const ch
     prn_out_format(out, " %" PRIu64 "\n", count);
 }
 
-/* ---- what runs in subgraphs ---- */
+/* ---- rows of subgraphs ---- */
 
 static uint64_t nested_count(const prony_nested_row *n, bool stamped)
 {
@@ -63,8 +63,8 @@ static void put_nested_frames(prn_out *out, const prony_nested_row *rows, const 
     put_leaf(out, n->name, n->op);
 }
 
-/* `own` has each row's count without what is inside of it; what is inside of the layer is taken from *rest. Where
- * nothing ran, a branch that is not the larger one has no part of its If's count. */
+/* Fills `own` with each row's count without its nested rows, and subtracts the layer's nested rows from *rest. false:
+ * nothing ran, and a branch has no share of its If's count, which is the larger branch's. */
 static bool take_inside(const prony_nested_row *rows, size_t count, bool stamped, uint64_t *own, uint64_t *rest)
 {
     for (size_t i = 0; i < count; i++) own[i] = nested_count(&rows[i], stamped);

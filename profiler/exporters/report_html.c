@@ -1,9 +1,9 @@
 /* The report as one HTML file that needs no network: the page, its styles and scripts, the chart library, and the JSON
- * report as its data. The scripts of the page build everything from that JSON, so that what JSON gains, the page can
- * show, and the JSON can be taken out of the page again.
+ * report as its data. The page's scripts build everything from that JSON, so the page can show every key, and the JSON
+ * can be extracted from the page.
  *
- * Names from a model cannot end the data's element: '<' is written as \u003c, which JSON knows, wherever it stands
- * (outside of strings JSON has none). White space outside of strings is left out.
+ * Names from a model cannot end the data's element: every '<' is written as \u003c, which is valid in strings (JSON has
+ * no '<' elsewhere). White space outside of strings is left out.
  */
 #include "profiler/exporters/export_out.h"
 #include "profiler/exporters/html_assets.h"
@@ -43,6 +43,8 @@ static int write_data(void *user, const char *data, size_t size)
     return filter->out->status == PRONY_OK ? 0 : -1;
 }
 
+/* The plain tables come before the scripts, so that browsers without scripts show them. The JSON contains memory
+ * details. */
 prony_status prn_report_write_html(const prony_report *r, const prony_write_options *options, prony_write_fn write,
                                    void *user, prony_error *error)
 {

@@ -1,8 +1,8 @@
-/* The report as JSON, schema "prony.report/1". The tables of profiler/report/report_keys.h say which keys there are,
- * docs/reference/report.md what they mean and docs/schemas/report.schema.json the same for programs; a test holds the three
- * together.
+/* The report as JSON, schema "prony.report/1". The tables of profiler/report/report_keys.h define the keys,
+ * docs/reference/report.md describes them, docs/schemas/report.schema.json is the schema; a test keeps the three
+ * consistent.
  *
- * A key is left out where its value is unknown or was not measured; null says that there is no such value here. */
+ * A key is left out if its value is unknown or was not measured; null means that the value does not exist here. */
 #include "profiler/report/report_keys.h"
 
 prony_status prn_report_write_json(const prony_report *report, const prony_write_options *options, prony_write_fn write,

@@ -1,6 +1,6 @@
-/* Tables in the manner of booktabs. The file compiles as it is, and may as well be \input by a document that loads
- * booktabs and longtable: it opens a document of its own only where none is open. Follows `levels`, `top`, `sort` and
- * `filter`. Plain ASCII: what else a model's names hold becomes '?'. Reads the report only.
+/* Tables in the manner of booktabs. The file compiles alone, and can be \input by a document that loads booktabs and
+ * longtable: it opens its own document only if none is open. Follows `levels`, `top`, `sort` and `filter`. Plain ASCII:
+ * other characters of names become '?'. Reads the report only.
  */
 #include "profiler/exporters/export_out.h"
 #include "profiler/exporters/nested_lines.h"
@@ -89,6 +89,7 @@ static void end_row(prn_out *out)
     prn_out_text(out, " \\\\\n");
 }
 
+/* Writes the summary table of the model. */
 static void report_latex_write_model(prn_out *out, const prony_report *r)
 {
     prn_number_text text;
@@ -120,6 +121,7 @@ static void report_latex_write_model(prn_out *out, const prony_report *r)
     close_table(out);
 }
 
+/* Writes the table by operator type. */
 static prony_status write_types(prn_out *out, const prony_report *r, size_t top, prony_error *error)
 {
     prn_type_row *rows;
@@ -169,7 +171,7 @@ static void report_latex_put_row(prn_out *out, uint32_t index, const char *name,
     end_row(out);
 }
 
-/* Indented below the row that it is inside of, in italics: no part of the table's sums. */
+/* Writes a nested row in italics, indented below its owner; it is not part of the table's sums. */
 static void report_latex_put_nested(prn_out *out, const prn_line *line, const prony_nested_row *n, const char *what)
 {
     bool subgraph = line->kind == PRN_LINE_SUBGRAPH;
@@ -278,6 +280,7 @@ static void report_latex_write_modules(prn_out *out, const prony_report *r, size
     close_table(out);
 }
 
+/* Writes the preamble, which is inactive inside of another document, and the tables of the selected levels. */
 prony_status prn_report_write_latex(const prony_report *r, const prony_write_options *options, prony_write_fn write,
                                     void *user, prony_error *error)
 {

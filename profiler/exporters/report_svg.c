@@ -1,4 +1,4 @@
-/* Chooses the chart that was asked for by name, and refuses one whose figures the report does not hold. */
+/* Chooses the requested chart by name, and refuses one whose data the report lacks. */
 #include "profiler/exporters/report_svg.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The report for people: options, heading and model summary. Tables are in report_text_layers.c and
- * report_text_tables.c. Reads the report only. */
+/* The terminal report: options, heading and model summary. Tables are in report_text_layers.c and report_text_tables.c.
+ * Reads the report only. */
 #include "profiler/exporters/report_text.h"
 
 #include "base/shape.h"
@@ -12,8 +12,8 @@
 
 #define NARROWEST 60
 #define MAX_PORTS 8
-#define FEWEST_RUNS 6 /* whose range holds the median in 95 of 100 cases: 1 - 2 / 2^6 */
-#define MOST_ROWS 20  /* of a table, unless told otherwise */
+#define FEWEST_RUNS 6 /* fewest runs whose range holds the median with 95 %: 1 - 2 / 2^6 */
+#define MOST_ROWS 20  /* default rows of a table */
 
 typedef struct pair_list {
     prn_text *text;
@@ -23,7 +23,7 @@ typedef struct pair_list {
 
 static prn_pair *report_text_add_pair(pair_list *list, const char *label)
 {
-    static _Thread_local prn_pair lost; /* without memory for it, which the text's status says */
+    static _Thread_local prn_pair lost; /* used without memory; the text's status then has the failure */
     const bool room = PRN_GROW(list->items, list->capacity, list->count + 1);
     if (!room && list->text->status == PRONY_OK) list->text->status = prn_no_memory(list->text->error);
     prn_pair *p = room ? &list->items[list->count++] : &lost;
@@ -31,7 +31,7 @@ static prn_pair *report_text_add_pair(pair_list *list, const char *label)
     return p;
 }
 
-/* "4,089,184,256   4.089 G": exact, and what one reads; the latter alone where both do not fit. */
+/* "4,089,184,256 4.089 G": exact and rounded; only the rounded one if both do not fit. */
 static void add_count(pair_list *list, const char *label, uint64_t value)
 {
     prn_pair *p = report_text_add_pair(list, label);
@@ -94,7 +94,7 @@ static void put_pairs(prn_text *text, pair_list *list)
     *list = (pair_list){.text = text};
 }
 
-/* Joins what is known by commas. */
+/* Joins known values by commas. */
 typedef struct phrase {
     char text[1024];
     size_t size;
@@ -165,8 +165,8 @@ static void describe_machine(phrase *p, const prn_report_system *s)
     if (s->libraries && *s->libraries) phrase_add(p, "%.200s", s->libraries);
 }
 
-/* "float32[N=1, 3, 224, 224]", broken between dimensions where the line is full: a dimension's name is what options
- * take, so it is never cut. */
+/* "float32[N=1, 3, 224, 224]", broken between dimensions at the end of a line; a dimension's name is never cut, because
+ * options use it. */
 static void report_text_put_type(prn_text *text, const prony_port *port)
 {
     int indent = text->column;
@@ -232,7 +232,7 @@ static void put_evaluation(prn_text *text, const prony_report *r)
     prn_text_line(text);
 }
 
-/* "resnet.onnx  assumed: batch=1, height=640 (metadata imgsz)": the figures hold for these extents alone. */
+/* "resnet.onnx assumed: batch=1, height=640 (metadata imgsz)": the results hold for these extents only. */
 static void put_name(prn_text *text, const prony_report *r)
 {
     const prn_report_config *c = &r->config;
@@ -311,6 +311,7 @@ static void put_uncounted(prn_text *text, const prony_report *r)
     prn_text_line(text);
 }
 
+/* Writes size and complexity of the model; `all` adds the rarely used ones. */
 static void report_text_put_model(prn_text *text, const prony_report *r, bool all)
 {
     pair_list list = {.text = text};
@@ -356,7 +357,7 @@ static void report_text_put_model(prn_text *text, const prony_report *r, bool al
     prn_text_line(text);
 }
 
-/* "4.799 - 4.811 ms": the unit once, where both ends share it. */
+/* "4.799 - 4.811 ms": the unit once if both ends share it. */
 static void add_interval(pair_list *list, const prony_time_stats *t)
 {
     prn_number_text low, high;
@@ -371,6 +372,7 @@ static void add_interval(pair_list *list, const prony_time_stats *t)
     snprintf(report_text_add_pair(list, "its 95 % interval")->value, sizeof list->items[0].value, "%s - %s", low, high);
 }
 
+/* Writes the statistics of the latency; `all` adds the rarely used ones. Quantiles without enough runs are marked. */
 static void put_latency(prn_text *text, const prony_report *r, bool all)
 {
     const prony_time_stats *t = &r->latency;
@@ -454,12 +456,12 @@ static void add_profiler(pair_list *list, const prony_report *r)
     list->items[list->count - 1].style = PRN_STYLE_BAD;
 }
 
-/* Measured, beside what the cost of an event lets expect. */
+/* The measured cost of profiling, beside the one computed from the cost of an event. */
 static void report_text_put_cost(prn_text *text, const prn_report_cost *c)
 {
     char line[200];
     prn_number_text share, low, high;
-    if (!c->pairs || c->share_ci95[1] - c->share_ci95[0] >= fabs(c->share)) return; /* it says nothing */
+    if (!c->pairs || c->share_ci95[1] - c->share_ci95[0] >= fabs(c->share)) return; /* the interval is too wide */
     snprintf(line, sizeof line,
              "profiling costs %s %% of the latency, measured on against off in %" PRIu64
              " pairs of runs (95 %%: %s..%s)",
@@ -468,7 +470,7 @@ static void report_text_put_cost(prn_text *text, const prn_report_cost *c)
     prn_text_wrap(text, c->share_ci95[0] <= 0.02 ? PRN_STYLE_DIM : PRN_STYLE_WARN, 2, line);
 }
 
-/* The most urgent operators' caller, who worked beside it, and what is left of them together. */
+/* Adds the busy share of the first workers one by one, and of the remaining ones together. */
 static void add_workers(pair_list *list, const prn_report_cpu *c)
 {
     static const char *const labels[] = {"worker 0 busy", "worker 1 busy", "worker 2 busy", "worker 3 busy"};
@@ -508,10 +510,10 @@ static void put_trust(prn_text *text, const prony_report *r)
     }
 }
 
-/* How much is shown, and in which order; `top` 0: every row. */
+/* The number of rows shown; `top` 0: every row. */
 typedef struct extent {
     unsigned levels;
-    size_t top, inside_top; /* of the level that shows nothing else */
+    size_t top, inside_top; /* of the level shown alone */
     bool all, memory;
     int64_t depth;
 } extent;
@@ -568,6 +570,7 @@ static extent extent_of(const prony_write_options *options)
                     .depth = options->module_depth};
 }
 
+/* Checks the options, chooses the order of the rows and writes the selected levels. */
 prony_status prn_report_write_text(const prony_report *report, const prony_write_options *options, prony_write_fn write,
                                    void *user, prony_error *error)
 {

@@ -1,4 +1,4 @@
-/* Which operators lose accuracy, worst first, and what reaches the outputs. */
+/* The operators that lose accuracy, worst first, and the errors of the outputs. */
 #include "profiler/text/number_text.h"
 #include "profiler/exporters/report_text.h"
 #include "profiler/exporters/text_cell.h"
@@ -50,6 +50,7 @@ static void put_ulp(prn_cell *cell, const prony_error_figures *f)
     if (f->known) cell->string = cell->own;
 }
 
+/* One cell of the table of errors. */
 static void error_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const listing *l = user;

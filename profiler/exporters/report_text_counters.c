@@ -1,4 +1,4 @@
-/* Hardware counters per operator, most cycles first; one line where the kernel gives none. */
+/* Hardware counters per operator, most cycles first; one line if the kernel provides none. */
 #include "profiler/text/number_text.h"
 #include "profiler/exporters/report_text.h"
 #include "profiler/exporters/text_cell.h"
@@ -33,6 +33,7 @@ static void put_ratio(prn_cell *cell, double value, double by)
     cell->string = cell->own;
 }
 
+/* One cell of the table of hardware counters. */
 static void counter_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const prony_operator_row *o = ((const prony_operator_row *const *)user)[row];
@@ -60,6 +61,7 @@ static void counter_cell(const void *user, size_t row, int column, prn_cell *cel
     }
 }
 
+/* Writes the table, or the reason for missing counters, if they were requested. */
 prony_status prn_text_counters(prn_text *text, const prony_report *report, size_t top, prony_error *error)
 {
     if (!report->counters_missing) return PRONY_OK;

@@ -1,5 +1,5 @@
-/* What the latencies look like beyond their quantiles, for the terminal: steady state, outliers by run, histogram; and
- * what holds the run up: the critical path, and the use of each processor. Reads the report only. */
+/* Latencies beyond their quantiles, for the terminal: steady state, outliers by run, histogram. Also limits of a run:
+ * the critical path, and the use of each processor. Reads the report only. */
 #include "profiler/exporters/report_text.h"
 
 #include "profiler/text/number_text.h"
@@ -12,7 +12,7 @@
 #define SHOWN_BINS 8
 #define SHOWN_OUTLIERS 8
 #define SHOWN_CORES 16
-#define FEWEST_RUNS 10 /* that a histogram is shown of */
+#define FEWEST_RUNS 10 /* fewest runs for a histogram; chosen without measurement */
 
 static prony_status put_steady(prn_text *text, const prony_report *r, bool all, prony_error *error)
 {
@@ -91,7 +91,7 @@ static const prn_column bin_columns[] = {
 
 typedef struct bin_view {
     const prony_histogram_bin *bins;
-    size_t inner; /* the row behind them: what lies beyond */
+    size_t inner; /* the row after them: runs beyond the last bin */
     uint64_t most;
 } bin_view;
 
@@ -144,7 +144,7 @@ prony_status prn_text_latency(prn_text *text, const prony_report *report, bool a
     return report->latency.count < FEWEST_RUNS ? PRONY_OK : put_histogram(text, report, error);
 }
 
-/* ---- what holds the run up ---- */
+/* ---- limits of a run ---- */
 
 static prony_status put_critical_path(prn_text *text, const prony_report *r, prony_error *error)
 {
@@ -167,7 +167,7 @@ static prony_status put_critical_path(prn_text *text, const prony_report *r, pro
     return PRONY_OK;
 }
 
-/* How many processors operators kept at work, and where most of the threads' time was spent waiting. */
+/* The mean number of busy processors, and the operators in which threads waited most. */
 static void put_threads(prn_text *text, const prony_report *r)
 {
     double busy = 0, wait = 0, time = 0;

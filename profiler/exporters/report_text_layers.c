@@ -1,4 +1,4 @@
-/* The terminal's table of layers, and of what runs inside of them. Reads the report only. */
+/* The terminal's table of layers and nested rows. Reads the report only. */
 #include "profiler/exporters/report_text_view.h"
 
 #include "profiler/text/number_text.h"
@@ -41,6 +41,7 @@ static const prn_column layer_columns[] = {
     [LAYER_BAR] = {.title = "", .extra = true},
 };
 
+/* One cell of the line with the sum. */
 static void layer_sum_cell(const prn_text_view *v, int column, prn_cell *cell)
 {
     switch (column) {
@@ -95,7 +96,7 @@ static const char *nested_mark(const prony_nested_row *n)
     return n->stopped ? "!" : n->folded ? "f" : n->time_attributed ? "~" : n->dynamic ? "d" : "";
 }
 
-/* A count of what is not known to have run is of one execution. */
+/* The count of a row without known executions is for one execution. */
 static void nested_layer_cell(const prn_text_view *v, const prn_line *line, int column, prn_cell *cell)
 {
     const prony_nested_row *n = prn_view_nested(v, line);
@@ -140,6 +141,7 @@ static void nested_layer_cell(const prn_text_view *v, const prn_line *line, int 
     }
 }
 
+/* One cell of the table of layers; lines of subgraphs and the sum have their own functions. */
 static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const prn_text_view *v = user;
@@ -204,7 +206,7 @@ static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
     }
 }
 
-/* The marks that occur among the shown rows, explained, and what the sum lacks. */
+/* Explains the marks in the shown rows, and the rows that the sum lacks. */
 static void put_layer_legend(prn_text *text, const prn_text_view *v)
 {
     bool folded = false, attributed = false, dynamic = false, removed = false;
@@ -249,6 +251,7 @@ static void put_layer_legend(prn_text *text, const prn_text_view *v)
     }
 }
 
+/* Sums all selected rows, also those that `top` hides, and hides columns without values. */
 prony_status prn_text_layers(prn_text *text, const prn_selection *selection, size_t top, prony_error *error)
 {
     const prony_report *r = selection->report;

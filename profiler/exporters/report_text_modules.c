@@ -57,6 +57,7 @@ static void put_path(prn_cell *cell, const prony_module_row *m)
     cell->string = cell->own;
 }
 
+/* One cell of the table of modules. */
 static void module_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const module_view *v = user;
@@ -95,8 +96,8 @@ static void module_cell(const void *user, size_t row, int column, prn_cell *cell
     }
 }
 
-/* Parents stand before their children, so that one pass from the back links siblings in order, and one walk down the
- * links puts every module behind its parent. */
+/* Orders modules depth first. Parents stand before their children, so one backward pass links siblings in order, and
+ * one walk along the links puts every module after its parent. */
 static bool order_depth_first(module_view *v, int64_t depth)
 {
     const prony_report *r = v->report;

@@ -1,5 +1,5 @@
-/* What dominates the time and why, for the terminal: time by bound, and of the operators that take longest what the
- * roofs would allow. Reads the report only. */
+/* The bottleneck by the roofline, for the terminal: time by bound, and the roofs' times of the slowest operators. Reads
+ * the report only. */
 #include "profiler/exporters/report_text.h"
 
 #include "profiler/text/number_text.h"
@@ -46,6 +46,7 @@ static void report_text_roof_explain(const prony_report *r, uint32_t index, char
         snprintf(why, WHY_BYTES, "%s for %s", time, prn_number_bytes(amount, prn_operator_bytes(o), 3, ""));
 }
 
+/* One cell of the table of the slowest operators. */
 static void roof_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const roof_view *v = user;
@@ -111,7 +112,7 @@ static void put_roofs(prn_text *text, const prony_report *r)
 }
 
 /* "/layers.0/MatMul: 12 x 100 results in tiles of 14 x 32: …; its kernel reaches 61 % at best here, in /a". Operators
- * with the same words have one line. */
+ * with the same text share a line. */
 static void put_reasons(prn_text *text, const prony_report *r, const prony_impact_row *rows, size_t count)
 {
     char last[REASONS_BYTES] = "";
@@ -128,7 +129,7 @@ static void put_reasons(prn_text *text, const prony_report *r, const prony_impac
     }
 }
 
-/* What is measured beside other load is no roof. */
+/* A warning: peaks measured beside other load are not roofs. */
 static void put_above(prn_text *text, const prony_report *r)
 {
     size_t above = 0;
@@ -146,6 +147,7 @@ static void put_above(prn_text *text, const prony_report *r)
     prn_text_wrap(text, PRN_STYLE_WARN, 2, line);
 }
 
+/* Writes the shares by bound, the roofs, and the slowest operators with their reasons. */
 prony_status prn_text_roof(prn_text *text, const prony_report *r, prony_error *error)
 {
     if (!prn_report_stamped(r) || r->operator_count == 0) return PRONY_OK;

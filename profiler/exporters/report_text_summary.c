@@ -1,5 +1,5 @@
-/* What the terminal report says first: in three sentences what dominates and why, and in one sum what the process
- * holds. Reads the report only. */
+/* The summary of the terminal report: the bottleneck in three sentences, and the process's memory as one sum. Reads the
+ * report only. */
 #include "profiler/exporters/report_text.h"
 
 #include "profiler/exporters/nested_lines.h"
@@ -22,7 +22,7 @@ void prn_text_busy(prn_text *text, const prony_report *r)
     prn_text_wrap(text, PRN_STYLE_WARN, 0, line);
 }
 
-/* ---- what dominates ---- */
+/* ---- the bottleneck ---- */
 
 /* "Conv takes 76.7 % of the time with 97.0 % of the FLOPs; the 20 most expensive of 175 layers take 64.0 %, the first,
  * /a/b (Gemm), 7.8 %." Without times: of the FLOPs alone. */
@@ -60,7 +60,7 @@ static prony_status say_what(const prony_report *r, char *out, prony_error *erro
         else
             used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, "; the most expensive of %zu layer%s",
                                      r->layer_count, r->layer_count == 1 ? "" : "s");
-        /* An estimate has no tenths. */
+        /* An estimate is shown without tenths. */
         prn_number_percent(share, rows[0].share);
         if (layer->time_attributed)
             prn_number_fixed(share, prn_round_digits(rows[0].share * 100, prn_estimate_digits(layer)), 0);
@@ -73,14 +73,14 @@ static prony_status say_what(const prony_report *r, char *out, prony_error *erro
     return PRONY_OK;
 }
 
-/* Nothing runs inside of it. */
+/* true: the row has no nested rows. */
 static bool is_inmost(const prony_report *r, size_t row)
 {
     return row + 1 == r->nested_layer_count || r->nested_layers[row + 1].parent != row;
 }
 
-/* "Inside of /If, /then/Conv_3 (Conv) in then_branch takes most, 40.2 % of the whole in 12 executions.", of the layer
- * that takes most where that one has subgraphs. Empty where it has none. */
+/* "Inside of /If, /then/Conv_3 (Conv) in then_branch takes most, 40.2 % of the whole in 12 executions.", for the
+ * slowest layer with subgraphs. Empty if the slowest layer has none. */
 static prony_status say_inside(const prony_report *r, char *out, prony_error *error)
 {
     const bool stamped = prn_report_stamped(r);
@@ -114,8 +114,8 @@ static prony_status say_inside(const prony_report *r, char *out, prony_error *er
     return PRONY_OK;
 }
 
-/* ": in the model's FLOPs that is 99.7 GFLOP/s", where kernels execute more or fewer than the model has. Both rates are
- * of the mean latency. */
+/* ": in the model's FLOPs that is 99.7 GFLOP/s", if kernels execute more or fewer FLOPs than the model has. Both rates
+ * use the mean latency. */
 static const char *model_rate_text(const prony_report *r, char *text, size_t size)
 {
     prn_number_text number;
@@ -128,7 +128,7 @@ static const char *model_rate_text(const prony_report *r, char *text, size_t siz
 }
 
 /* "Compute bounds 54.9 % of the time, memory 2.7 %, overhead 42.4 %. Kernels execute 29.4 of the 255 GFLOP/s that 2
- * threads can." The peak is that of all the threads of the run, and of what kernels execute. */
+ * threads can." The peak is that of all threads of the run, in executed FLOPs. */
 static void say_why(const prony_report *r, char *out)
 {
     static const prony_bound bounds[] = {PRONY_BOUND_COMPUTE, PRONY_BOUND_MEMORY, PRONY_BOUND_OVERHEAD};
@@ -145,7 +145,7 @@ static void say_why(const prony_report *r, char *out)
                  model);
         return;
     }
-    double bytes = 0; /* the share of products of bytes */
+    double bytes = 0; /* the time share of 8-bit products */
     for (size_t o = 0; o < r->operator_count; o++) {
         shares[prony_report_bound(r, o, NULL)] += r->operators[o].share;
         if (prn_operator_multiplies_bytes(&r->operators[o])) bytes += r->operators[o].share;
@@ -167,7 +167,7 @@ static void say_why(const prony_report *r, char *out)
         prn_report_threads(r) == 1 ? "" : "s", r->roof.busy ? " (a peak measured on a busy machine)" : "", model);
 }
 
-/* Of the operator that takes longest, if something was found: "/a/b (MatMul) is at 31 % of its roof: …". */
+/* The reason of the slowest operator, if known: "/a/b (MatMul) is at 31 % of its roof: …". */
 static bool say_reason(const prony_report *r, char *out)
 {
     const prony_operator_row *longest = NULL;
@@ -217,7 +217,7 @@ prony_status prn_text_in_short(prn_text *text, const prony_report *r, prony_erro
     return PRONY_OK;
 }
 
-/* ---- what the process holds ---- */
+/* ---- the process's memory ---- */
 
 static void set_bytes(prn_pair *pair, const char *label, uint64_t bytes)
 {

@@ -1,6 +1,6 @@
-/* The terminal's tables of operators, with what ran inside of them, and of memory over the run. Each is a set of
- * columns and a function that makes one cell from a row of the report. Reads the report only; the order of the rows
- * ends with the call. */
+/* The terminal's tables of operators, with nested rows, and of memory over the run. Each is a set of columns and a
+ * function that makes one cell from a row of the report. Reads the report only; the order of the rows is freed at the
+ * end of the call. */
 #include "profiler/exporters/report_text_view.h"
 
 #include "profiler/text/number_text.h"
@@ -73,7 +73,7 @@ typedef struct operator_view {
     double *cumulative; /* by line */
 } operator_view;
 
-/* Whether it is known what more than one thread did. */
+/* true: threads were traced, with more than one. */
 static bool traced_threads(const prony_report *r)
 {
     for (size_t o = 0; o < r->operator_count; o++)
@@ -81,7 +81,7 @@ static bool traced_threads(const prony_report *r)
     return false;
 }
 
-/* The part of its roof that an operator reaches. */
+/* The share of its roof that an operator reaches. */
 static void put_roof(prn_cell *cell, const prony_report *r, size_t index)
 {
     double share;
@@ -93,6 +93,7 @@ static void put_roof(prn_cell *cell, const prony_report *r, size_t index)
     cell->style = PRN_STYLE_PLAIN;
 }
 
+/* One cell of a line inside of an operator: a subgraph's name or a nested row. */
 static void nested_operator_cell(const prn_text_view *v, const prn_line *line, int column, prn_cell *cell)
 {
     const prony_nested_row *n = prn_view_nested(v, line);
@@ -134,6 +135,7 @@ static void nested_operator_cell(const prn_text_view *v, const prn_line *line, i
     }
 }
 
+/* One cell of the table of operators; nested lines and the sum have their own functions. */
 static void report_text_tables_operator_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const operator_view *ov = user;
@@ -206,6 +208,7 @@ static void sum_operators(prn_text_view *v)
     }
 }
 
+/* Sums all selected rows, accumulates shares over the shown ones, and hides columns without values. */
 prony_status prn_text_operators(prn_text *text, const prn_selection *selection, size_t top, prony_error *error)
 {
     const prony_report *r = selection->report;
@@ -271,6 +274,7 @@ typedef struct memory_view {
     uint64_t peak;
 } memory_view;
 
+/* One cell of the table of memory. */
 static void memory_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const memory_view *mv = user;
@@ -306,6 +310,7 @@ static void memory_cell(const void *user, size_t row, int column, prn_cell *cell
     }
 }
 
+/* Takes for each operator the largest number of live bytes while it runs. */
 prony_status prn_text_memory_table(prn_text *text, const prn_selection *selection, size_t top, prony_error *error)
 {
     const prony_report *r = selection->report;

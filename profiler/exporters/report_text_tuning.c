@@ -1,4 +1,4 @@
-/* What --tune did, and the operators whose kernel it changed. */
+/* Results of --tune, and the operators whose kernel it changed. */
 #include "profiler/text/number_text.h"
 #include "profiler/exporters/report_text.h"
 
@@ -14,7 +14,7 @@ static int64_t trial_ns(const prony_tuned_operator *choice, const char *kernel)
     return 0;
 }
 
-/* What a run of the whole took. */
+/* The time of a run of the whole model. */
 static void say_whole(prn_text *text, const prony_tuning *t)
 {
     char line[300];
@@ -29,6 +29,7 @@ static void say_whole(prn_text *text, const prony_tuning *t)
     }
 }
 
+/* Writes the result of tuning, and a line per operator that took another kernel. */
 void prn_text_tuning(prn_text *text, const prony_report *r)
 {
     const prony_tuning *t = &r->tuning;

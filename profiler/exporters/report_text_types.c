@@ -25,6 +25,7 @@ static const prn_column type_columns[] = {
     [TYPE_RATE] = {.title = "GFLOP/s", .right = true},     [TYPE_BAR] = {.title = "", .extra = true},
 };
 
+/* One cell of the table of types. */
 static void type_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const prn_type_row *rows = user, *t = &rows[row];

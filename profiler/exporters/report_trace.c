@@ -1,10 +1,9 @@
 /* The last run as Chrome trace events, which Perfetto and chrome://tracing open. Process 1 is the model: one track for
- * the run, one per worker with its operators, one per worker with the layers that each operator stands for (an
- * operator's time is shared among them as an estimate, and marked as attributed), where threads were traced one per
- * thread of a worker's thread pool with its part of each operator as measured, and a counter with the arena's live
- * bytes. A flow leads from each layer to its operator. What ran in an operator's subgraphs stands inside of it: where
- * it was measured if it ran once, else with the time of all its executions behind what stands before it (and
- * "accumulated"). Reads the report only. */
+ * the run, one per worker with its operators, and one per worker with each operator's layers (the operator's time is
+ * shared among them as an estimate, marked "attributed"). If threads were traced, each thread has a track with its
+ * measured share of each operator. A counter shows the arena's live bytes. A flow leads from each layer to its
+ * operator. Nested rows lie inside of their operator: at the measured time if they ran once; else one after another
+ * with the total time, marked "accumulated". Reads the report only. */
 #include "base/threads/thread_pool.h"
 #include "profiler/exporters/nested_lines.h"
 #include "profiler/json/json_write.h"
@@ -56,7 +55,7 @@ static void name_track(prn_json *j, const char *what, const char *name, int trac
     prn_json_close(j, '}');
 }
 
-/* The most threads of a thread pool that took part in something; 0: threads were not traced. */
+/* The largest number of threads in an operator; 0: threads were not traced. */
 static int team_size(const prony_report *r)
 {
     int threads = 0;
@@ -151,12 +150,12 @@ static void put_nested_event(prn_json *j, const prony_nested_row *n, int worker,
     prn_json_close(j, '}');
 }
 
-/* Where each row's slice begins and ends, and how far those inside of it have filled it. */
+/* Begin and end of a row's slice, and the end of the nested slices placed so far. */
 typedef struct slice {
     int64_t start, end, filled;
 } slice;
 
-/* A slice never leaves the one that it is inside of. */
+/* Places a nested slice; it never leaves the one around it. */
 static slice place_nested(const prony_nested_row *n, slice *around)
 {
     int64_t start = n->executions == 1 ? n->trace_start_ns : around->filled;
@@ -182,7 +181,7 @@ static void report_trace_put_nested(prn_json *j, const prony_report *r, const pr
     prn_free(slices);
 }
 
-/* What each thread did of the operator. The caller's own thread alone did what no thread pool took part in. */
+/* The work of each thread in the operator. Without a thread pool the caller's thread did everything. */
 static void put_team(prn_json *j, const prony_operator_row *o)
 {
     const prony_thread_share alone = {0, o->trace_start_ns, o->trace_end_ns, o->trace_end_ns - o->trace_start_ns, 0};
@@ -214,7 +213,7 @@ static void put_flow(prn_json *j, const char *phase, const prony_layer_row *laye
     prn_json_close(j, '}');
 }
 
-/* The layers stand side by side in the operator's time, in the proportions of their mean times. */
+/* The layers divide the operator's time in the proportions of their mean times. */
 static void report_trace_put_layers(prn_json *j, const prony_report *r, const prony_operator_row *o)
 {
     double whole = (double)o->time.mean_ns, took = (double)(o->trace_end_ns - o->trace_start_ns), before = 0;
@@ -288,6 +287,7 @@ static void put_events(prn_json *j, const prony_report *r, int64_t last_end)
     put_counter(j, last_end, 0);
 }
 
+/* Refuses a report without time stamps; otherwise names all tracks before their events. */
 prony_status prn_report_write_trace(const prony_report *r, const prony_write_options *options, prony_write_fn write,
                                     void *user, prony_error *error)
 {

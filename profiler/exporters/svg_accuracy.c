@@ -1,5 +1,5 @@
 /* Errors along the network: own and accumulated, over the output's range, on a logarithmic axis. An operator without
- * any error stands on the lower edge. */
+ * error is drawn on the lower edge. */
 #include "profiler/exporters/report_svg.h"
 
 #include <math.h>

@@ -10,6 +10,7 @@
 
 enum { BAR_HEIGHT = 18, BARS_TOP = 76, MOST_BARS = 40, MOST_TYPES = 20 };
 
+/* Draws one bar per layer with its share and the sum of shares so far. */
 static void draw_layer_bars(prn_out *out, const prony_report *r, const prn_hot_layer *hot, size_t shown)
 {
     bool stamped = prn_report_stamped(r);
@@ -58,6 +59,7 @@ prony_status prn_svg_layers(prn_out *out, const prony_report *r, prony_error *er
     return PRONY_OK;
 }
 
+/* Draws two bars per type on one axis: share of the time, and share of the FLOPs. */
 static void draw_types(prn_out *out, const prony_report *r, const prn_type_row *rows, size_t shown)
 {
     bool stamped = prn_report_stamped(r);
@@ -89,7 +91,7 @@ static void draw_types(prn_out *out, const prony_report *r, const prn_type_row *
     }
 }
 
-/* Adds what is not shown to the last row that is: "and N more". */
+/* Adds hidden rows to the last shown row: "and N more". */
 static size_t merge_tail(prn_type_row *rows, size_t count, char *name, size_t bytes)
 {
     if (count <= MOST_TYPES) return count;
@@ -148,7 +150,7 @@ static void draw_bin(prn_out *out, const prn_axis *x, const prn_axis *y, const p
     prn_svg_rect(out, left, top, prn_axis_at(x, to) - left - 1, y->from - top, color, tip);
 }
 
-/* What lies beyond the last bin is one bar in red, behind a gap where the axis has ended. */
+/* Runs beyond the last bin are one red bar, after a gap behind the axis. */
 static void draw_histogram(prn_out *out, const prony_report *r, const prony_histogram_bin *bins, size_t count,
                            bool beyond)
 {

@@ -1,5 +1,5 @@
 /* The model's graph, drawn without Graphviz: a row per depth (longest path from an input), vertices ordered within a
- * row by the mean place of what they read, edges that skip rows bent to the side. Layers evaluated at bind time are
+ * row by the mean position of their inputs, edges that skip rows bent to the side. Layers evaluated at bind time are
  * left out. Linear in layers and edges but for the sort of each row.
  */
 #include "profiler/exporters/nested_lines.h"
@@ -20,7 +20,7 @@ typedef struct vertex {
 
 typedef struct layout {
     const prony_report *report;
-    vertex *vertices; /* by depth, then place; `of` leads there from the layer */
+    vertex *vertices; /* by depth, then position; `of` maps a layer to its vertex */
     uint32_t *of;     /* PRONY_NO_INDEX: left out */
     size_t count;
     double left, right;
@@ -41,7 +41,7 @@ static int by_wish(const void *left, const void *right)
     return a->layer < b->layer ? -1 : a->layer > b->layer;
 }
 
-/* The layer that makes input `k`, where it is drawn and stands earlier. */
+/* The layer that makes input `k`, if it is drawn and stands earlier. */
 static uint32_t source_of(const layout *g, const prony_layer_row *l, size_t k)
 {
     uint32_t from = l->sources ? l->sources[k] : PRONY_NO_INDEX;
@@ -69,7 +69,7 @@ static void find_depths(layout *g)
     for (size_t v = 0; v < g->count; v++) g->of[g->vertices[v].layer] = (uint32_t)v;
 }
 
-/* Places one row around the places its vertices would like; rows above are done. */
+/* Places one row close to its vertices' preferred positions; rows above are done. */
 static void place_row(layout *g, vertex *row, size_t count)
 {
     double mean_wish = 0, mean_place = 0;

@@ -1,13 +1,13 @@
-/* Placing labels; see the header. Candidates stand in rings around the spot; one that overlaps a label is out, among
- * the others what is hidden and the distance decide. Labels x candidates x (labels + spots). */
+/* Implements svg_labels.h. Candidates lie in rings around the spot; those that overlap a label are dropped. Hidden
+ * spots and distance decide among the rest. Cost: labels x candidates x (labels + spots). */
 #include "profiler/exporters/svg_labels.h"
 
 #include "profiler/text/utf8.h"
 
 #include <math.h>
 
-#define WIDEST_CHARACTER 0.66 /* mean over the font's size, of the widest font that the chart may be shown in */
-#define HIDDEN_COST 14.0      /* pixels of distance that hiding a spot is worth */
+#define WIDEST_CHARACTER 0.66 /* mean character width over the font's size, of the widest likely font */
+#define HIDDEN_COST 14.0      /* hiding a spot costs as much as so many pixels of distance */
 enum { RINGS = 9, RING_STEP = 14, DIRECTIONS = 16, MARGIN = 2 };
 
 prn_box prn_label_box(const char *text, double size, double left, double baseline)

@@ -30,7 +30,7 @@ static void draw_live(prn_out *out, const prony_report *r, const prn_axis *x)
     prn_svg_text(out, RIGHT - 4, at - 5, PRN_ANCHOR_END, 11, PRN_SVG_RED, label);
 }
 
-/* An event list has a release for every allocation: `open` holds, by offset in a hash, what is not released yet. */
+/* Every allocation in the event list has a release: `open` holds unreleased ones, hashed by offset. */
 typedef struct open_block {
     const prony_memory_event *event;
     bool used;
@@ -41,7 +41,7 @@ static void draw_block(prn_out *out, const prn_axis *x, const prn_axis *y, const
     prn_number_text bytes;
     char tip[256];
     bool scratch = e->tag && strcmp(e->tag, "scratch") == 0;
-    if ((double)last + 1 > x->high) last = (uint32_t)x->high - 1; /* outputs live on behind the last step */
+    if ((double)last + 1 > x->high) last = (uint32_t)x->high - 1; /* outputs live beyond the last step */
     double left = prn_axis_at(x, e->step), right = prn_axis_at(x, (double)last + 1);
     double top = prn_axis_at(y, (double)(e->offset_bytes + e->given_bytes)),
            bottom = prn_axis_at(y, (double)e->offset_bytes);
@@ -66,6 +66,8 @@ static size_t svg_memory_slot_of(const open_block *open, size_t slots, const pro
     return slot;
 }
 
+/* Draws each block at its release, when both of its steps are known. The hash has at least twice as many slots as
+ * events. */
 static prony_status draw_map(prn_out *out, const prony_report *r, const prn_axis *x, prony_error *error)
 {
     const prony_memory_report *m = &r->memory;

@@ -1,5 +1,5 @@
-/* The module tree as an icicle: each module below the one it belongs to, as wide as its share of the time (of the FLOPs
- * where nothing was measured). Rows of the report stand parents first, children in order, so one pass places them. */
+/* The module tree as an icicle: each module below its parent, as wide as its share of the time (of the FLOPs if nothing
+ * was measured). Rows of the report stand parents first, children in order, so one pass places them. */
 #include "profiler/exporters/report_svg.h"
 
 #include <string.h>
@@ -34,6 +34,7 @@ static void draw_module(prn_out *out, const prony_report *r, const prn_module_ro
     if (width > 100) prn_svg_text(out, x + 4, y + 27, PRN_ANCHOR_START, 10, PRN_SVG_GREY, label);
 }
 
+/* Parents stand before children, so next[] already holds the position of a module's next child. */
 prony_status prn_svg_modules(prn_out *out, const prony_report *r, prony_error *error)
 {
     double *next = prn_calloc(r->module_count + 1, sizeof *next); /* where the next child begins */

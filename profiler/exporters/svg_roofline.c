@@ -1,6 +1,6 @@
-/* The roofline: what each operator reached, over its arithmetic intensity, below what the machine can do. Operators
- * whose FLOPs are zero have no place on logarithmic axes and are counted in the note. Labels never overlap: the roofs
- * have theirs first, then the operators that take most, as many as find a place. */
+/* The roofline: each operator's rate over its arithmetic intensity, below the machine's roofs. Operators without FLOPs
+ * cannot be drawn on logarithmic axes and are counted in the note. Labels never overlap: first the roofs', then those
+ * of the slowest operators, as many as fit. */
 #include "profiler/exporters/report_svg.h"
 #include "profiler/exporters/svg_labels.h"
 
@@ -11,7 +11,7 @@
 enum { LEFT = 80, RIGHT = 830, TOP = 80, BOTTOM = 480, MOST_NAMES = 12, LINE_SPOTS = 60, MOST_LINES = 8 };
 #define LABEL_SIZE 11
 #define NAME_SIZE 10
-#define LEAST_NAMED 0.005 /* of the time: what takes less needs no name */
+#define LEAST_NAMED 0.005 /* least share of the time for a label; chosen without measurement */
 
 typedef struct roof_point {
     double intensity, rate;
@@ -22,7 +22,7 @@ typedef struct ranked_row {
     uint32_t row;
 } ranked_row;
 
-/* What is drawn: discs in the order of `rows`, the largest share first. */
+/* The chart: discs in the order of `rows`, the largest share first. */
 typedef struct roof_chart {
     const prony_report *report;
     prn_axis x, y;
@@ -56,7 +56,7 @@ static void svg_roofline_find_ranges(const prony_report *r, prn_axis *x, prn_axi
     *y = (prn_axis){pow(10, floor(log10(low_y))), pow(10, ceil(log10(high_y * 1.2))), BOTTOM, TOP, true, false};
 }
 
-/* Tries places along the line, from its low end up, below it and above it. */
+/* Tries positions along the line, from its low end up, below and above it. */
 static void label_bandwidth(prn_out *out, roof_chart *c, double bandwidth, double begin, double end, const char *label)
 {
     enum { PLACES = 40 };
@@ -74,7 +74,7 @@ static void label_bandwidth(prn_out *out, roof_chart *c, double bandwidth, doubl
     }
 }
 
-/* Names should not hide a roof either: spots along it, as far as there is room for them. */
+/* Adds spots along a roof, as many as fit, so that labels do not hide it. */
 static void keep_clear(roof_chart *c, double x1, double y1, double x2, double y2)
 {
     for (int i = 0; i <= LINE_SPOTS && c->labels.spot_count < c->spot_room; i++)
@@ -160,7 +160,7 @@ static void svg_roofline_draw_points(prn_out *out, const roof_chart *c)
     }
 }
 
-/* The last two parts of a path, where they are short; else its end. */
+/* The last two parts of a path, if they are short; else its end. */
 static const char *short_name(const char *name)
 {
     const char *end = name + strlen(name), *at = end;

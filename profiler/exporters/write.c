@@ -1,4 +1,4 @@
-/* prony_report_write, prony_report_save: a report in one of its forms. */
+/* prony_report_write, prony_report_save: a report in one of its formats. */
 #include "base/os/file.h"
 #include "base/option_struct.h"
 #include "engine/bind/engine_model.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The hash of the model file reads all of it, so it is made only where it is shown. */
+/* Hashing reads the whole model file, so the hash is made only for formats that show it. */
 static prony_report with_hash(const prony_report *report, char text[65])
 {
     prony_report copy = *report;
@@ -48,7 +48,7 @@ prony_status prony_report_save(const prony_report *report, prony_format format, 
     prn_file_writer *file = NULL;
     PRN_TRY(prn_file_create(&file, path, error));
     prony_status status = prony_report_write(report, format, options, prn_file_write, file, error);
-    /* After a write that failed, committing says which file and why, and leaves the old one as it was. */
+    /* After a failed write, committing reports the file and reason, and leaves the old file unchanged. */
     if (status == PRONY_OK || status == PRONY_IO_ERROR) return prn_file_commit(file, error);
     prn_file_abandon(file);
     return status;

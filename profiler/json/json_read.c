@@ -1,8 +1,8 @@
-/* Members of a parsed JSON document, checked; see the header. The only file that knows cJSON.
+/* Implements json_read.h: checked members of a parsed JSON document. The only file that uses cJSON.
  *
- * cJSON keeps numbers as doubles, in which an integer above 2^53 is rounded without a trace. So the text is looked
- * through before it is parsed. cJSON's own allocations go to the C library: its hooks are global to the process, and
- * the program around us may use cJSON as well.
+ * cJSON keeps numbers as doubles and silently rounds integers above 2^53. So the text is scanned before it is parsed.
+ * cJSON's own allocations go to the C library: its hooks are global to the process, and the program around us may use
+ * cJSON as well.
  */
 #include "profiler/json/json_read.h"
 
@@ -24,7 +24,7 @@ static size_t string_end(const char *text, size_t size, size_t at)
     return at < size ? at : size;
 }
 
-/* The digits at `at` as an integer; false where it is above 2^53. */
+/* false: the digits at `at` are an integer above 2^53. */
 static bool exact_digits(const char *text, size_t size, size_t at)
 {
     uint64_t value = 0;
@@ -40,6 +40,7 @@ static bool in_number(char c)
     return (c >= '0' && c <= '9') || c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-';
 }
 
+/* Scans the text outside of strings for integers above 2^53; remembers the last key for the message. */
 static prony_status check_integers(const char *file, const char *text, size_t size, prony_error *error)
 {
     size_t key = 0, key_size = 0;
@@ -69,6 +70,7 @@ static prony_status check_integers(const char *file, const char *text, size_t si
     return PRONY_OK;
 }
 
+/* Skips a byte order mark, checks integers, and requires one object with nothing after it. */
 prony_status prn_json_document_parse(prn_json_value **out, const char *file, const char *text, size_t size,
                                      prony_error *error)
 {

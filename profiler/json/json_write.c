@@ -1,5 +1,5 @@
-/* Streaming JSON writer; see the header. Invariant: what was handed to `write` plus the buffer is a prefix of one valid
- * document, as long as keys and brackets are used as the header says. */
+/* Implements json_write.h. Invariant: the bytes passed to `write` plus the buffer are a prefix of a valid document, if
+ * keys and brackets are used as in the header. */
 #include "profiler/json/json_write.h"
 
 #include "base/os/clock.h"
@@ -92,7 +92,7 @@ static void put_break(prn_json *json)
     json_write_put(json, blanks, 1 + 2 * (size_t)(json->depth < 16 ? json->depth : 16));
 }
 
-/* Comma, line and key, whatever is due before a value. */
+/* Writes comma, newline and key before a value, as needed. */
 static void lead_in(prn_json *json, const char *key)
 {
     bool flat = json->flat_depth && json->depth >= json->flat_depth;

@@ -1,5 +1,5 @@
-/* Tables of keys, read back: each member into its field, whose type and bounds are checked. Nothing in the document is
- * trusted; what its numbers mean, whoever reads it checks. */
+/* Tables of keys, read back: each member into its field, whose type and bounds are checked. The document is not
+ * trusted; callers check the meaning of its numbers. */
 #include "profiler/json/keys.h"
 
 #include "base/shape.h"
@@ -94,7 +94,7 @@ static void read_value(prn_json_reader *j, const prn_json_value *element, const 
     *out = value;
 }
 
-/* {"key": 1, ...} into structs of a name and a number, of which there is room for `most`; how many. */
+/* {"key": 1, ...} into structs of a name and a number, at most `most`; returns how many. */
 static size_t read_numbers(prn_json_reader *j, const prn_json_value *map, const prn_key *k, char *row, size_t most)
 {
     size_t count = 0;
@@ -136,6 +136,7 @@ static void keys_read_row(prn_json_reader *j, const prn_json_value *element, con
     prn_json_leave(j, where);
 }
 
+/* Reads one element of a list into its place in the array, and checks its bounds. */
 static void keys_read_element(prn_json_reader *j, const prn_json_value *e, const prn_key *k, const prn_at *at,
                               void *out, size_t index)
 {
@@ -260,6 +261,7 @@ static bool is_required(const prn_key *k, const prn_at *at)
     return condition == PRN_ALWAYS && !k->when && !k->if_root && !k->if_row && !(k->how & PRN_OR_NULL);
 }
 
+/* Reads one member by the row's function or type, and sets its flag. Derived keys are not read. */
 void prn_key_read(prn_json_reader *j, const prn_json_value *object, const prn_key *k, const prn_at *at)
 {
     void *field = prn_key_field(k, at);

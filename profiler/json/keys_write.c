@@ -1,4 +1,4 @@
-/* Tables of keys: what a row says of a value, and the values written. Reads what it writes only. */
+/* Writes values by tables of keys. Never changes the values. */
 #include "profiler/json/keys.h"
 
 #include <math.h>
@@ -125,6 +125,7 @@ static void write_facts(prn_json *j, const prn_key *k, const prn_at *at)
     prn_json_close(j, '}');
 }
 
+/* Writes element `i` of a list by its type. The list is copied by memcpy, because its pointer type varies. */
 static void write_element(prn_json *j, const prn_key *k, const prn_at *at, size_t i)
 {
     char *list;
@@ -190,6 +191,7 @@ static void write_list(prn_json *j, const prn_key *k, const prn_at *at)
     prn_json_close(j, object ? '}' : ']');
 }
 
+/* Writes a known value by the key's type. */
 static void write_field(prn_json *j, const prn_key *k, const prn_at *at)
 {
     const void *field = prn_key_field(k, at);

@@ -1,5 +1,5 @@
-/* Points are at least INTERVAL apart, so that ticks of 10 ms make shares of a few per cent, and at most MOST_POINTS:
- * after that, the last one stands for the rest. */
+/* Points are at least INTERVAL apart, so that 10 ms ticks resolve a few per cent. There are at most MOST_POINTS; the
+ * last one then covers the rest. */
 #include "profiler/measure/core_use.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* A watch on other processes: their share of the processors while the caller measures something of its own. */
+/* Watches other processes: their share of the processors while the caller measures. */
 #include "base/os/disturbance.h"
 #include "prony_analysis.h"
 

@@ -1,6 +1,6 @@
 /* The file that keeps a machine's peaks: JSON, "prony.machine/1", one file per processor (its identity, since virtual
- * machines share names), instruction set and version of Prony. Nothing in the file is trusted; a file that was made for
- * another machine is damaged. */
+ * machines share names), instruction set and version of Prony. The file is not trusted; a file made for another machine
+ * counts as damaged. */
 #define _GNU_SOURCE
 #include "base/os/file.h"
 #include "profiler/measure/cache_path.h"
@@ -107,7 +107,7 @@ prony_status prony_machine_write(const prony_machine *machine, prony_write_fn wr
                                    write, user, error);
 }
 
-/* A quiet measurement of as many threads is kept, which a busy one must not replace. */
+/* true: a quiet measurement with as many threads is kept; a busy one must not replace it. */
 static bool better_is_kept(const prony_machine *machine)
 {
     prony_machine *kept = NULL;

@@ -1,5 +1,5 @@
-/* prony_machine_measure: which loops run over how many bytes on how many threads, so that each level of the memory
- * hierarchy is seen and the whole takes a few seconds at most. */
+/* prony_machine_measure: chooses loops, bytes and threads so that each level of the memory hierarchy is measured within
+ * a few seconds. */
 #include "profiler/measure/machine_peaks.h"
 #include "base/os/clock.h"
 #include "base/os/disturbance.h"
@@ -15,17 +15,17 @@
 #include <time.h>
 
 #define DEFAULT_SECONDS 2.0
-/* Long beside the time in which threads meet; short enough that some trials fall between two interruptions on a machine
- * that is in use. */
+/* Long compared with the time in which threads meet; short enough that some trials fall between two interruptions on a
+ * used machine. */
 #define SHORTEST_TRIAL_NS 500000
 #define LONGEST_TRIAL_NS 2000000
 enum { TRIALS = 20, DRAM_TRIALS = 4, MOST_LEVELS = 4, MOST_THREADS = 1024, ATTEMPTS = 3 };
-/* Cores have arithmetic, L1 and L2 to themselves, so that T threads do T times what one does, less what the clock rate
- * falls when all are busy; whatever they share gives them together no less than it gives one. Below this share of that,
- * or with threads that were at work together less than half of the time, a result is doubted. */
+/* Cores have their own arithmetic units, L1 and L2: T threads reach T times the rate of one, less the drop of the clock
+ * rate. Shared levels give all threads together no less than one. A result below this share, or with threads that
+ * overlapped less than half of the time, is doubtful. */
 #define LIKELY_SHARE 0.6
 #define LIKELY_TOGETHER 0.5
-/* DRAM is seen by going over several times what the caches hold. */
+/* DRAM is measured over several times the caches' size. */
 enum { DRAM_OVER_CACHE = 4 };
 #define LEAST_DRAM_BYTES (UINT64_C(64) << 20)
 #define MOST_DRAM_BYTES (UINT64_C(1) << 30)
@@ -36,7 +36,7 @@ static const prn_peak_kind accesses[] = {PRN_PEAK_READ, PRN_PEAK_WRITE, PRN_PEAK
 static const char *const access_names[] = {"read", "write", "copy"};
 enum { PRECISIONS = 3, ACCESSES = 3 };
 
-/* Of those above, the first ones that this processor has. */
+/* The number of precisions that this processor has: the first ones of the list. */
 static int precision_count(void)
 {
     return prn_peak_has_bf16() ? PRECISIONS : PRECISIONS - 1;
@@ -58,7 +58,7 @@ static void data_caches(const prn_machine *m, cache caches[MOST_LEVELS])
     }
 }
 
-/* Half of what a thread has of the level, and more than the level before it holds; 0: there is no such size. */
+/* Half of a thread's share of the level, and more than the level before it holds; 0: no such size. */
 static uint64_t level_bytes(const cache caches[MOST_LEVELS], int level, int threads)
 {
     const cache *c = &caches[level];
@@ -97,8 +97,8 @@ static bool is_doubtful(const measuring *m, const prn_peak *peak, double one_thr
     return peak->per_second < LIKELY_SHARE * one_thread * (own_to_cores ? at_once : 1);
 }
 
-/* Measures until nothing is doubtful, ATTEMPTS times at most, and keeps the best of each kind. one_thread[k]: the rate
- * of one thread. */
+/* Measures until no result is doubtful, at most ATTEMPTS times, and keeps the best of each kind. one_thread[k]: the
+ * rate of one thread. */
 static prony_status measure_peaks(const measuring *m, prn_peak *best, bool *doubtful, const prn_peak_kind *kinds,
                                   size_t count, uint64_t bytes, int trials, const double *one_thread, bool own_to_cores,
                                   prony_error *error)
@@ -187,6 +187,7 @@ static int next_threads(int threads, int last)
     return next < last || threads == last ? next : last;
 }
 
+/* Divides the time among all trials, measures every thread count, and records the load of the machine meanwhile. */
 static prony_status machine_peaks_measure(prony_machine *machine, const prony_machine_options *options,
                                           prn_peak_fn peak, prony_error *error)
 {

@@ -1,11 +1,11 @@
-/* From kept peaks to the roof of a report: the rates at the report's own thread count beside the measured ones. */
+/* Makes the roof of a report from kept peaks: measured rates, and rates at the report's own thread count. */
 #include "profiler/measure/machine_peaks.h"
 
 #include "engine/plan/step_graph.h"
 
 #include <string.h>
 
-/* Rows of a roof are in order of threads. On a line between neighbours, where `threads` was not measured itself. */
+/* Rows of a roof are in order of threads. Interpolates between neighbours if `threads` was not measured. */
 static double between(int low, double low_rate, int high, double high_rate, int threads)
 {
     return low_rate + (high_rate - low_rate) * (threads - low) / (high - low);
@@ -37,7 +37,7 @@ static size_t find_level(const prn_roof_memory *rows, size_t count, const char *
     return i;
 }
 
-/* The highest of read, write and copy is what traffic of any kind can reach at most. */
+/* The highest of read, write and copy bounds traffic of any kind. */
 static void add_memory(prn_report_roof *roof, prn_roof_memory *rows, const prony_machine *m, int threads)
 {
     size_t count = 0;

@@ -1,5 +1,5 @@
-/* What kinds of work make of a second, by the loops that operators use: vector functions over a row that stays in the
- * first-level cache, and a product of packed matrices of whole tiles. Each thread works on rows of its own. */
+/* Measures rates of kinds of work by the loops that operators use: vector functions over a row in the first-level
+ * cache, and a matmul of packed matrices of whole tiles. Each thread works on its own rows. */
 #include "base/os/clock.h"
 #include "ops/kernels/gemm/gemm_kernel.h"
 #include "ops/kernels/vector/vec.h"
@@ -8,9 +8,11 @@
 
 /* ROW floats, in and out, are half of a small first-level cache. */
 enum { ROW = 2048, TILES = 6, MOST_ROWS = 96, DEPTH = 192, MOST_COLUMNS = 128, WORK_TRIALS = 5, ATTEMPTS = 3 };
-/* Less of what cores make likely, which have their arithmetic to themselves, is measured again. */
+/* A rate below this share of threads x one thread's rate is measured again, because cores have their own arithmetic
+ * units. */
 #define LIKELY_SHARE 0.6
-/* Passes for a round of prn_peak_measure, whose first trial has thousands: no loop should take longer than a trial. */
+/* Rounds of prn_peak_measure per pass. Its first trial has thousands of rounds, so no pass should take longer than a
+ * trial. */
 enum { PRODUCT_ROUNDS = 256, MOVE_ROUNDS = 64, SLOW_ROUNDS = 16 };
 
 static int64_t machine_work_passes(int64_t rounds, int64_t of_one)
@@ -21,7 +23,7 @@ static int64_t machine_work_passes(int64_t rounds, int64_t of_one)
 /* Of one pass of PRN_MAP_HARD_SWISH: a multiply, an add, a minimum, a maximum, a multiply. */
 enum { SIMPLE_STEPS = 5 };
 
-/* Around 1: no function has a case of its own there. */
+/* Values around 1, where no function has a special case. */
 static void machine_work_fill(float *row, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) row[i] = 0.5f + (float)(i % 97) / 97.0f;
@@ -78,7 +80,7 @@ static double run_pow(int64_t rounds, double *done)
     return machine_work_combine_rows(PRN_BINARY_POW, rounds);
 }
 
-/* Over what the second-level cache holds: parts of an operator hand each other more than a row. */
+/* Moves data in the second-level cache: layers of an operator pass more than a row to each other. */
 static double run_move(int64_t rounds, double *done)
 {
     enum { ROWS = 16 };
@@ -107,7 +109,7 @@ static double machine_work_run_product(int64_t rounds, double *done)
                      .beta = 1.0f};
     gemm.rs_c = gemm.n;
     machine_work_fill(a, MOST_ROWS * DEPTH);
-    machine_work_fill(packed, DEPTH * MOST_COLUMNS); /* any order of equal worth */
+    machine_work_fill(packed, DEPTH * MOST_COLUMNS); /* the order of elements does not matter */
     rounds = machine_work_passes(rounds, PRODUCT_ROUNDS);
     for (int64_t r = 0; r < rounds; r++) isa->block(&gemm, 0, gemm.m, 0, gemm.n);
     *done = (double)rounds * 2 * (double)gemm.m * (double)gemm.n * DEPTH;
@@ -136,7 +138,7 @@ static double rate_of_one(const prony_machine *machine, int kind)
 prony_status prn_machine_add_work(prony_machine *machine, int threads, int64_t trial_ns, prn_peak_fn peak,
                                   prony_error *error)
 {
-    static const prn_peak_kind kind = PRN_PEAK_F32; /* any loop without a buffer */
+    static const prn_peak_kind kind = PRN_PEAK_F32; /* any kind without a buffer */
     if (!machine->work) machine->work = prn_bump_alloc(&machine->pool, 2 * PRN_WORK_COUNT, sizeof *machine->work);
     if (!machine->work) return prn_no_memory(error);
     for (int k = 0; k < PRN_WORK_COUNT; k++) {

@@ -1,5 +1,5 @@
-/* prony_session_profile: warms up, runs until the median is known or the time is up, and builds the report. Everything
- * that is measured is stored in arrays reserved before the clock starts. */
+/* prony_session_profile: warms up, runs until the median is known or the time is up, and builds the report. All
+ * measurements are stored in arrays reserved before the clock starts. */
 #include "profiler/measure/measure.h"
 #include "base/os/clock.h"
 #include "base/cpu/machine.h"
@@ -13,8 +13,8 @@
 
 #define DEFAULT_SECONDS 5.0
 #define MOST_SECONDS 1e9 /* 31 years: nanoseconds from now until then fit 63 bits; infinity means as long as it takes */
-#define FIRST_CHECK 10   /* runs before the median may be said to be known */
-#define FIRST_RUNS 256   /* that there is room for at once */
+#define FIRST_CHECK 10   /* fewest runs before the median can count as known */
+#define FIRST_RUNS 256   /* initial capacity */
 #define MAX_WARMUP_RUNS 1000
 #define ORDER_SEED UINT64_C(0x50524f4e59)
 enum { FEWEST_WATCHED = 5, MOST_WATCHED = 50 };
@@ -22,7 +22,8 @@ enum { FEWEST_WATCHED = 5, MOST_WATCHED = 50 };
 #define BLOCK_RUNS 4    /* counted ones, when sessions take turns */
 /* Share of the time budget that detecting the steady state may take. */
 #define WARMUP_SHARE 0.3
-/* Stored samples (latencies and operator times) are bounded; a run count that needs more is refused or stopped at. */
+/* Bound on stored samples (latencies and operator times). A run count that needs more is refused; otherwise measuring
+ * stops there. */
 #define MAX_SAMPLE_BYTES (UINT64_C(512) << 20)
 
 static bool measure_has_phases(const prn_recording *r)
@@ -30,7 +31,7 @@ static bool measure_has_phases(const prn_recording *r)
     return r->options->preprocess || r->options->postprocess;
 }
 
-/* Steps in subgraphs that are stamped. */
+/* Number of stamped steps in subgraphs. */
 static size_t nested_steps(const prn_recording *r)
 {
     return r->operators ? r->nested->step_count : 0;
@@ -41,6 +42,8 @@ static size_t most_runs(const prn_recording *r)
     return (size_t)(MAX_SAMPLE_BYTES / ((r->operators + nested_steps(r) + 2) * sizeof(int64_t)));
 }
 
+/* Grows all arrays of samples together, at most to MAX_SAMPLE_BYTES. After a failure every array still has the old
+ * capacity. */
 static prony_status measure_grow(prn_recording *r, size_t need, prony_error *error)
 {
     if (need <= r->capacity) return PRONY_OK;
@@ -78,7 +81,7 @@ static prony_status measure_grow(prn_recording *r, size_t need, prony_error *err
     return PRONY_OK;
 }
 
-/* Room for all runs that are asked for; where time may end them before, for some. */
+/* Reserves room for all requested runs, or for some if time may end them before. */
 static prony_status measure_make_room(prn_recording *r, prony_error *error)
 {
     const prony_profile_options *options = r->options;
@@ -123,7 +126,7 @@ static int measure_by_start(const void *left, const void *right)
     return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
-/* What each worker did, and the time in which any did something: the union of all operators' intervals. */
+/* Adds each worker's busy time, and the time in which any worked: the union of all operators' intervals. */
 static void keep_coverage(prn_recording *r)
 {
     const prn_trace *trace = &r->session->trace;
@@ -166,7 +169,7 @@ static void add_usage(prn_usage *sum, const prn_usage *before, const prn_usage *
     sum->peak_rss_bytes = after->peak_rss_bytes;
 }
 
-/* One measured run; room for it is there. */
+/* One measured run, with room reserved. */
 static prony_status measure_run(prn_recording *r, prony_error *error)
 {
     int64_t before_ns, after_ns;
@@ -188,8 +191,7 @@ static prony_status measure_run(prn_recording *r, prony_error *error)
     return PRONY_OK;
 }
 
-/* A turn of one of several sessions: a run that fetches into the caches what the others drove out, then counted
- * ones. */
+/* A turn of one of several sessions: an uncounted run that refills the caches, then counted ones. */
 static prony_status measure_run_block(prn_recording *r, size_t runs, prony_error *error)
 {
     prn_usage before, after;
@@ -205,8 +207,7 @@ static prony_status measure_run_block(prn_recording *r, size_t runs, prony_error
     return status;
 }
 
-/* `runs` of every session, in an order drawn anew for each round, so that what changes on the machine meets all of
- * them. */
+/* `runs` of every session, in a random order for each round, so that changes of the machine affect all of them. */
 static prony_status measure_run_round(prn_recording *all, size_t count, size_t runs, uint64_t *random,
                                       prony_error *error)
 {
@@ -222,7 +223,7 @@ static prony_status measure_run_round(prn_recording *all, size_t count, size_t r
     return PRONY_OK;
 }
 
-/* Counted runs of the next round. */
+/* Number of counted runs in the next round. */
 static size_t next_runs(const prn_recording *all, size_t count)
 {
     size_t wanted = all->options->runs > 0 ? (size_t)all->options->runs - all->runs : SIZE_MAX,
@@ -233,11 +234,11 @@ static size_t next_runs(const prn_recording *all, size_t count)
 typedef struct recording_clock {
     int64_t begin_ns, reported_ns;
     size_t next_check;
-    double known; /* relative error of the least known median; NaN: nothing is known yet */
+    double known; /* relative error of the least known median; NaN: not known yet */
     int64_t looked_ns;
 } recording_clock;
 
-/* What is mapped must not be written to meanwhile: looked at ten times a second, between runs. */
+/* Checks ten times a second, between runs, that mapped files have not changed. */
 static prony_status look_at_files(const prn_recording *all, size_t count, recording_clock *clock, prony_error *error)
 {
     int64_t now = prn_now_ns();
@@ -247,7 +248,7 @@ static prony_status look_at_files(const prn_recording *all, size_t count, record
     return PRONY_OK;
 }
 
-/* Why to stop after this round; NULL: go on. */
+/* The reason to stop after this round; NULL: continue. */
 static const char *reason_to_stop(prn_recording *all, size_t count, recording_clock *clock)
 {
     const prony_profile_options *options = all->options;
@@ -274,6 +275,7 @@ static const char *reason_to_stop(prn_recording *all, size_t count, recording_cl
     return reason;
 }
 
+/* Measures rounds of all sessions until a reason to stop. Arrays grow between rounds, never inside of one. */
 static prony_status record(prn_recording *all, size_t count, prony_error *error)
 {
     recording_clock clock = {all->begin_ns, prn_now_ns(), FIRST_CHECK, NAN, prn_now_ns()};
@@ -312,7 +314,7 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
     return status;
 }
 
-/* Room for what several workers do. */
+/* Reserves room for the times of several workers. */
 static prony_status watch_workers(prn_recording *r, prony_error *error)
 {
     if (r->session->workers == 1 || !r->operators) return PRONY_OK;
@@ -321,8 +323,8 @@ static prony_status watch_workers(prn_recording *r, prony_error *error)
     return r->worker_busy_ns && r->in_order ? PRONY_OK : prn_no_memory(error);
 }
 
-/* Runs after those that count, in which every thread's part of each operator is written down: looking at the clock so
- * often would show in the latency of small models. At most as many as counted, and one at least. */
+/* Additional runs that trace every thread's share of each operator, because so many clock readings would increase the
+ * latency of small models. At least one run, at most as many as counted. */
 static prony_status watch_threads(prn_recording *r, prony_error *error)
 {
     prn_trace *trace = &r->session->trace;
@@ -367,7 +369,7 @@ static prony_status get_ready(prn_recording *r, size_t count, prony_error *error
     return count == 1 && r->options->measure_cost ? prn_recording_cost(r, error) : PRONY_OK;
 }
 
-/* Called off with finished runs in hand: they are worth a report. */
+/* true: cancelled after finished runs, which are reported. */
 static bool is_partial(prn_recording *all, size_t count, prony_status status)
 {
     if (status != PRONY_CANCELLED) return false;
@@ -402,6 +404,8 @@ static prony_status measure_profile(prony_report **reports, prn_recording *all, 
     return status;
 }
 
+/* Checks that the sessions are different and not monitored. After a cancellation with finished runs the reports are
+ * kept. */
 prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions, size_t count,
                                     const prony_profile_options *options, prony_error *error)
 {

@@ -1,6 +1,5 @@
-/* What profiling costs, measured: the same session runs with and without stamps, in pairs whose order alternates,
- * before the runs that count. What changes on the machine meanwhile meets both of a pair; the median over the pairs is
- * what it costs. */
+/* Measures the cost of profiling: the session runs with and without stamps, in pairs of alternating order, before the
+ * counted runs. Changes of the machine affect both runs of a pair; the cost is the median over the pairs. */
 #include "base/os/clock.h"
 #include "profiler/statistics/statistics.h"
 #include "profiler/measure/measure.h"
@@ -8,7 +7,7 @@
 #include <stdlib.h>
 
 #define COST_SHARE 0.2   /* of the time for measuring, */
-#define COST_SECONDS 2.0 /* and not more than this: who ends a long measurement early wants runs */
+#define COST_SECONDS 2.0 /* and at most this, because a long measurement that is ended early should have runs */
 enum { FEWEST_PAIRS = 11, MOST_PAIRS = 400 };
 
 typedef struct cost_pairs {
@@ -25,7 +24,7 @@ static prony_status measure_cost_run_as(prn_recording *r, bool stamped, int64_t 
     return status;
 }
 
-/* Whether time bounds the pairs, and by how much. */
+/* true: time bounds the pairs; *budget_ns: by how much. */
 static bool limited(const prn_recording *r, int64_t *budget_ns)
 {
     double seconds = r->max_seconds * COST_SHARE;
@@ -69,7 +68,7 @@ static void fill_cost(prn_report_cost *cost, cost_pairs *pairs)
     cost->share_ci95[1] = (double)interval[1] / whole;
 }
 
-/* A number of runs that was asked for is kept to: a fifth of them once more in pairs, and a few at least. */
+/* Pairs for a requested number of runs: a fifth of it, and at least a few. */
 static size_t wanted_pairs(int64_t runs)
 {
     int64_t pairs = runs / 5 > FEWEST_PAIRS ? runs / 5 : FEWEST_PAIRS;
@@ -82,8 +81,7 @@ prony_status prn_recording_cost(prn_recording *r, prony_error *error)
     if (r->operators == 0) return PRONY_OK;
     size_t wanted = wanted_pairs(r->options->runs);
     int64_t budget;
-    if (limited(r, &budget) && r->expected_ns * 2 * FEWEST_PAIRS > budget)
-        return PRONY_OK; /* so few would tell nothing */
+    if (limited(r, &budget) && r->expected_ns * 2 * FEWEST_PAIRS > budget) return PRONY_OK; /* too few to be useful */
     cost_pairs pairs = {.on_ns = prn_calloc(MOST_PAIRS, sizeof *pairs.on_ns),
                         .off_ns = prn_calloc(MOST_PAIRS, sizeof *pairs.off_ns),
                         .difference_ns = prn_calloc(MOST_PAIRS, sizeof *pairs.difference_ns)};

@@ -1,5 +1,5 @@
-/* Hardware counters per operator: a few more runs behind the measured ones, so that no measured time has the counting
- * in it. */
+/* Hardware counters per operator: a few runs after the measured ones, so that measured times do not include the
+ * counting. */
 #include "base/os/clock.h"
 #include "base/cpu/counters.h"
 #include "profiler/measure/measure.h"
@@ -12,7 +12,7 @@ typedef struct counting {
     prn_counters *counters;
     uint64_t (*sums)[PRN_COUNTERS]; /* per operator */
     uint64_t before[PRN_COUNTERS];
-    uint64_t empty[PRN_COUNTERS]; /* what two successive readings are apart */
+    uint64_t empty[PRN_COUNTERS]; /* difference of two successive readings */
     size_t operators;
 } counting;
 
@@ -31,7 +31,7 @@ static void count_step(void *user, uint32_t step, bool end)
     }
 }
 
-/* The least that a pair of readings counts of itself, and what it takes. */
+/* Measures the smallest count of a pair of readings itself, and returns its time. */
 static int64_t measure_reading(counting *c)
 {
     uint64_t a[PRN_COUNTERS], b[PRN_COUNTERS];
@@ -71,6 +71,7 @@ static void measure_counters_fill_rows(prony_report *report, const counting *c)
     }
 }
 
+/* Missing counters are no failure: `counters_missing` then has the reason. */
 prony_status prn_recording_count(prony_report *report, prn_recording *r, prony_error *error)
 {
     counting c = {.operators = r->operators};

@@ -1,4 +1,4 @@
-/* What a recording measured, as a report. */
+/* Makes the report of a recording. */
 #include "profiler/measure/measure.h"
 #include "profiler/measure/machine_peaks.h"
 #include "profiler/measure/report_build.h"
@@ -12,8 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-/* What one event costs: the stamps and the write, measured on this machine now. The median of several rounds, as the
- * machine may have other things to do during some. */
+/* The cost of one event (stamps and write), measured now. The median of several rounds, because some may be
+ * disturbed. */
 static double event_cost_ns(void)
 {
     enum { ROUNDS = 21, EVENTS = 1000 };
@@ -38,7 +38,7 @@ static double event_cost_ns(void)
     return (double)took[ROUNDS / 2] / EVENTS;
 }
 
-/* Strings and items by what they say, not by where they lie. */
+/* Hashes the contents of strings and items, not their addresses. */
 static void hash_value(prn_sha256 *hash, const prony_value *value)
 {
     size_t bytes = prn_value_bytes(value);
@@ -69,6 +69,7 @@ static prony_status hash_outputs(prony_report *report, const prony_session *sess
     return PRONY_OK;
 }
 
+/* Copies the recording's phases, configuration, processor use and memory into the report. */
 static void fill_measured(prony_report *report, const prn_recording *r)
 {
     const prn_cached_plan *current = r->cached;
@@ -95,8 +96,8 @@ static void fill_measured(prony_report *report, const prn_recording *r)
     cpu->written_bytes = r->usage.written_bytes;
     cpu->read_calls = r->usage.read_calls;
     cpu->write_calls = r->usage.write_calls;
-    /* The kernel books the time of threads that run on other processors once a tick: what a thread used just before the
-     * first reading may be counted after it. */
+    /* The kernel adds the time of threads on other processors once a tick, so time before the first reading may be
+     * counted after it. */
     if (r->usage.time_ns > 0)
         cpu->utilisation = fmin(1, (double)(cpu->user_ns + cpu->system_ns) / (double)r->usage.time_ns /
                                        (r->session->threads * r->session->workers));
@@ -126,7 +127,7 @@ static void fill_held(prony_report *report, const prn_recording *r)
     uint64_t named = held->packed_bytes + held->arena_bytes + held->input_bytes;
     held->other_bytes = resident.anonymous_bytes > named ? resident.anonymous_bytes - named : 0;
     held->resident_bytes = resident.mapped_bytes + resident.library_bytes + resident.anonymous_bytes;
-    /* The kernel's peak lags behind by what threads have not added up yet. */
+    /* The kernel's peak may lag behind, because threads add up their counts late. */
     if (report->memory.peak_rss_bytes && report->memory.peak_rss_bytes < held->resident_bytes)
         report->memory.peak_rss_bytes = held->resident_bytes;
 }
@@ -140,7 +141,7 @@ static prony_status measure_report_keep_samples(prony_report *report, const prn_
     return PRONY_OK;
 }
 
-/* Threads that did something of the operator. */
+/* Fills the shares of the operator's threads. */
 static prony_status fill_team(prony_report *report, const prn_recording *r, prony_operator_row *row, prony_error *error)
 {
     const prn_trace *trace = &r->session->trace;
@@ -160,7 +161,7 @@ static prony_status fill_team(prony_report *report, const prn_recording *r, pron
     return PRONY_OK;
 }
 
-/* Several workers: operators overlap, so what lies inside them is the union of their times. */
+/* Several workers: operators overlap, so the time inside of them is the union of their intervals. */
 static prony_status fill_workers(prony_report *report, const prn_recording *r, prony_error *error)
 {
     int workers = r->session->workers;
@@ -176,7 +177,7 @@ static prony_status fill_workers(prony_report *report, const prn_recording *r, p
     return PRONY_OK;
 }
 
-/* Of the last run: operators, and what ran in subgraphs as often as it did. */
+/* Number of events in the last run: operators, and all executions in subgraphs. */
 static double events_per_run(const prn_recording *r)
 {
     double events = (double)r->operators;
@@ -197,11 +198,11 @@ static void fill_nested_traces(prony_report *report, const prn_recording *r)
     }
 }
 
+/* With stamps: times of rows, workers and threads, and the cost of profiling. Without: the latency alone. */
 static prony_status fill_times(prony_report *report, prn_recording *r, prony_error *error)
 {
     if (r->durations_ns) {
-        PRN_TRY(prn_report_fill_roof(report, error)); /* what kinds of work cost here decides about parts of
-                                                         operators */
+        PRN_TRY(prn_report_fill_roof(report, error)); /* shares of operators depend on the measured rates */
         PRN_TRY(prn_report_fill_times(report, r->durations_ns, r->latency_ns, r->runs, error));
         if (r->nested_ns) PRN_TRY(prn_report_fill_nested_times(report, r->nested_ns, r->runs, error));
         if (r->options->keep_samples) PRN_TRY(measure_report_keep_samples(report, r, error));
@@ -212,7 +213,7 @@ static prony_status fill_times(prony_report *report, prn_recording *r, prony_err
             report->overhead_share =
                 report->overhead_ns_per_event * events_per_run(r) / (double)report->latency.median_ns;
         const prn_trace *trace = &r->session->trace;
-        if (!r->session->current) return PRONY_OK; /* cancelled: the last run's events are not a whole run's */
+        if (!r->session->current) return PRONY_OK; /* cancelled: the last run's events are incomplete */
         for (size_t e = 0; e < trace->count; e++) {
             const prn_event *event = &trace->events[e];
             prony_operator_row *row = &report->operators[event->step];

@@ -1,7 +1,7 @@
-/* prony_session_monitor: watching a session that serves. Plain runs cost two clock readings, one run in N is stamped
- * and told of. Everything that a plain run writes is here and fixed in size; rows and events of sampled runs grow with
- * the plan, and a sample that finds no memory is left out rather than failing the run. Invariant: cost_ns covers all
- * that watching adds to the runs, callbacks excepted. */
+/* prony_session_monitor: watches a serving session. Plain runs cost two clock readings; one run in N is stamped and
+ * reported. Plain runs write only to fields of fixed size. Rows and events of sampled runs grow with the plan; a sample
+ * without memory is skipped and the run succeeds. Invariant: cost_ns covers everything that watching adds to the runs,
+ * except callbacks. */
 #include "base/os/clock.h"
 #include "base/cpu/machine.h"
 #include "base/option_struct.h"

@@ -1,4 +1,4 @@
-/* Rows are copies: a report outlives session, plan and program. */
+/* Makes rows as copies, because a report outlives session, plan and program. */
 #include "engine/bind/names.h"
 #include "engine/plan/tune.h"
 #include "engine/session/precision.h"
@@ -15,7 +15,7 @@ static const char *report_build_copy_text(prony_report *report, const char *text
 
 /* ---- model and configuration ---- */
 
-/* Input `index` of the main graph's program: the model's, and behind them the optional ones that are given. */
+/* Input `index` of the main graph's program: the required ones, then the given optional ones. */
 static const prony_port *input_port(const prn_program *program, size_t index)
 {
     const prn_graph *graph = program->graph;
@@ -91,7 +91,7 @@ prony_status prn_report_fill_assumed(prony_report *report, const prony_model *mo
     return PRONY_OK;
 }
 
-/* Of the weights that are parameters, subgraphs included: stored bytes, and bits of the elements. */
+/* Adds the stored bytes and element bits of weights that are parameters, subgraphs included. */
 static void add_claimed(const prn_program *program, uint64_t *bytes, uint64_t *bits)
 {
     for (size_t w = 0; w < program->weight_count; w++) {
@@ -145,7 +145,7 @@ static prony_status fill_config(prony_report *report, const prony_session_option
 
 /* ---- rows ---- */
 
-/* Which layer makes each value that another one reads. */
+/* Fills for each input the layer that makes it. */
 static prony_status report_build_fill_sources(prony_report *report, const prn_program *program, prony_error *error)
 {
     uint32_t *maker = prn_calloc(program->value_count + 1, sizeof *maker); /* layer + 1; 0: none */
@@ -168,6 +168,7 @@ static prony_status report_build_fill_sources(prony_report *report, const prn_pr
     return status;
 }
 
+/* Makes a row per layer with its static facts; folded layers have no output bytes. */
 static prony_status fill_layer_rows(prony_report *report, const prn_program *program, const prony_value **copies,
                                     prony_error *error)
 {
@@ -219,7 +220,8 @@ static uint64_t offset_of(const prn_plan *plan, uint32_t value)
     return root->buffer == PRN_NO_BUFFER ? UINT64_MAX : plan->buffers[root->buffer].offset + offset;
 }
 
-/* Why an operator with products runs in float32 where the session admits less; 0: it does not, or need not say so. */
+/* The reason why a matmul-like operator runs in float32 although the session allows less precision; 0: it does not, or
+ * no reason is needed. */
 static int64_t stays_in_fp32(const prn_step *step, const prn_kernel *kernel)
 {
     const prony_context *context = &step->context;
@@ -234,7 +236,7 @@ static int64_t stays_in_fp32(const prn_step *step, const prn_kernel *kernel)
     return strcmp(op, "Gemm") == 0 || strcmp(op, "MatMul") == 0 ? PRN_STAYS_SMALL : PRN_STAYS_KIND;
 }
 
-/* Of a node that a run knows only, nothing is said. */
+/* Copies facts of the kernel; dynamic nodes have none. */
 static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *row, const prn_step *step,
                                       const prn_kernel *kernel, prony_error *error)
 {
@@ -253,7 +255,7 @@ static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *
     return PRONY_OK;
 }
 
-/* What a run measured, but for the parameters, which it cannot change. */
+/* Takes the cost of a run, except parameters, which do not change. */
 static void report_build_take_cost(prony_cost *to, const prony_cost *from)
 {
     const uint64_t parameters = to->parameters;
@@ -261,6 +263,7 @@ static void report_build_take_cost(prony_cost *to, const prony_cost *from)
     to->parameters = parameters;
 }
 
+/* Makes a row per step, links it with its layers, and gives learnt costs to the layers. */
 static prony_status fill_operators(prony_report *report, const prn_plan *plan, prony_error *error)
 {
     report->operators = prn_bump_alloc(&report->pool, plan->step_count + 1, sizeof *report->operators);
@@ -322,7 +325,7 @@ static prony_status copy_trials(prony_report *report, const prn_step *step, pron
     return PRONY_OK;
 }
 
-/* Operators in subgraphs count, and have no rows. */
+/* Counts tuned operators, those in subgraphs included, which have no rows. */
 static void count_tuned(const prn_plan *plan, prony_tuning *to)
 {
     for (size_t s = 0; s < plan->step_count; s++) {
@@ -334,6 +337,7 @@ static void count_tuned(const prn_plan *plan, prony_tuning *to)
     }
 }
 
+/* Copies the tuning's summary and the trials of every step with a choice. */
 static prony_status fill_tuning(prony_report *report, const prn_plan *plan, prony_error *error)
 {
     const prn_tuning *from = plan->options.tuning;
@@ -363,6 +367,7 @@ static prony_status fill_tuning(prony_report *report, const prn_plan *plan, pron
     return PRONY_OK;
 }
 
+/* Layers come before operators, which link to them, and both before the totals. A failure releases the report. */
 prony_status prn_report_build(prony_report **out, prony_model *model, const prn_program *program, const prn_plan *plan,
                               const prn_nested *nested, const prony_session_options *options, int threads,
                               const prn_placement *placement, prony_error *error)

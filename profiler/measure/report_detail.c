@@ -1,4 +1,4 @@
-/* What a report says beside its rows: the weights and buffers, and the operators that were written out in primitives.
+/* Further lists of a report: weights and buffers, and operators written out in primitives.
  */
 #include "engine/rewrites/composites.h"
 #include "profiler/measure/report_build.h"
@@ -44,7 +44,7 @@ static prony_status report_detail_add_row(prony_report *report, const prn_weight
     return row->name ? PRONY_OK : prn_no_memory(error);
 }
 
-/* A layer's parameters that no tensor of the main graph holds lie in its subgraphs or attributes. */
+/* Adds a row for parameters in a layer's subgraphs or attributes, which no tensor of the main graph holds. */
 static void report_detail_add_rest(prony_report *report, uint64_t *found)
 {
     for (size_t r = 0; r < report->parameter_count; r++) {
@@ -86,7 +86,8 @@ prony_status prn_report_fill_parameters(prony_report *report, const prn_program 
 
 /* ---- composites ---- */
 
-/* Rows of the same model at the same shapes; a composite of which a part was evaluated at bind time is none. */
+/* true: the program has the report's rows at the same shapes. A composite with a layer evaluated at bind time is left
+ * out. */
 static bool report_detail_fits(const prony_report *report, const prn_program *program, const prn_composite *composite)
 {
     for (uint32_t k = 0; k < composite->layer_count; k++) {
@@ -126,7 +127,7 @@ prony_status prn_report_fill_composites(prony_report *report, const prony_model 
     size_t count = 0;
     bool any = false;
     for (size_t l = 0; l < report->layer_count && !any; l++) any = prn_composite_sign(report->layers[l].op);
-    if (!any) return PRONY_OK; /* a second program beside the session's takes its memory and time */
+    if (!any) return PRONY_OK; /* without candidates a second program would only cost memory and time */
     prn_bind_options options = {.inputs = inputs, .input_count = input_count, .static_only = true};
     prony_status status = prn_program_bind(&program, model, &model->file->graph, NULL, NULL, &options, error);
     if (status == PRONY_OK && program->layer_count == report->layer_count)

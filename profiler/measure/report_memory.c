@@ -1,4 +1,4 @@
-/* The memory part of a report: what the plan decided, and what the dynamic region did in the last run. */
+/* The memory section of a report: the plan's buffers, and the dynamic region's events in the last run. */
 #include "profiler/measure/report_build.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static uint64_t report_memory_aligned(uint64_t bytes)
     return (bytes + 63) & ~UINT64_C(63);
 }
 
-/* Counts of planned buffers born and ending at each step turn the buffer list into events in order of time. */
+/* Turns the buffer list into events in order of time, by counting buffers that begin and end at each step. */
 static prony_status fill_events(prony_report *report, const prn_plan *plan, prony_error *error)
 {
     prony_memory_report *memory = &report->memory;

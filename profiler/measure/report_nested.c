@@ -1,10 +1,10 @@
-/* Rows of what runs in subgraphs: the nodes of each, and the steps that ran them, every one behind the row that it is
- * inside of. They explain their owner, whose figures include theirs. */
+/* Rows of subgraphs: their nodes and steps, each after the row that contains it. They detail their owner, whose values
+ * include theirs. */
 #include "profiler/measure/report_build.h"
 
 #include <string.h>
 
-/* Where the rows of a subgraph stand. */
+/* The position of a subgraph's rows. */
 typedef struct place {
     uint32_t owner, parent, depth;
     const char *subgraph, *path;
@@ -28,7 +28,7 @@ static const char *report_nested_join(builder *b, const char *path, const char *
     return *path ? prn_bump_printf(&b->report->pool, "%s > %s", path, name) : report_nested_copy_text(b, name);
 }
 
-/* The place of a child's rows; `path` leads to the node. */
+/* The position of a child's rows; `path` leads to the node. */
 static prony_status place_child(builder *b, const place *around, const char *node, const char *subgraph,
                                 uint32_t parent, place *out)
 {
@@ -65,7 +65,7 @@ static const prn_node_def **owners(const prn_program *program)
     return list;
 }
 
-/* Rows of the nodes in all of its subgraphs, those evaluated when binding included. */
+/* Number of rows for the nodes in all subgraphs, those evaluated at bind time included. */
 static size_t report_nested_count_layers(const prn_program *program, bool inside)
 {
     size_t count = inside ? program->layer_count : 0;
@@ -77,7 +77,7 @@ static size_t report_nested_count_layers(const prn_program *program, bool inside
     return count;
 }
 
-/* What a node with children or of unknown shape did is known of its step alone. */
+/* Only the step of a node with subgraphs or unknown shapes knows its work. */
 static prony_status fill_layer_cost(builder *b, prony_nested_row *row, const prn_layer *layer, bool has_children,
                                     const prn_plan *plan)
 {
@@ -130,7 +130,7 @@ static prony_status report_nested_fill_sources(builder *b, const prn_program *pr
     return status;
 }
 
-/* The plan of child `c` of the step that `node` is; NULL: there is none. */
+/* The plan of child `c` of the node's step; NULL: none. */
 static const prn_plan *plan_of_child(const prn_plan *plan, const prn_node_def *node, uint32_t c)
 {
     for (size_t s = 0; plan && s < plan->step_count; s++)
@@ -215,7 +215,7 @@ static prony_status fill_step_cost(builder *b, prony_nested_row *row, const prn_
     return prn_fail(b->error, PRONY_LIMIT, "operator \"%s\": its cost overflows 64 bits", row->name);
 }
 
-/* Layers whose cost no plan knew beforehand have what its step executed: the step's cost without the other layers'. */
+/* Layers with a cost known after the run only get the executed cost of their step, without the other layers'. */
 static prony_status link_layers(builder *b, prony_nested_row *row, const prn_plan *plan, const prn_step *step)
 {
     const uint32_t *rows = b->rows[plan->nested_index];
@@ -290,7 +290,7 @@ static prony_status add_all_steps(builder *b, const prn_plan *plan)
     return PRONY_OK;
 }
 
-/* Layers that a step stopped in, and the words for the place. */
+/* Notes the layers in which a run stopped, and their text. */
 static prony_status note_stop(builder *b, const prn_plan *plan)
 {
     prony_report *r = b->report;
@@ -309,7 +309,7 @@ static prony_status note_stop(builder *b, const prn_plan *plan)
 
 /* ---- sums ---- */
 
-/* `times` UINT64_MAX takes away. */
+/* `times` UINT64_MAX subtracts. */
 static void add_counts(prony_cost *sum, const prony_cost *cost, uint64_t times)
 {
     sum->macs += times * cost->macs;
@@ -325,8 +325,8 @@ static bool same_counts(const prony_cost *a, const prony_cost *b)
            a->int_ops == b->int_ops;
 }
 
-/* What each row does itself, once its subgraphs' rows are taken away: of rows with and without, `own` has the sums that
- * must be left over. Sums wrap, which does no harm where they are compared. */
+/* The own work of each row, after subtracting its subgraphs' rows; `own` holds the expected remainders. Sums may wrap;
+ * comparing them stays correct. */
 typedef struct remainders {
     prony_cost *owners, *rows;
 } remainders;
@@ -352,7 +352,7 @@ static void report_nested_take_away(remainders *left, const prony_nested_row *ro
                    &rows[i].cost, UINT64_MAX);
 }
 
-/* A step's own work, and that of the layers beside it in each of `times` runs. */
+/* true: the remainder is the step's own work plus the fixed layers' in each of `times` runs. */
 static bool is_own_work(const prony_cost *left, const prony_cost *own, const prn_plan *plan, const prn_step *step,
                         uint64_t times)
 {
@@ -363,7 +363,7 @@ static bool is_own_work(const prony_cost *left, const prony_cost *own, const prn
     return same_counts(left, &sum);
 }
 
-/* What is left of steps is what they say of their own work. */
+/* true: the remainders of steps are their own recorded work. */
 static bool own_work_agrees(const builder *b, const prn_plan *plan, const remainders *steps)
 {
     bool ok = true;
@@ -378,7 +378,7 @@ static bool own_work_agrees(const builder *b, const prn_plan *plan, const remain
     return ok;
 }
 
-/* Operators: what is left of each is what it did itself. Layers: the same is left of them. */
+/* true: the remainders of operators are their own work, and layers have the same remainders. */
 static bool sums_agree(const builder *b, const prn_plan *plan, remainders *steps, remainders *layers)
 {
     const prony_report *r = b->report;
@@ -416,7 +416,7 @@ static prony_status check_sums(builder *b, const prn_plan *plan)
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- all rows ---- */
 
 prony_status prn_report_fill_nested(prony_report *report, const prn_program *program, const prn_plan *plan,
                                     const prn_nested *nested, prony_error *error)

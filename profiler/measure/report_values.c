@@ -1,4 +1,4 @@
-/* What layers outside and inside of subgraphs take from their nodes. */
+/* Copies facts of nodes into layers, inside and outside of subgraphs. */
 #include "profiler/measure/report_build.h"
 
 #include <string.h>

@@ -16,7 +16,7 @@ static prony_status input_types(prony_value *inputs, prn_input_shapes *s, const 
     for (size_t i = 0; i < file->graph.input_count; i++) {
         const prony_port *port = &file->graph.inputs[i];
         inputs[i] = (prony_value){.kind = port->kind, .dtype = port->dtype, .shape = prn_shape_unknown()};
-        /* An input without a declared shape leaves what depends on it open; that is no reason to show nothing. */
+        /* An input without a declared shape leaves dependent shapes open; the rest is still shown. */
         if (port->kind == PRONY_TENSOR) inputs[i].shape = s->shapes[i];
         if (prn_shape_known(&inputs[i].shape) && port->dtype != PRONY_UNDEFINED &&
             prn_value_bytes(&inputs[i]) == SIZE_MAX)
@@ -25,6 +25,8 @@ static prony_status input_types(prony_value *inputs, prn_input_shapes *s, const 
     return PRONY_OK;
 }
 
+/* Binds statically and reports. The program is released before composites make their own, so that one exists at a
+ * time. */
 static prony_status inspect(prony_report **out, prony_model *model, const prony_session_options *options,
                             prony_error *error)
 {
@@ -45,7 +47,7 @@ static prony_status inspect(prony_report **out, prony_model *model, const prony_
     int64_t bound = prn_now_ns();
     int threads = options->intra_op_threads > 0 ? options->intra_op_threads : prn_machine_auto_threads(1, NULL);
     if (status == PRONY_OK) status = prn_report_build(out, model, program, NULL, NULL, options, threads, NULL, error);
-    prn_program_release(program); /* composites are found in one of their own: never both at once */
+    prn_program_release(program); /* composites need another program; both never exist at once */
     if (status == PRONY_OK) {
         (*out)->phases.bind_ns = bound - start;
         status = prn_report_fill_assumed(*out, model, &shapes.assumed, error);

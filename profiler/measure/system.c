@@ -1,4 +1,4 @@
-/* The system part of a report: what is needed to repeat a measurement elsewhere. */
+/* The system section of a report: facts needed to repeat a measurement elsewhere. */
 #include "base/cpu/isa.h"
 #include "base/cpu/machine.h"
 #include "ops/vendor/blas.h"
@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* Made once: nothing in it changes while the process runs. */
+/* Made once, because it does not change while the process runs. */
 static prony_build build;
 static char libraries[128];
 static pthread_once_t build_once = PTHREAD_ONCE_INIT;

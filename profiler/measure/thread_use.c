@@ -1,4 +1,4 @@
-/* Adding a run up takes one pass over its events, after the run's clock has stopped. */
+/* Implements thread_use.h: one pass over a run's events, after the run's clock has stopped. */
 #include "profiler/measure/thread_use.h"
 
 /* Of one operator, summed over runs. */
@@ -48,7 +48,7 @@ static void thread_use_add_event(prn_thread_use *use, const prn_trace *trace, co
         if (ns > most) most = ns;
         used++;
     }
-    if (!used) { /* no thread pool: all of it is work of the thread that calls */
+    if (!used) { /* without a thread pool all work is the calling thread's */
         used = 1;
         most = sum = time;
         busy[0] += sum;

@@ -1,7 +1,6 @@
-/* Where measured kernels are kept: JSON, "prony.tune/2", one file per model, processor identity, instruction set,
- * threads, precision and build of Prony. Nothing in the file is trusted: one that is damaged, or was made for something
- * else, is measured anew and replaced. It is written under another name and renamed, so that of two processes one has
- * its way, whole. */
+/* Keeps measured kernels as JSON, "prony.tune/2": one file per model, processor identity, instruction set, threads,
+ * precision and build of Prony. The file is not trusted: a damaged or foreign one is measured again and replaced. It is
+ * written under another name and renamed, so with two processes one complete file remains. */
 #define _GNU_SOURCE
 #include "profiler/measure/tune_file.h"
 #include "base/os/clock.h"
@@ -23,7 +22,7 @@
 #define SCHEMA "prony.tune/2"
 enum { MOST_FILE_BYTES = 16 << 20 };
 
-/* What a file says of itself. */
+/* The identity stored in a file. */
 typedef struct tune_file {
     const char *model_sha256, *cpu_model, *processor, *isa, *prony_version, *git_commit, *precision;
     int cores, threads, workers;
@@ -78,7 +77,7 @@ static const prn_key file_keys[] = {
     {"plans", PRN_ROWS(F, verdicts, verdict_count, verdict_keys), PRN_ROW_DIRECT_ROWS, NULL},
     {0}};
 
-/* ---- what the file is for ---- */
+/* ---- the file's identity ---- */
 
 typedef struct identity {
     tune_file is;

@@ -1,13 +1,13 @@
-/* The tables of the counting presets. A rule is a linear form in few quantities of an operator, or a function where the
- * tool's formula is none. Sources are the tools' own files, at the commits named in each preset. */
+/* The tables of the counting presets. A rule is a linear form in few quantities of an operator, or a function if the
+ * tool's formula is not linear. Sources are the tools' own files, at the commits named in each preset. */
 #include "profiler/metrics/count_presets.h"
 
 #include <string.h>
 
 typedef struct terms {
     int macs;                                      /* M */
-    int outputs, outputs_biased, outputs_unbiased; /* o; where there is a bias; where there is none */
-    int inputs, inputs_affine, inputs_biased;      /* n; where there is a scale; where there is a bias */
+    int outputs, outputs_biased, outputs_unbiased; /* o; with a bias; without a bias */
+    int inputs, inputs_affine, inputs_biased;      /* n; with a scale; with a bias */
     int rows, channels;
     int windows; /* o K */
     int steps;   /* o (operands - 1) */
@@ -18,7 +18,7 @@ typedef bool (*count_fn)(const prn_count_node *node, __int128 *out);
 typedef struct rule {
     terms terms;
     count_fn special;
-    bool weighted; /* only where the operator has parameters */
+    bool weighted; /* only if the operator has parameters */
 } rule;
 
 struct prn_count_table {
@@ -47,9 +47,9 @@ static __int128 linear(const terms *t, const prn_count_node *node)
     return sum;
 }
 
-/* ---- formulas that are no linear form ---- */
+/* ---- formulas that are not linear ---- */
 
-/* Facts of a report that was read back may be anything: what could leave 128 bits is no count at all. */
+/* Facts of a report read back can have any value; counts that could exceed 128 bits are refused. */
 static const __int128 too_large = (__int128)1 << 100;
 
 enum { NEAREST, LINEAR, CUBIC }; /* the fact "mode" of Resize */
@@ -88,7 +88,7 @@ typedef struct recurrence {
     bool bias;
 } recurrence;
 
-/* false, and *out too large, if a fact is. */
+/* false, with *out too large, if a fact is too large. */
 static bool recurrence_of(const prn_count_node *node, recurrence *r, __int128 *out)
 {
     static const char *const keys[] = {"steps", "batch", "input_size", "hidden_size"};
@@ -115,7 +115,7 @@ static bool deepspeed_recurrent(const prn_count_node *node, __int128 *out)
     return true;
 }
 
-/* The gates' own arithmetic counts once, however many directions there are. */
+/* The gates' own arithmetic counts once for any number of directions. */
 static bool onnx_tool_recurrent(const prn_count_node *node, __int128 *out)
 {
     recurrence r;
@@ -126,7 +126,7 @@ static bool onnx_tool_recurrent(const prn_count_node *node, __int128 *out)
     return r.gates == 3 || r.gates == 4;
 }
 
-/* As if each output had all of the kernel's taps, of the channels that the weight's second dimension tells. */
+/* Counts each output with all taps of the kernel, for the channels in the weight's second dimension. */
 static bool onnx_tool_transposed(const prn_count_node *node, __int128 *out)
 {
     int64_t groups = fact(node, "groups", 1), channels = fact(node, "out_channels", 0);
@@ -165,7 +165,7 @@ static bool thop_recurrent(const prn_count_node *node, __int128 *out)
 #define GELUS "Gelu FastGelu QuickGelu BiasGelu"
 #define SILUS "SiLU Swish"
 
-/* Two arrays with the same rows: the public one is words, the other counts. */
+/* Two arrays with the same rows: the public one holds texts, the other counts. */
 #define RULE_WORDS(operators, formula, ...) {operators, formula},
 #define RULE_TERMS(operators, formula, ...) {__VA_ARGS__},
 #define COUNT(...) .terms = {__VA_ARGS__}
@@ -320,7 +320,7 @@ bool prn_count_sees_composites(const prn_count_table *table)
     return table->composites;
 }
 
-/* Whether `word` stands in a list separated by blanks. */
+/* true: the blank-separated list contains `word`. */
 static bool names(const char *list, const char *word)
 {
     size_t length = strlen(word);

@@ -1,5 +1,5 @@
-/* A counting preset over a report: `count` of layers, modules and totals, and what the preset leaves out. Works from
- * the rows alone, so that a report read back counts as a live one does. A composite counts once, at its last layer. */
+/* A counting preset over a report: `count` of layers, modules and totals, and the operators that the preset leaves out.
+ * Uses the rows alone, so a report read back counts like a live one. A composite counts once, at its last layer. */
 #include "profiler/metrics/count_presets.h"
 
 #include "base/shape.h"
@@ -34,7 +34,7 @@ static prony_status count_one(const prn_count_table *table, const prn_count_node
     return prn_fail(error, status, "layer \"%s\": the count does not fit into 64 bits", layer->name);
 }
 
-/* Its layers are counted, or left out, together. */
+/* A composite's layers are counted, or left out, together. */
 static prony_status count_composite(prony_report *report, const prn_count_table *table, const prn_composite_row *c,
                                     prony_error *error)
 {
@@ -42,7 +42,7 @@ static prony_status count_composite(prony_report *report, const prn_count_table 
     prn_count_node node = count_report_node_of(last);
     node.op = c->op;
     node.cost = &c->cost;
-    node.inputs = node.outputs; /* they map elements; a linear layer's rule asks for outputs alone */
+    node.inputs = node.outputs; /* composites map elements; a linear layer's rule uses outputs alone */
     node.weighted = true;
     PRN_TRY(count_one(table, &node, last, error));
     for (size_t k = 0; k + 1 < c->layer_count; k++) {
@@ -52,7 +52,7 @@ static prony_status count_composite(prony_report *report, const prn_count_table 
     return PRONY_OK;
 }
 
-/* ---- what is left out ---- */
+/* ---- operators left out ---- */
 
 typedef struct left_out {
     const char *op;
@@ -190,6 +190,7 @@ static prony_status unknown(const char *preset, prony_error *error)
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "counting preset \"%.100s\": there are %s", preset, list);
 }
 
+/* Replaces an earlier preset's counts. After a failure the report has no counts. */
 prony_status prony_report_set_count(prony_report *report, const char *preset, prony_error *error)
 {
     if (!report) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_set_count: the report is NULL");

@@ -1,4 +1,4 @@
-/* One call per question, single figures: a report is made, asked and released. */
+/* One call per question, single values: a report is made, read and released. */
 #include "profiler/metrics/functional.h"
 
 #include "profiler/metrics/metrics.h"

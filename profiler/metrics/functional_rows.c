@@ -18,7 +18,7 @@ static prony_status name_row(void *rows, const char **name, const char **op, con
     return *name && *op ? PRONY_OK : prn_no_memory(error);
 }
 
-/* Hands rows over, or releases them and the report after an error. */
+/* Returns rows, or releases them after an error; releases the report. */
 static prony_status functional_rows_finish(void *rows, void *out, prony_report *report, prony_status status)
 {
     prony_report_release(report);

@@ -24,13 +24,15 @@ static void metric_text_plain(char *text, size_t size, double value, const char 
     if (whole)
         prn_number_fixed(number, value, 0);
     else if (fabs(value) < 1e-3) {
-        snprintf(number, PRN_NUMBER_TEXT_BYTES, "%.3g", value); /* no fixed number of decimals shows an error of 1e-7 */
+        snprintf(number, PRN_NUMBER_TEXT_BYTES, "%.3g", value); /* a fixed number of decimals would hide an error of
+                                                                   1e-7 */
         prn_number_plain_point(number);
     } else
         prn_number_fixed(number, value, fabs(value) >= 100 ? 1 : fabs(value) >= 1 ? 2 : 4);
     with_unit(text, size, number, unit);
 }
 
+/* Writes a value by the metric's scale; "-" if it is not finite. */
 void prony_metric_format(const prony_metric *metric, double value, char *text, size_t size)
 {
     prn_number_text number;
@@ -128,7 +130,7 @@ static double unit_factor(const prony_metric *metric, const char *unit)
         return factor_of(times, "", unit);
     case PRONY_SCALE_PERCENT:
         return factor_of(percent, "", unit);
-    case PRONY_SCALE_SI: /* the prefix alone says as much: 1G of MACs */
+    case PRONY_SCALE_SI: /* the prefix alone suffices: 1G of MACs */
         return *unit && !unit[1] && factor_of(si, "", unit) > 0 ? factor_of(si, "", unit)
                                                                 : factor_of(si, metric->unit, unit);
     default:

@@ -1,5 +1,5 @@
-/* The registry: which metrics there are and which function each comes from. Entries keep the order in which they were
- * added; an overridden built-in metric keeps its place. The registry owns copies of all definitions. */
+/* The registry: metrics and their functions. Entries keep the order in which they were added; an overridden built-in
+ * metric keeps its position. The registry owns copies of all definitions. */
 #include "profiler/metrics/metrics.h"
 
 #include <math.h>
@@ -16,8 +16,8 @@ typedef struct metric_group {
 
 typedef struct metric_entry {
     prony_metric metric;
-    const prn_metric_builtin *builtin; /* NULL: the user's */
-    size_t group, slot;                /* the user's: where its value stands */
+    const prn_metric_builtin *builtin; /* NULL: defined by the user */
+    size_t group, slot;                /* user's metric: position of its value */
 } metric_entry;
 
 struct prony_metrics {

@@ -1,4 +1,4 @@
-/* The built-in metrics. Each reads what a report says; what was not measured is NaN, never zero. */
+/* The built-in metrics. Each reads a report's fields; unmeasured values are NaN, never zero. */
 #include "profiler/metrics/metrics.h"
 
 #include "base/memory/row_block.h"
@@ -29,7 +29,7 @@ static double metric_top5_accuracy(const prony_report *r)
     return evaluated(r, "top5_accuracy");
 }
 
-/* Beside the reference; where there is none, beside another runtime's outputs. */
+/* Against the reference; without one, against another runtime's outputs. */
 static double metric_output_error(const prony_report *r)
 {
     double worst[2] = {NAN, NAN};
@@ -137,7 +137,7 @@ static double metric_session_memory(const prony_report *r)
     return r->has_memory ? (double)r->memory.packed_weight_bytes + (double)r->memory.planned_bytes : NAN;
 }
 
-/* The process holds the sessions of all models that were measured in turns, so it tells nothing of one. */
+/* With interleaved measurements the process holds several models' sessions, so its memory is not one model's. */
 static double metric_held_memory(const prony_report *r)
 {
     return r->has_memory && r->memory.held_known && !r->turns ? (double)r->memory.held.resident_bytes : NAN;
@@ -201,7 +201,7 @@ PHASE(bind_time, bind_ns)
 PHASE(plan_time, plan_ns)
 PHASE(first_run_time, first_run_ns)
 
-/* What the caller does around each run; -1 where it does nothing. */
+/* The caller's phase around each run; -1: none. */
 static double around(const prony_report *r, int64_t ns)
 {
     return r->has_around && ns >= 0 ? (double)ns : NAN;
@@ -236,7 +236,7 @@ RATE(images_per_second, images)
 RATE(tokens_per_second, tokens)
 RATE(requests_per_second, requests)
 
-/* Where there is no batch, a run is a sample. */
+/* Without a batch a run is a sample. */
 static double metric_throughput(const prony_report *r)
 {
     prn_report_rates rates = prn_report_rates_of(r);
@@ -262,7 +262,7 @@ static double metric_bytes_per_second(const prony_report *r)
     return metric_per_second(r, bytes);
 }
 
-/* What the roofs would allow for all operators, over what they took. */
+/* The roofs' time of all operators over their measured time. */
 static double metric_efficiency(const prony_report *r)
 {
     double allowed = 0, took = 0;
@@ -342,7 +342,7 @@ PROCESS(write_calls, write_calls)
 #define LESS PRONY_SMALLER_IS_BETTER
 #define MORE PRONY_LARGER_IS_BETTER
 #define EITHER PRONY_NO_DIRECTION
-/* What a difference of two reports is judged by. */
+/* The basis on which two reports are compared. */
 #define ONCE PRONY_BASIS_NONE, PRN_STATISTIC_MEAN, false
 #define EXACT PRONY_BASIS_EXACT, PRN_STATISTIC_MEAN, false
 #define MEDIAN PRONY_BASIS_RUNS, PRN_STATISTIC_MEDIAN, false

@@ -1,9 +1,8 @@
-/* prony_recommend: what the figures say about what to change.
+/* prony_recommend: advice from a report's values.
  *
- * Two kinds of reasons, and no others. Measured (advice_measured.c): a variant's report lies beside, and comparing it
- * gives a significant gain. Computed (advice_computed.c): times, counts and bytes of this report bound from above what
- * a change can give. What falls below a topic's threshold is not recommended; then a row says what was found. Rows own
- * their strings.
+ * There are two kinds of reasons. Measured (advice_measured.c): the comparison with a variant's report shows a
+ * significant gain. Computed (advice_computed.c): times, counts and bytes of this report are an upper bound on the gain
+ * of a change. Below a topic's threshold nothing is recommended; a row then states the finding. Rows own their strings.
  */
 #include "profiler/recommend/advice.h"
 #include "profiler/text/number_text.h"
@@ -24,7 +23,7 @@ static prony_status advise_all(prn_adviser *a)
     return a->failed ? prn_no_memory(a->error) : PRONY_OK;
 }
 
-/* Those that apply first, otherwise in order. */
+/* Puts applicable rows first, otherwise in order. */
 static void put_first(prony_advice *rows, size_t count)
 {
     size_t placed = 0;

@@ -1,5 +1,4 @@
-/* Advice that the figures of one report bear out: fusion missed, precision, overhead, memory. A gain is a bound from
- * above. */
+/* Advice computed from one report: missed fusion, precision, overhead, memory. A gain is an upper bound. */
 #include "profiler/text/number_text.h"
 #include "profiler/recommend/advice.h"
 
@@ -7,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORTH 0.02 /* of the latency, for what is computed */
+#define WORTH 0.02 /* of the latency, for computed gains; chosen without measurement */
 #define WORTH_BYTES (UINT64_C(64) << 10)
 #define WORTH_GAP 0.05
 #define WORTH_PACKED (UINT64_C(1) << 20)
-#define SMALL_NS 100000 /* longer operators have another reason to be far from the roof than being started */
+#define SMALL_NS                                                                                                       \
+    100000              /* the start of an operator explains its distance from the roof only below this time; chosen
+                           without measurement */
 #define INT8_SAVES 0.75 /* of the bytes of fp32 weights */
 #define NAMED 3         /* layers or operators that a reason names */
 
@@ -62,7 +63,7 @@ static size_t advice_computed_tensors_of(const prony_report *r, uint32_t layer)
     return tensors;
 }
 
-/* Whether an operator that runs alone could have been part of the one before it. */
+/* true: an operator that runs alone could have been fused into the one before it. */
 static bool could_fuse(const prony_report *r, const prony_operator_row *o)
 {
     static const char *const into[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
@@ -86,6 +87,7 @@ static const char *why_alone(const prony_report *r, const prony_layer_row *layer
     return " (no rule matched)";
 }
 
+/* The gain is at most the time of normalisations and activations that run alone. */
 static void advise_missed_fusion(prn_adviser *a)
 {
     const prony_report *r = a->report;
@@ -158,6 +160,7 @@ static void sum_weights(const prony_report *r, double *bytes)
     }
 }
 
+/* The gain is at most the saved weight traffic of operators bound by memory. */
 prony_status prn_advise_precision_computed(prn_adviser *a)
 {
     const prony_report *r = a->report;
@@ -203,6 +206,7 @@ prony_status prn_advise_precision_computed(prn_adviser *a)
 
 /* ---- overhead ---- */
 
+/* The gain is at most the time of small operators beyond their roofs, plus the time between operators. */
 void prn_advise_overhead(prn_adviser *a)
 {
     const prony_report *r = a->report;
@@ -260,6 +264,7 @@ static void advise_bytes(prn_adviser *a, uint64_t bytes, double of, const char *
              behind);
 }
 
+/* Advises on the gap of the memory plan and on packed weights; without either, states what was found. */
 void prn_advise_memory(prn_adviser *a)
 {
     const prony_report *r = a->report;

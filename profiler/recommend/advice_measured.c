@@ -64,6 +64,7 @@ void prn_ratio_text(char *text, size_t size, const prony_compare_metric *row)
              prn_number_fixed(low, row->ratio_ci95[0], 3), prn_number_fixed(high, row->ratio_ci95[1], 3));
 }
 
+/* Recommends the batch with the largest significant gain in samples per second. */
 prony_status prn_advise_batch(prn_adviser *a)
 {
     prn_found best;
@@ -134,6 +135,7 @@ static prony_status advise_fewer_threads(prn_adviser *a, bool *advised)
     return PRONY_OK;
 }
 
+/* Recommends the fastest thread count, else fewer threads at the same speed. A busy machine allows no advice. */
 prony_status prn_advise_threads(prn_adviser *a)
 {
     prn_found best;

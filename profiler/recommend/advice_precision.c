@@ -1,5 +1,5 @@
-/* Advice on precision: variants in other precisions beside the report, by latency, memory and what their outputs lose;
- * without any, a bound from the traffic of float32 weights. */
+/* Advice on precision: compares variants in other precisions by latency, memory and error of the outputs; without
+ * variants, a bound from the traffic of float32 weights. */
 #include "profiler/text/number_text.h"
 #include "profiler/recommend/advice.h"
 #include "profiler/report/work.h"
@@ -8,18 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAME_BYTES 0.01 /* of the memory: a difference below it is none */
+#define SAME_BYTES 0.01 /* of the memory: smaller differences count as equal; chosen without measurement */
 
-/* A precision that was measured. */
+/* A measured precision. */
 typedef struct trial {
     const prony_report *report;
-    prony_compare_metric latency, memory; /* beside the report that advice is on */
+    prony_compare_metric latency, memory; /* compared with the advised report */
     bool has_memory;
     bool has_loss;
-    double loss; /* largest error of an output, part of its range */
+    double loss; /* largest error of an output, as a share of its range */
     uint64_t nonfinite;
-    const char *against;        /* what the outputs were held against */
-    const struct trial *beaten; /* by this one, which is nowhere worse; itself: by the report's own precision */
+    const char *against;        /* the reference of the outputs */
+    const struct trial *beaten; /* the trial that beats it; itself: the report's own precision does */
 } trial;
 
 static void read_loss(trial *t)
@@ -55,7 +55,7 @@ static double loss_of(const trial *t)
     return t->nonfinite ? INFINITY : t->has_loss ? t->loss : NAN;
 }
 
-/* u is nowhere worse than t, and somewhere better. A loss that is not known beats nothing. */
+/* true: u is not worse than t in any metric, and better in one. An unknown loss beats nothing. */
 static bool beats(const trial *u, const trial *t)
 {
     const bool no_slower = u->latency.ratio_ci95[0] <= t->latency.ratio_ci95[1];
@@ -114,7 +114,7 @@ static void advise_trial(prn_adviser *a, const trial *t)
     prn_advise_gain(row, "", by_time ? " less latency" : " less memory held");
 }
 
-/* None of these is beaten by another in latency, memory and error. */
+/* Names the trials that no other beats in latency, memory and error. */
 static void name_pareto_set(prn_adviser *a, const trial *trials, size_t count)
 {
     char text[300];

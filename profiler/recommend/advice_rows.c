@@ -1,4 +1,4 @@
-/* Rows of advice, made by those who measure and those who compute. */
+/* Rows of advice, for measured and computed reasons. */
 #include "profiler/recommend/advice.h"
 
 #include "base/memory/row_block.h"

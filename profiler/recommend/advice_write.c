@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+/* Writes numbered recommendations first, then the topics without one. */
 static prony_status advice_write_text(const prony_advice *rows, size_t count, const char *target,
                                       const prony_write_options *options, prony_write_fn write, void *user,
                                       prony_error *error)
@@ -43,6 +44,7 @@ static prony_status advice_write_text(const prony_advice *rows, size_t count, co
     return status;
 }
 
+/* Recommendations and topics without one are two lists. */
 static prony_status advice_write_json(const prony_advice *rows, size_t count, const char *target, prony_write_fn write,
                                       void *user, prony_error *error)
 {

@@ -1,4 +1,4 @@
-/* Which layers lose most, and a sentence on them. */
+/* The layers that lose most, and the verdict sentence. */
 #include "profiler/text/number_text.h"
 #include "profiler/report/report.h"
 
@@ -25,7 +25,7 @@ static bool accuracy_verdict_loses(const prony_accuracy_row *row)
     return row->own.known && (row->own.max_abs > 0 || row->own.nonfinite > 0);
 }
 
-/* Whether operator x loses less than y. */
+/* true: operator x loses less than y. */
 static bool less(const prony_accuracy_row *rows, uint32_t x, uint32_t y)
 {
     const prony_error_figures *a = &rows[x].own, *b = &rows[y].own;
@@ -34,7 +34,7 @@ static bool less(const prony_accuracy_row *rows, uint32_t x, uint32_t y)
     return x > y;
 }
 
-/* A heap whose first is the least; `at` may be more than what stands below it. */
+/* Restores a min-heap; `at` may be larger than its children. */
 static void sift(const prony_accuracy_row *rows, uint32_t *heap, size_t count, size_t at)
 {
     for (;;) {
@@ -49,6 +49,8 @@ static void sift(const prony_accuracy_row *rows, uint32_t *heap, size_t count, s
     }
 }
 
+/* Keeps the `capacity` worst in a min-heap, then sorts them, the worst first. Returns how many operators lose
+ * accuracy. */
 size_t prony_report_accuracy_worst(const prony_report *report, uint32_t *indices, size_t capacity)
 {
     size_t count, found = 0, kept = 0;
@@ -107,6 +109,7 @@ static void say_outputs(const prony_report *report, char *text, size_t size)
     }
 }
 
+/* Names the operator with the largest own error, and the errors of the outputs. */
 prony_status prn_report_judge_accuracy(prony_report *report, prony_error *error)
 {
     uint32_t worst = 0;

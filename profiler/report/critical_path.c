@@ -1,12 +1,10 @@
-/* The critical path: the longest chain of operators by mean time, over what reads what. Linear in layers and their
- * inputs.
+/* The critical path: the longest dependency chain of operators by mean time. Linear in layers and their inputs.
  *
- * Units are operators, and layers that no operator executed (views), which take no time but pass on what they wait for.
- * An operator that stands for no layer, such as a reorder, belongs to the one that runs after it and reads what it
- * made.
+ * Units are operators, and layers without an operator (views), which take no time but pass dependencies on. An operator
+ * without a layer, such as a reorder, belongs to the next one, which reads its output.
  *
- * An operator may stand for layers on both sides of a view (a pool on codes for the QuantizeLinear behind a Flatten):
- * it waits for nothing that comes after it in the order of execution. */
+ * An operator may have layers on both sides of a view (a quantised pool for the QuantizeLinear after a Flatten). So
+ * dependencies on later operators in execution order are ignored. */
 #include "profiler/report/report.h"
 #include "base/memory/row_block.h"
 
@@ -18,7 +16,7 @@ typedef struct unit_graph {
     uint32_t *first, *next, *target; /* edges by source unit */
     size_t edges;
     uint32_t *rank;   /* of a view: the last operator that it waits for; of an operator: itself */
-    uint32_t *waits;  /* edges into a unit that are not done yet */
+    uint32_t *waits;  /* unfinished edges into a unit */
     uint32_t *before; /* on the longest chain; PRONY_NO_INDEX: none */
     int64_t *finish_ns;
     uint32_t *queue;
@@ -77,7 +75,7 @@ static size_t operators_of(const unit_graph *g, uint32_t unit)
     return unit < g->report->operator_count ? unit - lead_of(g->report, unit) + 1 : 0;
 }
 
-/* The unit that finishes last; false if units wait for one another in a circle, as only a made-up report can have it.
+/* Finds the unit that finishes last; false: a dependency cycle, which only a forged report can have.
  */
 static bool find_last(unit_graph *g, uint32_t *last)
 {
@@ -122,6 +120,8 @@ static bool knows_sources(const prony_report *r)
     return false;
 }
 
+/* Makes the graph of units, computes finish times in topological order, and follows the chain back from the last
+ * one. */
 prony_status prony_report_critical_path(uint32_t **operators, size_t *count, int64_t *time_ns,
                                         const prony_report *report, prony_error *error)
 {

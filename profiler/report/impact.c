@@ -1,4 +1,4 @@
-/* Shares: what each type, layer or operator has of a quantity, alone and with all larger ones. */
+/* Shares of each type, layer or operator in a quantity, single and cumulative. */
 #include "profiler/report/report_select.h"
 #include "base/memory/row_block.h"
 #include "profiler/report/type_summary.h"
@@ -17,6 +17,7 @@ prony_status prony_report_types(prony_type_row **rows, size_t *count, const pron
     return *rows ? PRONY_OK : prn_no_memory(error);
 }
 
+/* Shares refer to the sum over all rows, also those that filter or `top` leave out. */
 prony_status prony_report_impact(prony_impact_row **rows, size_t *count, const prony_report *report, unsigned level,
                                  const char *key, const char *filter, size_t top, prony_error *error)
 {

@@ -1,11 +1,12 @@
-/* prony_report_join: the runs of several processes in one report. What one process cannot know of itself, how far it
- * lies from another of the same model, is then in the report (statistics.h says how it is used). */
+/* prony_report_join: the runs of several processes in one report. The report then shows the deviation between
+ * processes, which one process cannot know (statistics.h describes its use). */
 #include "profiler/report/report.h"
 
 #include <string.h>
 
 #define BUSY_PART                                                                                                      \
-    0.25 /* of the time measured, that others may have had part of the machine before all of it counts as such */
+    0.25 /* share of the measured time on a busy machine from which the whole counts as busy; chosen without
+            measurement */
 
 static prony_status differs(const char *what, prony_error *error)
 {
@@ -38,7 +39,7 @@ static double step_join_time_of(const prony_report *r)
     return (double)r->latency.mean_ns * (double)r->latency.count;
 }
 
-/* Means by the time measured, of the processes that know. */
+/* Means weighted by measured time, over processes with a value. */
 typedef struct mean {
     double sum, weight;
 } mean;
@@ -98,6 +99,7 @@ static prn_report_cpu joined_cpu(const prony_report *const *all, size_t count)
     return cpu;
 }
 
+/* Concatenates the samples process after process; intervals of the joined report draw processes. */
 static prony_status join_samples(prony_report *into, const prony_report *const *all, size_t count, prony_error *error)
 {
     size_t runs = 0, at = 0;

@@ -1,5 +1,5 @@
-/* The shape of the measured latencies: histogram, outliers, steady state. Quartiles are nearest-rank, as all quantiles
- * of a report are. Reads the report only. */
+/* The shape of the measured latencies: histogram, outliers, steady state. Quartiles are nearest-rank, like all
+ * quantiles of a report. Reads the report only. */
 #include "profiler/statistics/statistics.h"
 #include "profiler/report/report.h"
 #include "base/memory/row_block.h"
@@ -11,12 +11,12 @@
 #define MOST_BINS 100
 #define FEWEST_SHOWN_BINS 5
 #define MOST_SHOWN_BINS 60
-#define FAR_RANGES 8   /* interquartile ranges above the upper quartile: no bin is made for what lies there */
-#define FEWEST_RUNS 10 /* that a trend can be told from */
+#define FAR_RANGES 8   /* interquartile ranges above the upper quartile; runs beyond have no bins of their own */
+#define FEWEST_RUNS 10 /* fewest runs for a trend test; chosen without measurement */
 #define INNER_FENCE 1.5
 #define OUTER_FENCE 3.0
 #define MODIFIED_Z 3.5
-/* Pairs are compared one by one; of more runs than this, medians of equal stretches stand in for them. */
+/* All pairs are compared; for more runs than this, medians of equal stretches replace them. */
 #define TREND_POINTS 400
 
 static size_t runs_of(const prony_report *r)
@@ -42,7 +42,7 @@ static int64_t quartile(const int64_t *sorted, size_t count, size_t quarters)
 
 /* ---- histogram ---- */
 
-/* Bins of twice the interquartile range over the cube root of the number. */
+/* Number of bins by their width: twice the interquartile range over the cube root of the number of runs. */
 static size_t advised_bins(const int64_t *sorted, size_t count)
 {
     double range = (double)(sorted[count - 1] - sorted[0]);
@@ -82,7 +82,7 @@ prony_status prony_report_histogram(prony_histogram_bin **rows, size_t *count, c
     return *rows ? PRONY_OK : prn_no_memory(error);
 }
 
-/* How many of the runs, ascending, lie within what is shown bin by bin. */
+/* Number of runs, ascending, in the range shown by equal bins. */
 static size_t runs_within(const int64_t *sorted, size_t runs)
 {
     int64_t limit = sorted[(runs * 99 + 99) / 100 - 1], upper = quartile(sorted, runs, 3);
@@ -205,7 +205,7 @@ prony_status prony_report_steady_state(prony_steady_state *out, const prony_repo
     if (all < FEWEST_RUNS) return PRONY_OK;
     int64_t *room = prn_calloc((size_t)all, sizeof *room);
     if (!room) return prn_no_memory(error);
-    /* Of several processes the one with the clearest trend, whose p allows for there being so many. */
+    /* Of several processes takes the clearest trend, with p adjusted for their number. */
     for (size_t i = 0; i < processes; begin += (size_t)process_runs[i++]) {
         size_t runs = (size_t)process_runs[i];
         if (runs < FEWEST_RUNS) continue;

@@ -1,5 +1,5 @@
-/* The module tree that node names spell: "/layer1/layer1.0/conv1/Conv" is a node of module "layer1/layer1.0/conv1".
- * Names without a slash belong to the root. What a module's row says includes the modules below it.
+/* The module tree in node names: "/layer1/layer1.0/conv1/Conv" is a node of module "layer1/layer1.0/conv1". Names
+ * without a slash belong to the root. A module's row includes the modules below it.
  *
  * Names are input from a file: a path is cut at DEEPEST parts, and a name above LONGEST_NAME bytes belongs to the root,
  * so that a hostile model cannot make the tree larger than a multiple of itself.
@@ -58,7 +58,7 @@ static bool is_index(char c)
     return (c >= '0' && c <= '9') || c == '.' || c == '_';
 }
 
-/* "layer1.0" -> "layer"; "encoder.layer.3" -> "layer"; a part that is nothing but an index stays as it is. */
+/* "layer1.0" -> "layer"; "encoder.layer.3" -> "layer"; a part that is only an index stays. */
 static const char *type_from_path(prn_bump *pool, const char *path)
 {
     const char *part = strrchr(path, '/');
@@ -141,7 +141,7 @@ static prony_status modules_add_layer(tree *t, prony_layer_row *layer, prony_err
 
 /* ---- nodes in subgraphs ---- */
 
-/* What a node does without what is inside of it; what it has as a layer is taken from. */
+/* A node's own work: its layer's work minus its nested rows'. */
 typedef struct own_work {
     uint64_t macs, flops, parameters;
     int64_t time_ns;
@@ -175,8 +175,7 @@ static bool is_below(const tree *t, uint32_t row, uint32_t above)
     return row == above;
 }
 
-/* The modules between the node and the one of the layer around it all, whose figures have the node's already, get them
- * too. */
+/* Adds a nested layer to the modules between it and its outermost layer's module, which already includes it. */
 static bool add_nested_layer(tree *t, const prony_nested_row *n, const own_work *own, uint32_t owner)
 {
     uint32_t row = row_of_layer(t, n->name);
@@ -195,7 +194,7 @@ static bool add_nested_layer(tree *t, const prony_nested_row *n, const own_work 
     return true;
 }
 
-/* Where something ran: before, an If has the cost of one of its branches, and there is nothing to share out. */
+/* Adds nested rows after a run. Before a run an If has the cost of one branch, which cannot be distributed. */
 static prony_status modules_add_nested(tree *t, prony_error *error)
 {
     const prony_report *r = t->report;

@@ -1,4 +1,5 @@
-/* Reasons, in the order of what explains most surely: work that nothing asked for, threads, then the kernel's own. */
+/* Reasons, the most certain first: extra work, threads, then the kernel's own facts. Thresholds chosen without
+ * measurement. */
 #include "base/integers.h"
 #include "profiler/report/reasons.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 
 #define NEAR_ROOF 0.8 /* of the bandwidth roof */
-#define EXPLAINS 0.5  /* part of the loss that makes a reason */
+#define EXPLAINS 0.5  /* share of the loss that makes a reason */
 #define SLOWER_CLOCK 0.95
 #define OTHERS_LEAST 0.05
 #define SCALES 0.02      /* of the serial time, lost */
@@ -60,7 +61,7 @@ static bool reasons_is_op(const prony_operator_row *row, const char *op)
     return row->op && strcmp(row->op, op) == 0;
 }
 
-/* What rewriting said of a node that reads dequantized values (prn_stays_in_float). */
+/* The reason noted by rewrites for a node that reads dequantized values (prn_stays_in_float). */
 static void find_floats(found *f, const prony_operator_row *row)
 {
     static const char *const words[] = {
@@ -77,7 +78,7 @@ static void find_floats(found *f, const prony_operator_row *row)
     if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) reasons_add(f, "stays in float", words[said]);
 }
 
-/* Why products are float32 where the session's precision is another (prn_stays_in_fp32). */
+/* The reason for float32 products despite another session precision (prn_stays_in_fp32). */
 static void find_precision(found *f, const prony_operator_row *row)
 {
     static const char *const words[] = {
@@ -91,7 +92,7 @@ static void find_precision(found *f, const prony_operator_row *row)
     if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) reasons_add(f, "stays in fp32", words[said]);
 }
 
-/* Work that computes nothing, and kernels that do not use what the machine has. */
+/* Work without results, and kernels that do not use the machine's instructions. */
 static void find_detours(found *f, const prony_operator_row *row)
 {
     char text[REASON_BYTES];
@@ -126,7 +127,7 @@ static void facts_of_threads(prn_thread_facts *t, const prony_report *r, const p
     }
     bool compute = true;
     double roof = prn_operator_roof_ns(r, row, &compute), time = (double)row->time.mean_ns;
-    /* The thread pool's figures are of other runs than the times: take their proportions. */
+    /* The pool's values come from other runs than the times, so only their proportions are used. */
     double traced = (double)(p->busy_ns + p->wait_ns) / row->threads, scale = traced > 0 ? time / traced : 1;
     double busy = (double)p->busy_ns * scale;
     *t = (prn_thread_facts){.threads = row->threads,
@@ -141,6 +142,7 @@ static void facts_of_threads(prn_thread_facts *t, const prony_report *r, const p
                             .others = r->has_disturbance && r->disturbance.others > 0 ? r->disturbance.others : 0};
 }
 
+/* Adds the reason of unused threads; with one thread only the load of other processes is a reason. */
 static void find_threads(found *f, const prony_operator_row *row)
 {
     prn_thread_facts t;
@@ -149,7 +151,7 @@ static void find_threads(found *f, const prony_operator_row *row)
     const prony_parallel *p = &row->parallel;
     const prn_disturbance *load = &f->report->disturbance;
     if (row->threads < 2 && f->report->has_disturbance && load->verdict == PRN_LOAD_BUSY) {
-        if (load->others >= 0) /* else the system did not say how much */
+        if (load->others >= 0) /* otherwise the system does not know the share */
             snprintf(text, sizeof text, "other processes took %.0f %% of the processors", load->others * 100);
         else
             snprintf(text, sizeof text, "other processes took an unknown share of the processors");
@@ -177,7 +179,7 @@ static void find_threads(found *f, const prony_operator_row *row)
     if (*text) reasons_add(f, reason, text);
 }
 
-/* Share of the tiles' places that no result fills. */
+/* Share of the tiles' elements without a result. */
 static double empty_share(int64_t rows, int64_t columns, int64_t tile_rows, int64_t tile_columns)
 {
     double whole_rows = (double)(prn_ceil_div(rows, tile_rows) * tile_rows);
@@ -185,6 +187,7 @@ static double empty_share(int64_t rows, int64_t columns, int64_t tile_rows, int6
     return 1 - (double)rows / whole_rows * (double)columns / whole_columns;
 }
 
+/* Adds reasons from the matmul's shape: few rows, empty tiles, short sums, packing in every run. */
 static void find_shape(found *f, const prony_operator_row *row)
 {
     char text[REASON_BYTES];
@@ -212,7 +215,7 @@ static void find_shape(found *f, const prony_operator_row *row)
         reasons_add(f, "packing", "its weights are kept small: filters are transformed in every run");
 }
 
-/* Bytes alone would take a good part of the time. */
+/* Finds operators whose traffic alone takes a large share of the time. */
 static void find_traffic(found *f, const prony_operator_row *row)
 {
     const prony_report *r = f->report;
@@ -252,7 +255,7 @@ static prony_status reasons_find(prony_report *r, prony_operator_row *row, prony
     return PRONY_OK;
 }
 
-/* ---- what a kernel reaches at best ---- */
+/* ---- a kernel's best rate in the report ---- */
 
 typedef struct reached {
     const char *kernel;
@@ -298,7 +301,7 @@ prony_status prn_report_fill_reasons(prony_report *report, prony_error *error)
     return find_best(report, error);
 }
 
-/* ---- words ---- */
+/* ---- texts ---- */
 
 bool prn_reasons_text(const prony_operator_row *row, size_t most, char *out, size_t size)
 {

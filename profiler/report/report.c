@@ -1,4 +1,4 @@
-/* Joins what is known of a report: measured times to operators and layers, layers to totals.
+/* Fills derived values of a report: measured times into operators and layers, layers into totals.
  *
  * The report owns everything through its pool. Invariant after prn_report_fill_times: the mean times of the layers an
  * operator stands for sum to the operator's mean, to the nanosecond.

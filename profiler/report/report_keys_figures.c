@@ -204,7 +204,7 @@ static double bytes_per_sample(const prn_at *at)
     return r->config.batch > 0 ? (double)r->memory.planned_bytes / (double)r->config.batch : NAN;
 }
 
-/* In the last run: buffers are taken as their operator begins, and given back as the last that reads them ends. */
+/* Times in the last run: a buffer begins with its operator, and ends with its last reader. */
 static void write_event_time(prn_json *j, const prn_key *key, const prn_at *at)
 {
     const prony_report *r = at->root;
@@ -431,7 +431,7 @@ static bool is_evaluated(const prn_at *at)
     return ((const prony_report *)at->root)->evaluation_count > 0;
 }
 
-/* The first figure, and the list of the others, of the same samples. */
+/* The first metric, and the list of the others, of the same samples. */
 typedef struct evaluations {
     prony_evaluation_row first;
     const prony_evaluation_row *further;

@@ -113,7 +113,7 @@ static const prn_key cache_keys[] = {
     {"shared_by", PRN_AT(prn_cache_level, shared_by), PRN_IF_SET, "Logical processors that share it."},
     {0}};
 
-/* The array lies in the struct; as a list it is like any other. */
+/* Makes the array in the struct a list like any other. */
 typedef struct cache_list {
     const prn_cache_level *rows;
     size_t count;

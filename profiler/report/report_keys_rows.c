@@ -1,5 +1,5 @@
-/* Keys of the report's rows: layers, operators, what runs in subgraphs, modules, weights, composites. Only what a row
- * says alone is read here; what indices lead to, report_read.c checks. */
+/* Keys of the report's rows: layers, operators, what runs in subgraphs, modules, weights, composites. This file reads
+ * single rows; report_read.c checks indices. */
 #include "profiler/report/report_keys.h"
 
 #include "base/shape.h"
@@ -12,7 +12,7 @@
 #define O prony_operator_row
 #define N prony_nested_row
 
-/* ---- what rows share ---- */
+/* ---- keys shared by rows ---- */
 
 const prn_key prn_count_keys[] = {
     {"macs", PRN_AT(prony_cost, macs), PRN_ALWAYS, "Multiplications accumulated into a contraction's sum."},
@@ -264,7 +264,7 @@ const prn_key prn_operator_keys[] = {
     PRN_ERROR_KEY(operator),
     {0}};
 
-/* ---- what runs in subgraphs ---- */
+/* ---- rows of subgraphs ---- */
 
 static bool nested_timed(const prn_at *at)
 {
@@ -382,7 +382,7 @@ static void write_children(prn_json *j, const prn_key *key, const prn_at *at)
     prn_json_close(j, ']');
 }
 
-/* By path, and so once all rows are there. */
+/* Children are found by path, so they are read after all rows. */
 static void read_children(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
 {
     size_t count;

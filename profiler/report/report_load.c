@@ -1,4 +1,5 @@
-/* prony_report_load: a JSON report as an object again, with everything that works on a live one but a model behind it.
+/* prony_report_load: makes a report object from JSON. It supports everything that a live one does, except access to the
+ * model.
  */
 #include "base/os/file.h"
 #include "profiler/report/report_read.h"

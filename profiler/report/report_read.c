@@ -1,6 +1,6 @@
-/* Reads a "prony.report/1" back: everything that report_json.c writes, but for what it derives (rates, ratios, bounds).
- * Writing what was read gives the same bytes. Nothing in the file is trusted: types and counts are checked as the
- * tables of keys are read, and here what rows say of one another, so that readers of the report need not ask. */
+/* Reads a "prony.report/1": everything that report_json.c writes, except derived values (rates, ratios, bounds).
+ * Writing it again gives the same bytes. The file is not trusted: the tables of keys check types and counts, and this
+ * file checks references between rows, so other code need not. */
 #include "profiler/report/report_read.h"
 
 #include "base/shape.h"
@@ -55,7 +55,7 @@ static void check_composite(prn_json_reader *j, const prony_report *r, size_t i)
     report_read_check_list(j, "layers", c->layers, c->layer_count, r->layer_count);
 }
 
-/* Forms rely on the order of nested rows: owners ascend, and a row stands behind the one that it is inside of. */
+/* Exporters rely on the order of nested rows: owners ascend, and a row follows the one that contains it. */
 static void check_place(prn_json_reader *j, const prony_nested_row *rows, size_t i, size_t owners)
 {
     const prony_nested_row *n = &rows[i],
@@ -119,7 +119,7 @@ static void report_read_check_rows(prn_json_reader *j, prony_report *r)
         r->parameters[i].share = (double)r->parameters[i].elements / sum;
 }
 
-/* Runs of each process, together those of the report. */
+/* Checks that the processes' runs sum to the report's. */
 static void check_processes(prn_json_reader *j, const prony_report *r)
 {
     uint64_t left = r->latency.count;
@@ -218,7 +218,7 @@ static void read_accuracy(prn_json_reader *j, const prn_json_value *root, prony_
     if (j->status == PRONY_OK) j->status = prn_report_judge_accuracy(r, j->error);
 }
 
-/* ---- the whole ---- */
+/* ---- the report ---- */
 
 prony_status prn_report_read(prony_report **out, const char *file, const char *text, size_t size, prony_error *error)
 {

@@ -1,4 +1,4 @@
-/* prony_report_*: what a report holds, as its users read it. */
+/* prony_report_*: public access to a report's values. */
 #include "engine/bind/engine_model.h"
 #include "profiler/report/report.h"
 

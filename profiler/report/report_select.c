@@ -1,4 +1,4 @@
-/* Sorting and filtering of a report's rows; see the header. Reads the report only. */
+/* Implements report_select.h. Reads the report only. */
 #include "profiler/report/report_select.h"
 
 #include <fnmatch.h>
@@ -100,13 +100,14 @@ static bool operator_passes(const prn_selection *s, const prony_operator_row *ro
     }
 }
 
-/* What layers and operators have in common for sorting. */
+/* Values of layers and operators for sorting. */
 typedef struct row_figures {
     const prony_cost *cost;
     int64_t time_ns; /* -1: not measured */
     uint64_t output_bytes, count;
 } row_figures;
 
+/* The number by which rows are sorted; 0 for keys that are texts. */
 static double sort_number(prn_row_key key, const row_figures *row)
 {
     const prony_cost *cost = row->cost;
@@ -169,7 +170,7 @@ bool prn_select_passes(const prn_selection *s, bool layer, uint32_t row)
     return layer ? layer_passes(s, &r->layers[row]) : operator_passes(s, &r->operators[row]);
 }
 
-/* An operator in a subgraph is of the modules of the layers it runs. */
+/* An operator in a subgraph belongs to the modules of its layers. */
 static bool nested_module(const prn_selection *s, bool layer, const prony_nested_row *row)
 {
     if (layer) return matches(s->glob, row->module);

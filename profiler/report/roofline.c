@@ -1,14 +1,14 @@
-/* What keeps an operator from being faster: the roofs of compute and memory against its measured time. Traffic is
- * compulsory traffic, so the memory roof is that of DRAM only for what does not fit into a cache; data that fits is
- * charged at the bandwidth of the smallest level that holds it. */
+/* The limit of an operator: the roofs of compute and memory against its measured time. Traffic is compulsory traffic,
+ * so data that fits into a cache is charged at the bandwidth of the smallest level that holds it, and other data at
+ * that of DRAM. */
 #include "profiler/report/report.h"
 
 #include <string.h>
 
-/* Below this part of the roof neither compute nor memory explains the time. */
+/* Below this share of the roof neither compute nor memory explains the time. Chosen without measurement. */
 #define OVERHEAD_SHARE 0.1
 
-/* What the threads have of a level together: L1 and L2 once for each, others once for as many as share one. */
+/* The threads' bytes of a level together: L1 and L2 once per thread, others once per group that shares one. */
 static double cache_bytes(const prony_report *report, int level)
 {
     const prn_machine *m = &report->system.machine;
@@ -22,7 +22,7 @@ static double cache_bytes(const prony_report *report, int level)
     return 0;
 }
 
-/* Of the nearest level that holds `bytes` and was measured. */
+/* The bandwidth of the nearest measured level that holds `bytes`. */
 static double bandwidth_for(const prony_report *report, double bytes)
 {
     static const char *const levels[] = {"L1", "L2", "L3"};
@@ -59,7 +59,7 @@ double prn_report_executed_flops(const prony_report *report)
 double prn_operator_bytes(const prony_operator_row *row)
 {
     double bytes = (double)row->cost.bytes_read + (double)row->cost.bytes_written;
-    const int64_t stored = prn_operator_fact(row, "weight_bytes"); /* what is read in place of a float32 matrix */
+    const int64_t stored = prn_operator_fact(row, "weight_bytes"); /* bytes read instead of a float32 matrix */
     if (stored > 0) {
         const double plain =
             4.0 * (double)prn_operator_fact(row, "product_columns") * (double)prn_operator_fact(row, "product_depth");
@@ -68,13 +68,13 @@ double prn_operator_bytes(const prony_operator_row *row)
     return row->layer_count == 0 && bytes <= 0 ? 2 * (double)row->output_bytes : bytes;
 }
 
-/* A rewritten graph's layers count floating-point operations that its kernels do in integers. */
+/* true: the kernels use integers for operations that the layers count as floating point. */
 bool prn_operator_multiplies_bytes(const prony_operator_row *row)
 {
     return prn_operator_fact(row, "byte_products") || (row->cost.macs > 0 && row->cost.int_ops > row->cost.flops);
 }
 
-/* A kernel that makes a product of float32 of several of bfloat16 is held against their peak. */
+/* A kernel that computes a float32 product by several bfloat16 ones is compared with the bfloat16 peak. */
 static double peak_of(const prony_report *report, const prony_operator_row *row)
 {
     const int64_t products = prn_operator_fact(row, "bf16_products");
@@ -94,7 +94,7 @@ double prn_report_highest_peak(const prony_report *report)
 
 double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound)
 {
-    if (prn_operator_multiplies_bytes(row)) return 0; /* no peak of theirs is measured */
+    if (prn_operator_multiplies_bytes(row)) return 0; /* their peak is not measured */
     double flops = peak_of(report, row);
     double bytes = prn_operator_bytes(row);
     double bandwidth = bandwidth_for(report, bytes);

@@ -1,4 +1,4 @@
-/* One row per operator type; see the header. Reads the report only. */
+/* Implements type_summary.h. Reads the report only. */
 #include "profiler/report/type_summary.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static prn_type_row type_summary_of(const char *op, const prony_cost *c, int64_t
                           .share = share};
 }
 
-/* One row per operator type, from the operators where they were measured, else from the layers. */
+/* One row per operator type, from measured operators, else from layers. */
 static size_t collect_types(const prony_report *r, prn_type_row *rows)
 {
     size_t count = 0, types = 0;

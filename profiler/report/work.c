@@ -1,4 +1,4 @@
-/* Estimates of how long the parts of a fused operator take. */
+/* Estimates the times of a fused operator's layers. */
 #include "profiler/report/work.h"
 
 #include "base/shape.h"
@@ -72,7 +72,7 @@ bool prn_report_has_estimates(const prony_report *report)
 
 /* ---- work ---- */
 
-/* What an operator's special functions are; two kinds share them evenly. Others divide. */
+/* The special functions of operators; two kinds share them evenly. Other operators divide. */
 static const struct {
     const char *op;
     prn_work first, second;
@@ -174,7 +174,7 @@ static double value_bytes(const prony_value *value)
 
 enum { READ_INSIDE = 1, READ_OUTSIDE = 2 };
 
-/* Who reads what each layer makes: other layers of its operator, or others. */
+/* The readers of each layer's output: layers of its operator, or others. */
 static unsigned char *find_readers(const prony_report *r)
 {
     unsigned char *readers = prn_calloc(r->layer_count + 1, 1);
@@ -190,7 +190,7 @@ static unsigned char *find_readers(const prony_report *r)
     return readers;
 }
 
-/* What a layer moves over its operator's border; nothing where its result is its input's bytes. */
+/* A layer's traffic across its operator's border; 0 if its result is its input's bytes. */
 static double border_bytes(const prony_report *r, const prony_layer_row *layer, unsigned readers)
 {
     static const char *const views[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"};
@@ -230,7 +230,7 @@ static void share_operator(prony_report *r, const prony_operator_row *row, const
         if (!layer->removed)
             prn_layer_work_of(&work[working++], layer, border_bytes(r, layer, readers[row->layers[k]]));
     }
-    bool all = working == 0; /* an Identity that stayed, say: all there is */
+    bool all = working == 0; /* such as a remaining Identity: all layers */
     if (all) {
         working = row->layer_count;
         memset(work, 0, working * sizeof *work);
@@ -238,7 +238,7 @@ static void share_operator(prony_report *r, const prony_operator_row *row, const
     prn_work_shares(rates, work, working, (double)row->time.min_ns, shares);
     for (size_t k = 0, next = 0; k < row->layer_count; k++) {
         prony_layer_row *layer = &r->layers[row->layers[k]];
-        if (all) layer->removed = false; /* so it ran */
+        if (all) layer->removed = false; /* so it executed */
         bool has_part = !layer->removed;
         layer->operator_share = has_part ? shares[next++] : 0;
         layer->time_attributed = has_part && working > 1;
@@ -272,7 +272,7 @@ prony_status prn_report_estimate_shares(prony_report *report, prony_error *error
 uint64_t prn_share_mark(const prony_report *report, const prony_operator_row *row, size_t k, double *sum)
 {
     *sum += report->layers[row->layers[k]].operator_share;
-    /* What rounding leaves belongs to the last layer that has a part. */
+    /* The rounding remainder belongs to the last layer with a share. */
     return k + 1 == row->layer_count || *sum > 1 - 1e-9 ? PRN_SHARE_END : (uint64_t)(*sum * (double)PRN_SHARE_END);
 }
 
@@ -302,8 +302,7 @@ double prn_round_digits(double value, int digits)
 
 const char *prn_part_text(char text[PRN_PART_TEXT_BYTES], const prony_layer_row *layer)
 {
-    if (!layer->time_attributed || !(layer->operator_share > 0))
-        return NULL; /* 0: an older report says nothing of it */
+    if (!layer->time_attributed || !(layer->operator_share > 0)) return NULL; /* 0: an older report does not have it */
     double percent = prn_round_digits(layer->operator_share * 100, prn_estimate_digits(layer));
     if (percent >= 99.5) return "nearly all";
     if (percent < 1) return "below 1 %";

@@ -1,4 +1,4 @@
-/* What may be concluded from moments alone, where the values themselves were not kept. */
+/* Tests on moments alone, for values that were not kept. */
 #include "profiler/statistics/statistics.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Mann and Whitney's rank test (1947). Its exact distribution comes from the generating function of U, a Gaussian
- * binomial coefficient. Values of one process resemble their neighbours; they count for as many as are independent.
+ * binomial coefficient. Values of one process are correlated; they count as the equivalent number of independent ones.
  */
 #include "profiler/statistics/statistics.h"
 
@@ -57,7 +57,7 @@ typedef struct sample_size {
     double count, memory;
 } sample_size;
 
-/* Each sample adds memory / count to the variance of U, where independent values add 1 / count. */
+/* Each sample adds memory / count to the variance of U; independent values add 1 / count. */
 static double approximate_p(double u, sample_size a, sample_size b, double ties)
 {
     double n = a.count, m = b.count, all = n + m, larger = fmax(u, n * m - u);

@@ -1,4 +1,4 @@
-/* Bootstrap intervals, of one series, of two, and of processes (statistics.h says what is drawn and why). Blocks of a
+/* Bootstrap intervals, of one series, of two, and of processes (statistics.h describes the drawn units). Blocks of a
  * series are circular (D. N. Politis and J. P. Romano, 1992), from one fixed seed; a resample is known by how often
  * each sorted value was drawn, so nothing is sorted per draw.
  */
@@ -12,11 +12,11 @@
 
 #define RESAMPLES_MOST 2000
 #define RESAMPLES_LEAST 200
-#define DRAWS 20000000 /* values that all resamples may draw together */
+#define DRAWS 20000000 /* bound on the values drawn by all resamples; chosen without measurement */
 #define PROCESS_RESAMPLES 4000
 #define BOOTSTRAP_SEED 0x50524f4e59U
-#define BLOCK_MEMORY 3  /* blocks are that many times as long as the series remembers */
-#define FEWEST_PIECES 5 /* that a series is cut into, however long it remembers */
+#define BLOCK_MEMORY 3  /* blocks are so many times as long as the series' memory; chosen without measurement */
+#define FEWEST_PIECES 5 /* fewest blocks of a series, for any memory */
 #define FEW_PIECES 7
 #define FEWEST_PROCESSES 3
 
@@ -62,10 +62,10 @@ typedef struct resampled {
     size_t count, block;
     const uint64_t *process_runs;       /* NULL: blocks are drawn */
     size_t processes, *begins;          /* of the processes, by time */
-    double pieces[PRN_STATISTIC_COUNT]; /* independent ones that each statistic rests on */
+    double pieces[PRN_STATISTIC_COUNT]; /* independent units behind each statistic */
 } resampled;
 
-/* As long as what the values remember, and never so long that nothing would be left to draw. */
+/* Block length: the memory of the values, limited so that enough blocks remain. */
 static size_t resampling_block_of(size_t count, double memory)
 {
     double block = fmax(floor(cbrt((double)count) + 1e-9), ceil(BLOCK_MEMORY * (memory - 1)));
@@ -120,7 +120,7 @@ static void resampling_draw(resampled *r, double values[PRN_STATISTIC_COUNT], ui
     for (size_t q = 0; q < 4; q++) values[quantiles[q][0]] = at[q + 2];
 }
 
-/* Of few pieces there are few different resamples, and their percentiles end too early: the interval is at least
+/* Few independent units give few different resamples, whose percentiles are too narrow. So the interval is at least
  * Student's, by the deviation of the resamples. */
 static void resampling_widen(double interval[2], const double *values, size_t count, double confidence, double pieces)
 {
@@ -130,13 +130,13 @@ static void resampling_widen(double interval[2], const double *values, size_t co
     for (size_t i = 0; i < count; i++) square += (values[i] - mean) * (values[i] - mean);
     double deviation = sqrt(square / (double)count * pieces / (pieces - 1));
     if (!(middle > 0)) return;
-    /* Times are positive: by the logarithm, and within what a number holds. */
+    /* Times are positive: uses logarithms, within the range of a double. */
     double half = exp(fmin(50, deviation * prn_student_bound(1 - confidence, pieces - 1) / middle));
     interval[0] = fmin(interval[0], middle / half);
     interval[1] = fmax(interval[1], middle * half);
 }
 
-/* Times above a quantile come in clusters; what lies less than a block apart is one. */
+/* Times above a quantile come in clusters; those less than a block apart count as one. */
 static double clusters_above(const resampled *r, size_t rank)
 {
     size_t found = 0, last = 0;
@@ -233,7 +233,7 @@ prony_status prn_times_intervals(double intervals[PRN_STATISTIC_COUNT][2], doubl
     return status;
 }
 
-/* ---- what a sample does not show ---- */
+/* ---- deviation that a sample does not show ---- */
 
 static double unknown_variance(const prn_times *times)
 {
@@ -334,6 +334,7 @@ static double median_of_groups(const prn_processes *groups, size_t count, bool d
     return prn_median(medians, known);
 }
 
+/* Empty groups are dropped first. With fewer than `fewest_groups` groups only the values are drawn. */
 prony_status prn_grouped_interval(double *value, double interval[2], const prn_processes *groups, size_t count,
                                   size_t fewest_groups, prony_error *error)
 {

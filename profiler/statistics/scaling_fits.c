@@ -120,7 +120,7 @@ static double descend(prn_law law, const fit_points *p, prn_law_fit *fit, const 
     return best;
 }
 
-/* The points with each thread count once, by the mean of what stands there. */
+/* Merges points of one thread count by their mean. */
 static void scaling_fits_gather(fit_points *p, const double *threads, const double *throughput, size_t count)
 {
     size_t of[MOST_POINTS];
@@ -172,7 +172,7 @@ void prn_law_fit_points(prn_law_fit *out, prn_law law, const double *threads, co
     *out = (prn_law_fit){0};
     if (p.count < prn_law_points(law)) return;
     for (size_t i = 0; i < p.count; i++) mean += p.throughput[i] / (double)p.count;
-    /* Of the fits that hold what would be negative at 0, the closest. */
+    /* Takes the closest fit among those with negative parameters held at 0. */
     for (int held = 0; held < (law == PRN_LAW_USL ? 4 : 2); held++) {
         prn_law_fit fit;
         double sum = fit_with(law, &p, &fit, !(held & 1), law == PRN_LAW_USL && !(held & 2));

@@ -1,4 +1,4 @@
-/* Values in order of time: how long they remember, whether they drift, where they change, when they are warm. */
+/* Values in order of time: memory, drift, changes of level, steady state. */
 #include "profiler/statistics/statistics.h"
 
 #include "base/memory/alloc.h"
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SERIES_POINTS 2048 /* that correlations are taken of; of more values, means of equal stretches */
+#define SERIES_POINTS 2048 /* for correlations; more values are replaced by means of equal stretches */
 #define SHORT_SERIES 4
-#define WINDOWS 7         /* that a change is looked for beside */
+#define WINDOWS 7         /* windows for the memory beside a change */
 #define FEWEST_CHANGED 10 /* values on each side of a change */
 
 typedef struct ranked_value {
@@ -55,7 +55,8 @@ static double covariance(const double *values, size_t count, size_t lag)
     return sum / (double)count;
 }
 
-/* 1 + 2 sum of the correlations; pairs of lags count while they are positive, and never more than the pair before. */
+/* 1 + 2 sum of the correlations; pairs of lags count while they are positive, each at most as much as the pair
+ * before. */
 static double memory_of(const double *values, size_t count)
 {
     double variance = covariance(values, count, 0), sum = 0, before = INFINITY;
@@ -86,9 +87,9 @@ prony_status prn_series_memory(double *memory, const int64_t *samples, size_t co
         for (size_t i = begin; i < end; i++) sum += ranks[i];
         ranks[p] = sum / (double)(end - begin);
     }
-    /* The variance of a mean of stretches is that of a stretch's mean times its memory, over their number. */
+    /* The variance of a mean of stretches is that of a stretch's mean, times its memory, over their number. */
     if (all > 0) *memory = memory_of(ranks, points) * stretch * mean_square(ranks, points) / all;
-    /* A short series cannot show how long it remembers: the mean that it is taken about follows it. */
+    /* A short series underestimates its memory, because its own mean follows it. */
     *memory *= 1 + SHORT_SERIES * (*memory - 1) / (double)count;
     *memory = fmin(fmax(*memory, 1), (double)count);
     prn_free(ranks);
@@ -155,7 +156,7 @@ static double level(const changes *c, size_t begin, size_t end)
     return prn_median(c->room, end - begin);
 }
 
-/* The CUSUM's largest excursion, over what it wanders without a change, goes to the Kolmogorov distribution. */
+/* The CUSUM's largest excursion, relative to its scatter without a change, follows the Kolmogorov distribution. */
 static size_t strongest(const changes *c, size_t begin, size_t end, double *excursion)
 {
     double mean = 0, square = 0, sum = 0, n = (double)(end - begin);
@@ -186,7 +187,7 @@ static void split(changes *c, size_t begin, size_t end, int depth)
     split(c, at, end, depth - 1);
 }
 
-/* The memory within windows, their median: over the whole series a change would pass for memory. */
+/* The median of the memories within windows: over the whole series a change would look like memory. */
 static prony_status memory_of_windows(changes *c, size_t count, prony_error *error)
 {
     double memories[WINDOWS];

@@ -4,8 +4,8 @@
  * an even number of samples is the mean of the two in the middle. The standard deviation is that of a sample (n - 1).
  *
  * The interval of the median is a percentile bootstrap of blocks of samples (resampling.c). Above BOOTSTRAP_LARGEST
- * samples, where drawing would cost more than it tells, it is the order-statistic interval, to which the bootstrap
- * converges, widened by what the samples remember of one another.
+ * samples, where drawing would be too expensive, it is the order-statistic interval, to which the bootstrap converges,
+ * widened by the samples' memory.
  */
 #include "profiler/statistics/statistics.h"
 
@@ -55,8 +55,8 @@ static void moments(prony_time_stats *out, const int64_t *samples, size_t count)
 }
 
 /* 1-based rank k such that [x(k), x(n + 1 - k)] covers the median with 95 %: the largest with P(Bin(n, 1/2) < k) <= 2.5
- * %; exact up to 64 samples, above by the normal approximation. Below 6 samples no rank does, and 1 is the best there
- * is. */
+ * %; exact up to 64 samples, above by the normal approximation. Below 6 samples no rank suffices, and the result is
+ * 1. */
 static size_t median_interval_rank(size_t count)
 {
     if (count > 64) {
@@ -82,7 +82,7 @@ void prn_stats_median_interval(const int64_t *sorted, size_t count, int64_t inte
     interval[1] = sorted[count - rank];
 }
 
-/* By bootstrap of blocks; of many samples by order statistics, as far out as their memory asks for. */
+/* By bootstrap of blocks; for many samples by order statistics, widened by their memory. */
 static prony_status times_median_interval(prony_time_stats *out, const int64_t *samples, const int64_t *sorted,
                                           prony_error *error)
 {
@@ -105,6 +105,8 @@ static prony_status times_median_interval(prony_time_stats *out, const int64_t *
     return PRONY_OK;
 }
 
+/* A quantile is valid if there are enough runs for a 99 % bound on it. Without `interval` the median's is by order
+ * statistics. */
 prony_status prn_stats_compute(prony_time_stats *out, const int64_t *samples, size_t count, bool interval,
                                prony_error *error)
 {

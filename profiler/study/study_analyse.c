@@ -1,11 +1,11 @@
-/* Results of a study: medians, speed-ups and efficiencies with intervals by drawing processes anew. Times are those of
- * processes' medians; what is drawn from is never a single run. */
+/* Results of a study: medians, speed-ups and efficiencies with intervals by drawing processes. Times are processes'
+ * medians; single runs are never drawn. */
 #include "profiler/study/study.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Blocks that results are made of: those of one node, or of all. */
+/* The blocks of a result: those of one node, or of all. */
 typedef struct result_view {
     size_t node;                  /* PRN_STUDY_ALL_NODES: of one machine, or over nodes */
     const prn_processes *medians; /* [configuration_count], of these blocks */
@@ -27,6 +27,7 @@ static prony_status speedup_of(prony_study *s, const result_view *view, size_t b
     return prn_process_interval(&r->speedup, r->speedup_ci95, view->medians[of], &view->medians[base], error);
 }
 
+/* Time, speed-up and efficiency of one configuration. Without a baseline only the time is known. */
 static prony_status fill_result(prony_study *s, const result_view *view, size_t index, prony_study_result *r,
                                 prony_error *error)
 {
@@ -51,14 +52,14 @@ static prony_status fill_result(prony_study *s, const result_view *view, size_t 
     else
         PRN_TRY(prn_process_interval(&r->median_ns, r->ci95_ns, medians[index], NULL, error));
     if (r->median_ns > 0) r->samples_per_second = 1e9 * (double)(c->samples ? c->samples : 1) / r->median_ns;
-    if (c->replicas > 1) { /* their throughput stands beside that of one (study_replicas.c) */
+    if (c->replicas > 1) { /* study_replicas.c compares their throughput with one process */
         prn_processes rates;
         PRN_TRY(prn_study_rates(s, view->node, index, &rates, error));
         r->samples_per_second = prn_median((double *)(uintptr_t)rates.values, rates.count);
         return PRONY_OK;
     }
     if (baseline == PRONY_NO_INDEX || medians[baseline].count == 0) return PRONY_OK;
-    if (baseline == index) { /* itself, not a second draw of it */
+    if (baseline == index) { /* the baseline itself, not a second draw */
         r->speedup = r->efficiency = 1;
         for (int end = 0; end < 2; end++) r->speedup_ci95[end] = r->efficiency_ci95[end] = 1;
         return PRONY_OK;
@@ -134,13 +135,14 @@ const prony_study_result *prony_study_results_on(const prony_study *s, size_t no
 
 /* ---- laws ---- */
 
-/* Throughputs that a law is fitted to: of processes; of nodes, where there are enough of them to be drawn. */
+/* Throughputs for fitting a law: of processes; of nodes, if there are enough nodes to draw. */
 static prony_status times_for_law(prony_study *s, size_t configuration, prn_processes *out, prony_error *error)
 {
     if (s->node_count >= PRN_STUDY_FEWEST_NODES) return prn_study_node_levels(s, configuration, out, error);
     return prn_study_medians(s, s, PRN_STUDY_ALL_NODES, configuration, out, error);
 }
 
+/* Fits one law to the throughputs of a group's configurations along one axis: threads or workers. */
 static prony_status fit_law(prony_study *s, prn_study_fit *fit, prony_error *error)
 {
     double *threads = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *threads);

@@ -1,4 +1,4 @@
-/* Studies between models, files and the machine: what profiler/study/ knows nothing of. */
+/* Connects studies with models, files and the machine. */
 #include "base/os/clock.h"
 #include "base/os/core_times.h"
 #include "base/os/file.h"
@@ -24,7 +24,7 @@ static prony_status study_api_hash_of(prony_report *report, const prony_model *m
     return report->model.sha256 ? PRONY_OK : prn_no_memory(error);
 }
 
-/* Model, machine and roof. The rows are of no use to a study, and stay in the report's pool. */
+/* Model, machine and roof. A study does not use the rows, which stay in the report's pool. */
 static prony_status make_manifest(prony_report **out, prony_model *model, const prony_session_options *options,
                                   prony_error *error)
 {

@@ -1,4 +1,4 @@
-/* What a study holds: its configurations and groups, and the blocks that count. */
+/* Queries of a study: configurations, groups, and counted blocks. */
 #include "profiler/study/study.h"
 
 #include <math.h>
@@ -98,7 +98,7 @@ static bool begins_round(const prony_study *s, size_t i, size_t node, size_t con
     return b->configuration == configuration && b->node == node && b->replica == 0 && !b->failure;
 }
 
-/* Whether no block of the round that begins at `i` was disturbed. */
+/* true: no block of the round that begins at `i` was disturbed. */
 static bool round_is_quiet(const prony_study *s, size_t i, size_t replicas)
 {
     for (size_t r = 0; r < replicas; r++)
@@ -150,8 +150,8 @@ prony_status prn_study_medians(prony_study *s, const prony_study *of, size_t nod
     return PRONY_OK;
 }
 
-/* Ratios base / of by rounds: the two blocks of a round lie close in time, and what the machine does meets both. False,
- * and nothing usable, where less than three quarters of the rounds have both. */
+/* Ratios base / of by rounds: the two blocks of a round are close in time, so the machine's state affects both. *paired
+ * false, without results: less than three quarters of the rounds have both. */
 prony_status prn_study_pair_rounds(prony_study *s, size_t node, size_t base, size_t of, prn_processes *out,
                                    bool *paired, prony_error *error)
 {

@@ -16,7 +16,7 @@ static int to_out(void *user, const char *data, size_t size)
     return out->status == PRONY_OK ? 0 : -1;
 }
 
-/* Nothing within the data's element may look like its end. */
+/* The data must not contain the end of its element. */
 static int to_data(void *user, const char *data, size_t size)
 {
     prn_out *out = user;
@@ -58,6 +58,7 @@ static void range(prn_out *out, const double pair[2], double scale, int decimals
     prn_out_text(out, "</td>");
 }
 
+/* Writes the table of results. */
 static void put_results(prn_out *out, const prony_study *s)
 {
     prn_out_text(
@@ -85,6 +86,7 @@ static void put_results(prn_out *out, const prony_study *s)
     prn_out_text(out, "</tbody></table></div></div>\n");
 }
 
+/* Writes the table of laws, then the limits. */
 static void put_fits(prn_out *out, const prony_study *s)
 {
     static const char *const names[] = {"Amdahl", "Gustafson", "USL"};
@@ -150,6 +152,7 @@ static void study_html_put_losses(prn_out *out, const prony_study *s)
     prn_out_text(out, "</tbody></table></div></div>\n");
 }
 
+/* Writes differences to the earlier study: manifest first, then configurations. */
 static void study_html_put_comparison(prn_out *out, const prony_study *s)
 {
     prn_out_text(out, "<div class=\"panel wide\"><h2>Beside the earlier study</h2><ul>");
@@ -211,6 +214,7 @@ static prony_status put_charts(prn_out *out, const prony_study *s, prony_error *
     return PRONY_OK;
 }
 
+/* Writes quality, charts and tables, and the study's JSON as data. */
 prony_status prn_study_write_html(const prony_study *s, const prony_write_options *options, prony_write_fn write,
                                   void *user, prony_error *error)
 {

@@ -12,6 +12,7 @@ prony_status prn_study_write_json(const prony_study *s, const prony_write_option
 
 /* ---- CSV ---- */
 
+/* One line per sample. Columns of replicas and nodes exist only if the study has them. */
 prony_status prn_study_write_csv(const prony_study *s, const prony_write_options *options, prony_write_fn write,
                                  void *user, prony_error *error)
 {

@@ -1,4 +1,4 @@
-/* The tables of the study's keys. What is measured and planned is read back; what follows from it is written only. */
+/* The tables of the study's keys. Measurements and the plan are read back; results are written only. */
 #include "profiler/study/study_keys.h"
 
 #include "profiler/report/report_keys.h"
@@ -43,7 +43,7 @@ static const prn_key operator_keys[] = {
     {"on_path", PRN_AT(prn_study_operator, on_path), PRN_ALWAYS, "On the longest chain."},
     {0}};
 
-/* ---- a process's own words ---- */
+/* ---- a process's document ---- */
 
 static void write_measured(prn_json *j, const prn_key *key, const prn_at *at)
 {
@@ -499,7 +499,7 @@ typedef struct block_list {
 } block_list;
 static const prn_key block_list_key = {"blocks", PRN_ROWS(block_list, rows, count, block_keys), PRN_ALWAYS, NULL};
 
-/* They grow, so they lie in memory of their own. */
+/* Blocks grow, so they have their own memory. */
 static void read_blocks(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
 {
     prony_study *s = at->root;

@@ -1,4 +1,4 @@
-/* Results over nodes, and each node beside all others.
+/* Results over nodes, and each node compared with all others.
  *
  * A value over nodes is the median of the nodes' medians. Its interval draws nodes, and then processes within each node
  * drawn; of fewer than PRN_STUDY_FEWEST_NODES nodes it draws processes alone.
@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NODE_NOISE 0.02 /* as much may two equal nodes differ by: memory layout, temperature */
-#define SPREAD_FACTOR 3 /* a node differs by more than so many deviations of the others */
+#define NODE_NOISE                                                                                                     \
+    0.02                /* difference of two equal nodes, by memory layout and temperature; chosen without
+                           measurement */
+#define SPREAD_FACTOR 3 /* a node differs if it is beyond so many deviations of the others */
 
 prony_status prn_study_time_over_nodes(prony_study *s, size_t configuration, prony_study_result *r, prony_error *error)
 {
@@ -20,7 +22,7 @@ prony_status prn_study_time_over_nodes(prony_study *s, size_t configuration, pro
     return prn_grouped_interval(&r->median_ns, r->ci95_ns, groups, s->node_count, PRN_STUDY_FEWEST_NODES, error);
 }
 
-/* Ratios of a node; where too few rounds have both blocks, its median of `base` over each time of `of`. */
+/* Ratios of a node; if too few rounds have both blocks, its median of `base` over each time of `of`. */
 static prony_status node_ratios(prony_study *s, size_t node, size_t base, size_t of, prn_processes *out,
                                 prony_error *error)
 {
@@ -60,13 +62,13 @@ prony_status prn_study_node_levels(prony_study *s, size_t configuration, prn_pro
     return PRONY_OK;
 }
 
-/* ---- a node beside the others ---- */
+/* ---- a node compared with the others ---- */
 
 typedef struct relative_times {
     prony_study *s;
     const double *levels; /* [configuration][node]: median; 0: not measured */
     double *own;          /* times over the other nodes' median of the configuration */
-    double *others;       /* times of the others over their own medians: how much equal processes scatter */
+    double *others;       /* times of the others over their own medians: the scatter of equal processes */
     size_t own_count, other_count;
     double *other_levels; /* of each other node, all configurations */
     size_t other_level_count;
@@ -111,8 +113,8 @@ static prony_status take_relative(relative_times *t, size_t node, prony_error *e
     return PRONY_OK;
 }
 
-/* By how much the other nodes differ among themselves: SPREAD_FACTOR median absolute deviations, at least NODE_NOISE. A
- * median, so that one more slow node among them does not hide this one. */
+/* The spread of the other nodes: SPREAD_FACTOR median absolute deviations, at least NODE_NOISE. A median, so that
+ * another slow node does not hide this one. */
 static double natural_spread(relative_times *t)
 {
     for (size_t i = 0; i < t->other_level_count; i++) t->room[i] = fabs(t->other_levels[i] - 1);
@@ -131,9 +133,9 @@ static void find_worst(const relative_times *t, prn_study_node_difference *d)
     }
 }
 
-/* The rank test on the node's relative times and the scatter of the others'. How much the others differ among
- * themselves is the bound beyond which the interval has to lie (natural_spread). The test's p is adjusted for the
- * number of nodes afterwards, so the verdict here is that of the interval. Of two nodes the faster one is not named. */
+/* The rank test on the node's relative times and the scatter of the others'. The interval has to lie beyond the spread
+ * of the others (natural_spread). The test's p is adjusted for the number of nodes afterwards, so the verdict here is
+ * that of the interval. Of two nodes the faster one is not named. */
 static prony_status compare_node(relative_times *t, prn_study_node_difference *d, prony_error *error)
 {
     prn_process_test test;
@@ -217,7 +219,7 @@ static void fact_text(const prn_study_node *n, size_t fact, char text[NODE_FACT_
         snprintf(text, NODE_FACT_BYTES, "%.150s", words[fact] && *words[fact] ? words[fact] : "not known");
 }
 
-/* The text that more than half of the nodes have; false: they have none in common. */
+/* The text that more than half of the nodes share; false: none. */
 static bool common_fact(const prony_study *s, size_t fact, char text[NODE_FACT_BYTES])
 {
     char other[NODE_FACT_BYTES];
@@ -256,6 +258,7 @@ static prony_status compare_node_manifests(prony_study *s, prony_error *error)
     return PRONY_OK;
 }
 
+/* Computes the median of every node and configuration, then compares each node with the others. */
 prony_status prn_study_compare_nodes(prony_study *s, prony_error *error)
 {
     const size_t nodes = s->node_count, cells = nodes * s->configuration_count;

@@ -1,9 +1,9 @@
-/* What a study measures: configurations, the order of its blocks, and what comes next.
+/* The plan of a study: configurations, the order of its blocks, and the next block.
  *
- * Every round holds each configuration once (over nodes: once on each node), in an order drawn anew, so that what
- * changes on the machine meets all of them. When the plan is done, configurations whose blocks were disturbed are
- * measured again, one block in PRN_STUDY_REPEATS at most. With a budget, the time of a block follows from what is left
- * of it; where that would be too little, later rounds are dropped. */
+ * Every round holds each configuration once (over nodes: once on each node) in a random order, so that changes of the
+ * machine affect all of them. After the plan, configurations with disturbed blocks are measured again, at most one
+ * block in PRN_STUDY_REPEATS. With a budget, the time of a block follows from the rest of it; if that is too little,
+ * later rounds are dropped. */
 #include "profiler/study/study.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #define DEFAULT_PROCESSES 10
 #define DEFAULT_SECONDS 1.0
 #define SHORTEST_SECONDS 0.1
-#define FEWEST_ROUNDS 3 /* that a budget leaves */
+#define FEWEST_ROUNDS 3 /* fewest rounds under a budget; chosen without measurement */
 
 /* ---- configurations ---- */
 
@@ -31,6 +31,7 @@ static prony_status study_plan_add(prony_study *s, prn_study_configuration c, pr
     return PRONY_OK;
 }
 
+/* Adds the configuration of one thread count, and its replicas. Weak scaling multiplies the batch by the threads. */
 static prony_status add_threads(prony_study *s, const prony_study_options *o, prn_study_configuration base,
                                 int64_t intra, int64_t inter, prony_error *error)
 {
@@ -60,7 +61,7 @@ static prony_status add_threads(prony_study *s, const prony_study_options *o, pr
     return PRONY_OK;
 }
 
-/* 1, 2, 4 … and as many as can be used. */
+/* Adds 1, 2, 4 … and all usable threads. */
 static prony_status add_default_threads(prony_study *s, const prony_study_options *o, prn_study_configuration base,
                                         int64_t inter, prony_error *error)
 {
@@ -187,6 +188,7 @@ prony_status prn_study_plan(prony_study **out, prony_report *manifest, const pro
     return status;
 }
 
+/* Takes configurations, seed and lengths of an earlier study; limits follow from this machine. */
 prony_status prn_study_plan_again(prony_study **out, prony_report *manifest, const prony_study *earlier, int usable,
                                   prony_error *error)
 {
@@ -223,16 +225,16 @@ prony_status prn_study_plan_again(prony_study **out, prony_report *manifest, con
     return status;
 }
 
-/* ---- what comes next ---- */
+/* ---- the next block ---- */
 
 static double elapsed(const prn_study_block *b)
 {
     return (double)(b->after.time_ns - b->before.time_ns) * 1e-9;
 }
 
-/* What the blocks of a lane took so far: one block of it runs at a time. */
+/* The time of a lane's blocks so far; one block runs at a time. */
 typedef struct lane_use {
-    double all, beside; /* seconds; beside: those of starting and warming up */
+    double all, beside; /* seconds; beside: of starting and warming up */
     size_t blocks;
 } lane_use;
 
@@ -280,7 +282,7 @@ static double block_seconds(const prony_study *s, size_t planned, size_t lane)
     if (s->budget_seconds <= 0) return s->seconds;
     lane_use use = spent(s, lane);
     size_t nodes = prn_study_lane_nodes(s, lane), total = prn_study_node_total(s);
-    if (use.blocks < s->configuration_count * nodes) { /* nothing is known yet of what stands beside */
+    if (use.blocks < s->configuration_count * nodes) { /* the times beside measuring are not known yet */
         double even = s->budget_seconds / (double)(s->order_count / total * nodes + 1);
         return fmax(SHORTEST_SECONDS, fmin(s->seconds, even / 2));
     }
@@ -313,8 +315,8 @@ static bool next_again(const prony_study *s, size_t planned, size_t node, size_t
     return most > 0;
 }
 
-/* Where the plan stands on a node: the first of its blocks that is neither measured nor refused. Blocks of a refused
- * configuration are passed over, so the position is found by counting each configuration's own. */
+/* The plan's position on a node: the first block that is neither measured nor refused. Blocks of refused configurations
+ * are skipped, so the position is found by counting each configuration's blocks. */
 static bool next_planned(const prony_study *s, size_t planned, size_t node, prony_study_task *task, size_t *position)
 {
     uint32_t seen[PRN_STUDY_MOST_CONFIGURATIONS] = {0}, done[PRN_STUDY_MOST_CONFIGURATIONS] = {0};
@@ -357,7 +359,7 @@ bool prony_study_next_on(const prony_study *s, size_t node, prony_study_task *ou
     return true;
 }
 
-/* Of a study over nodes, what its first unfinished node measures next. */
+/* The next task; in a study over nodes that of the first unfinished node. */
 bool prony_study_next(const prony_study *s, prony_study_task *out)
 {
     for (size_t node = 0; node < prn_study_node_total(s); node++)
@@ -365,6 +367,7 @@ bool prony_study_next(const prony_study *s, prony_study_task *out)
     return false;
 }
 
+/* The half width estimates the largest relative interval of a median at the end of the plan, from blocks so far. */
 void prony_study_progress_of(const prony_study *s, prony_study_progress *out)
 {
     double all = 0;

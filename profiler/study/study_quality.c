@@ -1,4 +1,4 @@
-/* How far the data of a study can be trusted, the statement that goes into a paper, and two studies side by side. */
+/* The quality of a study's data, the statement for a paper, and the comparison of two studies. */
 #include "profiler/study/study.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PLAIN_NOTES = 8 }; /* that are not one for each configuration */
+enum { PLAIN_NOTES = 8 }; /* notes other than those for each configuration */
 #define NOISE 0.01
 
 /* ---- quality ---- */
@@ -83,6 +83,7 @@ static void study_quality_note(prony_study *s, const char **notes, const char *f
     if (kept) notes[s->quality.note_count++] = kept;
 }
 
+/* Counts disturbed, failed and unsteady blocks, and finds the widest interval. */
 static void count_blocks(prony_study *s, size_t *unsteady, double *others)
 {
     prn_study_quality *q = &s->quality;
@@ -100,7 +101,7 @@ static void count_blocks(prony_study *s, size_t *unsteady, double *others)
         known++;
     }
     if (known) *others /= (double)known;
-    /* Over nodes: of each node, since an interval over nodes holds what they differ by as well. */
+    /* Over nodes: of each node, because an interval over nodes includes their differences. */
     const prony_study_result *results = s->node_count ? s->node_results : s->results;
     size_t count = s->node_count ? s->node_result_count : s->configuration_count;
     for (size_t i = 0; i < count; i++) {
@@ -144,6 +145,8 @@ static void note_nodes(prony_study *s, const char **notes)
     }
 }
 
+/* The verdict follows from the repeated baseline, processes, disturbances and intervals; each doubt gets a note. The
+ * limits were chosen without measurement. */
 prony_status prn_study_judge_data(prony_study *s, prony_error *error)
 {
     prn_study_quality *q = &s->quality;
@@ -246,6 +249,7 @@ static size_t disturbed_of(const prony_study *s, size_t configuration)
     return count;
 }
 
+/* Tests one configuration of two studies. A verdict that is not "same" names a possible cause. */
 static prony_status compare_configuration(prony_study *s, const prony_study *earlier, size_t i, double noise,
                                           prony_error *error)
 {
@@ -300,7 +304,7 @@ prony_status prony_study_compare(prony_study *s, const prony_study *earlier, siz
     s->differences = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->differences);
     if (!s->differences) return prn_no_memory(error);
     PRN_TRY(compare_manifests(s, earlier, error));
-    /* What the machine makes of the same thing twice is no difference between two studies either. */
+    /* The difference between two equal baselines is noise between two studies too. */
     double noise = NOISE;
     if (!isnan(s->quality.aa_ratio)) noise = fmax(noise, fabs(s->quality.aa_ratio - 1));
     if (earlier->analysed && !isnan(earlier->quality.aa_ratio))
@@ -336,6 +340,7 @@ static const char *node_statement(const prony_study *s, prn_bump *pool)
                  : NULL;
 }
 
+/* States everything needed to repeat the study, in the order of a methods section. */
 const char *prn_study_statement(const prony_study *s, prn_bump *pool)
 {
     const prn_report_system *system = &s->manifest->system;

@@ -1,5 +1,5 @@
-/* A study read back from its JSON. Only what was measured and planned is read: what follows from it is computed anew.
- * Nothing in the file is trusted: indices and numbers are checked before they are used.
+/* A study read back from its JSON. Only measurements and the plan are read; results are computed again. The file is not
+ * trusted: indices and numbers are checked before they are used.
  */
 #include "profiler/study/study_keys.h"
 

@@ -1,6 +1,6 @@
 /* Replicas: independent processes of one configuration that run at once, started together. The throughput of a round is
- * the sum of its processes', each by its mean time, which has the moments in which a process waits for a processor; it
- * stands beside that of one process. What is drawn anew are rounds. */
+ * the sum over its processes, each by its mean time, which includes waiting for a processor. It is compared with that
+ * of one process. Bootstraps draw rounds. */
 #include "profiler/study/study.h"
 
 #include <math.h>
@@ -89,7 +89,7 @@ static prony_status compare_with_one(prony_study *s, prn_study_replication *p, p
     return prn_process_interval(&r->speedup, r->speedup_ci95, one, &many, error);
 }
 
-/* Throughputs that a law is fitted to: of rounds; of nodes, where there are enough of them to be drawn. */
+/* Throughputs for fitting a law: of rounds; of nodes, if there are enough nodes to draw. */
 static prony_status rates_for_law(prony_study *s, size_t configuration, prn_processes *out, prony_error *error)
 {
     if (s->node_count < PRN_STUDY_FEWEST_NODES)

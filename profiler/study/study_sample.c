@@ -1,5 +1,5 @@
-/* What one process measured: written as JSON by the process, read and kept as a block by the study, which then judges
- * whether the machine was disturbed meanwhile.
+/* The measurements of one process: the process writes JSON; the study reads it into a block and tests for disturbance
+ * of the machine.
  */
 #include "profiler/study/study_keys.h"
 
@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-#define DISTURBED_OTHERS 0.05 /* share of the processors */
+#define DISTURBED_OTHERS 0.05 /* share of the processors; chosen without measurement */
 #define DISTURBED_STEAL 0.01
-#define CHANGE_LEAST 0.03 /* of the median, that a change of level is one */
+#define CHANGE_LEAST 0.03 /* least change of the median that counts as a change of level; chosen without measurement */
 
 /* ---- written by the process ---- */
 
@@ -94,8 +94,8 @@ prony_status prony_study_sample_write(const prony_report *latency, const prony_r
 
 /* ---- read by the study ---- */
 
-/* A node may run other kernels than the first one that measured a configuration. Where it has another number of
- * operators, its block has none: samples alone are comparable. */
+/* A node may run other kernels than the first one that measured a configuration. With another number of operators its
+ * block has none; only the samples are comparable. */
 static void keep_operators(prn_json_reader *j, const prony_study *s, const prn_study_sample *sample,
                            prn_study_configuration *c, prn_study_block *b)
 {
@@ -172,6 +172,7 @@ prony_status prony_study_add_on(prony_study *s, size_t node, const prony_study_t
     return prony_study_add_replicas(s, node, task, process, 1, error);
 }
 
+/* Adds a block, also for a failed process. A damaged sample counts as a failure. */
 static prony_status study_sample_add_block(prony_study *s, size_t node, const prony_study_task *task,
                                            const prony_study_process *process, int replica, prony_error *error)
 {
@@ -204,8 +205,8 @@ static prony_status study_sample_add_block(prony_study *s, size_t node, const pr
     return PRONY_OK;
 }
 
-/* One block a replica, one behind the other; a failure is one block alone. A replica whose data are damaged fails its
- * round: its blocks are taken back, since a round is whole. */
+/* Adds one block per replica, in order; a failed round is one block. Damaged data of a replica fails its round, whose
+ * blocks are removed, because rounds are complete. */
 prony_status prony_study_add_replicas(prony_study *s, size_t node, const prony_study_task *task,
                                       const prony_study_process *processes, size_t count, prony_error *error)
 {

@@ -1,7 +1,7 @@
-/* Where the time goes that threads do not save: each operator at each number of threads beside the serial baseline,
- * with the measured reason, and what no number of this machine's processors gets beyond.
+/* Losses of scaling: each operator at each thread count against the serial baseline, with the measured reason, and the
+ * upper bound of the speed-up on this machine.
  *
- * An operator's times are medians over the processes. profiler/report/reasons.c judges them.
+ * An operator's times are medians over the processes. profiler/report/reasons.c finds the reasons.
  */
 #include "profiler/report/reasons.h"
 #include "profiler/study/study.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Median over the processes of one of a part's figures, -1 where none was traced. */
+/* Median over the processes of one value of an operator; -1: not traced. */
 static double study_scaling_figure_of(const prony_study *s, size_t configuration, size_t operator, size_t offset,
                                       double *room, const prn_study_block **blocks)
 {
@@ -42,7 +42,7 @@ static double mean_others(const prn_study_block **blocks, size_t count)
     return sum;
 }
 
-/* What the roofs allow the operator on `threads` threads, ns; 0: not known. */
+/* The operator's roof time on `threads` threads, ns; 0: not known. */
 static double roof_of(const prony_study *s, const prn_study_operator *operator, int threads, bool *compute)
 {
     prony_report view = *s->manifest;
@@ -63,6 +63,7 @@ typedef struct scene {
     const prn_study_block **blocks;
 } scene;
 
+/* Collects the medians over processes that prn_thread_reason needs. */
 static const char *reason_of(const scene *at, size_t o, const prn_study_loss *loss)
 {
     prony_study *s = at->s;
@@ -101,6 +102,8 @@ static int study_scaling_by_loss(const void *left, const void *right)
     return (a->lost_ns < b->lost_ns) - (a->lost_ns > b->lost_ns);
 }
 
+/* The loss is the time beyond the serial time divided by the threads (weak scaling: times the work). Sorted, the
+ * largest first. */
 prony_status prn_study_find_losses(prony_study *s, prony_error *error)
 {
     size_t most = 0;
@@ -133,7 +136,7 @@ prony_status prn_study_find_losses(prony_study *s, prony_error *error)
 
 /* ---- the limit ---- */
 
-/* Tasks that the operator is cut into, as any configuration of the group showed; 0: none was seen. */
+/* Number of the operator's tasks in any configuration of the group; 0: not known. */
 static double tasks_of(const scene *at, size_t group, size_t o)
 {
     double most = 0;
@@ -144,8 +147,8 @@ static double tasks_of(const scene *at, size_t group, size_t o)
 }
 
 typedef struct floor_sums {
-    double serial, chain, path; /* of the serial times, of what must remain, of that on the longest chain */
-    double uncut, roof, few;    /* what remains beyond an even share, by cause */
+    double serial, chain, path; /* serial times; least remaining times; those on the critical path */
+    double uncut, roof, few;    /* least remaining time beyond an even share, by cause */
 } floor_sums;
 
 static floor_sums add_floors(const scene *at, size_t group, int processors)
@@ -192,6 +195,8 @@ static const char *why_of(prony_study *s, const floor_sums *f, bool workers)
     return prn_bump_printf(&s->results_pool, "%s", *text ? text : "nothing but the number of processors bounds it");
 }
 
+/* The bound is the serial time over the least remaining time: with several workers the critical path or an even share,
+ * else the chain. */
 prony_status prn_study_find_limits(prony_study *s, prony_error *error)
 {
     size_t groups = prn_study_groups(s);

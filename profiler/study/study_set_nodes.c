@@ -1,4 +1,4 @@
-/* Makes a study one over nodes, from the descriptions that the nodes wrote, before it has a block. */
+/* Makes a study span nodes, from the nodes' descriptions, before it has blocks. */
 #include "profiler/study/study_keys.h"
 
 #include <stdio.h>

@@ -62,6 +62,7 @@ static void study_svg_draw_points(prn_out *out, const prony_study *s, const prn_
     }
 }
 
+/* Draws the legend: groups, fitted laws, and the limit if shown. */
 static void study_svg_draw_key(prn_out *out, const prony_study *s, bool limits)
 {
     double y = TOP + 8;
@@ -90,6 +91,7 @@ static void study_svg_draw_key(prn_out *out, const prony_study *s, bool limits)
     prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, "limit here");
 }
 
+/* Draws speed-up or efficiency over threads, with intervals, fits, ideal and limit. */
 static void draw_over_threads(prn_out *out, const prony_study *s, bool efficiency)
 {
     double most = 1, highest = efficiency ? 1.1 : 1;
@@ -124,6 +126,7 @@ static void draw_over_threads(prn_out *out, const prony_study *s, bool efficienc
 
 /* ---- operators ---- */
 
+/* Draws the operators with the largest losses, for the configuration with the most threads within the quota. */
 static void draw_operators(prn_out *out, const prony_study *s)
 {
     size_t shown = PRONY_NO_INDEX, rows = 0;
@@ -167,6 +170,7 @@ static char *tick_seconds(prn_number_text text, double ns)
     return prn_number_fixed(text, ns * 1e-9, ns < 20e9 ? 1 : 0);
 }
 
+/* Draws each block's median relative to its configuration's, over time; disturbed and failed blocks in red. */
 static void draw_timeline(prn_out *out, const prony_study *s)
 {
     int64_t begin = s->block_count ? s->blocks[0].before.time_ns : 0, end = begin + 1000000000;

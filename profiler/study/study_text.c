@@ -1,5 +1,4 @@
-/* A study on the terminal: the verdict on its data first, then what was measured, what follows, and where the time is
- * lost. Reads the study only. */
+/* A study on the terminal: the quality of its data, then measurements, results, and losses. Reads the study only. */
 #include "profiler/text/number_text.h"
 #include "profiler/exporters/text_cell.h"
 #include "profiler/study/study.h"
@@ -51,7 +50,7 @@ static const prn_column result_columns[] = {
     {"samples/s", true, true, 0, 0},  {"speed-up", true, false, 0, 0}, {"95 %", true, false, 0, 0},
     {"eff.", true, false, 0, 0},      {"serial", true, false, 0, 0},   {"n", true, false, 0, 0}};
 
-/* " threads" is "t" where the label says more than that: what sets rows apart comes behind it. */
+/* Shortens " threads" to "t" if more text follows, which distinguishes rows. */
 static const char *abridged(char *label)
 {
     char *unit = strstr(label, " thread"), *rest = unit ? strchr(unit, ',') : NULL;
@@ -62,6 +61,7 @@ static const char *abridged(char *label)
     return label;
 }
 
+/* One cell of the table of results; a configuration without processes has only its label. */
 static void study_text_result_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const prony_study *s = ((const study_view *)user)->study;
@@ -115,6 +115,7 @@ static const prn_column loss_columns[] = {{"operator", false, false, 3, 14}, {"t
                                           {"lost", true, false, 0, 0},       {"eff.", true, false, 0, 0},
                                           {"because", false, false, 0, 0}};
 
+/* One cell of the table of losses. */
 static void loss_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const study_view *view = user;
@@ -151,6 +152,7 @@ static const prn_column difference_columns[] = {{"threads", false, false, 1, 15}
                                                 {"95 %", true, false, 0, 0},      {"p", true, false, 0, 0},
                                                 {"is", false, false, 0, 0},       {"", false, true, 1, 8}};
 
+/* One cell of the comparison with an earlier study. */
 static void difference_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const prony_study *s = ((const study_view *)user)->study;
@@ -262,8 +264,7 @@ static void put_laws(prn_text *text, const prony_study *s)
     }
 }
 
-/* The configuration whose losses are shown: of those that this machine can serve, the one with the most threads inside
- * operators. */
+/* The configuration with shown losses: the runnable one with the most threads inside operators. */
 static size_t shown_configuration(const prony_study *s)
 {
     size_t best = PRONY_NO_INDEX;
@@ -280,6 +281,7 @@ static const prn_column replica_columns[] = {{"replicas", false, false, 1, 15}, 
                                              {"95 %", true, false, 0, 0},       {"eff.", true, false, 0, 0},
                                              {"n", true, false, 0, 0}};
 
+/* One cell of the table of replicas. */
 static void replica_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const prony_study *s = ((const study_view *)user)->study;
@@ -349,6 +351,7 @@ static const prn_column node_columns[] = {{"node", false, false, 1, 12},
                                           {"n", true, false, 0, 0},
                                           {"beside the others", false, false, 0, 0}};
 
+/* One cell of the table of nodes; the median is that of the first configuration. */
 static void node_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const prony_study *s = ((const study_view *)user)->study;
@@ -440,6 +443,7 @@ static void study_text_put_comparison(prn_text *text, const prony_study *s)
     prn_text_line(text);
 }
 
+/* Writes the quality first, then comparison, results, replicas, nodes, laws, losses and the statement. */
 prony_status prn_study_write_text(const prony_study *s, const prony_write_options *options, prony_write_fn write,
                                   void *user, prony_error *error)
 {

@@ -108,6 +108,7 @@ char *prn_number_exact(prn_number_text text, double value)
     return text;
 }
 
+/* The exponent saturates; numbers that overflow are refused. */
 const char *prn_number_read(const char *text, double *out)
 {
     double value = 0, scale = 1;

@@ -1,4 +1,5 @@
-/* Lines, styles and shortening; see the header. Invariant: `column` never exceeds `width`, and no line ends in a blank.
+/* Implements text_out.h: lines, styles and shortening. Invariant: `column` never exceeds `width`, and no line ends in a
+ * blank.
  */
 #include "profiler/text/text_out.h"
 
@@ -41,7 +42,7 @@ prony_status prn_text_end(prn_text *text)
     return text->status;
 }
 
-/* What a terminal is given for the character that a string goes on with. */
+/* The output for the next character of a string. */
 typedef struct glyph {
     const char *bytes;
     int size, columns;
@@ -61,7 +62,7 @@ static int letter_columns(uint32_t c)
     return 0;
 }
 
-/* Moves on by one character. What is none that can be shown becomes '?'; a stray continuation byte becomes nothing. */
+/* Moves on by one character. Characters that cannot be shown become '?'; a stray continuation byte is dropped. */
 static glyph next_glyph(const char **string)
 {
     const unsigned char *s = (const unsigned char *)*string;
@@ -136,6 +137,7 @@ void prn_text_line(prn_text *text)
     text->column = text->pending = 0;
 }
 
+/* A number and the per cent sign after it stay on one line. */
 void prn_text_wrap(prn_text *text, prn_style style, int indent, const char *string)
 {
     prn_text_to(text, indent);
@@ -167,7 +169,7 @@ void prn_text_shorten(char *out, size_t size, const char *string, int columns)
 {
     int width = prn_text_width(string);
     if (columns > (int)size - 1) columns = (int)size - 1;
-    /* The end of a name tells more than its beginning: it keeps two thirds. */
+    /* The end of a name distinguishes it better than its beginning, so it keeps two thirds. */
     int kept = columns > 2 ? columns - 2 : 0, head = width > columns ? kept / 3 : columns, tail = width - (kept - head);
     bool dots = width > columns;
     size_t used = 0;

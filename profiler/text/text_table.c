@@ -1,5 +1,5 @@
-/* Tables and lists of pairs on a prn_text. A table is walked twice, to measure and to write; cells are asked for each
- * time, so nothing is kept and nothing is allocated. */
+/* Tables and lists of pairs on a prn_text. A table is walked twice, to measure and to write; cells are made each time,
+ * so nothing is allocated. */
 #include "profiler/text/text_out.h"
 
 #include <string.h>

@@ -34,8 +34,8 @@ static uint32_t code_point(const unsigned char *s, size_t bytes)
     return s[0];
 }
 
-/* Controls of terminals (C0, C1), ends of lines and paragraphs, and marks that change the direction of what follows
- * (Unicode's Bidi_Control): the one list that every writer for people asks. */
+/* Controls of terminals (C0, C1), ends of lines and paragraphs, and marks that change the text direction (Unicode's
+ * Bidi_Control): the single list for all text output. */
 size_t prony_text_printable(const char *text)
 {
     static const struct {
