@@ -1,5 +1,4 @@
-/* prony bench MODEL: latency and throughput with the dispatcher's stamps off, so that nothing but the model is
- * timed. */
+/* prony bench MODEL: latency and throughput without the dispatcher's stamps, so that only the model is timed. */
 #include "bench/process/interrupt.h"
 #include "bench/session/judge.h"
 #include "bench/load/load.h"

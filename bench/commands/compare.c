@@ -1,4 +1,4 @@
-/* prony compare A B: two reports, or two models that are measured side by side in this process. A is the baseline. */
+/* prony compare A B: compares two reports, or two models measured interleaved in this process. A is the baseline. */
 #include "bench/session/accuracy.h"
 #include "bench/terminal/json_file.h"
 #include "bench/session/judge.h"

@@ -1,5 +1,5 @@
-/* prony eval MODEL DATA: every labelled sample through the model; top-1 and top-5, and what the runs took. With several
- * precisions a line for each. */
+/* prony eval MODEL DATA: runs every labelled sample; prints top-1, top-5 and the runs' times. With several precisions,
+ * a line for each. */
 #include "bench/session/accuracy.h"
 #include "bench/session/inputs.h"
 #include "bench/process/interrupt.h"
@@ -43,7 +43,7 @@ static prony_status run_data(const options *o, prony_report **report, prony_mode
     return status;
 }
 
-/* In the precision of the options. *report may be there also after a failure. */
+/* Evaluates in the options' precision. *report may be set also after a failure. */
 static int eval_command_evaluate(const options *o, prony_report **report)
 {
     prony_error error = {0};

@@ -1,4 +1,4 @@
-/* prony extract MODEL --from T --to T -o OUT.onnx: a part of the model as a file of its own. */
+/* prony extract MODEL --from T --to T -o OUT.onnx: writes a submodel as a file of its own. */
 #include "bench/session/inputs.h"
 #include "bench/session/submodel.h"
 
@@ -21,7 +21,7 @@ static void print_ports(const prony_model *model, bool inputs)
     }
 }
 
-/* What was written is read back, as anybody would. */
+/* Reads the written file back, like any model. */
 static int extract_command_show(const options *o)
 {
     prony_error error = {0};

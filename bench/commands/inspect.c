@@ -1,5 +1,5 @@
-/* prony inspect MODEL: what the file says, and what it would cost; nothing runs. A .json file is a report that was
- * saved: it is shown again, in any form. */
+/* prony inspect MODEL: shows the file's contents and costs without running. A .json file is a saved report, which is
+ * shown again in any format. */
 #include "bench/session/inputs.h"
 #include "bench/process/interrupt.h"
 

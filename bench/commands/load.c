@@ -1,4 +1,4 @@
-/* prony bench --scenario: which load, with which sessions; checks what the options say together. */
+/* prony bench --scenario: chooses load and sessions, and checks the combination of options. */
 #include "bench/process/interrupt.h"
 #include "bench/load/load.h"
 #include "bench/commands/matrix.h"
@@ -16,7 +16,7 @@ static scenario scenario_of(const options *o)
 {
     for (int i = 0; o->load.scenario && scenario_names[i]; i++)
         if (strcmp(scenario_names[i], o->load.scenario) == 0) return (scenario)i;
-    return SCENARIO_OFFLINE; /* --streams alone: as many as there are, as fast as they can */
+    return SCENARIO_OFFLINE; /* --streams alone: all streams at full speed */
 }
 
 static int load_command_check_options(const options *o, scenario s)
@@ -131,7 +131,7 @@ static int load_command_measure(load *l, load_result *result, load_searched *sea
     return code;
 }
 
-/* A bound that is missed is a verdict; too few queries to tell are none. */
+/* A missed bound is a verdict; too few queries give no verdict. */
 static int verdict(const load *l, const load_result *r)
 {
     if (!l->bound_ns || r->met) return EXIT_DONE;

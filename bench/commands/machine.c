@@ -1,4 +1,4 @@
-/* prony machine: what this machine can do at most. Measured once and kept; --no-cache measures again. */
+/* prony machine: the machine's peaks. Measured once and kept; --no-cache measures again. */
 #include "bench/process/interrupt.h"
 #include "bench/terminal/json_file.h"
 #include "bench/session/judge.h"
@@ -115,7 +115,7 @@ static void print_machine(const prony_machine *machine, const char *path)
     }
 }
 
-/* Rates of a busy machine stand only until a quiet measurement replaces them. */
+/* true: measured on a quiet machine. Rates of a busy machine are replaced by the next quiet measurement. */
 static bool was_quiet(const options *o, const prony_machine_info *info)
 {
     if (!info->busy) return true;
@@ -123,7 +123,7 @@ static bool was_quiet(const options *o, const prony_machine_info *info)
     return false;
 }
 
-/* A version that measured less may have kept it. */
+/* true: the file has work rates; older versions did not measure them. */
 static bool has_work(const options *o, const prony_machine *machine)
 {
     size_t count;
@@ -132,7 +132,7 @@ static bool has_work(const options *o, const prony_machine *machine)
     return false;
 }
 
-/* Whether what is kept goes up to the threads asked for, or usable now. */
+/* true: the kept peaks reach the requested threads, or those usable now. */
 static bool reaches(const options *o, const prony_machine_info *info)
 {
     int wanted = o->threads.intra_op ? o->threads.intra_op : info->usable_cores;
@@ -142,7 +142,7 @@ static bool reaches(const options *o, const prony_machine_info *info)
     return false;
 }
 
-/* The kept peaks, if they are whole; otherwise says why not and leaves NULL. */
+/* Loads the kept peaks; if they are incomplete, says why and leaves NULL. */
 static void machine_command_load(const options *o, prony_machine **machine)
 {
     prony_error error = {0};
@@ -155,7 +155,7 @@ static void machine_command_load(const options *o, prony_machine **machine)
     }
 }
 
-/* The file holds these rates, not a quiet measurement that a busy one did not replace. */
+/* true: the file holds these rates. A busy measurement does not replace a quiet one. */
 static bool machine_command_is_kept(const prony_machine *machine)
 {
     prony_machine *kept = NULL;

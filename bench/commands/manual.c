@@ -1,5 +1,5 @@
-/* prony manual [COMMAND] and prony completion SHELL: the tables of the command line as a manual page, as completion
- * scripts, and as the reference page of options. Both are installed. */
+/* prony manual [COMMAND] and prony completion SHELL: manual pages, shell completion and the reference page of options,
+ * generated from the tables of the command line. Both are installed. */
 #include "bench/options/option_table.h"
 
 #include <ctype.h>
@@ -232,7 +232,7 @@ static void bash(void)
          "complete -o filenames -o bashdefault -F _prony prony");
 }
 
-/* Inside of single quotes; what zsh's specifications give a meaning is escaped. */
+/* Writes text inside of single quotes, with zsh's special characters escaped. */
 static void manual_command_put_quoted(const char *text, const char *special)
 {
     for (; *text; text++) {

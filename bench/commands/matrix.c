@@ -1,5 +1,5 @@
-/* prony bench over a matrix: a session per combination of batch, threads and precision, all measured in turns, one
- * table, and which configuration serves most and which answers first. */
+/* prony bench over a matrix: a session per combination of batch, threads and precision, all interleaved, one table, and
+ * the configurations with the best throughput and latency. */
 #include "bench/process/interrupt.h"
 #include "bench/terminal/json_file.h"
 #include "bench/session/judge.h"
@@ -80,7 +80,7 @@ static options options_of(const options *o, const configuration *c)
     return one;
 }
 
-/* "batch 4, 2 threads": what differs between the configurations. */
+/* "batch 4, 2 threads": the parameters that differ between configurations. */
 static const char *label(const options *o, const configuration *c, char text[LABEL_BYTES])
 {
     size_t used = 0;
@@ -114,7 +114,7 @@ static int read_figures(const options *o, const prony_metrics *metrics, prony_re
     return EXIT_DONE;
 }
 
-/* Its sessions keep the model; *quantized is made for the first that wants it. */
+/* Sessions keep the model; *quantized is made for the first session that needs it. */
 static int add_session(const options *o, prony_model *model, prony_model **quantized, prony_session **session)
 {
     const bool wanted = wants_codes(o, model);
@@ -143,10 +143,10 @@ static int matrix_command_measure(const options *o, prony_model *model, matrix *
 
 /* ---- the verdict ---- */
 
-/* All configurations took turns, so one busy report says it of all. */
+/* All configurations were interleaved, so one busy report applies to all. */
 static bool matrix_command_is_busy(const options *o, const matrix *m, prony_disturbance *load)
 {
-    if (o->verdict.ignore_load || m->background_threads) return false; /* that load is asked for */
+    if (o->verdict.ignore_load || m->background_threads) return false; /* the load was requested */
     for (size_t i = 0; i < m->count; i++)
         if (prony_report_disturbance(load, m->reports[i]) && load->verdict == PRONY_LOAD_BUSY) return true;
     return false;
@@ -162,7 +162,7 @@ static size_t best(const matrix *m, bool throughput)
     return found;
 }
 
-/* 95 % interval of a figure: of the median latency, or of the mean time per sample, which is what throughput goes by.
+/* 95 % interval of the median latency, or of the mean time per sample, which determines throughput.
  */
 static void matrix_command_interval(const configuration *c, bool throughput, double out[2])
 {
@@ -173,7 +173,7 @@ static void matrix_command_interval(const configuration *c, bool throughput, dou
     out[1] = throughput ? ((double)t->mean_ns + half) / batch : (double)t->median_ci95_ns[1];
 }
 
-/* Whether the intervals overlap: then nothing tells the two apart. */
+/* true: the intervals overlap, so the two cannot be distinguished. */
 static bool tied(const configuration *a, const configuration *b, bool throughput)
 {
     double x[2], y[2];
@@ -188,7 +188,7 @@ static const char *matrix_command_shown(const matrix *m, const char *key, double
     return text;
 }
 
-/* Those that the winner is not told apart from, as many to a line as fit. */
+/* Prints the configurations that cannot be distinguished from the winner, wrapped at the line. */
 static void print_ties(const options *o, const matrix *m, size_t winner, bool throughput)
 {
     enum { INDENT = 17, WIDTH = 80 };
@@ -222,7 +222,7 @@ static void print_verdict(const options *o, const matrix *m, bool throughput, bo
     print_ties(o, m, winner, throughput);
 }
 
-/* The preset's figure of each batch size. */
+/* Prints the preset's count of each batch size. */
 static void print_counts(const options *o, const matrix *m)
 {
     if (!o->shown.count) return;
@@ -237,7 +237,7 @@ static void print_counts(const options *o, const matrix *m)
     putchar('\n');
 }
 
-/* A column for what differs alone; 80 columns are enough for the others. */
+/* Has columns for differing parameters only, so that 80 columns suffice. */
 static void print_table(const options *o, const matrix *m)
 {
     bool precision = o->precision.count > 1, workers = o->threads.inter_ops.count > 0, few = false;

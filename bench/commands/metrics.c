@@ -1,4 +1,4 @@
-/* prony metrics TARGET: every metric there is, of a report, or of a model that is profiled first. */
+/* prony metrics TARGET: all metrics of a report, or of a model that is profiled first. */
 #include "bench/terminal/json_file.h"
 #include "bench/session/judge.h"
 #include "prony_analysis.h"

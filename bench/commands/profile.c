@@ -1,5 +1,5 @@
-/* prony profile [MODEL]: the three-level report. Without a model, the digits network that is compiled in runs on its
- * held-back test images, and the accuracy on them stands above the report. */
+/* prony profile [MODEL]: the three-level report. Without a model, the embedded digits network runs on its held-back
+ * test images, and the accuracy on them is printed above the report. */
 #include "bench/session/accuracy.h"
 #include "bench/command.h"
 #include "bench/embedded.h"
@@ -34,7 +34,7 @@ static int profile_command_measure(const options *o, const prony_model *model, p
     return code;
 }
 
-/* What a profile ends with, whatever came of it. */
+/* The end of every profile, also after a failure. */
 static int write_and_release(const options *o, int code, prony_model *model, prony_session *session,
                              prony_report *report)
 {
@@ -67,7 +67,7 @@ static const uint8_t *npy_data(const uint8_t *file)
     return file + 10 + file[8] + 256 * file[9];
 }
 
-/* The first images as the model takes them; data is the caller's to free, and NULL where there is no memory. */
+/* The first images as the model takes them; the caller frees data; NULL: out of memory. */
 static prony_value first_digits(size_t count)
 {
     const uint8_t *pixels = npy_data(prn_digits_images);
@@ -84,7 +84,7 @@ static prony_status set_digits(prony_session *session, size_t count, prony_error
     return status;
 }
 
-/* -p int8: the ranges are those of the embedded images, which are all the data that there is. */
+/* -p int8: the ranges come from the embedded images, the only data available. */
 static prony_status quantize_digits(const options *o, prony_model **model, size_t images, prony_error *error)
 {
     prony_value value = first_digits(images);

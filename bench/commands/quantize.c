@@ -49,7 +49,8 @@ char *calibration_path(const options *o)
     return path;
 }
 
-/* Beside the model, for the next time. Commands that need no file say so and go on where that cannot be written. */
+/* Keeps the calibration beside the model. If the file cannot be written, commands that do not need it continue after a
+ * message. */
 static int keep_calibration(const options *o, const prony_calibration *calibration)
 {
     prony_error error = {0};
@@ -76,7 +77,7 @@ static prony_status calibrate(const options *o, prony_model *model, const prony_
     return prony_calibrate(out, model, data, &c, error);
 }
 
-/* *data is opened where its samples are needed: to find ranges, or which layers stay in float. */
+/* Opens *data if its samples are needed: to find ranges, or the layers that stay in float. */
 static int quantize_command_find_ranges(const options *o, prony_model *model, const prony_session_options *session,
                                         prony_dataset **data, prony_calibration **out)
 {
@@ -99,7 +100,7 @@ static int quantize_command_find_ranges(const options *o, prony_model *model, co
 
 /* ---- the model ---- */
 
-/* Convolutions want ranges: said once, though a matrix has many sessions. */
+/* Warns once per process that convolutions without ranges stay in float. */
 static void say_floats(const options *o, const prony_model *made)
 {
     static bool said;
@@ -164,7 +165,7 @@ int quantize_in_place(const options *o, prony_model **model)
 
 /* ---- the command ---- */
 
-/* The layers that stayed in float, and what each one loses by itself. */
+/* Prints the layers that stayed in float, and each one's own error. */
 static void print_kept(const prony_quantized_row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

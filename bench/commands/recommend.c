@@ -1,6 +1,6 @@
-/* prony recommend TARGET: what to change, and what it gives. A model is measured beside variants of itself: other batch
- * sizes where it leaves them free, other thread counts, other precisions with what their outputs lose, and rewritten
- * where it was asked to run as written. A report speaks for itself alone. */
+/* prony recommend TARGET: advice with its gain. A model is measured with variants: other batch sizes if free, other
+ * thread counts, other precisions with their errors, and rewritten if it was to run unchanged. Advice on a report uses
+ * the report alone. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "bench/session/inputs.h"
 #include "bench/process/interrupt.h"
@@ -20,11 +20,11 @@ enum { VARIANTS_MOST = 32, LOSS_INPUTS = 5 };
 typedef struct study {
     target base;
     target other[VARIANTS_MOST];
-    size_t count, first_precision; /* from there on they differ in precision alone */
+    size_t count, first_precision; /* from first_precision on they differ in precision alone */
     const char *base_precision;
 } study;
 
-/* Only where the model allows the batch: what it fixes is no variant. */
+/* Adds a batch size only if the model allows it. */
 static int add_batch(const options *o, int64_t batch, study *s)
 {
     prony_error error = {0};
@@ -55,10 +55,11 @@ static int usable_cores(void)
 
 /* ---- precisions ---- */
 
-/* Without the user's list. What a model or processor cannot do is left out; of the user's list it is an error. */
+/* Default list. Precisions that model or processor do not support are left out; in the user's list they are an
+ * error. */
 static const char *const usual_precisions[] = {"fast", "bf16", "fp16", "int8", "int8-weights", "int4-weights"};
 
-/* Without data: products alone compute on codes. */
+/* Quantises without data: only MatMul and Gemm use 8-bit values. */
 static prony_status quantize_plainly(const options *o, prony_model *model, prony_model **out, prony_error *error)
 {
     prony_session_options s = session_options(o);
@@ -75,8 +76,7 @@ static int add_precision(const options *o, const char *precision, bool asked, st
     target *t = &s->other[s->count];
     changed.precision.name = precision;
     if (!asked) changed.terminal.quiet = true;
-    prony_model *own = NULL; /* a model of its own: sessions of one share what they pack, and its memory would be
-                                everybody's */
+    prony_model *own = NULL; /* an own model, because sessions of one model share packed weights and their memory */
     if (load_model(&changed, &own, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
     t->model = own;
     prony_status status = PRONY_OK;
@@ -120,7 +120,7 @@ static int add_precisions(const options *o, study *s)
     return code;
 }
 
-/* The worst error of the report's outputs; infinite where they have no numbers. Negative: not known. */
+/* The worst error of the report's outputs; infinite: NaN or infinity in an output. Negative: not known. */
 static double worst_error(const prony_report *report)
 {
     const prony_accuracy *a = prony_report_accuracy(report);
@@ -133,7 +133,7 @@ static double worst_error(const prony_report *report)
     return worst;
 }
 
-/* The variant's outputs beside those of the base, which has run on the same inputs. */
+/* Compares the variant's outputs with those of the base, which has run on the same inputs. */
 static prony_status hold_against_base(const study *s, const target *t, const char *source, prony_error *error)
 {
     prony_accuracy_options a = PRONY_ACCURACY_OPTIONS_INIT;
@@ -162,14 +162,15 @@ static prony_status next_inputs(const options *o, const target *t, int input, pr
                                 : prony_session_generate_inputs(t->session, o->model.seed + (uint64_t)input, error);
 }
 
-/* What has been seen of one precision's outputs: the worst error, and the input that it was on. */
+/* The errors of one precision's outputs so far: the worst one, and its input. */
 typedef struct loss {
     double most;
     int input;
     bool unknown; /* its outputs cannot be compared */
 } loss;
 
-/* Of those that `of_worst` leaves: all, or the ones whose worst input this was, so that their reports keep it. */
+/* Runs the precisions on one input: all, or with `of_worst` those whose worst input it was, so that their reports keep
+ * it. */
 static prony_status hold_input(const options *o, const study *s, loss *losses, int input, bool of_worst,
                                const char *source, prony_error *error)
 {
@@ -194,8 +195,7 @@ static prony_status hold_input(const options *o, const study *s, loss *losses, i
     return PRONY_OK;
 }
 
-/* What precisions lose, on some generated inputs or on those of the user: the base runs once on each. Reports keep the
- * worst. */
+/* Finds the errors of precisions on generated or user inputs: the base runs once on each. Reports keep the worst. */
 static int find_losses(const options *o, const study *s)
 {
     prony_error error = {0};

@@ -1,4 +1,4 @@
-/* prony run MODEL: one inference, a summary of the outputs, and the outputs themselves where --output-dir says. */
+/* prony run MODEL: one inference, a summary of the outputs, and the outputs in --output-dir's folder. */
 #include "bench/process/interrupt.h"
 #include "bench/session/phases.h"
 
@@ -13,7 +13,7 @@ static void run_command_shape_text(const prony_shape *shape, char *text, size_t 
     if (used < size) snprintf(text + used, size - used, "]");
 }
 
-/* Smallest, largest and mean of a float32 output, and how many are not finite. */
+/* Prints smallest, largest and mean of a float32 output, and the number of non-finite elements. */
 static void print_float_summary(const prony_value *value)
 {
     const float *x = value->data;

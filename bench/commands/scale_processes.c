@@ -1,5 +1,5 @@
-/* The processes of a study: what each is told, and what becomes of what it says. A process ends with the study by
- * itself if that is killed (worker.c). */
+/* The processes of a study: their arguments, and their results. A process ends by itself if the study is killed
+ * (worker.c). */
 #include "bench/process/child.h"
 #include "bench/process/interrupt.h"
 #include "bench/commands/scale.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* ---- what a process is told ---- */
+/* ---- a process's arguments ---- */
 
 static void scale_processes_put(scale_words *w, const char *word)
 {
@@ -37,13 +37,13 @@ static void put_number(scale_words *w, const char *option, const char *format, d
     scale_processes_put(w, text);
 }
 
-/* What this call is given to be held to: no part of the study, which another machine may repeat with other limits. */
+/* Adds this call's limits. They are not part of the study, because another machine may repeat it with other limits. */
 static void put_limits(scale_words *w, const options *o)
 {
     if (o->limits.memory_limit)
         scale_processes_put(w, "--memory-limit"), scale_processes_put(w, o->limits.memory_limit);
     if (o->limits.time_limit) scale_processes_put(w, "--time-limit"), scale_processes_put(w, o->limits.time_limit);
-    if (o->limits.max_loop_trips > 0) { /* may have more digits than a double */
+    if (o->limits.max_loop_trips > 0) { /* the number may have more digits than a double */
         snprintf(w->trips, sizeof w->trips, "%lld", (long long)o->limits.max_loop_trips);
         scale_processes_put(w, "--max-loop-trips"), scale_processes_put(w, w->trips);
     }
@@ -78,7 +78,7 @@ static int64_t cpu_of(const struct rusage *usage)
            ((int64_t)usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
 }
 
-/* A round: the processes' results, of which a failure is the first one that is no consequence of another. */
+/* Collects a round's results. Its failure is the first one that is not a consequence of another. */
 static void fill_round(scale_round *round, double limit)
 {
     int64_t cpu_ns = 0;

@@ -1,6 +1,6 @@
-/* The study of a `scale` command: planned or taken up, saved as blocks end, and shown at the end. `prony scale`
- * measures it on this machine (scale.c), `prony-mpi scale` on the nodes of a cluster (bench/cluster/). The file of
- * --json is written anew as blocks end, so that an interruption leaves the blocks until then. */
+/* The study of a `scale` command: planned or resumed, saved as blocks end, and shown at the end. `prony scale` measures
+ * it on this machine (scale.c), `prony-mpi scale` on the nodes of a cluster (bench/cluster/). The file of --json is
+ * rewritten as blocks end, so an interruption keeps the finished blocks. */
 #include "bench/session/inputs.h"
 #include "bench/process/interrupt.h"
 #include "bench/session/judge.h"
@@ -17,7 +17,7 @@ enum { LIMIT_LEAST = 60, LIMIT_FACTOR = 10 };
 
 typedef struct arguments {
     const char **list;
-    char **made; /* those that are joined here */
+    char **made; /* arguments made here */
     size_t count, made_count;
 } arguments;
 
@@ -42,7 +42,7 @@ static const char *scale_study_shape_text(const prony_shape *shape, char text[25
     return text;
 }
 
-/* The processes take ranges that were found once. */
+/* Passes ranges that were found once to the processes. */
 static bool add_calibration(const options *o, arguments *a)
 {
     if (o->precision.power_of_two) a->list[a->count++] = "--power-of-two";
@@ -55,7 +55,7 @@ static bool add_calibration(const options *o, arguments *a)
     return true;
 }
 
-/* What else the command line says, for the processes. */
+/* Collects the other options for the processes. */
 static bool scale_study_gather(const options *o, arguments *a)
 {
     size_t most = 2 * (o->model.dim_count + o->model.shape_count + o->model.input_count) + 13;
@@ -101,7 +101,7 @@ prony_session_options scale_session_options(const options *o)
     options one = *o;
     one.threads.intra_op = one.threads.inter_op = 1;
     prony_session_options session = session_options(&one);
-    if (o->model.input_count) session.free_dims = PRONY_FREE_ONE; /* the processes know by their files */
+    if (o->model.input_count) session.free_dims = PRONY_FREE_ONE; /* processes know the shapes from their files */
     return session;
 }
 
@@ -145,7 +145,7 @@ static bool to_file(const options *o)
     return o->files.json && strcmp(o->files.json, "-") != 0;
 }
 
-/* A study takes hours: a new one does not replace its file, unless --overwrite says so. */
+/* Refuses to replace the file of a study, which may have taken hours, without --overwrite. */
 static int keep_study(const options *o)
 {
     prony_study *there = NULL;
@@ -215,7 +215,7 @@ double scale_limit(const options *o, const prony_study_task *task)
     return o->limits.timeout > 0 ? o->limits.timeout : LIMIT_LEAST + LIMIT_FACTOR * task->seconds;
 }
 
-/* A disk that is full now may have room later: the study goes on, and the file before stays as it was. */
+/* A full disk may have room later, so the study continues and the previous file stays. */
 void scale_save(scale_job *job)
 {
     prony_error error = {0};
@@ -298,8 +298,7 @@ int scale_finish(scale_job *job)
     return code == EXIT_DONE && different ? EXIT_VERDICT : code;
 }
 
-/* Once here, so that what a model or its data lack is said before anything is measured, and every process takes the
- * same ranges. */
+/* Called once, so that missing data is reported before measuring, and every process uses the same ranges. */
 static int find_ranges_once(const options *o, prony_model *model)
 {
     prony_model *made = NULL;

@@ -1,5 +1,5 @@
 /* prony verify DIR...: every ONNX test folder below DIR (model.onnx beside test_data_set_K/{input,output}_K.pb) is run
- * and its outputs compared by ONNX's own rule; what random operators draw by type, shape and range. Verdicts: pass,
+ * and its outputs compared by ONNX's own rule; outputs of random operators by type, shape and range. Verdicts: pass,
  * fail (wrong result or error), unsupported (operator, type or value kind that this build cannot run). Exit status 3
  * unless all pass. */
 #include "bench/process/interrupt.h"
@@ -35,7 +35,7 @@ static char *verify_command_join(const char *dir, const char *name)
     return path;
 }
 
-/* What may not be looked at is taken to be there: whoever reads it says why not. */
+/* true: the file exists, or cannot be examined; then reading it gives the reason. */
 static bool exists(const char *path)
 {
     struct stat s;
@@ -61,8 +61,7 @@ static void set_unreadable(case_result *result, int code)
     set_result(result, VERDICT_FAIL, reason);
 }
 
-/* *out stays NULL where there is no such file. NumPy has no bfloat16, so that ONNX's older data holds its bits as
- * uint16. */
+/* *out stays NULL if the file does not exist. NumPy has no bfloat16, so ONNX's older data holds its bits as uint16. */
 static prony_status load_numbered(prony_value **out, const char *dir, const char *what, size_t k,
                                   const prony_port *port, prony_error *error)
 {
@@ -89,7 +88,7 @@ static prony_status bind_set(prony_session *session, const prony_model *model, c
     return PRONY_OK;
 }
 
-/* What random operators draw may be as wanted all the same: some seeded ones say how. */
+/* Compares by value first, also for random operators, because some seeded ones define their values. */
 static prony_status verify_command_check_output(const prony_session *session, size_t k, const char *name,
                                                 const prony_value *want, case_result *result, prony_error *error)
 {
@@ -141,7 +140,7 @@ static int verify_command_by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorted names of the folder's entries that begin with `prefix`; NULL-terminated. NULL, with errno, where it cannot be
+/* Sorted names of the folder's entries that begin with `prefix`; NULL-terminated. NULL, with errno: it cannot be
  * read. */
 static char **verify_command_list_folder(const char *dir, const char *prefix)
 {

@@ -1,7 +1,7 @@
-/* prony versus MODEL: beside ONNX Runtime here, on this model. Both engines measure in processes of their own, which
- * take turns: prony, peer, peer, prony, … each with the same inputs and number of threads. A process lasts about half a
- * second, so that what else the machine does falls on both; the ratio is taken pair by pair. Pairs of a busy machine
- * are measured again, as many as were asked for at most. */
+/* prony versus MODEL: compares with ONNX Runtime on this machine and model. Both engines run in their own processes, in
+ * turns: prony, peer, peer, prony, … with the same inputs and threads. A process lasts about half a second, so other
+ * load affects both; ratios are taken per pair. Pairs on a busy machine are measured again, at most as many as
+ * requested. */
 #include "bench/process/child.h"
 #include "bench/process/interrupt.h"
 #include "bench/terminal/json_file.h"
@@ -20,7 +20,8 @@ enum { MOST_WORDS = 24, NUMBER_BYTES = 32, LIMIT_LEAST = 600, LIMIT_FACTOR = 10 
 
 /* ---- the peer's library ---- */
 
-/* What an npm package onnxruntime-node in this folder brings; the newest interface last in order. */
+/* Finds the library of an npm package onnxruntime-node in this folder; the newest interface version is last in
+ * order. */
 static bool find_beside(char *path, size_t size)
 {
 #if defined(__aarch64__)
@@ -48,7 +49,7 @@ static int find_library(versus_job *job)
             "(libonnxruntime.so); `npm install --ignore-scripts onnxruntime-node` puts one into ./node_modules, "
             "where it is found");
     if (access(path, R_OK) != 0) return fail(job->o, "'%s': there is no such library of ONNX Runtime", path);
-    char *whole = realpath(path, NULL); /* dlopen looks elsewhere for what has no slash */
+    char *whole = realpath(path, NULL); /* dlopen searches other folders for a path without a slash */
     snprintf(job->library, sizeof job->library, "%s", whole ? whole : path);
     free(whole);
     return EXIT_DONE;
@@ -66,8 +67,8 @@ static void versus_command_add(word_list *list, const char *word)
     list->words[list->count++] = word;
 }
 
-/* Runs `command` on the model and the saved inputs; `more` ends with NULL. What it wrote is the child's, to be freed in
- * any case. */
+/* Runs `command` on the model and the saved inputs; `more` ends with NULL. The child owns the output and has to be
+ * freed in any case. */
 static int versus_command_run_child(const versus_job *job, child *c, const char *command, int threads,
                                     const char *const *more)
 {
@@ -109,7 +110,7 @@ static int versus_command_run_child(const versus_job *job, child *c, const char 
     return code;
 }
 
-/* The words for how long a process measures. */
+/* The arguments for the length of a process's measurement. */
 static const char *const *how_long(const options *o, char seconds[NUMBER_BYTES], char runs[NUMBER_BYTES],
                                    const char *words[8])
 {
@@ -126,14 +127,14 @@ static const char *const *how_long(const options *o, char seconds[NUMBER_BYTES],
     return words;
 }
 
-/* When the runs are done: a report of thousands of layers takes memory that is no engine's. */
+/* The peak at the end of the runs, because a report of thousands of layers takes memory itself. */
 static int64_t own_peak_of(const prony_report *report)
 {
     const prony_memory_report *memory = prony_report_memory(report);
     return memory && memory->peak_rss_bytes ? (int64_t)memory->peak_rss_bytes : -1;
 }
 
-/* This engine's report of one process, and what it measured. `command`: bench, or profile with stamps. */
+/* Runs one process of this engine: its report and its measurement. `command`: bench, or profile with stamps. */
 static int measure_own(const versus_job *job, const char *command, int threads, prony_report **report,
                        prony_versus_process *process)
 {
@@ -163,7 +164,7 @@ static int measure_own(const versus_job *job, const char *command, int threads, 
     return code;
 }
 
-/* What stands behind a word that begins a line of what the peer says. */
+/* The rest of the peer's line that begins with a word. */
 static bool text_of(const child *c, const char *word, char text[NUMBER_BYTES])
 {
     const size_t length = strlen(word);
@@ -233,7 +234,7 @@ static int one_side(versus_job *job, prony_versus *versus, int threads, bool pee
     return code;
 }
 
-/* Fewer quiet pairs of so many threads were measured than were asked for. */
+/* true: fewer quiet pairs of this thread count were measured than requested. */
 static bool lacks_quiet(const options *o, prony_versus *versus, int threads, size_t wanted, int *code)
 {
     prony_error error = {0};
@@ -248,7 +249,7 @@ static bool lacks_quiet(const options *o, prony_versus *versus, int threads, siz
     return true;
 }
 
-/* Rounds of a pair for each number of threads, and as many again at most for those whose pairs were busy. */
+/* Measures rounds with a pair for each thread count, and at most as many again for busy pairs. */
 static int measure_pairs(versus_job *job, prony_versus *versus)
 {
     const options *o = job->o;
@@ -319,7 +320,7 @@ static int add_profile(versus_job *job, prony_versus *versus)
     return code;
 }
 
-/* ---- the whole ---- */
+/* ---- the command ---- */
 
 static void remove_folder(const versus_job *job)
 {
@@ -358,7 +359,7 @@ static int versus_command_show(const options *o, prony_versus *versus)
     return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
 }
 
-/* Once the model is known to run: outputs of both, this engine's stamped profile, then the pairs. */
+/* Measures after a first successful run: outputs of both, this engine's stamped profile, then the pairs. */
 static int versus_command_measure(versus_job *job, prony_model *model)
 {
     const char *once[] = {"--output-dir", job->folder, NULL};

@@ -1,5 +1,5 @@
-/* prony worker: one process of a study. Measures the latency in a session without stamps, then where the time goes in
- * one with them, and writes both to stdout for the study that started it. Not for people: no help names it.
+/* prony worker: one process of a study. Measures the latency in a session without stamps, then operators' times in one
+ * with them, and writes both to stdout for the study. Internal: no help lists it.
  */
 #include "bench/process/interrupt.h"
 #include "bench/session/judge.h"
@@ -51,7 +51,7 @@ int command_worker(const options *o)
     prony_model *model = NULL;
     prony_report *latency = NULL, *operators = NULL;
 #ifdef __linux__
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would read what it measures */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* without its parent no process reads the results */
 #endif
     int code = EXIT_DONE;
     if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);

@@ -1,6 +1,6 @@
-/* The load beside the measurement is a process of its own, so that its time is not booked to Prony's and the system's
- * scheduler sees what it would see of a stranger. It lives until its end of a pipe is closed, which the kernel does
- * however the parent ends. */
+/* The background load is a separate process, so that its time does not count as Prony's and the scheduler treats it
+ * like any other process. It lives until its end of a pipe is closed, which the kernel does whenever the parent
+ * ends. */
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "bench/load/load.h"
 

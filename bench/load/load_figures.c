@@ -1,4 +1,4 @@
-/* Figures of a phase: of all its queries, and of the percentile that counts. */
+/* Statistics of a phase: of all its queries, and of the judged percentile. */
 #include "bench/load/load.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
-/* Issuing queries and writing down their times.
+/* Issues queries and records their times.
  *
- * An open-loop scenario (`server`) issues at times drawn beforehand, whatever the service does, and a query's latency
- * counts from the time it was due: a generator that is late, or that waits for the service, hides nothing (no
- * coordinated omission). How late it was is reported as lag. The others are closed loops: `single` and `multi` issue
- * the next query when the one before is done, `offline` keeps enough requests under way that no session ever waits.
+ * An open-loop scenario (`server`) issues at times drawn beforehand, independent of the service, and latency counts
+ * from these times. So a late or waiting generator hides nothing (no coordinated omission). Its lateness is reported as
+ * lag. The others are closed loops: `single` and `multi` issue the next query when the one before is done; `offline`
+ * keeps enough requests in flight that no session waits.
  *
- * Queries lie in blocks that never move, because requests point at them while they are under way. */
+ * Queries lie in blocks that never move, because requests in flight point at them. */
 #include "bench/process/interrupt.h"
 #include "bench/load/load.h"
 
@@ -76,7 +76,7 @@ static void done(void *user, const prony_batch_result *result)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Into the batcher, or, where there is none, run by the calling thread at once. */
+/* Submits to the batcher or, without one, runs in the calling thread at once. */
 static void issue(load *l, query *q)
 {
     prony_error error = {0};
@@ -103,7 +103,7 @@ static void wait_until_under_way(load *l, size_t most)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Sleeps, and spins for the last of it: to be woken takes longer than a small query. false: interrupted. */
+/* Sleeps, then spins at the end, because waking takes longer than a small query. false: interrupted. */
 static bool wait_until(int64_t ns)
 {
     int64_t early = ns - SPIN_NS;
@@ -127,7 +127,7 @@ static double next_gap(uint64_t *state)
     return -log(((double)(z >> 11) + 0.5) * 0x1p-53);
 }
 
-/* Whether the bound is missed whatever the queries to come will do. */
+/* true: the bound is missed for any result of the remaining queries. */
 static bool hopeless(load *l, size_t planned)
 {
     pthread_mutex_lock(&l->lock);
@@ -136,7 +136,7 @@ static bool hopeless(load *l, size_t planned)
     return load_verdict((rate_count){planned, over}, l->percentile) == RATE_MISSED;
 }
 
-/* A closed loop ends with the first failure: there is nothing to be measured. */
+/* true: a closed loop ends with the first failure. */
 static bool has_failed(load *l)
 {
     pthread_mutex_lock(&l->lock);
@@ -157,7 +157,7 @@ static void show_state(const load *l, size_t queries, double seconds, double rat
     show_progress_text(text);
 }
 
-/* false: enough. */
+/* true: issue more queries. */
 static bool load_issue_go_on(const load_plan *plan, size_t queries, double seconds)
 {
     if (interrupted() || (plan->most && queries >= plan->most)) return false;
@@ -213,7 +213,7 @@ int load_issue(load *l, const load_plan *plan, load_result *out)
         free(all);
         return fail(l->o, "out of memory");
     }
-    /* What found no memory is not in `count`; everything else has ended. */
+    /* Queries without memory are not in `count`; all others have ended. */
     int code = load_figures(l, all, list.count, out);
     free(all);
     return code;

@@ -1,11 +1,11 @@
-/* The search for the largest rate of arrivals at which the latency bound holds, on the clock. What the sessions can do
- * at most (offline) is its top; rate_search.c says where to try. */
+/* The search for the largest rate of arrivals at which the latency bound holds, on the clock. The offline throughput is
+ * its upper limit; rate_search.c chooses the rates. */
 #include "bench/process/interrupt.h"
 #include "bench/load/load.h"
 
 #include <stdlib.h>
 
-#define SHORT_PART 8 /* a short phase is that part of a whole one */
+#define SHORT_PART 8 /* a short phase is 1 / SHORT_PART of a whole one */
 #define SHORTEST 0.25
 #define BEYOND_CAPACITY 1.02
 
@@ -15,7 +15,7 @@ typedef struct searcher {
     load_result *out;
     size_t capacity;
     double seconds;
-    bool kept; /* `out` kept the bound */
+    bool kept; /* `out` met the bound */
 } searcher;
 
 static int load_search_remember(searcher *s, const load_result *r)
@@ -55,8 +55,7 @@ static int phase(void *user, double rate, bool whole, rate_count *out)
     if (code != EXIT_DONE) return code;
     code = load_search_remember(s, &r);
     *out = (rate_count){r.queries, r.over_bound};
-    /* The largest rate that a whole phase kept is the result, whatever missed later; until there is one, what missed
-     * last. */
+    /* The result is the largest rate of a whole phase that met the bound; until then, the last one that missed it. */
     bool kept = whole && load_verdict(*out, l->percentile) == RATE_KEPT;
     if (code == EXIT_DONE && (kept ? !s->kept || rate > s->out->rate : !s->kept)) {
         load_result_free(s->out);

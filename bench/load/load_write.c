@@ -1,5 +1,5 @@
-/* What a load showed: text for a terminal of 80 columns, and "prony.load/1". Percentiles that the number of queries
- * does not support carry a question mark, or "valid": false. */
+/* Writes the results of a load: text for a terminal of 80 columns, and "prony.load/1". Percentiles with too few queries
+ * have a question mark, or "valid": false. */
 #include "bench/terminal/json_file.h"
 #include "bench/session/judge.h"
 #include "bench/load/load.h"
@@ -134,7 +134,7 @@ static void print_found(const load *l, const rate_found *found)
         printf("             not confirmed: no phase kept p%g with 99 %% confidence\n", l->percentile * 100);
 }
 
-/* Which phase of a search the rest of the text is about. The largest rate is print_found's alone. */
+/* Names the phase of a search that the rest of the text describes. print_found prints the largest rate. */
 static void print_phase(const load_result *r, const rate_found *found)
 {
     if (!r->queries && found->rate > 0) return;
@@ -310,7 +310,7 @@ static void put_search(FILE *to, const load *l, const load_searched *searched)
     fputs("\n    ]\n  },\n", to);
 }
 
-/* The model, the machine and the build, as a report of nothing measured. */
+/* Writes model, machine and build, as a report without measurements. */
 static int put_report(FILE *to, const load *l)
 {
     prony_error error = {0};

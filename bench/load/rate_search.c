@@ -1,32 +1,31 @@
-/* First a bracket: half of the rate until one keeps the bound. Then the bracket is halved, in proportion, by short
- * phases; as each of them is up to chance near the end, a rate has two of three phases against it or for it. That is
- * rough: late queries come in bunches, and a short phase begins with an empty queue. So whole phases follow around what
- * is found, a little below and above it in turns, and all of them together tell the rate: near it the logarithm of the
- * share of late queries grows in proportion to that of the rate. The line is that of a Poisson regression, whose
- * expected numbers, not their logarithms, meet those that were counted; where it meets the share that is allowed is the
- * rate. Its interval comes from how far the phases lie off the line, bunches and all (R. W. M. Wedderburn's
- * quasi-likelihood, 1974). Last, a rate that one can rely on: from the interval's lower end down until a whole phase
- * keeps the bound.
+/* First a bracket: the rate is halved until one meets the bound. Then short phases bisect the bracket on a logarithmic
+ * scale. Near the end each is random, so two of three phases decide. This is rough: late queries come in bunches, and a
+ * short phase begins with an empty queue. So whole phases follow, alternately a little below and above the rate found.
+ * Near it the logarithm of the share of late queries is linear in the logarithm of the rate. The line is a Poisson
+ * regression, which fits expected numbers, not their logarithms, to the counted ones; the rate is where it reaches the
+ * allowed share. Its interval comes from the scatter of the phases around the line, bunches included (R. W. M.
+ * Wedderburn's quasi-likelihood, 1974). Last, a reliable rate: from the interval's lower end down until a whole phase
+ * meets the bound.
  *
- * A query is late with an unknown probability. Of n queries t late ones speak, with 99 % confidence, for a probability
- * below 1 - p if P(Bin(n, 1 - p) <= t) <= 1 %. LoadGen calls the largest such t early stopping; the sample with t
- * larger ones is then an upper bound of the quantile. */
+ * A query is late with an unknown probability. With t late ones of n queries, the probability is below 1 - p with 99 %
+ * confidence if P(Bin(n, 1 - p) <= t) <= 1 %. LoadGen calls the largest such t early stopping; the sample with t larger
+ * ones is then an upper bound of the quantile. */
 #include "bench/load/rate_search.h"
 
 #include <math.h>
 
 #define DOUBT 0.01
 #define LEAST_PART 1e-4  /* of the top: rates below are not tried */
-#define LEAST_SLOPE 2.0  /* of the line: near its capacity every service is steeper */
-#define MOST_SLOPE 400.0 /* a service that misses all at once has none */
+#define LEAST_SLOPE 2.0  /* least slope of the line: near its capacity every service is steeper */
+#define MOST_SLOPE 400.0 /* largest slope: a service that misses all queries at once has no finite one */
 #define MOST_LATE                                                                                                      \
-    5.0 /* times as many as may be: the line is one only near the rate, and further off it is enough to know so much */
-#define BUNCH 5.0 /* late queries come at least so many at once, though a few phases may show less */
+    5.0 /* largest share of late queries used, as a multiple of the allowed share: the line holds only near the rate */
+#define BUNCH 5.0 /* assumed least size of bunches of late queries, because few phases may show less */
 enum { MOST_SHORT = 48, LINE_PHASES = 8, MOST_CONFIRMATIONS = 6 };
 
 typedef struct searching {
     const rate_search *search;
-    double low, high; /* by short phases: keeps; is too many */
+    double low, high; /* by short phases: a rate that meets the bound, and one that misses it */
     double kept;
     double x[LINE_PHASES + MOST_CONFIRMATIONS + 1]; /* whole phases: logarithm of the rate over `low` */
     double n[LINE_PHASES + MOST_CONFIRMATIONS + 1], late[LINE_PHASES + MOST_CONFIRMATIONS + 1];
@@ -39,7 +38,7 @@ static bool in_time(const searching *s, rate_count c)
     return (double)c.late <= (1 - s->search->percentile) * (double)c.queries;
 }
 
-/* Two of three. */
+/* Two of three short phases decide. */
 static bool keeps(searching *s, double rate)
 {
     int kept = 0, missed = 0;
@@ -93,11 +92,10 @@ static rate_verdict try_whole(searching *s, double rate)
 }
 
 typedef struct line {
-    double at, deviation; /* logarithm of the rate where it meets the share that is allowed; infinite deviation: too few
-                             points */
+    double at, deviation; /* logarithm of the rate with the allowed share; infinite deviation: too few points */
 } line;
 
-/* Mean of x, by the numbers that a slope expects (but for a factor). */
+/* Mean of x, weighted by the numbers that a slope expects (up to a factor). */
 static double expected_mean(const searching *s, double slope)
 {
     double sum = 0, weight = 0;
@@ -109,7 +107,7 @@ static double expected_mean(const searching *s, double slope)
     return sum / weight;
 }
 
-/* The slope whose expected numbers lie, in the mean, where the counted ones do: it grows with their mean. */
+/* The slope whose expected numbers have the mean of the counted ones; it grows with that mean. */
 static double find_slope(const searching *s, double counted_mean)
 {
     double low = LEAST_SLOPE, high = MOST_SLOPE;
@@ -125,7 +123,7 @@ static double find_slope(const searching *s, double counted_mean)
 
 static line rate_search_fit(const searching *s)
 {
-    /* A half of a query more, spread evenly, for where none is late. */
+    /* Adds half a late query, spread evenly, in case no query is late. */
     double queries = 0, late = 0.5, x = 0, base = 0, off = 0, spread = 0;
     for (size_t i = 0; i < s->points; i++) queries += s->n[i];
     for (size_t i = 0; i < s->points; i++) late += s->late[i];
@@ -158,7 +156,7 @@ static void conclude(const searching *s, rate_found *out)
     out->precise = exp(half) <= 1 + s->search->precision;
 }
 
-/* Each phase lies by the precision, later by half of it, below or above what those before it say. */
+/* Each phase lies by the precision, later by half of it, below or above the present estimate. */
 static void draw_line(searching *s)
 {
     double middle = isfinite(s->high) ? sqrt(s->low * s->high) : s->low, aside = s->search->precision,
@@ -167,7 +165,7 @@ static void draw_line(searching *s)
         if (i == LINE_PHASES / 2) aside /= 2;
         double rate = i % 2 ? middle * (1 + aside) : middle / (1 + aside);
         try_whole(s, fmin(rate, top));
-        /* Never far from what short phases found: a line through two points may lie anywhere. */
+        /* Stays near the bracket of the short phases, because a line through two points may be far off. */
         if (s->points >= 2) middle = fmax(middle / 1.2, fmin(s->low * exp(rate_search_fit(s).at), middle * 1.2));
     }
 }

@@ -1,5 +1,5 @@
-/* Processes that are this program again, whose output comes back through a pipe. A process has a group of its own, so
- * that Ctrl-C reaches the command alone, which then ends it. */
+/* Child processes that run this program, with output through a pipe. Each has its own process group, so that Ctrl-C
+ * reaches only the command, which then ends it. */
 #define _GNU_SOURCE
 #include "bench/process/child.h"
 #include "bench/process/interrupt.h"
@@ -105,7 +105,7 @@ static void read_output(child *c)
     }
 }
 
-/* The first words are kept: they name the cause. */
+/* Keeps the beginning, which names the cause. */
 static void read_words(child *c)
 {
     char bytes[1024];
@@ -129,7 +129,7 @@ static double now(void)
 
 enum { CHILDREN_MOST = 1024 };
 
-/* Opens the gates once every process is ready. False: one has closed its output before that. */
+/* Opens the gates once every process is ready. false: one closed its output before. */
 static bool open_gates(child *list, size_t count, bool *open)
 {
     if (*open) return true;
@@ -142,7 +142,7 @@ static bool open_gates(child *list, size_t count, bool *open)
     return true;
 }
 
-/* Reads until the processes have closed both ends. False: it took too long, or the study is interrupted. */
+/* Reads until the processes have closed both ends. false: it took too long, or the command was interrupted. */
 static bool listen_to(child *list, size_t count, double limit)
 {
     static struct pollfd fds[2 * CHILDREN_MOST];
@@ -180,8 +180,8 @@ int child_run(child *c, const char *const *words, double limit)
     return children_run(c, 1, words, limit);
 }
 
-/* A process that closed its output before the gates opened has failed: it is left to end by itself, the others, which
- * wait, are ended. */
+/* A process that closed its output before the gates opened has failed and ends by itself; the waiting others are
+ * ended. */
 static void end_children(child *list, size_t count, bool answered)
 {
     for (size_t i = 0; i < count; i++) {

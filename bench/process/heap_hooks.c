@@ -1,6 +1,6 @@
 /* Counts every call of malloc and its relatives in the process, libraries included, and passes it on to the GNU C
- * library. Linked into the command and the tests, never into the library; a sanitizer has hooks of its own, and beside
- * one this file is empty. Must not allocate, and must work before any constructor has run. */
+ * library. Linked into the command and the tests, never into the library; sanitizers have their own hooks, so this file
+ * is then empty. Must not allocate, and must work before any constructor has run. */
 #include "prony.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

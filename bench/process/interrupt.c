@@ -1,4 +1,4 @@
-/* The waiting thread owns the decision; `lock` guards the list of sessions and what is known of the interruption. */
+/* The waiting thread decides; `lock` guards the list of sessions and the state of the interruption. */
 #define _GNU_SOURCE
 #include "bench/process/interrupt.h"
 
@@ -15,7 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static prony_session **sessions;
 static size_t session_count, session_capacity;
 static bool at_once;
-static bool said;        /* why it ended, by a message */
+static bool said;        /* a message has given the cause */
 static atomic_int cause; /* a signal's number, SIGALRM for the time limit; 0: none */
 static const options *given;
 static sigset_t awaited;
@@ -32,7 +32,7 @@ const char *interrupted(void)
     return cause_text(atomic_load(&cause));
 }
 
-/* What was done when the request came ends with its status as well, and says so. */
+/* A command that had finished when the request came keeps its status, and says so. */
 int interrupt_status(int code)
 {
     int signal = atomic_load(&cause);
@@ -61,7 +61,7 @@ static int next_signal(void)
     }
 }
 
-/* As if nobody had caught it. */
+/* Ends the process with the signal's default effect. */
 static void die_of(int signal)
 {
     sigset_t one;

@@ -1,7 +1,6 @@
-/* --processes N: profile or bench in N fresh processes, one after the other, each a report that comes back as JSON;
- * joined, they know how far two processes of this model lie apart. A process is this program with the same command line
- * and one hidden option more, which makes it one of several: it measures, and writes its report to stdout and nothing
- * else. */
+/* --processes N: profile or bench in N fresh processes, one after the other, each returns a report as JSON; the joined
+ * report knows the deviation between processes. A process is this program with the same command line and a hidden
+ * option: it measures, and only writes its report to stdout. */
 #include "bench/process/child.h"
 #include "bench/process/interrupt.h"
 #include "bench/process/processes.h"
@@ -49,7 +48,7 @@ static int by_median(const void *left, const void *right)
     return (a->median_ns > b->median_ns) - (a->median_ns < b->median_ns);
 }
 
-/* Into the one with the middle median, whose layers and operators stand for all; the others are released. */
+/* Joins into the report with the middle median, whose layers and operators represent all; releases the others. */
 static int processes_join(const options *o, prony_report **reports, size_t count, prony_report **out)
 {
     prony_error error = {0};
@@ -88,7 +87,7 @@ int processes_measure(const options *o, prony_report **out)
         count += code == EXIT_DONE;
     }
     clear_progress();
-    /* Interrupted: what the finished processes measured is worth a report. */
+    /* Interrupted: the finished processes are still reported. */
     if (interrupted() && count) {
         fail(o, "%s; the %zu processes until then follow", interrupted(), count);
         code = EXIT_DONE;

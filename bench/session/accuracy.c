@@ -32,7 +32,7 @@ static int accuracy_add(const options *o, loaded *l, const char *output, prony_v
     return EXIT_DONE;
 }
 
-/* An archive without a name: every output that it has an array of. */
+/* An archive without a name: compares every output with an array in it. */
 static int add_archive(const options *o, const prony_model *model, loaded *l, const char *file)
 {
     prony_error first = {0};
@@ -79,7 +79,7 @@ static int accuracy_load(const options *o, const prony_model *model, loaded *l)
     return code;
 }
 
-/* Called off, the report stays without it. */
+/* After a cancellation the report has no accuracy profile. */
 static int accuracy_observe(const options *o, prony_session *session, prony_report *report,
                             const prony_accuracy_options *a)
 {

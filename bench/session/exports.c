@@ -1,4 +1,4 @@
-/* The forms of a report that the command line asks for: which file each goes to, and what stands beside it. */
+/* Writes the requested formats of a report, each to its file, and files derived from it. */
 #include "bench/command.h"
 
 #include <errno.h>
@@ -55,14 +55,14 @@ static const struct {
                   {PRONY_LEVEL_NESTED, "nested"}};
 enum { CSV_LEVELS = sizeof csv_levels / sizeof csv_levels[0] };
 
-/* A table of what runs in subgraphs is written where there are some. */
+/* true: the report has rows of this level; nested rows need subgraphs. */
 static bool has_level(const prony_report *report, unsigned level)
 {
     size_t count;
     return level != PRONY_LEVEL_NESTED || prony_report_nested(report, PRONY_LEVEL_LAYER, &count);
 }
 
-/* The first level that is wanted takes the name itself; on stdout there is room for no other. */
+/* The first wanted level has the name itself; stdout takes only that one. */
 static int write_csv(const options *o, const prony_report *report, prony_write_options w, const char *file)
 {
     unsigned wanted = o->shown.levels ? o->shown.levels : ~0U;
@@ -114,8 +114,8 @@ int make_output_dir(const options *o)
                 strerror(code == EEXIST ? ENOTDIR : code));
 }
 
-/* One file of --output-dir. What this report has no figures for (a model that was folded whole has no timestamps) is
- * left out with a word on it. */
+/* One file of --output-dir. Formats without data (a completely folded model has no timestamps) are skipped with a
+ * message. */
 static int write_into(const options *o, const prony_report *report, prony_format format, const prony_write_options *w,
                       const char *name, const char *extension)
 {

@@ -70,7 +70,7 @@ static prony_status load_raw(prony_session *session, const char *name, const cha
     return status == PRONY_OK ? prony_value_load_raw(out, file, port.dtype, &port.shape, error) : status;
 }
 
-/* A list says what is still free; anything else fills the shape that the input would get. */
+/* A list sets free dimensions; a single value fills the input's shape. */
 static prony_status load_literal(const options *o, prony_session *session, const char *name, const char *text,
                                  prony_value **out, prony_error *error)
 {
@@ -107,12 +107,12 @@ static prony_status load_input(const options *o, const prony_port *port, prony_s
     return load_raw(session, in->name, in->file, value, error);
 }
 
-/* What the command line says of a shape twice must agree. */
+/* Checks that two statements about a shape on the command line agree. */
 static int check_file(const options *o, const prony_model *model, const prony_port *port, const named_file *in,
                       const prony_value *value)
 {
     const prony_shape *shape = &value->shape;
-    bool optional = true; /* which neither the batch nor the options of dimensions are about */
+    bool optional = true; /* true: neither the batch nor dimension options apply */
     for (size_t i = 0; i < prony_model_input_count(model); i++)
         optional = optional && prony_model_input(model, i) != port;
     if (optional || value->kind != PRONY_TENSOR || shape->rank != port->shape.rank) return EXIT_DONE;
@@ -182,7 +182,7 @@ static bool is_plain_word(const char *text)
     return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+-@,")] == '\0';
 }
 
-/* As a shell takes it for one word. */
+/* Writes text quoted as one shell word. */
 static void inputs_put_word(const char *text)
 {
     if (*text && is_plain_word(text)) {

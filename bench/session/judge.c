@@ -1,4 +1,4 @@
-/* Targets of the judging subcommands, and thresholds. */
+/* Targets of the subcommands that compare and check, and thresholds. */
 #include "bench/process/interrupt.h"
 #include "bench/session/judge.h"
 #include "prony_judge.h"
@@ -101,7 +101,7 @@ static void judge_interval_text(const prony_check_row *row, char *text, size_t s
              high);
 }
 
-/* What a row does to the exit status, after a line on stderr unless the limit is met. */
+/* The exit status after a row; prints a line on stderr unless the limit is met. */
 static int say_outcome(const options *o, const prony_check_row *row)
 {
     const prony_metric *metric = row->threshold.metric;

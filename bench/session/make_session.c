@@ -1,4 +1,4 @@
-/* Models and sessions as the command line wants them. */
+/* Makes models and sessions from the command line's options. */
 #include "bench/session/inputs.h"
 #include "bench/process/interrupt.h"
 
@@ -13,7 +13,7 @@ prony_status load_model(const options *o, prony_model **model, const char *path,
     return status;
 }
 
-/* What of --affinity could not be had: said once, though a matrix has many sessions. */
+/* Warns once per process about unusable processors in --affinity. */
 static void say_affinity(const options *o, const prony_session *session)
 {
     static bool said;

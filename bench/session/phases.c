@@ -1,5 +1,5 @@
-/* Preprocessing and postprocessing of run and profile. A phases owns its rows and names; the report has the times,
- * since images are decoded and classes ranked around every run that is measured. */
+/* Preprocessing and postprocessing of run and profile. A `phases` owns its rows and names. The report has the times,
+ * because images are decoded and classes ranked around every measured run. */
 #include "bench/session/inputs.h"
 #include "bench/session/phases.h"
 

@@ -1,5 +1,5 @@
-/* Parts of a model. Three sessions at most: one that only settles the model's inputs, one that runs up to the cut, and
- * the part's own. Generated inputs depend on seed and name alone, so all of them see the same values. */
+/* Submodels. Uses at most three sessions: one that only resolves the model's inputs, one that runs up to the cut, and
+ * the submodel's. Generated inputs depend on seed and name alone, so all of them have the same values. */
 #include "bench/session/inputs.h"
 #include "bench/process/interrupt.h"
 #include "bench/session/submodel.h"
@@ -26,7 +26,7 @@ static bool is_cut(const options *o, const char *name)
     return false;
 }
 
-/* Options for a part: the shapes that `settled` gives the inputs which it kept, and what -i says of those. */
+/* Options for a submodel: the shapes in `settled` of the inputs that it kept, and -i for those. */
 static int part_options(const options *o, const prony_model *part, prony_session *settled, model_options *out)
 {
     prony_error error = {0};
@@ -90,7 +90,7 @@ static int make_part(const options *o, prony_model *whole, prony_model **part, c
     return status == PRONY_OK ? EXIT_DONE : report_session_error(o, whole, &error);
 }
 
-/* What a run up to --from leaves there: o->model.from_count values that live as long as *session. */
+/* Runs up to --from; gives o->model.from_count values that live as long as *session. */
 static int record_cut(const options *o, prony_model *whole, prony_session *settled, prony_model **model,
                       prony_session **session, const prony_value ***values)
 {

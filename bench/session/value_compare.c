@@ -1,4 +1,4 @@
-/* Elements are widened to long double, which is exact for every type: 64-bit integers have their 64 bits of it. */
+/* Elements are widened to long double, which is exact for every type, also for 64-bit integers. */
 #include "bench/session/value_compare.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 
 typedef long double number;
 
-/* Bits of a small floating-point type: sign, exponent, mantissa. `top`: how many of the highest codes are no finite
- * value; `fnuz`: the code of -0 is NaN. */
+/* Bits of a small floating-point type: sign, exponent, mantissa. `top`: number of highest codes that are not finite;
+ * `fnuz`: the code of -0 is NaN. */
 typedef struct float_code {
     int bits, mantissa, bias;
     unsigned top;
@@ -58,7 +58,7 @@ static number sign_extend(unsigned bits, unsigned width)
     return bits >> (width - 1) ? (number)bits - (number)(1u << width) : (number)bits;
 }
 
-/* Of a complex type: its parts, one after the other. */
+/* Element i; complex types have real and imaginary parts as two elements. */
 static number value_compare_element(const prony_value *value, int64_t i)
 {
     switch (value->dtype) {
@@ -194,7 +194,7 @@ static const char *kind_name(prony_kind kind)
     return kind == PRONY_SEQUENCE ? "a sequence" : kind == PRONY_OPTIONAL ? "an optional" : "a tensor";
 }
 
-/* Kind, number of items, type and shape; and that there are elements to look at. */
+/* true: kind, number of items, type and shape agree, and both have data. */
 static bool forms_match(const prony_value *got, const prony_value *want, char *difference, size_t size)
 {
     if (got->kind != want->kind || (want->kind != PRONY_TENSOR && got->count != want->count)) {
@@ -234,7 +234,7 @@ static bool is_drawn(const prony_value *got, const prony_random_range *range, ch
     return true;
 }
 
-/* `range` NULL: by value. Containers item by item; where they stand is put before what differs. */
+/* `range` NULL: by value. Containers are compared item by item; the item's position precedes the difference. */
 static bool value_compare_compare(const prony_value *got, const prony_value *want, const prony_random_range *range,
                                   char *difference, size_t size)
 {

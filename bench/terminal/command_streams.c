@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* A stream that the caller closed would lend its number to the next file that is opened, and messages would go there.
- * The wrong direction keeps reads and writes failing. */
+/* The next opened file would get the number of a stream that the caller closed, and messages would go there. Opening it
+ * in the wrong direction makes reads and writes fail. */
 static void occupy_closed_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

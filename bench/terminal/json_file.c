@@ -1,5 +1,5 @@
 /* The temporary file lies beside its target, so that the rename stays within one file system and a failure leaves an
- * old file as it was. A target that is no regular file (a pipe, /dev/null) is written in place. */
+ * old file as it was. Targets other than regular files (a pipe, /dev/null) are written in place. */
 #include "bench/terminal/json_file.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ int json_open(json_file *file, const options *o)
         file->stream = fopen(o->files.json, "w");
         return file->stream ? EXIT_DONE : cannot_write(file, o, errno);
     }
-    file->target = realpath(o->files.json, NULL); /* what a link points at */
+    file->target = realpath(o->files.json, NULL); /* the target of a symbolic link */
     if (!file->target) file->target = strdup(o->files.json);
     size_t size = file->target ? strlen(file->target) + 32 : 0;
     char *temporary = size ? malloc(size) : NULL;

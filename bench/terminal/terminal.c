@@ -1,4 +1,4 @@
-/* What subcommands say on a terminal: messages, text that is broken at its width, progress. */
+/* Terminal output of subcommands: messages, wrapped text, progress. */
 #include "bench/options/option_table.h"
 
 #include <math.h>
@@ -74,7 +74,7 @@ void put_text(FILE *to, const char *text)
     }
 }
 
-/* The first `length` bytes of `text`, in the same way. */
+/* Writes the first `length` bytes of `text`, in the same way. */
 static void terminal_put_word(const char *text, size_t length)
 {
     char word[256];

@@ -1,7 +1,6 @@
-/* The package that the library comes in has no headers. Its functions stand in one table, OrtApi, which is only ever
- * added to at its end, so a position means the same in every release since the version that is asked for; the few that
- * are needed are called by it. Every one of them but the releases returns a status: NULL, or something that holds a
- * message. */
+/* The library's package has no headers. Its functions are in one table, OrtApi, which only grows at its end. So a
+ * position has the same meaning in every release since the requested version, and functions are called by position. All
+ * of them except releases return a status: NULL, or an object with a message. */
 #include "bench/versus/ort.h"
 
 #include <dlfcn.h>
@@ -55,7 +54,7 @@ static bool ort_take(ort *o, void *status)
     return false;
 }
 
-/* Arguments have just the types that the function at this position takes. */
+/* Arguments must have exactly the types of the function at this position. */
 #define FUNCTION(o, position, ...) ((void *(*)(__VA_ARGS__))(o)->api[position])
 
 static void ort_release(const ort *o, enum position position, void *object)

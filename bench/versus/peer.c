@@ -1,6 +1,6 @@
-/* prony peer: one process of `versus`, in which the other engine measures. It never loads the model itself, so that the
- * process's memory is the other engine's; what it found goes to stdout, a word and a number per line. Not for people:
- * no help names it. */
+/* prony peer: one process of `versus`, in which the other engine runs. It never loads the model itself, so the
+ * process's memory is the other engine's. Results go to stdout, a word and a number per line. Internal: no help lists
+ * it. */
 #include "bench/versus/ort.h"
 #include "prony_analysis.h"
 
@@ -13,14 +13,15 @@
 #endif
 
 enum { MOST_SAMPLES = 1 << 20, FEWEST_WARM = 3, TRACED_RUNS = 20 };
-#define WARM_PART 0.2 /* of the time, before anything counts */
+
+#define WARM_PART 0.2 /* share of the time, before runs count; chosen without measurement */
 
 static int peer_failed(const options *o, const ort *peer)
 {
     return fail(o, "%s", peer->error);
 }
 
-/* The model is not loaded here, so that the files tell where a name ends. */
+/* The model is not loaded here, so existing files tell where a name ends. */
 static bool is_file(const void *context, const char *name, const char *file)
 {
     (void)context, (void)name;
@@ -57,7 +58,7 @@ static int peer_by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Runs until the time or the number of runs is up; outputs are given up outside of what is timed. */
+/* Runs until the time or the number of runs is up; outputs are released outside of the timed part. */
 static int peer_measure(const options *o, ort *peer, int64_t *samples, size_t *count)
 {
     const double seconds = o->measuring.seconds;
@@ -79,7 +80,7 @@ static int peer_measure(const options *o, ort *peer, int64_t *samples, size_t *c
     return EXIT_DONE;
 }
 
-/* The process's peak so far, of itself alone: what wait4 says of it has what the process that started it held. -1: not
+/* The process's own peak so far; wait4's value would include the memory of the process that started it. -1: not
  * known. */
 static long long peak_rss_bytes(void)
 {
@@ -130,7 +131,7 @@ int command_peer(const options *o)
     ort_input *inputs = calloc(o->model.input_count + 1, sizeof *inputs);
     prony_value **values = calloc(o->model.input_count + 1, sizeof *values);
 #ifdef __linux__
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would read what it measures */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* without its parent no process reads the results */
 #endif
     int code = inputs && values ? EXIT_DONE : fail(o, "out of memory");
     if (code == EXIT_DONE && !o->files.ort_lib) code = fail(o, "--ort-lib is missing");

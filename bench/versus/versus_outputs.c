@@ -1,5 +1,5 @@
-/* Inputs that both engines read, and outputs of both beside each other. Values go through .npy files, so that each
- * process holds what its engine needs and nothing else. */
+/* Saves inputs for both engines, and compares both outputs. Values go through .npy files, so each process holds only
+ * its engine's data. */
 #include "bench/session/inputs.h"
 #include "bench/process/interrupt.h"
 #include "bench/session/value_compare.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Part of an output's range that two correct engines differ by at most: sums in another order, other approximations. */
+/* Largest difference of two correct engines as a share of an output's range: other order of sums, other approximations.
+ * Chosen without measurement. */
 #define AGREE 1e-3
 
 static int versus_outputs_save(const versus_job *job, const prony_value *value, const char *what, const char *name,
@@ -44,7 +45,7 @@ static int save_inputs(versus_job *job, const prony_model *model, const prony_se
     return EXIT_DONE;
 }
 
-/* -x auto is what the session makes of it, for both. */
+/* Both engines use the session's thread count for -x auto. */
 static int settle_threads(versus_job *job, const prony_session *session)
 {
     const int_list *list = &job->o->threads.intra_ops;
