@@ -1,4 +1,4 @@
-/* A run with its accuracy profile, and the rows of it. What fails ends the test. */
+/* A run with its accuracy profile, and the profile's rows. A failure ends the test. */
 #ifndef PRN_TESTS_SUPPORT_ACCURACY_RUN_H
 #define PRN_TESTS_SUPPORT_ACCURACY_RUN_H
 
@@ -6,15 +6,15 @@
 #include "prony_report.h"
 
 prony_report *accuracy_profile(model_run *r, const prony_accuracy_options *options);
-/* Of the layer of this name. */
+/* The row of the layer with this name. */
 const prony_accuracy_row *accuracy_row(const prony_report *report, const char *name);
 void accuracy_near(double found, double wanted);
 
 /* As float16. */
 enum { HALF_1 = 0x3c00, HALF_300 = 0x5cb0, HALF_2048 = 0x6800 };
 
-/* float16: x[2] plus 1, less 2048, where 2048 + 1 has no place and becomes 2048; layers "add" and "sub". The inputs are
- * set. */
+/* float16: x[2] plus 1, less 2048; 2048 + 1 cannot be represented and becomes 2048. Layers "add" and "sub". The inputs
+ * are set. */
 void accuracy_open_half(model_run *r);
 
 #endif

@@ -1,10 +1,10 @@
-/* Pieces of graphs of dequantized codes. */
+/* Builds graphs of dequantised values. */
 #ifndef PRN_TESTS_SUPPORT_CODED_GRAPH_H
 #define PRN_TESTS_SUPPORT_CODED_GRAPH_H
 
 #include "model_builder.h"
 
-/* Random codes go on from the seed. */
+/* Sets the seed of the following random values. */
 void cg_seed(uint32_t seed);
 void cg_zero(model_builder *m, const char *name, prony_dtype type, int value);
 /* `to` is `from` through "to_q", with this scale and zero point. */

@@ -11,8 +11,8 @@ typedef struct graph_counts {
     size_t layers;
 } graph_counts;
 
-/* Profiles one run of the model. The report's sums agree, its figures are finite, and its text and JSON have neither
- * NaN nor a request to report a fault. false: `text` says what is wrong. `counts` may be NULL. */
+/* Profiles one run of the model. Checks that the report's sums agree, its values are finite, and its text and JSON have
+ * neither NaN nor a request to report a fault. false: `text` has the reason. `counts` may be NULL. */
 bool graph_report_agrees(const graph_model *m, graph_counts *counts, char *text, size_t size);
 
 #endif

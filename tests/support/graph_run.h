@@ -14,7 +14,7 @@ typedef struct graph_model {
     prony_error error;
 } graph_model;
 
-/* PRONY_OK, or why the model cannot be loaded. Close it either way. */
+/* PRONY_OK, or the failure of loading. Close it in either case. */
 prony_status graph_open(graph_model *m, const random_graph *g);
 void graph_close(graph_model *m);
 
@@ -43,7 +43,7 @@ void graph_outputs_free(graph_outputs *outputs);
 
 /* Element `i`, as a number. */
 double graph_element(const prony_value *value, size_t i);
-/* Type, shape and bytes. `text` says where they differ. */
+/* Type, shape and bytes. `text` names the difference. */
 bool graph_same(const graph_outputs *a, const graph_outputs *b, char *text, size_t size);
 /* Type and shape, and elements within `bound` times the largest of the output (at least 1). */
 bool graph_near(const graph_outputs *a, const graph_outputs *b, double bound, char *text, size_t size);

@@ -1,4 +1,4 @@
-/* What the loader's tests share: models that must load or be refused, and a folder for files. */
+/* Shared by the loader's tests: models that must load or be refused, and a folder for files. */
 #ifndef PRN_TESTS_SUPPORT_LOADER_CHECKS_H
 #define PRN_TESTS_SUPPORT_LOADER_CHECKS_H
 

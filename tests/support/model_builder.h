@@ -55,7 +55,7 @@ void mb_initializer(model_builder *m, const char *name, prony_dtype dtype, const
 
 /* Operator ("domain::Name" outside of ai.onnx); inputs and outputs separated by spaces, "?" an omitted one; attributes
  * separated by spaces: name=1, name=1.0 (a float has . or e), name='text', name=[1,2], name=[1.0,2.0], name=['a','b'],
- * name=[], and in functions name=@type:attribute (float, int, string, …) for what the call gives. */
+ * name=[], and in functions name=@type:attribute (float, int, string, …) for the call's attribute. */
 void mb_node(model_builder *m, const char *op, const char *inputs, const char *outputs, const char *attributes);
 /* For the node added last. */
 void mb_node_name(model_builder *m, const char *name);
@@ -69,7 +69,7 @@ void mb_function_begin(model_builder *m, const char *function, const char *input
                        const char *attributes, const char *defaults, int64_t opset);
 void mb_function_end(model_builder *m);
 
-/* Places for hand-made fields: the current graph (GraphProto), its last node (NodeProto), the model (ModelProto). */
+/* Buffers for hand-made fields: the current graph (GraphProto), its last node (NodeProto), the model (ModelProto). */
 mb_bytes *mb_raw_graph(model_builder *m);
 mb_bytes *mb_raw_node(model_builder *m);
 mb_bytes *mb_raw_model(model_builder *m);

@@ -1,4 +1,4 @@
-/* Runs models made by the builder, for tests. What fails ends the test with the library's message.
+/* Runs models made by the builder, for tests. A failure ends the test with the library's message.
  *
  *     model_run r = {0};
  *     mr_open(&r, m);                        // takes the builder
@@ -32,15 +32,15 @@ typedef struct model_run {
 prony_shape mr_shape(const char *dims);
 
 void mr_open(model_run *r, model_builder *m);
-/* As mr_open, but hands the status back; the message is in r->error. */
+/* As mr_open, but returns the status; the message is in r->error. */
 prony_status mr_try_open(model_run *r, model_builder *m);
 void mr_set(model_run *r, const char *name, prony_dtype dtype, const char *dims, const void *data);
 void mr_set_value(model_run *r, const char *name, const prony_value *value);
 /* Runs and returns output `index`. */
 const prony_value *mr_run(model_run *r, size_t index);
-/* The report of one run, without one to warm up; the caller releases it. */
+/* The report of one run without warm-up; the caller releases it. */
 prony_report *mr_profile(model_run *r);
-/* Wants the run to fail with this status, and the message to contain `text`. */
+/* Requires that the run fails with this status, and that the message contains `text`. */
 void mr_refused(model_run *r, prony_status status, const char *text);
 const prony_value *mr_output(model_run *r, size_t index);
 void mr_expect(const prony_value *got, prony_dtype dtype, const char *dims, const void *wanted);

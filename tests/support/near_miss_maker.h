@@ -8,7 +8,7 @@ typedef struct nm_maker {
     rg_maker k;
 } nm_maker;
 
-/* A contraction with constant weights, and what lies around its channels. */
+/* A contraction with constant weights, and the axis of its channels. */
 typedef struct nm_contraction {
     int x, y;
     int64_t channels;
@@ -60,7 +60,7 @@ extern const nm_pattern nm_move_patterns[];  /* near_miss_moves.c; end with NULL
 extern const nm_pattern nm_match_patterns[]; /* near_miss_matches.c */
 extern const nm_pattern nm_fold_patterns[];  /* near_miss_folds.c */
 
-/* Changes one thing; NULL: nothing was found to change. */
+/* Changes one thing; NULL: found nothing to change. */
 const char *nm_change(nm_maker *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reports as text, for tests of what subgraphs look like in them. What fails ends the test. */
+/* Reports as text, for tests of subgraphs in them. A failure ends the test. */
 #ifndef PRN_TESTS_SUPPORT_NESTED_FORMS_H
 #define PRN_TESTS_SUPPORT_NESTED_FORMS_H
 
@@ -9,7 +9,7 @@ char *nested_write(const prony_report *report, prony_format format, const prony_
 /* `part` is in the text. */
 void nested_expect(const char *text, const char *part);
 void nested_expect_same(const char *a, const char *b);
-/* Written as JSON and read back, the report is the same in every form. */
+/* Checks that a report written as JSON and read back is the same in every format. */
 void nested_round_trip(const prony_report *report);
 
 #endif

@@ -1,4 +1,4 @@
-/* A model with an If in a Loop in an If, whose body also has a shape that only a run knows, and its report. */
+/* A model with an If in a Loop in an If, also with a shape known at run time only, and its report. */
 #ifndef PRN_TESTS_SUPPORT_NESTED_MODEL_H
 #define PRN_TESTS_SUPPORT_NESTED_MODEL_H
 
@@ -13,7 +13,7 @@ model_builder *nested_model(void);
 /* A session of it with the inputs set. */
 void nested_open(model_run *r, bool go, int64_t trips);
 void nested_set(model_run *r, bool go, int64_t trips);
-/* Profiles with as many counted runs; what fails ends the test. */
+/* Profiles with so many counted runs; a failure ends the test. */
 prony_report *nested_profile(model_run *r, int64_t runs);
 
 /* The row of this name, which is there once. */

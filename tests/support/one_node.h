@@ -1,4 +1,4 @@
-/* Models of one node, and what the library counts in a model that was built. */
+/* Models of one node, and the library's counts of a built model. */
 #ifndef PRN_TESTS_SUPPORT_ONE_NODE_H
 #define PRN_TESTS_SUPPORT_ONE_NODE_H
 

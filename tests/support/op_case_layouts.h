@@ -7,7 +7,7 @@
 /* Copies `from` into `to` (same type and shape, data of the right size), each in its own layout; padding lanes become
  * 0. */
 void op_case_convert(prony_value *to, const prony_value *from);
-/* Whether the lanes past the last channel are zero. */
+/* true: the lanes past the last channel are zero. */
 bool op_case_padding_is_zero(const prony_value *value);
 
 #endif

@@ -6,8 +6,8 @@
 
 #define OP_CASE_NODE_NAME "the_node"
 
-/* Which inputs are graph inputs and which constants: as the row says, all, or none; none, with free dimensions or of
- * unknown rank until the run. */
+/* Constant inputs of the model: as in the row, all, or none; the latter also with free dimensions or of unknown rank
+ * until the run. */
 typedef enum op_case_form {
     OP_CASE_AS_WRITTEN,
     OP_CASE_ALL_CONSTANT,

@@ -1,5 +1,5 @@
-/* Rows like one of tests/operators/cases, with other shapes and attributes: what is equal in the row stays equal, so
- * that most of them are still the operator's. */
+/* Variations of a row of tests/operators/cases with other shapes and attributes. Equal numbers stay equal, so most
+ * variations are valid. */
 #ifndef PRN_TESTS_SUPPORT_OP_VARY_H
 #define PRN_TESTS_SUPPORT_OP_VARY_H
 
@@ -12,7 +12,7 @@ typedef struct op_varied {
     char attributes[OP_VARY_TEXT], inputs[OP_VARY_TEXT];
 } op_varied;
 
-/* The variation number `seed` of a row of the list; false: it has none (it is refused, or too long). */
+/* Variation number `seed` of a row of the list; false: none (refused, or too long). */
 bool op_vary(op_varied *out, const op_case_list *list, size_t row, uint64_t seed);
 
 #endif

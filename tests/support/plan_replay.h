@@ -1,8 +1,7 @@
-/* A plan for several workers, run by one thread in an order drawn from a seed: any interleaving of what the workers
- * decide can be had again. A step begins (nobody reads its outputs yet, but it may write them from now on) and ends
- * (its inputs are read last) at times of its own, with up to `workers` steps in between. What a step is to write is
- * filled with NaNs when it begins, what nobody uses any more when it dies: a missing edge, or bytes shared too early,
- * then shows in the outputs. */
+/* Runs a plan for several workers by one thread, in an order drawn from a seed, so that any interleaving can be
+ * repeated. A step begins (it may write its outputs from now on) and ends (last read of its inputs) at separate times,
+ * with up to `workers` steps in between. Outputs are filled with NaNs when their step begins, and unused buffers after
+ * their last use. So a missing edge, or bytes shared too early, shows in the outputs. */
 #ifndef PRN_TESTS_SUPPORT_PLAN_REPLAY_H
 #define PRN_TESTS_SUPPORT_PLAN_REPLAY_H
 

@@ -1,6 +1,5 @@
-/* Models made from a number: model N of random_graph_make is the same everywhere, for ever more or less (until the
- * maker changes). They are there for tests that run one model in two ways and compare: with and without reuse of
- * memory, say.
+/* Models made from a number: model N of random_graph_make is the same everywhere, until the maker changes. For tests
+ * that run one model in two ways and compare, such as with and without reuse of memory.
  *
  *     random_graph *g = random_graph_make(seed, 0);
  *     model_builder *m = random_graph_build(g);     // mb_finish(m, &size), mb_free(m)
@@ -23,8 +22,8 @@ enum { RG_MOST_RESULTS = 4, RG_MOST_BODIES = 2 };
 
 typedef struct rg_graph rg_graph;
 
-/* Dims that only a run knows are -1. Contents of inputs and constants are `ints` or `reals` where given, else random in
- * low..high, of which both may be the same. */
+/* Dims known at run time only are -1. Contents of inputs and constants are `ints` or `reals` if given, else random in
+ * low..high, which may be equal. */
 typedef struct rg_value {
     prony_dtype dtype;
     prony_shape shape;
@@ -32,7 +31,7 @@ typedef struct rg_value {
     const int64_t *ints;
     const double *reals;
     double low, high;
-    double most; /* what its elements do not exceed by far, if they are numbers */
+    double most; /* rough bound of its elements, if they are numbers */
 } rg_value;
 
 typedef struct rg_node {
@@ -54,7 +53,7 @@ struct rg_graph {
 };
 
 typedef struct random_graph {
-    prn_bump pool; /* of everything below, and of what reducing makes */
+    prn_bump pool; /* owns everything below, and results of reducing */
     uint64_t seed;
     rg_value *values;
     size_t value_count, value_capacity;
@@ -67,7 +66,7 @@ typedef struct random_graph {
 typedef enum rg_kind {
     RG_ANY = 0,
     RG_SMOOTH = 1,  /* see `smooth` */
-    RG_BATCHED = 2, /* the first dim of every input is the same, free, and kept apart by every operator */
+    RG_BATCHED = 2, /* the first dim of every input is the same and free, and no operator mixes along it */
 } rg_kind;
 
 random_graph *random_graph_make(uint64_t seed, unsigned kinds);

@@ -1,4 +1,4 @@
-/* What the parts of the random graphs' maker share. */
+/* Shared by the files of the random graphs' maker. */
 #ifndef PRN_TESTS_SUPPORT_RANDOM_GRAPH_MAKER_H
 #define PRN_TESTS_SUPPORT_RANDOM_GRAPH_MAKER_H
 
@@ -37,11 +37,11 @@ enum {
     RG_BOOLS = 8,
     RG_BYTES = 16, /* int8, uint8 */
     RG_ALL = RG_NUMBERS | RG_BOOLS | RG_BYTES,
-    RG_OPEN = 32 /* dims that only a run knows are fine */
+    RG_OPEN = 32 /* dims known at run time only are allowed */
 };
 /* A visible value of one of the types and of a rank in low..high, or -1. Later ones are likelier. */
 int rg_pick(rg_maker *k, unsigned types, int low, int high);
-/* One of the type and shape of `like`, which it may be. */
+/* A visible value of the type and shape of `like`, perhaps `like` itself. */
 int rg_pick_like(rg_maker *k, int like);
 
 int rg_constant(rg_maker *k, prony_dtype dtype, const prony_shape *shape, double low, double high);
@@ -56,9 +56,9 @@ int rg_node1(rg_maker *k, const char *op, const int *in, size_t count, prony_dty
 /* A result of the type, shape and size of `like`. */
 int rg_same(rg_maker *k, const char *op, const int *in, size_t count, int like, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
-/* `value`, or something in its place that is not large. */
+/* `value`, or a bounded value instead. */
 int rg_tame(rg_maker *k, int value);
-/* Something of the type and shape of `value` (known, number), made from it by one or more nodes. */
+/* A value of the type and shape of `value` (known, number), made from it by one or more nodes. */
 int rg_step(rg_maker *k, int value);
 /* The shape after broadcasting; false: they do not fit, or are not known. */
 bool rg_broadcast(const rg_maker *k, int a, int b, prony_shape *out);
@@ -68,10 +68,10 @@ bool rg_broadcast(const rg_maker *k, int a, int b, prony_shape *out);
 typedef struct rg_recipe {
     void (*make)(rg_maker *k);
     int weight;
-    unsigned kinds; /* of graphs that it may stand in besides RG_ANY */
+    unsigned kinds; /* kinds of graphs that may contain it besides RG_ANY */
 } rg_recipe;
 
-/* An axis of `id` that may be cut or walked along; -1: there is none. */
+/* An axis of `id` that may be sliced or scanned; -1: none. */
 int64_t rg_pick_axis(rg_maker *k, int id);
 /* A second operand that broadcasts to `x` without changing its shape. */
 int rg_partner(rg_maker *k, int x);
@@ -87,9 +87,10 @@ void rg_make_topk(rg_maker *k);
 void rg_make_shape(rg_maker *k);
 
 extern const rg_recipe rg_plain_recipes[];   /* random_graph_ops.c; end with NULL */
-extern const rg_recipe rg_image_recipes[];   /* random_graph_images.c: what has layouts, and what rewrites look for */
-extern const rg_recipe rg_control_recipes[]; /* random_graph_control.c: bodies and shapes that only a run knows */
-/* Adds one randomly chosen lazy constant's nodes. */
+extern const rg_recipe rg_image_recipes[];   /* random_graph_images.c: operators with layouts, and patterns of
+                                                rewrites */
+extern const rg_recipe rg_control_recipes[]; /* random_graph_control.c: bodies, and shapes known at run time only */
+/* Adds the nodes of one randomly chosen recipe. */
 void rg_make_one(rg_maker *k);
 
 #endif

@@ -13,19 +13,19 @@ typedef struct qm_parameters {
     prony_dtype type;
     double step;  /* of the first channel */
     int axis;     /* -1: one scale */
-    bool contrib; /* the operators are com.microsoft's */
+    bool contrib; /* the operators are of com.microsoft */
 } qm_parameters;
 
 typedef struct qm_maker {
     rg_maker k;
     int style;       /* of scales: powers of two, round decimals, any */
-    int change;      /* percent: that one thing is changed of what rewrites look for */
+    int change;      /* percent of patterns with one change */
     int contrib;     /* percent of operators of com.microsoft */
     bool wide_types; /* int16 and uint16 */
     bool narrow;     /* weights of 4 bits, of 16 bits, and with a scale for each block (opset 21) */
     qm_parameters all[QM_MOST_PARAMETERS];
     size_t count;
-    int *parameters_of; /* per value: of `all`; -1: it is not dequantized */
+    int *parameters_of; /* per value: index in `all`; -1: not dequantized */
     size_t known, capacity;
 } qm_maker;
 
@@ -34,11 +34,11 @@ typedef struct qm_maker {
 bool qm_changed(qm_maker *q);
 int qm_pick_int(qm_maker *q, const int *from, size_t count);
 #define QM_ONE_OF(q, ...) qm_pick_int(q, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
-/* The parameters that the value was dequantized with; NULL: it was not. */
+/* The parameters with which the value was dequantised; NULL: it was not. */
 const qm_parameters *qm_parameters_of(const qm_maker *q, int value);
 /* A constant of these numbers; rank 0 if `count` is -1. */
 int qm_reals(qm_maker *q, prony_dtype dtype, const double *reals, int64_t count);
-/* A step of about this size in the graph's style. */
+/* A scale of about this size in the graph's style. */
 double qm_step(qm_maker *q, double about);
 
 /* New parameters for values of this size, as their index in `all`; `channels`: a scale for each entry along axis 1, -1:
@@ -47,17 +47,17 @@ int qm_add_parameters(qm_maker *q, double most, int64_t channels);
 
 /* ---- nodes ---- */
 
-/* Codes read again, most often with the parameters of this index. */
+/* Dequantises codes, most often with the parameters of this index. */
 int qm_dequantize(qm_maker *q, int codes, int index, double most);
 
-/* `value` stored and read again, with new parameters, some of before, or `like` (which may be NULL). */
+/* Quantises and dequantises `value`, with new parameters, earlier ones, or `like` (which may be NULL). */
 int qm_quantize(qm_maker *q, int value, const qm_parameters *like);
 /* The same most of the time; else `value` stays in float. */
 int qm_store(qm_maker *q, int value, const qm_parameters *like);
-/* Constant weights, dequantized most of the time: one scale, or one for each entry along the axis. *steps has as many
- * numbers as *scales says, where they are known. */
+/* Constant weights, dequantized most of the time: one scale, or one for each entry along the axis. *steps has *scales
+ * numbers, if known. */
 int qm_weights(qm_maker *q, const prony_shape *shape, int axis, double *steps, int64_t *scales);
-/* Something between an operator and its QuantizeLinear: an activation, rarely an Identity, Cast or Dropout. */
+/* Adds a node between an operator and its QuantizeLinear: an activation, rarely an Identity, Cast or Dropout. */
 int qm_between(qm_maker *q, int value);
 /* A visible float32 value, dequantized most of the time; -1: not found. */
 int qm_pick(qm_maker *q, int low, int high);
@@ -73,7 +73,7 @@ static inline bool qm_fits(const prony_shape *shape)
     return count >= 0 && count <= RG_MOST_ELEMENTS;
 }
 
-/* ---- lazy constants: each adds nodes if it finds operands ---- */
+/* ---- recipes: each adds nodes if it finds operands ---- */
 
 void qm_make_conv(qm_maker *q);
 void qm_make_qlinear_conv(qm_maker *q);

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* false: `text` says which count differs, which figure is not finite, or what the report itself says. */
+/* false: `text` names the different count, the non-finite value, or the report's own fault. */
 bool report_counts_agree(const prony_report *report, char *text, size_t size);
 
 #endif

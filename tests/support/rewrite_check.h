@@ -1,16 +1,16 @@
-/* What the rewrite tests share. A case is a small model and the operators that must remain of it, in order of
- * execution, with what was attached to them in brackets: "Conv[add,relu] Gemm". Whatever fires must leave a program
- * that is well formed, counts what the model counted and computes what it computed. */
+/* Shared by the rewrite tests. A case is a small model and the operators that must remain, in order of execution, with
+ * post-operations in brackets: "Conv[add,relu] Gemm". After any rewrite the program is well formed, has the model's
+ * counts and computes the model's results. */
 #ifndef PRN_TESTS_SUPPORT_REWRITE_CHECK_H
 #define PRN_TESTS_SUPPORT_REWRITE_CHECK_H
 
 #include "engine/bind/program.h"
 #include "model_builder.h"
 
-/* ---- models; random numbers go on from the seed ---- */
+/* ---- models; random numbers continue from the seed ---- */
 
 void rc_seed(uint32_t seed);
-/* Initializers, float32 if not said otherwise. */
+/* Initializers, float32 by default. */
 void rc_weights_in(model_builder *m, const char *name, const char *dims, float low, float high);
 void rc_weights(model_builder *m, const char *name, const char *dims); /* in [-1, 1) */
 void rc_scalar(model_builder *m, const char *name, float value);
@@ -29,11 +29,11 @@ void rc_steps(model_builder *m, const rc_step *steps);
 
 /* ---- the expectation ---- */
 
-/* Takes the model over. */
+/* Takes over the model. */
 void rc_expect(model_builder *m, const char *wanted);
 void rc_expect_with(prony_registry *registry, model_builder *m, const char *wanted);
 
-/* ---- its parts ---- */
+/* ---- pieces of rc_expect ---- */
 
 typedef struct rc_model {
     prony_model model;

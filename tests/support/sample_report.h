@@ -1,5 +1,5 @@
-/* A report such as the profiler makes of a small residual network: two fused operators, a folded node, a view, an
- * operator outside the arena, names with every convention. The figures are made up; the sums are the library's own. */
+/* A report like the profiler's of a small residual network: two fused operators, a folded node, a view, an operator
+ * outside the arena, names of every convention. The values are invented; the library computes the sums. */
 #ifndef PRN_TESTS_SUPPORT_SAMPLE_REPORT_H
 #define PRN_TESTS_SUPPORT_SAMPLE_REPORT_H
 
@@ -256,7 +256,7 @@ static void sample_fill_details(prony_report *r, bool measured)
     r->operators[1].trace_end_ns = 1801000;
 }
 
-/* An accuracy profile in which operator 0 is off and operator 1 makes infinities. */
+/* An accuracy profile in which operator 0 is inaccurate and operator 1 makes infinities. */
 static inline void sample_add_accuracy(prony_report *r)
 {
     static const prony_error_figures off = {true, 0.25, 0.0625, 3.5, 42.5, 0.125, 4, 0, 64},
@@ -290,7 +290,7 @@ static inline void sample_add_accuracy(prony_report *r)
     assert_int_equal(prn_report_judge_accuracy(r, NULL), PRONY_OK);
 }
 
-/* Kernels by measurement: operator 0 takes another one than by default, whose third candidate failed. */
+/* Kernels by measurement: operator 0 does not take its default; its third candidate failed. */
 static inline void sample_add_tuning(prony_report *r)
 {
     static const prony_tune_trial trials[] = {{"conv_f32_winograd", 120000, 0, ""},
@@ -303,7 +303,7 @@ static inline void sample_add_tuning(prony_report *r)
         choices, 1, false, 200000, 180000};
 }
 
-/* measured false: what `inspect` makes. The caller releases r->pool. */
+/* measured false: the report of `inspect`. The caller releases r->pool. */
 static void sample_report(prony_report *r, bool measured)
 {
     static const prony_port in = {"input", PRONY_TENSOR, PRONY_FLOAT32, {4, {1, 3, 224, 224}}, {"batch"}};

@@ -20,7 +20,7 @@ int seed_options_read(seed_options *options, int argc, char **argv, int (*print)
                       random_graph *(*make)(uint64_t seed));
 /* Seconds of a monotonic clock. */
 double seed_options_now(void);
-/* True while `seed` is one of those asked for; `start` is when the first one was tried. */
+/* true: `seed` is a requested one; `start` is the time of the first one. */
 bool seed_options_include(const seed_options *options, uint64_t seed, double start);
 
 #endif

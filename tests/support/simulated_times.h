@@ -1,5 +1,5 @@
-/* Times as a shared machine gives them, drawn from a fixed seed: every run resembles the one before, the level drifts,
- * and other processes come in bursts. */
+/* Simulated times of a shared machine, from a fixed seed: every run resembles the one before, the level drifts, and
+ * other processes come in bursts. */
 #ifndef PRN_TESTS_SUPPORT_SIMULATED_TIMES_H
 #define PRN_TESTS_SUPPORT_SIMULATED_TIMES_H
 
@@ -8,9 +8,9 @@
 #include <math.h>
 
 typedef struct simulated_noise {
-    double white, wander, keep; /* deviations, relative; part of the wander that a run keeps from the one before */
-    double drift;               /* over the whole series, relative, at most: drawn for each */
-    double burst; /* probability that one begins with a run; it lasts 15 runs or so and costs up to 40 % */
+    double white, wander, keep; /* relative deviations; share of the wander that a run keeps from the one before */
+    double drift;               /* largest relative drift over the whole series; drawn for each */
+    double burst; /* probability that a burst begins with a run; it lasts about 15 runs and costs up to 40 % */
 } simulated_noise;
 
 static inline void simulate_times(int64_t *samples, size_t count, double median_ns, const simulated_noise *noise,

@@ -1,4 +1,4 @@
-/* A prony_write_fn that keeps what is written, or refuses on demand. */
+/* A prony_write_fn that keeps the text, or refuses on demand. */
 #ifndef PRN_TESTS_SUPPORT_TEXT_SINK_H
 #define PRN_TESTS_SUPPORT_TEXT_SINK_H
 

@@ -1,6 +1,5 @@
-/* Sessions whose kernels are chosen by measurement, with times that the test tells and rows that name other kernels
- * than the default ones, so that nothing depends on how fast anything is. One test at a time; a folder of its own is
- * the cache.
+/* Sessions with kernels chosen by measurement. The test sets the times and makes rows name other kernels than the
+ * default ones, so results do not depend on real times. One test at a time; its own folder is the cache.
  *
  *     tc_measure();                        // rows are in the file; from here on they name other kernels
  *     tc_clock_says(1000, 2000);           // a run of the default plan, of the other one
@@ -24,16 +23,16 @@ extern tc_clock_state tc_clock;
 void tc_clock_says(int64_t default_ns, int64_t tuned_ns);
 
 typedef enum tc_row_names { TC_AS_KEPT, TC_OTHERS, TC_STANDARD } tc_row_names;
-extern tc_row_names tc_rows; /* what rows that are read from the file are made to name */
-extern bool tc_forgets;      /* verdicts of the file do not count */
+extern tc_row_names tc_rows; /* the kernels that rows read from the file name */
+extern bool tc_forgets;      /* verdicts in the file are ignored */
 extern bool tc_saves;        /* the file is written */
 
 extern model_run tc_run;
 
 int tc_set_up(void **state);
 int tc_tear_down(void **state);
-/* Whether a convolution has more than one kernel here: scalar loops alone leave nothing to choose, and oneDNN is used
- * from AVX2 on. */
+/* true: a convolution has more than one kernel here. Scalar loops alone leave no choice, and oneDNN is used from AVX2
+ * on. */
 bool tc_has_choice(void);
 /* Two equal convolutions with a Tanh between them. */
 model_builder *tc_build(void);
@@ -42,8 +41,8 @@ void tc_open(model_builder *m);
 void tc_close(void);
 /* The report of two runs of tc_build, which the caller releases; the output in *out. */
 prony_report *tc_profile(float *out);
-/* Rows are measured and kept; from the next session on they name kernels that are not the default ones. With another
- * kernel in front, layouts and so the problems behind are others, which are measured then. */
+/* Measures and keeps rows; from the next session on they name other kernels than the default ones. Another kernel
+ * changes layouts and so later problems, which are then measured. */
 void tc_measure(void);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include "tests/support/model_builder.h"
 
-/* `shift`: bytes put in front, so that the weights lie at other addresses. */
+/* `shift`: bytes put in front, so that the weights have other addresses. */
 model_builder *weights_model(size_t shift);
-/* Of its weights, all that a run reads as they are or packed: what one resident copy takes, more or less. */
+/* Bytes of all weights that a run reads, plain or packed: about one resident copy. */
 size_t weights_model_bytes(void);
 /* Inputs of a batch, from a seed; released by the caller (free). */
 int64_t *weights_model_ids(int64_t batch, uint32_t seed);
