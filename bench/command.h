@@ -169,7 +169,7 @@ int report_error(const options *o, const prony_error *error);
 int fail(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 prony_session_options session_options(const options *o);
-/* What to do with images; NULL: the defaults. */
+/* The options of preprocessing images; NULL: the defaults. */
 const prony_image_options *image_options(const options *o);
 /* Loads a model as options say. */
 prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error);

@@ -127,7 +127,7 @@ prn_use_optional(PRONY_PNG libpng png.h png libpng-dev)
 prn_use_optional(PRONY_JPEG libjpeg jpeglib.h jpeg libjpeg-dev)
 prn_use_optional(PRONY_ZLIB zlib zlib.h z zlib1g-dev)
 
-# Chart.js is no library to link: its file becomes a part of every HTML report.
+# Chart.js is not linked: its file becomes part of every HTML report.
 set(PRN_CHART_LIBRARY "")
 if(PRONY_CHARTS)
   find_file(PRONY_CHARTJS_FILE NAMES chart.umd.min.js chart.umd.js chart.min.js Chart.min.js PATHS /usr/share/javascript

@@ -18,7 +18,8 @@ if(TARGET prony_mpi)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.txt DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# Manual pages and completion scripts, which the command writes from its own tables. What it is built for may not run here.
+# Manual pages and completion scripts, which the command writes from its own tables. A cross-compiled command may not
+# run here.
 if(TARGET prony_command AND NOT CMAKE_CROSSCOMPILING)
   set(prn_manual ${PROJECT_BINARY_DIR}/manual)
   add_custom_command(TARGET prony_command POST_BUILD

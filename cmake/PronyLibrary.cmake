@@ -53,7 +53,7 @@ if(PRONY_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID MATCHES "Clang")
   set_property(SOURCE ${prn_sources} APPEND PROPERTY COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
 endif()
 
-# What an HTML report is made of.
+# The files of an HTML report.
 set(prn_html_assembly ${PROJECT_SOURCE_DIR}/profiler/exporters/html_assets.S)
 file(GLOB prn_html_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/profiler/exporters/html/*)
 set_source_files_properties(${prn_html_assembly} PROPERTIES
@@ -84,7 +84,7 @@ set(prn_simd_variants scalar avx2 avx512)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND prn_simd_variants vnni bf16 amx)
 endif()
-# What multiplies bytes and bfloat16 numbers: also with the extensions for that.
+# Files that multiply bytes and bfloat16 numbers are also compiled with the extensions for that.
 set(prn_dot_sources ${prn_simd_sources})
 list(FILTER prn_dot_sources INCLUDE REGEX "_dot_simd\\.c$")
 if(prn_simd_sources)

@@ -1,5 +1,5 @@
-# Whether the Python package is built: python/ with the interpreter that PRONY_PYTHON_EXECUTABLE names. Debian's own comes first, whose
-# packages (numpy, pandas, onnx) are no other's.
+# Builds the Python package in python/ with the interpreter PRONY_PYTHON_EXECUTABLE. Debian's own comes first, because
+# its packages (numpy, pandas, onnx) belong to it alone.
 
 # A sanitizer has to be there before the interpreter is, so such builds have none unless they are told to.
 if(NOT PRONY_PYTHON OR (PRONY_SANITIZE AND PRONY_PYTHON STREQUAL "AUTO"))

@@ -206,8 +206,8 @@ refused_then_done() {
     at "$folder" "$person" make "$@"
 }
 
-# What the user's system built, in a system of its own: dependencies that the package names must be enough for the command and for
-# README's program (the compiler comes after the command has run).
+# Installs the built package in a separate system: its dependencies must suffice for the command and for README's
+# program (the compiler is installed after the command has run).
 check_package() {
     local built="$system$folder/build" line version installed package
     version=$(at "$folder" "$person" build/prony version)

@@ -28,7 +28,7 @@ font:14px/1.35 "DejaVu Sans Mono",monospace;display:inline-block;min-width:%dch}
 
 
 def terminal_text(command, folder):
-    """What the command prints on a terminal, colours included."""
+    """The command's output on a terminal, with colours."""
     leader, follower = pty.openpty()
     environment = dict(os.environ, COLUMNS=str(COLUMNS), TERM="xterm-256color")
     environment.pop("NO_COLOR", None)

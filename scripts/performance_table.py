@@ -4,9 +4,9 @@
     scripts/performance_table.py --prony BUILD/prony --folder MODELS [--folder MORE ...] [--list scripts/performance_models.txt]
                                  [--ort-lib F] [-x 1,2] [--processes 7] [--seconds 0.5] [--only GLOB] [--out docs/performance.md]
 
-A line of the list is a model's file, looked for in the folders, and what `prony versus` is told of it besides. Models that are in no
-folder are left out and named. What stands between the two marks of the page is replaced; the machine should be quiet meanwhile.
-Exit status: 0 done, 1 a model failed (the table then lacks it), 2 wrong usage.
+A line of the list is a model's file, looked for in the folders, and further arguments of `prony versus` for it. Models
+that are in no folder are left out and named. Replaces the text between the two marks of the page; the machine should be
+quiet meanwhile. Exit status: 0 done, 1 a model failed (the table then lacks it), 2 wrong usage.
 """
 import argparse
 import fnmatch
@@ -23,7 +23,7 @@ BEGIN, END = "<!-- made by scripts/performance_table.py -->", "<!-- end -->"
 
 
 def entries(path):
-    """(file name, further words) of every line that is no comment."""
+    """(file name, further words) of every line that is not a comment."""
     for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines():
         words = shlex.split(line, comments=True)
         if words:

@@ -248,7 +248,7 @@ static struct prn_bump_block *pool_block(size_t capacity, struct prn_bump_block 
     return block;
 }
 
-/* NULL: there is no room. */
+/* NULL: not enough room. */
 static void *pool_take(struct prn_bump_block *block, size_t bytes, size_t alignment)
 {
     const size_t start = (block->used + alignment - 1) & ~(alignment - 1);

@@ -1,5 +1,5 @@
 /* Pages are moved by mremap, which leaves both ranges mapped (MREMAP_DONTUNMAP): at no moment could another thread's
- * mapping come between. Without this call there are no spares. */
+ * mapping come between. Without this call spares are never used. */
 #define _GNU_SOURCE
 #include "base/memory/reserve.h"
 

@@ -17,7 +17,7 @@ bool prn_cpu_mask_has(const prn_cpu_mask *mask, int cpu);
 void prn_cpu_mask_add(prn_cpu_mask *mask, int cpu);
 void prn_cpu_mask_remove(prn_cpu_mask *mask, int cpu);
 int prn_cpu_mask_count(const prn_cpu_mask *mask);
-/* The first processor of `mask` that `of` lacks; -1 if there is none. */
+/* The first processor of `mask` that `of` lacks; -1: none. */
 int prn_cpu_mask_missing(const prn_cpu_mask *mask, const prn_cpu_mask *of);
 /* Leaves in `mask` what `with` has too; false, and nothing changed, if that would be nothing. */
 bool prn_cpu_mask_intersect(prn_cpu_mask *mask, const prn_cpu_mask *with);

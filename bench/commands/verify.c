@@ -219,7 +219,7 @@ static void verify_case(verification *v, const char *dir)
 static size_t verify_command_walk(verification *v, const char *dir, int depth)
 {
     size_t found = 0;
-    if (interrupted()) return 1; /* nobody looked */
+    if (interrupted()) return 1; /* not examined */
     char *model = verify_command_join(dir, "model.onnx"), **names = NULL;
     if (model && exists(model)) {
         verify_case(v, dir);

@@ -27,7 +27,7 @@ typedef struct prn_use {
 
 #define PRN_NO_CHILD UINT32_MAX
 
-/* How a value depends on extents that change from run to run (engine/bind/dynamic_dims.h). */
+/* Dependence of a value on extents that change from run to run (engine/bind/dynamic_dims.h). */
 enum {
     PRN_DYNAMIC_DIMS_AFFECT = 1, /* it follows from an input that has one: type, shape or elements may depend on it */
     PRN_DYNAMIC_DIMS_CHANGE = 2, /* a constant whose elements do; its data is NULL while the program is rewritten */

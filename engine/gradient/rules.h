@@ -12,7 +12,7 @@ typedef struct prn_gradient_rule {
     prn_gradient_rule_fn rule; /* NULL: piecewise constant; the gradient is 0 wherever it is defined */
 } prn_gradient_rule;
 
-/* NULL: there is none. */
+/* NULL: no rule. */
 const prn_gradient_rule *prn_gradient_rule_find(const char *domain, const char *op);
 size_t prn_gradient_rule_count(void);
 const prn_gradient_rule *prn_gradient_rule_at(size_t index);

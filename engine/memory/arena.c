@@ -258,7 +258,7 @@ static void record_event(prn_arena *arena, const block *b, bool release, uint32_
                                                             .time_ns = prn_now_ns()};
 }
 
-/* Takes the best fit, grows the region if there is none, and cuts off the rest. Reserves the event of the release. */
+/* Takes the best fit, grows the region if nothing fits, and cuts off the rest. Reserves the event of the release. */
 prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, uint32_t step, void **out,
                             prony_error *error)
 {

@@ -434,7 +434,7 @@ static uint64_t excess_of(const planner *p, const uint64_t *offset, uint64_t *ra
     return excess;
 }
 
-/* A random item that is alive together with `i`; `i` itself if there is none. */
+/* A random item that is alive together with `i`; `i` itself if no item is. */
 static uint32_t memory_plan_beside(planner *p, uint32_t i, uint64_t *random)
 {
     uint32_t found = 0, chosen = i;

@@ -79,7 +79,7 @@ void prn_tuning_release(prn_tuning *tuning);
 PRN_MUST_USE bool prn_tuning_add(prn_tuning *tuning, prn_tune_row *row);
 /* Takes over the verdict, in place of an earlier one of the same program; false: out of memory. */
 PRN_MUST_USE bool prn_tuning_judged(prn_tuning *tuning, prn_tune_verdict *verdict);
-/* NULL: there is none. */
+/* NULL: no verdict. */
 const prn_tune_verdict *prn_tuning_verdict(const prn_tuning *tuning, const char *program);
 /* Adds a sentence to the note, once. */
 void prn_tuning_say(prn_tuning *tuning, const char *format, ...) PRN_PRINTF(2, 3);

@@ -205,7 +205,7 @@ static bool is_chain(const prn_step_graph *g)
     return true;
 }
 
-/* No steps can run in parallel, so there is no schedule. Operators get the threads of all workers or, without work
+/* Steps cannot run in parallel, so no schedule is made. Operators get the threads of all workers or, without work
  * stealing, of one. */
 static void run_as_chain(prn_plan *plan, int workers)
 {

@@ -13,7 +13,7 @@ static bool can_take(const prn_rewriter *r, const prn_node_def *add, uint32_t op
     return node && prn_rewrite_used_once(r, value) && prn_node_takes_post_op(node);
 }
 
-/* The residual comes after the operands of the contraction itself, of which there are three at most. */
+/* The residual comes after the contraction's own operands, which are at most three. */
 static prony_status append_input(prn_rewriter *r, prn_node_def *node, uint32_t value, uint32_t *index)
 {
     uint32_t inputs[3 + PRN_MAX_POST_OPS] = {PRN_NO_VALUE, PRN_NO_VALUE, PRN_NO_VALUE};

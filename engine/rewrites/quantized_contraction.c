@@ -5,9 +5,9 @@
  *                                                        x codes ── QConv[w codes, b, low, high] ── y codes
  *
  * And ConvTranspose (QConvTranspose), Gemm and MatMul with constant weights (QGemm; QLinearMatMul for stacks of
- * matrices without bias and bounds), MatMul with an Add of a constant behind it, which is its bias. Where the output's
- * bounds are those of its type, Conv becomes QLinearConv. Between Conv and Relu an Add of another dequantized tensor
- * may stand: it becomes QConv's residual.
+ * matrices without bias and bounds), MatMul followed by an Add of a constant, which is its bias. If the output's bounds
+ * are its type's, Conv becomes QLinearConv. Between Conv and Relu an Add of another dequantized tensor may stand: it
+ * becomes QConv's residual.
  *
  * The bias has scale x_scale w_scale. A bias with another scale is rounded to it, if this scale is small beside the
  * output's. */

@@ -39,7 +39,7 @@ prony_status prn_dynamic_tensor_take(const prn_node_environment *site, prony_val
     return dynamic_tensor_take(site, bytes, owner, &value->data, error);
 }
 
-/* Room for `room` items, of which there are `count`, zeroed. */
+/* Takes room for `room` items, with `count` zeroed items. */
 static prony_status take_room(const prn_node_environment *site, prony_value *value, size_t count, size_t room,
                               uint32_t owner, prony_error *error)
 {

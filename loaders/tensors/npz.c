@@ -173,7 +173,7 @@ const char *prn_npz_name(const prn_npz *npz, size_t index)
 
 /* ---- arrays ---- */
 
-/* What the archive holds of a member, without its local header. */
+/* The stored bytes of a member, without its local header. */
 static prony_status find_data(const uint8_t **out, const prn_npz *npz, const member *m, prony_error *error)
 {
     size_t size = npz->map.size;

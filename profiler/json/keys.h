@@ -2,7 +2,7 @@
  * description. prn_keys_write, prn_keys_read, the schemas in docs/schemas and the columns of CSV follow from it.
  *
  *     static const prn_key page_keys[] = {
- *         {"title", PRN_AT(page, title), PRN_ALWAYS, "What stands on top."},
+ * {"title", PRN_AT(page, title), PRN_ALWAYS, "The heading."},
  *         {"lines", PRN_AT(page, lines), PRN_IF_FROM_0, "Absent: not counted."},
  *         {0}};
  *

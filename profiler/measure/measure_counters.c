@@ -71,7 +71,7 @@ static void measure_counters_fill_rows(prony_report *report, const counting *c)
     }
 }
 
-/* Missing counters are no failure: `counters_missing` then has the reason. */
+/* Missing counters are not a failure: `counters_missing` then has the reason. */
 prony_status prn_recording_count(prony_report *report, prn_recording *r, prony_error *error)
 {
     counting c = {.operators = r->operators};

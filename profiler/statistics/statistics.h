@@ -65,7 +65,7 @@ typedef struct prn_rank_test {
     bool exact; /* by counting; else the normal approximation, corrected for ties and continuity */
 } prn_rank_test;
 
-/* Mann and Whitney's test; exact where one sample has at most 8 values and there are no ties. An empty sample: p = 1.
+/* Mann and Whitney's test; exact if one sample has at most 8 values and all values differ. An empty sample: p = 1.
  * `first_memory` and `second_memory` (1: independent values) widen the variance of U and make the approximation
  * Student's. */
 PRN_MUST_USE prony_status prn_rank_test_compute(prn_rank_test *out, const double *first, size_t first_count,

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Bytes of the valid sequence at `text` (zero-terminated); 0 if there is none. Rejects overlong forms and surrogates.
+/* Bytes of the valid sequence at `text` (zero-terminated); 0: not valid. Rejects overlong forms and surrogates.
  */
 size_t prn_utf8_sequence(const char *text);
 /* Bytes of the valid sequence at `text`, or 1: the bytes that one '?' replaces. */

@@ -1,4 +1,4 @@
-/* How soon operators answer a request to stop, for a person to read: it measures time, so it is no test.
+/* Measures how soon operators answer a cancellation. Run by hand, because it measures time.
  *
  *     cancel_times [-t THREADS] [-w] [TEXT]
  *

@@ -1,13 +1,12 @@
-/* How fast the kernels of Conv are on shapes of known networks, for a person to read: it measures time, so it is no
- * test.
+/* Measures the speed of Conv's kernels on shapes of known networks. Run by hand, because it measures time.
  *
  *     conv_times [-t THREADS] [-r ROUNDS] [-w] [-s ROW] [TEXT]
  *
- * For every shape whose name contains TEXT, or for the one that ROW says ("C,H,W K,C/g,kh,kw attributes"): one line,
- * with the best rate of each kernel in multiply-adds a nanosecond, and the rate of bare multiply-adds measured between
- * them. Kernels take turns. Before each run the caches see other data, then the input again, as in a network, where a
- * layer's weights have not been read for a while. With -w they stay as a run leaves them, as in a network that fits
- * into them. */
+ * For every shape whose name contains TEXT, or for the one in ROW ("C,H,W K,C/g,kh,kw attributes"): one line, with the
+ * best rate of each kernel in multiply-adds a nanosecond, and the rate of bare multiply-adds measured between them.
+ * Kernels take turns. Before each run the caches see other data, then the input again, as in a network, where a layer's
+ * weights have not been read for a while. With -w they stay as a run leaves them, as in a network that fits into
+ * them. */
 #include "base/os/clock.h"
 #include "base/threads/parallel.h"
 #include "ops/kernels/window/conv_problem.h"

@@ -1,12 +1,12 @@
-/* A library to be loaded before others (LD_PRELOAD): its process sees a processor of fewer instruction sets, whoever
- * asks. So two engines can be measured as they are on a narrower machine, which each of them would find out by itself.
+/* A library to be loaded before others (LD_PRELOAD): all code in its process sees a processor with fewer instruction
+ * sets. So two engines can be measured as on a narrower machine, which each of them detects by itself.
  *
  *     NARROW_CPU=avx2 LD_PRELOAD=build/tests/libnarrow_cpu.so build/prony versus net.onnx
  *
  * NARROW_CPU is avx2 or avx512 (without VNNI, bfloat16, FP16 and AMX). The clock and the caches stay the machine's.
- * Where the kernel and the processor know CPUID faulting (cpuid_fault in /proc/cpuinfo), the instruction raises
- * SIGSEGV, and the handler answers in its place. Where they do not, only libraries are narrow whose instructions
- * narrow_library.py has replaced by one that raises SIGILL. x86-64 Linux alone. */
+ * If kernel and processor support CPUID faulting (cpuid_fault in /proc/cpuinfo), the instruction raises SIGSEGV, and
+ * the handler emulates it. Otherwise only libraries see the narrow processor whose CPUID instructions narrow_library.py
+ * has replaced by one that raises SIGILL. x86-64 Linux alone. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdbool.h>
@@ -24,8 +24,8 @@ typedef struct registers {
     uint32_t a, b, c, d;
 } registers;
 
-/* Bits of leaf 7 that go away. AVX-512: F, DQ, IFMA, PF, ER, CD, BW, VL | VBMI, VBMI2, BITALG, VPOPCNTDQ | 4VNNIW,
- * 4FMAPS, VP2INTERSECT. What adds to it: VNNI | AMX-BF16, FP16, AMX-TILE, AMX-INT8. */
+/* Bits of leaf 7 that are cleared. AVX-512: F, DQ, IFMA, PF, ER, CD, BW, VL | VBMI, VBMI2, BITALG, VPOPCNTDQ | 4VNNIW,
+ * 4FMAPS, VP2INTERSECT. Extensions of it: VNNI | AMX-BF16, FP16, AMX-TILE, AMX-INT8. */
 static const registers avx512_bits = {.b = 0xdc230000, .c = 0x00005042, .d = 0x0000010c},
                        added_bits = {.c = 0x00000800, .d = 0x03c00000};
 

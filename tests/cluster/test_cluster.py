@@ -293,7 +293,7 @@ class Faults(ClusterTest):
             self.assertIn(os.uname().nodename, said[0])
             self.assertIn(" while it ", said[0])
             self.assertIn("--resume goes on", said[0])
-        # What comes after it goes on where this one ended; a limit ends it early.
+        # The next run continues where this one ended; a limit ends it early.
         blocks = len(study["blocks"])
         again = self.launch(4, "scale", self.digits, "--json", path, "--resume", "-q")
         self.wait_for_blocks(again, path, blocks + 3)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The output forms of a report: each is read back by a reader that is not Prony's, and compared with the JSON report.
-How the HTML page works in a browser stands in check_forms_page.py.
+check_forms_page.py tests the HTML page in a browser.
 
     check_forms.py PRONY SOURCE_DIR [unittest options]
 
-What needs a program that is not installed (LaTeX, pandas, Graphviz) says so and is skipped.
+Tests that need a missing program (LaTeX, pandas, Graphviz) are skipped with a message.
 """
 import csv
 import io
@@ -217,7 +217,7 @@ class Forms(unittest.TestCase):
         trace, report = json.loads(read(self.path("teams_trace.json"))), json.loads(read(self.path("teams.json")))
         self.check_trace(trace, report)
         self.assertIn("worker 0: thread 0 (its own)", {e["args"].get("name") for e in trace["traceEvents"] if e["ph"] == "M"})
-        # What was saved can be traced again.
+        # A saved report can be traced again.
         code, _, error = run("inspect", self.path("teams.json"), "-q", "--trace", self.path("again.json"))
         self.assertEqual(code, DONE, error)
         self.assertEqual(read(self.path("again.json")), read(self.path("teams_trace.json")))

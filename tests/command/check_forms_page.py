@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The HTML report in a browser: what it holds, how it answers. How it looks stands in test_page.py.
+"""The HTML report in a browser: its contents and reactions. test_page.py tests its looks.
 
     check_forms_page.py PRONY SOURCE_DIR [unittest options]
 

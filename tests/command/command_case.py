@@ -1,4 +1,4 @@
-"""What the tests of the command have in common: running it, the schema of its documents, a test case with a folder.
+"""Shared by the tests of the command: running it, the schema of its documents, a test case with a folder.
 
 A test file calls main(), which takes PRONY SOURCE_DIR [unittest options] from the command line."""
 import contextlib
@@ -43,7 +43,7 @@ def open_pty():
 
 
 def fake_library():
-    """What the tests build in place of ONNX Runtime (fake_ort.c)."""
+    """The tests' replacement of ONNX Runtime (fake_ort.c)."""
     return os.path.join(os.path.dirname(PRONY), "tests", "libfake_ort.so")
 
 

@@ -1,4 +1,4 @@
-"""What the tests of forms share: running the command, and models whose names or sizes are hard on a form.
+"""Shared by the tests of formats: running the command, and models with names or sizes that are hard for a format.
 
 A test file calls main(), which takes PRONY SOURCE_DIR [unittest options] from the command line."""
 import os

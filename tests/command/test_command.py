@@ -21,7 +21,7 @@ def limit_address_space(kibibytes):
 
 
 class AddressSpace(CommandTest):
-    """Libraries that wait for memory for ever must not be met where there is none: nothing here may hang."""
+    """Libraries that wait for memory for ever must not be used without memory: nothing here may hang."""
 
     def setUp(self):
         super().setUp()
@@ -206,7 +206,7 @@ class Shapes(CommandTest):
 
     def test_whole_shapes(self):
         two = self.two_inputs()
-        # What is said of the second input holds for the first one.
+        # A size given for the second input holds for the first one.
         self.assertEqual(self.shape(two, "--shape", "b=7x3"), [7, 3])
         self.refuse(FAILED, ["'N'", "7", "8"], "run", two, "--shape", "b=7x3", "--shape", "a=8x3")
         self.refuse(FAILED, ["'b'", "[?, 3]", "[7, 4]"], "run", two, "--shape", "b=7x4")
@@ -518,7 +518,7 @@ class Models(CommandTest):
         self.refuse(FAILED, ["Neg_2", "overflows 64 bits"], "inspect", model)
 
     def test_long_chains(self):
-        """Where a step took time in proportion to the square of the nodes, this would run into run()'s time limit."""
+        """Quadratic time in the number of nodes would exceed run()'s time limit."""
         count = 100000
         nodes = [ob.node("Relu" if i % 2 else "Neg", ["v%d" % i], ["v%d" % (i + 1)]) for i in range(count)]
         model = self.save("chain.onnx", ob.graph(nodes, [ob.value("v0", ob.FLOAT, [8])],

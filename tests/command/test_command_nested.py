@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What runs in subgraphs, in what the command writes: rows under their If or Loop in every form, sums that stay the model's,
+"""Rows of subgraphs in the command's output: under their If or Loop in every format, without changing the model's sums,
 and refusals that name the whole path.
 
     test_command_nested.py PRONY SOURCE_DIR [unittest options]

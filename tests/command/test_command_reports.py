@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the command writes: the JSON report, files, text.
+"""The command's output: the JSON report, files, text.
 
     test_command_reports.py PRONY SOURCE_DIR [unittest options]
 """

@@ -24,7 +24,7 @@ class DocumentTest(CommandTest):
         self.environment = {"XDG_CACHE_HOME": self.path("cache")}
 
     def document(self, name, code, *arguments):
-        """What the command writes with --json -, after it was held against the schema of that name."""
+        """The command's document with --json -, after it was checked against the schema of that name."""
         got, out, err = run(*arguments, "--json", "-", environment=self.environment)
         self.assertEqual(got, code, err)
         document = json.loads(out)

@@ -49,7 +49,7 @@ class Data(command_case.CommandTest):
         self.floats = struct.pack("<%df" % len(self.pixels), *(p / 16 for p in self.pixels))
 
     def skip_without(self, option, name, data):
-        """Where the build lacks the library that reads `data`."""
+        """true: the build lacks the library that reads `data`."""
         if option in run("run", self.digits, "-q", "-i", "image=" + self.write(name, data))[2]:
             self.skipTest("built without " + option)
 
@@ -77,7 +77,7 @@ class Data(command_case.CommandTest):
         return evaluation["value"]
 
     def right(self, count):
-        """What the first samples give as arrays, for other forms of the same to be held against."""
+        """The results of the first samples as arrays, to compare other forms with."""
         data = self.write("first.npz", npz({"image": ob.npy("<f4", [count, 1, 8, 8], self.floats[:256 * count]),
                                             "labels": ob.npy("|u1", [count], self.labels[:count])}))
         return self.accuracy(data, samples=count)
@@ -198,7 +198,7 @@ class Folders(Data):
         images = self.folder_of("images", 60, lambda i, label: "%s/%04d.png" % (words[label], i), lambda i: png(self.image(i)))
         names = self.write("names.txt", "".join("%s the number %d\r\n" % (w, i) for i, w in enumerate(words)).encode())
         self.assertEqual(self.accuracy(images, "--labels", names, "--preprocess", PIXELS, samples=60), self.right(60))
-        # Without names folders are counted in the order of their names, which is none of digits.
+        # Without names folders are numbered in the order of their names, which here is not numeric.
         self.assertLess(self.accuracy(images, "--preprocess", PIXELS, samples=60), 0.5)
         few = self.write("few.txt", b"nil\none\ntwo\n")
         self.refuse(FAILED, ["no class 'eight' among the 3"], "eval", self.digits, images, "--labels", few)

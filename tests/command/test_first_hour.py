@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a new user meets first: free dimensions, values on the command line, files that are no models, mistyped words.
+"""A new user's first steps: free dimensions, values on the command line, files that are not models, mistyped words.
 
     test_first_hour.py PRONY SOURCE_DIR [unittest options]
 """
@@ -362,7 +362,7 @@ class Parts(CommandTest):
         b = "b=" + self.write("b.npy", ob.npy("<f4", (1, 3), struct.pack("<3f", 4, 16, 36)))
         self.assertEqual(self.outputs(part, "-i", b, "-i", "c=true")[2], struct.pack("<3f", -5, -18, -39))
         self.assertEqual(self.outputs(part, "-i", b, "-i", "c=false")[2], struct.pack("<3f", -3, -14, -33))
-        # What the part needs of the model's inputs stays an input; weights that nothing reads are left out.
+        # Inputs of the model that the submodel needs stay inputs; unread weights are left out.
         self.succeed("extract", self.model, "--from", "b", "-o", part)
         self.assertEqual([p["name"] for p in self.report("inspect", part)["model"]["inputs"]], ["x", "b"])
         self.succeed("extract", self.model, "--from", "d", "-o", part)

@@ -38,7 +38,7 @@ class Judgement(command_case.CommandTest):
 
     def made(self, name, samples, scale=1.0, change=None, processes=8):
         """A report on lenet5 with these latencies, of that many processes; the times of layers and operators are `scale` times
-        some made-up ones. Nobody else had the machine."""
+        some made-up ones. The machine was quiet."""
         report = copy.deepcopy(self.base)
         ordered = sorted(samples)
         names = {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p999": 999}
@@ -185,7 +185,7 @@ class Judgement(command_case.CommandTest):
         self.refuse(USAGE, ["no metric 'speed'"], "compare", a, b, "--metrics", "memory,speed")
 
     def test_latency_throughput_and_memory_decide(self):
-        """What explains a model does not fail it, unless it is asked for."""
+        """Explanatory metrics do not fail a model, unless they are requested."""
         samples = latencies(10 * MS, 0.02)
 
         def more(report):

@@ -70,7 +70,7 @@ class OrdinaryUser(CommandTest):
                 self.denied("closed/out.json", "inspect", self.model, "--json", folder + "/out.json")
 
     def test_cases_that_may_not_be_read(self):
-        """A case is no success because nothing of it can be seen."""
+        """A case without visible results does not count as a success."""
         self.make("cases/one/test_data_set_0")
         shutil.copy(self.model, self.path("cases/one"))
         pixels = ob.read_npy(os.path.join(command_case.SOURCE, "models", "digits_images.npy"))[2][:64]

@@ -106,7 +106,7 @@ class Look(unittest.TestCase):
         self.browser.settle()
         self.assertEqual(self.browser.problems, [])
 
-    # What of the text that `selector` finds stands on other text of it; nothing that is cut off counts.
+    # Texts found by `selector` that overlap other such texts; clipped text does not count.
     OVERLAPS = """(selector => { const seen = [...document.querySelectorAll(selector)].filter(e => e.textContent).map(e => {
           const r = document.createRange(); r.selectNodeContents(e); const t = r.getBoundingClientRect(), b = e.getBoundingClientRect();
           return [e.textContent, Math.max(t.left, b.left), Math.max(t.top, b.top), Math.min(t.right, b.right), Math.min(t.bottom, b.bottom)]; });

@@ -247,7 +247,7 @@ class Digits(command_case.CommandTest):
         err = self.refuse(FAILED, [os.path.basename(self.kept)], "quantize", self.model, "-o", self.out, "--calibrate", self.samples)
         self.assertNotIn("warning", err)
         self.assertFalse(os.path.exists(self.out))
-        # Who only runs the model goes on.
+        # Running the model continues.
         code, _, err = run("run", self.model, "-p", "int8", "--calibrate", self.samples)
         self.assertEqual(code, 0, err)
         self.assertIn("warning: the calibration is not kept", err)
@@ -366,7 +366,7 @@ class Graphs(command_case.CommandTest):
         self.assertLess(os.path.getsize(self.out), 4000)
         self.succeed("run", self.out, "-q")
         self.assertEqual(len(wanted), 100)
-        # What is external but small is taken in, and gives what it gives from one file.
+        # Small external data is included, with the same results as from one file.
         self.succeed("quantize", self.save("net.onnx", self.block(external=True)), "-q", "-o", self.out, "--calibrate", self.data)
         self.assertEqual(self.output(self.out), wanted)
 

@@ -1,5 +1,5 @@
-/* Linked into every test: with PRN_TEST_DEFER set, constants of any size are deferred, so that whoever reads one that
- * nobody holds reads where nothing is. */
+/* Linked into every test: with PRN_TEST_DEFER set, constants of any size are deferred, so that reading an unpinned one
+ * faults. */
 #include "engine/bind/lazy_constant.h"
 
 #include <stdlib.h>

@@ -96,7 +96,7 @@ static bool inputs_are_small(const prony_model *model)
     return true;
 }
 
-/* Whether the model is worth running; its report is written on the way. */
+/* true: the model is worth running; also writes its report. */
 static bool inspect(prony_model *model, size_t *sum)
 {
     prony_error error = {0};

@@ -100,7 +100,7 @@ static prn_attend_view view_of(const float *data, int64_t heads, int64_t rows, i
     return (prn_attend_view){data, {heads * rows * columns, rows * columns, columns, 1}};
 }
 
-/* What tiles multiply. */
+/* The operands that tiles multiply. */
 static float *rounded(const float *from, int64_t count)
 {
     float *out = random_floats(count);
@@ -263,7 +263,7 @@ static void test_large_values(void **state)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) prn_free_aligned(all[i]);
 }
 
-/* What has no form of bfloat16 is computed in float32: one key of a head, one row of Q, weights that are NaN. */
+/* Cases without a bfloat16 kernel are computed in float32: one key of a head, one row of Q, weights that are NaN. */
 static void test_tiles_go_without(void **state)
 {
     enum { HEADS = 2, ROWS = 48, KEYS = 40, DEPTH = 32, COUNT = HEADS * ROWS * DEPTH };

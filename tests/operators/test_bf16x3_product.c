@@ -98,7 +98,7 @@ static void parts_add_up(void **unused)
     }
 }
 
-/* What is above a center is split as it would be by itself. */
+/* Numbers above a center are split as if they were alone. */
 static void parts_around_a_center(void **unused)
 {
     enum { SOME = 7, STEP = 40, APART = 16 * PRN_BF16X3_DEPTH };
@@ -115,7 +115,7 @@ static void parts_around_a_center(void **unused)
         assert_true(prn_bf16x3_rows_around(center, x, right ? x + 20 : NULL, STEP, SOME, got, APART));
         assert_true(prn_bf16x3_rows(above, 16, right ? above + 20 : NULL, right ? 16 : 0, STEP, SOME, 2, want, APART));
         for (int p = 0; p < 2; p++) {
-            for (int i = 0; i < SOME * PRN_BF16X3_DEPTH; i++) { /* of the right side nothing is said if there is none */
+            for (int i = 0; i < SOME * PRN_BF16X3_DEPTH; i++) { /* nothing is known of a right side that is missing */
                 if (right || i % 2 == 0) assert_int_equal(got[p * APART + i], want[p * APART + i]);
             }
         }

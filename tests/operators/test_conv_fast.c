@@ -198,7 +198,7 @@ static void errors_are_within_the_contract(void **unused)
     }
 }
 
-/* What has no parts is computed by plain sums where it is met, and leaves the other image alone. */
+/* Infinities cannot be split; they are computed by plain sums and do not affect the other image. */
 static void infinities_stay_where_they_are(void **unused)
 {
     (void)unused;

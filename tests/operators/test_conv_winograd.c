@@ -285,7 +285,7 @@ static void executed_products_are_counted(void **state)
     assert_int_equal(flops, tiles * (2 * 24 * 64 * 64 + 64 * 120 + 64 * 80));
 }
 
-/* ---- the contract: rms and largest error against float64 are no larger than those of the plain float32 sum ---- */
+/* ---- the contract: rms and largest error against float64 do not exceed those of the plain float32 sum ---- */
 
 static uint64_t random_state;
 
@@ -388,7 +388,7 @@ static void sum_output(const shape *s, const float *x, const float *w, int64_t k
     *plain = sum;
 }
 
-/* What the kernel makes of x, which is plain; plain too. */
+/* Runs the kernel on plain x; the result is plain too. */
 static void run_kernel(problem *p, const shape *s, const float *x, float *y)
 {
     const prn_kernel *kernel = winograd(p);

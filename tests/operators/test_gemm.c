@@ -144,8 +144,8 @@ static void test_large(void **state)
     for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++) run(&problems[i]);
 }
 
-/* What parts are made of, in what order, and where sums are kept, depends on the working space, so does where A's rows
- * are read, and columns are cut for threads; sums depend on neither. */
+/* The scratch size decides the blocks, their order, the position of partial sums and of A's rows; threads split the
+ * columns. Sums depend on neither. */
 static void test_space_changes_no_bit(void **state)
 {
     static const int64_t shapes[][3] = {{197, 256, 300},  {300, 150, 333},  {128, 96, 128},   {600, 70, 200},

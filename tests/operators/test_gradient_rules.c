@@ -1,6 +1,6 @@
 /* Every rule of engine/gradient/rules.inc against central differences of the forward graph, in float64: one table of
- * nodes (gradient_rows.inc). What is differentiated is the sum of the node's outputs times weights that differ from
- * place to place, so that no symmetry hides an error. */
+ * nodes (gradient_rows.inc). The differentiated function is the sum of the node's outputs times different weights per
+ * element, so that no symmetry hides an error. */
 #include "engine/gradient/rules.h"
 #include "tests/support/model_run.h"
 
@@ -275,7 +275,7 @@ static void test_rules_agree_with_differences(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* What a rule wants to know of shapes it says; otherwise it is as right as where they are known. */
+/* A rule refuses if it needs known shapes; otherwise it is as accurate as with known shapes. */
 static void test_rules_where_only_a_run_knows_shapes(void **state)
 {
     size_t wrong = 0, right = 0;

@@ -88,7 +88,7 @@ static int8_t weight_of(int kind, int64_t k, int64_t j, int64_t depth)
     }
 }
 
-/* What the sums ought to be on top of `first`. */
+/* The expected sums, added to `first`. */
 static void wanted_sums(int64_t depth, uint32_t first, int32_t *wanted)
 {
     for (int64_t r = 0; r < ROWS; r++) {

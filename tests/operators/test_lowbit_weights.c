@@ -92,7 +92,7 @@ static void run(const problem *p, const char *precision, int threads, float *out
     mr_close(&r);
 }
 
-/* What rounding weight (k, n) may change of it. */
+/* The largest change of weight (k, n) by rounding. */
 static double rounding(const problem *p, int precision, int k, int n)
 {
     const double size = fabs((double)weight(p, k, n));

@@ -31,7 +31,7 @@ static const native_row rows[] = {
     {"MatMul", 13, "", "2,3,4 2,4,5", 120, 120, 240, 0, 64, 30, 0},
     {"MatMul", 13, "", "2,3,4 !4,5", 120, 120, 240, 0, 44, 30, 20},
     {"Einsum", 12, "equation='ij,jk->ik'", "3,4 4,5", 60, 60, 120, 0, 32, 15, 0},
-    /* running statistics are no parameters */
+    /* running statistics are not parameters */
     {"BatchNormalization", 15, "", "2,3,4,4 !3 !3 !3 !3", 0, 96, 192, 0, 108, 96, 6},
     /* n = 80, r = 10 */
     {"LayerNormalization", 17, "", "2,5,8 !8 !8", 0, 80, 580, 110, 96, 80, 16},

@@ -97,7 +97,7 @@ static bool try_one(const op_case *row, size_t k, op_case_form form, bool *more)
     return good;
 }
 
-/* What kills the process is still told: the mixture is named before it is tried. */
+/* Names the mixture before it is tried, so that it is known if the process dies. */
 static char trying[768];
 
 static void tell_what_was_tried(void)

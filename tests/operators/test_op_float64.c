@@ -1,5 +1,5 @@
 /* Every row of tests/operators/cases as a model with an accuracy profile: the float64 reference of an operator agrees
- * with the operator as far as its type lets it, or says that there is none. `test_op_float64 WORD`: operators whose
+ * with the operator within its type's precision, or is reported as missing. `test_op_float64 WORD`: operators whose
  * name contains WORD. */
 #include "tests/support/op_case_model.h"
 
@@ -39,8 +39,7 @@ static prony_status accuracy_of(const op_case_node *node, uint8_t **bytes, prony
     }
     if (status == PRONY_OK) status = prony_session_profile(report, *session, &p, error);
     if (status != PRONY_OK)
-        return PRONY_UNSUPPORTED; /* a row that is no model by itself: an operator of Prony's own,
-                                                         text as constant */
+        return PRONY_UNSUPPORTED; /* a row that cannot be a model: a Prony operator, text as constant */
     return prony_session_accuracy(*report, *session, NULL, error);
 }
 

@@ -58,7 +58,7 @@ static bool is_near(double got, double want, double tolerance)
     return fabs(got - want) <= tolerance * fmax(fabs(want), 1.0);
 }
 
-/* What is wanted of the outputs of one run. */
+/* The expected outputs of one run. */
 typedef struct verdict {
     const known *row;
     op_case_form form;

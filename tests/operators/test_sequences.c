@@ -275,7 +275,7 @@ static void add_loop(model_builder *m, const char *from, const char *to, const c
     mb_graph_end(m);
 }
 
-/* What a run asks of the arena is in proportion to the trips: a copy in each would be MANY * MANY / 2 items. */
+/* A run's allocations from the arena are proportional to the trips: a copy in each would be MANY * MANY / 2 items. */
 static void growing_and_shrinking_copy_seldom(void **state)
 {
     (void)state;

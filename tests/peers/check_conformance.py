@@ -24,7 +24,7 @@ def short_name(path):
 
 
 def judge(case, listed, exceptions, same_release):
-    """What is wrong with the verdict, or None."""
+    """The fault of the verdict, or None."""
     name, verdict, reason = short_name(case["case"]), case["verdict"], case["reason"]
     if name in exceptions:
         of_other = exceptions[name].endswith("(later releases)")

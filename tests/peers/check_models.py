@@ -14,7 +14,7 @@ levels differ from each other by several steps of the output: Prony must be as n
 other. Of mlsd, which keeps a score where it is the greatest of its neighbours, the scores themselves are compared, and the
 kept ones must be those: where neighbours are equal but for rounding, each engine has its own peak.
 
-What is missing in DIR (exported models, npm packages) is made first. Exit status: 0 all pass, 1 it could not be checked,
+Missing files in DIR (exported models, npm packages) are made first. Exit status: 0 all pass, 1 it could not be checked,
 2 wrong usage, 3 a case fails. NAMES is a comma-separated list of names or patterns.
 """
 import argparse
@@ -219,7 +219,7 @@ def package_folder(work, package):
 
 
 def ensure_packages(work):
-    """Installs the npm packages if absent; their install scripts would fetch GPU libraries that nobody needs here."""
+    """Installs the npm packages if absent; their install scripts would fetch GPU libraries that are not needed here."""
     work.mkdir(parents=True, exist_ok=True)
     if not all((package_folder(work, package) / "package.json").exists() for package in PACKAGES):
         print(f"npm install {' '.join(PACKAGES)}", file=sys.stderr, flush=True)
@@ -366,7 +366,7 @@ def check(case, prony, work, threads, folder):
         raise SystemExit(f"check_models: {case.label}: {error}") from error
     runs = [ours(f"prony_{count}", "-x", count) for count in threads]
     bits = [[path.read_bytes() for step in run for path in step] for run in runs]
-    # In floats, sums of weights up to 127 leave the whole numbers that float32 has: there is no one right answer.
+    # In floats, sums of weights up to 127 leave the whole numbers that float32 has: the right answer is not unique.
     plain = ours("plain", "-x", threads[0], "--no-rewrites") if case.quantize is None else runs[0]
     check_report(case, prony, work, folder / "profile", threads[-1])
     for files in (runs[0][0], plain[0]) if case.peaks is not None else ():

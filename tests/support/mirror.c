@@ -138,7 +138,7 @@ static const struct {
                  {"Sum", add_kernels},
                  {"Scale", scale_kernels}};
 
-/* What is added has rows of kernels of ours instead of the one that calls a user's function. */
+/* Added operators have our own kernels instead of the one that calls a user's function. */
 prony_registry *mirror_registry(void)
 {
     prony_registry *made = NULL;

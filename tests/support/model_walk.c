@@ -126,7 +126,7 @@ static uint64_t ports_walk(const prn_port *ports, size_t count)
 
 static uint64_t graph_walk(const prn_graph *graph, const prn_graph *parent)
 {
-    /* A function's body is no prn_graph of the file, but graphs in its nodes have it as parent. */
+    /* A function's body is not a prn_graph of the file, but graphs in its nodes have it as parent. */
     PROMISE(parent ? graph->parent == parent : true);
     uint64_t sum = text_walk(graph->name) + ports_walk(graph->inputs, graph->input_count) +
                    ports_walk(graph->outputs, graph->output_count) + names_walk(graph->captured, graph->captured_count);

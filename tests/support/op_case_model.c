@@ -173,7 +173,7 @@ static int swallow(void *user, const char *data, size_t size)
     return 0;
 }
 
-/* What the model would cost may be refused: the run says why. */
+/* Computing the cost may be refused; the run then gives the reason. */
 static prony_status inspect(prony_model *model, prony_error *error)
 {
     static volatile unsigned sink;

@@ -250,7 +250,7 @@ double op_case_get(const prony_value *value, int64_t index)
     }
 }
 
-/* The largest 64-bit integers are no doubles: a case that means them writes 2^63 or 2^64, which end here. */
+/* The largest 64-bit integers are not doubles: cases write 2^63 or 2^64 for them, which are converted here. */
 static int64_t to_int64(double x)
 {
     return x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x;
@@ -339,7 +339,7 @@ static const struct {
               {"f8e8m0", PRONY_FLOAT8E8M0, 0.125, 8}};
 #define DTYPE_COUNT (sizeof dtypes / sizeof *dtypes)
 
-/* Index into dtypes of the type name that a "[" follows; DTYPE_COUNT if there is none. */
+/* Index into dtypes of the type name that a "[" follows; DTYPE_COUNT: none. */
 static size_t peek_dtype(const reader *r)
 {
     for (size_t i = 0; i < DTYPE_COUNT; i++) {

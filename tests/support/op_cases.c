@@ -33,7 +33,7 @@ typedef struct bench {
     prony_context context;
     prn_post_ops post_ops;
     bool exact;
-    bool doubtful, refused; /* a row that nobody vouches for; it was refused */
+    bool doubtful, refused; /* an arbitrary row; it was refused */
     bool long_reference;    /* the reference takes long: it is run once, as smaller rows show that it ignores threads
                                and places */
     bool deep;              /* sums of so many terms that an activation after them shows more of their rounding than
@@ -255,7 +255,8 @@ static bool check_outputs(bench *b)
     return true;
 }
 
-/* What a kernel says about inputs that are a piece of the output, or outputs that are a piece of the input, holds. */
+/* true: the kernel supports inputs that are slices of the output, and outputs that are slices of the input, as it
+ * declares. */
 static bool check_places(bench *b, const prn_kernel *kernel, const prony_value *outputs)
 {
     uint64_t at = 0;
@@ -418,7 +419,7 @@ static bool check_cost(bench *b)
     return true;
 }
 
-/* What a dynamic step keeps while forms stay must not change with the elements. */
+/* true: the kernel and cost that a dynamic step keeps do not change with the elements. */
 static bool check_values(bench *b)
 {
     snprintf(b->at, sizeof b->at, "values");
@@ -444,7 +445,7 @@ static bool run_kernels(bench *b)
     return ok;
 }
 
-/* Attaches one chain to the row; false once there is none left. An added value goes after every input the operator has.
+/* Attaches one chain to the row; false: no chain is left. An added value goes after every input the operator has.
  */
 static bool attach_post_ops(bench *b, size_t chain)
 {

@@ -123,7 +123,7 @@ static void make_residual(rg_maker *k)
     if (rg_chance(k, 60)) activation(k, y);
 }
 
-/* What squeezes and excites: a scale per channel from the mean of the channel. */
+/* Squeeze and excitation: a scale per channel from the mean of the channel. */
 static void make_excite(rg_maker *k)
 {
     int x = pick_image(k);

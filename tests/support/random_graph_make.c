@@ -253,7 +253,7 @@ static bool is_used(const rg_graph *graph, int id)
     return false;
 }
 
-/* Most of what nobody reads, some of what somebody reads, now and then an input. */
+/* Outputs: most unread values, some read ones, now and then an input. */
 static void add_outputs(rg_maker *k)
 {
     rg_graph *graph = &k->g->main;

@@ -121,7 +121,7 @@ static void make_outer(rg_maker *k)
     }
 }
 
-/* Some read a fresh value, which nobody else does, several times: first and far behind, or anywhere. */
+/* Some read a new value, which has no other reader, several times: first and far behind, or anywhere. */
 static void make_wide(rg_maker *k)
 {
     static const char *const ops[] = {"Sum", "Mean", "Max", "Min"};
@@ -274,7 +274,7 @@ static int join(rg_maker *k, const int *in, size_t count, int64_t axis)
     return rg_node1(k, "Concat", in, count, first.dtype, &to, most, "axis=%d", given);
 }
 
-/* What differs from `x` along the axis at most. */
+/* true: the shape differs from `x` along the axis at most. */
 static bool fits_along(const rg_maker *k, int x, int other, int64_t axis)
 {
     const rg_value *a = rg_of(k, x), *b = rg_of(k, other);
@@ -425,7 +425,7 @@ static void make_gather(rg_maker *k)
         rg_node1(k, "Gather", in, 2, value.dtype, &shape, value.most, "axis=%d", (int)axis);
 }
 
-/* Takes what was made since `mark` out of sight: nobody else will read it, so it dies early. */
+/* Hides values made since `mark`: they get no further readers, so they are released early. */
 static void hide(rg_maker *k, size_t mark)
 {
     k->visible_count = mark;

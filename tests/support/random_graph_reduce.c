@@ -99,7 +99,7 @@ static rg_graph *graph_at(random_graph *g, size_t outer, size_t body)
     return outer == SIZE_MAX ? &g->main : g->main.nodes[outer].body[body];
 }
 
-/* What may stand for a result of the node: an operand like it. */
+/* An operand that may replace a result of the node, because it has the same type and shape. */
 static int replacement(const random_graph *g, const rg_node *node, int id)
 {
     const rg_value *value = &g->values[id];

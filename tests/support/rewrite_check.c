@@ -1,5 +1,5 @@
-/* Building, checking and running the small programs of the rewrite tests. What is not as expected fails the test that
- * runs. */
+/* Building, checking and running the small programs of the rewrite tests. An unexpected result fails the running
+ * test. */
 #include "rewrite_check.h"
 
 #include "base/shape.h"

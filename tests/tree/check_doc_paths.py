@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-# What the examples name that is none of this tree: models and data of the reader's, a repository's origin, what is built.
+# Names in the examples that are not in this tree: the reader's models and data, a repository's origin, built files.
 EXAMPLES = {"program.c", "models/net.onnx", "val", "origin", "build", "PRONY_REPOSITORY"}
 PATH = re.compile(r"(?<![\w/.<$~-])[\w*{},-]+(?:\.[\w*{},-]+)*(?:/[\w*{},.-]+)+/?")
 NAME = re.compile(r"(?<![\w/.<-])[\w*]+\.(?:c|h|inc|S|py|sh|cmake|mjs|css)\b(?![\w/.])")
@@ -26,7 +26,7 @@ PUBLIC = re.compile(r"\b(?:prony|PRONY)_\w+")
 
 
 def tree(root):
-    """Every file, as a path from the root; what was built or belongs to git is none."""
+    """Every file, as a path from the root, except built files and git's own."""
     found = set()
     for folder, folders, files in os.walk(root):
         here = pathlib.Path(folder).relative_to(root)
@@ -99,7 +99,7 @@ class Tree:
                     wrong(f"nothing is called {name}")
 
     def declared(self, name):
-        """What a public header declares itself, and what those do that it includes."""
+        """Declarations of a public header and of the headers that it includes."""
         text = COMMENT.sub("", (self.root / "include" / name).read_text(encoding="utf-8"))
         borrowed = set()
         for other in re.findall(r'#include "(prony\w*\.h)"', text):
@@ -121,7 +121,7 @@ class Tree:
             problems.append(f"{page}: {word} is in none of {', '.join(headers)}")
 
     def check_walk(self, page, text, problems):
-        """What the page shows of an operator is what the operator has."""
+        """The page shows the operator's own data."""
         named = [self.root / name for name in sorted(self.files) if name in text]
         bare = ["".join(path.read_text(encoding="utf-8", errors="replace").split()) for path in named]
         for code in CODE.findall(text):

@@ -4,9 +4,9 @@
     check_layout.py COMPILER INCLUDE_DIR LAYOUT --write  keeps the layout of now, for a release
 
 LAYOUT has a line per field: struct, field, offset, size; and one per struct: its name, "-", 0, its size. A field that is kept
-must stay where it is, and a new one lie behind all that the struct had, so that a shorter struct means what it meant. What
-stands in arrays, one behind the other, may not grow at all: a longer row is another struct, behind another function or a new
-version of its symbol (cmake/prony.map)."""
+must stay where it is, and a new one lie behind all that the struct had, so that a shorter struct means what it meant.
+Elements of arrays may not grow at all: a longer row is another struct, behind another function or a new version of its
+symbol (cmake/prony.map)."""
 import pathlib
 import re
 import subprocess

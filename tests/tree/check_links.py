@@ -38,7 +38,7 @@ def source_folders(root):
 
 
 def symbols(nm, library):
-    """Who defines what, and who needs what, by member of the archive."""
+    """Defined and needed symbols of each member of the archive."""
     defined, needed, member = {}, {}, None
     for line in subprocess.run([nm, library], capture_output=True, text=True, check=True).stdout.splitlines():
         if line.endswith(":"):
@@ -65,7 +65,8 @@ def check_floors(nm, library, root, problems):
 
 
 def check_circles(nm, library, root, problems):
-    """The table of operators (prn_ops_*) leads to every family, which may look a row up: that is no circle of files."""
+    """The table of operators (prn_ops_*) leads to every family, which may look a row up: this does not count as a
+    circle of files."""
     homes = {path.name + ".o": path.relative_to(root).with_suffix("").as_posix()
              for floor in FLOORS for path in (root / floor).rglob("*.c")}
     defined, needed = symbols(nm, library)

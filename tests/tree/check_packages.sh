@@ -53,7 +53,7 @@ machine 1000 "${all/ cmake / }" sudo '[ "$1" = -n ] && shift; "$@"' true :
 expect "sudo" 0 "apt-get update apt-get install " "Missing (1): cmake"
 machine 0 "" apt-get 'exit 100'
 expect "apt-get fails" 100 "" "Missing ("
-# What apt knows decides: another name of Chart.js, and no oneDNN, which is optional.
+# The packages known to apt decide: another name of Chart.js, and no oneDNN, which is optional.
 machine 0 "${all//libjs-chart.js /}" apt-cache 'case $* in *"depends"*) ;; *libjs-chart.js*) ;; *) echo Package: known ;; esac'
 for tool in head sed; do ln -s "$(command -v $tool)" "$place/bin/$tool"; done
 expect "another name" 0 "apt-get update apt-get install " "Missing (1): node-chart.js"

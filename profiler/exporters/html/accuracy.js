@@ -13,7 +13,7 @@ function svgElement(tag, attributes, ...children) {
 const errorText = figures => (!figures ? '–' : figures.max_rel === 0 ? '0' : figures.max_rel.toExponential(1));
 const decibelText = figures => (figures && known(figures.snr_db) ? figures.snr_db.toFixed(0) + ' dB' : '–');
 
-/* Own errors as dots, accumulated ones as a line. What has no error lies on the lower edge. */
+/* Own errors as dots, accumulated ones as a line. Operators without error are on the lower edge. */
 function errorCurve(rows) {
   const width = 960,
     height = 300,

@@ -57,7 +57,7 @@ function latencyCharts() {
       .filter(([, q]) => !unsure.has(q))
       .map(([name, q]) => [name, latency[q]]),
   ];
-  /* What lies beyond stands apart: a bar of its own behind a gap, where the axis has no times any more. */
+  /* Runs beyond the last bin are a separate bar after a gap, beyond the axis. */
   const apart = beyond.length
     ? [{ x: high + 1.5 * step, x2: high + 3 * step, y: 0, y2: beyond.length, fill: 'bad' }]
     : [];

@@ -126,7 +126,7 @@ function sunburst() {
           if (child.children.length) place(child, ring + 1, fill);
           else blank(ring + 1, v);
         });
-        /* What is too thin to be told apart stands as one arc. */
+        /* Modules that are too thin to distinguish are drawn as one arc. */
         if (small > 0) {
           levels[ring].push({ v: small, node: null, few, of: node, fill: faint('#8892a0', 0.3) });
           blank(ring + 1, small);

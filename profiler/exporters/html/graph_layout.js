@@ -1,6 +1,7 @@
-/* Where the graph's nodes stand: a row per depth (longest path from an input), order within a row by the mean place of
- * neighbours, places by least squares without overlap. Edges that skip a few rows keep a lane free. Rows fold into
- * columns, so that a deep graph fills its picture instead of being a thread. Linear in nodes and edges but for sorting. */
+/* Positions of the graph's nodes: a row per depth (longest path from an input), order within a row by the mean position
+ * of neighbours, positions by least squares without overlap. Edges that skip a few rows keep a lane free. Rows fold
+ * into columns, so that a deep graph fills its picture instead of being a thread. Linear in nodes and edges but for
+ * sorting. */
 'use strict';
 const NODE = { width: 150, height: 46, gapX: 14, gapY: 24, lane: 6, column: 56 };
 const LONGEST_LANE = 24; /* rows; a longer edge bends past the nodes */

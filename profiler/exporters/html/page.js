@@ -75,8 +75,8 @@ for (const o of operators) {
   o.cores = several ? o.parallel.achieved_cores : null;
   o.imbalance = several ? o.parallel.imbalance : null;
 }
-/* What runs in subgraphs hangs below the row that it is inside of: row.inside has a group per subgraph, each with its rows.
- * It is part of that row's figures, and in no sum. */
+/* Rows of subgraphs are below the row that contains them: row.inside has a group per subgraph, each with its rows. That
+ * row's values include them, and sums do not. */
 for (const [level, owners, rows] of [
   ['layers', layers, report.nested_layers || []],
   ['operators', operators, report.nested_operators || []],

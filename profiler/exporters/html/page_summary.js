@@ -1,4 +1,4 @@
-/* What the page says first: the answers, the cards, the findings in words; and last, the details. */
+/* The summary of the page: the answers, the cards, the findings as text; and last, the details. */
 'use strict';
 /* ---- heading, cards, findings ---- */
 
@@ -125,7 +125,7 @@ function dominatingAnswer() {
   );
 }
 
-/* What the process holds, part by part; they sum up to it. */
+/* The kinds of memory that the process holds; they sum up to it. */
 const heldParts = held => [
   ['packed weights, constants', held.packed_bytes],
   ['model file', held.file_bytes],

@@ -162,7 +162,7 @@ for (const level of Object.values(levels))
 /* `rows` pass the filter; `lines` are what is drawn: these, and what is inside of those that are open. */
 const view = { level: null, key: '', sort: null, descending: true, rows: [], lines: [], from: -1, to: -1 };
 
-/* What dominates is shown with what is inside of it. */
+/* Rows with a large share are shown with their nested rows. */
 const OPEN_SHARE = 0.3;
 for (const row of [...layers, ...operators].flatMap(row => [row, ...allInside(row)])) row.open = row.share >= OPEN_SHARE;
 

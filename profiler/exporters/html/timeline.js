@@ -3,8 +3,9 @@
 let timelineView = null;
 const TRACK = { height: 30, top: 22, gap: 4, names: 74 };
 
-/* Tracks in order, and what happened on them. An operator without a team is its worker's own thread's. Where a team was at
- * work, the operator stands faintly behind what the worker's own thread did of it: what stays faint is waiting. */
+/* Tracks in order, and what happened on them. An operator without a thread pool belongs to its worker's own thread.
+ * With a thread pool, the operator is drawn faintly behind the work of the worker's own thread: faint parts are
+ * waiting. */
 function timelineTracks() {
   const timed = operators.filter(o => o.trace),
     places = new Map();

@@ -1,5 +1,5 @@
-/* A program of somebody who linked Prony: loads the model named on the command line, runs it and prints the sum of the
- * first output. */
+/* A program that links Prony: loads the model named on the command line, runs it and prints the sum of the first
+ * output. */
 #include <prony.h>
 
 #include <stdio.h>

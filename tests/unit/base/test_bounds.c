@@ -1,6 +1,5 @@
-/* What a model file can make the library take: stack, and time that grows with the square of something (memory:
- * test_memory_bounds.c). The last has no clock in it: at these sizes a quadratic walk takes many minutes, and the
- * test's time limit is far above what a linear one needs. */
+/* Bounds on what a model file can cost: stack, and quadratic time (memory: test_memory_bounds.c). Time needs no clock:
+ * at these sizes a quadratic walk takes many minutes, and the test's time limit is far above a linear one. */
 #include "base/memory/stack.h"
 #include "tests/support/model_run.h"
 #include "prony_report.h"
@@ -119,7 +118,7 @@ static model_builder *nested_ifs(int depth)
     mb_input(m, "x", PRONY_FLOAT32, "4");
     mb_input(m, "b", PRONY_BOOL, "");
     mb_node(m, "Not", "b", "nb", "");
-    mb_node(m, "And", "b nb", "c", ""); /* false, and nobody knows before the run */
+    mb_node(m, "And", "b nb", "c", ""); /* false, known at run time only */
     nest_if(m, depth);
     return m;
 }
@@ -178,8 +177,8 @@ static model_builder *nested_calls(int depth)
     return m;
 }
 
-/* Products of matrices, constant and not, as blocks large enough for every kernel of theirs, in the branch of an If
- * that runs. */
+/* Matrix products, with and without constants, large enough for all of their kernels, in the branch of an If that
+ * runs. */
 static model_builder *products(bool quantized)
 {
     enum { DEPTH = 128, COLUMNS = 96 };
@@ -330,7 +329,7 @@ static void test_many_outputs(void **state)
     run_whole(m);
 }
 
-/* What a session of a long chain holds for each node; a report holds as much again. */
+/* Bytes that a session of a long chain holds for each node; a report holds as much again. */
 static void test_bytes_of_a_node(void **state)
 {
     (void)state;
@@ -356,7 +355,7 @@ static void test_bytes_of_a_node(void **state)
     mr_close(&r);
 }
 
-/* What rewrites take away far from where it is read, and nodes that differ in an attribute alone. */
+/* Nodes that rewrites remove far from their readers, and nodes that differ in one attribute. */
 static void test_many_rewrites(void **state)
 {
     (void)state;

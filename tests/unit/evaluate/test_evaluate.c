@@ -23,7 +23,7 @@ static const float scores[SAMPLES][CLASSES] = {
     {9, 1, 2, 3, 4, 5, 6, 7},     /* 3: sixth */
     {5, 5, 5, 5, 5, 5, 5, 5},     /* 0: of equals the first is the best */
     {5, 5, 5, 5, 5, 5, 5, 5},     /* 5: and this one the sixth */
-    {NAN, 1, NAN, 0, 0, 0, 0, 0}, /* 1: what is no number comes last */
+    {NAN, 1, NAN, 0, 0, 0, 0, 0}, /* 1: NaN comes last */
 };
 static const int64_t labels[SAMPLES] = {0, 7, 4, 3, 0, 5, 1};
 #define TOP1 (3.0 / 7)
@@ -290,7 +290,7 @@ static void a_metric_of_the_users(void **state)
     assert_string_equal(error.message, "no such metric");
     options.value = NULL;
     assert_int_equal(prony_evaluate(&report, b.session, data, &options, &error), PRONY_INVALID_ARGUMENT);
-    options.metric = NULL; /* labels that are no classes */
+    options.metric = NULL; /* labels that are not classes */
     assert_int_equal(prony_evaluate(&report, b.session, data, &options, &error), PRONY_SHAPE_MISMATCH);
     assert_non_null(strstr(error.message, "float64[5, 8]"));
     prony_dataset_release(data);

@@ -414,7 +414,7 @@ int main(void)
 
 #else
 
-/* What is not built in is refused by name. */
+/* Formats that are not built in are refused by name. */
 static void says_what_is_missing(void **state)
 {
     (void)state;

@@ -205,7 +205,7 @@ static void an_only_array(void **state)
     }
 }
 
-/* What is refused, and the word that says so. */
+/* An archive that must be refused with a message that contains `word`. */
 static void refuse(const member *m, const char *word)
 {
     prony_error error;

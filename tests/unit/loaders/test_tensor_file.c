@@ -194,7 +194,7 @@ static void test_npy_damage(void **state)
     must_not_read("d.npy", bytes, size, PRONY_TENSOR, PRONY_INVALID_ARGUMENT, "past the end");
 }
 
-/* Strings come back as they were, also those that are no UTF-8; the file is what np.save writes. */
+/* Strings come back as they were, also those that are not UTF-8; the file is what np.save writes. */
 static void test_npy_text(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Accuracy profiles of models that nobody wrote: on graphs without rounding and choices, an operator's own error is
- * that of its type, however the graph was rewritten, laid out and joined; every row has figures or a reason.
+/* Accuracy profiles of random models: on graphs without rounding and choices, an operator's own error is that of its
+ * type, however the graph was rewritten, laid out and joined; every row has figures or a reason.
  *
  *     test_accuracy_random [--seed N] [--count N] */
 #include "tests/support/random_graph.h"
@@ -86,7 +86,7 @@ static bool check(const random_graph *g, const void *bytes, size_t size, bool re
     if (status == PRONY_OK) status = set_inputs(session, model, g, &error);
     if (status == PRONY_OK) status = prony_session_profile(&report, session, &p, &error);
     bool ok = true;
-    if (status == PRONY_OK) { /* a model that cannot run is none of this test's */
+    if (status == PRONY_OK) { /* models that cannot run are not tested here */
         status = prony_session_accuracy(report, session, NULL, &error);
         ok = status == PRONY_UNSUPPORTED || (status == PRONY_OK && judge(report, g->smooth, text, room));
         if (status != PRONY_OK && !ok) snprintf(text, room, "status %d: %.1000s", (int)status, error.message);

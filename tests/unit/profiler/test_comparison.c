@@ -95,8 +95,8 @@ static void test_equal_and_slower(void **state)
     prn_bump_release(&b.pool);
 }
 
-/* What two processes may differ by is no verdict, unless they were measured in turns or the reports know it
- * themselves. */
+/* Differences within the deviation between processes give no verdict, unless the reports were interleaved or know that
+ * deviation. */
 /* Held memory is judged between processes; within one process it grows with each measurement. */
 static void test_held_memory(void **state)
 {
@@ -507,7 +507,7 @@ static void test_precisions_that_were_measured(void **state)
     assert_non_null(strstr(a->reason, "among 6 precisions: fp32, bf16, fast"));
     prony_rows_release(rows);
 
-    reports[BF16].has_accuracy = false; /* nobody knows what it loses: it beats nothing */
+    reports[BF16].has_accuracy = false; /* its error is unknown, so it beats nothing */
     assert_int_equal(prony_recommend(&rows, &count, &reports[FP32], variants, COUNT - 1, NULL), PRONY_OK);
     assert_true(advice_of(rows, count, "fast")->applies);
     assert_non_null(strstr(advice_of(rows, count, "bf16")->reason, "its error was not measured"));

@@ -1,5 +1,5 @@
-/* How often judgements are wrong, over simulated pairs of measurements of the same thing, and how often they see a
- * slow-down of 5 %. All seeds are fixed, so the counts are the same in every run. */
+/* The rate of false verdicts on simulated pairs of equal measurements, and the rate of detected slow-downs of 5 %. All
+ * seeds are fixed, so the counts are the same in every run. */
 #include "profiler/report/report.h"
 #include "simulated_times.h"
 
@@ -66,7 +66,7 @@ static void compare(const int64_t *a, const int64_t *b, size_t runs, int *worse,
     compare_reports(first, second, worse, better);
 }
 
-/* Whether the latency's median misses a limit. The report is released. */
+/* true: the latency's median misses a limit. The report is released. */
 static bool misses(prony_report *report, double limit_ns)
 {
     prony_error error = {0};
@@ -82,8 +82,8 @@ static bool misses(prony_report *report, double limit_ns)
     return row.outcome == PRONY_OUTCOME_MISSED;
 }
 
-/* `found`: least number of slow-downs by 5 % to be seen in 20. Where runs wander by as much as that for as long as the
- * measurement takes, nobody can see them, and the only right thing is not to be alarmed. */
+/* `found`: least number of slow-downs by 5 % to be seen in 20. If runs drift by as much over the whole measurement,
+ * slow-downs cannot be detected; then the verdict must not be an alarm. */
 static const struct {
     const char *name;
     size_t runs;
@@ -260,7 +260,7 @@ static void test_repeat(void **state)
     }
 }
 
-/* How often the 95 % interval of a median of processes holds the true one. */
+/* The rate at which the 95 % interval of a median of processes contains the true one. */
 static void test_coverage(void **state)
 {
     (void)state;

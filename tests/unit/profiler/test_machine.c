@@ -182,7 +182,7 @@ static void rates_are_over_the_union(void **state)
         int64_t any_ns, all_ns;
     } cases[] = {
         {{{0, 100}, {0, 100}}, 2, 100, 100},           {{{50, 150}, {0, 100}}, 2, 150, 50},
-        {{{1000, 1100}, {0, 100}}, 2, 200, 0}, /* one after the other: the gap is nobody's */
+        {{{1000, 1100}, {0, 100}}, 2, 200, 0}, /* one after the other: the gap belongs to neither */
         {{{0, 300}, {100, 200}}, 2, 300, 100},         {{{0, 100}, {90, 200}, {195, 300}}, 3, 300, 0},
         {{{0, 100}, {10, 100}, {20, 90}}, 3, 100, 70}, {{{7, 7}}, 1, 0, 0},
     };
@@ -204,7 +204,7 @@ static prony_status made_up_peak(prn_peak *out, const prn_peak_kind *kinds, size
                                  prony_error *error)
 {
     (void)error;
-    bool peaks = !tools; /* else kinds of work, which are no peaks */
+    bool peaks = !tools; /* other kinds are work, not peaks */
     bool lame = peaks && threads > 1 && kinds[0] == PRN_PEAK_F32 && asked_of_two++ < lame_attempts;
     for (size_t k = 0; k < count; k++)
         out[k] = (prn_peak){1e9 * (lame ? 1.0 : threads), 1, thread_bytes, trial_ns, trials};

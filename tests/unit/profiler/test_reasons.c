@@ -136,7 +136,7 @@ static void reasons_of_work(void **state)
     expect(row, "reference kernel", "plain C");
 }
 
-/* Layers of a rewritten graph count floating-point operations; what multiplies bytes has no roof of theirs. */
+/* Layers of a rewritten graph count floating-point operations; 8-bit products have no floating-point roof. */
 static void reasons_of_codes(void **state)
 {
     (void)state;

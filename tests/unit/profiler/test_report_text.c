@@ -207,7 +207,7 @@ static void test_latency_alone(void **state)
     prn_bump_release(&r.pool);
 }
 
-/* What a first look needs, and nothing else; what is hidden is counted. */
+/* The first screen shows only the essentials; hidden rows are counted. */
 static void test_first_screen(void **state)
 {
     (void)state;
@@ -438,7 +438,7 @@ static void test_shortening(void **state)
                 {"gr\xc3\xbc\x1b", 9, "gr\xc3\xbc?"},
                 {"\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6", 5, "\xd0\xb6..\xd0\xb6\xd0\xb6"},
                 {"\xe5\xb1\xa4\xe5\xb1\xa4x", 5, "\xe5\xb1\xa4\xe5\xb1\xa4x"}, /* two wide ones */
-                {"\xe5\xb1\xa4\xe5\xb1\xa4xyz", 6, "..xyz"},                   /* half a wide one is none */
+                {"\xe5\xb1\xa4\xe5\xb1\xa4xyz", 6, "..xyz"},                   /* half a wide character is dropped */
                 {"a\xd7\x90\xcc\x81\xe2\x80\xae\xf0\x9f\x98\x80\xff\x80z", 9, "a?????z"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         prn_text_shorten(out, sizeof out, rows[i].text, rows[i].columns);

@@ -148,7 +148,7 @@ static void test_known_scaling(void **state)
     prony_study_release(s);
 }
 
-/* What the machine does in a round meets all of its blocks: of their ratios nothing is left of it. */
+/* The machine's state in a round affects all of its blocks and cancels in their ratios. */
 static void test_rounds_share_the_machine(void **state)
 {
     (void)state;

@@ -267,7 +267,7 @@ static void transposed_convolutions_have_scales_of_outputs(void **unused)
     outputs_of(quantized, "int8", codes);
     assert_true(distance(floats, codes) > 0 && distance(floats, codes) < 0.02);
     prony_model_release(quantized);
-    prony_quantize_options dynamic = PRONY_QUANTIZE_OPTIONS_INIT; /* products alone: there is none */
+    prony_quantize_options dynamic = PRONY_QUANTIZE_OPTIONS_INIT; /* matmul only: no range */
     assert_int_equal(prony_model_quantize(&quantized, m.model, &dynamic, NULL), PRONY_UNSUPPORTED);
     end(&m);
 }

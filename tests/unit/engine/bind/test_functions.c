@@ -169,7 +169,7 @@ static void recursion_is_refused(void **state)
     mr_close(&r);
 }
 
-/* Forty functions, each of which calls the next one twice: 2^40 nodes if nobody counts. */
+/* Forty functions, each of which calls the next one twice: 2^40 nodes without a limit. */
 static void unfolding_is_bounded(void **state)
 {
     (void)state;

@@ -157,7 +157,7 @@ static void inputs_take_the_place_of_what_xs_and_zs_name(void **state)
     mr_close(&r);
 }
 
-/* What y does not follow from, or only by steps, gets zeros; integers stop it. */
+/* Values on which y does not depend, or only through step functions, get zeros; gradients end at integers. */
 static void without_a_way_it_is_zero(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Inputs that are initializers as well: the default holds until a session is given a value, and again after it is
- * reset. What follows from the default alone is constant only while it holds. */
+ * reset. Values computed from the default are constant only while the default holds. */
 #include "model_builder.h"
 #include "prony_report.h"
 

@@ -56,7 +56,7 @@ static void test_planned_region(void **state)
     prn_arena_release(NULL);
 }
 
-/* What is left of a block, too small for another one, was given too. */
+/* The rest of a block that is too small for another one counts as given. */
 static void test_whole_blocks_are_given(void **state)
 {
     (void)state;

@@ -138,7 +138,7 @@ static void one_copy_for_all_readers(void **state)
     close_all(&r);
 }
 
-/* What a row says to be on the host is not copied. */
+/* Operands that a kernel's row puts on the host are not copied. */
 static void operands_stay_where_the_row_says(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void subgraphs_read_on_the_host(void **state)
     close_all(&r);
 }
 
-/* What learns its shape in the run takes a kernel on the host; where there is none, that is said. */
+/* Steps with shapes known at run time take a kernel on the host; without one, planning fails with a message. */
 static void shapes_of_the_run_stay_on_the_host(void **state)
 {
     (void)state;
@@ -344,7 +344,7 @@ static void largest_extents(void **state)
 
 /* ---- memory ---- */
 
-/* What is in the mirror takes nothing of the arena, and lives there as briefly as in an arena. */
+/* Values in the mirror take no bytes of the arena, and live as briefly as in an arena. */
 static void memory_is_counted_where_it_is(void **state)
 {
     (void)state;

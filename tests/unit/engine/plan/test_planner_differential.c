@@ -1,6 +1,6 @@
 /* Random models, each run in ways that must agree: with and without reuse of memory and at one to four threads to the
  * bit, with and without rewrites and per instruction set within rounding (with fp32-strict to the bit), and a session
- * whose shapes change against fresh ones. What is dead holds NaNs meanwhile, and is poisoned under the address
+ * whose shapes change against fresh ones. Unused bytes hold NaNs meanwhile, and are poisoned under the address
  * sanitizer.
  *
  *     test_planner_differential                          what `make check` runs
@@ -65,7 +65,7 @@ typedef struct pair {
 
 /* ---- one model ---- */
 
-/* Whether the two ways disagree; `text` says how. `refused`, which may be left out: both refuse. */
+/* true: the two ways disagree; `text` has the difference. `refused` (may be NULL): both refuse. */
 static bool disagree(const random_graph *g, const pair *pair, bool *refused, char *text, size_t size)
 {
     graph_model m;
@@ -252,7 +252,7 @@ static bool serve_way(int to, uint64_t seed, unsigned kind, const graph_way *way
     return open;
 }
 
-/* Writes status and outputs of one seed after another until nobody reads any more. */
+/* Writes status and outputs of one seed after another until the reader closes. */
 static _Noreturn void serve_level(int to, bool strict)
 {
     uint64_t seed;

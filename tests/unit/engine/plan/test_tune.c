@@ -58,8 +58,8 @@ static int tear_down(void **state)
     return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Whether a convolution has more than one kernel here: scalar loops alone leave nothing to choose, and oneDNN is used
- * from AVX2 on. */
+/* true: a convolution has more than one kernel here. Scalar loops alone leave no choice, and oneDNN is used from AVX2
+ * on. */
 static bool has_choice(void)
 {
     return prn_isa_has(PRN_HAS_AVX2);
@@ -304,7 +304,7 @@ static void test_nowhere(void **state)
     setenv("XDG_CACHE_HOME", folder, 1);
 }
 
-/* Where there is one kernel of each, it is taken and nothing is measured. */
+/* With one kernel per step, it is taken and nothing is measured. */
 static void test_without_choice(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What follows from times of interleaved rounds, of kernels and of whole plans. The times are told. */
+/* Decisions from times of interleaved rounds, of kernels and of whole plans. The times are given. */
 #include "base/status.h"
 #include "engine/plan/tune.h"
 

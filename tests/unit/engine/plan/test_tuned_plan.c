@@ -25,7 +25,7 @@ static void run_untuned(float *out)
     mr_close(&u);
 }
 
-/* What the report says; with `judged`, by runs of this process. */
+/* Checks the report; with `judged`, the verdict comes from runs of this process. */
 static void expect(prony_report *report, bool judged, bool taken_back, int64_t default_ns, int64_t tuned_ns)
 {
     const prony_tuning *tuning = prony_report_tuning(report);

@@ -122,7 +122,7 @@ static void keep_branches(void **state)
     rc_output(m, "y");
     rc_expect(m, "Conv[add]");
 
-    m = rc_begin(); /* somebody else reads one of them */
+    m = rc_begin(); /* one of them has another reader */
     rc_weights(m, "point", "4,4,1,1");
     mb_node(m, "Conv", "x w b", "c", "pads=[1,1,1,1]");
     mb_node(m, "Conv", "x point", "d", "");
@@ -131,7 +131,7 @@ static void keep_branches(void **state)
     rc_output(m, "y");
     rc_expect(m, "Conv Conv[add]");
 
-    m = rc_begin(); /* a sum that is no number of float32 */
+    m = rc_begin(); /* a sum outside of float32's range */
     rc_weights_in(m, "huge", "4,4,1,1", 3e38f, 3e38f);
     rc_weights_in(m, "point", "4,4,1,1", 3e38f, 3e38f);
     mb_node(m, "Mul", "x b0", "small", "");

@@ -48,7 +48,7 @@ static void drop_identities(void **state)
     rc_output(m, "y");
     rc_expect(m, "Slice");
 
-    m = rc_begin(); /* between views, and before a join, whoever computes stands for it */
+    m = rc_begin(); /* between views, and before a join, the node that computes takes the layer */
     rc_scalar(m, "one", 1.0f);
     mb_node(m, "Concat", "x x", "v0", "axis=1");
     mb_node(m, "Mul", "v0 one", "v1", "");
@@ -65,7 +65,7 @@ static void drop_identities(void **state)
     rc_output(m, "y");
     rc_expect(m, "Add Relu");
 
-    m = rc_begin(); /* between an input and an output of the graph there is nobody else to make it */
+    m = rc_begin(); /* between an input and an output of the graph no other node can make it */
     mb_node(m, "Identity", "x", "y", "");
     rc_output(m, "y");
     rc_expect(m, "Identity");
@@ -78,7 +78,7 @@ static void drop_identities(void **state)
     rc_expect(m, "Relu Identity");
 }
 
-/* What else returns its input, and what only looks as if it did. */
+/* Other nodes that return their input, and nodes that only seem to. */
 static void drop_more_identities(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void drop_more_identities(void **state)
     rc_output(m, "y");
     rc_expect(m, "Cast Abs Cast");
 
-    m = rc_begin(); /* a mask that somebody reads; training that drops nothing */
+    m = rc_begin(); /* a mask with a reader; training that drops nothing */
     static const bool yes = true;
     rc_scalar(m, "none", 0.0f);
     mb_initializer(m, "yes", PRONY_BOOL, "", &yes);
@@ -181,7 +181,7 @@ static void identities_that_are_outputs(void **state)
     }
 }
 
-/* The layers stay, marked, whoever took them over. */
+/* The layers stay, marked, at whichever node took them over. */
 static void identities_are_marked(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void expect_expand(const char *from, const int64_t *shape, const char *ra
     rc_expect(m, wanted);
 }
 
-/* What broadcasts does it itself, unless the result would be smaller. */
+/* Broadcasting operators replace the Expand, unless the result would be smaller. */
 static void drop_expands(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void drop_expands(void **state)
     expect_expand("2,4,1,1", image, "4", "Sub", "2,4,1,5", 17, "Relu Expand Sub"); /* the rows come from it */
     expect_expand("4,1,5", more, "5", "Add", "2,4,5,5", 17, "Relu Expand Add");
 
-    model_builder *m = rc_begin(); /* somebody else reads it */
+    model_builder *m = rc_begin(); /* it has another reader */
     rc_ints(m, "shape", "5", more);
     mb_node(m, "Expand", "x shape", "e", "");
     mb_node(m, "Mul", "x e", "p", "");

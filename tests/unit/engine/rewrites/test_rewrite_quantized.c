@@ -265,7 +265,7 @@ static void residuals(void **unused)
     cg_pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
     expect(m, "y", "QLinearConv QConv");
 
-    m = begin(PRONY_UINT8); /* somebody else reads the convolution's codes */
+    m = begin(PRONY_UINT8); /* the convolution's codes have another reader */
     conv(m, "xd", "c");
     cg_pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
     mb_node(m, "Add", "cd xd", "s", "");
@@ -315,7 +315,7 @@ typedef struct step {
     const char *op, *inputs, *output, *attributes;
 } step;
 
-/* What stands between "xd" and "y", and what is to become of it. */
+/* Nodes between "xd" and "y", and the expected result. */
 typedef struct chain {
     step steps[6];
     const char *wanted;
@@ -455,7 +455,7 @@ static void keep(void **unused)
     expect(m, "y", "DequantizeLinear Add QuantizeLinear");
 }
 
-/* A scale of 0 or of infinity is no scale. */
+/* A scale of 0 or of infinity is invalid. */
 static void keep_unsound_scales(void **unused)
 {
     (void)unused;

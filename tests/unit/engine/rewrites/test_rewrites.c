@@ -50,7 +50,7 @@ static void fold_batch_norm(void **state)
 static void keep_batch_norm(void **state)
 {
     (void)state;
-    model_builder *m = rc_begin(); /* somebody else reads the convolution */
+    model_builder *m = rc_begin(); /* the convolution has another reader */
     conv(m, "x w b", "c");
     rc_batch_norm(m, "c", "n", "4");
     mb_node(m, "Mul", "n c", "y", "");
@@ -148,7 +148,7 @@ static void keep_scale_and_shift(void **state)
     static const struct {
         const char *dims, *op, *inputs, *wanted;
     } cases[] = {
-        {"5", "Mul", "c k", "Conv Mul"},         /* along an axis that is no channel */
+        {"5", "Mul", "c k", "Conv Mul"},         /* along an axis other than the channels */
         {"4,1,5", "Add", "c k", "Conv Add"},     /* along two axes */
         {"3,1,1,1,1", "Add", "c k", "Conv Add"}, /* makes the output larger */
         {"4,1,1", "Div", "k c", "Conv Div"},     /* not linear */
@@ -230,7 +230,7 @@ static void attach_activations(void **state)
     }
 }
 
-/* What follows on an activation; right behind a contraction it goes into the weights. */
+/* Constants after an activation are attached; directly after a contraction they go into the weights. */
 static void attach_numbers(void **state)
 {
     (void)state;
@@ -325,7 +325,7 @@ static void keep_activations(void **state)
     rc_output(m, "y");
     rc_expect(m, "Conv[relu,tanh,sigmoid,leaky] Relu");
 
-    m = rc_begin(); /* numbers of channels behind an activation are no weights any more */
+    m = rc_begin(); /* numbers per channel after an activation cannot go into the weights */
     rc_weights(m, "half", "4,1,1");
     conv(m, "x w b", "c");
     mb_node(m, "Relu", "c", "r", "");
@@ -448,7 +448,7 @@ static void keep_pads(void **state)
     expect_pad(padded(even, NULL, ""), "AveragePool", "p", "kernel_shape=[2,2] strides=[2,2] ceil_mode=1",
                "Pad AveragePool");
     expect_pad(padded(even, NULL, ""), "MaxPool", "p", "kernel_shape=[2,2]", "Pad MaxPool");
-    model_builder *m = padded(even, NULL, ""); /* somebody else reads what was padded */
+    model_builder *m = padded(even, NULL, ""); /* the padded value has another reader */
     rc_output(m, "p");
     expect_pad(m, "Conv", "p w b", "", "Pad Conv");
 }
@@ -637,7 +637,7 @@ static void survive_no_memory(void **state)
     mb_free(m);
 }
 
-/* Statistics and a scale after one convolution: nobody reads what the first folding made. */
+/* Statistics and a scale after one convolution: the first folding's constants have no reader. */
 static void trim_what_is_folded(void **state)
 {
     (void)state;

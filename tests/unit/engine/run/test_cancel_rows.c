@@ -1,6 +1,6 @@
-/* How far an operator goes on when it is cancelled: a page of its input cannot be read at first, and whoever does is
- * cancelled at that moment; what lies more than BOUND bytes behind still cannot be read, and who reads there has not
- * looked for too long. No clock is asked. */
+/* Measures how far an operator continues after a cancellation. One page of its input is unreadable at first, and
+ * reading it cancels the run. Bytes more than BOUND behind stay unreadable, so reading them shows that the operator
+ * tested too seldom. Uses no clock. */
 #include "tests/support/large_node.h"
 
 #include <setjmp.h>

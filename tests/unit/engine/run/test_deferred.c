@@ -1,6 +1,5 @@
-/* Large constants that are made when somebody reads them: what lazy constants make, when the bytes are there and how
- * many there are, models that read the same weights in many ways and at several shapes, and what happens when memory is
- * short meanwhile. */
+/* Large constants made when they are read: results of lazy constants, the time and number of resident bytes, models
+ * that read the same weights in many ways and shapes, and lack of memory meanwhile. */
 #include "base/memory/alloc.h"
 #include "base/memory/budget.h"
 #include "base/memory/reserve.h"
@@ -369,7 +368,7 @@ static prony_session *open_session(prony_model *model, bool no_rewrites, bool no
     return session;
 }
 
-/* What constants of any size give when nothing is deferred. */
+/* Results with constants of any size when nothing is deferred. */
 static void plain_results(size_t shift, bool no_rewrites, results out[BATCHES])
 {
     const size_t former = prn_defer_bytes;

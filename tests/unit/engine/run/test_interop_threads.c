@@ -264,7 +264,7 @@ static void branches_that_change_run_side_by_side(void **state)
     }
 }
 
-/* A thread that cannot be had is no failure: others do its work. Whether the n-th allocation was reached. */
+/* true: the n-th allocation was reached. A thread that cannot be created is not a failure: others do its work. */
 static bool fails_or_runs(int workers, uint64_t n)
 {
     model_run r = {.options = {.inter_op_threads = workers, .intra_op_threads = 1}};

@@ -1,5 +1,5 @@
-/* What runs in subgraphs as rows of the report: where they stand, how often they ran, that their sums are their
- * parents', and that counting them takes no memory and changes nothing else. */
+/* Rows of subgraphs in the report: their positions, executions and sums, which equal their parents'. Counting them
+ * takes no memory and changes nothing else. */
 #include "tests/support/nested_model.h"
 
 #include "profiler/report/report.h"
@@ -144,7 +144,7 @@ static void sums_are_their_parents(void **state)
     mr_close(&r);
 }
 
-/* What is inside of a row takes a part of its time. */
+/* Nested rows take a share of their row's time. */
 static void times_fit_into_their_parents(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void many_trips_take_no_memory(void **state)
     assert_int_equal(rows[0], rows[1]);
 }
 
-/* Two Ifs side by side: whoever runs them, each counts its own. */
+/* Two parallel Ifs: each counts its own, on any worker. */
 static model_builder *two_ifs(void)
 {
     model_builder *m = mb_begin(16);

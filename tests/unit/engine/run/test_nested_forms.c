@@ -1,4 +1,4 @@
-/* What runs in subgraphs, in every form of a report: written, read back, damaged, short of memory. */
+/* Rows of subgraphs in every format of a report: written, read back, damaged, short of memory. */
 #include "tests/support/nested_forms.h"
 #include "tests/support/nested_model.h"
 #include "tests/support/text_sink.h"

@@ -103,8 +103,8 @@ static void test_unique_feeds_on(void **state)
     mb_free(m);
 }
 
-/* What stands behind a selection is known in shape only at run time; its kernels are the fast ones all the same, and
- * the report names those that ran. */
+/* Nodes after a selection have shapes known at run time only. They still take the fast kernels, and the report names
+ * the kernels that ran. */
 static void test_fast_kernels_behind_a_selection(void **state)
 {
     (void)state;

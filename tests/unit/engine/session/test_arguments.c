@@ -1,6 +1,5 @@
-/* Every public function with NULL for everything: refused or harmless, never a crash. And what a custom operator may
- * get wrong: ranks and types that there are none of, failing without a word, statuses of its own, changing its
- * outputs. */
+/* Every public function with NULL for everything: refused or harmless, never a crash. Also faults of custom operators:
+ * invalid ranks and types, failures without a message, invalid statuses, changed outputs. */
 #include "tests/support/model_run.h"
 #include "prony_data.h"
 #include "prony_judge.h"

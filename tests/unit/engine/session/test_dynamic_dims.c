@@ -353,7 +353,7 @@ static bool has_operator(const prony_session *session, const char *op)
     return false;
 }
 
-/* What fresh sessions fuse is fused, and costs are those of the extents of the run. */
+/* The same nodes are fused as in fresh sessions, and costs are those of the run's extents. */
 static void test_rewritten(void **state)
 {
     (void)state;
@@ -394,7 +394,7 @@ static void test_branches(void **state)
     assert_int_equal(made.bound, 3);    /* for them, for 3, for 20 */
 }
 
-/* Where extents to bind at do not fit the model, others do. */
+/* If extents to bind at do not fit the model, others are tried. */
 static void test_multiples(void **state)
 {
     (void)state;
@@ -403,7 +403,7 @@ static void test_multiples(void **state)
     assert_int_equal(run_all(fours, "rows", 64, across, false).followed, 5);
 }
 
-/* What a rewrite took to be equal is not at larger extents: those have plans of their own. */
+/* Extents that a rewrite found equal differ at larger sizes, which get plans of their own. */
 static void test_equal_no_more(void **state)
 {
     (void)state;

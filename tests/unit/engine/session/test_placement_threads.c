@@ -87,7 +87,8 @@ static void cores_come_first_node_by_node_and_siblings_last(void **state)
     write_text("node/node0/cpulist", "1,3,5,7\n");
     write_text("node/node1/cpulist", "0,2,4,6\n");
     assert_order("0-7", (const int[]){1, 3, 0, 2, 5, 7, 4, 6}, 8);
-    assert_order("4-7", (const int[]){5, 7, 4, 6}, 4); /* siblings whose core nobody else uses are cores */
+    assert_order("4-7", (const int[]){5, 7, 4, 6}, 4); /* siblings without another processor of their core in the mask
+                                                          count as cores */
     assert_order("0,4,7", (const int[]){7, 0, 4}, 3);
     prn_cpu_mask mask;
     assert_true(prn_cpu_mask_parse(&mask, "0,4,7"));

@@ -1,4 +1,4 @@
-/* What a session's precision admits: how far results may be from float32's. */
+/* Bounds on a precision's results: their distance from float32's. */
 #include "base/cpu/isa.h"
 #include "ops/op.h"
 #include "tests/support/model_run.h"
@@ -75,7 +75,7 @@ static void results_are_as_near_as_was_said(void **state)
     assert_true(coarse <= 1e-2);
 }
 
-/* The kernels of fp32-strict are those that sum in one order; where there is no fused multiply-add it is refused. */
+/* The kernels of fp32-strict sum in one order; it is refused without fused multiply-add. */
 static void strict_has_one_order(void **state)
 {
     (void)state;

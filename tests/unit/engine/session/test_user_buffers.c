@@ -131,7 +131,7 @@ static void odd_addresses_are_copied(void **state)
     mr_close(&r);
 }
 
-/* Bound, set, bound elsewhere, given up; another shape meanwhile. What was lent before is neither read nor written. */
+/* Bound, set, bound elsewhere, given up; another shape meanwhile. Buffers bound before are neither read nor written. */
 static void bindings_change(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void bindings_change(void **state)
     mr_close(&r);
 }
 
-/* What an output will be is known before the run, unless the run alone tells. */
+/* An output's type and shape are known before the run, unless they depend on data. */
 static void planned_outputs(void **state)
 {
     (void)state;
