@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct prn_executor {
-    prn_thread_pool *team;
+    prn_thread_pool *pool;
     int workers, threads;
     bool help;
     prn_job_slot *slots;           /* one per worker */
@@ -20,14 +20,14 @@ struct prn_executor {
     prn_budget *budget;            /* of its caller */
 };
 
-prony_status prn_executor_create(prn_executor **out, prn_thread_pool *team, int workers, int threads, bool help,
+prony_status prn_executor_create(prn_executor **out, prn_thread_pool *pool, int workers, int threads, bool help,
                                  prony_error *error)
 {
     prn_executor *c = prn_calloc(1, sizeof *c);
     if (!c) return prn_no_memory(error);
     size_t bytes = (size_t)workers * sizeof *c->slots;
-    prn_thread_pool_retain(team);
-    *c = (prn_executor){.team = team, .workers = workers, .threads = threads, .help = help};
+    prn_thread_pool_retain(pool);
+    *c = (prn_executor){.pool = pool, .workers = workers, .threads = threads, .help = help};
     c->slots = prn_alloc_aligned(PRN_CACHE_LINE_BYTES, bytes);
     c->worker_taken = prn_calloc((size_t)workers, sizeof *c->worker_taken);
     if (!c->slots || !c->worker_taken) {
@@ -37,7 +37,7 @@ prony_status prn_executor_create(prn_executor **out, prn_thread_pool *team, int 
         return prn_no_memory(error);
     }
     memset(c->slots, 0, bytes);
-    for (int w = 0; w < workers; w++) c->slots[w].team = team;
+    for (int w = 0; w < workers; w++) c->slots[w].pool = pool;
     *out = c;
     return PRONY_OK;
 }
@@ -48,13 +48,13 @@ void prn_executor_release(prn_executor *c)
     for (int w = 0; c->slots && w < c->workers; w++) prn_free_aligned(c->slots[w].runs);
     prn_free_aligned(c->slots);
     prn_free(c->worker_taken);
-    prn_thread_pool_release(c->team);
+    prn_thread_pool_release(c->pool);
     prn_free(c);
 }
 
 void prn_executor_announce(prn_executor *c)
 {
-    prn_thread_pool_announce(c->team);
+    prn_thread_pool_announce(c->pool);
 }
 
 static int most_threads(const prn_executor *c)
@@ -67,8 +67,8 @@ static int most_threads(const prn_executor *c)
 static bool take_steps(prn_executor *c, int worker)
 {
     bool any = false;
-    prn_thread_context place = {.slot = &c->slots[worker], .most = c->help ? most_threads(c) : 0};
-    prn_thread_context former = prn_thread_context_set(place);
+    prn_thread_context context = {.slot = &c->slots[worker], .most = c->help ? most_threads(c) : 0};
+    prn_thread_context former = prn_thread_context_set(context);
     while (c->work->take(c->work->argument, worker)) any = true;
     prn_thread_context_restore(former);
     return any;
@@ -84,7 +84,7 @@ static int take_worker(prn_executor *c)
 }
 
 /* The slot with the most tasks and a free entry. */
-static prn_job_slot *widest_desk(prn_executor *c)
+static prn_job_slot *widest_slot(prn_executor *c)
 {
     prn_job_slot *widest = NULL;
     int64_t most = 0;
@@ -100,7 +100,7 @@ static prn_job_slot *widest_desk(prn_executor *c)
 /* true: it ran a task. */
 static bool help_someone(prn_executor *c, int thread)
 {
-    for (prn_job_slot *slot; (slot = widest_desk(c));) {
+    for (prn_job_slot *slot; (slot = widest_slot(c));) {
         if (!prn_job_slot_enter(slot)) continue;
         bool any = prn_job_slot_help(slot, thread);
         prn_job_slot_leave(slot);
@@ -130,7 +130,7 @@ static void join_in(void *argument, int thread)
 
 void prn_executor_run(prn_executor *c, const prn_executor_work *work)
 {
-    prn_thread_context former = prn_thread_pool_join(c->team);
+    prn_thread_context former = prn_thread_pool_join(c->pool);
     prn_job_slot *door = prn_thread_context_slot();
     c->work = work;
     c->stop = prn_cancel_token_current();
@@ -140,10 +140,10 @@ void prn_executor_run(prn_executor *c, const prn_executor_work *work)
         door->argument = c;
         prn_job_slot_open(door, most_threads(c) - 1);
         while (!work->over(work->argument)) {
-            uint32_t seen = atomic_load(&c->team->epoch);
+            uint32_t seen = atomic_load(&c->pool->epoch);
             bool any = take_steps(c, 0);
             any |= help_someone(c, 0);
-            if (!any && !work->over(work->argument)) prn_thread_pool_await(c->team, seen);
+            if (!any && !work->over(work->argument)) prn_thread_pool_await(c->pool, seen);
         }
         prn_job_slot_close(door);
     }

@@ -35,7 +35,7 @@ typedef struct prn_job_slot {
     void (*enter)(void *argument, int thread); /* called by threads that enter; written by the owner while the latch is
                                                   closed */
     void *argument;
-    prn_thread_pool *team;
+    prn_thread_pool *pool;
     prn_task_run *runs; /* of the current job, one for each thread; only the owner replaces them */
     int run_count;
 } prn_job_slot;
@@ -53,7 +53,7 @@ struct prn_thread_pool {
     uint64_t placed; /* id of the threads' placement; 0: none */
     bool shared;
     prn_job_slot *slots; /* of callers */
-    int desk_count;
+    int slot_count;
     pthread_mutex_t lock;
     pthread_cond_t work, idle;
 };
@@ -73,16 +73,16 @@ static inline bool prn_job_slot_has_room(const prn_job_slot *slot)
 
 /* ---- epoch ---- */
 
-void prn_thread_pool_announce(prn_thread_pool *team);
+void prn_thread_pool_announce(prn_thread_pool *pool);
 /* Returns when the epoch differs from `seen`, or the thread pool ends. */
-void prn_thread_pool_await(prn_thread_pool *team, uint32_t seen);
+void prn_thread_pool_await(prn_thread_pool *pool, uint32_t seen);
 
 /* ---- the calling thread ---- */
 
 /* slot: the current job slot. set: sets the thread's context, as a thread that runs steps (not inside of a task), and
  * returns the former one. */
 struct prn_job_slot *prn_thread_context_slot(void);
-prn_thread_context prn_thread_context_set(prn_thread_context place);
+prn_thread_context prn_thread_context_set(prn_thread_context context);
 void prn_thread_context_restore(prn_thread_context former);
 /* Works on the job of an entered slot. true: it found a task. */
 bool prn_job_slot_help(prn_job_slot *slot, int thread);

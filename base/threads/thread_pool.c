@@ -20,7 +20,7 @@
 /* Spins of about 30 to 60 ns each before sleeping. Waking takes longer than a small operator. If every thread has its
  * own core, a thread spins about as long as one task of a large operator; otherwise only as long as the gap between two
  * operators. */
-enum { SPINS = 10000, CROWDED_SPINS = 1000, MOST_WORKERS = PRN_MOST_THREADS - 1, SHARED_DESKS = 64 };
+enum { SPINS = 10000, CROWDED_SPINS = 1000, MOST_WORKERS = PRN_MOST_THREADS - 1, SHARED_SLOTS = 64 };
 
 typedef struct job {
     void (*fn)(void *argument, int64_t task);
@@ -34,12 +34,12 @@ typedef struct job {
 } job;
 
 typedef struct worker {
-    prn_thread_pool *team;
+    prn_thread_pool *pool;
     int number; /* from 1 */
 } worker;
 
 static _Thread_local prn_thread_context here;
-static _Thread_local prn_thread_pool *own_team;
+static _Thread_local prn_thread_pool *own_pool;
 static _Thread_local int own_number; /* in its thread pool; 0: no thread of a thread pool */
 static _Thread_local bool inside_task;
 static _Thread_local prn_thread_pool_share *watched; /* the calling thread's; its workers have none */
@@ -61,7 +61,7 @@ bool prn_job_slot_enter(prn_job_slot *slot)
 void prn_job_slot_leave(prn_job_slot *slot)
 {
     prn_thread_pool *t =
-        slot->team; /* the owner, and an executor's slot, may be gone afterwards; the thread pool is not */
+        slot->pool; /* the owner, and an executor's slot, may be gone afterwards; the thread pool is not */
     uint32_t before = atomic_fetch_sub(&slot->latch, 1);
     if (LATCH_INSIDE(before) != 1 || atomic_load(&t->owners_waiting) == 0) return;
     pthread_mutex_lock(&t->lock);
@@ -72,7 +72,7 @@ void prn_job_slot_leave(prn_job_slot *slot)
 void prn_job_slot_open(prn_job_slot *slot, int most)
 {
     atomic_store_explicit(&slot->latch, LATCH_OPEN | (uint32_t)most << 16, memory_order_release);
-    prn_thread_pool_announce(slot->team);
+    prn_thread_pool_announce(slot->pool);
 }
 
 static bool anyone_inside(prn_job_slot *slot)
@@ -82,7 +82,7 @@ static bool anyone_inside(prn_job_slot *slot)
 
 void prn_job_slot_close(prn_job_slot *slot)
 {
-    prn_thread_pool *t = slot->team;
+    prn_thread_pool *t = slot->pool;
     atomic_fetch_and(&slot->latch, ~LATCH_OPEN);
     for (int i = 0, spins = atomic_load(&t->spins); i < spins; i++) {
         if (!anyone_inside(slot)) return;
@@ -209,13 +209,13 @@ void prn_thread_pool_watch(prn_thread_pool_share *shares, int count)
 
 /* ---- a thread pool's threads ---- */
 
-static void team_drop(prn_thread_pool *t)
+static void drop_pool(prn_thread_pool *t)
 {
     if (atomic_fetch_sub(&t->references, 1) != 1) return;
     pthread_cond_destroy(&t->work);
     pthread_cond_destroy(&t->idle);
     pthread_mutex_destroy(&t->lock);
-    for (int d = 0; d < t->desk_count; d++) prn_free_aligned(t->slots[d].runs);
+    for (int d = 0; d < t->slot_count; d++) prn_free_aligned(t->slots[d].runs);
     prn_free_aligned(t->slots);
     prn_free(t->handles);
     prn_free(t);
@@ -231,14 +231,14 @@ static bool may_enter(const prn_thread_pool *t, const prn_job_slot *slot, int nu
 static void *thread_pool_work(void *argument)
 {
     worker self = *(worker *)argument;
-    prn_thread_pool *t = self.team;
+    prn_thread_pool *t = self.pool;
     prn_free(argument);
     inside_task = true;
     own_number = self.number;
     for (;;) {
         uint32_t seen = atomic_load(&t->epoch);
         if (atomic_load(&t->quit)) break;
-        for (int d = 0; d < t->desk_count; d++) {
+        for (int d = 0; d < t->slot_count; d++) {
             prn_job_slot *slot = &t->slots[d];
             if (!may_enter(t, slot, self.number) || !prn_job_slot_enter(slot)) continue;
             slot->enter(slot->argument, self.number);
@@ -246,7 +246,7 @@ static void *thread_pool_work(void *argument)
         }
         prn_thread_pool_await(t, seen);
     }
-    team_drop(t);
+    drop_pool(t);
     return NULL;
 }
 
@@ -279,7 +279,7 @@ static void place_worker(const prn_thread_pool *t, int worker, prn_placement *pl
 void prn_thread_pool_set_affinity(prn_thread_pool *t, prn_placement *placement)
 {
     uint64_t id = placement ? placement->id : 0;
-    if (!t) t = own_team;
+    if (!t) t = own_pool;
     if (!t || t->shared || t->placed == id) return;
     for (int w = 0; w < atomic_load(&t->threads); w++) place_worker(t, w, placement);
     t->placed = id;
@@ -288,7 +288,7 @@ void prn_thread_pool_set_affinity(prn_thread_pool *t, prn_placement *placement)
 
 /* Adds workers up to `workers`, as many as can be created, and pins them by the caller's placement. `threads` counts
  * only created ones. */
-static void hire(prn_thread_pool *t, int workers)
+static void spawn_workers(prn_thread_pool *t, int workers)
 {
     pthread_attr_t attributes;
     int have = atomic_load(&t->threads);
@@ -318,20 +318,20 @@ static void hire(prn_thread_pool *t, int workers)
     set_spins(t);
 }
 
-static prn_thread_pool *make_team(bool shared)
+static prn_thread_pool *make_pool(bool shared)
 {
     prn_thread_pool *t = prn_calloc(1, sizeof *t);
     if (!t) return NULL;
     t->shared = shared;
-    t->desk_count = shared ? SHARED_DESKS : 1;
-    t->slots = prn_alloc_aligned(PRN_CACHE_LINE_BYTES, (size_t)t->desk_count * sizeof *t->slots);
+    t->slot_count = shared ? SHARED_SLOTS : 1;
+    t->slots = prn_alloc_aligned(PRN_CACHE_LINE_BYTES, (size_t)t->slot_count * sizeof *t->slots);
     if (!t->slots || pthread_mutex_init(&t->lock, NULL) != 0) {
         prn_free_aligned(t->slots);
         prn_free(t);
         return NULL;
     }
-    memset(t->slots, 0, (size_t)t->desk_count * sizeof *t->slots);
-    for (int d = 0; d < t->desk_count; d++) t->slots[d].team = t;
+    memset(t->slots, 0, (size_t)t->slot_count * sizeof *t->slots);
+    for (int d = 0; d < t->slot_count; d++) t->slots[d].pool = t;
     pthread_cond_init(&t->work, NULL);
     pthread_cond_init(&t->idle, NULL);
     atomic_init(&t->references, 1);
@@ -342,9 +342,9 @@ static prn_thread_pool *make_team(bool shared)
 
 prony_status prn_thread_pool_create(prn_thread_pool **out, int threads, bool shared, prony_error *error)
 {
-    prn_thread_pool *t = make_team(shared);
+    prn_thread_pool *t = make_pool(shared);
     if (!t) return prn_no_memory(error);
-    hire(t, threads > MOST_WORKERS ? MOST_WORKERS : threads);
+    spawn_workers(t, threads > MOST_WORKERS ? MOST_WORKERS : threads);
     *out = t;
     return PRONY_OK;
 }
@@ -361,7 +361,7 @@ void prn_thread_pool_release(prn_thread_pool *t)
     atomic_store(&t->quit, true);
     pthread_cond_broadcast(&t->work);
     pthread_mutex_unlock(&t->lock);
-    team_drop(t);
+    drop_pool(t);
 }
 
 int prn_thread_pool_size(const prn_thread_pool *t)
@@ -376,11 +376,11 @@ prn_job_slot *prn_thread_context_slot(void)
     return here.slot;
 }
 
-prn_thread_context prn_thread_context_set(prn_thread_context place)
+prn_thread_context prn_thread_context_set(prn_thread_context context)
 {
     prn_thread_context former = here;
     former.task = inside_task;
-    here = place;
+    here = context;
     inside_task = false;
     return former;
 }
@@ -396,9 +396,9 @@ int prn_thread_pool_number(void)
     return own_number;
 }
 
-static prn_job_slot *free_desk(prn_thread_pool *t)
+static prn_job_slot *find_free_slot(prn_thread_pool *t)
 {
-    for (int d = 0; d < t->desk_count; d++) {
+    for (int d = 0; d < t->slot_count; d++) {
         bool taken = false;
         if (atomic_compare_exchange_strong(&t->slots[d].taken, &taken, true)) return &t->slots[d];
     }
@@ -407,7 +407,7 @@ static prn_job_slot *free_desk(prn_thread_pool *t)
 
 prn_thread_context prn_thread_pool_join(prn_thread_pool *t)
 {
-    prn_job_slot *slot = free_desk(t);
+    prn_job_slot *slot = find_free_slot(t);
     prn_thread_context former = here;
     former.task = inside_task;
     here = (prn_thread_context){.slot = slot, .alone = !slot};
@@ -420,46 +420,46 @@ void prn_thread_pool_leave(prn_thread_context former)
     here = former;
 }
 
-static void end_own_team(void *argument)
+static void end_own_pool(void *argument)
 {
     prn_thread_pool_release(argument);
 }
 
 static void make_exit_key(void)
 {
-    exit_key_made = pthread_key_create(&exit_key, end_own_team) == 0;
+    exit_key_made = pthread_key_create(&exit_key, end_own_pool) == 0;
 }
 
-static prn_thread_pool *get_team(void)
+static prn_thread_pool *get_own_pool(void)
 {
-    if (own_team) return own_team;
+    if (own_pool) return own_pool;
     pthread_once(&exit_key_once, make_exit_key);
-    prn_thread_pool *t = exit_key_made ? make_team(false) : NULL;
+    prn_thread_pool *t = exit_key_made ? make_pool(false) : NULL;
     if (!t) return NULL;
     if (pthread_setspecific(exit_key, t) != 0) {
-        team_drop(t);
+        drop_pool(t);
         return NULL;
     }
-    return own_team = t;
+    return own_pool = t;
 }
 
 void prn_thread_pool_shut_down(void)
 {
-    prn_thread_pool *t = own_team;
+    prn_thread_pool *t = own_pool;
     if (!t) return;
-    own_team = NULL;
+    own_pool = NULL;
     pthread_setspecific(exit_key, NULL);
     prn_thread_pool_release(t);
 }
 
 /* The slot for the calling thread's job of `threads` threads; NULL: the caller works alone. */
-static prn_job_slot *find_desk(int threads)
+static prn_job_slot *find_slot(int threads)
 {
     if (here.alone) return NULL;
-    if (here.slot) return atomic_load_explicit(&here.slot->team->threads, memory_order_relaxed) ? here.slot : NULL;
-    prn_thread_pool *t = get_team();
+    if (here.slot) return atomic_load_explicit(&here.slot->pool->threads, memory_order_relaxed) ? here.slot : NULL;
+    prn_thread_pool *t = get_own_pool();
     if (!t) return NULL;
-    hire(t, threads - 1);
+    spawn_workers(t, threads - 1);
     return &t->slots[0];
 }
 
@@ -481,7 +481,7 @@ void prn_thread_pool_run(int threads, int64_t tasks, void (*fn)(void *argument, 
 {
     if (threads < here.most) threads = here.most;
     if (threads > MOST_WORKERS + 1) threads = MOST_WORKERS + 1;
-    prn_job_slot *slot = threads > 1 && tasks > 1 && !inside_task ? find_desk(threads) : NULL;
+    prn_job_slot *slot = threads > 1 && tasks > 1 && !inside_task ? find_slot(threads) : NULL;
     if (!slot || !have_runs(slot, threads)) {
         thread_pool_run_alone(tasks, fn, argument);
         return;

@@ -48,15 +48,15 @@ typedef struct prn_thread_pool prn_thread_pool;
 /* Creates up to `threads` own threads, beside the callers. `shared`: several sessions will use it. Its last release
  * ends the threads. Thread-safe. */
 PRN_MUST_USE prony_status prn_thread_pool_create(prn_thread_pool **out, int threads, bool shared, prony_error *error);
-void prn_thread_pool_retain(prn_thread_pool *team);
-void prn_thread_pool_release(prn_thread_pool *team);
+void prn_thread_pool_retain(prn_thread_pool *pool);
+void prn_thread_pool_release(prn_thread_pool *pool);
 /* Pins the threads of one caller's pool (NULL: the calling thread's own) by `placement`, in which the caller is thread
  * 0; NULL: to the caller's mask. A shared pool is not moved. Costs a comparison if nothing changes. Later threads
  * follow prn_placement_current. */
 typedef struct prn_placement prn_placement;
-void prn_thread_pool_set_affinity(prn_thread_pool *team, prn_placement *placement);
+void prn_thread_pool_set_affinity(prn_thread_pool *pool, prn_placement *placement);
 /* Number of its threads. */
-int prn_thread_pool_size(const prn_thread_pool *team);
+int prn_thread_pool_size(const prn_thread_pool *pool);
 
 /* The context in which the calling thread runs parallel work. */
 typedef struct prn_thread_context {
@@ -66,8 +66,8 @@ typedef struct prn_thread_context {
     bool task;                 /* inside of a task */
 } prn_thread_context;
 
-/* The calling thread's parallel work runs on `team` until prn_thread_pool_leave restores the former context. */
-prn_thread_context prn_thread_pool_join(prn_thread_pool *team);
+/* The calling thread's parallel work runs on `pool` until prn_thread_pool_leave restores the former context. */
+prn_thread_context prn_thread_pool_join(prn_thread_pool *pool);
 void prn_thread_pool_leave(prn_thread_context former);
 
 /* ---- executors ---- */
@@ -76,7 +76,7 @@ typedef struct prn_executor prn_executor;
 
 /* At most `workers` threads, the caller included, run steps; at most workers * threads work at all; without `help` at
  * most `threads` in one step. Keeps a reference to the thread pool. One run at a time. */
-PRN_MUST_USE prony_status prn_executor_create(prn_executor **out, prn_thread_pool *team, int workers, int threads,
+PRN_MUST_USE prony_status prn_executor_create(prn_executor **out, prn_thread_pool *pool, int workers, int threads,
                                               bool help, prony_error *error);
 void prn_executor_release(prn_executor *executor);
 

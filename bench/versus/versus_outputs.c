@@ -46,7 +46,7 @@ static int save_inputs(versus_job *job, const prony_model *model, const prony_se
 }
 
 /* Both engines use the session's thread count for -x auto. */
-static int settle_threads(versus_job *job, const prony_session *session)
+static int choose_threads(versus_job *job, const prony_session *session)
 {
     const int_list *list = &job->o->threads.intra_ops;
     job->thread_count = list->count ? list->count : 1;
@@ -67,7 +67,7 @@ int versus_prepare(versus_job *job, prony_model **model)
     automatic.threads.intra_op = 0;
     int code = open_session(&automatic, model, &session, false);
     if (code == EXIT_DONE && prony_session_run(session, &error) != PRONY_OK) code = report_error(job->o, &error);
-    if (code == EXIT_DONE) code = settle_threads(job, session);
+    if (code == EXIT_DONE) code = choose_threads(job, session);
     if (code == EXIT_DONE) code = save_inputs(job, *model, session);
     for (size_t k = 0; code == EXIT_DONE && k < prony_model_output_count(*model); k++) {
         char path[VERSUS_PATH];

@@ -186,7 +186,7 @@ bool prn_program_note_use(prn_program *program, uint32_t value, prn_node_def *no
 }
 
 /* Pointer to the reader's value id; NULL: the reader is gone. */
-static uint32_t *program_place_of(prn_program *program, const prn_use *use)
+static uint32_t *read_id(prn_program *program, const prn_use *use)
 {
     prn_node_def *node = use->node;
     if (!node) return &program->outputs[use->index];
@@ -201,9 +201,9 @@ void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to)
     prn_value_def *source = program->values[from], *target = program->values[to];
     for (prn_use *use = source->places, *next; use; use = next) {
         next = use->next;
-        uint32_t *place = program_place_of(program, use);
-        if (!place || *place != from) continue;
-        *place = to;
+        uint32_t *read = read_id(program, use);
+        if (!read || *read != from) continue;
+        *read = to;
         if (!use->node) {
             source->output = false;
             target->output = true;

@@ -264,10 +264,10 @@ static uint64_t life_steps(const planner *p)
     return sum;
 }
 
-typedef struct free_place {
+typedef struct free_range {
     uint64_t size, offset;
     uint32_t next; /* of the same class; UINT32_MAX ends */
-} free_place;
+} free_range;
 
 enum { SIZE_CLASSES = 64 };
 
@@ -279,7 +279,7 @@ static unsigned memory_plan_class_of(uint64_t size)
 
 /* Places buffers in order of first use; a free range takes a later buffer of the same size class that fits. Linear, for
  * more buffers than orders can be tried on. */
-static void sweep_steps(planner *p, free_place *place, uint32_t *death_begin, uint32_t *deaths)
+static void sweep_steps(planner *p, free_range *ranges, uint32_t *death_begin, uint32_t *deaths)
 {
     uint32_t head[SIZE_CLASSES + 1];
     for (int c = 0; c <= SIZE_CLASSES; c++) head[c] = UINT32_MAX;
@@ -292,19 +292,19 @@ static void sweep_steps(planner *p, free_place *place, uint32_t *death_begin, ui
         for (; i < p->count && p->items[i].first == s; i++) {
             unsigned c = memory_plan_class_of(p->items[i].size);
             uint32_t free = head[c];
-            place[i] = (free_place){p->items[i].size, top, UINT32_MAX};
-            if (free != UINT32_MAX && place[free].size >= p->items[i].size) {
-                head[c] = place[free].next;
-                place[i] = (free_place){place[free].size, place[free].offset, UINT32_MAX};
+            ranges[i] = (free_range){p->items[i].size, top, UINT32_MAX};
+            if (free != UINT32_MAX && ranges[free].size >= p->items[i].size) {
+                head[c] = ranges[free].next;
+                ranges[i] = (free_range){ranges[free].size, ranges[free].offset, UINT32_MAX};
             } else {
                 top += p->items[i].size;
             }
-            p->offset[i] = place[i].offset;
+            p->offset[i] = ranges[i].offset;
             p->order[i] = (uint32_t)i;
         }
         for (uint32_t d = death_begin[s + 1]; d < p->count && p->items[deaths[d]].last == s; d++) {
-            unsigned c = memory_plan_class_of(place[deaths[d]].size);
-            place[deaths[d]].next = head[c];
+            unsigned c = memory_plan_class_of(ranges[deaths[d]].size);
+            ranges[deaths[d]].next = head[c];
             head[c] = deaths[d];
         }
     }
@@ -313,12 +313,12 @@ static void sweep_steps(planner *p, free_place *place, uint32_t *death_begin, ui
 
 static prony_status sweep(planner *p, prony_error *error)
 {
-    free_place *place = prn_calloc(p->count, sizeof *place);
+    free_range *ranges = prn_calloc(p->count, sizeof *ranges);
     uint32_t *begin = prn_calloc((size_t)p->steps + 2, sizeof *begin), *deaths = prn_calloc(p->count, sizeof *deaths);
-    bool ok = place && begin && deaths;
+    bool ok = ranges && begin && deaths;
     prony_status status = ok ? PRONY_OK : prn_no_memory(error);
-    if (ok) sweep_steps(p, place, begin, deaths);
-    prn_free(place);
+    if (ok) sweep_steps(p, ranges, begin, deaths);
+    prn_free(ranges);
     prn_free(begin);
     prn_free(deaths);
     return status;

@@ -23,7 +23,7 @@ static const char *place_name(const prn_plan *plan, uint8_t place)
 }
 
 /* The plan's number of a memory space, assigned at its first occurrence. */
-static prony_status number_place(prn_plan *plan, const prn_memory_space *place, uint8_t *out, prony_error *error)
+static prony_status number_space(prn_plan *plan, const prn_memory_space *place, uint8_t *out, prony_error *error)
 {
     *out = PRN_ON_HOST;
     if (!place) return PRONY_OK;
@@ -141,22 +141,22 @@ prony_status prn_plan_value_in(prn_plan *plan, uint32_t value, prn_layout_key ke
 
 /* ---- a kernel's requirements ---- */
 
-static prony_status settle_input(prn_plan *plan, prn_step *step, size_t i, prn_layout layout, prony_error *error)
+static prony_status assign_input(prn_plan *plan, prn_step *step, size_t i, prn_layout layout, prony_error *error)
 {
     prn_layout_key key = {layout, PRN_ON_HOST};
     if (step->inputs[i] == PRN_NO_VALUE) return PRONY_OK;
-    if (step->kernel) PRN_TRY(number_place(plan, prn_kernel_reads_at(step->kernel, i), &key.place, error));
+    if (step->kernel) PRN_TRY(number_space(plan, prn_kernel_reads_at(step->kernel, i), &key.place, error));
     PRN_TRY(prn_plan_value_in(plan, step->inputs[i], key, &step->inputs[i], error));
     step->input_values[i] = &plan->values[step->inputs[i]]->value;
     return PRONY_OK;
 }
 
-static prony_status settle_output(prn_plan *plan, prn_step *step, size_t k, prn_layout layout, prony_error *error)
+static prony_status assign_output(prn_plan *plan, prn_step *step, size_t k, prn_layout layout, prony_error *error)
 {
     if (step->outputs[k] == PRN_NO_VALUE) return PRONY_OK;
     prn_plan_value *value = plan->values[step->outputs[k]];
     value->value.layout = (uint8_t)layout;
-    if (step->kernel) PRN_TRY(number_place(plan, prn_kernel_writes_at(step->kernel, k), &value->place, error));
+    if (step->kernel) PRN_TRY(number_space(plan, prn_kernel_writes_at(step->kernel, k), &value->place, error));
     PRN_TRY(check_leaves(plan, value, value->place, error));
     if (!value->dynamic) value->bytes = prn_layout_bytes(&value->value);
     if (value->bytes != SIZE_MAX) return PRONY_OK;
@@ -239,9 +239,9 @@ PRN_OWN_FRAME prony_status prn_plan_assign_layouts(prn_plan *plan, prn_step *ste
     if (!in) return prn_no_memory(error);
     prony_status status = PRONY_OK;
     if (step->kernel && step->kernel->layouts) ask_layouts(plan, step, in);
-    for (size_t i = 0; status == PRONY_OK && i < in_count; i++) status = settle_input(plan, step, i, in[i], error);
+    for (size_t i = 0; status == PRONY_OK && i < in_count; i++) status = assign_input(plan, step, i, in[i], error);
     for (size_t k = 0; status == PRONY_OK && k < out_count; k++)
-        status = settle_output(plan, step, k, in[in_count + k], error);
+        status = assign_output(plan, step, k, in[in_count + k], error);
     prn_free(in);
     return status;
 }

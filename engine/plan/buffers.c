@@ -318,7 +318,7 @@ static prony_status make_buffers(prn_plan *plan, const root_life *life, prony_er
 }
 
 /* Notes the dynamic values that each step releases, because it reads them last. */
-static prony_status find_dying(prn_plan *plan, prony_error *error)
+static prony_status find_last_uses(prn_plan *plan, prony_error *error)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
@@ -423,7 +423,7 @@ prony_status prn_plan_buffers(prn_plan *plan, prony_error *error)
     prony_status status = !plan->graph                                ? plan_one_worker(plan, life, error)
                           : plan->options.workers == PRN_WORKERS_AUTO ? plan_either(plan, life, error)
                                                                       : plan_workers(plan, life, error);
-    if (status == PRONY_OK) status = find_dying(plan, error);
+    if (status == PRONY_OK) status = find_last_uses(plan, error);
     prn_free(life);
     return status;
 }

@@ -173,7 +173,7 @@ static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool
 static const prn_layout_key as_in_the_model = {PRN_PLAIN, PRN_ON_HOST};
 
 /* Gives subgraphs captured values in the model's form. */
-static PRN_OWN_FRAME prony_status settle_captured(planner *p, const prn_node_def *node)
+static PRN_OWN_FRAME prony_status assign_captured(planner *p, const prn_node_def *node)
 {
     for (uint32_t c = 0; c < node->child_count; c++) {
         for (uint32_t k = 0; k < node->children[c].captured_count; k++) {
@@ -262,7 +262,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
         if (!step->forms) return prn_no_memory(p->error);
     }
     PRN_TRY(prn_plan_assign_layouts(p->plan, step, p->error));
-    PRN_TRY(settle_captured(p, node));
+    PRN_TRY(assign_captured(p, node));
     step->context.error = NULL;
     PRN_TRY(prn_plan_append_step(p->plan, step, p->error));
     PRN_TRY(plan_children(p, step));

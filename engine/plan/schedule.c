@@ -344,12 +344,12 @@ void prn_schedule_release(prn_schedule *s)
     prn_free_aligned(s);
 }
 
-prony_status prn_schedule_staff(prn_schedule *s, prn_thread_pool *team, prony_error *error)
+prony_status prn_schedule_staff(prn_schedule *s, prn_thread_pool *pool, prony_error *error)
 {
     prn_executor *executor = NULL;
-    if (team) {
+    if (pool) {
         PRN_TRY(
-            prn_executor_create(&executor, team, s->plan->workers, s->plan->threads, !s->plan->options.no_help, error));
+            prn_executor_create(&executor, pool, s->plan->workers, s->plan->threads, !s->plan->options.no_help, error));
     }
     prn_executor_release(s->executor);
     s->executor = executor;

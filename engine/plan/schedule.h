@@ -18,7 +18,7 @@ typedef struct prn_schedule prn_schedule;
 PRN_MUST_USE prony_status prn_schedule_create(prn_schedule **out, prn_plan *plan, prony_error *error);
 void prn_schedule_release(prn_schedule *schedule);
 /* Sets the thread pool for the next runs; without one the caller runs all steps. */
-PRN_MUST_USE prony_status prn_schedule_staff(prn_schedule *schedule, prn_thread_pool *team, prony_error *error);
+PRN_MUST_USE prony_status prn_schedule_staff(prn_schedule *schedule, prn_thread_pool *pool, prony_error *error);
 /* As prn_plan_run, which calls it. */
 PRN_MUST_USE prony_status prn_schedule_run(prn_schedule *schedule, prn_trace *trace, prony_error *error);
 

@@ -40,10 +40,10 @@ prony_status prn_rewrite_take_place(prn_rewriter *r, prn_node_def *keep, uint32_
     prn_program *p = r->program;
     prn_node_def *gone = p->nodes[last];
     uint32_t old = keep->outputs[0], output = gone->outputs[0];
-    uint32_t place = p->values[old]->producer;
+    uint32_t position = p->values[old]->producer;
     if (!prn_node_set_outputs(p, keep, &output, 1)) return prn_no_memory(r->error);
     p->nodes[last] = keep;
-    p->nodes[place] = gone;
+    p->nodes[position] = gone;
     p->values[output]->producer = last;
     p->values[old]->producer = PRN_NO_NODE;
     return PRONY_OK;

@@ -53,7 +53,7 @@ static int64_t merge_branches_excess(const conv *c, size_t axis)
 
 /* Finds the offset of the small window in the large one, per axis, in taps. `small` NULL: a window of one tap without
  * padding. */
-static bool merge_branches_find_place(const conv *large, const conv *small, int64_t *place)
+static bool find_offset(const conv *large, const conv *small, int64_t *offset)
 {
     for (size_t i = 0; i < large->axes; i++) {
         const int64_t kernel = small ? small->kernel[i] : 1, shift = large->pads[i] - (small ? small->pads[i] : 0);
@@ -62,40 +62,40 @@ static bool merge_branches_find_place(const conv *large, const conv *small, int6
             return false; /* otherwise the extents agree only by
                                                                                  chance */
         if (kernel > 1 && small->dilation[i] != large->dilation[i]) return false;
-        place[i] = large->kernel[i] > 1 ? shift / large->dilation[i] : 0;
-        if (shift < 0 || place[i] * large->dilation[i] != shift || place[i] + kernel > large->kernel[i]) return false;
+        offset[i] = large->kernel[i] > 1 ? shift / large->dilation[i] : 0;
+        if (shift < 0 || offset[i] * large->dilation[i] != shift || offset[i] + kernel > large->kernel[i]) return false;
     }
     return true;
 }
 
 /* Index in the larger kernel of tap `t` of a kernel, counted row by row. */
-static int64_t placed_tap(const conv *large, const int64_t *kernel, const int64_t *place, int64_t t)
+static int64_t shifted_tap(const conv *large, const int64_t *kernel, const int64_t *offset, int64_t t)
 {
     int64_t tap = 0, step = 1;
     for (size_t i = large->axes; i-- > 0;) {
-        tap += (t % kernel[i] + place[i]) * step;
+        tap += (t % kernel[i] + offset[i]) * step;
         t /= kernel[i];
         step *= large->kernel[i];
     }
     return tap;
 }
 
-static void add_weights(const conv *large, const conv *small, const int64_t *place, float *to)
+static void add_weights(const conv *large, const conv *small, const int64_t *offset, float *to)
 {
     const prony_shape *a = large->contraction.weight_shape, *b = small->contraction.weight_shape;
     const int64_t taps = prn_shape_count(a, 2, a->rank), small_taps = prn_shape_count(b, 2, b->rank),
                   pairs = b->dim[0] * b->dim[1];
     for (int64_t t = 0; t < small_taps; t++) {
-        const int64_t tap = placed_tap(large, small->kernel, place, t);
+        const int64_t tap = shifted_tap(large, small->kernel, offset, t);
         for (int64_t i = 0; i < pairs; i++) to[i * taps + tap] += small->contraction.weights[i * small_taps + t];
     }
 }
 
-static void add_diagonal(const conv *large, const double *scale, const int64_t *place, float *to)
+static void add_diagonal(const conv *large, const double *scale, const int64_t *offset, float *to)
 {
     static const int64_t one[MOST_AXES] = {1, 1, 1, 1, 1, 1};
     const prony_shape *a = large->contraction.weight_shape;
-    const int64_t taps = prn_shape_count(a, 2, a->rank), tap = placed_tap(large, one, place, 0);
+    const int64_t taps = prn_shape_count(a, 2, a->rank), tap = shifted_tap(large, one, offset, 0);
     for (int64_t c = 0; c < a->dim[0]; c++) {
         float *weight = to + (c * a->dim[1] + c % a->dim[1]) * taps + tap;
         *weight = (float)((double)*weight + scale[c]);
@@ -114,7 +114,7 @@ typedef struct branch {
     prn_node_def *node;
     bool is_conv;
     conv conv;
-    int64_t place[MOST_AXES];
+    int64_t offset[MOST_AXES];
 } branch;
 
 typedef struct tree {
@@ -150,10 +150,9 @@ static bool merge_branches_may_take(const prn_rewriter *r, const conv *large, br
     if (!branch->is_conv) {
         const prn_contraction *c = &large->contraction;
         return large->groups > 0 && c->weight_shape->dim[1] * large->groups == c->channels &&
-               merge_branches_find_place(large, NULL, branch->place) &&
-               prn_batch_norm_affine(r, branch->node, c->channels, NULL);
+               find_offset(large, NULL, branch->offset) && prn_batch_norm_affine(r, branch->node, c->channels, NULL);
     }
-    return branch->conv.groups == large->groups && merge_branches_find_place(large, &branch->conv, branch->place);
+    return branch->conv.groups == large->groups && find_offset(large, &branch->conv, branch->offset);
 }
 
 /* Reads the tree with this root. false: it is not one convolution as a whole. */
@@ -185,7 +184,7 @@ static prony_status add_branch(prn_rewriter *r, const conv *large, const branch 
     const prn_contraction *c = &branch->conv.contraction;
     PRN_TRY(merge_branches_hold(r, branch->node));
     if (branch->is_conv) {
-        if (&branch->conv != large) add_weights(large, &branch->conv, branch->place, weights);
+        if (&branch->conv != large) add_weights(large, &branch->conv, branch->offset, weights);
         for (int64_t k = 0; k < c->channels && c->bias; k++) bias[k] += (double)c->bias[k];
         return PRONY_OK;
     }
@@ -193,7 +192,7 @@ static prony_status add_branch(prn_rewriter *r, const conv *large, const branch 
     double *scale = prn_calloc((size_t)channels, 2 * sizeof *scale);
     if (!scale) return prn_no_memory(r->error);
     (void)prn_batch_norm_affine(r, branch->node, channels, scale);
-    add_diagonal(large, scale, branch->place, weights);
+    add_diagonal(large, scale, branch->offset, weights);
     for (int64_t k = 0; k < channels; k++) bias[k] += scale[channels + k];
     prn_free(scale);
     return PRONY_OK;

@@ -123,7 +123,7 @@ static prony_status assume(prn_input_shapes *s, const prony_model *model, size_t
 }
 
 /* Sets a dimension whose symbol became known. */
-static bool settle_by_symbol(prn_input_shapes *s, const prony_port *port, size_t input, int axis)
+static bool resolve_by_symbol(prn_input_shapes *s, const prony_port *port, size_t input, int axis)
 {
     const char *symbol = port->dim_names[axis];
     const prony_dim *known = symbol && *symbol ? prn_dims_find(&s->dims, symbol) : NULL;
@@ -131,11 +131,11 @@ static bool settle_by_symbol(prn_input_shapes *s, const prony_port *port, size_t
     return known != NULL;
 }
 
-static prony_status settle_axis(prn_input_shapes *s, const prony_model *model, size_t input, int axis, bool ask,
-                                prony_error *error)
+static prony_status resolve_axis(prn_input_shapes *s, const prony_model *model, size_t input, int axis, bool ask,
+                                 prony_error *error)
 {
     const prony_port *port = &model->file->graph.inputs[input];
-    if (settle_by_symbol(s, port, input, axis)) return PRONY_OK;
+    if (resolve_by_symbol(s, port, input, axis)) return PRONY_OK;
     if (!ask) return assume(s, model, input, axis, 1, "", error);
     if (is_batch(port, axis)) return assume(s, model, input, axis, 1, "batch", error);
     bool is_read = false;
@@ -151,7 +151,7 @@ static size_t count_open(prn_input_shapes *s, const prony_model *model)
     size_t open = 0;
     for (size_t i = 0; i < model->file->graph.input_count; i++)
         for (int d = 0; model->file->graph.inputs[i].kind == PRONY_TENSOR && d < s->shapes[i].rank; d++)
-            if (s->shapes[i].dim[d] < 0 && !settle_by_symbol(s, &model->file->graph.inputs[i], i, d)) open++;
+            if (s->shapes[i].dim[d] < 0 && !resolve_by_symbol(s, &model->file->graph.inputs[i], i, d)) open++;
     return open;
 }
 
@@ -168,7 +168,7 @@ prony_status prn_input_shapes_resolve(prn_input_shapes *s, const prony_model *mo
             PRN_TRY(prn_port_fix(&s->shapes[i], &graph->inputs[i], options, &s->dims, name, error));
     for (size_t i = 0; i < graph->input_count; i++)
         for (int d = 0; graph->inputs[i].kind == PRONY_TENSOR && d < s->shapes[i].rank; d++)
-            if (s->shapes[i].dim[d] < 0) PRN_TRY(settle_axis(s, model, i, d, ask, error));
+            if (s->shapes[i].dim[d] < 0) PRN_TRY(resolve_axis(s, model, i, d, ask, error));
     s->open = count_open(s, model);
     if (s->open) PRN_TRY(prn_free_dims_imply(s, model, error));
     if (s->open) s->open = count_open(s, model);

@@ -188,7 +188,7 @@ static size_t candidates(extents list[MOST_TRIALS], const trial *t, bool pairs)
     return count;
 }
 
-static prony_status settle_implied(prn_input_shapes *s, const prony_model *model, const extents *e, prony_error *error)
+static prony_status resolve_implied(prn_input_shapes *s, const prony_model *model, const extents *e, prony_error *error)
 {
     const prn_graph *graph = &model->file->graph;
     for (size_t i = 0; i < graph->input_count; i++) {
@@ -227,7 +227,7 @@ static prony_status imply(prn_input_shapes *s, trial *t, bool pairs, prony_error
     uint64_t misfits = 1;
     for (int r = 0; r < ROLES; r++) other.of[r] *= 2;
     PRN_TRY(try_extents(t, &other, &misfits, error));
-    return misfits > 0 && (differing || misfits != UINT64_MAX) ? settle_implied(s, t->model, &list[found], error)
+    return misfits > 0 && (differing || misfits != UINT64_MAX) ? resolve_implied(s, t->model, &list[found], error)
                                                                : PRONY_OK;
 }
 

@@ -166,7 +166,7 @@ static const prony_value *optional_value(const prony_session *session, size_t in
 }
 
 /* The shapes of all inputs for a run now. `s` has to be freed, also after a failure. */
-static prony_status settle_shapes(prony_session *session, prn_input_shapes *s, prony_error *error)
+static prony_status resolve_shapes(prony_session *session, prn_input_shapes *s, prony_error *error)
 {
     const prn_model_file *file = session->model->file;
     PRN_TRY(prn_input_shapes_init(s, session->model, error));
@@ -214,7 +214,7 @@ static prony_status generate_input(prony_session *session, size_t index, const p
 static prony_status session_inputs_generate(prony_session *session, uint64_t seed, prony_error *error)
 {
     prn_input_shapes s;
-    prony_status status = settle_shapes(session, &s, error);
+    prony_status status = resolve_shapes(session, &s, error);
     if (status == PRONY_OK) status = prn_input_shapes_closed(&s, session->model, error);
     for (size_t i = 0; i < session->input_count && status == PRONY_OK; i++)
         if (!session->inputs[i].set) status = generate_input(session, i, &s.shapes[i], seed, error);
@@ -259,7 +259,7 @@ prony_status prony_session_input_shape(prony_session *session, const char *name,
         *out = optional_value(session, index)->shape;
         return prn_session_unlock(session, PRONY_OK);
     }
-    prony_status status = settle_shapes(session, &s, error);
+    prony_status status = resolve_shapes(session, &s, error);
     if (status == PRONY_OK && !prn_shape_known(&s.shapes[index]) && s.shapes[index].rank >= 0)
         status = prn_input_shapes_closed(&s, session->model, error);
     if (status == PRONY_OK) *out = s.shapes[index];
