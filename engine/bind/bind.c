@@ -124,8 +124,7 @@ static PRN_OWN_FRAME prony_status bind_operator(prn_bind_pass *b, prn_node_def *
     node->binding = prn_registry_find(p->model->registry, node->info.domain, node->info.op_type, node->info.opset);
     const prn_op *op = node->binding.op;
     if (op && strcmp(prn_op_domain(op), "prony") == 0)
-        node->binding.op = NULL; /* internal operators are not available
-                                                                                   to files */
+        node->binding.op = NULL; /* internal operators are not for files */
     if (!node->binding.op) return PRONY_OK;
     node->params = prn_bump_alloc(&p->pool, 1, op->params_bytes ? op->params_bytes : 1);
     if (!node->params) return prn_no_memory(b->error);

@@ -288,8 +288,7 @@ prony_status prn_weight_cache_get(prn_weight_cache *shared, prn_weight_cache_ref
                 status = prn_no_memory(error);
             }
         }
-    } else if (!refs_have(refs, entry) && !refs_add(refs, entry)) { /* steps that pack in every run request the same
-                                                                       entry again */
+    } else if (!refs_have(refs, entry) && !refs_add(refs, entry)) { /* a step may ask again in every run */
         status = prn_no_memory(error);
     }
     if (status == PRONY_OK) *out = entry->data;

@@ -96,8 +96,7 @@ PRN_GRADIENT_RULE(transpose)
     int64_t back[PRONY_MAX_RANK];
     const int64_t *perm = prn_grad_ints(g, "perm", &count);
     for (size_t d = 0; perm && d < count; d++) {
-        if (count > PRONY_MAX_RANK || perm[d] < 0 || (size_t)perm[d] >= count) { /* an invalid permutation fails in the
-                                                                                    run */
+        if (count > PRONY_MAX_RANK || perm[d] < 0 || (size_t)perm[d] >= count) { /* invalid: the run fails */
             prn_grad_refuse(g, "its perm is no permutation");
             return;
         }

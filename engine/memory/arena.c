@@ -27,9 +27,7 @@
 
 #define ALIGNMENT 64
 #define SMALLEST_CHUNK ((uint64_t)256 << 10)
-#define TRIMMED_BYTES                                                                                                  \
-    ((uint64_t)1 << 20)                         /* smaller free blocks are not worth a system call; chosen without
-                                                   measurement */
+#define TRIMMED_BYTES ((uint64_t)1 << 20)       /* smaller blocks are not worth a system call; not measured */
 #define ADDRESS_SPACE_BYTES (UINT64_C(1) << 47) /* largest address space of a process */
 
 typedef struct block block;

@@ -59,8 +59,7 @@ static bool find_offset(const conv *large, const conv *small, int64_t *offset)
         const int64_t kernel = small ? small->kernel[i] : 1, shift = large->pads[i] - (small ? small->pads[i] : 0);
         if (large->stride[i] != (small ? small->stride[i] : 1)) return false;
         if (merge_branches_excess(large, i) != (small ? merge_branches_excess(small, i) : 0))
-            return false; /* otherwise the extents agree only by
-                                                                                 chance */
+            return false; /* extents agree only by chance */
         if (kernel > 1 && small->dilation[i] != large->dilation[i]) return false;
         offset[i] = large->kernel[i] > 1 ? shift / large->dilation[i] : 0;
         if (shift < 0 || offset[i] * large->dilation[i] != shift || offset[i] + kernel > large->kernel[i]) return false;

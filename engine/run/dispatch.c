@@ -181,8 +181,7 @@ static bool keeps_forms(prn_step *step, const prony_context *context)
     for (size_t k = 0; k < context->output_count; k++, form++) {
         const prony_value *out = context->outputs[k];
         if (out)
-            same &= dispatch_keeps_form(form, out) && prn_shape_known(&out->shape); /* otherwise the run determines the
-                                                                                   shape */
+            same &= dispatch_keeps_form(form, out) && prn_shape_known(&out->shape); /* else the run determines it */
     }
     return same;
 }

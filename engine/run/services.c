@@ -111,8 +111,7 @@ static prony_status host_packed(const prony_context *context, const void *source
                                         .argument = &call};
     prony_status status = prn_weight_cache_get(site->program->model->shared, refs, &form, out, context->error);
     if (call.built && site->once)
-        prn_weight_cache_resolve(site->program->model->shared); /* planning packs more and releases the spare at its
-                                                                                      end */
+        prn_weight_cache_resolve(site->program->model->shared); /* planning releases it at its end */
     return status;
 }
 

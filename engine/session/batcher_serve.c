@@ -316,9 +316,7 @@ prony_status prn_server_try(prn_server *server, const int64_t *sizes, int count,
         if (status == PRONY_OK) continue;
         trial->known = false;
         bool apart = i > 0 && status == PRONY_SHAPE_MISMATCH; /* runs alone, but not combined */
-        if (!apart && status != PRONY_OUT_OF_MEMORY && status != PRONY_LIMIT)
-            return PRONY_OK; /* requests will show the
-                                                                                                  failure */
+        if (!apart && status != PRONY_OUT_OF_MEMORY && status != PRONY_LIMIT) return PRONY_OK; /* requests will fail */
         if (error) *error = own;
         return status;
     }
