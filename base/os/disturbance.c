@@ -11,9 +11,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define SOME                                                                                                           \
-    0.02 /* share of others or the hypervisor; a quiet machine shows less. These four were chosen without
-                     measurement */
+/* Share of others or the hypervisor; a quiet machine shows less. These four were chosen without measurement. */
+#define SOME 0.02
 #define MUCH_WAITED 0.03
 #define MUCH_OTHERS 0.05
 #define LITTLE_IDLE 0.10

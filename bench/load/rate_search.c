@@ -18,8 +18,8 @@
 #define LEAST_PART 1e-4  /* of the top: rates below are not tried */
 #define LEAST_SLOPE 2.0  /* least slope of the line: near its capacity every service is steeper */
 #define MOST_SLOPE 400.0 /* largest slope: a service that misses all queries at once has no finite one */
-#define MOST_LATE                                                                                                      \
-    5.0 /* largest share of late queries used, as a multiple of the allowed share: the line holds only near the rate */
+/* Largest share of late queries used, as a multiple of the allowed share: the line holds only near the rate. */
+#define MOST_LATE 5.0
 #define BUNCH 5.0 /* assumed least size of bunches of late queries, because few phases may show less */
 enum { MOST_SHORT = 48, LINE_PHASES = 8, MOST_CONFIRMATIONS = 6 };
 

@@ -13,9 +13,8 @@
 
 #include <string.h>
 
-#define MOST_VISITS                                                                                                    \
-    ((uint64_t)1 << 28) /* of all searches, a bound on time chosen without measurement; beyond it the
-                                           result is unknown */
+/* Of all searches, a bound on time chosen without measurement; beyond it the result is unknown. */
+#define MOST_VISITS ((uint64_t)1 << 28)
 
 typedef struct flow {
     size_t count, words;

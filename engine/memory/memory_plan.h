@@ -42,9 +42,9 @@ typedef struct prn_buffer_order {
 PRN_MUST_USE prony_status prn_memory_plan(prn_buffer *buffers, size_t count, uint32_t steps, uint64_t alignment,
                                           prn_memory_plan_figures *figures, prony_error *error);
 /* As above, but buffers share bytes only if one is before the other by `order`. The lower bound is then the
- * maximum-weight antichain: the heaviest set of buffers that are not ordered. For more than PRN_MOST_EXACT buffers it
- * is the bound by lifetimes in steps, which is never larger. Peak step, average and external fragmentation are those of
- * sequential steps. */
+ * maximum-weight antichain: the largest sum of bytes of buffers that are not ordered. For more than PRN_MOST_EXACT
+ * buffers it is the bound by lifetimes in steps, which is never larger. Peak step, average and external fragmentation
+ * are those of sequential steps. */
 PRN_MUST_USE prony_status prn_memory_plan_by(prn_buffer *buffers, size_t count, uint32_t steps, uint64_t alignment,
                                              const prn_buffer_order *order, prn_memory_plan_figures *figures,
                                              prony_error *error);

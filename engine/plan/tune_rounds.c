@@ -4,12 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WHOLE_NS                                                                                                       \
-    INT64_C(2000000000) /* time for rounds of whole plans beyond the least number; chosen without
-                                              measurement */
-#define LONG_WHOLE_NS                                                                                                  \
-    INT64_C(10000000000) /* time for rounds beyond the first, if runs are long; chosen without
-                                              measurement */
+/* Time for rounds of whole plans beyond the least number. Chosen without measurement. */
+#define WHOLE_NS INT64_C(2000000000)
+/* Time for rounds beyond the first, if runs are long. Chosen without measurement. */
+#define LONG_WHOLE_NS INT64_C(10000000000)
 
 /* ---- data ---- */
 

@@ -8,9 +8,8 @@
 
 #include <math.h>
 
-#define MOST_BYTES                                                                                                     \
-    ((int64_t)16 << 20) /* of the sum, which is as large as x with a Reshape; chosen without
-                                          measurement */
+/* Of the sum, which is as large as x with a Reshape. Chosen without measurement. */
+#define MOST_BYTES ((int64_t)16 << 20)
 
 typedef struct constant_sum {
     prn_node_def *node;

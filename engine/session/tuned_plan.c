@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-#define SHORT_NS                                                                                                       \
-    INT64_C(5000000) /* shorter runs keep their data in the caches; an untimed run before replaces the other plan's
-                        data. Chosen without measurement */
+/* Shorter runs keep their data in the caches; an untimed run before replaces the other plan's data. Chosen without
+ * measurement. */
+#define SHORT_NS INT64_C(5000000)
 
 typedef struct race {
     prony_session *session;

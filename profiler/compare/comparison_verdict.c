@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#define LOAD_DIFFERENCE                                                                                                \
-    0.1 /* largest difference in others' share or waiting for two equally busy machines; chosen without measurement */
+/* Largest difference in others' share or waiting for two equally busy machines. Chosen without measurement. */
+#define LOAD_DIFFERENCE 0.1
 
 prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise)
 {

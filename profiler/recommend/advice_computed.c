@@ -10,9 +10,8 @@
 #define WORTH_BYTES (UINT64_C(64) << 10)
 #define WORTH_GAP 0.05
 #define WORTH_PACKED (UINT64_C(1) << 20)
-#define SMALL_NS                                                                                                       \
-    100000              /* the start of an operator explains its distance from the roof only below this time; chosen
-                           without measurement */
+/* The start of an operator explains its distance from the roof only below this time. Chosen without measurement. */
+#define SMALL_NS 100000
 #define INT8_SAVES 0.75 /* of the bytes of fp32 weights */
 #define NAMED 3         /* layers or operators that a reason names */
 

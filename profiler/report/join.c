@@ -4,9 +4,8 @@
 
 #include <string.h>
 
-#define BUSY_PART                                                                                                      \
-    0.25 /* share of the measured time on a busy machine from which the whole counts as busy; chosen without
-            measurement */
+/* Share of the measured time on a busy machine from which the whole counts as busy. Chosen without measurement. */
+#define BUSY_PART 0.25
 
 static prony_status differs(const char *what, prony_error *error)
 {

@@ -9,9 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NODE_NOISE                                                                                                     \
-    0.02                /* difference of two equal nodes, by memory layout and temperature; chosen without
-                           measurement */
+/* Difference of two equal nodes, by memory layout and temperature. Chosen without measurement. */
+#define NODE_NOISE 0.02
 #define SPREAD_FACTOR 3 /* a node differs if it is beyond so many deviations of the others */
 
 prony_status prn_study_time_over_nodes(prony_study *s, size_t configuration, prony_study_result *r, prony_error *error)

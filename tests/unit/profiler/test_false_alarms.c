@@ -19,8 +19,8 @@
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || defined(__SANITIZE_THREAD__) ||               \
     __has_feature(thread_sanitizer)
-#define PAIRS                                                                                                          \
-    10 /* ten times as slow there: what is looked for is what sanitizers see, the rates are the usual build's */
+/* Ten times as slow there: what is looked for is what sanitizers see, the rates are the usual build's. */
+#define PAIRS 10
 #else
 #define PAIRS 200
 #endif
