@@ -237,6 +237,7 @@ enum {
     POOL_HEADER_BYTES = (sizeof(struct prn_bump_block) + 15) / 16 * 16,
     POOL_FIRST_BYTES = 4096 - POOL_HEADER_BYTES
 };
+/* Largest block of a pool; chosen without measurement. */
 #define POOL_LARGEST_BYTES ((size_t)1 << 20)
 
 static struct prn_bump_block *pool_block(size_t capacity, struct prn_bump_block *next)

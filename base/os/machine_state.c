@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* FEWEST_TICKS: with fewer ticks a share of a few per cent is not resolved. */
 #define MOST_ZONES 64
 #define FEWEST_TICKS 40
 

@@ -41,6 +41,7 @@ void prn_parallel_tasks(int threads, int64_t tasks, void (*fn)(void *argument, i
     prn_thread_pool_run(threads, tasks, fn, argument);
 }
 
+/* Chosen without measurement. MOST_PIECES bounds tasks for every number of threads, so results do not depend on it. */
 enum { MOST_PIECES = 64, PIECE_MULTIPLE = 64, LOOK_UP = 1 << 16 };
 
 typedef struct range {
@@ -119,6 +120,7 @@ void prn_parallel_items(int threads, int64_t items, int64_t bytes,
     prn_parallel_tasks(threads, prn_ceil_div(items, work.per_task), items_task, &work);
 }
 
+/* Chosen without measurement. */
 enum { MOST_RUNS = 32 };
 
 typedef struct slot_run {

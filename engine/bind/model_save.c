@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Smaller tensors stay in the model file; chosen without measurement. */
 enum { LEAST_EXTERNAL = 1024, ALIGNMENT = 64 };
 
 typedef struct saver {

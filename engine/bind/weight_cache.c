@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+/* Chosen without measurement; LOOK_AGAIN_NS is the longest delay of a cancellation. */
 #define FIRST_BUCKETS 256
 #define HASH_PIECE_BYTES ((size_t)1 << 20)
 #define LOOK_AGAIN_NS 10000000

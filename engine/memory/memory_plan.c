@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define UNPLACED UINT64_MAX
+/* Bounds on the time of planning, chosen without measurement. */
 #define MAX_EDGES ((size_t)1 << 22)        /* of the conflict graph; a denser one is not stored */
 #define SEARCH_VISITS ((uint64_t)12 << 20) /* bound on the local search, in visited buffers */
 #define SEARCH_ROUNDS 6000

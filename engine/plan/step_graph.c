@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* More edges mean one worker; chosen without measurement. */
 #define MOST_EDGES ((size_t)1 << 22)
 #define STEP_NS 1000.0     /* fixed cost of a step; chosen without measurement */
 #define DYNAMIC_NS 20000.0 /* cost of a step with shapes not known yet; chosen without measurement */

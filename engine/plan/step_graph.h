@@ -15,6 +15,7 @@
 
 #include "engine/plan/plan.h"
 
+/* Steps per window: 256 bytes of reach a step; most models are one window. */
 #define PRN_WINDOW_STEPS 2048u
 #define PRN_WINDOW_WORDS (PRN_WINDOW_STEPS / 64)
 

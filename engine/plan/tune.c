@@ -11,6 +11,7 @@
 
 /* ---- rows ---- */
 
+/* No problem begins after so much measuring; chosen without measurement. */
 #define MOST_NS INT64_C(20000000000)
 
 prony_status prn_tuning_create(prn_tuning **out, prony_error *error)

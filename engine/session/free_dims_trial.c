@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <string.h>
 
+/* Bounds of the trials; chosen without measurement. */
 enum { MOST_TRIALS = 24, LARGEST_EXTENT = 1 << 16, MOST_DOUBLINGS = 5 };
 
 /* The probable meaning of an open dimension; it only selects the tried examples. */

@@ -27,6 +27,7 @@ enum { TRIALS = 20, DRAM_TRIALS = 4, MOST_LEVELS = 4, MOST_THREADS = 1024, ATTEM
 #define LIKELY_TOGETHER 0.5
 /* DRAM is measured over several times the caches' size. */
 enum { DRAM_OVER_CACHE = 4 };
+/* Bounds of the buffers for DRAM; chosen without measurement. */
 #define LEAST_DRAM_BYTES (UINT64_C(64) << 20)
 #define MOST_DRAM_BYTES (UINT64_C(1) << 30)
 

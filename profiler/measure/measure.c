@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Lengths and shares below were chosen without measurement. */
 #define DEFAULT_SECONDS 5.0
 #define MOST_SECONDS 1e9 /* 31 years: nanoseconds from now until then fit 63 bits; infinity means as long as it takes */
 #define FIRST_CHECK 10   /* fewest runs before the median can count as known */

@@ -13,6 +13,7 @@
 #define MOST_SHOWN_BINS 60
 #define FAR_RANGES 8   /* interquartile ranges above the upper quartile; runs beyond have no bins of their own */
 #define FEWEST_RUNS 10 /* fewest runs for a trend test; chosen without measurement */
+/* Tukey's fences, and Iglewicz and Hoaglin's bound (1993) on the modified z score. */
 #define INNER_FENCE 1.5
 #define OUTER_FENCE 3.0
 #define MODIFIED_Z 3.5

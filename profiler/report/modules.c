@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+/* Bounds on hostile names; chosen without measurement. */
 #define DEEPEST 32
 #define LONGEST_NAME 2048
 

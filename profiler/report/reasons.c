@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Thresholds of reasons, chosen without measurement. */
 #define NEAR_ROOF 0.8 /* of the bandwidth roof */
 #define EXPLAINS 0.5  /* share of the loss that makes a reason */
 #define SLOWER_CLOCK 0.95

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Numbers of resamples; chosen without measurement. */
 #define RESAMPLES_MOST 2000
 #define RESAMPLES_LEAST 200
 #define DRAWS 20000000 /* bound on the values drawn by all resamples; chosen without measurement */

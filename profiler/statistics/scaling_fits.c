@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+/* Chosen without measurement. */
 #define MOST_POINTS 1024
 #define RESAMPLES 1000
 #define FIT_SEED 0x55534cU

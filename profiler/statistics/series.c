@@ -120,6 +120,7 @@ double prn_trend_p(const int64_t *points, size_t count)
     return erfc(fabs(z) / sqrt(2.0));
 }
 
+/* Runs per window of the warm-up test; chosen without measurement. */
 #define WINDOW_LARGEST 30
 #define WINDOW_SMALLEST 6
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Largest sample for the bootstrap; chosen without measurement. */
 #define BOOTSTRAP_LARGEST 4096
 
 static int times_compare(const void *left, const void *right)

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+/* Chosen without measurement. */
 #define DEFAULT_PROCESSES 10
 #define DEFAULT_SECONDS 1.0
 #define SHORTEST_SECONDS 0.1

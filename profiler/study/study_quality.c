@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { PLAIN_NOTES = 8 }; /* notes other than those for each configuration */
+/* Differences between studies within 1 % are noise; chosen without measurement. */
 #define NOISE 0.01
 
 /* ---- quality ---- */
