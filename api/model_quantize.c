@@ -29,7 +29,7 @@ static prony_status model_quantize_make_plan(prn_quant_plan *plan, prony_model *
             "%.300s: nothing to quantize%s: its main graph has no %sGemm or MatMul of float32 with constant "
             "weights%s",
             model->file->name, dynamic ? " without calibration data" : "", dynamic ? "" : "Conv, ConvTranspose, ",
-            prony_model_has_codes(model) ? "; it has operators on codes already" : "");
+            prony_model_is_quantized(model) ? "; it has operators on codes already" : "");
     prn_quant_plan_release(plan);
     return status;
 }
@@ -93,11 +93,11 @@ static prony_status run_probe(prony_calibration *c, const prn_quant_plan *plan, 
     s.precision = NULL;
     s.no_profile = true;
     if (status == PRONY_OK) status = model_quantize_choose(&p, plan, &pool, error);
-    prony_part part = PRONY_PART_INIT;
+    prony_submodel part = PRONY_SUBMODEL_INIT;
     part.to = p.to;
     part.to_count = p.to_count;
     part.options = &s;
-    if (status == PRONY_OK) status = prony_model_part(&probe, model, &part, error);
+    if (status == PRONY_OK) status = prony_model_extract(&probe, model, &part, error);
     if (status == PRONY_OK) status = same_inputs(model, probe, error);
     if (status == PRONY_OK) status = prony_session_create(&session, probe, &s, error);
     if (status == PRONY_OK) status = prn_calibrate_run(c, plan, session, p.watched, p.count, data, options, error);
@@ -204,7 +204,7 @@ prony_status prony_model_quantize(prony_model **out, prony_model *model, const p
     return status;
 }
 
-size_t prony_model_quantized(const prony_model *model, const prony_quantized_row **rows)
+size_t prony_model_quantized_layers(const prony_model *model, const prony_quantized_row **rows)
 {
     if (rows) *rows = model ? model->quantized.rows : NULL;
     return model ? model->quantized.count : 0;

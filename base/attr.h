@@ -42,7 +42,7 @@ typedef struct prn_attr {
                                   otherwise NULL */
 } prn_attr;
 
-typedef struct prn_attr_list {
+typedef struct prony_attributes { /* the name that prony_operator.h declares */
     const prn_attr *items;
     size_t count;
 } prn_attr_list;

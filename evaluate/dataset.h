@@ -39,7 +39,7 @@ PRN_MUST_USE prony_status prn_dataset_read_folder(prony_dataset *data, const cha
 PRN_MUST_USE prony_status prn_dataset_read_list(prony_dataset *data, const char *path, prony_error *error);
 /* Converts a value that a file gave to the type that the port wants, where that is one of the conversions that are
  * made. */
-PRN_MUST_USE prony_status prn_dataset_convert(prony_value *value, const prony_port *port, prony_error *error);
+PRN_MUST_USE prony_status prn_dataset_convert(prony_value *value, const prony_value_info *port, prony_error *error);
 
 /* One batch after another of a dataset as the inputs of a session (evaluate/dataset_feed.c). */
 typedef struct prn_feed prn_feed;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 typedef struct feed_input {
-    const prony_port *port;
+    const prony_value_info *port;
     const prony_value *array; /* of all samples; NULL: files */
     bool images, whole;       /* whole: the input has no dimension for a batch */
     prn_image_target target;  /* of images */
@@ -158,7 +158,7 @@ prony_status prn_feed_bind(prn_feed *feed, prony_session *session, int64_t first
 /* ---- creation ---- */
 
 /* What the session's options say of an input's free dimensions; the batch is settled with the other inputs. */
-static prony_status wanted_shape(prony_shape *out, const prony_port *port, const prony_session *session,
+static prony_status wanted_shape(prony_shape *out, const prony_value_info *port, const prony_session *session,
                                  prony_error *error)
 {
     const char *file = session->model->file->name;
@@ -224,7 +224,7 @@ static prony_status dataset_feed_describe(feed_input *in, prn_feed *feed, prony_
                                           int64_t asked, prony_error *error)
 {
     const prony_dataset *data = feed->data;
-    prony_port port = *in->port;
+    prony_value_info port = *in->port;
     PRN_TRY(wanted_shape(&port.shape, in->port, session, error));
     int64_t fixed = port.shape.rank > 0 ? port.shape.dim[0] : -1;
     in->images = in->images || (!in->array && prn_image_name(data->files[0]));

@@ -40,7 +40,7 @@ static prony_status resize_integers(prony_value *value, bool wide, prony_error *
     return PRONY_OK;
 }
 
-prony_status prn_dataset_convert(prony_value *value, const prony_port *port, prony_error *error)
+prony_status prn_dataset_convert(prony_value *value, const prony_value_info *port, prony_error *error)
 {
     if (value->dtype == port->dtype || port->dtype == PRONY_UNDEFINED) return PRONY_OK;
     if (value->dtype == PRONY_FLOAT64 && port->dtype == PRONY_FLOAT32) return dataset_values_to_floats(value, error);
@@ -66,7 +66,7 @@ static prony_status dataset_values_check_count(prony_dataset *data, const prony_
     return PRONY_OK;
 }
 
-static prony_status accept_array(prony_dataset *data, const prony_port *port, prn_dataset_array *array,
+static prony_status accept_array(prony_dataset *data, const prony_value_info *port, prn_dataset_array *array,
                                  prony_error *error)
 {
     prony_value *value = array->value;

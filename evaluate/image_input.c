@@ -47,7 +47,7 @@ static void repeat_first(prony_value *value, int64_t batch)
     for (int64_t i = 1; i < batch; i++) memcpy((char *)value->data + (size_t)i * bytes, value->data, bytes);
 }
 
-static prony_status make_tensor(prony_value **out, const uint8_t *data, size_t size, const prony_port *port,
+static prony_status make_tensor(prony_value **out, const uint8_t *data, size_t size, const prony_value_info *port,
                                 const prony_image_options *options, prony_error *error)
 {
     prn_image image;
@@ -73,7 +73,8 @@ static prony_status make_tensor(prony_value **out, const uint8_t *data, size_t s
 }
 
 prony_status prony_image_load_memory(prony_value **out, const char *name, const void *data, size_t size,
-                                     const prony_port *port, const prony_image_options *options, prony_error *error)
+                                     const prony_value_info *port, const prony_image_options *options,
+                                     prony_error *error)
 {
     if (!out || !port || (size && !data))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_image_load: an argument is NULL");
@@ -84,7 +85,7 @@ prony_status prony_image_load_memory(prony_value **out, const char *name, const 
     return status;
 }
 
-prony_status prony_image_load(prony_value **out, const char *path, const prony_port *port,
+prony_status prony_image_load(prony_value **out, const char *path, const prony_value_info *port,
                               const prony_image_options *options, prony_error *error)
 {
     prn_map map;

@@ -5,22 +5,41 @@
  *
  * Beside it stand
  *
- *   prony_report.h    profiling: what a model costs and what it took, in every form
- *   prony_analysis.h  questions to a report: analyses, metrics; and one call per question
+ *   prony_report.h    profiling: what a model costs and how long it takes, in every format
+ *   prony_analysis.h  analyses and metrics of a report; one call per question
  *   prony_judge.h     comparing reports, checking limits, advice, thread-scaling studies
- *   prony_machine.h   what this machine can do, and what it is doing
- *   prony_operator.h  operators of your own, and the table of built-in ones
+ *   prony_machine.h   this machine's measured peaks and present state
+ *   prony_operator.h  custom operators, and the table of built-in ones
  *   prony_data.h      images and labelled data as inputs, evaluation
- *   prony_quantize.h  calibration, models on codes of 8 bits
- *   prony_serve.h     requests of many threads, and watching a service
+ *   prony_quantize.h  calibration, 8-bit models
+ *   prony_serve.h     requests of many threads, monitoring a service
+ *
+ * Core functions. Most programs need no others; every other function is a convenience or serves one special task.
+ *
+ *   model      prony_model_load, prony_model_load_memory, prony_model_release, prony_model_input_count,
+ *              prony_model_input, prony_model_output_count, prony_model_output
+ *   session    prony_session_create, prony_session_release, prony_session_set_input, prony_session_bind_input,
+ *              prony_session_bind_output, prony_session_generate_inputs, prony_session_prepare, prony_session_run,
+ *              prony_session_cancel, prony_session_output
+ *   report     prony_inspect, prony_session_profile, prony_report_load, prony_report_write, prony_report_save,
+ *              prony_report_release, prony_report_totals, prony_report_layers, prony_report_operators,
+ *              prony_report_latency, prony_report_memory
+ *   judgement  prony_compare, prony_comparison_regressions, prony_comparison_release
+ *   operators  prony_registry_create, prony_registry_add, prony_registry_release, prony_fail, prony_parallel_for,
+ *              prony_node_int
+ *   the rest   prony_value_load, prony_value_release, prony_rows_release
+ *
+ * One call per question (prony_analysis.h): prony_profile_X gives one number for the whole model (macs, madds, flops,
+ * params, memory, runtime); prony_count_params, prony_estimate_ops, prony_trace_io_sizes and
+ * prony_estimate_inference_time give a row per layer.
  *
  * Conventions
  *  - Functions that can fail return prony_status; the value must be used. Out-parameters come first. The last
  *    parameter, prony_error *, may be NULL; when given it receives a message that names file, node, operator and value.
  *  - `_create`, `_load` and functions taking `T **out` give ownership; the matching `_release` takes it and accepts
- *  NULL.
- *    `const` pointers that are returned are borrowed from the object they were asked of.
- *  - Option structs start with `struct_size`; initialise them with their PRONY_*_INIT macro. Zero means the default.
+ *    NULL. Returned `const` pointers are borrowed from the object that the caller asked.
+ *  - Option structs start with `struct_size`; initialise them with their PRONY_*_INIT macro, then set fields by name.
+ *    Zero means the default.
  *  - A prony_model is immutable and may be shared by threads. A prony_session runs one request at a time; a second
  *    concurrent run returns PRONY_BUSY. Everything else is thread-safe when used on different objects.
  *  - Sizes are in bytes, times in integer nanoseconds of one monotonic clock. Tensors are dense and row-major. */
@@ -38,7 +57,7 @@ extern "C" {
 #define PRONY_VERSION_PATCH 0
 #define PRONY_VERSION "0.1.0"
 
-/* ---- what is running ----------------------------------------------------------------------------------------- */
+/* ---- what is running ---- */
 
 /* The monotonic clock that all times are of, ns. */
 PRONY_API int64_t prony_now_ns(void);
@@ -57,13 +76,14 @@ typedef struct prony_build {
                                more than it */
     const char *left_out;  /* libraries that the build did without and why, separated by "; "; "": none */
 } prony_build;
+/* Version, compiler, instruction set and libraries of the running library. Thread-safe. */
 PRONY_API const prony_build *prony_build_info(void);
 
 /* For a program that interposes malloc and its relatives: `count` returns the calls so far, of all threads. Reports
  * then tell the heap calls that libraries make during a run from Prony's own. NULL switches it off. */
 PRONY_API void prony_heap_hook_install(uint64_t (*count)(void));
 
-/* ---- memory ------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 /* Bounds what Prony's own code holds on the heap of this process, all models, sessions and reports together; 0: no
  * bound. A model's and a session's options bound those alone. What does not fit is refused with PRONY_LIMIT; the
@@ -76,6 +96,11 @@ PRONY_API uint64_t prony_memory_in_use(void);
  * the process leaves, pages of files that can be given up included. 0: not known. */
 PRONY_API uint64_t prony_memory_available(void);
 
+/* Ends the worker threads that runs of the calling thread started, waits for them, and frees their memory. A thread's
+ * workers end with the thread; only those of the main thread outlive it, which memory checkers report. A program may
+ * call it at the end of main. Later runs start new workers. Not for use while a run of this thread is under way. */
+PRONY_API void prony_threads_shut_down(void);
+
 /* Rows that a function hands over are one block, strings included unless it says that they are borrowed. NULL is
  * fine. */
 PRONY_API void prony_rows_release(void *rows);
@@ -83,7 +108,7 @@ PRONY_API void prony_rows_release(void *rows);
 /* Receives pieces of output in order; a return other than 0 stops with PRONY_IO_ERROR. */
 typedef int (*prony_write_fn)(void *user, const char *data, size_t size);
 
-/* ---- cost ------------------------------------------------------------------------------------------------------ */
+/* ---- cost ---- */
 
 #define PRONY_MAX_FACTS 12
 
@@ -107,7 +132,7 @@ typedef struct prony_cost {
     uint32_t fact_count;
 } prony_cost;
 
-/* ---- model ------------------------------------------------------------------------------------------------------ */
+/* ---- model ---- */
 
 /* prony_operator.h */
 typedef struct prony_registry prony_registry;
@@ -121,7 +146,7 @@ typedef struct prony_model_options {
     uint64_t memory_limit_bytes; /* heap of the model and all its sessions together; 0: no bound but the process's */
     const char *data_folder;     /* where external data lies; NULL: in the folder of the model */
 } prony_model_options;
-#define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0, false, 0, 0}
+#define PRONY_MODEL_OPTIONS_INIT PRONY_INIT(prony_model_options)
 
 /* Maps and checks the file; weights are borrowed from the map. A file that somebody makes shorter while it is mapped
  * ends the process with SIGBUS when the lost part is read, and one that is written to changes the weights: replace
@@ -138,26 +163,31 @@ PRONY_API PRONY_MUST_USE prony_status prony_model_load_memory(prony_model **out,
 PRONY_API void prony_model_release(prony_model *model);
 
 /* A model input or output as declared. dim -1: free; `dim_names[d]` is its symbol or NULL. */
-typedef struct prony_port {
+typedef struct prony_value_info {
     const char *name;
     prony_kind kind;
     prony_dtype dtype;
     prony_shape shape;
     const char *dim_names[PRONY_MAX_RANK];
-} prony_port;
+} prony_value_info;
 
+/* Inputs that a run needs. Optional ones (prony_model_optional_input) are not counted. */
 PRONY_API size_t prony_model_input_count(const prony_model *model);
+/* Outputs of the model. */
 PRONY_API size_t prony_model_output_count(const prony_model *model);
-PRONY_API const prony_port *prony_model_input(const prony_model *model, size_t index);
-PRONY_API const prony_port *prony_model_output(const prony_model *model, size_t index);
+/* Input `index` as the model declares it, in the file's order. Borrowed from the model; NULL: no such index. */
+PRONY_API const prony_value_info *prony_model_input(const prony_model *model, size_t index);
+/* Output `index` as the model declares it, in the file's order. Borrowed from the model; NULL: no such index. */
+PRONY_API const prony_value_info *prony_model_output(const prony_model *model, size_t index);
 /* Inputs that need not be given: the initializer of the same name is their default (from IR version 4 on; before,
  * initializers had to be listed as inputs). They are no inputs in the sense of the functions above. A session that is
  * given one is planned with it as an input; one that is not has the constant. */
 PRONY_API size_t prony_model_optional_input_count(const prony_model *model);
-PRONY_API const prony_port *prony_model_optional_input(const prony_model *model, size_t index);
+/* Optional input `index`, in the file's order. Borrowed from the model; NULL: no such index. */
+PRONY_API const prony_value_info *prony_model_optional_input(const prony_model *model, size_t index);
 
-/* A part of a model: the nodes that the tensors `to` need, down to the tensors `from`. */
-typedef struct prony_part {
+/* A submodel: the nodes that the tensors `to` need, down to the tensors `from`. */
+typedef struct prony_submodel {
     size_t struct_size;
     const char *const *from; /* become inputs, besides the model's own that are still needed; none: those alone */
     size_t from_count;
@@ -167,19 +197,19 @@ typedef struct prony_part {
      * what follows from the input shapes that `options` give (NULL: defaults). */
     const prony_value *const *values;
     const struct prony_session_options *options;
-} prony_part;
-#define PRONY_PART_INIT {sizeof(prony_part), 0, 0, 0, 0, 0, 0}
+} prony_submodel;
+#define PRONY_SUBMODEL_INIT PRONY_INIT(prony_submodel)
 
-/* The part as a model of its own. Names that the graph has not (those inside of subgraphs and functions among them),
- * constants, a `to` that no node makes, a `from` that nothing of the part reads and sequences as `from` are
+/* The submodel as a model of its own. Names that the graph has not (those inside of subgraphs and functions among them),
+ * constants, a `to` that no node makes, a `from` that no node of it reads and sequences as `from` are
  * PRONY_INVALID_ARGUMENT; weights of 2 GiB or more, and external data of a subgraph, PRONY_UNSUPPORTED. */
-PRONY_API PRONY_MUST_USE prony_status prony_model_part(prony_model **out, prony_model *model, const prony_part *part,
-                                                       prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_model_extract(prony_model **out, prony_model *model,
+                                                          const prony_submodel *submodel, prony_error *error);
 /* As an ONNX file, complete in itself: to a temporary name, then renamed. */
-PRONY_API PRONY_MUST_USE prony_status prony_model_save_part(prony_model *model, const prony_part *part,
-                                                            const char *path, prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_model_extract_save(prony_model *model, const prony_submodel *submodel,
+                                                               const char *path, prony_error *error);
 
-/* ---- session ---------------------------------------------------------------------------------------------------- */
+/* ---- session ---- */
 
 typedef struct prony_session prony_session;
 
@@ -198,15 +228,16 @@ typedef struct prony_named_shape {
 /* Threads that several sessions share, so that many sessions on few cores do not make many threads: each session's
  * caller works itself, and the pool's threads help whoever has something to do. Outputs do not depend on it.
  * Thread-safe. */
-typedef struct prony_pool prony_pool;
+typedef struct prony_thread_pool prony_thread_pool;
 
 /* Starts `threads` threads (0: one less than there are cores to use, as callers work too), or as many of them as can be
  * had. They take the affinity mask of the calling thread. The caller owns *out. */
-PRONY_API PRONY_MUST_USE prony_status prony_pool_create(prony_pool **out, int threads, prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_thread_pool_create(prony_thread_pool **out, int threads,
+                                                               prony_error *error);
 /* The threads end when the last session that uses them is released as well. */
-PRONY_API void prony_pool_release(prony_pool *pool);
+PRONY_API void prony_thread_pool_release(prony_thread_pool *pool);
 /* Threads that it has. */
-PRONY_API int prony_pool_threads(const prony_pool *pool);
+PRONY_API int prony_thread_pool_threads(const prony_thread_pool *pool);
 
 /* For inter_op_threads: as many workers as the plan gains from, which may be one. */
 #define PRONY_INTER_OP_AUTO (-1)
@@ -220,12 +251,12 @@ typedef enum prony_free_dims {
 
 /* How kernels are chosen where several can run an operator at the precision asked for. */
 typedef enum prony_tune {
-    PRONY_TUNE_OFF,  /* by shapes and processor */
-    PRONY_TUNE,      /* by measurement, when a plan is made, or by what an earlier process measured: kept in
+    PRONY_TUNE_OFF,     /* by shapes and processor */
+    PRONY_TUNE,         /* by measurement, when a plan is made, or by what an earlier process measured: kept in
                         $XDG_CACHE_HOME/prony/tune or ~/.cache/prony/tune, for this model, processor, version, precision
                         and these threads. What is in the way of keeping it is no error; prony_report_tuning says it.
                         Outputs may differ in their last bits from those of other kernels */
-    PRONY_TUNE_AGAIN /* by measurement; what is kept is replaced */
+    PRONY_TUNE_NO_CACHE /* by measurement; what is kept is replaced */
 } prony_tune;
 
 typedef struct prony_session_options {
@@ -253,8 +284,9 @@ typedef struct prony_session_options {
     uint64_t memory_limit_bytes; /* heap that the session takes: inputs, bound graphs, constants, packed weights, plans
                                     of every shape, arenas with what is sized at run time; 0: no bound but the
                                     model's */
-    bool no_help;                /* workers that have nothing to do leave the operators of others alone */
-    prony_pool *pool; /* NULL: threads of the session's own. Otherwise the pool's help, as many as are asked for
+    bool no_work_stealing;       /* workers that have nothing to do leave the operators of others alone */
+    prony_thread_pool
+        *thread_pool; /* NULL: threads of the session's own. Otherwise the pool's help, as many as are asked for
                                  above and free; the session keeps them, the pool may be released before */
     prony_free_dims free_dims;
     /* Free dimensions that change from run to run, by name ("*" is none), and the largest extent of each, from 1. The
@@ -267,29 +299,7 @@ typedef struct prony_session_options {
     size_t max_dim_count;
     prony_tune tune; /* nothing is with "fp32-strict", nor for max_dims */
 } prony_session_options;
-#define PRONY_SESSION_OPTIONS_INIT                                                                                     \
-    {sizeof(prony_session_options),                                                                                    \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     false,                                                                                                            \
-     false,                                                                                                            \
-     false,                                                                                                            \
-     false,                                                                                                            \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     false,                                                                                                            \
-     0,                                                                                                                \
-     PRONY_FREE_ONE,                                                                                                   \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     PRONY_TUNE_OFF}
+#define PRONY_SESSION_OPTIONS_INIT PRONY_INIT(prony_session_options)
 
 /* A free dimension of the model's inputs; one with a symbol stands here once. */
 typedef struct prony_free_dim {
@@ -310,13 +320,16 @@ PRONY_API PRONY_MUST_USE prony_status prony_model_free_dims(prony_free_dim **row
 /* Checks that every operator can run (all that cannot are listed in one message) and the options; plans nothing yet. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_create(prony_session **out, prony_model *model,
                                                            const prony_session_options *options, prony_error *error);
+/* Ends the session. Values borrowed from it become invalid. NULL is accepted. Not while another thread uses the
+ * session. */
 PRONY_API void prony_session_release(prony_session *session);
 /* How often the session has prepared its model so far. */
 typedef struct prony_preparations {
-    uint64_t bound;    /* the whole model: shapes, constants, rewrites */
-    uint64_t planned;  /* kernels, memory */
-    uint64_t followed; /* neither: a plan made for the largest of `max_dims` took other extents */
+    uint64_t bound;         /* the whole model: shapes, constants, rewrites */
+    uint64_t planned;       /* kernels, memory */
+    uint64_t respecialized; /* neither: a plan made for the largest of `max_dims` took other extents */
 } prony_preparations;
+/* Counts of the work done before runs, since the session was created. */
 PRONY_API prony_preparations prony_session_preparations(const prony_session *session);
 /* Threads that an operator may use: what `auto` came to, of the plan at hand. */
 PRONY_API int prony_session_threads(const prony_session *session);
@@ -338,6 +351,7 @@ PRONY_API const char *prony_session_affinity(const prony_session *session, const
  * itself. A session pins one thread at a time (PRONY_INVALID_ARGUMENT); another thread than that may not release it
  * meanwhile. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_pin(prony_session *session, prony_error *error);
+/* Gives the calling thread the affinity mask that it had before prony_session_pin. */
 PRONY_API void prony_session_unpin(prony_session *session);
 
 /* Binds an input by name. The bytes are copied into the session. Another shape than before leads to another plan (kept
@@ -372,12 +386,16 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_generate_inputs(prony_sessio
 /* The input as the model declares it and the session's options and bound inputs fix it: dim -1 is still free. The names
  * are borrowed from the model. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_input(const prony_session *session, const char *name,
-                                                          prony_port *out, prony_error *error);
+                                                          prony_value_info *out, prony_error *error);
 /* The shape that prony_session_generate_inputs would give it now. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_input_shape(prony_session *session, const char *name,
                                                                 prony_shape *out, prony_error *error);
 /* Binds shapes, rewrites and plans for the current inputs, so that the first run need not. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_prepare(prony_session *session, prony_error *error);
+/* Runs the model once on the bound inputs; inputs that are neither set nor optional are PRONY_INVALID_ARGUMENT.
+ * The first run with new input shapes binds and plans as prony_session_prepare does. After a failure no output can
+ * be read. PRONY_BUSY: another call of this session is under way; PRONY_CANCELLED: prony_session_cancel was
+ * called; PRONY_LIMIT: a memory or loop limit was reached. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, prony_error *error);
 /* Calls off what the session is doing, from any thread or from a signal handler: the call that is under way (or else
  * the next one: set_input, generate_inputs, prepare, run, profile, evaluation) ends with PRONY_CANCELLED within a

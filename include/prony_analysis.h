@@ -8,8 +8,7 @@
 extern "C" {
 #endif
 
-/* ---- analysis of a report, live or read back
- * ---------------------------------------------------------------------- */
+/* ---- analysis of a report, live or read back ---- */
 
 /* Sums by operator type, of the operators where they were measured, else of the layers; largest share first. */
 typedef struct prony_type_row {
@@ -19,6 +18,8 @@ typedef struct prony_type_row {
     double share; /* of time; of FLOPs where nothing was measured */
     double cumulative;
 } prony_type_row;
+/* *rows receives *count rows, a row per operator type. Released by prony_rows_release; the texts stay the
+ * report's. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_types(prony_type_row **rows, size_t *count,
                                                          const prony_report *report, prony_error *error);
 
@@ -31,6 +32,7 @@ typedef struct prony_impact_row {
     double share;      /* of the whole model's, 0..1 */
     double cumulative; /* of the rows up to this one */
 } prony_impact_row;
+/* *rows receives *count rows, at most `top`. Released by prony_rows_release. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_impact(prony_impact_row **rows, size_t *count,
                                                           const prony_report *report, unsigned level, const char *key,
                                                           const char *filter, size_t top, prony_error *error);
@@ -87,7 +89,9 @@ PRONY_API bool prony_report_disturbance(prony_disturbance *out, const prony_repo
 /* The same of what the caller measures by itself, between begin and end. `end` releases the watch; `out` may be
  * NULL. */
 typedef struct prony_load_watch prony_load_watch;
+/* Begins a watch of this process and machine. *out belongs to the caller until prony_load_watch_end. */
 PRONY_API PRONY_MUST_USE prony_status prony_load_watch_begin(prony_load_watch **out, prony_error *error);
+/* Ends the watch, writes what it saw to *out (may be NULL), and releases it. NULL `watch` is accepted. */
 PRONY_API void prony_load_watch_end(prony_load_watch *watch, prony_disturbance *out);
 
 typedef struct prony_steady_state {
@@ -97,6 +101,7 @@ typedef struct prony_steady_state {
     double drift; /* (median of the last third - median of the first) / median */
     double p;     /* two-sided, of the trend */
 } prony_steady_state;
+/* Tests the report's latencies for a trend. `known` is false in a report with fewer than 10 runs. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_steady_state(prony_steady_state *out, const prony_report *report,
                                                                 prony_error *error);
 
@@ -105,7 +110,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_report_steady_state(prony_steady_sta
 PRONY_API size_t prony_report_layer_samples(const prony_report *report, size_t layer, int64_t *samples_ns,
                                             size_t capacity);
 
-/* ---- metrics ---------------------------------------------------------------------------------------------------- */
+/* ---- metrics ---- */
 
 /* How a value becomes text: the unit follows the prefix. */
 typedef enum prony_scale {
@@ -143,14 +148,18 @@ typedef prony_status (*prony_metric_fn)(double *values, const prony_report *repo
 
 /* The metrics there are: the built-in ones, and what the user adds. Not to be changed while another thread reads it. */
 typedef struct prony_metrics prony_metrics;
+/* A registry with the built-in metrics. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_metrics_create(prony_metrics **out, prony_error *error);
+/* Frees the registry; values and thresholds that refer to its metrics become invalid. NULL is accepted. */
 PRONY_API void prony_metrics_release(prony_metrics *metrics);
 /* One function that yields `count` metrics; descriptions are copied. A key of a built-in metric overrides it, in its
  * place; a second definition of a key by the user is PRONY_INVALID_ARGUMENT, and nothing is added. */
 PRONY_API PRONY_MUST_USE prony_status prony_metrics_add(prony_metrics *metrics, const prony_metric *definitions,
                                                         size_t count, prony_metric_fn compute, void *user,
                                                         prony_error *error);
+/* Metrics in the registry. */
 PRONY_API size_t prony_metrics_count(const prony_metrics *metrics);
+/* Metric `index`, built-in ones first, in order of registration. Borrowed; NULL: no such index. */
 PRONY_API const prony_metric *prony_metrics_at(const prony_metrics *metrics, size_t index);
 PRONY_API const prony_metric *prony_metrics_find(const prony_metrics *metrics, const char *key); /* NULL: none */
 PRONY_API PRONY_MUST_USE prony_status prony_metrics_compute(const prony_metrics *metrics, const prony_report *report,
@@ -171,35 +180,40 @@ PRONY_API PRONY_MUST_USE prony_status prony_metrics_write(const prony_metrics *m
 PRONY_API PRONY_MUST_USE prony_status prony_metrics_print(const prony_metrics *metrics, const prony_report *report,
                                                           bool detailed, prony_write_fn write, void *user,
                                                           prony_error *error);
+/* Writes `value` with its unit to `text`, at most `size` bytes with the terminating NUL; NaN: "-". */
 PRONY_API void prony_metric_format(const prony_metric *metric, double value, char *text, size_t size);
 /* "100ms", "2 GiB", "1000samples/s", "95 %". A value without the metric's unit is PRONY_INVALID_ARGUMENT; prefixes may
  * stand before any unit. */
 PRONY_API PRONY_MUST_USE prony_status prony_metric_parse(const prony_metric *metric, const char *text, double *out,
                                                          prony_error *error);
 
-/* ---- one call per question --------------------------------------------------------------------------------------- */
+/* ---- one call per question ---- */
 
 /* All take a model and the options of a session, which give free dimensions, input shapes and threads (NULL: defaults).
  * Inputs are generated. Rows are released by prony_rows_release; the first one is the whole model, "__root__". */
 
-typedef struct prony_figure {
+typedef struct prony_quantity {
     uint64_t value;
     char text[48]; /* "4.09 GMACs", "97.5 MiB", "12.3 ms" */
-} prony_figure;
+} prony_quantity;
 
-PRONY_API PRONY_MUST_USE prony_status prony_profile_macs(prony_figure *out, prony_model *model,
+/* Multiply-accumulates of one run of the whole model. Nothing runs. */
+PRONY_API PRONY_MUST_USE prony_status prony_profile_macs(prony_quantity *out, prony_model *model,
                                                          const prony_session_options *options, prony_error *error);
-PRONY_API PRONY_MUST_USE prony_status prony_profile_madds(prony_figure *out, prony_model *model,
+/* Multiply-accumulates and scale-and-shift pairs of one run of the whole model. Nothing runs. */
+PRONY_API PRONY_MUST_USE prony_status prony_profile_madds(prony_quantity *out, prony_model *model,
                                                           const prony_session_options *options, prony_error *error);
-PRONY_API PRONY_MUST_USE prony_status prony_profile_flops(prony_figure *out, prony_model *model,
+/* Floating-point operations of one run of the whole model; a multiply-accumulate counts 2. Nothing runs. */
+PRONY_API PRONY_MUST_USE prony_status prony_profile_flops(prony_quantity *out, prony_model *model,
                                                           const prony_session_options *options, prony_error *error);
-PRONY_API PRONY_MUST_USE prony_status prony_profile_params(prony_figure *out, prony_model *model,
+/* Elements of the model's weights and buffers. Nothing runs. */
+PRONY_API PRONY_MUST_USE prony_status prony_profile_params(prony_quantity *out, prony_model *model,
                                                            const prony_session_options *options, prony_error *error);
 /* Weights, packed weights and the planned arena, bytes; runs the model once. */
-PRONY_API PRONY_MUST_USE prony_status prony_profile_memory(prony_figure *out, prony_model *model,
+PRONY_API PRONY_MUST_USE prony_status prony_profile_memory(prony_quantity *out, prony_model *model,
                                                            const prony_session_options *options, prony_error *error);
 /* Median latency, ns. `runs` NULL: until it is known to 1 %. */
-PRONY_API PRONY_MUST_USE prony_status prony_profile_runtime(prony_figure *out, prony_model *model,
+PRONY_API PRONY_MUST_USE prony_status prony_profile_runtime(prony_quantity *out, prony_model *model,
                                                             const prony_session_options *options,
                                                             const prony_profile_options *runs, prony_error *error);
 /* Every metric of the registry; it must outlive the values. NULL: the built-in ones. */
@@ -253,7 +267,7 @@ typedef struct prony_timing_options {
     int64_t dropped;    /* first ones that are not counted; -1: 100, or a tenth of fewer than 1000 iterations */
     bool every_sample;  /* `samples_ns` of the rows is set */
 } prony_timing_options;
-#define PRONY_TIMING_OPTIONS_INIT {sizeof(prony_timing_options), 0, -1, false}
+#define PRONY_TIMING_OPTIONS_INIT PRONY_INIT_WITH(prony_timing_options, dropped, -1)
 
 typedef struct prony_timing_row {
     uint32_t layer; /* PRONY_NO_INDEX: the whole model */
@@ -263,6 +277,8 @@ typedef struct prony_timing_row {
     const int64_t *samples_ns; /* in order; NULL unless asked for, or the layer runs nothing */
     size_t sample_count;       /* iterations that counted */
 } prony_timing_row;
+/* Times each layer over `timing` iterations (NULL: 1,000, of which the first 100 do not count). *rows receives
+ * *count rows, the whole model first. */
 PRONY_API PRONY_MUST_USE prony_status prony_estimate_inference_time(prony_timing_row **rows, size_t *count,
                                                                     prony_model *model,
                                                                     const prony_session_options *options,

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* ---- images ---------------------------------------------------------------------------------------------------- */
+/* ---- images ---- */
 
 /* What happens to an image before the centre crop. */
 typedef enum prony_image_resize {
@@ -44,20 +44,7 @@ typedef struct prony_image_options {
     prony_image_layout layout; /* AUTO: where the input has 1 or 3; first if it does not tell */
     uint64_t max_pixels;       /* larger images are refused; 0: 2^27 */
 } prony_image_options;
-#define PRONY_IMAGE_OPTIONS_INIT                                                                                       \
-    {sizeof(prony_image_options),                                                                                      \
-     PRONY_IMAGE_RESIZE_FIT,                                                                                           \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     false,                                                                                                            \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     PRONY_NORMALIZE_DEFAULT,                                                                                          \
-     {0},                                                                                                              \
-     {0},                                                                                                              \
-     false,                                                                                                            \
-     PRONY_LAYOUT_AUTO,                                                                                                \
-     0}
+#define PRONY_IMAGE_OPTIONS_INIT PRONY_INIT(prony_image_options)
 
 /* Reads "resize=256,crop=224,normalize=imagenet" and the like into *out. KEY=VALUE, comma-separated: resize=N (shorter
  * side), HxW, fit or none; crop=N, HxW or none; filter=bilinear or bicubic; normalize=0..1, -1..1, 0..255 or imagenet;
@@ -74,15 +61,15 @@ PRONY_API bool prony_image_is_file(const char *path);
  * become colours, 16 bits their upper 8, transparency is dropped, CMYK becomes RGB; orientation tags are not followed.
  * A damaged file is PRONY_INVALID_ARGUMENT, one above max_pixels PRONY_LIMIT, a format that this build has no library
  * for PRONY_UNSUPPORTED. `options` NULL: the defaults. The caller owns *out. */
-PRONY_API PRONY_MUST_USE prony_status prony_image_load(prony_value **out, const char *path, const prony_port *port,
-                                                       const prony_image_options *options, prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_image_load(prony_value **out, const char *path,
+                                                       const prony_value_info *port, const prony_image_options *options,
+                                                       prony_error *error);
 /* As above from memory; `name` appears in messages. */
 PRONY_API PRONY_MUST_USE prony_status prony_image_load_memory(prony_value **out, const char *name, const void *data,
-                                                              size_t size, const prony_port *port,
+                                                              size_t size, const prony_value_info *port,
                                                               const prony_image_options *options, prony_error *error);
 
-/* ---- labelled data
- * ------------------------------------------------------------------------------------------------ */
+/* ---- labelled data ---- */
 
 typedef struct prony_dataset prony_dataset;
 
@@ -93,24 +80,23 @@ typedef struct prony_dataset_options {
     bool unlabelled; /* for calibration: labels are left out or not looked at; a folder's files and lists of files alone
                         do too */
 } prony_dataset_options;
-#define PRONY_DATASET_OPTIONS_INIT {sizeof(prony_dataset_options), 0, 0, false}
+#define PRONY_DATASET_OPTIONS_INIT PRONY_INIT(prony_dataset_options)
 
 /* Inputs and labels for `model`, from one of:
- *  - FILE.npz, or a folder with labels.npy and other .npy files: arrays whose first dimension counts samples. Labels
- *  are the
- *    array labels, label, y, targets, target, y_test or arr_1; an input's array has its name; the only input's may also
- *    be x, images, image, inputs, input, data, x_test or arr_0, or be the only other array. float64 is taken for
- *    float32, int32 and int64 for one another; with `image`, uint8 arrays are images ([N, H, W], [N, H, W, C] or [N, C,
- *    H, W]).
- *  - a folder with labels.csv or labels.txt beside image or .npy files, or such a list itself (its files are found from
- *  where
- *    it stands): lines of file and label. Lines of a label alone belong to the folder's files in the order of their
- *    names.
+ *
+ *  - FILE.npz, or a folder with labels.npy and other .npy files: arrays whose first dimension counts samples. Labels are
+ *    the array labels, label, y, targets, target, y_test or arr_1. An input's array has its name; the only input's may
+ *    also be x, images, image, inputs, input, data, x_test or arr_0, or be the only other array. float64 is taken for
+ *    float32, int32 and int64 for one another; with `image`, uint8 arrays are images ([N, H, W], [N, H, W, C] or
+ *    [N, C, H, W]).
+ *  - a folder with labels.csv or labels.txt beside image or .npy files, or such a list itself, whose files are found
+ *    from its own folder: lines of file and label. Lines of a label alone belong to the folder's files in the order of
+ *    their names.
  *  - a folder of folders, one per class, of image or .npy files (one sample each): names that are all whole numbers are
- *  the
- *    classes; others are looked up in `classes`, or counted in the order of their bytes.
+ *    the classes; others are looked up in `classes`, or counted in the order of their bytes.
+ *
  * Labels are class numbers or names from `classes` (a whole line, or its first word). Images are decoded when they are
- * used. */
+ * used. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_dataset_open(prony_dataset **out, const char *path,
                                                          const prony_model *model, const prony_dataset_options *options,
                                                          prony_error *error);
@@ -120,7 +106,9 @@ PRONY_API PRONY_MUST_USE prony_status prony_dataset_create(prony_dataset **out, 
                                                            const char *const *names, const prony_value *const *values,
                                                            size_t count, const prony_value *labels,
                                                            const prony_dataset_options *options, prony_error *error);
+/* Frees the data set. NULL is accepted. Not while a call uses it. */
 PRONY_API void prony_dataset_release(prony_dataset *dataset);
+/* Samples in the data set. */
 PRONY_API int64_t prony_dataset_count(const prony_dataset *dataset);
 
 typedef struct prony_evaluate_options {
@@ -140,14 +128,13 @@ typedef struct prony_evaluate_options {
     prony_status (*value)(void *user, double *value, prony_error *error);
     void *user;
 } prony_evaluate_options;
-#define PRONY_EVALUATE_OPTIONS_INIT {sizeof(prony_evaluate_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0}
+#define PRONY_EVALUATE_OPTIONS_INIT PRONY_INIT_WITH(prony_evaluate_options, warmup_runs, 1)
 
-/* PRONY_CANCELLED may come with a report, of the samples that were scored by then. Runs every sample and reports:
- * evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and postprocessing as phases around
+/* Runs every sample and reports: evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and postprocessing as phases around
  * them. Without a metric of the user's, "top1_accuracy" and, from 6 classes on, "top5_accuracy": parts of the samples
  * whose label is the best, or one of the five best, of the output's scores; of equal scores the class of the lower
  * number goes first. An output of one whole number per sample is the class itself. The session is left with the last
- * batch bound. */
+ * batch bound. PRONY_CANCELLED may come with a report of the samples that were scored by then. */
 PRONY_API PRONY_MUST_USE prony_status prony_evaluate(prony_report **out, prony_session *session,
                                                      const prony_dataset *data, const prony_evaluate_options *options,
                                                      prony_error *error);

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* ---- judgement: comparing, checking, advising -------------------------------------------------------------------- */
+/* ---- judgement: comparing, checking, advising ---- */
 
 typedef enum prony_verdict {
     PRONY_VERDICT_NONE,   /* nothing to judge by: measured once, known on one side alone, or neither way is better */
@@ -30,7 +30,7 @@ typedef enum prony_basis {
     PRONY_BASIS_MEANS     /* Welch's p, adjusted by Holm for the number of rows, and the interval of the ratio of
                                 means */
 } prony_basis;
-PRONY_API const char *prony_basis_name(prony_basis evidence); /* "single", "exact", "runs", "interval", "means" */
+PRONY_API const char *prony_basis_name(prony_basis basis); /* "single", "exact", "runs", "interval", "means" */
 
 typedef struct prony_compare_options {
     size_t struct_size;
@@ -44,7 +44,7 @@ typedef struct prony_compare_options {
     bool ignore_load;                     /* judge times although the reports differ in what others took of the machine
                          (prony_disturbance) */
 } prony_compare_options;
-#define PRONY_COMPARE_OPTIONS_INIT {sizeof(prony_compare_options), 0, 0, 0, 0, 0, false}
+#define PRONY_COMPARE_OPTIONS_INIT PRONY_INIT(prony_compare_options)
 
 /* A metric that both reports know. NaN: does not apply. */
 typedef struct prony_compare_metric {
@@ -53,34 +53,37 @@ typedef struct prony_compare_metric {
     double ratio;      /* second / first; NaN where first is 0 */
     double ratio_ci95[2];
     double p; /* two-sided */
-    prony_basis evidence;
+    prony_basis basis;
     prony_verdict verdict;
 } prony_compare_metric;
 
 /* Mean time of a layer that both have, or of all operators of a type. */
-typedef struct prony_compare_part {
+typedef struct prony_compare_row {
     const char *name; /* of the layer; the type's for types */
     const char *op;
     double first_ns, second_ns, difference_ns, ratio, ratio_ci95[2], p;
     uint64_t first_flops, second_flops;
     prony_verdict verdict;
     uint64_t first_executions, second_executions; /* of what runs in subgraphs, in one run; 0 otherwise */
-} prony_compare_part;
+} prony_compare_row;
 
 /* Two reports side by side; the first one is the baseline. Holds copies of all it shows but metric definitions. */
 typedef struct prony_comparison prony_comparison;
+/* Compares two reports; both may be released afterwards. `options` NULL: the defaults. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_compare(prony_comparison **out, const prony_report *first,
                                                     const prony_report *second, const prony_compare_options *options,
                                                     prony_error *error);
+/* Frees the comparison and its rows. NULL is accepted. */
 PRONY_API void prony_comparison_release(prony_comparison *comparison);
 /* In the order of the registry. */
 PRONY_API const prony_compare_metric *prony_comparison_metrics(const prony_comparison *comparison, size_t *count);
 /* Measured in both and matched by name, in the first one's order. */
-PRONY_API const prony_compare_part *prony_comparison_layers(const prony_comparison *comparison, size_t *count);
-PRONY_API const prony_compare_part *prony_comparison_types(const prony_comparison *comparison, size_t *count);
+PRONY_API const prony_compare_row *prony_comparison_layers(const prony_comparison *comparison, size_t *count);
+/* Sums by operator type, of types that both reports measured. Owned by the comparison. */
+PRONY_API const prony_compare_row *prony_comparison_types(const prony_comparison *comparison, size_t *count);
 /* Layers in subgraphs, named by their whole path ("decode > body > Add_3"), likewise; their times are part of those of
  * the layers around them. */
-PRONY_API const prony_compare_part *prony_comparison_nested(const prony_comparison *comparison, size_t *count);
+PRONY_API const prony_compare_row *prony_comparison_nested(const prony_comparison *comparison, size_t *count);
 /* What differs in model, configuration and machine, and what weakens the verdict; each a sentence. */
 PRONY_API const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count);
 /* Deciding metrics whose verdict is PRONY_VERDICT_WORSE: latency, throughput, memory held, those that the user defined;
@@ -146,7 +149,7 @@ typedef struct prony_advice {
     char gain_text[96];
 } prony_advice;
 /* What to change, each with its measured or computed reason. `variants` are reports of the same model with another
- * batch, another number of threads, or rewrites on, measured beside `report` (prony_sessions_profile); without them
+ * batch, another number of threads, or rewrites on, measured beside `report` (prony_profile_interleaved); without them
  * nothing is said of batch and threads. At least one row per topic; those that apply come first. */
 PRONY_API PRONY_MUST_USE prony_status prony_recommend(prony_advice **rows, size_t *count, const prony_report *report,
                                                       const prony_report *const *variants, size_t variant_count,
@@ -156,8 +159,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_advice_write(const prony_advice *row
                                                          prony_format format, const prony_write_options *options,
                                                          prony_write_fn write, void *user, prony_error *error);
 
-/* ---- beside another engine
- * ------------------------------------------------------------------------------------------- */
+/* ---- beside another engine ---- */
 
 /* What two engines make of one model on one machine, "prony.versus/1". The caller measures both in turns, each time in
  * a fresh process with the same inputs (`prony versus` does), and adds what each found. Not thread-safe. */
@@ -177,6 +179,7 @@ typedef struct prony_versus_process {
  * the other one's name and version, `library` its file. */
 PRONY_API PRONY_MUST_USE prony_status prony_versus_create(prony_versus **out, const prony_report *profile,
                                                           const char *peer, const char *library, prony_error *error);
+/* Frees the comparison of engines. NULL is accepted. */
 PRONY_API void prony_versus_release(prony_versus *versus);
 /* What a process of this engine measured, by its report: loading, binding, rewriting and planning are its start. */
 PRONY_API PRONY_MUST_USE prony_status prony_versus_process_of(prony_versus_process *out, const prony_report *report,
@@ -231,8 +234,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_versus_write(prony_versus *versus, p
                                                          const prony_write_options *options, prony_write_fn write,
                                                          void *user, prony_error *error);
 
-/* ---- thread-scaling studies
- * ---------------------------------------------------------------------------------------- */
+/* ---- thread-scaling studies ---- */
 
 /* An experiment that can be sent to somebody else, "prony.study/1": a plan of configurations in a random order from a
  * stated seed, each measured in several fresh processes, and what follows from it. The caller starts the processes
@@ -261,8 +263,7 @@ typedef struct prony_study_options {
     const int64_t *replicas;              /* independent processes at once; none: 1 */
     size_t replica_count;
 } prony_study_options;
-#define PRONY_STUDY_OPTIONS_INIT                                                                                       \
-    {sizeof(prony_study_options), 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0}
+#define PRONY_STUDY_OPTIONS_INIT PRONY_INIT_WITH(prony_study_options, warmup_runs, -1)
 
 /* Plans; nothing runs. A serial baseline (1 thread, 1 worker) is in every plan, and once more to see what this machine
  * makes of the same thing twice. */
@@ -274,13 +275,14 @@ PRONY_API PRONY_MUST_USE prony_status prony_study_load(prony_study **out, const 
 /* The plan of `earlier`, to be measured here on the same model. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_repeat(prony_study **out, const prony_study *earlier,
                                                          prony_model *model, prony_error *error);
+/* Frees the study and its results. NULL is accepted. */
 PRONY_API void prony_study_release(prony_study *study);
 
 typedef struct prony_study_task {
     size_t block; /* its number in the file */
     size_t configuration;
-    int process; /* of this configuration, from 0 */
-    bool again;  /* a block of this configuration was disturbed */
+    int process;   /* of this configuration, from 0 */
+    bool repeated; /* a block of this configuration was disturbed */
     int intra_op_threads, inter_op_threads;
     int64_t batch; /* 0: not given */
     const char *precision;
@@ -304,6 +306,8 @@ typedef struct prony_study_process {
     int64_t cpu_ns;      /* that the process took */
     prony_machine_state before, after;
 } prony_study_process;
+/* Adds the block that `task` (from prony_study_next) asked for. A sample of another version or model is
+ * PRONY_INVALID_ARGUMENT. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_add(prony_study *study, const prony_study_task *task,
                                                       const prony_study_process *process, prony_error *error);
 
@@ -324,6 +328,8 @@ typedef struct prony_study_replica_result {
     size_t rounds;
     double samples_per_second, ci95[2], speedup, speedup_ci95[2], efficiency, efficiency_ci95[2];
 } prony_study_replica_result;
+/* Writes the result of `configuration` to *out, after prony_study_analyse. false: the configuration has no
+ * replicas, or was not measured. */
 PRONY_API bool prony_study_replica_result_of(const prony_study *study, size_t configuration,
                                              prony_study_replica_result *out);
 
@@ -345,6 +351,7 @@ PRONY_API const char *prony_study_node_host(const prony_study *study, size_t nod
 /* As prony_study_next and prony_study_add, on one node. *position (may be NULL): of the block in the plan's order,
  * PRONY_NO_INDEX where a disturbed block is measured again. Nodes may measure at the same time, one block each. */
 PRONY_API bool prony_study_next_on(const prony_study *study, size_t node, prony_study_task *out, size_t *position);
+/* As prony_study_add, of a block that `node` measured. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_add_on(prony_study *study, size_t node, const prony_study_task *task,
                                                          const prony_study_process *process, prony_error *error);
 
@@ -355,6 +362,7 @@ typedef struct prony_study_progress {
     double half_width;   /* of the widest interval at the end, relative, by the processes so far; NaN: not known
                               yet */
 } prony_study_progress;
+/* Writes the study's progress to *out. */
 PRONY_API void prony_study_progress_of(const prony_study *study, prony_study_progress *out);
 
 /* Results, fits, operators and the verdict on the data, of what was measured so far. */
@@ -368,9 +376,9 @@ typedef struct prony_study_result {
     int intra_op_threads, inter_op_threads;
     int64_t batch;
     const char *precision;
-    bool again;       /* the baseline's second time */
-    bool beyond;      /* more threads than processors, or than the quota allows */
-    size_t processes; /* that count */
+    bool is_duplicate;   /* the baseline's second time */
+    bool oversubscribed; /* more threads than processors, or than the quota allows */
+    size_t processes;    /* that count */
     double median_ns, ci95_ns[2];
     double samples_per_second, speedup, speedup_ci95[2], efficiency, efficiency_ci95[2];
     double karp_flatt; /* NaN: one thread, or weak scaling */
@@ -386,9 +394,12 @@ typedef struct prony_study_node_verdict {
     double ratio;        /* of the node's times to the others'; NaN: not measured */
     double interval[2];  /* 95 % */
 } prony_study_node_verdict;
+/* Writes the verdict on `node` to *out, after prony_study_analyse. false: no such node, or fewer than two nodes
+ * were measured. */
 PRONY_API bool prony_study_node_verdict_of(const prony_study *study, size_t node, prony_study_node_verdict *out);
 /* Arguments of the plan, and its options as they were given. */
 PRONY_API const char *const *prony_study_arguments(const prony_study *study, size_t *count);
+/* Seed of the random order of blocks and of generated inputs. */
 PRONY_API uint64_t prony_study_seed(const prony_study *study);
 
 /* PRONY_FORMAT_TEXT, JSON, CSV (a row a sample), HTML or SVG (options->chart: "speedup", "efficiency", "operators" or
@@ -400,6 +411,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_study_write(const prony_study *study
 PRONY_API PRONY_MUST_USE prony_status prony_study_save(const prony_study *study, prony_format format,
                                                        const prony_write_options *options, const char *path,
                                                        prony_error *error);
+/* Charts that prony_study_write draws as SVG, ending with NULL. Static. */
 PRONY_API const char *const *prony_study_chart_names(void);
 
 #ifdef __cplusplus

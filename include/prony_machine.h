@@ -8,8 +8,7 @@
 extern "C" {
 #endif
 
-/* ---- what this machine can do
- * --------------------------------------------------------------------------------------- */
+/* ---- what this machine can do ---- */
 
 /* Peaks are the best of several trials of a loop that does nothing else, by all threads together. */
 typedef struct prony_peak_compute {
@@ -60,7 +59,7 @@ typedef struct prony_machine_options {
     int threads;    /* up to how many; 0: as many as `-x auto` */
     double seconds; /* about how long; 0: 2 s */
 } prony_machine_options;
-#define PRONY_MACHINE_OPTIONS_INIT {sizeof(prony_machine_options), 0, 0}
+#define PRONY_MACHINE_OPTIONS_INIT PRONY_INIT(prony_machine_options)
 
 /* Measures; nothing is kept. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_measure(prony_machine **out, const prony_machine_options *options,
@@ -73,9 +72,13 @@ PRONY_API PRONY_MUST_USE prony_status prony_machine_load(prony_machine **out, pr
 PRONY_API PRONY_MUST_USE prony_status prony_machine_save(const prony_machine *machine, prony_error *error);
 /* The file that load and save use. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_path(char *path, size_t size, prony_error *error);
+/* Frees the measurement and its rows. NULL is accepted. */
 PRONY_API void prony_machine_release(prony_machine *machine);
-PRONY_API const prony_machine_info *prony_machine_about(const prony_machine *machine);
+/* Processor and conditions of the measurement. Owned by it. */
+PRONY_API const prony_machine_info *prony_machine_get_info(const prony_machine *machine);
+/* *count rows of arithmetic peaks. Owned by the measurement. */
 PRONY_API const prony_peak_compute *prony_machine_compute(const prony_machine *machine, size_t *count);
+/* *count rows of memory and cache bandwidth. Owned by the measurement. */
 PRONY_API const prony_peak_bandwidth *prony_machine_bandwidth(const prony_machine *machine, size_t *count);
 /* Of one thread and of the most. None where the file was kept by a version that did not measure them. */
 PRONY_API const prony_work_rate *prony_machine_work(const prony_machine *machine, size_t *count);
@@ -92,6 +95,7 @@ typedef struct prony_machine_state {
     uint64_t busy_ns, total_ns, steal_ns; /* of the usable processors so far, all processes; total_ns 0: not readable */
     uint64_t context_switches;            /* of the whole system so far */
 } prony_machine_state;
+/* Reads the machine's state now: clock, temperature and counters of the kernel. Thread-safe. */
 PRONY_API void prony_machine_state_read(prony_machine_state *out);
 
 #ifdef __cplusplus

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* ---- calibration ------------------------------------------------------------------------------------------------- */
+/* ---- calibration ---- */
 
 /* What becomes of the elements that were seen. Zero is always inside of the range. */
 typedef enum prony_calibration_method {
@@ -36,7 +36,7 @@ typedef struct prony_calibrate_options {
                                                                             all samples twice */
     void *progress_user;
 } prony_calibrate_options;
-#define PRONY_CALIBRATE_OPTIONS_INIT {sizeof(prony_calibrate_options), PRONY_CALIBRATE_MINMAX, 0, 0, 0, 0}
+#define PRONY_CALIBRATE_OPTIONS_INIT PRONY_INIT(prony_calibrate_options)
 
 /* Runs every sample through the model and keeps the ranges of the values that quantizing it would store: activations
  * are codes 0 to 255, (code - zero point) scale. A model with nothing to quantize (no Conv, ConvTranspose, Gemm or
@@ -45,9 +45,11 @@ typedef struct prony_calibrate_options {
 PRONY_API PRONY_MUST_USE prony_status prony_calibrate(prony_calibration **out, prony_model *model,
                                                       const prony_dataset *data, const prony_calibrate_options *options,
                                                       prony_error *error);
+/* Frees the calibration. NULL is accepted. */
 PRONY_API void prony_calibration_release(prony_calibration *calibration);
 /* Samples and values that it was made of. */
 PRONY_API int64_t prony_calibration_samples(const prony_calibration *calibration);
+/* Values that the calibration has ranges of. */
 PRONY_API size_t prony_calibration_count(const prony_calibration *calibration);
 /* JSON, "prony.calibration/1": to a temporary name, then renamed. */
 PRONY_API PRONY_MUST_USE prony_status prony_calibration_save(const prony_calibration *calibration, const char *path,
@@ -57,8 +59,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_calibration_save(const prony_calibra
 PRONY_API PRONY_MUST_USE prony_status prony_calibration_load(prony_calibration **out, const char *path,
                                                              prony_error *error);
 
-/* ---- quantized models
- * ---------------------------------------------------------------------------------------------- */
+/* ---- quantized models ---- */
 
 typedef struct prony_quantize_options {
     size_t struct_size;
@@ -75,7 +76,7 @@ typedef struct prony_quantize_options {
     void (*progress)(void *user, int64_t models_tried, int64_t models); /* of keep_accuracy; may be NULL */
     void *progress_user;
 } prony_quantize_options;
-#define PRONY_QUANTIZE_OPTIONS_INIT {sizeof(prony_quantize_options), 0, 0, 0, false, 0, 0, 0}
+#define PRONY_QUANTIZE_OPTIONS_INIT PRONY_INIT(prony_quantize_options)
 
 /* A layer of the float model that could be quantized. */
 typedef struct prony_quantized_row {
@@ -92,11 +93,11 @@ PRONY_API PRONY_MUST_USE prony_status prony_model_quantize(prony_model **out, pr
                                                            const prony_quantize_options *options, prony_error *error);
 /* The layers that were, or could have been, quantized, in order of execution: contractions. Borrowed; 0: the model was
  * not made by prony_model_quantize. */
-PRONY_API size_t prony_model_quantized(const prony_model *model, const prony_quantized_row **rows);
+PRONY_API size_t prony_model_quantized_layers(const prony_model *model, const prony_quantized_row **rows);
 /* Whether operators on codes stand in its main graph (QuantizeLinear, QLinearConv, MatMulInteger, …): sessions of it
  * take the precision "int8" as it is. */
-PRONY_API bool prony_model_has_codes(const prony_model *model);
-/* Writes a model that was made in memory (prony_model_part, prony_model_quantize) as an ONNX file: to a temporary name,
+PRONY_API bool prony_model_is_quantized(const prony_model *model);
+/* Writes a model that was made in memory (prony_model_extract, prony_model_quantize) as an ONNX file: to a temporary name,
  * then renamed. `external`: weights of 1 KiB or more to "PATH.data" beside it, which is written first. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_save(const prony_model *model, const char *path, bool external,
                                                        prony_error *error);

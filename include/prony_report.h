@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* ---- report ----------------------------------------------------------------------------------------------------- */
+/* ---- report ---- */
 
 /* Statistics of a set of times, ns. Quantiles: nearest rank. `valid` flags say whether the sample count supports them
  * (p90: 64, p95: 130, p99: 662, p99.9: 6636 samples for 99 % confidence). */
@@ -73,9 +73,8 @@ typedef struct prony_parallel {
     double efficiency;     /* achieved_cores over the threads it may use */
 } prony_parallel;
 
-/* Why an operator does not reach its roof: a word that programs know
- * (docs/guides/find_a_bottleneck.md), and a sentence with the
- * figures. */
+/* Why an operator does not reach its roof: a word that programs know (docs/guides/find_a_bottleneck.md), and a sentence
+ * with the numbers. */
 typedef struct prony_reason {
     const char *reason, *text;
 } prony_reason;
@@ -101,9 +100,10 @@ typedef struct prony_operator_row {
     bool traced;                          /* the three below are set */
     int worker;                           /* that executed it in the last run, from 0 */
     int64_t trace_start_ns, trace_end_ns; /* in that run, from its entry */
-    const prony_thread_share *team; /* threads that took part in that run, by number; NULL: not asked for, or it ran
+    const prony_thread_share
+        *thread_shares; /* threads that took part in that run, by number; NULL: not asked for, or it ran
                                        alone */
-    size_t team_count;
+    size_t thread_share_count;
     prony_parallel parallel;       /* if threads were traced */
     const int64_t *thread_busy_ns; /* [thread_busy_count] means per run, by number; NULL: not known */
     size_t thread_busy_count;
@@ -152,7 +152,7 @@ typedef struct prony_nested_row {
     bool traced;            /* the two below are set: the last run */
     int64_t trace_start_ns; /* when it began the last time, from the run's entry */
     int64_t trace_ns;       /* all executions together */
-    bool stopped;           /* where the run was that was cancelled */
+    bool cancelled;         /* the run was cancelled inside this row */
 } prony_nested_row;
 
 typedef struct prony_totals {
@@ -251,9 +251,8 @@ typedef struct prony_profile_options {
     int64_t runs;        /* 0: until the median is known to 1 %, or max_seconds is up */
     double max_seconds;  /* 0: 5 s, or as long as `runs` takes; of warm-up, measuring the cost and runs together: a run
                             that has begun is finished */
-    void (*progress)(void *user, int64_t runs_done, double seconds,
-                     double relative_error); /* may be NULL; the error of the
-                                                                                               median, NaN while nothing is known of it */
+    /* May be NULL. `relative_error`: of the median; NaN while it is not known. */
+    void (*progress)(void *user, int64_t runs_done, double seconds, double relative_error);
     void *progress_user;
     bool keep_samples; /* each operator's time in each run, for prony_report_layer_samples */
     /* Called before and after every run, warm-up included; either may be NULL. They bind inputs and read outputs of the
@@ -269,20 +268,22 @@ typedef struct prony_profile_options {
     bool count_hardware; /* processor cycles, instructions and cache misses per operator, where the kernel gives them:
                             two system calls more per thread and operator, which the report states */
 } prony_profile_options;
-#define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0, false, false, false}
+#define PRONY_PROFILE_OPTIONS_INIT PRONY_INIT_WITH(prony_profile_options, warmup_runs, -1)
 
-/* Runs the session repeatedly on its bound inputs and reports. PRONY_CANCELLED may come with a report, of the runs that
+/* Runs one session repeatedly on its bound inputs and reports; prony_profile_interleaved measures several. `options`
+ * NULL: the defaults. The caller owns *out. PRONY_CANCELLED may come with a report, of the runs that
  * were finished by then; the caller releases it as any. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_profile(prony_report **out, prony_session *session,
                                                             const prony_profile_options *options, prony_error *error);
-/* Several sessions side by side: each warms up, then they take turns of a few runs, in an order drawn anew for each
+/* Profiles several sessions in turns, for comparisons: each warms up, then they take turns of a few runs, in an order drawn anew for each
  * round, until all medians are known or `count` times max_seconds is up. The first run of a turn is not counted: the
  * others have driven its data out of the caches. All get the same number of runs. reports[i] is that of sessions[i]; on
  * failure all are NULL, but for PRONY_CANCELLED: reports of the runs that were finished by then come with it if every
  * session has any, and say so in their stop reason. Sessions may share a model, but none may stand there twice. */
-PRONY_API PRONY_MUST_USE prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions,
-                                                             size_t count, const prony_profile_options *options,
-                                                             prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_profile_interleaved(prony_report **reports, prony_session *const *sessions,
+                                                                size_t count, const prony_profile_options *options,
+                                                                prony_error *error);
+/* Frees the report and every row and text borrowed from it. NULL is accepted. */
 PRONY_API void prony_report_release(prony_report *report);
 /* Adds the runs of `count` other processes of the same model and configuration, each in a report of its own (as
  * prony_report_load_memory reads it), to those of `into`. Processes of one model differ by more than the runs within
@@ -315,7 +316,9 @@ typedef struct prony_count_preset {
     size_t rule_count;
 } prony_count_preset;
 
+/* Counting presets of this build. */
 PRONY_API size_t prony_count_preset_count(void);
+/* Counting preset `index`. Static; NULL: no such index. */
 PRONY_API const prony_count_preset *prony_count_preset_at(size_t index);
 /* Fills `count` of layers, modules and totals, and what the preset leaves out; of a live report as of one read back.
  * NULL takes the counts away. An unknown name is PRONY_INVALID_ARGUMENT and names those there are. */
@@ -325,8 +328,12 @@ PRONY_API PRONY_MUST_USE prony_status prony_report_set_count(prony_report *repor
  * operators' time spent in them (negative: not measured). */
 PRONY_API const char *const *prony_report_uncounted(const prony_report *report, size_t *count, double *time_share);
 
+/* Sums over the whole model. Owned by the report. */
 PRONY_API const prony_totals *prony_report_totals(const prony_report *report);
+/* *count rows, a row per node of the model, in the order of execution. Owned by the report. */
 PRONY_API const prony_layer_row *prony_report_layers(const prony_report *report, size_t *count);
+/* *count rows, a row per executed kernel, in the order of execution. Owned by the report; NULL and 0: an
+ * inspection, in which nothing ran. */
 PRONY_API const prony_operator_row *prony_report_operators(const prony_report *report, size_t *count);
 /* What runs in subgraphs: `level` is PRONY_LEVEL_LAYER (nodes of the model) or PRONY_LEVEL_OPERATOR (executed kernels;
  * none in a report that nothing ran for). NULL, and 0 rows: there is none. Owned by the report. */
@@ -335,6 +342,7 @@ PRONY_API const prony_nested_row *prony_report_nested(const prony_report *report
 PRONY_API const prony_module_row *prony_report_modules(const prony_report *report, size_t *count);
 /* Weights and buffers in the order of the layers that first use them. */
 PRONY_API const prony_parameter_row *prony_report_parameters(const prony_report *report, size_t *count);
+/* Weights, plan and process memory. Owned by the report; NULL: nothing ran. */
 PRONY_API const prony_memory_report *prony_report_memory(const prony_report *report);
 
 /* A processor that the measured runs could use; all processes on it count. */
@@ -353,6 +361,7 @@ typedef struct prony_assumed_dim {
     int64_t value;
     const char *reason; /* "batch", "metadata imgsz", "declared shapes", "nothing reads it"; "": simply 1 */
 } prony_assumed_dim;
+/* *count rows, a row per free dimension that neither options nor inputs fixed. Owned by the report. */
 PRONY_API const prony_assumed_dim *prony_report_assumed_dims(const prony_report *report, size_t *count);
 /* Why there are no hardware counters although they were asked for; "" if there are. NULL: not asked for. */
 PRONY_API const char *prony_report_counters_missing(const prony_report *report);
@@ -367,9 +376,9 @@ typedef struct prony_tune_trial {
 
 /* An operator that several kernels can run. */
 typedef struct prony_tuned_operator {
-    uint32_t index;                /* of the operator */
-    const char *kernel, *standard; /* taken; taken without measuring */
-    bool kept;                     /* measured by an earlier process */
+    uint32_t index;                      /* of the operator */
+    const char *kernel, *default_kernel; /* taken; taken without measuring */
+    bool cached;                         /* measured by an earlier process */
     const prony_tune_trial *trials;
     size_t trial_count;
 } prony_tuned_operator;
@@ -377,7 +386,7 @@ typedef struct prony_tuned_operator {
 /* What was chosen by measurement (prony_session_options.tune). */
 typedef struct prony_tuning {
     uint64_t operators, changed;   /* that had a choice; that take another kernel than by default */
-    uint64_t measured, kept;       /* problems, equal operators once: measured by this process; taken from the file. Of
+    uint64_t measured, cached;     /* problems, equal operators once: measured by this process; taken from the file. Of
                                     all plans of the session */
     uint64_t untried;              /* operators that keep the default kernel because the time for measuring was up */
     int64_t measuring_ns, file_ns; /* that measuring, and reading and writing the file, took of the session */
@@ -385,7 +394,7 @@ typedef struct prony_tuning {
     const char *note;              /* what is to be said of it, such as why nothing is kept; "": nothing */
     const prony_tuned_operator *choices; /* not those in subgraphs */
     size_t choice_count;
-    bool taken_back; /* the default kernels stay: as a whole the other ones were no faster, or a run
+    bool reverted; /* the default kernels stay: as a whole the other ones were no faster, or a run
                                     failed */
     int64_t default_run_ns, tuned_run_ns; /* of one run of each plan, medians of runs in turns; -1: nothing was to be
                                              judged, or a run failed */
@@ -420,25 +429,25 @@ PRONY_API const prony_evaluation_row *prony_report_evaluations(const prony_repor
 
 /* How far values y are from their reference r, over the elements in which both are finite. Where y are codes with one
  * scale, both are what the codes stand for. */
-typedef struct prony_error_figures {
-    bool known;         /* false: there is no such figure, and the rest is not set */
-    double max_abs;     /* max |y - r| */
-    double max_rel;     /* max_abs over the range of r, max r - min r; where r is one number throughout, over |r|; where
+typedef struct prony_error_metrics {
+    bool known;     /* false: there is no such figure, and the rest is not set */
+    double max_abs; /* max |y - r| */
+    double max_rel; /* max_abs over the range of r, max r - min r; where r is one number throughout, over |r|; where
                            it is 0 throughout, 1 if there is any error */
-    double ulp;         /* max |y - r| in units in the last place of the larger of both, in y's type; of codes in steps
+    double ulp;     /* max |y - r| in units in the last place of the larger of both, in y's type; of codes in steps
                            of the scale, of integers in 1 */
-    double snr_db;      /* 10 log10(sum r^2 / sum (y - r)^2); NaN: no error, or nothing to compare it with */
-    double beyond;      /* share of elements with |y - r| above the tolerance times the range, 0..1 */
-    double range;       /* of r */
-    uint64_t nonfinite; /* elements of y that are infinite or no number where r is not the same */
+    double snr_db;  /* 10 log10(sum r^2 / sum (y - r)^2); NaN: no error, or nothing to compare it with */
+    double over_tolerance; /* share of elements with |y - r| above the tolerance times the range, 0..1 */
+    double range;          /* of r */
+    uint64_t nonfinite;    /* elements of y that are infinite or no number where r is not the same */
     uint64_t elements;
-} prony_error_figures;
+} prony_error_metrics;
 
 /* Of a layer or an operator. `own`: the operator ran on inputs i, the reference on the same i. `accumulated`: the
  * reference ran on its own inputs from the model's inputs on. Of several outputs the worse figure each. */
 typedef struct prony_accuracy_row {
     uint32_t index; /* of the layer or operator */
-    prony_error_figures own, accumulated;
+    prony_error_metrics own, accumulated;
     const char *not_compared; /* why both are unknown; NULL: at least one is known */
     const char *note;         /* what to know of the figures, such as an operator without float64 reference; NULL:
                                  nothing */
@@ -448,12 +457,12 @@ typedef struct prony_accuracy_row {
 typedef struct prony_accuracy_output {
     const char *name;
     const char *against;       /* file of another runtime's output; NULL: the reference */
-    prony_error_figures error; /* accumulated */
+    prony_error_metrics error; /* accumulated */
 } prony_accuracy_output;
 
 typedef struct prony_accuracy {
     const char *reference;                 /* what values are compared with */
-    double tolerance;                      /* of prony_error_figures.beyond */
+    double tolerance;                      /* of prony_error_metrics.over_tolerance */
     uint64_t operators, compared, sampled; /* of the plan; with figures; whose own error was asked for */
     uint64_t without_reference;            /* operators whose own error has no float64 reference */
     int64_t run_ns, reference_ns;          /* the run that was observed, everything included; of it the reference and
@@ -464,24 +473,24 @@ typedef struct prony_accuracy {
 } prony_accuracy;
 
 /* Another runtime's value of an output; borrowed. */
-typedef struct prony_accuracy_against {
+typedef struct prony_accuracy_expected {
     const char *output;       /* name; NULL: the only output */
     const prony_value *value; /* a tensor of numbers */
     const char *source;       /* that messages and reports name: a file */
-} prony_accuracy_against;
+} prony_accuracy_expected;
 
 typedef struct prony_accuracy_options {
     size_t struct_size;
     int64_t samples;  /* operators whose own error is measured, spread evenly over the plan; 0: all */
     double tolerance; /* 0: 1e-3 */
-    const prony_accuracy_against *against;
+    const prony_accuracy_expected *against;
     size_t against_count;
     bool outputs_only;        /* `against` alone: no reference runs */
     const prony_model *model; /* accumulated errors and those of the outputs are beside this model in float64, such as
                                  the one that the session's was quantized from; operators are found by the names of
                                  their layers, inputs by name, else by position. NULL: beside the session's own */
 } prony_accuracy_options;
-#define PRONY_ACCURACY_OPTIONS_INIT {sizeof(prony_accuracy_options), 0, 0, 0, 0, false, 0}
+#define PRONY_ACCURACY_OPTIONS_INIT PRONY_INIT(prony_accuracy_options)
 
 /* Runs the session once more on its bound inputs, with a float64 reference of the model's own nodes beside it, and puts
  * the figures into the report, which is of this session and its present input shapes. Only tensors that are still to be
@@ -536,7 +545,7 @@ typedef struct prony_write_options {
     int64_t module_depth; /* text and CSV: levels of the module tree below the root; 0: all */
     bool all;             /* text: everything that is known, not what a first look needs */
 } prony_write_options;
-#define PRONY_WRITE_OPTIONS_INIT {sizeof(prony_write_options), false, 0, 0, 0, 0, 0, false, 0, 0, false}
+#define PRONY_WRITE_OPTIONS_INIT PRONY_INIT(prony_write_options)
 
 /* Charts that PRONY_FORMAT_SVG draws, ending with NULL. */
 PRONY_API const char *const *prony_chart_names(void);
@@ -548,6 +557,8 @@ PRONY_API bool prony_html_has_charts(void);
  * next byte. For names that come from a file. */
 PRONY_API size_t prony_text_printable(const char *text);
 
+/* Writes the report through `write`, in pieces. `options` NULL: the defaults. A format that the report lacks the
+ * data for (a trace without a run) is PRONY_UNSUPPORTED; a failing `write` PRONY_IO_ERROR. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_write(const prony_report *report, prony_format format,
                                                          const prony_write_options *options, prony_write_fn write,
                                                          void *user, prony_error *error);

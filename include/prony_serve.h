@@ -8,8 +8,7 @@
 extern "C" {
 #endif
 
-/* ---- batching
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- batching ---- */
 
 /* Serves requests of many threads with a few sessions on one model's weights, and combines requests into one run along
  * the first dimension of inputs and outputs.
@@ -33,7 +32,7 @@ typedef struct prony_batcher_options {
                             INT64_MAX: until the batch is full or the batcher is closed */
     size_t max_queue;    /* requests that may wait; 0: 65536 */
 } prony_batcher_options;
-#define PRONY_BATCHER_OPTIONS_INIT {sizeof(prony_batcher_options), 0, 0, 0, 0}
+#define PRONY_BATCHER_OPTIONS_INIT PRONY_INIT(prony_batcher_options)
 
 /* Starts the threads and makes one run of every batch size on generated inputs in each session, so that no request pays
  * for planning. `session` may be NULL; auto threads are the machine's over `sessions`, and sessions share its affinity
@@ -85,10 +84,10 @@ typedef struct prony_batch_trial {
     int64_t sizes[4];
     int threads; /* of each session */
 } prony_batch_trial;
+/* Result of the runs that prony_batcher_create made. Thread-safe. */
 PRONY_API prony_batch_trial prony_batcher_trial(const prony_batcher *batcher);
 
-/* ---- watching a service
- * ------------------------------------------------------------------------------------------- */
+/* ---- watching a service ---- */
 
 typedef struct prony_sample_row {
     uint32_t index;
@@ -124,7 +123,7 @@ typedef struct prony_monitor_options {
     void (*alert)(void *user, const prony_alert *alert);    /* may be NULL */
     void *user;
 } prony_monitor_options;
-#define PRONY_MONITOR_OPTIONS_INIT {sizeof(prony_monitor_options), 1000, 0, 0, 0, 0, 0}
+#define PRONY_MONITOR_OPTIONS_INIT PRONY_INIT_WITH(prony_monitor_options, every, 1000)
 
 /* From now on prony_session_run takes two clock readings, and one run in `every` also stamps its operators, whatever
  * `no_profile` says; other runs are not stamped. Callbacks are called by the running thread and may not use the session

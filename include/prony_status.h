@@ -14,6 +14,22 @@ extern "C" {
 #define PRONY_MUST_USE
 #endif
 
+/* For the PRONY_*_INIT macros: every field of `type` is zero, which means its default, but for struct_size and, with
+ * PRONY_INIT_WITH, one field. C++ before C++20 has no designated initialisers. */
+#ifdef __cplusplus
+#define PRONY_INIT_WITH(type, field, number)                                                                           \
+    []() {                                                                                                             \
+        type prony_options_ = type();                                                                                  \
+        prony_options_.struct_size = sizeof(type);                                                                     \
+        prony_options_.field = (number);                                                                               \
+        return prony_options_;                                                                                         \
+    }()
+#define PRONY_INIT(type) PRONY_INIT_WITH(type, struct_size, sizeof(type))
+#else
+#define PRONY_INIT_WITH(type, field, number) {.struct_size = sizeof(type), .field = (number)}
+#define PRONY_INIT(type) {.struct_size = sizeof(type)}
+#endif
+
 /* X(name, text) for every status; PRONY_OK is zero. */
 #define PRONY_STATUS_LIST(X)                                                                                           \
     X(PRONY_OK, "ok")                                                                                                  \
@@ -44,6 +60,7 @@ typedef struct prony_error {
     char message[PRONY_ERROR_MESSAGE_BYTES];
 } prony_error;
 
+/* The status in words, "invalid model". Static; an unknown number is "unknown status". */
 PRONY_API const char *prony_status_text(prony_status status);
 
 #ifdef __cplusplus

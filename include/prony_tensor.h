@@ -110,6 +110,7 @@ PRONY_API bool prony_value_is_literal(const char *text);
  * float32, integers of 4 and 2 bits to int8 or uint8. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_save_npy(const prony_value *value, const char *path,
                                                            prony_error *error);
+/* Frees the value with its data and items; for values that a function gave to the caller. NULL is accepted. */
 PRONY_API void prony_value_release(prony_value *value);
 
 #ifdef __cplusplus

@@ -81,7 +81,7 @@ typedef struct prn_post_op {
 
 #define PRN_MAX_POST_OPS 4
 /* Applied in order to the operator's result before it is stored. */
-typedef struct prn_post_ops {
+typedef struct prony_post_ops { /* the name that prony_operator.h declares */
     prn_post_op op[PRN_MAX_POST_OPS];
     size_t count;
 } prn_post_ops;
@@ -110,7 +110,7 @@ typedef struct prn_pixels {
  * serves the next. */
 enum { PRN_RELEASE_WHILE_PACKING_FLOATS = 1 << 22 };
 
-typedef struct prn_services {
+typedef struct prony_engine_services { /* the name that prony_operator.h declares */
     /* A packed form of constant data, built once per model and shared by every session: `source` (address of the
      * constant's bytes) and `key` are its identity. The key's `build` fills `bytes` bytes, 64-byte aligned. Valid as
      * long as the plan. Called from prepare only. A kernel that has packed an input reads the packed form in its runs,
@@ -188,11 +188,8 @@ typedef enum prn_stays_in_fp32 {
 /* ---- kernels
  * ------------------------------------------------------------------------------------------------------ */
 
-/* What prepare hands to the plan. */
-typedef struct prn_prepared {
-    void *state;          /* given to run as context->state and to release; NULL is fine */
-    size_t scratch_bytes; /* working space for each run */
-} prn_prepared;
+/* State and scratch bytes that prepare hands to the plan; the same struct serves custom operators. */
+typedef prony_prepared prn_prepared;
 
 #define PRN_TYPE(dtype) (UINT32_C(1) << (dtype))
 #define PRN_TYPE_F32 PRN_TYPE(PRONY_FLOAT32)

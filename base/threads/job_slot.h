@@ -17,6 +17,7 @@
 #include "base/threads/thread_pool.h"
 
 #include <pthread.h>
+#include <sys/types.h>
 #include <stdatomic.h>
 
 enum { PRN_CACHE_LINE_BYTES = 64 };
@@ -50,6 +51,7 @@ struct prn_thread_pool {
     _Atomic int threads;
     pthread_t *handles; /* of the threads; used by the caller or creator alone */
     size_t handle_capacity;
+    pid_t process;   /* that has the threads: a forked child has none of them */
     uint64_t placed; /* id of the threads' placement; 0: none */
     bool shared;
     prn_job_slot *slots; /* of callers */

@@ -1,5 +1,5 @@
-/* Thread pools: threads that look for open slots, and jobs of tasks on a slot. The last user frees a thread pool; its
- * threads are detached. */
+/* Thread pools: threads that look for open slots, and jobs of tasks on a slot. The last user frees a thread pool. Its
+ * threads are detached when it is released, or joined by prn_thread_pool_shut_down. */
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "base/memory/alloc.h"
 #include "base/memory/budget.h"
@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LATCH_OPEN (UINT32_C(1) << 31)
 #define LATCH_MOST(latch) ((latch) >> 16 & 0x7fff)
@@ -290,10 +291,8 @@ void prn_thread_pool_set_affinity(prn_thread_pool *t, prn_placement *placement)
  * only created ones. */
 static void spawn_workers(prn_thread_pool *t, int workers)
 {
-    pthread_attr_t attributes;
     int have = atomic_load(&t->threads);
-    if (have >= workers || pthread_attr_init(&attributes) != 0) return;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (have >= workers) return;
     prn_placement *placement = prn_placement_current();
     uint64_t id = placement ? placement->id : 0;
     if (have == 0)
@@ -305,7 +304,7 @@ static void spawn_workers(prn_thread_pool *t, int workers)
         if (!w) break;
         *w = (worker){t, have + 1};
         atomic_fetch_add(&t->references, 1);
-        if (pthread_create(&t->handles[have], &attributes, thread_pool_work, w) != 0) {
+        if (pthread_create(&t->handles[have], NULL, thread_pool_work, w) != 0) {
             atomic_fetch_sub(&t->references, 1);
             prn_free(w);
             break;
@@ -313,7 +312,6 @@ static void spawn_workers(prn_thread_pool *t, int workers)
         if (placement) place_worker(t, have, placement);
         have++;
     }
-    pthread_attr_destroy(&attributes);
     atomic_store(&t->threads, have);
     set_spins(t);
 }
@@ -323,6 +321,7 @@ static prn_thread_pool *make_pool(bool shared)
     prn_thread_pool *t = prn_calloc(1, sizeof *t);
     if (!t) return NULL;
     t->shared = shared;
+    t->process = getpid();
     t->slot_count = shared ? SHARED_SLOTS : 1;
     t->slots = prn_alloc_aligned(PRN_CACHE_LINE_BYTES, (size_t)t->slot_count * sizeof *t->slots);
     if (!t->slots || pthread_mutex_init(&t->lock, NULL) != 0) {
@@ -354,14 +353,26 @@ void prn_thread_pool_retain(prn_thread_pool *t)
     atomic_fetch_add(&t->holders, 1);
 }
 
-void prn_thread_pool_release(prn_thread_pool *t)
+/* Drops a holder; the last one ends the threads. `wait`: returns when they have ended, and their stacks are free. */
+static void end_threads(prn_thread_pool *t, bool wait)
 {
     if (!t || atomic_fetch_sub(&t->holders, 1) != 1) return;
     pthread_mutex_lock(&t->lock);
     atomic_store(&t->quit, true);
     pthread_cond_broadcast(&t->work);
     pthread_mutex_unlock(&t->lock);
+    const int threads = t->process == getpid() ? atomic_load(&t->threads) : 0;
+    for (int w = 0; w < threads; w++)
+        if (wait)
+            pthread_join(t->handles[w], NULL);
+        else
+            pthread_detach(t->handles[w]);
     drop_pool(t);
+}
+
+void prn_thread_pool_release(prn_thread_pool *t)
+{
+    end_threads(t, false);
 }
 
 int prn_thread_pool_size(const prn_thread_pool *t)
@@ -449,7 +460,12 @@ void prn_thread_pool_shut_down(void)
     if (!t) return;
     own_pool = NULL;
     pthread_setspecific(exit_key, NULL);
-    prn_thread_pool_release(t);
+    end_threads(t, true);
+}
+
+void prony_threads_shut_down(void)
+{
+    if (!inside_task && !here.slot) prn_thread_pool_shut_down();
 }
 
 /* The slot for the calling thread's job of `threads` threads; NULL: the caller works alone. */

@@ -38,7 +38,8 @@ typedef struct prn_thread_pool_share {
  * watching, a run costs only the test. */
 void prn_thread_pool_watch(prn_thread_pool_share *shares, int count);
 
-/* Ends the calling thread's workers; the next run makes new ones (with the affinity mask of that time). */
+/* Ends the calling thread's workers and waits for them; the next run makes new ones (with the affinity mask of that
+ * time). */
 void prn_thread_pool_shut_down(void);
 
 /* ---- thread pools that several callers share ---- */

@@ -159,7 +159,7 @@ static bool make_task(const coordinator *c, const prony_study_task *task, double
 static const char *task_text(const prony_study_task *task, char text[120])
 {
     snprintf(text, 120, "process %d of %d x %d threads, %.20s%s", task->process + 1, task->inter_op_threads,
-             task->intra_op_threads, task->precision, task->again ? ", again" : "");
+             task->intra_op_threads, task->precision, task->repeated ? ", again" : "");
     return text;
 }
 

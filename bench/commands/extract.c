@@ -6,7 +6,7 @@ static void print_ports(const prony_model *model, bool inputs)
 {
     size_t count = inputs ? prony_model_input_count(model) : prony_model_output_count(model);
     for (size_t i = 0; i < count; i++) {
-        const prony_port *port = inputs ? prony_model_input(model, i) : prony_model_output(model, i);
+        const prony_value_info *port = inputs ? prony_model_input(model, i) : prony_model_output(model, i);
         printf("  %-7s ", inputs ? "input" : "output");
         put_text(stdout, port->name);
         printf("  %s", prony_dtype_name(port->dtype));
@@ -41,13 +41,13 @@ static int extract(const options *o, prony_model *model)
 {
     prony_error error = {0};
     prony_session_options s = session_options(o);
-    prony_part p = PRONY_PART_INIT;
+    prony_submodel p = PRONY_SUBMODEL_INIT;
     p.from = o->model.from;
     p.from_count = o->model.from_count;
     p.to = o->model.to;
     p.to_count = o->model.to_count;
     p.options = &s;
-    return prony_model_save_part(model, &p, o->files.output, &error) == PRONY_OK
+    return prony_model_extract_save(model, &p, o->files.output, &error) == PRONY_OK
                ? EXIT_DONE
                : report_session_error(o, model, &error);
 }

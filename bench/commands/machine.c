@@ -85,7 +85,7 @@ static bool any_doubtful(const prony_machine *machine)
 
 static void print_machine(const prony_machine *machine, const char *path)
 {
-    const prony_machine_info *info = prony_machine_about(machine);
+    const prony_machine_info *info = prony_machine_get_info(machine);
     char when[64] = "at an unknown time";
     struct tm local;
     time_t at = (time_t)info->measured_at;
@@ -160,7 +160,7 @@ static bool machine_command_is_kept(const prony_machine *machine)
 {
     prony_machine *kept = NULL;
     bool same = prony_machine_load(&kept, NULL) == PRONY_OK && kept &&
-                prony_machine_about(kept)->busy == prony_machine_about(machine)->busy;
+                prony_machine_get_info(kept)->busy == prony_machine_get_info(machine)->busy;
     prony_machine_release(kept);
     return same;
 }
@@ -188,7 +188,7 @@ int command_machine(const options *o)
     prony_machine *machine = NULL;
     int code = EXIT_DONE;
     if (!o->plan.no_cache) machine_command_load(o, &machine);
-    if (machine && (!was_quiet(o, prony_machine_about(machine)) || !reaches(o, prony_machine_about(machine)) ||
+    if (machine && (!was_quiet(o, prony_machine_get_info(machine)) || !reaches(o, prony_machine_get_info(machine)) ||
                     !has_work(o, machine))) {
         prony_machine_release(machine);
         machine = NULL;

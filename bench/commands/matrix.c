@@ -132,7 +132,7 @@ static int matrix_command_measure(const options *o, prony_model *model, matrix *
         int code = add_session(&one, model, &m->quantized, &m->sessions[i]);
         if (code != EXIT_DONE) return fail(o, "in the configuration of %s", label(o, &m->rows[i], text));
     }
-    prony_status status = prony_sessions_profile(m->reports, m->sessions, m->count, &p, &error);
+    prony_status status = prony_profile_interleaved(m->reports, m->sessions, m->count, &p, &error);
     if (measured(o, status, m->reports[0], &error) != EXIT_DONE) return EXIT_FAILED;
     if (prony_metrics_create(&m->metrics, &error) != PRONY_OK) return report_error(o, &error);
     int code = EXIT_DONE;

@@ -105,7 +105,7 @@ static void say_floats(const options *o, const prony_model *made)
 {
     static bool said;
     const prony_quantized_row *rows;
-    size_t floats = 0, count = prony_model_quantized(made, &rows);
+    size_t floats = 0, count = prony_model_quantized_layers(made, &rows);
     for (size_t i = 0; i < count; i++) floats += !rows[i].quantized;
     if (o->precision.calibrate || said || !floats || o->terminal.quiet) return;
     fail(o, "warning: %zu of %zu layers with weights stay in float without --calibrate DATA", floats, count);
@@ -149,7 +149,7 @@ int quantize_model(const options *o, prony_model *model, prony_model **out)
 
 bool wants_codes(const options *o, const prony_model *model)
 {
-    return o->precision.name && strcmp(o->precision.name, "int8") == 0 && !prony_model_has_codes(model);
+    return o->precision.name && strcmp(o->precision.name, "int8") == 0 && !prony_model_is_quantized(model);
 }
 
 int quantize_in_place(const options *o, prony_model **model)
@@ -182,7 +182,7 @@ static void print_kept(const prony_quantized_row *rows, size_t count)
 static int quantize_command_show(const options *o, const prony_model *made)
 {
     const prony_quantized_row *rows;
-    const size_t count = prony_model_quantized(made, &rows);
+    const size_t count = prony_model_quantized_layers(made, &rows);
     size_t quantized = 0;
     for (size_t i = 0; i < count; i++) quantized += rows[i].quantized;
     if (o->terminal.quiet) return EXIT_DONE;

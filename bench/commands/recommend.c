@@ -115,7 +115,7 @@ static int add_precisions(const options *o, study *s)
             code = add_precision(o, o->precision.names[i], true, s);
     else
         for (size_t i = 0; i < usual && code == EXIT_DONE; i++)
-            if (strcmp(usual_precisions[i], "int8") != 0 || !prony_model_has_codes(s->base.model))
+            if (strcmp(usual_precisions[i], "int8") != 0 || !prony_model_is_quantized(s->base.model))
                 code = add_precision(o, usual_precisions[i], false, s);
     return code;
 }
@@ -126,7 +126,7 @@ static double worst_error(const prony_report *report)
     const prony_accuracy *a = prony_report_accuracy(report);
     double worst = -1;
     for (size_t k = 0; a && k < a->output_count; k++) {
-        const prony_error_figures *e = &a->outputs[k].error;
+        const prony_error_metrics *e = &a->outputs[k].error;
         double error = e->nonfinite ? HUGE_VAL : e->max_rel;
         if (e->known && error > worst) worst = error;
     }
@@ -138,14 +138,14 @@ static prony_status hold_against_base(const study *s, const target *t, const cha
 {
     prony_accuracy_options a = PRONY_ACCURACY_OPTIONS_INIT;
     const size_t outputs = prony_model_output_count(s->base.model);
-    prony_accuracy_against *rows = calloc(outputs + 1, sizeof *rows);
+    prony_accuracy_expected *rows = calloc(outputs + 1, sizeof *rows);
     if (!rows) {
         error->status = PRONY_OUT_OF_MEMORY;
         return PRONY_OUT_OF_MEMORY;
     }
     prony_status status = PRONY_OK;
     for (size_t k = 0; k < outputs && status == PRONY_OK; k++) {
-        rows[k] = (prony_accuracy_against){.output = prony_model_output(s->base.model, k)->name, .source = source};
+        rows[k] = (prony_accuracy_expected){.output = prony_model_output(s->base.model, k)->name, .source = source};
         status = prony_session_output(s->base.session, k, &rows[k].value, error);
     }
     a.outputs_only = true;

@@ -63,7 +63,7 @@ static void set_unreadable(case_result *result, int code)
 
 /* *out stays NULL if the file does not exist. NumPy has no bfloat16, so ONNX's older data holds its bits as uint16. */
 static prony_status load_numbered(prony_value **out, const char *dir, const char *what, size_t k,
-                                  const prony_port *port, prony_error *error)
+                                  const prony_value_info *port, prony_error *error)
 {
     char name[64];
     snprintf(name, sizeof name, "%s_%zu.pb", what, k);
@@ -79,7 +79,7 @@ static prony_status bind_set(prony_session *session, const prony_model *model, c
 {
     for (size_t i = 0; i < prony_model_input_count(model); i++) {
         prony_value *value = NULL;
-        const prony_port *port = prony_model_input(model, i);
+        const prony_value_info *port = prony_model_input(model, i);
         prony_status status = load_numbered(&value, dir, "input", i, port, error);
         if (status == PRONY_OK && value) status = prony_session_set_input(session, port->name, value, error);
         prony_value_release(value);
@@ -112,7 +112,7 @@ static void verify_command_check_outputs(const prony_session *session, const pro
     for (size_t k = 0; k < prony_model_output_count(model) && result->verdict == VERDICT_PASS; k++) {
         prony_error error = {0};
         prony_value *want = NULL;
-        const prony_port *port = prony_model_output(model, k);
+        const prony_value_info *port = prony_model_output(model, k);
         prony_status status = load_numbered(&want, dir, "output", k, port, &error);
         if (status == PRONY_OK && want)
             status = verify_command_check_output(session, k, port->name, want, result, &error);

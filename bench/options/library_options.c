@@ -28,11 +28,11 @@ prony_session_options session_options(const options *o)
     s.shape_count = o->model.shape_count;
     s.batch = o->model.batch;
     s.no_rewrites = o->plan.no_rewrites;
-    s.no_help = o->threads.no_work_stealing;
+    s.no_work_stealing = o->threads.no_work_stealing;
     s.no_reuse = o->plan.no_reuse;
     s.max_loop_trips = o->limits.max_loop_trips;
     s.free_dims = PRONY_FREE_ASK;
-    s.tune = o->plan.tune ? o->plan.no_cache ? PRONY_TUNE_AGAIN : PRONY_TUNE : PRONY_TUNE_OFF;
+    s.tune = o->plan.tune ? o->plan.no_cache ? PRONY_TUNE_NO_CACHE : PRONY_TUNE : PRONY_TUNE_OFF;
     s.record_memory = o->shown.memory || forms_need_events(o);
     return s;
 }

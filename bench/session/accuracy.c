@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct loaded {
-    prony_accuracy_against *rows;
+    prony_accuracy_expected *rows;
     prony_value **values;
     size_t count;
 } loaded;
@@ -19,7 +19,7 @@ static bool is_npz(const char *file)
 
 static int accuracy_add(const options *o, loaded *l, const char *output, prony_value *value, const char *file)
 {
-    prony_accuracy_against *rows = realloc(l->rows, (l->count + 1) * sizeof *rows);
+    prony_accuracy_expected *rows = realloc(l->rows, (l->count + 1) * sizeof *rows);
     if (rows) l->rows = rows;
     prony_value **values = realloc(l->values, (l->count + 1) * sizeof *values);
     if (values) l->values = values;
@@ -28,7 +28,7 @@ static int accuracy_add(const options *o, loaded *l, const char *output, prony_v
         return fail(o, "out of memory");
     }
     l->values[l->count] = value;
-    l->rows[l->count++] = (prony_accuracy_against){output, value, file};
+    l->rows[l->count++] = (prony_accuracy_expected){output, value, file};
     return EXIT_DONE;
 }
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const prony_port *find_port(const prony_model *model, const char *name)
+static const prony_value_info *find_port(const prony_model *model, const char *name)
 {
     for (size_t i = 0; i < prony_model_input_count(model); i++)
         if (strcmp(prony_model_input(model, i)->name, name) == 0) return prony_model_input(model, i);
@@ -33,13 +33,13 @@ static bool inputs_ends_with(const char *text, const char *end)
 prony_status load_image(const options *o, const prony_session *session, const char *name, const char *file,
                         prony_value **out, prony_error *error)
 {
-    prony_port port;
+    prony_value_info port;
     prony_status status = prony_session_input(session, name, &port, error);
     return status == PRONY_OK ? prony_image_load(out, file, &port, image_options(o), error) : status;
 }
 
 /* One free dimension of a raw file follows from the file's size. */
-static bool shape_from_size(prony_port *port, const char *file)
+static bool shape_from_size(prony_value_info *port, const char *file)
 {
     struct stat info;
     size_t width = prony_dtype_bytes(port->dtype, 1);
@@ -63,7 +63,7 @@ static bool shape_from_size(prony_port *port, const char *file)
 static prony_status load_raw(prony_session *session, const char *name, const char *file, prony_value **out,
                              prony_error *error)
 {
-    prony_port port;
+    prony_value_info port;
     prony_status status = prony_session_input(session, name, &port, error);
     if (status == PRONY_OK && !shape_from_size(&port, file))
         status = prony_session_input_shape(session, name, &port.shape, error);
@@ -74,7 +74,7 @@ static prony_status load_raw(prony_session *session, const char *name, const cha
 static prony_status load_literal(const options *o, prony_session *session, const char *name, const char *text,
                                  prony_value **out, prony_error *error)
 {
-    prony_port port;
+    prony_value_info port;
     prony_status status = prony_session_input(session, name, &port, error);
     if (status == PRONY_OK && *text != '[') status = prony_session_input_shape(session, name, &port.shape, error);
     if (status == PRONY_OK) {
@@ -87,8 +87,8 @@ static prony_status load_literal(const options *o, prony_session *session, const
     return status;
 }
 
-static prony_status load_input(const options *o, const prony_port *port, prony_session *session, const named_file *in,
-                               prony_value **value, prony_error *error)
+static prony_status load_input(const options *o, const prony_value_info *port, prony_session *session,
+                               const named_file *in, prony_value **value, prony_error *error)
 {
     if (port && prony_image_is_file(in->file)) return load_image(o, session, in->name, in->file, value, error);
     if (inputs_ends_with(in->file, ".npz")) return prony_value_load_array(value, in->file, in->name, error);
@@ -108,7 +108,7 @@ static prony_status load_input(const options *o, const prony_port *port, prony_s
 }
 
 /* Checks that two statements about a shape on the command line agree. */
-static int check_file(const options *o, const prony_model *model, const prony_port *port, const named_file *in,
+static int check_file(const options *o, const prony_model *model, const prony_value_info *port, const named_file *in,
                       const prony_value *value)
 {
     const prony_shape *shape = &value->shape;
@@ -143,11 +143,11 @@ int bind_inputs(const options *o, const prony_model *model, prony_session *sessi
     for (size_t i = 0; i < o->model.input_count; i++) {
         named_file *in = &o->model.inputs[i];
         cut_name_where(in, names_input, model);
-        const prony_port *port = find_port(model, in->name);
+        const prony_value_info *port = find_port(model, in->name);
         prony_value *value = NULL;
         for (size_t k = 0; k < i; k++)
             if (strcmp(o->model.inputs[k].name, in->name) == 0) return fail(o, "input '%s' is given twice", in->name);
-        prony_port unknown;
+        prony_value_info unknown;
         prony_status status = port ? PRONY_OK : prony_session_input(session, in->name, &unknown, &error);
         if (status == PRONY_OK) status = load_input(o, port, session, in, &value, &error);
         if (status == PRONY_OK) status = prony_session_set_input(session, in->name, value, &error);
@@ -162,7 +162,7 @@ int bind_inputs(const options *o, const prony_model *model, prony_session *sessi
 
 /* ---- the question ---- */
 
-static void inputs_put_port(const prony_port *port)
+static void inputs_put_port(const prony_value_info *port)
 {
     fprintf(stderr, "  input ");
     put_text(stderr, port->name);

@@ -58,7 +58,7 @@ int targets_measure(const options *o, target *const *targets, size_t count)
     for (size_t i = 0; code == EXIT_DONE && i < count; i++)
         if (!targets[i]->report) sessions[to_measure++] = targets[i]->session;
     if (to_measure) {
-        prony_status status = prony_sessions_profile(reports, sessions, to_measure, &p, &error);
+        prony_status status = prony_profile_interleaved(reports, sessions, to_measure, &p, &error);
         code = measured(o, status, reports[0], &error);
     }
     clear_progress();

@@ -77,7 +77,7 @@ static int make_part(const options *o, prony_model *whole, prony_model **part, c
 {
     prony_error error = {0};
     prony_session_options s = session_options(o);
-    prony_part p = PRONY_PART_INIT;
+    prony_submodel p = PRONY_SUBMODEL_INIT;
     p.from = from;
     p.from_count = from_count;
     p.to = to;
@@ -85,7 +85,7 @@ static int make_part(const options *o, prony_model *whole, prony_model **part, c
     p.values = values;
     p.options = &s;
     interrupt_at_once(true);
-    prony_status status = prony_model_part(part, whole, &p, &error);
+    prony_status status = prony_model_extract(part, whole, &p, &error);
     interrupt_at_once(false);
     return status == PRONY_OK ? EXIT_DONE : report_session_error(o, whole, &error);
 }

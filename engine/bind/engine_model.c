@@ -69,7 +69,7 @@ void prony_model_release(prony_model *model)
     prn_free(model);
 }
 
-bool prony_model_has_codes(const prony_model *model)
+bool prony_model_is_quantized(const prony_model *model)
 {
     static const char *const names[] = {"QuantizeLinear",       "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul",
                                         "ConvInteger",          "MatMulInteger",         "QGemm",       "QLinearAdd",
@@ -91,7 +91,7 @@ size_t prony_model_output_count(const prony_model *model)
     return model ? model->file->graph.output_count : 0;
 }
 
-const prony_port *prony_model_input(const prony_model *model, size_t index)
+const prony_value_info *prony_model_input(const prony_model *model, size_t index)
 {
     return model && index < model->file->graph.input_count ? &model->file->graph.inputs[index] : NULL;
 }
@@ -101,13 +101,13 @@ size_t prony_model_optional_input_count(const prony_model *model)
     return model ? model->file->graph.optional_count : 0;
 }
 
-const prony_port *prony_model_optional_input(const prony_model *model, size_t index)
+const prony_value_info *prony_model_optional_input(const prony_model *model, size_t index)
 {
     const prn_graph *graph = model ? &model->file->graph : NULL;
     return graph && index < graph->optional_count ? &graph->inputs[graph->input_count + index] : NULL;
 }
 
-const prony_port *prony_model_output(const prony_model *model, size_t index)
+const prony_value_info *prony_model_output(const prony_model *model, size_t index)
 {
     return model && index < model->file->graph.output_count ? &model->file->graph.outputs[index] : NULL;
 }

@@ -142,6 +142,20 @@ static prony_status run_guarded(const prony_context *context, prony_value *kept)
     return PRONY_OK;
 }
 
+/* The state belongs to the plan from here on; a failure leaves none. */
+static prony_status custom_prepare(const prony_context *context, prn_prepared *out)
+{
+    const custom *c = context->user;
+    prony_error own;
+    own.message[0] = '\0';
+    prony_context inner = *context;
+    inner.user = c->given.user;
+    inner.error = &own;
+    prony_prepared made = {0};
+    PRN_TRY(answer(context, "prepare", c->given.prepare(&inner, &made), &own));
+    *out = made;
+    return PRONY_OK;
+}
 enum { FEW_OUTPUTS = 8 }; /* up to so many outputs a run makes no heap call */
 
 static prony_status custom_run(const prony_context *context)
@@ -227,6 +241,9 @@ prony_status prony_registry_add(prony_registry *registry, const prony_operator *
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_registry_add: registry or definition missing");
     PRN_TRY(prn_options_read(&own, sizeof own, definition, "prony_registry_add: definition", error));
     definition = &own;
+    if (definition->release && !definition->prepare)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "custom operator '%s': release without prepare",
+                        definition->name ? definition->name : "");
     if (!definition->name || !*definition->name || !definition->infer || !definition->cost || !definition->run)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "custom operator '%s': name, infer, cost and run are all required",
@@ -249,7 +266,11 @@ prony_status prony_registry_add(prony_registry *registry, const prony_operator *
     memcpy(c->kernel_name, definition->name, strlen(definition->name));
     memcpy(c->kernel_name + strlen(definition->name), "_custom", sizeof "_custom");
     c->given = *definition;
-    c->kernels[0] = (prn_kernel){.name = c->kernel_name, .backend = "custom", .run = custom_run};
+    c->kernels[0] = (prn_kernel){.name = c->kernel_name,
+                                 .backend = "custom",
+                                 .prepare = definition->prepare ? custom_prepare : NULL,
+                                 .run = custom_run,
+                                 .release = definition->release};
     c->op = (prn_op){.name = c->name,
                      .domain = c->domain,
                      .since_opset = definition->since_opset,

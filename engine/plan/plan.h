@@ -95,11 +95,11 @@ static inline const prn_kernel *prn_step_kernel(const prn_step *step)
 
 typedef struct prn_plan_options {
     prony_precision precision;
-    int threads;          /* inside of an operator; 0: as many as fit beside the workers */
-    int workers;          /* that run steps in parallel; 0 and 1: one; PRN_WORKERS_AUTO: as many as shorten the run */
-    int cores;            /* that may be used, for the automatic choices above */
-    bool no_help;         /* idle workers do not steal work from other workers' operators */
-    prn_step_rates rates; /* zero: a guess */
+    int threads;           /* inside of an operator; 0: as many as fit beside the workers */
+    int workers;           /* that run steps in parallel; 0 and 1: one; PRN_WORKERS_AUTO: as many as shorten the run */
+    int cores;             /* that may be used, for the automatic choices above */
+    bool no_work_stealing; /* idle workers do not steal work from other workers' operators */
+    prn_step_rates rates;  /* zero: a guess */
     bool record_memory;
     int64_t max_loop_trips;    /* 0: 2^31 */
     bool follows;              /* for prn_plan_respecialize: no joins and slices, because their offsets depend on

@@ -348,8 +348,8 @@ prony_status prn_schedule_staff(prn_schedule *s, prn_thread_pool *pool, prony_er
 {
     prn_executor *executor = NULL;
     if (pool) {
-        PRN_TRY(
-            prn_executor_create(&executor, pool, s->plan->workers, s->plan->threads, !s->plan->options.no_help, error));
+        PRN_TRY(prn_executor_create(&executor, pool, s->plan->workers, s->plan->threads,
+                                    !s->plan->options.no_work_stealing, error));
     }
     prn_executor_release(s->executor);
     s->executor = executor;

@@ -189,7 +189,7 @@ void prn_tune_describe(const prn_program *program, const prn_plan_options *optio
     add_number(&hash, options->precision);
     add_number(&hash, options->threads);
     add_number(&hash, options->workers);
-    add_number(&hash, options->no_help);
+    add_number(&hash, options->no_work_stealing);
     add_number(&hash, options->no_reuse);
     tune_add_program(&hash, program);
     prn_sha256_text(&hash, text);

@@ -39,7 +39,7 @@ typedef struct prn_tune_row {
 /* The result for the plan of one program, run as a whole against the default plan. */
 typedef struct prn_tune_verdict {
     const char *program;          /* hexadecimal digits */
-    bool taken_back;              /* the default kernels stay */
+    bool reverted;                /* the default kernels stay */
     int64_t default_ns, tuned_ns; /* of one run, medians; -1: one of them failed */
     const char *failure;          /* the reason; NULL: no run failed */
 } prn_tune_verdict;
@@ -115,7 +115,7 @@ size_t prn_tune_choose(const int64_t *times, size_t most, const size_t *rounds, 
 
 /* Runs the tuned plan or the default one once. */
 typedef prony_status (*prn_tune_run)(void *data, bool tuned, int64_t *time_ns, prony_error *error);
-/* Runs both in turns and fills in times and taken_back: the tuned one stays where its median is 1 % below and it wins
+/* Runs both in turns and fills in times and reverted: the tuned one stays where its median is 1 % below and it wins
  * three rounds of four. Failures are those of `run`. */
 PRN_MUST_USE prony_status prn_tune_judge(prn_tune_verdict *verdict, prn_tune_run run, void *data, prony_error *error);
 

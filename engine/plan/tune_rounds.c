@@ -111,6 +111,6 @@ prony_status prn_tune_judge(prn_tune_verdict *verdict, prn_tune_run run, void *d
     }
     verdict->default_ns = prn_tune_median(times[BY_DEFAULT], rounds);
     verdict->tuned_ns = prn_tune_median(times[TUNED], rounds);
-    verdict->taken_back = tune_rounds_loses(times, rounds, verdict);
+    verdict->reverted = tune_rounds_loses(times, rounds, verdict);
     return PRONY_OK;
 }

@@ -130,7 +130,7 @@ int prn_plan_most_threads(const prn_plan_options *options)
                         : options->workers < PRN_MOST_WORKERS ? options->workers
                                                               : PRN_MOST_WORKERS;
     const int threads = threads_beside(options, workers);
-    return options->no_help ? threads : threads_of_all(workers, threads);
+    return options->no_work_stealing ? threads : threads_of_all(workers, threads);
 }
 
 /* Takes the number of workers with the shortest simulated run, if that is below WORTH of one worker's, and writes the
@@ -212,8 +212,8 @@ static void run_as_chain(prn_plan *plan, int workers)
     const int threads = threads_beside(&plan->options, workers);
     snprintf(plan->workers_note, sizeof plan->workers_note,
              "1 worker: every operator needs the one before it, so no two can run side by side%s",
-             plan->options.no_help ? "" : "; the others' threads help inside of operators");
-    take_one_worker(plan, plan->options.no_help ? threads : threads_of_all(workers, threads));
+             plan->options.no_work_stealing ? "" : "; the others' threads help inside of operators");
+    take_one_worker(plan, plan->options.no_work_stealing ? threads : threads_of_all(workers, threads));
 }
 
 bool prn_plan_affords_workers(prn_plan *plan, uint64_t one_bytes, uint64_t bytes)
@@ -264,7 +264,7 @@ prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_pla
         prn_plan_drop_workers(plan);
     } else {
         const int threads = threads_beside(&plan->options, plan->workers);
-        set_threads(plan, threads, plan->options.no_help ? threads : threads_of_all(plan->workers, threads));
+        set_threads(plan, threads, plan->options.no_work_stealing ? threads : threads_of_all(plan->workers, threads));
     }
     return status;
 }

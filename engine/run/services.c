@@ -237,7 +237,7 @@ static prony_status subgraph_port(const prony_context *context, const struct prn
     if (!child_of(context, graph, &site)) return no_child(context);
     *count = output ? graph->output_count : graph->input_count;
     if (index >= *count) return PRONY_OK;
-    const prony_port *port = output ? &graph->outputs[index] : &graph->inputs[index];
+    const prony_value_info *port = output ? &graph->outputs[index] : &graph->inputs[index];
     *declared = (prony_value){.kind = port->kind, .dtype = port->dtype, .shape = port->shape};
     return PRONY_OK;
 }

@@ -37,7 +37,7 @@ bool prn_requests_alike(const prn_request *a, const prn_request *b, size_t input
     return true;
 }
 
-static prony_status check_port(const prony_model *model, const prony_port *port, const char *what, bool strings,
+static prony_status check_port(const prony_model *model, const prony_value_info *port, const char *what, bool strings,
                                int64_t max_batch, prony_error *error)
 {
     const char *name = model->file->name;
@@ -201,7 +201,7 @@ static prony_status samples_make(samples *s, const prn_server *server, int64_t c
     if (status == PRONY_OK) status = prn_input_shapes_resolve(&shapes, session->model, &session->options, error);
     if (status == PRONY_OK) status = prn_input_shapes_closed(&shapes, session->model, error);
     for (size_t i = 0; i < s->inputs && status == PRONY_OK; i++) {
-        const prony_port *port = &file->graph.inputs[i];
+        const prony_value_info *port = &file->graph.inputs[i];
         prony_value *value = &s->values[i];
         *value = (prony_value){.kind = port->kind, .dtype = port->dtype, .shape = shapes.shapes[i]};
         if (port->kind != PRONY_TENSOR || port->dtype == PRONY_STRING || value->shape.rank < 0)

@@ -56,7 +56,7 @@ prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *ca
                                 .threads = workers < 0 ? session->options.intra_op_threads : session->asked_threads,
                                 .workers = workers,
                                 .cores = prn_machine_auto_threads(1, prn_session_mask(session)),
-                                .no_help = session->options.no_help,
+                                .no_work_stealing = session->options.no_work_stealing,
                                 .record_memory = session->options.record_memory,
                                 .max_loop_trips = session->options.max_loop_trips,
                                 .follows = cached->extents != NULL,

@@ -41,7 +41,7 @@ static bool has_word(const char *symbol, const char *const *words)
     return false;
 }
 
-static bool is_batch(const prony_port *port, int axis)
+static bool is_batch(const prony_value_info *port, int axis)
 {
     static const char *const batch[] = {"batch", NULL};
     static const char *const others[] = {"seq",   "len",    "time",  "height", "width", "frame",
@@ -67,7 +67,7 @@ static void read_image_size(prn_input_shapes *s, const prony_model *model)
     for (int k = 0; k < 2; k++) s->image[k] = found > 0 && size[k] > 0 && size[k] <= 65536 ? size[k] : -1;
 }
 
-static int64_t metadata_extent(prn_input_shapes *s, const prony_port *port, int axis, const prony_model *model)
+static int64_t metadata_extent(prn_input_shapes *s, const prony_value_info *port, int axis, const prony_model *model)
 {
     bool last = port->shape.rank == 4 && port->shape.dim[3] >= 1 && port->shape.dim[3] <= 4;
     int first = last ? 1 : 2;
@@ -114,7 +114,7 @@ static prony_status find_reader(prn_input_shapes *s, const prn_graph *graph, con
 static prony_status assume(prn_input_shapes *s, const prony_model *model, size_t input, int axis, int64_t value,
                            const char *reason, prony_error *error)
 {
-    const prony_port *port = &model->file->graph.inputs[input];
+    const prony_value_info *port = &model->file->graph.inputs[input];
     const char *symbol = port->dim_names[axis];
     if (!PRN_GROW(s->assumed.items, s->assumed.capacity, s->assumed.count + 1)) return prn_no_memory(error);
     s->assumed.items[s->assumed.count++] = (prn_assumed){input, axis, value, reason};
@@ -123,7 +123,7 @@ static prony_status assume(prn_input_shapes *s, const prony_model *model, size_t
 }
 
 /* Sets a dimension whose symbol became known. */
-static bool resolve_by_symbol(prn_input_shapes *s, const prony_port *port, size_t input, int axis)
+static bool resolve_by_symbol(prn_input_shapes *s, const prony_value_info *port, size_t input, int axis)
 {
     const char *symbol = port->dim_names[axis];
     const prony_dim *known = symbol && *symbol ? prn_dims_find(&s->dims, symbol) : NULL;
@@ -134,7 +134,7 @@ static bool resolve_by_symbol(prn_input_shapes *s, const prony_port *port, size_
 static prony_status resolve_axis(prn_input_shapes *s, const prony_model *model, size_t input, int axis, bool ask,
                                  prony_error *error)
 {
-    const prony_port *port = &model->file->graph.inputs[input];
+    const prony_value_info *port = &model->file->graph.inputs[input];
     if (resolve_by_symbol(s, port, input, axis)) return PRONY_OK;
     if (!ask) return assume(s, model, input, axis, 1, "", error);
     if (is_batch(port, axis)) return assume(s, model, input, axis, 1, "batch", error);
@@ -181,7 +181,7 @@ prony_status prn_input_shapes_closed(const prn_input_shapes *s, const prony_mode
     size_t used = 0;
     if (!s->open) return PRONY_OK;
     for (size_t i = 0; i < model->file->graph.input_count; i++) {
-        const prony_port *port = &model->file->graph.inputs[i];
+        const prony_value_info *port = &model->file->graph.inputs[i];
         for (int d = 0; d < s->shapes[i].rank; d++)
             if (s->shapes[i].dim[d] < 0 && used < sizeof list)
                 used += (size_t)snprintf(list + used, sizeof list - used, "%s'%.100s' (axis %d of input '%.60s' %s)",
@@ -217,7 +217,7 @@ static prony_status free_dims_fill_row(prony_free_dim *row, void *rows, const pr
                                        const prn_input_shapes *s, const assumed_names *names,
                                        const prony_shape *example, size_t input, int axis, prony_error *error)
 {
-    const prony_port *port = &model->file->graph.inputs[input];
+    const prony_value_info *port = &model->file->graph.inputs[input];
     char text[PRN_FREE_DIM_NAME_BYTES];
     uint32_t k;
     row->name = prn_rows_text(rows, prn_free_dim_name(port, axis, text));
@@ -239,7 +239,7 @@ static prony_status free_dims_fill_rows(prony_free_dim *rows, size_t *count, con
     assumed_names names = {0};
     prony_status status = assumed_index(&names, model, s) ? PRONY_OK : prn_no_memory(error);
     for (size_t i = 0; i < graph->input_count; i++) {
-        const prony_port *port = &graph->inputs[i];
+        const prony_value_info *port = &graph->inputs[i];
         for (int d = 0; d < port->shape.rank && status == PRONY_OK; d++) {
             const char *symbol = port->dim_names[d];
             uint32_t any;
@@ -315,7 +315,7 @@ void prn_error_name_dims(prony_error *error, const prony_model *model, const pro
     size_t used = 0, named = 0;
     if (!error) return;
     for (size_t i = 0; i < graph->input_count; i++) {
-        const prony_port *port = &graph->inputs[i];
+        const prony_value_info *port = &graph->inputs[i];
         for (int d = 0; d < port->shape.rank; d++) {
             char text[PRN_FREE_DIM_NAME_BYTES], one[200];
             bool was_assumed = false;

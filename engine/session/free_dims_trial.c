@@ -31,7 +31,7 @@ static bool named(const char *symbol, const char *word)
     return false;
 }
 
-static role role_of(const prony_port *port, int axis)
+static role role_of(const prony_value_info *port, int axis)
 {
     const char *symbol = port->dim_names[axis];
     int rank = port->shape.rank;
@@ -65,7 +65,7 @@ static void fill_inputs(trial *t, const extents *e)
 {
     const prn_graph *graph = &t->model->file->graph;
     for (size_t i = 0; i < graph->input_count; i++) {
-        const prony_port *port = &graph->inputs[i];
+        const prony_value_info *port = &graph->inputs[i];
         t->inputs[i] = (prony_value){.kind = port->kind, .dtype = port->dtype, .shape = t->shapes[i]};
         for (int d = 0; d < t->shapes[i].rank; d++)
             if (t->shapes[i].dim[d] < 0) t->inputs[i].shape.dim[d] = e->of[role_of(port, d)];
@@ -193,7 +193,7 @@ static prony_status resolve_implied(prn_input_shapes *s, const prony_model *mode
 {
     const prn_graph *graph = &model->file->graph;
     for (size_t i = 0; i < graph->input_count; i++) {
-        const prony_port *port = &graph->inputs[i];
+        const prony_value_info *port = &graph->inputs[i];
         for (int d = 0; d < s->shapes[i].rank; d++) {
             if (s->shapes[i].dim[d] >= 0) continue;
             int64_t value = e->of[role_of(port, d)];

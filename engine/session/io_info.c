@@ -39,7 +39,8 @@ prony_status prn_dims_put(prn_dims *dims, const char *name, int64_t value, const
     return PRONY_OK;
 }
 
-static prony_status wrong_shape(const prony_port *port, const prony_value *value, const char *file, prony_error *error)
+static prony_status wrong_shape(const prony_value_info *port, const prony_value *value, const char *file,
+                                prony_error *error)
 {
     prony_value declared = {.kind = port->kind, .dtype = port->dtype, .shape = port->shape};
     char want[PRN_SHAPE_TEXT_BYTES], got[PRN_SHAPE_TEXT_BYTES];
@@ -47,7 +48,7 @@ static prony_status wrong_shape(const prony_port *port, const prony_value *value
                     prn_value_text(&declared, want), prn_value_text(value, got));
 }
 
-prony_status prn_port_accept(const prony_port *port, const prony_value *value, prn_dims *dims, const char *file,
+prony_status prn_port_accept(const prony_value_info *port, const prony_value *value, prn_dims *dims, const char *file,
                              prony_error *error)
 {
     bool empty = value->kind != PRONY_TENSOR && value->count == 0; /* of no element type, perhaps */
@@ -65,7 +66,7 @@ prony_status prn_port_accept(const prony_port *port, const prony_value *value, p
     return PRONY_OK;
 }
 
-static prony_status batch_dim(int64_t *out, const prony_port *port, const prony_session_options *options,
+static prony_status batch_dim(int64_t *out, const prony_value_info *port, const prony_session_options *options,
                               const char *file, prony_error *error)
 {
     int64_t fixed = port->shape.dim[0];
@@ -77,7 +78,7 @@ static prony_status batch_dim(int64_t *out, const prony_port *port, const prony_
     return PRONY_OK;
 }
 
-static const prony_named_shape *given_shape(const prony_port *port, const prony_session_options *options)
+static const prony_named_shape *given_shape(const prony_value_info *port, const prony_session_options *options)
 {
     for (size_t i = 0; i < options->shape_count; i++)
         if (strcmp(options->shapes[i].name, port->name) == 0) return &options->shapes[i];
@@ -85,7 +86,7 @@ static const prony_named_shape *given_shape(const prony_port *port, const prony_
 }
 
 /* true: `name` is "INPUT.AXIS" of this dimension. */
-static bool names_axis(const char *name, const prony_port *port, int axis)
+static bool names_axis(const char *name, const prony_value_info *port, int axis)
 {
     char text[16];
     size_t length = strlen(port->name);
@@ -93,14 +94,14 @@ static bool names_axis(const char *name, const prony_port *port, int axis)
     return strncmp(name, port->name, length) == 0 && strcmp(name + length, text) == 0;
 }
 
-bool prn_free_dim_is(const prony_port *port, int axis, const char *name)
+bool prn_free_dim_is(const prony_value_info *port, int axis, const char *name)
 {
     const char *symbol = port->dim_names[axis];
     return port->shape.dim[axis] < 0 &&
            ((symbol && *symbol && strcmp(symbol, name) == 0) || names_axis(name, port, axis));
 }
 
-const char *prn_free_dim_name(const prony_port *port, int axis, char text[PRN_FREE_DIM_NAME_BYTES])
+const char *prn_free_dim_name(const prony_value_info *port, int axis, char text[PRN_FREE_DIM_NAME_BYTES])
 {
     const char *symbol = port->dim_names[axis];
     if (symbol && *symbol) return symbol;
@@ -108,7 +109,7 @@ const char *prn_free_dim_name(const prony_port *port, int axis, char text[PRN_FR
     return text;
 }
 
-prony_status prn_port_given(const prony_port *port, const prony_session_options *options, prn_dims *dims,
+prony_status prn_port_given(const prony_value_info *port, const prony_session_options *options, prn_dims *dims,
                             const char *file, prony_error *error)
 {
     const prony_named_shape *shape = given_shape(port, options);
@@ -129,7 +130,7 @@ prony_status prn_port_given(const prony_port *port, const prony_session_options 
 }
 
 /* The known size of a free dimension, or -1. */
-static int64_t known_extent(const prony_port *port, int axis, const prony_session_options *options,
+static int64_t known_extent(const prony_value_info *port, int axis, const prony_session_options *options,
                             const prn_dims *dims)
 {
     const char *symbol = port->dim_names[axis];
@@ -142,7 +143,7 @@ static int64_t known_extent(const prony_port *port, int axis, const prony_sessio
     return -1;
 }
 
-prony_status prn_port_fix(prony_shape *out, const prony_port *port, const prony_session_options *options,
+prony_status prn_port_fix(prony_shape *out, const prony_value_info *port, const prony_session_options *options,
                           prn_dims *dims, const char *file, prony_error *error)
 {
     const prony_named_shape *shape = given_shape(port, options);
@@ -170,7 +171,7 @@ static bool has_free_dim(const prn_model_file *file, const char *name, char *nam
     snprintf(names, size, "none");
     if (strcmp(name, "*") == 0) return true;
     for (size_t i = 0; i < file->graph.input_count; i++) {
-        const prony_port *port = &file->graph.inputs[i];
+        const prony_value_info *port = &file->graph.inputs[i];
         for (int d = 0; d < port->shape.rank; d++) {
             char text[PRN_FREE_DIM_NAME_BYTES], quoted[PRN_FREE_DIM_NAME_BYTES + 8];
             if (port->shape.dim[d] >= 0) continue;

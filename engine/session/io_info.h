@@ -23,23 +23,24 @@ PRN_MUST_USE prony_status prn_dims_put(prn_dims *dims, const char *name, int64_t
 
 /* Refuses a value whose type, rank or fixed dimension differs from the declared one; the message names both. Puts the
  * values of free dimensions into `dims`. */
-PRN_MUST_USE prony_status prn_port_accept(const prony_port *port, const prony_value *value, prn_dims *dims,
+PRN_MUST_USE prony_status prn_port_accept(const prony_value_info *port, const prony_value *value, prn_dims *dims,
                                           const char *file, prony_error *error);
 
 /* Puts the options' sizes of this input's free dimensions into `dims`. To be called for all inputs before the first
  * prn_port_fix, because a size given for one input holds for the others. */
-PRN_MUST_USE prony_status prn_port_given(const prony_port *port, const prony_session_options *options, prn_dims *dims,
-                                         const char *file, prony_error *error);
+PRN_MUST_USE prony_status prn_port_given(const prony_value_info *port, const prony_session_options *options,
+                                         prn_dims *dims, const char *file, prony_error *error);
 /* The declared shape of an input, completed by the options and `dims`. Open extents and an undeclared rank stay -1. */
-PRN_MUST_USE prony_status prn_port_fix(prony_shape *out, const prony_port *port, const prony_session_options *options,
-                                       prn_dims *dims, const char *file, prony_error *error);
+PRN_MUST_USE prony_status prn_port_fix(prony_shape *out, const prony_value_info *port,
+                                       const prony_session_options *options, prn_dims *dims, const char *file,
+                                       prony_error *error);
 
 #define PRN_FREE_DIM_NAME_BYTES 224
 /* The name of a free dimension in options: its symbol, or "INPUT.AXIS" in `text`. */
-const char *prn_free_dim_name(const prony_port *port, int axis, char text[PRN_FREE_DIM_NAME_BYTES]);
+const char *prn_free_dim_name(const prony_value_info *port, int axis, char text[PRN_FREE_DIM_NAME_BYTES]);
 
 /* true: an option with this name means this free dimension, by its symbol or as "INPUT.AXIS". */
-bool prn_free_dim_is(const prony_port *port, int axis, const char *name);
+bool prn_free_dim_is(const prony_value_info *port, int axis, const char *name);
 
 /* Refuses names in options->dims, options->max_dims and options->shapes that the model does not have. */
 PRN_MUST_USE prony_status prn_ports_check_options(const prn_model_file *file, const prony_session_options *options,

@@ -21,7 +21,7 @@ prony_status prn_open_dims_find(prony_session *session, prony_error *error)
     session->open_dims = prn_bump_alloc(&session->pool, most, sizeof *session->open_dims);
     if (!session->open_dims) return prn_no_memory(error);
     for (size_t i = 0; i < session->input_count; i++) {
-        const prony_port *port = &graph->inputs[i];
+        const prony_value_info *port = &graph->inputs[i];
         for (int d = 0; port->kind == PRONY_TENSOR && d < port->shape.rank; d++) {
             size_t o = 0;
             while (o < options->max_dim_count && !prn_free_dim_is(port, d, options->max_dims[o].name)) o++;
@@ -39,7 +39,7 @@ prony_status prn_open_dims_check(const prony_session *session, size_t input, con
         const prn_open_dim *open = &session->open_dims[k];
         if (open->input != input || shape->rank <= open->axis || shape->dim[open->axis] <= open->most) continue;
         char text[PRN_FREE_DIM_NAME_BYTES];
-        const prony_port *port = &session->model->file->graph.inputs[input];
+        const prony_value_info *port = &session->model->file->graph.inputs[input];
         return prn_fail(error, PRONY_OUT_OF_RANGE,
                         "%s: input '%s': dimension '%s' (axis %d) is %lld, its maximum is %lld",
                         session->model->file->name, port->name, prn_free_dim_name(port, open->axis, text), open->axis,
@@ -245,7 +245,7 @@ static prony_status take_extents(prony_session *session, prn_cached_plan *open, 
     if (status == PRONY_OK && *fits) status = open_plan_again(session, open, &follows, error);
     *fits &= status == PRONY_OK;
     session->open_settled = *fits;
-    session->preparations.followed += follows && *fits;
+    session->preparations.respecialized += follows && *fits;
     return status;
 }
 

@@ -51,7 +51,7 @@ static prony_status precision_refuse(const char *name, prony_error *error)
 
 prony_status prn_precision_check(const prony_model *model, const char *name, prony_error *error)
 {
-    if (is_codes(name) && prony_model_has_codes(model)) return PRONY_OK;
+    if (is_codes(name) && prony_model_is_quantized(model)) return PRONY_OK;
     if (is_codes(name))
         return prn_fail(error, PRONY_UNSUPPORTED,
                         "%.300s: precision 'int8' wants a quantized model: prony_model_quantize makes one",

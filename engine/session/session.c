@@ -28,7 +28,7 @@ static prony_status session_check_options(const prony_model *model, const prony_
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "%d inter-op workers of %d intra-op threads: together at most %d", inter, intra,
                         PRN_MOST_THREADS);
-    if ((int)options->tune < PRONY_TUNE_OFF || options->tune > PRONY_TUNE_AGAIN)
+    if ((int)options->tune < PRONY_TUNE_OFF || options->tune > PRONY_TUNE_NO_CACHE)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: tune %d is none of prony_tune",
                         (int)options->tune);
     return PRONY_OK;
@@ -132,11 +132,11 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
             session->placement->threads = session->threads * workers;
             session->placement->first = index * session->placement->threads;
         }
-        if (options->pool) {
-            session->team = options->pool->team;
+        if (options->thread_pool) {
+            session->team = options->thread_pool->team;
             prn_thread_pool_retain(session->team);
         }
-        session->options.pool = NULL;
+        session->options.thread_pool = NULL;
         *out = session;
     } else {
         prony_session_release(session);

@@ -191,7 +191,7 @@ static prony_status generate_input(prony_session *session, size_t index, const p
                                    prony_error *error)
 {
     const prn_model_file *file = session->model->file;
-    const prony_port *port = &file->graph.inputs[index];
+    const prony_value_info *port = &file->graph.inputs[index];
     prn_session_input *input = &session->inputs[index];
     prony_value like = {.kind = port->kind, .dtype = port->dtype, .shape = *shape};
     if (port->kind != PRONY_TENSOR || port->dtype == PRONY_STRING)
@@ -227,7 +227,8 @@ static prony_status session_inputs_generate(prony_session *session, uint64_t see
     return status;
 }
 
-prony_status prony_session_input(const prony_session *session, const char *name, prony_port *out, prony_error *error)
+prony_status prony_session_input(const prony_session *session, const char *name, prony_value_info *out,
+                                 prony_error *error)
 {
     if (!session || !name || !out)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_input: an argument is NULL");

@@ -3,13 +3,13 @@
 #include "base/memory/alloc.h"
 #include "base/cpu/machine.h"
 
-prony_status prony_pool_create(prony_pool **out, int threads, prony_error *error)
+prony_status prony_thread_pool_create(prony_thread_pool **out, int threads, prony_error *error)
 {
-    if (!out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_pool_create: an argument is NULL");
+    if (!out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_thread_pool_create: an argument is NULL");
     if (threads < 0 || threads > PRN_MOST_THREADS - 1)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "a pool has 0 (auto) to %d threads, not %d",
                         PRN_MOST_THREADS - 1, threads);
-    prony_pool *pool = prn_calloc(1, sizeof *pool);
+    prony_thread_pool *pool = prn_calloc(1, sizeof *pool);
     if (!pool) return prn_no_memory(error);
     prony_status status =
         prn_thread_pool_create(&pool->team, threads ? threads : prn_machine_auto_threads(1, NULL) - 1, true, error);
@@ -21,14 +21,14 @@ prony_status prony_pool_create(prony_pool **out, int threads, prony_error *error
     return PRONY_OK;
 }
 
-void prony_pool_release(prony_pool *pool)
+void prony_thread_pool_release(prony_thread_pool *pool)
 {
     if (!pool) return;
     prn_thread_pool_release(pool->team);
     prn_free(pool);
 }
 
-int prony_pool_threads(const prony_pool *pool)
+int prony_thread_pool_threads(const prony_thread_pool *pool)
 {
     return prn_thread_pool_size(pool->team);
 }

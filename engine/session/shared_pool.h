@@ -4,7 +4,7 @@
 
 #include "base/threads/thread_pool.h"
 
-struct prony_pool {
+struct prony_thread_pool {
     prn_thread_pool *team;
 };
 

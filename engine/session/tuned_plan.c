@@ -42,7 +42,7 @@ static prony_status begin_tuning(prony_session *session, prn_tuning **out, prony
         else if (session->open_count)
             prn_tuning_say(session->tuning, "plans for dimensions that change take their kernels by shapes");
         else if (files)
-            files->load(session->tuning, &key, session->options.tune == PRONY_TUNE_AGAIN);
+            files->load(session->tuning, &key, session->options.tune == PRONY_TUNE_NO_CACHE);
     }
     *out = session->tuning;
     return PRONY_OK;
@@ -181,7 +181,7 @@ static prony_status tuned_plan_find_verdict(race *r, const char *program, prn_tu
         return PRONY_OK;
     }
     if (status != PRONY_OK) {
-        verdict->taken_back = true;
+        verdict->reverted = true;
         verdict->failure = prn_bump_strndup(&tuning->pool, own.message, strnlen(own.message, 200));
         if (!verdict->failure) return prn_no_memory(error);
         prn_tuning_say(tuning, PRN_TUNE_FAILED, verdict->failure);
@@ -222,11 +222,11 @@ static prony_status tuned_plan_judge(prony_session *session, prn_plan **plan, co
     }
     prn_tune_verdict *verdict = NULL;
     status = tuned_plan_find_verdict(&r, program, &verdict, error);
-    const bool taken_back = status == PRONY_OK && verdict && verdict->taken_back;
-    if (taken_back) prn_plan_tune_note(r.standard, r.tuned);
-    *plan = taken_back ? r.standard : r.tuned;
+    const bool reverted = status == PRONY_OK && verdict && verdict->reverted;
+    if (reverted) prn_plan_tune_note(r.standard, r.tuned);
+    *plan = reverted ? r.standard : r.tuned;
     (*plan)->verdict = verdict;
-    prn_plan_release(taken_back ? r.tuned : r.standard);
+    prn_plan_release(reverted ? r.tuned : r.standard);
     return status;
 }
 
@@ -266,12 +266,12 @@ static prony_status plan_tuned(prony_session *session, prn_program *program, con
     prn_tune_describe(program, options, text);
     const prn_tune_verdict *verdict = prn_tuning_verdict(tuning, text);
     const size_t measured = tuning->measured;
-    if (verdict && verdict->taken_back) PRN_TRY(plan_by_default(session, program, options, verdict, out, error));
+    if (verdict && verdict->reverted) PRN_TRY(plan_by_default(session, program, options, verdict, out, error));
     if (*out) return PRONY_OK;
     const uint64_t before = prn_budget_held(session->budget);
     PRN_TRY(tuned_plan_create(session, program, options, out, error));
     if (prn_plan_tune_changes(*out) == 0) return PRONY_OK;
-    if (verdict && !verdict->taken_back && tuning->measured == measured) {
+    if (verdict && !verdict->reverted && tuning->measured == measured) {
         (*out)->verdict = verdict;
         return PRONY_OK;
     }

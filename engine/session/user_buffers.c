@@ -119,7 +119,7 @@ prony_status prn_user_buffer_check(const prony_session *session, prony_error *er
             if (!overlap(session->outputs[j].user_bytes, user_buffers_written_bytes(session, j),
                          session->outputs[k].user_bytes, user_buffers_written_bytes(session, k)))
                 continue;
-            const prony_port *outputs = session->model->file->graph.outputs;
+            const prony_value_info *outputs = session->model->file->graph.outputs;
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "outputs '%s' and '%s' are bound to bytes that overlap",
                             outputs[j].name, outputs[k].name);
         }

@@ -60,7 +60,7 @@ typedef struct prn_image_target {
 
 /* Made from an input's declaration and the options. The shape's free dimensions are -1 until an image has filled
  * them. */
-PRN_MUST_USE prony_status prn_image_target_make(prn_image_target *out, const prony_port *port,
+PRN_MUST_USE prony_status prn_image_target_make(prn_image_target *out, const prony_value_info *port,
                                                 const prony_image_options *options, prony_error *error);
 /* Sets the target's free sizes from this image, or checks that the image has the target's sizes. */
 PRN_MUST_USE prony_status prn_image_fit(prn_image_window *out, prn_image_target *target, const prn_image *image,

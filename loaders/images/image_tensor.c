@@ -16,7 +16,7 @@ static bool image_tensor_is_channels(int64_t extent)
     return extent == 1 || extent == 3;
 }
 
-static prony_status no_image(const prony_port *port, const char *why, prony_error *error)
+static prony_status no_image(const prony_value_info *port, const char *why, prony_error *error)
 {
     prony_value declared = {.kind = port->kind, .dtype = port->dtype, .shape = port->shape};
     char text[PRN_SHAPE_TEXT_BYTES];
@@ -35,8 +35,8 @@ static bool find_channels(const int64_t *dim, prony_image_layout layout, bool *l
 
 /* Accepts tensors of 3 or 4 dimensions with 1 or 3 channels. Free batch and channels become 1 and 3; a free size stays
  * -1. */
-prony_status prn_image_target_make(prn_image_target *out, const prony_port *port, const prony_image_options *options,
-                                   prony_error *error)
+prony_status prn_image_target_make(prn_image_target *out, const prony_value_info *port,
+                                   const prony_image_options *options, prony_error *error)
 {
     int rank = port->shape.rank;
     *out = (prn_image_target){.value = {.kind = PRONY_TENSOR, .dtype = port->dtype, .shape = port->shape}, .batch = 1};

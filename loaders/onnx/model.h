@@ -24,8 +24,8 @@ typedef struct prn_initializer {
     bool aligned;   /* to 64 bits, or to the element size if that is smaller */
 } prn_initializer;
 
-/* A typed name: graph input, output or value_info. prony_port as in prony.h (dim -1 free; rank -1 undeclared). */
-typedef prony_port prn_port;
+/* A typed name: graph input, output or value_info. prony_value_info as in prony.h (dim -1 free; rank -1 undeclared). */
+typedef prony_value_info prn_port;
 
 typedef struct prn_model_node {
     const char *name; /* "" if the file gives none */

@@ -62,7 +62,7 @@ static prony_status meaning_of(prn_accuracy_driver *w, uint32_t v, prn_qint8_mea
 }
 
 static prony_status accuracy_driver_compare(prn_accuracy_driver *w, uint32_t v, const prn_f64_tensor *measured,
-                                            const prn_f64_tensor *reference, prony_error_figures *into)
+                                            const prn_f64_tensor *reference, prony_error_metrics *into)
 {
     prn_qint8_meaning codes;
     PRN_TRY(meaning_of(w, v, &codes));
@@ -70,7 +70,7 @@ static prony_status accuracy_driver_compare(prn_accuracy_driver *w, uint32_t v, 
     /* Quantised values of the plan with an unknown scale cannot be compared with floats. */
     if (measured->value.dtype != PRONY_FLOAT64 && reference->value.dtype == PRONY_FLOAT64 && !codes.known)
         return PRONY_OK;
-    const prony_error_figures f = prn_error_figures(measured, reference, &codes, w->tolerance);
+    const prony_error_metrics f = prn_error_figures(measured, reference, &codes, w->tolerance);
     *into = prn_error_worse(into, &f);
     return PRONY_OK;
 }
@@ -309,13 +309,13 @@ prony_status prn_accuracy_driver_run(prn_accuracy_driver *w, prony_error *error)
     return status;
 }
 
-prony_status prn_accuracy_driver_output(prn_accuracy_driver *w, size_t index, prony_error_figures *out,
+prony_status prn_accuracy_driver_output(prn_accuracy_driver *w, size_t index, prony_error_metrics *out,
                                         prony_error *error)
 {
     const prony_value *value = &w->plan->values[w->plan->outputs[index]]->value;
     const prn_reference_executor *c = accuracy_driver_base_of(w);
     prn_f64_tensor measured;
-    *out = (prony_error_figures){.known = false};
+    *out = (prony_error_metrics){.known = false};
     w->error = error;
     if (index >= c->program->output_count || !prn_f64_tensor_takes(value)) return PRONY_OK;
     const prn_f64_tensor *reference = &c->values[c->program->outputs[index]];

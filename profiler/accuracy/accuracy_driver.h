@@ -13,7 +13,7 @@ typedef struct prn_accuracy_driver_row {
     const char *chain_missing;
     bool rounded; /* the reference of its own error came from a kernel without float64 */
     bool chain_rounded;
-    prony_error_figures own, accumulated;
+    prony_error_metrics own, accumulated;
 } prn_accuracy_driver_row;
 
 /* A model in float64, node by node, from the session's inputs on. */
@@ -71,7 +71,7 @@ PRN_MUST_USE prony_status prn_accuracy_driver_create(prn_accuracy_driver *walk, 
 /* Runs the session once, with rows filled. Callers hold `busy`. */
 PRN_MUST_USE prony_status prn_accuracy_driver_run(prn_accuracy_driver *walk, prony_error *error);
 /* The errors of a model output against the reference's; not known: it has no reference. */
-PRN_MUST_USE prony_status prn_accuracy_driver_output(prn_accuracy_driver *walk, size_t index, prony_error_figures *out,
+PRN_MUST_USE prony_status prn_accuracy_driver_output(prn_accuracy_driver *walk, size_t index, prony_error_metrics *out,
                                                      prony_error *error);
 void prn_accuracy_driver_free(prn_accuracy_driver *walk);
 

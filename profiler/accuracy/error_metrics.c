@@ -71,16 +71,16 @@ static bool same_nonfinite(double y, double r)
 
 /* One pass over both tensors. Equal infinities and NaNs count as no error; other non-finite elements count as beyond
  * the tolerance. */
-prony_error_figures prn_error_figures(const prn_f64_tensor *measured, const prn_f64_tensor *reference,
+prony_error_metrics prn_error_figures(const prn_f64_tensor *measured, const prn_f64_tensor *reference,
                                       const prn_qint8_meaning *codes, double tolerance)
 {
     const int64_t n = prony_shape_numel(&measured->value.shape);
-    prony_error_figures f = {.known = true, .elements = (uint64_t)n, .snr_db = NAN};
+    prony_error_metrics f = {.known = true, .elements = (uint64_t)n, .snr_db = NAN};
     const bool meaning = codes && codes->known;
     const pair p = {
         .y = measured, .r = reference, .scale = meaning ? codes->scale : 1, .zero = meaning ? codes->zero : 0};
     if (!prn_dtype_is_number(measured->value.dtype) && measured->value.dtype != PRONY_BOOL)
-        return (prony_error_figures){0};
+        return (prony_error_metrics){0};
     const double range = error_metrics_range_of(&p, n);
     double signal = 0, noise = 0;
     uint64_t beyond = 0;
@@ -104,7 +104,7 @@ prony_error_figures prn_error_figures(const prn_f64_tensor *measured, const prn_
     f.range = range;
     f.max_rel = f.max_abs == 0 ? 0 : range > 0 ? f.max_abs / range : 1;
     if (noise > 0 && signal > 0) f.snr_db = 10 * log10(signal / noise);
-    f.beyond = n ? (double)beyond / (double)n : 0;
+    f.over_tolerance = n ? (double)beyond / (double)n : 0;
     return f;
 }
 
@@ -113,11 +113,11 @@ static double error_metrics_larger(double a, double b)
     return a > b ? a : b;
 }
 
-prony_error_figures prn_error_worse(const prony_error_figures *a, const prony_error_figures *b)
+prony_error_metrics prn_error_worse(const prony_error_metrics *a, const prony_error_metrics *b)
 {
     if (!a->known || !b->known) return a->known ? *a : *b;
     const uint64_t n = a->elements + b->elements;
-    return (prony_error_figures){
+    return (prony_error_metrics){
         .known = true,
         .elements = n,
         .nonfinite = a->nonfinite + b->nonfinite,
@@ -126,5 +126,6 @@ prony_error_figures prn_error_worse(const prony_error_figures *a, const prony_er
         .range = error_metrics_larger(a->range, b->range),
         .ulp = error_metrics_larger(a->ulp, b->ulp),
         .snr_db = isnan(a->snr_db) || b->snr_db < a->snr_db ? b->snr_db : a->snr_db,
-        .beyond = n ? (a->beyond * (double)a->elements + b->beyond * (double)b->elements) / (double)n : 0};
+        .over_tolerance =
+            n ? (a->over_tolerance * (double)a->elements + b->over_tolerance * (double)b->elements) / (double)n : 0};
 }

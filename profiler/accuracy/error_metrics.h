@@ -13,10 +13,10 @@ typedef struct prn_qint8_meaning {
 
 /* Compares `measured` with `reference`, of one shape. Units in the last place are those of the model's type of
  * `measured`. */
-prony_error_figures prn_error_figures(const prn_f64_tensor *measured, const prn_f64_tensor *reference,
+prony_error_metrics prn_error_figures(const prn_f64_tensor *measured, const prn_f64_tensor *reference,
                                       const prn_qint8_meaning *codes, double tolerance);
 /* The worse of two, figure by figure; shares by elements. */
-prony_error_figures prn_error_worse(const prony_error_figures *a, const prony_error_figures *b);
+prony_error_metrics prn_error_worse(const prony_error_metrics *a, const prony_error_metrics *b);
 /* Distance from abs(x) to the next number of the type; 1 for integers. */
 double prn_ulp(double x, prony_dtype type);
 

@@ -17,7 +17,7 @@ static const char *const partly = "the reference before it is not float64 throug
 
 /* ---- outputs that another runtime saved */
 
-static prony_status find_output(const prony_session *session, const prony_accuracy_against *a, size_t *index,
+static prony_status find_output(const prony_session *session, const prony_accuracy_expected *a, size_t *index,
                                 prony_error *error)
 {
     const prn_graph *graph = &session->model->file->graph;
@@ -46,8 +46,8 @@ static bool has_nan(const prn_f64_tensor *wide)
     return false;
 }
 
-static prony_status against_one(const prony_accuracy_against *a, const char *name, const prony_value *value,
-                                double tolerance, prony_error_figures *out, prony_error *error)
+static prony_status against_one(const prony_accuracy_expected *a, const char *name, const prony_value *value,
+                                double tolerance, prony_error_metrics *out, prony_error *error)
 {
     char here[PRN_SHAPE_TEXT_BYTES], there[PRN_SHAPE_TEXT_BYTES];
     prn_f64_tensor measured = {.model = PRONY_UNDEFINED}, given = measured;
@@ -161,7 +161,7 @@ static prony_status fill_outputs(filling *f, prn_accuracy_driver *walk, prony_se
         f->accuracy.output_count++;
     }
     for (size_t i = 0; i < options->against_count; i++) {
-        const prony_accuracy_against *a = &options->against[i];
+        const prony_accuracy_expected *a = &options->against[i];
         prony_accuracy_output *out = &f->outputs[f->accuracy.output_count];
         size_t index = 0;
         PRN_TRY(find_output(session, a, &index, error));

@@ -35,10 +35,10 @@ const char *prn_verdict_mark(prony_verdict verdict)
                                              : prony_verdict_name(verdict);
 }
 
-const char *prony_basis_name(prony_basis evidence)
+const char *prony_basis_name(prony_basis basis)
 {
     static const char *const names[] = {"single", "exact", "runs", "interval", "means"};
-    return (size_t)evidence < sizeof names / sizeof names[0] ? names[evidence] : "single";
+    return (size_t)basis < sizeof names / sizeof names[0] ? names[basis] : "single";
 }
 
 /* ---- metrics ---- */
@@ -104,8 +104,8 @@ static prony_status judge_samples(prn_comparing *c, const prn_metric_builtin *by
         row->ratio_ci95[0] = row->ratio * means / interval[1];
         row->ratio_ci95[1] = row->ratio * means / interval[0];
     }
-    row->evidence = by->evidence;
-    if (by->evidence == PRONY_BASIS_RUNS) PRN_TRY(rank_test(c, row, by->rate, &row->p));
+    row->basis = by->basis;
+    if (by->basis == PRONY_BASIS_RUNS) PRN_TRY(rank_test(c, row, by->rate, &row->p));
     bool chance = row->p >= PRN_COMPARE_ALPHA;
     if (chance) {
         prn_interval_widen(row->ratio_ci95, row->ratio, 1 - PRN_COMPARE_ALPHA, c->deviation);
@@ -145,10 +145,10 @@ static prony_status compare_metric(prn_comparing *c, size_t index, prony_compare
     row->ratio_ci95[0] = row->ratio_ci95[1] = row->p = NAN;
     if (prn_metric_samples(by))
         return c->sampled && row->first.value > 0 && row->second.value > 0 ? judge_samples(c, by, row) : PRONY_OK;
-    if (by && by->evidence == PRONY_BASIS_NONE && by->decides) judge_held(c, row);
-    if ((by && by->evidence == PRONY_BASIS_NONE) || !comparable(c, metric->key)) return PRONY_OK;
+    if (by && by->basis == PRONY_BASIS_NONE && by->decides) judge_held(c, row);
+    if ((by && by->basis == PRONY_BASIS_NONE) || !comparable(c, metric->key)) return PRONY_OK;
     double change = exact_change(row);
-    row->evidence = PRONY_BASIS_EXACT;
+    row->basis = PRONY_BASIS_EXACT;
     row->verdict = prn_verdict_of(metric->direction, change, change, c->noise);
     return PRONY_OK;
 }
@@ -278,19 +278,19 @@ const prony_compare_metric *prony_comparison_metrics(const prony_comparison *com
     return comparison ? comparison->metrics : NULL;
 }
 
-const prony_compare_part *prony_comparison_layers(const prony_comparison *comparison, size_t *count)
+const prony_compare_row *prony_comparison_layers(const prony_comparison *comparison, size_t *count)
 {
     if (count) *count = comparison ? comparison->layer_count : 0;
     return comparison ? comparison->layers : NULL;
 }
 
-const prony_compare_part *prony_comparison_types(const prony_comparison *comparison, size_t *count)
+const prony_compare_row *prony_comparison_types(const prony_comparison *comparison, size_t *count)
 {
     if (count) *count = comparison ? comparison->type_count : 0;
     return comparison ? comparison->types : NULL;
 }
 
-const prony_compare_part *prony_comparison_nested(const prony_comparison *comparison, size_t *count)
+const prony_compare_row *prony_comparison_nested(const prony_comparison *comparison, size_t *count)
 {
     if (count) *count = comparison ? comparison->nested_count : 0;
     return comparison ? comparison->nested : NULL;

@@ -26,7 +26,7 @@ struct prony_comparison {
     prony_compare_metric *metrics;
     bool *decides; /* [metrics] */
     size_t metric_count;
-    prony_compare_part *layers, *types, *nested;
+    prony_compare_row *layers, *types, *nested;
     size_t layer_count, type_count, nested_count;
     const char **notes;
     size_t note_count;

@@ -49,7 +49,7 @@ static void port_text(const prn_report_model *m, char *text, size_t size)
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < m->input_count && used < size; i++) {
-        const prony_port *port = &m->inputs[i];
+        const prony_value_info *port = &m->inputs[i];
         used += (size_t)snprintf(text + used, size - used, "%s%.60s ", i ? ", " : "", port->name);
         for (int d = 0; d < port->shape.rank && used < size; d++)
             used += (size_t)snprintf(text + used, size - used, d ? "x%" PRId64 : "%" PRId64, port->shape.dim[d]);

@@ -100,19 +100,19 @@ static prony_status nested_parts(prn_comparing *c, const prony_report *r, part *
     return PRONY_OK;
 }
 
-static prony_status fill_part(prn_comparing *c, prony_compare_part *row, const part *a, const part *b)
+static prony_status fill_part(prn_comparing *c, prony_compare_row *row, const part *a, const part *b)
 {
     prn_bump *pool = &c->out->pool;
-    *row = (prony_compare_part){.name = prn_bump_strndup(pool, a->name, strlen(a->name)),
-                                .op = prn_bump_strndup(pool, a->op, strlen(a->op)),
-                                .first_ns = a->mean,
-                                .second_ns = b->mean,
-                                .difference_ns = b->mean - a->mean,
-                                .ratio = a->mean > 0 ? b->mean / a->mean : NAN,
-                                .first_flops = a->flops,
-                                .second_flops = b->flops,
-                                .first_executions = a->executions,
-                                .second_executions = b->executions};
+    *row = (prony_compare_row){.name = prn_bump_strndup(pool, a->name, strlen(a->name)),
+                               .op = prn_bump_strndup(pool, a->op, strlen(a->op)),
+                               .first_ns = a->mean,
+                               .second_ns = b->mean,
+                               .difference_ns = b->mean - a->mean,
+                               .ratio = a->mean > 0 ? b->mean / a->mean : NAN,
+                               .first_flops = a->flops,
+                               .second_flops = b->flops,
+                               .first_executions = a->executions,
+                               .second_executions = b->executions};
     prn_moments first = {a->mean, sqrt(a->variance), (double)c->report[0]->latency.count};
     prn_moments second = {b->mean, sqrt(b->variance), (double)c->report[1]->latency.count};
     row->p = prn_welch_p(first, second);
@@ -120,7 +120,7 @@ static prony_status fill_part(prn_comparing *c, prony_compare_part *row, const p
     return row->name && row->op ? PRONY_OK : prn_no_memory(c->error);
 }
 
-static prony_status judge_parts(prn_comparing *c, prony_compare_part *rows, size_t count)
+static prony_status judge_parts(prn_comparing *c, prony_compare_row *rows, size_t count)
 {
     double *p = prn_calloc(count + 1, sizeof *p);
     if (!p) return prn_no_memory(c->error);
@@ -140,7 +140,7 @@ static prony_status judge_parts(prn_comparing *c, prony_compare_part *rows, size
 /* Joins two lists sorted by name; equal names pair up in order. The rows come out in the order of the first list's
  * model. */
 static prony_status join_parts(prn_comparing *c, part *first, size_t n, part *second, size_t m,
-                               prony_compare_part **rows, size_t *count)
+                               prony_compare_row **rows, size_t *count)
 {
     size_t pairs = 0, a = 0, b = 0;
     part *partner = prn_calloc(n + 1, sizeof *partner);
@@ -198,7 +198,7 @@ static prony_status comparison_parts_of(prn_comparing *c, int side, prn_compare_
 prony_status prn_compare_parts(prn_comparing *c, prn_compare_by by)
 {
     prony_comparison *out = c->out;
-    prony_compare_part **rows[] = {&out->layers, &out->types, &out->nested};
+    prony_compare_row **rows[] = {&out->layers, &out->types, &out->nested};
     size_t *row_counts[] = {&out->layer_count, &out->type_count, &out->nested_count};
     size_t count[2] = {0, 0};
     part *first = prn_calloc(comparison_parts_room_for(c->report[0], by) + 1, sizeof *first);

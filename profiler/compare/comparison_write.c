@@ -58,9 +58,9 @@ static void difference_text(const prony_metric *metric, double difference, char 
     snprintf(text, size, "%s%.60s", difference > 0 ? "+" : difference < 0 ? "-" : "", number);
 }
 
-static void verdict_cell(prn_cell *cell, prony_verdict verdict, prony_basis evidence)
+static void verdict_cell(prn_cell *cell, prony_verdict verdict, prony_basis basis)
 {
-    cell->string = verdict == PRONY_VERDICT_NONE && evidence == PRONY_BASIS_NONE ? "once" : prn_verdict_mark(verdict);
+    cell->string = verdict == PRONY_VERDICT_NONE && basis == PRONY_BASIS_NONE ? "once" : prn_verdict_mark(verdict);
     cell->style = comparison_write_verdict_style(verdict);
 }
 
@@ -104,13 +104,13 @@ static void metric_cell(const void *user, size_t index, int column, prn_cell *ce
         cell->string = cell->own;
         return;
     default:
-        verdict_cell(cell, row->verdict, row->evidence);
+        verdict_cell(cell, row->verdict, row->basis);
     }
 }
 
 /* Rows by the size of their difference. */
 typedef struct part_view {
-    const prony_compare_part **rows;
+    const prony_compare_row **rows;
     size_t count;
 } part_view;
 
@@ -130,7 +130,7 @@ static void comparison_write_put_time(prn_cell *cell, double ns, bool sign)
 /* One cell of a table of layers or types. */
 static void part_cell(const void *user, size_t index, int column, prn_cell *cell)
 {
-    const prony_compare_part *row = ((const part_view *)user)->rows[index];
+    const prony_compare_row *row = ((const part_view *)user)->rows[index];
     switch (column) {
     case 0:
         cell->string = row->name;
@@ -241,17 +241,16 @@ static prony_status put_metrics(prn_text *text, const prony_comparison *c, size_
 
 static int by_difference(const void *left, const void *right)
 {
-    const prony_compare_part *a = *(const prony_compare_part *const *)left,
-                             *b = *(const prony_compare_part *const *)right;
+    const prony_compare_row *a = *(const prony_compare_row *const *)left, *b = *(const prony_compare_row *const *)right;
     double da = fabs(a->difference_ns), db = fabs(b->difference_ns);
     return da > db ? -1 : da < db ? 1 : (a > b) - (a < b);
 }
 
-static prony_status put_parts(prn_text *text, const prony_compare_part *parts, size_t count, prn_compare_by by,
+static prony_status put_parts(prn_text *text, const prony_compare_row *parts, size_t count, prn_compare_by by,
                               size_t top)
 {
     static const char *const titles[] = {"Layers", "Operator types", "Inside of these layers"};
-    part_view view = {prn_calloc(count + 1, sizeof(prony_compare_part *)), count};
+    part_view view = {prn_calloc(count + 1, sizeof(prony_compare_row *)), count};
     if (!view.rows) return prn_no_memory(text->error);
     for (size_t i = 0; i < count; i++) view.rows[i] = &parts[i];
     qsort(view.rows, count, sizeof *view.rows, by_difference);
@@ -419,17 +418,17 @@ static void json_metric(prn_json *json, const prony_compare_metric *row, bool de
     prn_json_double(json, "ratio", row->ratio);
     json_interval(json, row->ratio_ci95);
     prn_json_double(json, "p", row->p);
-    prn_json_string(json, "evidence", prony_basis_name(row->evidence));
+    prn_json_string(json, "evidence", prony_basis_name(row->basis));
     prn_json_string(json, "verdict", prony_verdict_name(row->verdict));
     prn_json_bool(json, "decides", decides);
     prn_json_close(json, '}');
 }
 
-static void json_parts(prn_json *json, const char *key, const prony_compare_part *parts, size_t count, bool nested)
+static void json_parts(prn_json *json, const char *key, const prony_compare_row *parts, size_t count, bool nested)
 {
     prn_json_open(json, key, '[', false);
     for (size_t i = 0; i < count; i++) {
-        const prony_compare_part *row = &parts[i];
+        const prony_compare_row *row = &parts[i];
         prn_json_open(json, NULL, '{', false);
         prn_json_string(json, "name", row->name);
         prn_json_string(json, "op", row->op);

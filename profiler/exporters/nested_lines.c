@@ -34,7 +34,7 @@ static prony_status nested_lines_choose(const prn_selection *s, const prony_nest
     for (size_t i = 0; i < count; i++) list[i] = (candidate){weight(s, &rows[i]), i};
     qsort(list, count, sizeof *list, by_weight);
     for (size_t i = 0; i < count; i++)
-        chosen[list[i].index] = rows[list[i].index].stopped ||
+        chosen[list[i].index] = rows[list[i].index].cancelled ||
                                 (i < MOST_INSIDE && list[i].weight > 0 && list[i].weight >= whole * LEAST_SHARE);
     prn_free(list);
     return PRONY_OK;

@@ -216,7 +216,7 @@ static const prony_accuracy_row *errors_of(const prn_at *at)
     return at->extra ? &r->layer_errors[layer->index] : &r->operator_errors[operator->index];
 }
 
-static void report_csv_put_figure(csv *c, const prony_error_figures *f, double value)
+static void put_error_metric(csv *c, const prony_error_metrics *f, double value)
 {
     if (f->known && !isnan(value))
         put_double(c, value);
@@ -224,19 +224,19 @@ static void report_csv_put_figure(csv *c, const prony_error_figures *f, double v
         field(c);
 }
 
-#define PUT_ERROR(kind, figure)                                                                                        \
-    static void put_##kind##_##figure(csv *c, const prn_at *at)                                                        \
+#define PUT_ERROR(kind, column, metric)                                                                                \
+    static void put_##kind##_##column(csv *c, const prn_at *at)                                                        \
     {                                                                                                                  \
-        const prony_error_figures *f = &errors_of(at)->kind;                                                           \
-        report_csv_put_figure(c, f, (double)f->figure);                                                                \
+        const prony_error_metrics *f = &errors_of(at)->kind;                                                           \
+        put_error_metric(c, f, (double)f->metric);                                                                     \
     }
 #define PUT_ERRORS(kind)                                                                                               \
-    PUT_ERROR(kind, max_abs)                                                                                           \
-    PUT_ERROR(kind, max_rel)                                                                                           \
-    PUT_ERROR(kind, ulp)                                                                                               \
-    PUT_ERROR(kind, snr_db)                                                                                            \
-    PUT_ERROR(kind, beyond)                                                                                            \
-    PUT_ERROR(kind, nonfinite)
+    PUT_ERROR(kind, max_abs, max_abs)                                                                                  \
+    PUT_ERROR(kind, max_rel, max_rel)                                                                                  \
+    PUT_ERROR(kind, ulp, ulp)                                                                                          \
+    PUT_ERROR(kind, snr_db, snr_db)                                                                                    \
+    PUT_ERROR(kind, beyond, over_tolerance)                                                                            \
+    PUT_ERROR(kind, nonfinite, nonfinite)
 PUT_ERRORS(own)
 PUT_ERRORS(accumulated)
 

@@ -167,7 +167,7 @@ static void describe_machine(phrase *p, const prn_report_system *s)
 
 /* "float32[N=1, 3, 224, 224]", broken between dimensions at the end of a line; a dimension's name is never cut, because
  * options use it. */
-static void report_text_put_type(prn_text *text, const prony_port *port)
+static void report_text_put_type(prn_text *text, const prony_value_info *port)
 {
     int indent = text->column;
     prn_text_put(text, PRN_STYLE_DIM, prony_dtype_name(port->dtype));
@@ -192,7 +192,7 @@ static void report_text_put_type(prn_text *text, const prony_port *port)
     if (port->shape.rank == 0) prn_text_put(text, PRN_STYLE_DIM, "[]");
 }
 
-static int widest_name(const prony_port *ports, size_t count, int widest)
+static int widest_name(const prony_value_info *ports, size_t count, int widest)
 {
     for (size_t i = 0; i < count && i < MAX_PORTS; i++) {
         int width = prn_text_width(ports[i].name ? ports[i].name : "");
@@ -201,7 +201,7 @@ static int widest_name(const prony_port *ports, size_t count, int widest)
     return widest;
 }
 
-static void report_text_put_ports(prn_text *text, const char *title, const prony_port *ports, size_t count,
+static void report_text_put_ports(prn_text *text, const char *title, const prony_value_info *ports, size_t count,
                                   int name_columns)
 {
     for (size_t i = 0; i < count && i < MAX_PORTS; i++) {

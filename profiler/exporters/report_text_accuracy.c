@@ -31,7 +31,7 @@ static void put_error(prn_cell *cell, bool known, double value)
     cell->string = cell->own;
 }
 
-static void put_decibels(prn_cell *cell, const prony_error_figures *f)
+static void put_decibels(prn_cell *cell, const prony_error_metrics *f)
 {
     prn_number_text text;
     snprintf(cell->own, sizeof cell->own, "%s",
@@ -39,7 +39,7 @@ static void put_decibels(prn_cell *cell, const prony_error_figures *f)
     cell->string = cell->own;
 }
 
-static void put_ulp(prn_cell *cell, const prony_error_figures *f)
+static void put_ulp(prn_cell *cell, const prony_error_metrics *f)
 {
     prn_number_text text;
     if (!f->known)

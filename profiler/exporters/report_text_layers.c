@@ -93,7 +93,7 @@ static void put_layer_time(prn_cell *cell, const prony_layer_row *l, bool time)
 
 static const char *nested_mark(const prony_nested_row *n)
 {
-    return n->stopped ? "!" : n->folded ? "f" : n->time_attributed ? "~" : n->dynamic ? "d" : "";
+    return n->cancelled ? "!" : n->folded ? "f" : n->time_attributed ? "~" : n->dynamic ? "d" : "";
 }
 
 /* The count of a row without known executions is for one execution. */

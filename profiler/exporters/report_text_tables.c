@@ -107,7 +107,7 @@ static void nested_operator_cell(const prn_text_view *v, const prn_line *line, i
     bool timed = n->measured && n->executions;
     switch (column) {
     case OPERATOR_INDEX:
-        cell->string = n->stopped ? "!" : "";
+        cell->string = n->cancelled ? "!" : "";
         break;
     case OPERATOR_KERNEL:
         cell->string = n->kernel;

@@ -22,9 +22,9 @@ static void say_whole(prn_text *text, const prony_tuning *t)
     if (t->default_run_ns >= 0 && t->tuned_run_ns >= 0) {
         snprintf(line, sizeof line, "a run took %s with the fastest kernels, %s with the default ones%s",
                  prn_number_time(tuned, t->tuned_run_ns, 3, " "), prn_number_time(standard, t->default_run_ns, 3, " "),
-                 t->taken_back ? ": these stay" : "");
-        prn_text_wrap(text, t->taken_back ? PRN_STYLE_WARN : PRN_STYLE_DIM, 2, line);
-    } else if (t->taken_back) {
+                 t->reverted ? ": these stay" : "");
+        prn_text_wrap(text, t->reverted ? PRN_STYLE_WARN : PRN_STYLE_DIM, 2, line);
+    } else if (t->reverted) {
         prn_text_wrap(text, PRN_STYLE_WARN, 2, "the default kernels stay");
     }
 }
@@ -40,7 +40,7 @@ void prn_text_tuning(prn_text *text, const prony_report *r)
              t->operators);
     prn_text_heading(text, "Tuned", line);
     snprintf(line, sizeof line, "%" PRIu64 " problems measured in %s, %" PRIu64 " read from the file%s%.400s",
-             t->measured, prn_number_time(before, t->measuring_ns, 3, " "), t->kept, *t->file ? " " : "", t->file);
+             t->measured, prn_number_time(before, t->measuring_ns, 3, " "), t->cached, *t->file ? " " : "", t->file);
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
     say_whole(text, t);
     if (*t->note) prn_text_wrap(text, PRN_STYLE_WARN, 2, t->note);
@@ -51,10 +51,10 @@ void prn_text_tuning(prn_text *text, const prony_report *r)
     }
     for (size_t i = 0; i < t->choice_count; i++) {
         const prony_tuned_operator *c = &t->choices[i];
-        if (strcmp(c->kernel, c->standard) == 0 || c->index >= r->operator_count) continue;
+        if (strcmp(c->kernel, c->default_kernel) == 0 || c->index >= r->operator_count) continue;
         snprintf(line, sizeof line, "%.200s: %.60s, not %.60s: %s, not %s", r->operators[c->index].name, c->kernel,
-                 c->standard, prn_number_time(after, trial_ns(c, c->kernel), 3, " "),
-                 prn_number_time(before, trial_ns(c, c->standard), 3, " "));
+                 c->default_kernel, prn_number_time(after, trial_ns(c, c->kernel), 3, " "),
+                 prn_number_time(before, trial_ns(c, c->default_kernel), 3, " "));
         prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
     }
 }

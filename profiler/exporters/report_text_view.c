@@ -48,7 +48,7 @@ void prn_view_nested_legend(prn_text *text, const prn_text_view *v, const char *
     bool stopped = false;
     for (size_t i = 0; i < v->lines.count; i++) {
         const prony_nested_row *n = prn_view_nested(v, &v->lines.items[i]);
-        stopped |= n && n->stopped;
+        stopped |= n && n->cancelled;
     }
     if (v->lines.hidden) {
         prn_text_putf(text, PRN_STYLE_DIM, "and %zu more inside of these %s; --all shows every one", v->lines.hidden,

@@ -60,8 +60,9 @@ static int team_size(const prony_report *r)
 {
     int threads = 0;
     for (size_t i = 0; i < r->operator_count; i++)
-        for (size_t t = 0; t < r->operators[i].team_count; t++)
-            if (r->operators[i].team[t].thread >= threads) threads = r->operators[i].team[t].thread + 1;
+        for (size_t t = 0; t < r->operators[i].thread_share_count; t++)
+            if (r->operators[i].thread_shares[t].thread >= threads)
+                threads = r->operators[i].thread_shares[t].thread + 1;
     return threads;
 }
 
@@ -185,16 +186,16 @@ static void report_trace_put_nested(prn_json *j, const prony_report *r, const pr
 static void put_team(prn_json *j, const prony_operator_row *o)
 {
     const prony_thread_share alone = {0, o->trace_start_ns, o->trace_end_ns, o->trace_end_ns - o->trace_start_ns, 0};
-    const prony_thread_share *team = o->team_count ? o->team : &alone;
+    const prony_thread_share *team = o->thread_share_count ? o->thread_shares : &alone;
     double took = (double)(o->trace_end_ns - o->trace_start_ns);
-    for (size_t t = 0; t < (o->team_count ? o->team_count : 1); t++) {
+    for (size_t t = 0; t < (o->thread_share_count ? o->thread_share_count : 1); t++) {
         open_span(j, o->name, team_track(o->worker, team[t].thread), "thread", team[t].start_ns,
                   team[t].end_ns - team[t].start_ns);
         prn_json_uint(j, "operator", o->index);
         prn_json_string(j, "op", o->op);
         prn_json_int(j, "busy_ns", team[t].busy_ns);
         if (took > 0) prn_json_double(j, "busy_share", (double)team[t].busy_ns / took);
-        if (o->team_count)
+        if (o->thread_share_count)
             prn_json_int(j, "tasks", team[t].tasks);
         else
             prn_json_bool(j, "alone", true);

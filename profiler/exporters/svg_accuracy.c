@@ -13,7 +13,7 @@ static char *tick_error(prn_number_text text, double value)
     return text;
 }
 
-static void svg_accuracy_widen(const prony_error_figures *f, double *low, double *high)
+static void svg_accuracy_widen(const prony_error_metrics *f, double *low, double *high)
 {
     if (!f->known || !(f->max_rel > 0)) return;
     if (f->max_rel < *low) *low = f->max_rel;
@@ -45,7 +45,7 @@ static void draw_curve(prn_out *out, const prony_report *r, const prn_axis *x, c
     char command = 'M';
     prn_out_text(out, "<path fill=\"none\" stroke=\"" PRN_SVG_ORANGE "\" stroke-width=\"1.6\" d=\"");
     for (size_t i = 0; i < r->operator_count; i++) {
-        const prony_error_figures *f = &r->operator_errors[i].accumulated;
+        const prony_error_metrics *f = &r->operator_errors[i].accumulated;
         if (!f->known) continue;
         prn_svg_point(out, command, prn_axis_at(x, (double)i), svg_accuracy_place(y, f->max_rel));
         command = 'L';
@@ -57,7 +57,7 @@ static void draw_curve(prn_out *out, const prony_report *r, const prn_axis *x, c
 static void draw_own(prn_out *out, const prony_report *r, const prn_axis *x, const prn_axis *y)
 {
     for (size_t i = 0; i < r->operator_count; i++) {
-        const prony_error_figures *f = &r->operator_errors[i].own;
+        const prony_error_metrics *f = &r->operator_errors[i].own;
         const prony_operator_row *o = &r->operators[i];
         char tip[400];
         if (!f->known) continue;

@@ -281,7 +281,7 @@ void prony_machine_release(prony_machine *machine)
     prn_free(machine);
 }
 
-const prony_machine_info *prony_machine_about(const prony_machine *machine)
+const prony_machine_info *prony_machine_get_info(const prony_machine *machine)
 {
     return machine ? &machine->info : NULL;
 }

@@ -407,13 +407,13 @@ static prony_status measure_profile(prony_report **reports, prn_recording *all, 
 
 /* Checks that the sessions are different and not monitored. After a cancellation with finished runs the reports are
  * kept. */
-prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions, size_t count,
-                                    const prony_profile_options *options, prony_error *error)
+prony_status prony_profile_interleaved(prony_report **reports, prony_session *const *sessions, size_t count,
+                                       const prony_profile_options *options, prony_error *error)
 {
     prony_profile_options own = PRONY_PROFILE_OPTIONS_INIT;
     if (!reports || !sessions || count == 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "prony_sessions_profile: an argument is NULL, or there is no session");
+                        "prony_profile_interleaved: an argument is NULL, or there is no session");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "profile options", error));
     options = &own;
     if (options->runs < 0 || !(options->max_seconds >= 0))
@@ -462,7 +462,7 @@ prony_status prony_session_profile(prony_report **out, prony_session *session, c
 {
     prony_report *report = NULL;
     if (!out || !session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_profile: an argument is NULL");
-    prony_status status = prony_sessions_profile(&report, &session, 1, options, error);
+    prony_status status = prony_profile_interleaved(&report, &session, 1, options, error);
     if (report) *out = report;
     return status;
 }

@@ -151,13 +151,13 @@ static prony_status fill_team(prony_report *report, const prn_recording *r, pron
     for (int m = 0; m < trace->members; m++) {
         const prn_thread_pool_share *share = &shares[m];
         if (share->tasks == 0) continue;
-        team[row->team_count++] = (prony_thread_share){.thread = m,
-                                                       .start_ns = share->start_ns - r->last_run_ns,
-                                                       .end_ns = share->end_ns - r->last_run_ns,
-                                                       .busy_ns = share->busy_ns,
-                                                       .tasks = share->tasks};
+        team[row->thread_share_count++] = (prony_thread_share){.thread = m,
+                                                               .start_ns = share->start_ns - r->last_run_ns,
+                                                               .end_ns = share->end_ns - r->last_run_ns,
+                                                               .busy_ns = share->busy_ns,
+                                                               .tasks = share->tasks};
     }
-    row->team = row->team_count ? team : NULL;
+    row->thread_shares = row->thread_share_count ? team : NULL;
     return PRONY_OK;
 }
 

@@ -16,7 +16,7 @@ static const char *report_build_copy_text(prony_report *report, const char *text
 /* ---- model and configuration ---- */
 
 /* Input `index` of the main graph's program: the required ones, then the given optional ones. */
-static const prony_port *input_port(const prn_program *program, size_t index)
+static const prony_value_info *input_port(const prn_program *program, size_t index)
 {
     const prn_graph *graph = program->graph;
     const char *name = program->values[program->inputs[index]]->name;
@@ -29,10 +29,10 @@ static prony_status fill_ports(prony_report *report, const prn_program *program,
 {
     const prn_graph *graph = program->graph;
     size_t count = inputs ? program->input_count : graph->output_count;
-    prony_port *ports = prn_bump_alloc(&report->pool, count + 1, sizeof *ports);
+    prony_value_info *ports = prn_bump_alloc(&report->pool, count + 1, sizeof *ports);
     if (!ports) return prn_no_memory(error);
     for (size_t i = 0; i < count; i++) {
-        const prony_port *declared = inputs ? input_port(program, i) : &graph->outputs[i];
+        const prony_value_info *declared = inputs ? input_port(program, i) : &graph->outputs[i];
         const prony_value *bound = &program->values[inputs ? program->inputs[i] : program->outputs[i]]->info;
         ports[i] = *declared;
         ports[i].name = report_build_copy_text(report, declared->name);
@@ -61,7 +61,7 @@ static prony_status fill_dims(prony_report *report, prony_error *error)
     prn_names seen = {0};
     bool room = true;
     for (size_t i = 0; room && i < report->model.input_count; i++) {
-        const prony_port *port = &report->model.inputs[i];
+        const prony_value_info *port = &report->model.inputs[i];
         for (int d = 0; room && d < port->shape.rank; d++) {
             uint32_t at;
             const char *name = port->dim_names[d];
@@ -81,7 +81,7 @@ prony_status prn_report_fill_assumed(prony_report *report, const prony_model *mo
     if (!rows) return prn_no_memory(error);
     for (size_t k = 0; k < assumed->count; k++) {
         const prn_assumed *a = &assumed->items[k];
-        const prony_port *port = &model->file->graph.inputs[a->input];
+        const prony_value_info *port = &model->file->graph.inputs[a->input];
         char text[PRN_FREE_DIM_NAME_BYTES];
         const char *name = report_build_copy_text(report, prn_free_dim_name(port, a->axis, text));
         if (!name) return prn_no_memory(error);
@@ -127,7 +127,7 @@ static prony_status fill_config(prony_report *report, const prony_session_option
                                 int threads, const prn_placement *placement, prony_error *error)
 {
     prn_report_config *config = &report->config;
-    const prony_port *first = report->model.input_count ? &report->model.inputs[0] : NULL;
+    const prony_value_info *first = report->model.input_count ? &report->model.inputs[0] : NULL;
     config->intra_op_threads = threads;
     config->inter_op_threads = plan ? plan->workers : options->inter_op_threads > 1 ? options->inter_op_threads : 1;
     config->inter_op_reason = report_build_copy_text(report, plan ? plan->workers_note : "");
@@ -311,9 +311,9 @@ static prony_status copy_trials(prony_report *report, const prn_step *step, pron
     const prn_tune_row *row = step->tuned;
     prony_tune_trial *trials = prn_bump_alloc(&report->pool, row->trial_count + 1, sizeof *trials);
     to->kernel = report_build_copy_text(report, step->kernel->name);
-    to->standard = report_build_copy_text(report, row->standard);
-    to->kept = row->kept;
-    if (!trials || !to->kernel || !to->standard) return prn_no_memory(error);
+    to->default_kernel = report_build_copy_text(report, row->standard);
+    to->cached = row->kept;
+    if (!trials || !to->kernel || !to->default_kernel) return prn_no_memory(error);
     for (size_t k = 0; k < row->trial_count; k++) {
         const prn_tune_trial *from = &row->trials[k];
         trials[k] = (prony_tune_trial){report_build_copy_text(report, from->kernel), from->time_ns, from->reorder_ns,
@@ -345,17 +345,17 @@ static prony_status fill_tuning(prony_report *report, const prn_plan *plan, pron
     if (!from) return PRONY_OK;
     report->has_tuning = true;
     *to = (prony_tuning){.measured = from->measured,
-                         .kept = from->kept,
+                         .cached = from->kept,
                          .untried = from->left,
                          .measuring_ns = from->spent_ns,
                          .file_ns = from->file_ns,
                          .file = report_build_copy_text(report, from->file ? from->file : ""),
                          .note = report_build_copy_text(report, from->note)};
-    to->taken_back = plan->verdict && plan->verdict->taken_back;
+    to->reverted = plan->verdict && plan->verdict->reverted;
     to->default_run_ns = plan->verdict ? plan->verdict->default_ns : -1;
     to->tuned_run_ns = plan->verdict ? plan->verdict->tuned_ns : -1;
     count_tuned(plan, to);
-    if (to->taken_back) to->changed = 0;
+    if (to->reverted) to->changed = 0;
     prony_tuned_operator *choices = prn_bump_alloc(&report->pool, plan->step_count + 1, sizeof *choices);
     if (!choices || !to->file || !to->note) return prn_no_memory(error);
     to->choices = choices;

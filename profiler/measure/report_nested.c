@@ -270,7 +270,7 @@ static prony_status add_plan(builder *b, const prn_plan *plan, const place *at)
         PRN_TRY(report_nested_fill_place(b, row, at, &step->node->info));
         PRN_TRY(fill_kernel(b, row, step));
         row->dynamic = step->dynamic;
-        row->stopped = plan->stopped_at == s;
+        row->cancelled = plan->stopped_at == s;
         PRN_TRY(fill_step_cost(b, row, plan, step));
         PRN_TRY(link_layers(b, row, plan, step));
         PRN_TRY(add_step_children(b, step, at, index));
@@ -298,9 +298,9 @@ static prony_status note_stop(builder *b, const prn_plan *plan)
     if (plan->stopped_at == PRN_NO_STEP) return PRONY_OK;
     for (size_t i = 0; i < r->nested_operator_count; i++) {
         const prony_nested_row *row = &r->nested_operators[i];
-        if (!row->stopped) continue;
+        if (!row->cancelled) continue;
         if (row->owner == plan->stopped_at) inmost = row;
-        for (size_t k = 0; k < row->layer_count; k++) r->nested_layers[row->layers[k]].stopped = true;
+        for (size_t k = 0; k < row->layer_count; k++) r->nested_layers[row->layers[k]].cancelled = true;
     }
     const char *outer = plan->steps[plan->stopped_at]->node->info.name;
     r->stopped_at = inmost ? report_nested_join(b, inmost->path, inmost->name) : report_nested_copy_text(b, outer);

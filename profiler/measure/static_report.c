@@ -14,7 +14,7 @@ static prony_status input_types(prony_value *inputs, prn_input_shapes *s, const 
     PRN_TRY(prn_input_shapes_resolve(s, model, options, error));
     PRN_TRY(prn_input_shapes_closed(s, model, error));
     for (size_t i = 0; i < file->graph.input_count; i++) {
-        const prony_port *port = &file->graph.inputs[i];
+        const prony_value_info *port = &file->graph.inputs[i];
         inputs[i] = (prony_value){.kind = port->kind, .dtype = port->dtype, .shape = prn_shape_unknown()};
         /* An input without a declared shape leaves dependent shapes open; the rest is still shown. */
         if (port->kind == PRONY_TENSOR) inputs[i].shape = s->shapes[i];

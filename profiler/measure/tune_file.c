@@ -53,7 +53,7 @@ static const prn_key row_keys[] = {
 
 static const prn_key verdict_keys[] = {
     {"program", PRN_AT(prn_tune_verdict, program), PRN_HASH, "SHA-256 of everything that tells one plan from another."},
-    {"taken_back", PRN_AT(prn_tune_verdict, taken_back), PRN_ALWAYS, "The default kernels stay."},
+    {"taken_back", PRN_AT(prn_tune_verdict, reverted), PRN_ALWAYS, "The default kernels stay."},
     {"default_run_ns", PRN_AT(prn_tune_verdict, default_ns), PRN_IF_FROM_0 | PRN_OR_NULL,
      "Of one run, the median; null: one failed."},
     {"tuned_run_ns", PRN_AT(prn_tune_verdict, tuned_ns), PRN_IF_FROM_0 | PRN_OR_NULL, "Likewise."},
@@ -140,7 +140,7 @@ static void check_verdicts(prn_json_reader *j, const tune_file *file)
 {
     for (size_t v = 0; v < file->verdict_count && j->status == PRONY_OK; v++) {
         const prn_tune_verdict *verdict = &file->verdicts[v];
-        const bool failed = verdict->failure && verdict->taken_back;
+        const bool failed = verdict->failure && verdict->reverted;
         if (strlen(verdict->program) != PRN_TUNE_PROBLEM_BYTES - 1 ||
             (!failed && (verdict->default_ns < 0 || verdict->tuned_ns < 0)))
             prn_json_bad(j, "plans", "row %zu is none", v);

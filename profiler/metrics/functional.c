@@ -44,17 +44,17 @@ prony_status prn_functional_timing(prony_profile_options *out, const prony_timin
     return PRONY_OK;
 }
 
-static void functional_put_figure(prony_figure *out, const char *key, uint64_t value)
+static void functional_put_figure(prony_quantity *out, const char *key, uint64_t value)
 {
     for (size_t i = 0; i < prn_metric_builtin_count; i++) {
         if (strcmp(prn_metric_builtins[i].metric.key, key) != 0) continue;
         prony_metric_value text = prn_metric_value_of(&prn_metric_builtins[i].metric, (double)value);
-        *out = (prony_figure){.value = value};
+        *out = (prony_quantity){.value = value};
         snprintf(out->text, sizeof out->text, "%.47s", text.text);
     }
 }
 
-static prony_status functional_figure_of(prony_figure *out, prony_model *model, const prony_session_options *options,
+static prony_status functional_figure_of(prony_quantity *out, prony_model *model, const prony_session_options *options,
                                          const char *key, size_t offset, prony_error *error)
 {
     prony_report *report = NULL;
@@ -67,31 +67,31 @@ static prony_status functional_figure_of(prony_figure *out, prony_model *model, 
     return PRONY_OK;
 }
 
-prony_status prony_profile_macs(prony_figure *out, prony_model *model, const prony_session_options *options,
+prony_status prony_profile_macs(prony_quantity *out, prony_model *model, const prony_session_options *options,
                                 prony_error *error)
 {
     return functional_figure_of(out, model, options, "macs", offsetof(prony_cost, macs), error);
 }
 
-prony_status prony_profile_madds(prony_figure *out, prony_model *model, const prony_session_options *options,
+prony_status prony_profile_madds(prony_quantity *out, prony_model *model, const prony_session_options *options,
                                  prony_error *error)
 {
     return functional_figure_of(out, model, options, "madds", offsetof(prony_cost, madds), error);
 }
 
-prony_status prony_profile_flops(prony_figure *out, prony_model *model, const prony_session_options *options,
+prony_status prony_profile_flops(prony_quantity *out, prony_model *model, const prony_session_options *options,
                                  prony_error *error)
 {
     return functional_figure_of(out, model, options, "flops", offsetof(prony_cost, flops), error);
 }
 
-prony_status prony_profile_params(prony_figure *out, prony_model *model, const prony_session_options *options,
+prony_status prony_profile_params(prony_quantity *out, prony_model *model, const prony_session_options *options,
                                   prony_error *error)
 {
     return functional_figure_of(out, model, options, "parameters", offsetof(prony_cost, parameters), error);
 }
 
-prony_status prony_profile_memory(prony_figure *out, prony_model *model, const prony_session_options *options,
+prony_status prony_profile_memory(prony_quantity *out, prony_model *model, const prony_session_options *options,
                                   prony_error *error)
 {
     prony_report *report = NULL;
@@ -106,7 +106,7 @@ prony_status prony_profile_memory(prony_figure *out, prony_model *model, const p
     return PRONY_OK;
 }
 
-prony_status prony_profile_runtime(prony_figure *out, prony_model *model, const prony_session_options *options,
+prony_status prony_profile_runtime(prony_quantity *out, prony_model *model, const prony_session_options *options,
                                    const prony_profile_options *runs, prony_error *error)
 {
     prony_report *report = NULL;

@@ -12,7 +12,7 @@
 typedef struct prn_metric_builtin {
     prony_metric metric;
     double (*read)(const prony_report *report);
-    prony_basis evidence;    /* PRONY_BASIS_NONE: measured once */
+    prony_basis basis;       /* PRONY_BASIS_NONE: measured once */
     prn_statistic statistic; /* of the latencies, if runs or an interval are the basis */
     bool rate;               /* goes with 1 / statistic */
     bool decides;            /* decides a comparison by default: latency, throughput, memory held, and accuracy if the
@@ -22,7 +22,7 @@ typedef struct prn_metric_builtin {
 /* true: the metric follows from the latencies, by `statistic` and `rate`. `metric` may be NULL. */
 static inline bool prn_metric_samples(const prn_metric_builtin *metric)
 {
-    return metric && (metric->evidence == PRONY_BASIS_RUNS || metric->evidence == PRONY_BASIS_INTERVAL);
+    return metric && (metric->basis == PRONY_BASIS_RUNS || metric->basis == PRONY_BASIS_INTERVAL);
 }
 
 extern const prn_metric_builtin prn_metric_builtins[];

@@ -34,7 +34,7 @@ static double metric_output_error(const prony_report *r)
 {
     double worst[2] = {NAN, NAN};
     for (size_t k = 0; r->has_accuracy && k < r->accuracy.output_count; k++) {
-        const prony_error_figures *e = &r->accuracy.outputs[k].error;
+        const prony_error_metrics *e = &r->accuracy.outputs[k].error;
         double *of = &worst[r->accuracy.outputs[k].against != NULL];
         if (e->known) *of = fmax(*of, e->nonfinite ? INFINITY : e->max_rel);
     }
@@ -45,7 +45,7 @@ static double metric_operator_error(const prony_report *r)
 {
     double worst = NAN;
     for (size_t o = 0; r->has_accuracy && r->operator_errors && o < r->operator_count; o++) {
-        const prony_error_figures *e = &r->operator_errors[o].own;
+        const prony_error_metrics *e = &r->operator_errors[o].own;
         if (e->known) worst = fmax(worst, e->nonfinite ? INFINITY : e->max_rel);
     }
     return worst;
@@ -349,10 +349,10 @@ PROCESS(write_calls, write_calls)
 #define MEAN PRONY_BASIS_RUNS, PRN_STATISTIC_MEAN, false
 #define PER_TIME PRONY_BASIS_RUNS, PRN_STATISTIC_MEAN, true
 #define QUANTILE(which) PRONY_BASIS_INTERVAL, PRN_STATISTIC_##which, false
-#define METRIC(key, evidence, name, description, unit, scale, direction)                                               \
-    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, metric_##key, evidence, false}
-#define DECIDES(key, evidence, name, description, unit, scale, direction)                                              \
-    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, metric_##key, evidence, true}
+#define METRIC(key, basis, name, description, unit, scale, direction)                                                  \
+    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, metric_##key, basis, false}
+#define DECIDES(key, basis, name, description, unit, scale, direction)                                                 \
+    {{#key, name, description, unit, PRONY_SCALE_##scale, direction}, metric_##key, basis, true}
 
 // clang-format off
 const prn_metric_builtin prn_metric_builtins[] = {

@@ -28,7 +28,7 @@ static bool accuracy_verdict_loses(const prony_accuracy_row *row)
 /* true: operator x loses less than y. */
 static bool less(const prony_accuracy_row *rows, uint32_t x, uint32_t y)
 {
-    const prony_error_figures *a = &rows[x].own, *b = &rows[y].own;
+    const prony_error_metrics *a = &rows[x].own, *b = &rows[y].own;
     if ((a->nonfinite > 0) != (b->nonfinite > 0)) return b->nonfinite > 0;
     if (a->max_rel != b->max_rel) return a->max_rel < b->max_rel;
     return x > y;
@@ -81,7 +81,7 @@ size_t prony_report_accuracy_worst(const prony_report *report, uint32_t *indices
 
 /* ---- the sentence */
 
-static void decibels(char *text, size_t size, const prony_error_figures *f)
+static void decibels(char *text, size_t size, const prony_error_metrics *f)
 {
     *text = 0;
     if (isfinite(f->snr_db)) snprintf(text, size, " (%.0f dB)", f->snr_db);
@@ -125,7 +125,7 @@ prony_status prn_report_judge_accuracy(prony_report *report, prony_error *error)
         verdict = prn_bump_printf(&report->pool, "no operator is off by itself%s", outputs);
     } else {
         const prony_operator_row *o = &report->operators[worst];
-        const prony_error_figures *own = &report->operator_errors[worst].own;
+        const prony_error_metrics *own = &report->operator_errors[worst].own;
         decibels(ratio, sizeof ratio, own);
         accuracy_verdict_share(part, own->max_rel);
         verdict = own->nonfinite

@@ -121,9 +121,9 @@ static void facts_of_threads(prn_thread_facts *t, const prony_report *r, const p
 {
     const prony_parallel *p = &row->parallel;
     double pieces = 0, wake = 0;
-    for (size_t i = 0; i < row->team_count; i++) {
-        pieces += (double)row->team[i].tasks;
-        double late = (double)(row->team[i].start_ns - row->trace_start_ns);
+    for (size_t i = 0; i < row->thread_share_count; i++) {
+        pieces += (double)row->thread_shares[i].tasks;
+        double late = (double)(row->thread_shares[i].start_ns - row->trace_start_ns);
         if (late > wake) wake = late;
     }
     bool compute = true;

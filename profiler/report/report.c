@@ -166,12 +166,12 @@ prony_status prn_report_fill_nested_times(prony_report *report, const int64_t *d
     return status;
 }
 
-static bool is_integer_port(const prony_port *port)
+static bool is_integer_port(const prony_value_info *port)
 {
     return port->dtype == PRONY_INT64 || port->dtype == PRONY_INT32;
 }
 
-static bool is_image_port(const prony_port *port)
+static bool is_image_port(const prony_value_info *port)
 {
     const prony_shape *s = &port->shape;
     if (port->kind != PRONY_TENSOR || s->rank != 4 || is_integer_port(port)) return false;
@@ -185,7 +185,7 @@ prn_report_rates prn_report_rates_of(const prony_report *report)
     if (!report->measured || runs <= 0) return rates;
     rates.requests = runs;
     if (report->config.batch > 0) rates.samples = (double)report->config.batch * runs;
-    const prony_port *first = report->model.input_count ? &report->model.inputs[0] : NULL;
+    const prony_value_info *first = report->model.input_count ? &report->model.inputs[0] : NULL;
     if (!first || report->config.batch <= 0) return rates;
     if (is_image_port(first)) rates.images = rates.samples;
     if (first->kind == PRONY_TENSOR && first->shape.rank == 2 && first->shape.dim[1] > 0 && is_integer_port(first))

@@ -17,7 +17,7 @@ typedef struct prn_report_model {
     uint64_t file_bytes;
     int64_t ir_version, opset;                                   /* of ai.onnx */
     uint64_t nodes, parameters, parameter_bytes, parameter_bits; /* bytes: as stored; bits: of the elements */
-    const prony_port *inputs, *outputs;                          /* shapes as bound; dim_names keep the symbols */
+    const prony_value_info *inputs, *outputs;                    /* shapes as bound; dim_names keep the symbols */
     size_t input_count, output_count;
 } prn_report_model;
 

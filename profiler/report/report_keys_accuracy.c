@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define F prony_error_figures
+#define F prony_error_metrics
 // clang-format off
 static const prn_key figure_keys[] = {
     {"max_abs", PRN_AT(F, max_abs), PRN_LEAST_0, "Largest |y - r|, y the value and r its reference, in the value's unit; of codes with one scale, what they stand for."},
@@ -11,7 +11,7 @@ static const prn_key figure_keys[] = {
      "max_abs over the range of r (max r - min r; where r is one number throughout, its size; where it is 0 throughout, 1 if there is any error)."},
     {"ulp", PRN_AT(F, ulp), PRN_LEAST_0, "Largest |y - r| in units in the last place of the larger of both, in y's type; of codes in steps."},
     {"snr_db", PRN_AT(F, snr_db), PRN_IF_NUMBER, "10 log10(sum r^2 / sum (y - r)^2); absent: there is no error, or no signal."},
-    {"beyond", PRN_AT(F, beyond), PRN_SHARE, "Share of the elements with |y - r| above the tolerance times the range."},
+    {"beyond", PRN_AT(F, over_tolerance), PRN_SHARE, "Share of the elements with |y - r| above the tolerance times the range."},
     {"range", PRN_AT(F, range), PRN_LEAST_0, "Of r, as max_rel takes it."},
     {"nonfinite", PRN_AT(F, nonfinite), PRN_IF_SET, "Elements of y that are infinite or no number where r is not the same."},
     {"elements", PRN_AT(F, elements), PRN_ALWAYS, "Compared."},

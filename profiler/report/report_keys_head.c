@@ -7,7 +7,7 @@
 
 static bool has_symbols(const prn_at *at)
 {
-    const prony_port *port = at->row;
+    const prony_value_info *port = at->row;
     for (int d = 0; d < port->shape.rank && d < PRONY_MAX_RANK; d++)
         if (port->dim_names[d]) return true;
     return false;
@@ -15,7 +15,7 @@ static bool has_symbols(const prn_at *at)
 
 static void write_dim_names(prn_json *j, const prn_key *key, const prn_at *at)
 {
-    const prony_port *port = at->row;
+    const prony_value_info *port = at->row;
     prn_json_open(j, key->name, '[', true);
     for (int d = 0; d < port->shape.rank && d < PRONY_MAX_RANK; d++) prn_json_string(j, NULL, port->dim_names[d]);
     prn_json_close(j, ']');
@@ -23,7 +23,7 @@ static void write_dim_names(prn_json *j, const prn_key *key, const prn_at *at)
 
 static void read_dim_names(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
 {
-    prony_port *port = at->row;
+    prony_value_info *port = at->row;
     size_t count, d = 0;
     const prn_json_value *names = prn_json_get_array(j, object, key->name, false, &count);
     if (count > PRONY_MAX_RANK) {
@@ -35,12 +35,12 @@ static void read_dim_names(prn_json_reader *j, const prn_json_value *object, con
 }
 
 static const prn_key port_keys[] = {
-    {"name", PRN_AT(prony_port, name), PRN_ALWAYS, "Name."},
-    {"kind", PRN_AS(KIND, prony_port, kind), PRN_IF_SET, "sequence or optional; absent for a tensor.",
+    {"name", PRN_AT(prony_value_info, name), PRN_ALWAYS, "Name."},
+    {"kind", PRN_AS(KIND, prony_value_info, kind), PRN_IF_SET, "sequence or optional; absent for a tensor.",
      "sequence|optional"},
-    {"type", PRN_AS(DTYPE, prony_port, dtype), PRN_IF_SET, "Element type as NumPy spells it."},
-    {"shape", PRN_AS(SHAPE, prony_port, shape), PRN_IF_SET, NULL},
-    {"dim_names", PRN_AS(STRINGS, prony_port, dim_names), PRN_NULLS,
+    {"type", PRN_AS(DTYPE, prony_value_info, dtype), PRN_IF_SET, "Element type as NumPy spells it."},
+    {"shape", PRN_AS(SHAPE, prony_value_info, shape), PRN_IF_SET, NULL},
+    {"dim_names", PRN_AS(STRINGS, prony_value_info, dim_names), PRN_NULLS,
      "Symbols of the declared dimensions; null where it had none. Absent: no dimension had one.", .when = has_symbols,
      .write = write_dim_names, .read = read_dim_names},
     {0}};

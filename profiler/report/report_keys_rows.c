@@ -218,7 +218,7 @@ static const prn_key trace_keys[] = {
     {"worker", PRN_AT(O, worker), PRN_LEAST_0, "Worker that executed it, from 0."},
     {"start_ns", PRN_AT(O, trace_start_ns), PRN_ALWAYS, "From the entry of the last run, ns"},
     {"end_ns", PRN_AT(O, trace_end_ns), PRN_ALWAYS, "From the entry of the last run, ns"},
-    {"team", PRN_ROWS(O, team, team_count, team_keys), PRN_IF_SET,
+    {"team", PRN_ROWS(O, thread_shares, thread_share_count, team_keys), PRN_IF_SET,
      "Threads that took part, where threads were traced."},
     {0}};
 
@@ -298,7 +298,7 @@ static const prn_key nested_figure_keys[] = {
      "Per run, all executions together; null: executed by no operator.", .when = nested_timed},
     {"share", PRN_WITH(N, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.",
      .when = nested_timed},
-    {"stopped", PRN_AT(N, stopped), PRN_IF_SET, "The run that was cancelled was in it."},
+    {"stopped", PRN_AT(N, cancelled), PRN_IF_SET, "The run that was cancelled was in it."},
     {0}};
 
 const prn_key prn_nested_layer_keys[] = {

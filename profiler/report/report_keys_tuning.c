@@ -13,8 +13,8 @@ static const prn_key tune_trial_keys[] = {
 static const prn_key tuned_keys[] = {
     {"operator", PRN_AT(prony_tuned_operator, index), PRN_ALWAYS, "Index of the operator."},
     {"kernel", PRN_AT(prony_tuned_operator, kernel), PRN_ALWAYS, "Taken."},
-    {"default", PRN_AT(prony_tuned_operator, standard), PRN_ALWAYS, "Taken without --tune."},
-    {"kept", PRN_AT(prony_tuned_operator, kept), PRN_ALWAYS, "Measured by an earlier process."},
+    {"default", PRN_AT(prony_tuned_operator, default_kernel), PRN_ALWAYS, "Taken without --tune."},
+    {"kept", PRN_AT(prony_tuned_operator, cached), PRN_ALWAYS, "Measured by an earlier process."},
     {"tried", PRN_ROWS(prony_tuned_operator, trials, trial_count, tune_trial_keys), PRN_ROW_DIRECT_ROWS, NULL},
     {0}};
 
@@ -23,8 +23,8 @@ const prn_key prn_tuning_keys[] = {
     {"operators", PRN_AT(prony_tuning, operators), PRN_ALWAYS, "That several kernels can run."},
     {"changed", PRN_AT(prony_tuning, changed), PRN_ALWAYS, "That take another kernel than without --tune."},
     {"measured", PRN_AT(prony_tuning, measured), PRN_ALWAYS, "Problems, equal operators once, that this process measured."},
-    {"kept", PRN_AT(prony_tuning, kept), PRN_ALWAYS, "Problems that the file had."},
-    {"taken_back", PRN_AT(prony_tuning, taken_back), PRN_ALWAYS | PRN_OLD,
+    {"kept", PRN_AT(prony_tuning, cached), PRN_ALWAYS, "Problems that the file had."},
+    {"taken_back", PRN_AT(prony_tuning, reverted), PRN_ALWAYS | PRN_OLD,
      "The default kernels stay: as a whole the others were no faster."},
     {"default_run_ns", PRN_AT(prony_tuning, default_run_ns), PRN_IF_FROM_0 | PRN_OR_NULL | PRN_OLD,
      "Of one run of the default plan, the median of runs in turns; null: nothing was to be judged."},

@@ -36,9 +36,9 @@ static void check_operator(prn_json_reader *j, const prony_report *r, size_t i)
     if (o->kernel_best_operator && o->kernel_best_operator >= r->operator_count)
         prn_json_bad(j, "kernel_best", "%u leads to no operator", o->kernel_best_operator);
     if (o->worker < 0 || o->worker >= PRN_MOST_THREADS) prn_json_bad(j, "worker", "%d is no worker", o->worker);
-    for (size_t t = 0; t < o->team_count; t++)
-        if (o->team[t].thread < 0 || o->team[t].thread >= PRN_MOST_THREADS)
-            prn_json_bad(j, "thread", "%d is no thread of a team", o->team[t].thread);
+    for (size_t t = 0; t < o->thread_share_count; t++)
+        if (o->thread_shares[t].thread < 0 || o->thread_shares[t].thread >= PRN_MOST_THREADS)
+            prn_json_bad(j, "thread", "%d is no thread of a team", o->thread_shares[t].thread);
 }
 
 static void check_weight(prn_json_reader *j, const prony_report *r, size_t i)

@@ -69,7 +69,8 @@ static void put_results(prn_out *out, const prony_study *s)
         const prony_study_result *r = &s->results[i];
         char label[PRN_STUDY_LABEL_BYTES], name[PRN_STUDY_LABEL_BYTES + 40];
         bool known = r->processes > 0;
-        snprintf(name, sizeof name, "%s%s", prn_study_label(s, i, label), r->beyond ? " (beyond the quota)" : "");
+        snprintf(name, sizeof name, "%s%s", prn_study_label(s, i, label),
+                 r->oversubscribed ? " (beyond the quota)" : "");
         prn_out_text(out, "<tr>");
         study_html_cell(out, name);
         study_html_number(out, (double)r->processes, 1, 0, "");

@@ -340,8 +340,8 @@ bool prony_study_next_on(const prony_study *s, size_t node, prony_study_task *ou
     size_t planned = planned_blocks(s), at = PRONY_NO_INDEX;
     prony_study_task task = {.block = s->block_count};
     if (node >= prn_study_node_total(s)) return false;
-    task.again = !next_planned(s, planned, node, &task, &at);
-    if (task.again) {
+    task.repeated = !next_planned(s, planned, node, &task, &at);
+    if (task.repeated) {
         if (!next_again(s, planned, node, &task.configuration)) return false;
         for (size_t i = 0; i < s->block_count; i++)
             task.process +=

@@ -24,16 +24,17 @@ static prn_study_part study_sample_part_of(const prony_operator_row *row)
 {
     prn_study_part part = {.time_ns = row->time.median_ns};
     const prony_thread_share *first = NULL;
-    for (size_t i = 0; i < row->team_count; i++) {
-        const prony_thread_share *share = &row->team[i];
+    for (size_t i = 0; i < row->thread_share_count; i++) {
+        const prony_thread_share *share = &row->thread_shares[i];
         part.tasks += share->tasks;
         part.members += share->tasks > 0;
         part.busy_ns += share->busy_ns;
         if (share->busy_ns > part.longest_ns) part.longest_ns = share->busy_ns;
         if (!first || compare_starts(share, first) < 0) first = share;
     }
-    for (size_t i = 0; i < row->team_count && part.members > 1; i++)
-        if (&row->team[i] != first) part.wake_ns += (row->team[i].start_ns - first->start_ns) / (part.members - 1);
+    for (size_t i = 0; i < row->thread_share_count && part.members > 1; i++)
+        if (&row->thread_shares[i] != first)
+            part.wake_ns += (row->thread_shares[i].start_ns - first->start_ns) / (part.members - 1);
     return part;
 }
 
@@ -186,7 +187,7 @@ static prony_status study_sample_add_block(prony_study *s, size_t node, const pr
                            .node = node,
                            .replica = replica,
                            .process = task->process,
-                           .again = task->again,
+                           .again = task->repeated,
                            .before = process->before,
                            .after = process->after,
                            .cpu_ns = process->cpu_ns};

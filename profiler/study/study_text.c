@@ -70,7 +70,7 @@ static void study_text_result_cell(const void *user, size_t row, int column, prn
     char label[PRN_STUDY_LABEL_BYTES];
     if (column == 0) {
         prn_study_label(s, row, label);
-        snprintf(cell->own, sizeof cell->own, "%.58s%s", abridged(label), r->beyond ? " !" : "");
+        snprintf(cell->own, sizeof cell->own, "%.58s%s", abridged(label), r->oversubscribed ? " !" : "");
         cell->string = cell->own;
         return;
     }

@@ -12,7 +12,7 @@
 
 Measuring: profile, inspect, bench, scale (threads), evaluate (accuracy), count_params, estimate_ops, trace_io_sizes, machine.
 Precision: quantize, profile(accuracy=True). Judging: compare, check, recommend. Reading back: load_report, load_study.
-Running: Model, Session, Registry (operators in Python).
+Running: Model, Session, Registry (operators in Python). Serving: Batcher, Session.run_async, Session.monitor.
 Elsewhere: prony.onnxruntime (drop-in for ONNX Runtime's Python API), prony.backend (ONNX's backend API), prony.torch.profile
 (a PyTorch module). Errors are prony.Error and its classes. docs/guides/python.md is the guide.
 """
@@ -31,7 +31,7 @@ if _prony.version != __version__:
     raise VersionError(f"the package is version {__version__}, the library in {_prony.__file__} is {_prony.version}: install one of them "
                        "anew")
 
-from .session import FreeDim, Model, Port, Session
+from .session import FreeDim, Model, Session, ValueInfo
 
 if TYPE_CHECKING:
     from ._frames import PackageMissing, Rows
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .profiling import Bench, bench, count_params, count_presets, estimate_ops, inspect, profile, trace_io_sizes
     from .quantization import Quantized, quantize
     from .report import Report, load_report
+    from .serving import Batcher, Monitor
     from .study import Study, load_study, scale
 
 # Imported with their first use: who only runs models does not wait for the rest.
@@ -50,14 +51,14 @@ _LATER = {
     "profiling": ("Bench", "bench", "count_params", "count_presets", "estimate_ops", "inspect", "profile", "trace_io_sizes"),
     "quantization": ("Quantized", "quantize"),
     "report": ("Report", "load_report"),
+    "serving": ("Batcher", "Monitor"),
     "study": ("Study", "load_study", "scale"),
 }
 
-__all__ = ["Advice", "Bench", "Busy", "Cancelled", "Check", "ClosedError", "Comparison", "Error", "FileError", "ForkError", "FreeDim",
-           "InternalError", "InvalidArgument", "InvalidModel", "LimitExceeded", "Model", "NeedsDimension", "Node", "OutOfMemory",
-           "OutOfRange", "PackageMissing", "Port", "Quantized", "Registry", "Report", "Rows", "Session", "ShapeMismatch",
-           "Study", "TensorInfo",
-           "ThresholdMissed", "Unsupported", "VersionError", "__version__", "bench", "build", "builtin_operators", "check", "compare",
+__all__ = ["Advice", "Batcher", "Bench", "Busy", "Cancelled", "Check", "ClosedError", "Comparison", "Error", "FileError", "ForkError", "FreeDim",
+           "InternalError", "InvalidArgument", "InvalidModel", "LimitExceeded", "Model", "Monitor", "NeedsDimension", "Node", "OutOfMemory",
+           "OutOfRange", "PackageMissing", "Quantized", "Registry", "Report", "Rows", "Session", "ShapeMismatch",
+           "Study", "TensorInfo", "ThresholdMissed", "Unsupported", "ValueInfo", "VersionError", "__version__", "bench", "build", "builtin_operators", "check", "compare",
            "count_params", "count_presets", "errors", "estimate_ops", "evaluate", "inspect", "load_report", "load_study", "machine",
            "memory_in_use", "profile", "quantize", "recommend", "scale", "set_memory_limit", "trace_io_sizes"]
 
@@ -85,6 +86,10 @@ def __getattr__(name: str) -> object:
             found = getattr(importlib.import_module(f".{module}", __name__), name)
             globals()[name] = found
             return found
+    if name in ("backend", "onnxruntime", "torch"):
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

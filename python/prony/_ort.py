@@ -8,7 +8,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _prony, errors
-from .session import Port, Session
+from .session import ValueInfo, Session
 
 # ---- errors: ONNX Runtime's classes, each also the prony.Error that it comes of
 
@@ -180,7 +180,7 @@ _NUMPY = {"float": "float32", "double": "float64", "string": "object", "bfloat16
 class NodeArg:
     """An input or output: name, type ("tensor(float)"), shape (numbers, symbols, None)."""
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: ValueInfo) -> None:
         self.name = port.name
         self.shape: list[Union[int, str, None]] = []
         if port.shape is not None:

@@ -15,12 +15,12 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 from ._arrays import bfloat16_bits
 from .errors import InvalidArgument, Unsupported
-from .session import Port, Session
+from .session import ValueInfo, Session
 
 __all__ = ["PronyBackend", "PronyBackendRep", "prepare", "run_model", "run_node", "supports_device", "is_compatible"]
 
 
-def _given(port: Port, value: Any) -> Any:
+def _given(port: ValueInfo, value: Any) -> Any:
     """onnx holds bfloat16 as float32."""
     if port.dtype == "bfloat16" and isinstance(value, np.ndarray) and value.dtype == np.float32:
         return bfloat16_bits(value)

@@ -21,7 +21,7 @@ from ._options import PathLike
 from ._ort import (ExecutionMode, ExecutionOrder, Fail, GraphOptimizationLevel, InvalidArgument, InvalidGraph,
                    InvalidProtobuf, ModelMetadata, NodeArg, NoSuchFile, NotImplemented, OrtDevice, OrtValue, RunOptions,
                    RuntimeException, SessionOptions, on_cpu, translated)
-from .session import Model, Port, Session
+from .session import Model, ValueInfo, Session
 
 __all__ = ["ExecutionMode", "ExecutionOrder", "Fail", "GraphOptimizationLevel", "IOBinding", "InferenceSession",
            "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelMetadata", "NoSuchFile", "NodeArg", "NotImplemented",
@@ -204,7 +204,7 @@ class InferenceSession:
 
     # ---- runs
 
-    def _input(self, name: str) -> Port:
+    def _input(self, name: str) -> ValueInfo:
         if name not in self._inputs:
             raise RuntimeException(f"Failed to find input name in the current model: {name}; there are {list(self._inputs)}")
         return self._inputs[name]

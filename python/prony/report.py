@@ -145,12 +145,17 @@ class Report(_prony.Report):
 
     def _layer_rows(self) -> Rows:
         dropped = frozenset({"facts", "sources", "inputs", "outputs"})
-        rows = []
+        kernels = {row["index"]: row.get("kernel") for row in self.data.get("operators", [])}
+        executed: list[Row] = []
+        folded: list[Row] = []
         for row in self.data.get("layers", []):
-            made = _flat(row, _LAYER_NAMES, dropped)
+            flat = _flat(row, _LAYER_NAMES, dropped)
+            made = {key: flat.pop(key) for key in ("index", "name", "module", "op") if key in flat}
+            made["kernel"] = kernels.get(row.get("operator"))
+            made.update(flat)
             made["inputs"], made["outputs"] = _shapes(row.get("inputs")), _shapes(row.get("outputs"))
-            rows.append(made)
-        return Rows(rows, title="layers")
+            (folded if row.get("folded") else executed).append(made)
+        return Rows(executed + folded, title="layers")
 
     def _operator_rows(self) -> Rows:
         dropped = frozenset({"parallel", "trace", "kernel_facts", "kernel_best", "reasons", "counters"})
@@ -193,7 +198,8 @@ class Report(_prony.Report):
 
     @property
     def layers(self) -> "pandas.DataFrame":
-        """A row a node of the model: counts (macs, flops, …), traffic_bytes, time_mean_ns, time_share (0 to 1), output_bytes, …"""
+        """A row a node of the model: counts (macs, flops, …), kernel (None: it ran none), traffic_bytes, time_mean_ns,
+        time_share (0 to 1), output_bytes, … In the model's order; nodes that were folded at load time come last, without times."""
         return self._frame("layers")
 
     @property

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _prony
 from ._options import PathLike, Threads, session_dict
+from .errors import ClosedError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     from .operators import Registry
     from .report import Report
+    from .serving import Monitor
 
-__all__ = ["Model", "Session", "Port", "FreeDim"]
+__all__ = ["Model", "Session", "ValueInfo", "FreeDim"]
 
 
-class Port(NamedTuple):
+class ValueInfo(NamedTuple):
     """An input or output as the model declares it."""
 
     name: str
@@ -53,19 +58,19 @@ class Model(_prony.Model):
         return super().__new__(cls, source, name=name, operators=operators, copy=copy, memory_limit=memory_limit, data_folder=data_folder)
 
     @property
-    def inputs(self) -> list[Port]:
+    def inputs(self) -> list[ValueInfo]:
         """The inputs, in the model's order."""
-        return [Port(*row) for row in self._inputs]
+        return [ValueInfo(*row) for row in self._inputs]
 
     @property
-    def optional_inputs(self) -> list[Port]:
+    def optional_inputs(self) -> list[ValueInfo]:
         """Inputs that need not be given: the model has a default for each, its initializer of that name."""
-        return [Port(*row) for row in self._optional_inputs]
+        return [ValueInfo(*row) for row in self._optional_inputs]
 
     @property
-    def outputs(self) -> list[Port]:
+    def outputs(self) -> list[ValueInfo]:
         """The outputs, in the model's order."""
-        return [Port(*row) for row in self._outputs]
+        return [ValueInfo(*row) for row in self._outputs]
 
     def free_dims(self, **options: Any) -> list[FreeDim]:
         """The free dimensions of the inputs, and what a session with these options makes of them."""
@@ -88,6 +93,9 @@ def open_model(source: ModelSource, operators: Optional["Registry"] = None) -> _
             raise ValueError("operators belong to a model: give them to prony.Model")
         return source
     return Model(source, operators=operators)
+
+
+_executor_lock = threading.Lock()  # guards Session._executor, of all sessions: it is held for moments
 
 
 class Session(_prony.Session):
@@ -119,24 +127,65 @@ class Session(_prony.Session):
                        memory=profiled, ask=True)
         return super().__new__(cls, open_model(model, operators), session_dict(options))
 
+    _executor: Optional["ThreadPoolExecutor"] = None
+
     @property
-    def inputs(self) -> list[Port]:
+    def inputs(self) -> list[ValueInfo]:
         """The model's inputs."""
-        return [Port(*row) for row in self.model._inputs]
+        return [ValueInfo(*row) for row in self.model._inputs]
 
     @property
-    def optional_inputs(self) -> list[Port]:
+    def optional_inputs(self) -> list[ValueInfo]:
         """The model's inputs that need not be given. A run that leaves one out has its default."""
-        return [Port(*row) for row in self.model._optional_inputs]
+        return [ValueInfo(*row) for row in self.model._optional_inputs]
 
     @property
-    def outputs(self) -> list[Port]:
+    def outputs(self) -> list[ValueInfo]:
         """The model's outputs."""
-        return [Port(*row) for row in self.model._outputs]
+        return [ValueInfo(*row) for row in self.model._outputs]
 
     def prepare(self, inputs: Optional[Mapping[str, Any]] = None) -> None:
         """Plans for the shapes of `inputs` (None: generated ones), so that the first run need not."""
         self._prepare(None if inputs is None else dict(inputs))
+
+    def submit(self, inputs: dict[str, Any], outputs: Optional[Sequence[str]] = None) -> "Future[dict[str, Any]]":
+        """Runs on a thread of the session's own and returns a concurrent.futures.Future at once. Submitted runs take turns, in order.
+        The arrays may not change until the future is done. prony.Batcher runs several requests together."""
+        with _executor_lock:
+            if self.closed:
+                raise ClosedError("the session is closed")
+            if self._executor is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._executor = ThreadPoolExecutor(1, thread_name_prefix="prony-session")
+            return self._executor.submit(self.run, inputs, outputs)
+
+    async def run_async(self, inputs: dict[str, Any], outputs: Optional[Sequence[str]] = None) -> dict[str, Any]:
+        """As run, for asyncio: the event loop goes on meanwhile. A cancelled task does not stop a run that has begun; cancel() does."""
+        import asyncio
+
+        return await asyncio.wrap_future(self.submit(inputs, outputs))
+
+    def close(self) -> None:
+        """Releases threads, memory and held arrays, after the runs that have begun; submitted runs that have not are cancelled. A
+        closed session refuses everything."""
+        with _executor_lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=True, cancel_futures=True)
+        super().close()
+
+    def monitor(self, *, every: int = 1000, latency_above_ms: Optional[float] = None, memory_above: Optional[int] = None,
+                on_sample: Optional[Callable[[dict[str, Any]], object]] = None,
+                on_alert: Optional[Callable[[dict[str, Any]], object]] = None, keep: int = 1000) -> "Monitor":
+        """Watches the runs from now on; prony.Monitor describes samples and alerts. It replaces an earlier monitor of the session.
+
+        every: one run in so many is sampled, with the time of each operator. latency_above_ms: a run that takes longer raises an
+        alert. memory_above: a sampled run alerts if the process holds more bytes. on_sample, on_alert: called by the running thread
+        with a dict, which may not use the session; without them the monitor keeps the last `keep` of each."""
+        from .serving import Monitor
+
+        return Monitor(self, every, latency_above_ms, memory_above, on_sample, on_alert, keep)
 
     def profile(self, inputs: Optional[Mapping[str, Any]] = None, **options: Any) -> "Report":
         """Runs repeatedly and reports. inputs None: those of the last run, or generated ones; options are those of prony.profile that do

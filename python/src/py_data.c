@@ -83,7 +83,7 @@ static prony_status create_dataset(prony_dataset **out, const prony_model *model
     prony_status status = PRONY_OK;
     if (!names || !values || !given) PyErr_NoMemory();
     while (!PyErr_Occurred() && PyDict_Next(inputs, &place, &key, &array)) {
-        prony_port port = {.name = (names[made] = PyUnicode_AsUTF8AndSize(key, NULL))};
+        prony_value_info port = {.name = (names[made] = PyUnicode_AsUTF8AndSize(key, NULL))};
         for (size_t i = 0; names[made] && i < prony_model_input_count(model); i++)
             if (strcmp(names[made], prony_model_input(model, i)->name) == 0)
                 port.dtype = prony_model_input(model, i)->dtype;
@@ -91,7 +91,7 @@ static prony_status create_dataset(prony_dataset **out, const prony_model *model
         given[made] = &values[made].value;
         made++;
     }
-    prony_port port = {.name = "labels"};
+    prony_value_info port = {.name = "labels"};
     const bool labelled = labels != Py_None || !options->unlabelled;
     if (!PyErr_Occurred() && (!labelled || pyp_value_from(&values[count], labels, &port) == 0))
         status = prony_dataset_create(out, model, names, given, count, labelled ? &values[count].value : NULL, options,

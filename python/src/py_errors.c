@@ -87,6 +87,14 @@ PyObject *pyp_fail(const prony_error *error, PyObject *operators)
     return NULL;
 }
 
+PyObject *pyp_wrong_type(const char *what, const char *wanted, PyObject *given)
+{
+    PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(given), "__name__");
+    if (name) PyErr_Format(PyExc_TypeError, "%s: wanted %s, got %U", what, wanted, name);
+    Py_XDECREF(name);
+    return NULL;
+}
+
 PyObject *pyp_raise(prony_status status, const char *format, ...)
 {
     char text[PRONY_ERROR_MESSAGE_BYTES];

@@ -6,7 +6,7 @@
 static prony_report *report_of(PyObject *object)
 {
     if (PyObject_TypeCheck(object, pyp_report_type)) return ((pyp_report *)object)->report;
-    PyErr_Format(PyExc_TypeError, "a report is expected, not %R", object);
+    pyp_wrong_type("report", "a prony.Report", object);
     return NULL;
 }
 

@@ -17,7 +17,7 @@ static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *keyword
                                      &folder))
         return NULL;
     if (operators != Py_None && !PyObject_TypeCheck(operators, pyp_registry_type))
-        return PyErr_Format(PyExc_TypeError, "operators: a prony.Registry is expected, not %R", operators);
+        return pyp_wrong_type("operators", "a prony.Registry", operators);
     if (limit < 0) return pyp_raise(PRONY_INVALID_ARGUMENT, "memory_limit: %lld bytes", limit);
     if (pyp_check_process() != 0) return NULL;
     bool memory = PyBytes_Check(source);
@@ -68,7 +68,7 @@ static void model_dealloc(PyObject *object)
 }
 
 /* (name, kind, type, shape with None for what is free, names of dimensions) */
-static PyObject *port_row(const prony_port *port)
+static PyObject *port_row(const prony_value_info *port)
 {
     static const char *const kinds[] = {"tensor", "sequence", "optional"};
     int rank = port->shape.rank < 0 ? 0 : port->shape.rank;
@@ -88,7 +88,8 @@ static PyObject *port_row(const prony_port *port)
     return row;
 }
 
-static PyObject *ports(const prony_model *model, size_t count, const prony_port *(*at)(const prony_model *, size_t))
+static PyObject *ports(const prony_model *model, size_t count,
+                       const prony_value_info *(*at)(const prony_model *, size_t))
 {
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
@@ -238,7 +239,7 @@ static PyObject *model_extract(pyp_model *self, PyObject *args)
     PyObject *from, *to, *path, *options;
     const char *from_names[PART_MOST], *to_names[PART_MOST];
     prony_error error = PYP_ERROR_INIT;
-    prony_part part = PRONY_PART_INIT;
+    prony_submodel part = PRONY_SUBMODEL_INIT;
     prony_status status;
     pyp_options o;
     if (!PyArg_ParseTuple(args, "OOO&O", &from, &to, PyUnicode_FSConverter, &path, &options)) return NULL;
@@ -250,7 +251,7 @@ static PyObject *model_extract(pyp_model *self, PyObject *args)
     part.to = to_names;
     part.options = &o.session;
     const char *file = PyBytes_AsString(path);
-    Py_BEGIN_ALLOW_THREADS status = prony_model_save_part(self->model, &part, file, &error);
+    Py_BEGIN_ALLOW_THREADS status = prony_model_extract_save(self->model, &part, file, &error);
     Py_END_ALLOW_THREADS pyp_options_release(&o);
     Py_DECREF(path);
     if (status != PRONY_OK) return pyp_fail(&error, self->registry);

@@ -285,7 +285,7 @@ static prony_status run_cost(const prony_context *context, prony_cost *cost)
 
 static int py_operators_take_output(prony_value *output, PyObject *array, size_t index)
 {
-    prony_port port = {.name = "result", .dtype = output->dtype, .shape = output->shape};
+    prony_value_info port = {.name = "result", .dtype = output->dtype, .shape = output->shape};
     pyp_value given;
     int result = pyp_value_from(&given, array, &port);
     size_t bytes = prony_dtype_bytes(output->dtype, prony_shape_numel(&output->shape));

@@ -19,7 +19,7 @@ int pyp_get_int(PyObject *dict, const char *key, int64_t *out)
     Py_XDECREF(number);
     if (!PyErr_Occurred()) return 0;
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "%s: a whole number of 64 bits is expected, not %R", key, found);
+    pyp_wrong_type(key, "a whole number of 64 bits", found);
     return -1;
 }
 
@@ -65,7 +65,7 @@ static int get_threads(PyObject *dict, const char *key, int *out)
 static const char *py_options_name_of(pyp_options *out, PyObject *key)
 {
     if (!PyUnicode_Check(key)) {
-        PyErr_Format(PyExc_TypeError, "dims and shapes: a name is expected, not %R", key);
+        pyp_wrong_type("dims and shapes", "a name", key);
         return NULL;
     }
     return PyList_Append(out->held, key) == 0 ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
@@ -76,7 +76,7 @@ static int get_dims(pyp_options *out, const char *what, PyObject *dims, prony_di
 {
     Py_ssize_t place = 0, n = 0;
     PyObject *key, *value;
-    if (!PyDict_Check(dims)) return PyErr_Format(PyExc_TypeError, "%s: a dict is expected, not %R", what, dims), -1;
+    if (!PyDict_Check(dims)) return pyp_wrong_type(what, "a dict {name: number}", dims), -1;
     *list = calloc((size_t)PyDict_Size(dims) + 1, sizeof **list);
     if (!*list) return PyErr_NoMemory(), -1;
     for (; PyDict_Next(dims, &place, &key, &value); n++) {
@@ -94,7 +94,7 @@ static int get_shapes(pyp_options *out, PyObject *shapes)
 {
     Py_ssize_t place = 0, n = 0;
     PyObject *key, *value;
-    if (!PyDict_Check(shapes)) return PyErr_Format(PyExc_TypeError, "shapes: a dict is expected, not %R", shapes), -1;
+    if (!PyDict_Check(shapes)) return pyp_wrong_type("shapes", "a dict {name: shape}", shapes), -1;
     out->shapes = calloc((size_t)PyDict_Size(shapes) + 1, sizeof *out->shapes);
     if (!out->shapes) return PyErr_NoMemory(), -1;
     for (; PyDict_Next(shapes, &place, &key, &value); n++) {
@@ -116,7 +116,7 @@ static int get_flags(prony_session_options *s, PyObject *dict)
     s->no_rewrites = !rewrites;
     s->no_reuse = !reuse;
     s->no_profile = !profiled;
-    s->no_help = !helped;
+    s->no_work_stealing = !helped;
     s->free_dims = ask ? PRONY_FREE_ASK : PRONY_FREE_ONE;
     return 0;
 }
@@ -126,8 +126,7 @@ int pyp_options_from(pyp_options *out, PyObject *dict)
     *out = (pyp_options){.session = PRONY_SESSION_OPTIONS_INIT};
     prony_session_options *s = &out->session;
     int64_t limit = 0;
-    if (dict != Py_None && !PyDict_Check(dict))
-        return PyErr_Format(PyExc_TypeError, "options: a dict is expected, not %R", dict), -1;
+    if (dict != Py_None && !PyDict_Check(dict)) return pyp_wrong_type("options", "a dict", dict), -1;
     if (!(out->held = PyList_New(0))) return -1;
     if (get_threads(dict, "threads", &s->intra_op_threads) != 0 ||
         get_threads(dict, "inter_op", &s->inter_op_threads) != 0 ||

@@ -26,7 +26,7 @@ static prony_status py_precision_find_ranges(quantizing *q, const char *from, co
 static PyObject *py_precision_rows_of(const prony_model *made)
 {
     const prony_quantized_row *rows;
-    const size_t count = prony_model_quantized(made, &rows);
+    const size_t count = prony_model_quantized_layers(made, &rows);
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
         PyObject *row = Py_BuildValue("{ss ss sO sd}", "name", rows[i].name, "op", rows[i].op, "quantized",
@@ -92,7 +92,7 @@ end:
 /* ---- accuracy ---- */
 
 typedef struct given {
-    prony_accuracy_against *rows;
+    prony_accuracy_expected *rows;
     pyp_value *values;
     size_t count;
 } given;
@@ -114,14 +114,14 @@ static int given_from(given *g, const pyp_session *session, PyObject *dict)
     if (!g->rows || !g->values) return PyErr_NoMemory(), -1;
     while (PyDict_Next(dict, &place, &key, &array)) {
         const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
-        prony_port port = {.name = name};
+        prony_value_info port = {.name = name};
         if (!name) return -1;
         for (size_t k = 0; k < prony_model_output_count(model); k++)
             if (PyUnicode_CompareWithASCIIString(key, prony_model_output(model, k)->name) == 0)
                 port.dtype = prony_model_output(model, k)->dtype;
         if (pyp_value_from(&g->values[g->count], array, &port) != 0) return pyp_value_release(&g->values[g->count]), -1;
         g->rows[g->count] =
-            (prony_accuracy_against){.output = name, .value = &g->values[g->count].value, .source = "against"};
+            (prony_accuracy_expected){.output = name, .value = &g->values[g->count].value, .source = "against"};
         g->count++;
     }
     return 0;
@@ -143,7 +143,7 @@ static PyObject *accuracy(PyObject *module, PyObject *args)
         return NULL;
     PyObject *reference = PyDict_GetItemString(dict, "reference"), *against = PyDict_GetItemString(dict, "against");
     if (reference && reference != Py_None && !PyObject_TypeCheck(reference, pyp_model_type))
-        return PyErr_Format(PyExc_TypeError, "reference: a prony.Model is expected, not %R", reference);
+        return pyp_wrong_type("reference", "a prony.Model", reference);
     if (reference && reference != Py_None) options.model = ((pyp_model *)reference)->model;
     pyp_session *session = (pyp_session *)object;
     if (pyp_session_enter(session) != 0) return NULL;

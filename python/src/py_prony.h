@@ -13,6 +13,7 @@
 #include "prony_judge.h"
 #include "prony_data.h"
 #include "prony_operator.h"
+#include "prony_serve.h"
 
 /* ---- py_errors.c ---- */
 
@@ -23,6 +24,8 @@
 PyObject *pyp_fail(const prony_error *error, PyObject *operators);
 /* An exception of the class for `status` with a message of this module's. NULL. */
 PyObject *pyp_raise(prony_status status, const char *format, ...);
+/* TypeError "WHAT: wanted WANTED, got TYPE", with the type's name alone: an array would fill the screen. NULL. */
+PyObject *pyp_wrong_type(const char *what, const char *wanted, PyObject *given);
 /* Refuses a process that was forked after sessions had threads in its parent. */
 int pyp_check_process(void);
 /* Whether the object of this mark (pyp_process_mark when it was made) belongs to this process: what does not is not
@@ -46,10 +49,10 @@ typedef struct pyp_value {
 
 /* The buffer of an array whose elements lie one behind the other, as a tensor that an input of `port` takes; 1: it is
  * none (not contiguous, text, no buffer at all), *view is not set, no exception. */
-int pyp_tensor_view(PyObject *object, Py_buffer *view, prony_value *value, const prony_port *port);
+int pyp_tensor_view(PyObject *object, Py_buffer *view, prony_value *value, const prony_value_info *port);
 /* Any Python object as a value for `port`; copies where it has to. Released by pyp_value_release, also after a
  * failure. */
-int pyp_value_from(pyp_value *out, PyObject *object, const prony_port *port);
+int pyp_value_from(pyp_value *out, PyObject *object, const prony_value_info *port);
 void pyp_value_release(pyp_value *value);
 /* An array (list, None) of its own with the elements of the value. */
 PyObject *pyp_value_to(const prony_value *value);
@@ -124,7 +127,7 @@ typedef struct pyp_report {
 
 typedef struct pyp_input {
     PyObject *name;
-    const prony_port *port;
+    const prony_value_info *port;
     Py_buffer view; /* of the array that runs read; obj NULL: none */
     bool bound;     /* shape below is what the session has */
     prony_dtype dtype;
@@ -147,7 +150,8 @@ typedef struct pyp_session {
     pyp_output *outputs;
     size_t input_count, output_count; /* inputs: those that must be given; optional ones stand behind them */
     size_t optional_count;
-    bool planned; /* outputs' types and shapes are those of the inputs as they are bound */
+    PyObject *on_sample, *on_alert; /* callables of _monitor; may be NULL */
+    bool planned;                   /* outputs' types and shapes are those of the inputs as they are bound */
     uint32_t mark;
 } pyp_session;
 
@@ -163,6 +167,12 @@ int pyp_session_plan(pyp_session *session);
 /* Session.run; names and into may be None and NULL. */
 PyObject *pyp_session_run(pyp_session *session, PyObject *inputs, PyObject *names, PyObject *into);
 bool pyp_same_shape(const prony_shape *a, const prony_shape *b);
+
+/* ---- py_serve.c ---- */
+
+/* Session._monitor. */
+PyObject *pyp_session_monitor(pyp_session *self, PyObject *args);
+int pyp_add_batcher(PyObject *module);
 
 /* ---- py_data.c ---- */
 

@@ -254,8 +254,7 @@ static int enter_all(entered *e, PyObject *list)
     if (!e->all || !e->handles) return PyErr_NoMemory(), -1;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PyList_GetItem(list, i);
-        if (!PyObject_TypeCheck(item, pyp_session_type))
-            return PyErr_Format(PyExc_TypeError, "a session is expected, not %R", item), -1;
+        if (!PyObject_TypeCheck(item, pyp_session_type)) return pyp_wrong_type("sessions", "a prony.Session", item), -1;
         e->all[i] = (pyp_session *)item;
     }
     qsort(e->all, e->count, sizeof *e->all, py_report_by_address);
@@ -292,7 +291,7 @@ static PyObject *profile_entered(entered *e, const prony_profile_options *option
     pyp_guard_begin(&guard, e->handles, e->count);
     Py_BEGIN_ALLOW_THREADS status = e->count == 1
                                         ? prony_session_profile(&reports[0], e->handles[0], options, &error)
-                                        : prony_sessions_profile(reports, e->handles, e->count, options, &error);
+                                        : prony_profile_interleaved(reports, e->handles, e->count, options, &error);
     Py_END_ALLOW_THREADS bool pressed = pyp_guard_end(&guard);
     if (p->raised)
         PyErr_Restore(p->type, p->value, p->trace);

@@ -63,7 +63,7 @@ static int take_given(const pyp_session *self, size_t k, result *r, PyObject *ar
     const pyp_output *output = &self->outputs[k];
     const char *name = prony_model_output(self->model->model, k)->name;
     prony_value value;
-    prony_port port = {.name = name, .dtype = output->value.dtype};
+    prony_value_info port = {.name = name, .dtype = output->value.dtype};
     int form = pyp_tensor_view(array, &r->view, &value, &port);
     if (form == 0 && r->view.readonly) {
         PyBuffer_Release(&r->view);
@@ -131,8 +131,7 @@ static int known_outputs(const pyp_session *self, PyObject *into)
 {
     Py_ssize_t place = 0;
     PyObject *key, *value;
-    if (!PyDict_Check(into))
-        return PyErr_Format(PyExc_TypeError, "into: a dict {name: array} is expected, not %R", into), -1;
+    if (!PyDict_Check(into)) return pyp_wrong_type("into", "a dict {name: array}", into), -1;
     while (PyDict_Next(into, &place, &key, &value)) {
         size_t k = 0;
         while (k < self->output_count && PyObject_RichCompareBool(self->outputs[k].name, key, Py_EQ) != 1) k++;

@@ -129,6 +129,16 @@ static int session_traverse(PyObject *object, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT((PyObject *)((pyp_session *)object)->model);
+    Py_VISIT(((pyp_session *)object)->on_sample);
+    Py_VISIT(((pyp_session *)object)->on_alert);
+    return 0;
+}
+
+/* Breaks the cycle of a session and callbacks that hold it. The model stays: other methods rely on it. */
+static int session_clear(PyObject *object)
+{
+    Py_CLEAR(((pyp_session *)object)->on_sample);
+    Py_CLEAR(((pyp_session *)object)->on_alert);
     return 0;
 }
 
@@ -138,6 +148,7 @@ static void session_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     py_session_let_go(self);
+    (void)session_clear(object);
     for (size_t i = 0; self->inputs && i < self->input_count + self->optional_count; i++)
         Py_XDECREF(self->inputs[i].name);
     for (size_t k = 0; self->outputs && k < self->output_count; k++) Py_XDECREF(self->outputs[k].name);
@@ -203,7 +214,8 @@ static int py_session_bind_input(pyp_session *self, pyp_input *input, PyObject *
     return 0;
 }
 
-/* What is wrong with the names: one that is missing or one that there is not. */
+/* InvalidArgument for the first name that the model does not know, else for the first input without an array: a wrong
+ * name is both unknown and the cause of a missing one. */
 static int wrong_names(pyp_session *self, PyObject *given)
 {
     PyObject *list = PyList_New(0), *key, *value;
@@ -212,20 +224,20 @@ static int wrong_names(pyp_session *self, PyObject *given)
         if (PyList_Append(list, self->inputs[i].name) != 0) Py_CLEAR(list);
     PyObject *text = list ? PyObject_Repr(list) : NULL;
     const char *names = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    while (names && PyDict_Next(given, &place, &key, &value)) {
+        int known = PySequence_Contains(list, key);
+        PyObject *shown = known == 0 ? PyObject_Repr(key) : NULL;
+        const char *words = shown ? PyUnicode_AsUTF8AndSize(shown, NULL) : NULL;
+        if (words) pyp_raise(PRONY_INVALID_ARGUMENT, "unknown input %s; the model's inputs are %s", words, names);
+        Py_XDECREF(shown);
+        if (known != 1) names = NULL;
+    }
     for (size_t i = 0; names && i < self->input_count; i++)
         if (!PyDict_GetItemWithError(given, self->inputs[i].name) && !PyErr_Occurred()) {
             pyp_raise(PRONY_INVALID_ARGUMENT, "input '%s' is missing; the model's inputs are %s",
                       self->inputs[i].port->name, names);
             names = NULL;
         }
-    while (names && PyDict_Next(given, &place, &key, &value)) {
-        int known = PySequence_Contains(list, key);
-        PyObject *shown = known == 0 ? PyObject_Repr(key) : NULL;
-        const char *words = shown ? PyUnicode_AsUTF8AndSize(shown, NULL) : NULL;
-        if (words) pyp_raise(PRONY_INVALID_ARGUMENT, "there is no input %s; the model's inputs are %s", words, names);
-        Py_XDECREF(shown);
-        if (known != 1) break;
-    }
     Py_XDECREF(text);
     Py_XDECREF(list);
     return -1;
@@ -257,8 +269,7 @@ static int py_session_generate(pyp_session *self, uint64_t seed)
 int pyp_session_bind(pyp_session *self, PyObject *inputs, uint64_t seed)
 {
     if (inputs == Py_None) return py_session_generate(self, seed);
-    if (!PyDict_Check(inputs))
-        return PyErr_Format(PyExc_TypeError, "inputs: a dict {name: array} is expected, not %R", inputs), -1;
+    if (!PyDict_Check(inputs)) return pyp_wrong_type("inputs", "a dict {name: array}", inputs), -1;
     Py_ssize_t known = 0;
     for (size_t i = 0; i < self->input_count + self->optional_count; i++) {
         PyObject *object = PyDict_GetItemWithError(inputs, self->inputs[i].name);
@@ -292,8 +303,13 @@ static PyObject *session_run(pyp_session *self, PyObject *const *args, Py_ssize_
         given[which] = args[count + i];
     }
     if (!given[0]) return PyErr_SetString(PyExc_TypeError, "run() needs inputs: a dict {name: array}"), NULL;
-    if (given[0] == Py_None)
-        return PyErr_SetString(PyExc_TypeError, "inputs: a dict {name: array} is expected, not None"), NULL;
+    if (!PyDict_Check(given[0]) && PyDict_Check(given[1]))
+        return PyErr_SetString(
+                   PyExc_TypeError,
+                   "run() takes the inputs first: run({name: array}, outputs=None); for ONNX Runtime's order, "
+                   "run(outputs, inputs), use prony.onnxruntime.InferenceSession"),
+               NULL;
+    if (!PyDict_Check(given[0])) return pyp_wrong_type("inputs", "a dict {name: array}", given[0]);
     if (pyp_session_enter(self) != 0) return NULL;
     PyObject *made = pyp_session_run(self, given[0], given[1], given[2] == Py_None ? NULL : given[2]);
     pyp_session_leave(self);
@@ -420,6 +436,8 @@ static PyMethodDef session_methods[] = {
            "cancel()\n--\n\nCalls off what another thread does with the session, or else what is done next; that call raises prony.Cancelled."),
     METHOD("_uncancel", session_uncancel, METH_NOARGS, "_uncancel()\n--\n\nTakes back a request that no call has answered."),
     METHOD("close", session_close, METH_NOARGS, "close()\n--\n\nGives threads, memory and held arrays back. A closed session refuses everything."),
+    METHOD("_monitor", pyp_session_monitor, METH_VARARGS,
+           "_monitor(every, latency_above_ns, memory_above_bytes, on_sample, on_alert)\n--\n\nWatches runs; every 0: no longer."),
     METHOD("_addresses", session_addresses, METH_NOARGS,
            "_addresses()\n--\n\n{name: address} of the bytes that the last run read its inputs from and left its outputs in."),
     METHOD("_random", session_random, METH_NOARGS,
@@ -438,6 +456,7 @@ static PyType_Slot session_slots[] = {{Py_tp_new, (void *)(uintptr_t)session_new
                                       {Py_tp_methods, session_methods},
                                       {Py_tp_getset, session_attributes},
                                       {Py_tp_traverse, (void *)(uintptr_t)session_traverse},
+                                      {Py_tp_clear, (void *)(uintptr_t)session_clear},
                                       {Py_tp_dealloc, (void *)(uintptr_t)session_dealloc},
                                       {Py_tp_doc, (void *)(uintptr_t)"A session of a model."},
                                       {0, NULL}};

@@ -114,7 +114,7 @@ static PyObject *study_next(study *self, PyObject *unused)
     if (!prony_study_next(self->study, &self->task)) Py_RETURN_NONE;
     const prony_study_task *t = &self->task;
     return Py_BuildValue("{sn sn si sN si si sL ss sL sL sd}", "block", (Py_ssize_t)t->block, "configuration",
-                         (Py_ssize_t)t->configuration, "process", t->process, "again", PyBool_FromLong(t->again),
+                         (Py_ssize_t)t->configuration, "process", t->process, "again", PyBool_FromLong(t->repeated),
                          "threads", t->intra_op_threads, "inter_op", t->inter_op_threads, "batch", (long long)t->batch,
                          "precision", t->precision, "runs", (long long)t->runs, "warmup", (long long)t->warmup_runs,
                          "seconds", t->seconds);
@@ -202,8 +202,7 @@ static PyObject *study_compare(study *self, PyObject *earlier)
 {
     prony_error error = PYP_ERROR_INIT;
     size_t different = 0;
-    if (!PyObject_TypeCheck(earlier, pyp_study_type))
-        return PyErr_Format(PyExc_TypeError, "a study is expected, not %R", earlier);
+    if (!PyObject_TypeCheck(earlier, pyp_study_type)) return pyp_wrong_type("earlier", "a prony.Study", earlier);
     if (prony_study_compare(self->study, ((study *)earlier)->study, &different, &error) != PRONY_OK)
         return pyp_fail(&error, NULL);
     return PyLong_FromSize_t(different);

@@ -169,7 +169,7 @@ static bool contiguous(const Py_buffer *view)
     return true;
 }
 
-int pyp_tensor_view(PyObject *object, Py_buffer *view, prony_value *value, const prony_port *port)
+int pyp_tensor_view(PyObject *object, Py_buffer *view, prony_value *value, const prony_value_info *port)
 {
     bool swapped;
     if (!PyObject_CheckBuffer(object)) return 1;
@@ -213,7 +213,7 @@ static void *py_values_block(pyp_value *out, size_t count, size_t size)
     return out->blocks[out->block_count++] = made;
 }
 
-static int py_values_fill(pyp_value *out, prony_value *value, PyObject *object, const prony_port *port);
+static int py_values_fill(pyp_value *out, prony_value *value, PyObject *object, const prony_value_info *port);
 
 static int py_values_keep(pyp_value *out, PyObject *object)
 {
@@ -238,9 +238,9 @@ static int py_values_fill_text(pyp_value *out, prony_value *value, PyObject *sha
     return 0;
 }
 
-static int fill_items(pyp_value *out, prony_value *value, PyObject *list, prony_kind kind, const prony_port *port)
+static int fill_items(pyp_value *out, prony_value *value, PyObject *list, prony_kind kind, const prony_value_info *port)
 {
-    prony_port inner = port ? *port : (prony_port){.name = "value"};
+    prony_value_info inner = port ? *port : (prony_value_info){.name = "value"};
     Py_ssize_t count = PyList_Size(list);
     if (count < 0 || !(value->items = py_values_block(out, (size_t)count, sizeof *value->items))) return -1;
     value->kind = kind;
@@ -273,7 +273,7 @@ static int fill_packed(pyp_value *out, prony_value *value, PyObject *array, pron
     return packed ? 0 : -1;
 }
 
-static int py_values_fill(pyp_value *out, prony_value *value, PyObject *object, const prony_port *port)
+static int py_values_fill(pyp_value *out, prony_value *value, PyObject *object, const prony_value_info *port)
 {
     Py_buffer *grown = realloc(out->views, (out->view_count + 1) * sizeof *grown);
     if (!grown) return PyErr_NoMemory(), -1;
@@ -316,7 +316,7 @@ static int py_values_fill(pyp_value *out, prony_value *value, PyObject *object, 
     return result == 0 ? 0 : -1;
 }
 
-int pyp_value_from(pyp_value *out, PyObject *object, const prony_port *port)
+int pyp_value_from(pyp_value *out, PyObject *object, const prony_value_info *port)
 {
     *out = (pyp_value){0};
     return py_values_fill(out, &out->value, object, port);

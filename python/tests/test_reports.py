@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx_bytes as ob
 import prony
 import pytest
 
@@ -53,6 +54,18 @@ def test_static_report(static, report):
         static.latency_ns
     with pytest.raises(prony.InvalidArgument, match="needs a measured report"):
         static.plot("roofline")
+
+
+def test_layers_that_ran_come_first_with_their_kernels():
+    constants = [ob.floats("a", [2], [1.0, 2.0]), ob.floats("b", [2], [3.0, 4.0])]
+    nodes = [ob.node("Add", ["a", "b"], ["c"], name="folded"), ob.node("Mul", ["x", "c"], ["y"], name="ran")]
+    model = ob.model(ob.graph(nodes, [ob.value("x", ob.FLOAT, [2])], [ob.value("y", ob.FLOAT, [2])], constants))
+    report = prony.profile(model, threads=1, runs=2)
+    first, second = report.rows("layers")
+    assert (first["name"], first["index"], second["name"], second["index"]) == ("ran", 1, "folded", 0)
+    assert second["folded"] and "time_mean_ns" not in second and second["kernel"] is None
+    assert first["kernel"] == report.rows("operators")[0]["kernel"] and first["time_mean_ns"] > 0
+    assert [row["kernel"] for row in prony.inspect(model).rows("layers")] == [None, None]
 
 
 def test_rows_name_their_units(report):

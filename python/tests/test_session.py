@@ -195,13 +195,24 @@ def test_bad_arrays(mlp, x, what, make, kind, message):
 
 def test_bad_names(mlp, x):
     session = prony.Session(mlp)
-    for given, message in [({}, r"input 'x' is missing; the model's inputs are \['x'\]"), ({"z": x}, "input 'x' is missing"),
-                           ({"x": x, "z": x}, r"there is no input 'z'; the model's inputs are \['x'\]")]:
+    for given, message in [({}, r"input 'x' is missing; the model's inputs are \['x'\]"),
+                           ({"z": x}, r"unknown input 'z'; the model's inputs are \['x'\]"),
+                           ({"x": x, "z": x}, r"unknown input 'z'; the model's inputs are \['x'\]")]:
         with pytest.raises(prony.InvalidArgument, match=message):
             session.run(given)
     for wrong in (None, [x], 5):
         with pytest.raises(TypeError, match="dict"):
             session.run(wrong)
+    for arguments in [(None, {"x": x}), (["y"], {"x": x})]:  # ONNX Runtime's order
+        with pytest.raises(TypeError, match="prony.onnxruntime.InferenceSession"):
+            session.run(*arguments)
+    for call in [lambda: session.run(x), lambda: session.run({"x": x}, into=x), lambda: prony.Session(mlp, dims={"N": x}),
+                 lambda: session.profile({"x": x}, runs=x)]:
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert len(str(caught.value)) < 100, caught.value  # the type, not the elements
+    with pytest.raises(TypeError, match="^inputs: wanted a dict {name: array}, got ndarray$"):
+        session.run(x)
     with pytest.raises(TypeError, match="run.. has no argument 'feed'"):
         session.run({"x": x}, feed=1)
 
@@ -216,7 +227,7 @@ def test_optional_inputs():
     assert session.run({"x": ones})["y"].tolist() == [2, 2, 2]
     assert session.run({"x": ones, "k": five})["y"].tolist() == [5, 5, 5]
     assert session.run({"x": ones})["y"].tolist() == [2, 2, 2]
-    with pytest.raises(prony.InvalidArgument, match="there is no input 'q'"):
+    with pytest.raises(prony.InvalidArgument, match="unknown input 'q'"):
         session.run({"x": ones, "q": five})
     with pytest.raises(prony.InvalidArgument, match="input 'x' is missing"):
         session.run({"k": five})
@@ -294,7 +305,7 @@ def test_another_version(tmp_path):
 
 def test_declared(mlp):
     session = prony.Session(mlp)
-    assert session.inputs == [prony.Port("x", "tensor", "float32", (None, 8), ("N", None))]
+    assert session.inputs == [prony.ValueInfo("x", "tensor", "float32", (None, 8), ("N", None))]
     assert session.output_names == ["y"] and session.model.outputs[0].shape == (None, 32)
     assert session.model.free_dims()[0].name == "N"
 

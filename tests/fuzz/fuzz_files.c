@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void as_image(const uint8_t *data, size_t size)
 {
-    static const prony_port port = {.name = "x", .dtype = PRONY_FLOAT32, .shape = {4, {1, 3, 16, 16}}};
+    static const prony_value_info port = {.name = "x", .dtype = PRONY_FLOAT32, .shape = {4, {1, 3, 16, 16}}};
     prony_image_options options = PRONY_IMAGE_OPTIONS_INIT;
     prony_value *value = NULL;
     prony_error error = {0};

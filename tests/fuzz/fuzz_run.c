@@ -84,7 +84,7 @@ static bool inputs_are_small(const prony_model *model)
 {
     size_t left = MOST_INPUT_BYTES;
     for (size_t i = 0; i < prony_model_input_count(model); i++) {
-        const prony_port *port = prony_model_input(model, i);
+        const prony_value_info *port = prony_model_input(model, i);
         prony_shape shape = port->shape;
         for (int d = 0; d < shape.rank; d++)
             if (shape.dim[d] < 0) shape.dim[d] = 1;
@@ -170,7 +170,7 @@ static bool set_inputs(prony_session *session, const prony_model *model, unsigne
     static prony_string texts[] = {{"a", 1}, {"Ab c", 4}, {"", 0}, {"1.5", 3}, {"\xc3\xa9\xff", 3}, {"nan", 3}};
     prony_error error = {0};
     for (size_t i = 0; i < prony_model_input_count(model); i++) {
-        const prony_port *port = prony_model_input(model, i);
+        const prony_value_info *port = prony_model_input(model, i);
         static float items[][2] = {{1, 2}, {-3, 4}};
         prony_value item[2] = {{.dtype = port->dtype, .shape = {.rank = 1, .dim = {2}}}}, value = {.kind = port->kind};
         item[1] = item[0];
@@ -209,7 +209,7 @@ static size_t open_dims(const prony_model *model, unsigned seed, prony_dim *dims
 {
     size_t count = 0;
     for (size_t i = 0; i < prony_model_input_count(model); i++) {
-        const prony_port *port = prony_model_input(model, i);
+        const prony_value_info *port = prony_model_input(model, i);
         for (int d = 0; d < port->shape.rank && count < MOST_OPEN; d++) {
             if (port->shape.dim[d] >= 0 || strlen(port->name) > 40) continue;
             snprintf(names[count], sizeof names[count], "%s.%d", port->name, d);

@@ -63,7 +63,7 @@ static double limit_of(const prony_report *report)
 
 /* Rounding to codes may go the other way by one, rounding to a type of fewer numbers beyond its largest; and where the
  * whole output is small, its range is not what its error follows. */
-static bool is_admitted(const prony_error_figures *f, const char *op, double limit)
+static bool is_admitted(const prony_error_metrics *f, const char *op, double limit)
 {
     if (strstr(op, "QuantizeLinear")) return f->max_abs <= 1 || f->ulp <= 1;
     if (strcmp(op, "Cast") == 0) return f->max_rel <= 5e-3;
@@ -77,7 +77,7 @@ static bool agrees(const prony_report *report, char *message, size_t bytes)
     const prony_operator_row *operators = prony_report_operators(report, NULL);
     const double limit = limit_of(report);
     for (size_t i = 0; i < count; i++) {
-        const prony_error_figures *f = &rows[i].own;
+        const prony_error_metrics *f = &rows[i].own;
         compared += f->known;
         rounded += f->known && rows[i].note;
         without += !f->known;

@@ -123,7 +123,7 @@ static prony_status bind_and_run(graph_model *m, const graph_way *way, prn_progr
     prn_plan_options options = {.precision = way->precision,
                                 .threads = way->threads,
                                 .workers = way->workers,
-                                .no_help = way->no_help,
+                                .no_work_stealing = way->no_work_stealing,
                                 .max_loop_trips = MOST_TRIPS,
                                 .no_reuse = way->no_reuse,
                                 .fill_dead = way->fill_dead};

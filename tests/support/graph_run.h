@@ -22,8 +22,8 @@ typedef struct graph_way {
     const char *name;
     bool no_rewrites, no_reuse, fill_dead;
     int threads, runs;
-    int workers;  /* 0 and 1: one */
-    bool no_help; /* of several */
+    int workers;           /* 0 and 1: one */
+    bool no_work_stealing; /* of several */
     prony_precision precision;
     uint64_t replay; /* several: in the order of this seed, see plan_replay.h; 0: by threads */
     uint64_t *fired; /* counts of prn_program_rewrite_counted; NULL: not wanted */

@@ -229,7 +229,7 @@ bool qdq_batches_agree(random_graph *g, qdq_ways_tally *tally, char *text, size_
         if (!good) snprintf(text + strlen(text), size - strlen(text), " (batch %d, run %zu)", (int)batches[i], i);
         prony_session_release(fresh);
     }
-    if (kept) tally->followed += prony_session_preparations(kept).followed > 0;
+    if (kept) tally->followed += prony_session_preparations(kept).respecialized > 0;
     prony_session_release(kept);
     prony_model_release(model);
     mb_free(m);

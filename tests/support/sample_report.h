@@ -245,8 +245,8 @@ static void sample_fill_details(prony_report *r, bool measured)
     r->operators[0].traced = true;
     r->operators[0].trace_end_ns = 1800000;
     static const prony_thread_share team[] = {{0, 1000, 1700000, 1690000, 5}, {1, 2000, 1750000, 1700000, 7}};
-    r->operators[0].team = team;
-    r->operators[0].team_count = 2;
+    r->operators[0].thread_shares = team;
+    r->operators[0].thread_share_count = 2;
     static const int64_t thread_busy[] = {1690000, 1700000};
     r->operators[0].parallel = (prony_parallel){2, 3390000, 110000, 0.0029, 1.937, 0.9686};
     r->operators[0].thread_busy_ns = thread_busy;
@@ -259,7 +259,7 @@ static void sample_fill_details(prony_report *r, bool measured)
 /* An accuracy profile in which operator 0 is inaccurate and operator 1 makes infinities. */
 static inline void sample_add_accuracy(prony_report *r)
 {
-    static const prony_error_figures off = {true, 0.25, 0.0625, 3.5, 42.5, 0.125, 4, 0, 64},
+    static const prony_error_metrics off = {true, 0.25, 0.0625, 3.5, 42.5, 0.125, 4, 0, 64},
                                      exact = {.known = true, .snr_db = NAN, .elements = 64},
                                      infinite = {true, 0.5, 0.125, 12, 31, 0.5, 4, 2, 64};
     static const prony_accuracy_output outputs[] = {{"logits", NULL, {true, 0.5, 0.25, 7, 30, 0, 2, 0, 10}},
@@ -306,8 +306,8 @@ static inline void sample_add_tuning(prony_report *r)
 /* measured false: the report of `inspect`. The caller releases r->pool. */
 static void sample_report(prony_report *r, bool measured)
 {
-    static const prony_port in = {"input", PRONY_TENSOR, PRONY_FLOAT32, {4, {1, 3, 224, 224}}, {"batch"}};
-    static const prony_port out = {"logits", PRONY_TENSOR, PRONY_FLOAT32, {2, {1, -1}}, {"batch", "classes"}};
+    static const prony_value_info in = {"input", PRONY_TENSOR, PRONY_FLOAT32, {4, {1, 3, 224, 224}}, {"batch"}};
+    static const prony_value_info out = {"logits", PRONY_TENSOR, PRONY_FLOAT32, {2, {1, -1}}, {"batch", "classes"}};
     static const prony_dim dim = {"batch", 1};
     static const char *const isa[] = {"avx2", "fma", NULL};
     *r = (prony_report){

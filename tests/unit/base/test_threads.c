@@ -273,6 +273,30 @@ static void short_jobs_in_a_row_lose_nothing(void **state)
     }
 }
 
+static void leave_quietly(void *argument, int64_t task)
+{
+    (void)argument, (void)task;
+    prony_threads_shut_down(); /* a task belongs to the pool: nothing happens */
+}
+
+/* A worker frees the pool's memory if it leaves last, so memory that is back at once shows that none is left. */
+static void shutting_down_waits_for_the_workers(void **state)
+{
+    (void)state;
+    prony_threads_shut_down();
+    const uint64_t before = prony_memory_in_use();
+    for (int round = 0; round < 50; round++) {
+        atomic_int sum = 0;
+        prn_thread_pool_run(4, 8, add_one, &sum);
+        prn_thread_pool_run(4, 8, leave_quietly, NULL);
+        assert_int_equal(atomic_load(&sum), 8);
+        assert_true(prony_memory_in_use() > before);
+        prony_threads_shut_down();
+        assert_int_equal(prony_memory_in_use(), before);
+        prony_threads_shut_down(); /* nothing is left to end */
+    }
+}
+
 static void team_sizes_are_restored(void **state)
 {
     (void)state;
@@ -351,6 +375,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(several_callers_each_have_a_team),
         cmocka_unit_test(a_task_may_ask_for_tasks),
         cmocka_unit_test(short_jobs_in_a_row_lose_nothing),
+        cmocka_unit_test(shutting_down_waits_for_the_workers),
         cmocka_unit_test(team_sizes_are_restored),
         cmocka_unit_test(operators_reach_the_same_pieces),
     };

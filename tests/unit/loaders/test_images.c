@@ -17,12 +17,12 @@
 
 #if defined(PRN_HAVE_PNG) && defined(PRN_HAVE_JPEG) && defined(PRN_HAVE_ZLIB)
 
-static prony_port port_of(prony_dtype dtype, int rank, int64_t a, int64_t b, int64_t c, int64_t d)
+static prony_value_info port_of(prony_dtype dtype, int rank, int64_t a, int64_t b, int64_t c, int64_t d)
 {
-    return (prony_port){.name = "x", .dtype = dtype, .shape = {rank, {a, b, c, d}}};
+    return (prony_value_info){.name = "x", .dtype = dtype, .shape = {rank, {a, b, c, d}}};
 }
 
-static prony_value *load(const char *file, const prony_port *port, const char *spec)
+static prony_value *load(const char *file, const prony_value_info *port, const char *spec)
 {
     char path[512];
     prony_error error = {0};
@@ -35,7 +35,7 @@ static prony_value *load(const char *file, const prony_port *port, const char *s
     return value;
 }
 
-static prony_status refuse(const char *file, const prony_port *port, const char *spec, const char *word)
+static prony_status refuse(const char *file, const prony_value_info *port, const char *spec, const char *word)
 {
     char path[512];
     prony_error error = {0};
@@ -101,7 +101,7 @@ static void like_pillow(void **state)
         snprintf(name, sizeof name, "%s%s", cases[i].file, cases[i].variant);
         if (prony_value_load_array(&expected, FOLDER "expected.npz", name, &error) != PRONY_OK)
             fail_msg("%s", error.message);
-        prony_port port = port_of(expected->dtype, 4, 1, cases[i].channels, cases[i].rows, cases[i].columns);
+        prony_value_info port = port_of(expected->dtype, 4, 1, cases[i].channels, cases[i].rows, cases[i].columns);
         prony_value *value = load(cases[i].file, &port, cases[i].spec);
         assert_memory_equal(&value->shape.dim, &expected->shape.dim, 4 * sizeof(int64_t));
         for (int64_t k = 0; k < prony_shape_numel(&value->shape); k++)
@@ -116,8 +116,8 @@ static void like_pillow(void **state)
 static void normalisation_and_layout(void **state)
 {
     (void)state;
-    prony_port bytes = port_of(PRONY_UINT8, 4, 1, 3, 29, 37), floats = port_of(PRONY_FLOAT32, 4, -1, 3, 29, 37),
-               last = port_of(PRONY_FLOAT32, 4, 2, 29, 37, 3), plain = port_of(PRONY_FLOAT64, 3, 3, 29, 37, 0);
+    prony_value_info bytes = port_of(PRONY_UINT8, 4, 1, 3, 29, 37), floats = port_of(PRONY_FLOAT32, 4, -1, 3, 29, 37),
+                     last = port_of(PRONY_FLOAT32, 4, 2, 29, 37, 3), plain = port_of(PRONY_FLOAT64, 3, 3, 29, 37, 0);
     prony_value *raw = load("rgb.png", &bytes, "resize=none");
     static const struct {
         const char *spec;
@@ -148,7 +148,7 @@ static void normalisation_and_layout(void **state)
     assert_int_equal(value->shape.rank, 3);
     for (int64_t k = 0; k < 3 * pixels; k++) assert_true(((const double *)value->data)[k] == at(raw, k));
     prony_value_release(value);
-    prony_port free_port = port_of(PRONY_UINT8, 4, -1, -1, -1, -1);
+    prony_value_info free_port = port_of(PRONY_UINT8, 4, -1, -1, -1, -1);
     value = load("grey.png", &free_port, "layout=nhwc");
     assert_int_equal(value->shape.dim[1], 29);
     assert_int_equal(value->shape.dim[3], 3);
@@ -162,10 +162,10 @@ static void normalisation_and_layout(void **state)
 static void what_is_refused(void **state)
 {
     (void)state;
-    prony_port any = port_of(PRONY_FLOAT32, 4, -1, 3, -1, -1), fixed = port_of(PRONY_FLOAT32, 4, 1, 3, 20, 20),
-               grey = port_of(PRONY_FLOAT32, 4, 1, 1, 20, 20), five = port_of(PRONY_FLOAT32, 4, 1, 5, 20, 20),
-               flat = port_of(PRONY_FLOAT32, 2, 1, 784, 0, 0), whole = port_of(PRONY_INT64, 4, 1, 3, 20, 20),
-               bytes = port_of(PRONY_UINT8, 4, 1, 3, 20, 20);
+    prony_value_info any = port_of(PRONY_FLOAT32, 4, -1, 3, -1, -1), fixed = port_of(PRONY_FLOAT32, 4, 1, 3, 20, 20),
+                     grey = port_of(PRONY_FLOAT32, 4, 1, 1, 20, 20), five = port_of(PRONY_FLOAT32, 4, 1, 5, 20, 20),
+                     flat = port_of(PRONY_FLOAT32, 2, 1, 784, 0, 0), whole = port_of(PRONY_INT64, 4, 1, 3, 20, 20),
+                     bytes = port_of(PRONY_UINT8, 4, 1, 3, 20, 20);
     static const char *const specs[] = {"",          "resize",       "resize=",       "resize=0",       "resize=-4",
                                         "crop=8x",   "crop=8x8x8",   "crop=99999999", "normalize=2",    "mean=1:2",
                                         "std=0",     "std=nan",      "mean=1:2:3:4",  "filter=nearest", "channels=grb",
@@ -202,7 +202,7 @@ static uint8_t *read_file(const char *file, size_t *size)
 
 static prony_status decode(const uint8_t *data, size_t size, uint64_t max_pixels, prony_error *error)
 {
-    prony_port port = port_of(PRONY_UINT8, 4, 1, 3, -1, -1);
+    prony_value_info port = port_of(PRONY_UINT8, 4, 1, 3, -1, -1);
     prony_image_options options = PRONY_IMAGE_OPTIONS_INIT;
     prony_value *value = NULL;
     options.max_pixels = max_pixels;
@@ -379,7 +379,7 @@ static void memory_that_fails(void **state)
         for (bool failed = true; failed; n++) {
             prony_error error = {0};
             prony_value *value = NULL;
-            prony_port port = port_of(PRONY_FLOAT32, 4, 1, 1, 16, 16);
+            prony_value_info port = port_of(PRONY_FLOAT32, 4, 1, 1, 16, 16);
             prn_alloc_fail_at(n);
             prony_status status = prony_image_load(&value, path, &port, NULL, &error);
             failed = prn_alloc_failed();
@@ -421,7 +421,7 @@ static void says_what_is_missing(void **state)
     static const struct {
         const char *file, *format, *option;
     } images[] = {{"rgb.png", "PNG", "PRONY_PNG"}, {"rgb.jpg", "JPEG", "PRONY_JPEG"}};
-    prony_port port = {.name = "x", .dtype = PRONY_FLOAT32, .shape = {4, {1, 3, 8, 8}}};
+    prony_value_info port = {.name = "x", .dtype = PRONY_FLOAT32, .shape = {4, {1, 3, 8, 8}}};
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
         char path[512];
         prony_error error = {0};

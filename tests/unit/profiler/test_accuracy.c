@@ -30,7 +30,7 @@ static void own_and_accumulated_errors_differ(void **state)
     accuracy_near(add->own.max_rel, 1.0 / 2048);
     accuracy_near(add->own.ulp, 0.5); /* numbers of float16 between 2048 and 4096 are 2 apart */
     accuracy_near(add->own.snr_db, 10 * log10(2049.0 * 2049.0 + 1));
-    accuracy_near(add->own.beyond, 0);
+    accuracy_near(add->own.over_tolerance, 0);
     assert_int_equal(add->own.elements, 2);
     accuracy_near(add->accumulated.max_abs, 1);
     /* y = 0, 1: exact beside 2048 - 2048 and 1 - 0; the reference's own is 1, 1 */
@@ -40,7 +40,7 @@ static void own_and_accumulated_errors_differ(void **state)
     accuracy_near(sub->accumulated.max_rel, 1); /* 1 throughout: over its size */
     accuracy_near(sub->accumulated.ulp, 1024);
     accuracy_near(sub->accumulated.snr_db, 10 * log10(2.0));
-    accuracy_near(sub->accumulated.beyond, 0.5);
+    accuracy_near(sub->accumulated.over_tolerance, 0.5);
     const prony_accuracy *a = prony_report_accuracy(report);
     assert_int_equal(a->compared, 2);
     assert_int_equal(a->without_reference, 0);
@@ -73,7 +73,7 @@ static void infinities_are_counted_where_they_are_born(void **state)
     assert_int_equal(accuracy_row(report, "mul")->own.nonfinite, 1); /* 90000 */
     assert_int_equal(accuracy_row(report, "neg")->own.nonfinite, 0);
     assert_int_equal(accuracy_row(report, "neg")->accumulated.nonfinite, 1);
-    accuracy_near(accuracy_row(report, "mul")->own.beyond, 0.5);
+    accuracy_near(accuracy_row(report, "mul")->own.over_tolerance, 0.5);
     assert_non_null(strstr(prony_report_accuracy_verdict(report), "'mul' (Mul) makes 1 elements infinite or NaN"));
     prony_report_release(report);
     mr_close(&r);
@@ -113,7 +113,7 @@ static void errors_of_codes_are_what_they_stand_for(void **state)
     accuracy_near(quantize->own.range, 15 * (double)0.1f);
     accuracy_near(quantize->own.max_rel, 1.0 / 15);
     accuracy_near(quantize->own.snr_db, 10 * log10(9 + 100 + 25));
-    accuracy_near(quantize->own.beyond, 1.0 / 3);
+    accuracy_near(quantize->own.over_tolerance, 1.0 / 3);
     /* 4 * 0.1f in float32 beside the exact products */
     const double exact = 4 * (double)0.1f, rounded = (double)(4 * 0.1f), ten = (double)(10 * 0.1f) - 10 * (double)0.1f;
     assert_true(dequantize->own.max_abs >= fabs(rounded - exact) && dequantize->own.max_abs >= fabs(ten));

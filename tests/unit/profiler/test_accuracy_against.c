@@ -108,7 +108,7 @@ static void codes_are_compared_with_a_float_model(void **state)
 
 /* ---- another runtime's outputs */
 
-static void against_is_refused(model_run *r, prony_report *report, const prony_accuracy_against *given,
+static void against_is_refused(model_run *r, prony_report *report, const prony_accuracy_expected *given,
                                prony_status status, const char *text)
 {
     prony_accuracy_options o = PRONY_ACCURACY_OPTIONS_INIT;
@@ -126,7 +126,7 @@ static void outputs_are_compared_with_given_ones(void **state)
     float wanted[2] = {0, 1.5f};
     int32_t whole[2] = {0, 1};
     prony_value value = {.dtype = PRONY_FLOAT32, .shape = mr_shape("2"), .data = wanted};
-    prony_accuracy_against given = {NULL, &value, "other.npy"};
+    prony_accuracy_expected given = {NULL, &value, "other.npy"};
     prony_accuracy_options o = PRONY_ACCURACY_OPTIONS_INIT;
     o.against = &given;
     o.against_count = 1;

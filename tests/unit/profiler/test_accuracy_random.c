@@ -38,7 +38,7 @@ static prony_status set_inputs(prony_session *session, const prony_model *model,
 }
 
 /* Of float32 on the whole; sums over a few hundred elements that cancel lose some digits of the range. */
-static bool is_near(const prony_error_figures *f, double limit)
+static bool is_near(const prony_error_metrics *f, double limit)
 {
     return f->nonfinite == 0 && (f->max_rel <= limit || f->max_abs <= limit * 1e-3);
 }

@@ -72,7 +72,7 @@ static void test_equal_and_slower(void **state)
     assert_int_equal(count, 0);
     assert_int_equal(prony_comparison_regressions(c), 0);
     assert_int_equal(row_of(c, "latency")->verdict, PRONY_VERDICT_SAME);
-    assert_int_equal(row_of(c, "load_time")->evidence, PRONY_BASIS_NONE);
+    assert_int_equal(row_of(c, "load_time")->basis, PRONY_BASIS_NONE);
     prony_comparison_release(c);
 
     scale_times(&b, 1.25);
@@ -82,12 +82,12 @@ static void test_equal_and_slower(void **state)
     assert_true(fabs(latency->ratio - 1.25) < 1e-6 && latency->p < 1e-6);
     assert_int_equal(row_of(c, "throughput")->verdict, PRONY_VERDICT_WORSE);
     assert_int_equal(row_of(c, "macs")->verdict, PRONY_VERDICT_SAME);
-    const prony_compare_part *layers = prony_comparison_layers(c, &count);
+    const prony_compare_row *layers = prony_comparison_layers(c, &count);
     assert_int_equal(count, 9); /* of 11: one is folded, one a view */
     assert_string_equal(layers[0].name, "/stem/conv1/Conv");
     for (size_t i = 0; i < count; i++)
         if (layers[i].first_ns > 1000) assert_true(fabs(layers[i].ratio - 1.25) < 1e-3);
-    const prony_compare_part *types = prony_comparison_types(c, &count);
+    const prony_compare_row *types = prony_comparison_types(c, &count);
     assert_int_equal(count, 4);
     for (size_t i = 0; i < count; i++) assert_int_equal(types[i].verdict, PRONY_VERDICT_WORSE);
     prony_comparison_release(c);
@@ -152,7 +152,7 @@ static void test_processes(void **state)
         prony_comparison *c = compare(&r[0], &r[1], NULL);
         if (row_of(c, "latency")->verdict != rows[i].latency) fail_msg("row %zu", i);
         size_t count;
-        const prony_compare_part *types = prony_comparison_types(c, &count);
+        const prony_compare_row *types = prony_comparison_types(c, &count);
         for (size_t t = 0; t < count; t++) assert_int_equal(types[t].verdict, rows[i].types);
         assert_int_equal(has_note(c, "measure both with --processes 10"), rows[i].latency == PRONY_VERDICT_UNSURE);
         if (rows[i].latency == PRONY_VERDICT_UNSURE) assert_int_equal(prony_comparison_regressions(c), 0);
@@ -238,9 +238,9 @@ static void test_own_metrics(void **state)
     options.metrics = metrics;
     prony_comparison *c = compare(&a, &b, &options);
     assert_int_equal(row_of(c, "worst")->verdict, PRONY_VERDICT_WORSE);
-    assert_int_equal(row_of(c, "worst")->evidence, PRONY_BASIS_EXACT);
+    assert_int_equal(row_of(c, "worst")->basis, PRONY_BASIS_EXACT);
     assert_int_equal(row_of(c, "latency")->verdict, PRONY_VERDICT_SAME);
-    assert_int_equal(row_of(c, "latency")->evidence, PRONY_BASIS_EXACT);
+    assert_int_equal(row_of(c, "latency")->basis, PRONY_BASIS_EXACT);
     prony_comparison_release(c);
     options.noise = 0.3;
     c = compare(&a, &b, &options);
@@ -336,7 +336,7 @@ static void test_loads(void **state)
         assert_int_equal(prony_compare(&c, &a, &b, &options, NULL), PRONY_OK);
         assert_int_equal(row_of(c, "latency")->verdict, rows[i].verdict);
         assert_int_equal(row_of(c, "macs")->verdict, PRONY_VERDICT_SAME);
-        const prony_compare_part *types = prony_comparison_types(c, &count);
+        const prony_compare_row *types = prony_comparison_types(c, &count);
         for (size_t t = 0; t < count; t++) assert_int_equal(types[t].verdict, rows[i].verdict);
         const char *const *notes = prony_comparison_notes(c, &count);
         for (size_t n = 0; n < count; n++) said |= strstr(notes[n], "cannot tell from times") != NULL;

@@ -107,7 +107,7 @@ static void peaks_are_measured(void **state)
         dram = dram || strcmp(b[i].level, "DRAM") == 0;
     }
     assert_true(dram);
-    const prony_machine_info *info = prony_machine_about(m);
+    const prony_machine_info *info = prony_machine_get_info(m);
     assert_true(info->cores == 2 && info->measured_at > 1600000000 && info->seconds > 0);
     prony_machine_release(m);
     options.threads = -1;

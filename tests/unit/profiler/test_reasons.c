@@ -177,13 +177,13 @@ static void reasons_of_a_team(void **state)
     static const prony_thread_share shares[] = {{0, 0, 1500, 1500, 3}, {1, 10, 500, 490, 1}};
     prony_operator_row row = half_way();
     row.threads = 2;
-    row.team = shares;
-    row.team_count = 2;
+    row.thread_shares = shares;
+    row.thread_share_count = 2;
     row.parallel =
         (prony_parallel){.threads_used = 2, .busy_ns = 2000, .wait_ns = 2000, .imbalance = 0.9, .efficiency = 0.5};
     expect(row, "imbalance", "90 % longer");
     row.parallel.threads_used = 1;
-    row.team_count = 0;
+    row.thread_share_count = 0;
     expect(row, "serial kernel", "1 of 2 threads wait");
     row.parallel.efficiency = 0.95; /* well used: nothing to say */
     prony_report r;

@@ -163,7 +163,7 @@ static void add_subgraph(prony_report *r)
                               .traced = true,
                               .trace_start_ns = 1200,
                               .trace_ns = 300,
-                              .stopped = true};
+                              .cancelled = true};
     *layer = *row;
     layer->owner = 4;
     layer->operator_index = 0;
@@ -205,13 +205,13 @@ static void test_schema_and_documentation(void **state)
     prony_value sequence = {.kind = PRONY_SEQUENCE, .dtype = PRONY_INT64, .shape = {.rank = -1}};
     const prony_value *outputs[] = {&sequence};
     r.layers[0].outputs = outputs;
-    prony_port port = {"state", PRONY_OPTIONAL, PRONY_FLOAT32, {1, {4}}, {"states"}};
+    prony_value_info port = {"state", PRONY_OPTIONAL, PRONY_FLOAT32, {1, {4}}, {"states"}};
     r.model.outputs = &port;
     static const char *const uncounted[] = {"MaxPool"};
     r.totals.counted = r.layers[0].counted = true;
     r.uncounted = uncounted;
     r.uncounted_count = 1;
-    const prony_port tokens[] = {{"ids", PRONY_TENSOR, PRONY_INT64, {2, {1, 128}}, {NULL}}, port};
+    const prony_value_info tokens[] = {{"ids", PRONY_TENSOR, PRONY_INT64, {2, {1, 128}}, {NULL}}, port};
     cJSON *images = write_and_parse(&r, false);
     assert_non_null(cJSON_GetObjectItem(cJSON_GetObjectItem(images, "throughput"), "images_per_second"));
     r.model.inputs = tokens;

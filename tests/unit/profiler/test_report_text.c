@@ -96,7 +96,7 @@ static void test_large_figures_and_long_names(void **state)
     memcpy(name, "\x1b[31mgr\xc3\xbc\n\t", 11);
     r.layers[2].name = r.operators[2].name = r.operators[2].kernel = r.model.name = r.layers[4].op = name;
     r.model.producer = r.system.libraries = r.evaluations[0].metric = r.stop_reason = name;
-    prony_port port = {.name = name, .dtype = PRONY_FLOAT32, .shape = {.rank = PRONY_MAX_RANK}};
+    prony_value_info port = {.name = name, .dtype = PRONY_FLOAT32, .shape = {.rank = PRONY_MAX_RANK}};
     for (int d = 0; d < PRONY_MAX_RANK; d++) {
         port.dim_names[d] = name;
         port.shape.dim[d] = INT64_MAX;

@@ -43,7 +43,7 @@ static void test_turns(void **state)
     prony_error error = {0};
     options.runs = 10; /* no multiple of a turn */
     options.warmup_runs = 1;
-    if (prony_sessions_profile(reports, sessions, 3, &options, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prony_profile_interleaved(reports, sessions, 3, &options, &error) != PRONY_OK) fail_msg("%s", error.message);
     uint64_t flops = prony_report_totals(reports[0])->cost.flops;
     assert_true(prony_report_totals(reports[1])->cost.flops == 4 * flops);
     assert_true(prony_report_totals(reports[2])->cost.flops == 9 * flops);
@@ -55,7 +55,7 @@ static void test_turns(void **state)
     }
     options.runs = 0;
     options.max_seconds = 0.02;
-    if (prony_sessions_profile(reports, sessions, 3, &options, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prony_profile_interleaved(reports, sessions, 3, &options, &error) != PRONY_OK) fail_msg("%s", error.message);
     uint64_t runs = prony_report_latency(reports[0])->count;
     assert_true(runs >= 1); /* as many as the time allows on a busy machine */
     for (size_t i = 0; i < 3; i++) {
@@ -74,14 +74,14 @@ static void test_refusals(void **state)
     prony_error error = {0};
     prony_report *reports[2] = {NULL};
     prony_session *twice[] = {one, one}, *missing[] = {one, NULL};
-    assert_int_equal(prony_sessions_profile(reports, twice, 2, NULL, &error), PRONY_INVALID_ARGUMENT);
+    assert_int_equal(prony_profile_interleaved(reports, twice, 2, NULL, &error), PRONY_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "same"));
-    assert_int_equal(prony_sessions_profile(reports, missing, 2, NULL, &error), PRONY_INVALID_ARGUMENT);
-    assert_int_equal(prony_sessions_profile(reports, twice, 0, NULL, &error), PRONY_INVALID_ARGUMENT);
+    assert_int_equal(prony_profile_interleaved(reports, missing, 2, NULL, &error), PRONY_INVALID_ARGUMENT);
+    assert_int_equal(prony_profile_interleaved(reports, twice, 0, NULL, &error), PRONY_INVALID_ARGUMENT);
     /* The second one has no inputs: the first one's report must not be left over. */
     assert_int_equal(prony_session_create(&unset, model, NULL, &error), PRONY_OK);
     prony_session *half[] = {one, unset};
-    assert_int_not_equal(prony_sessions_profile(reports, half, 2, NULL, &error), PRONY_OK);
+    assert_int_not_equal(prony_profile_interleaved(reports, half, 2, NULL, &error), PRONY_OK);
     assert_null(reports[0]);
     assert_null(reports[1]);
     prony_session_release(unset);

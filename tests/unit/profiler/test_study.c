@@ -126,7 +126,7 @@ static void test_known_scaling(void **state)
                     results[i].speedup <= results[i].speedup_ci95[1]);
         if (n > 1) assert_true(fabs(results[i].karp_flatt - SERIAL) < 0.02);
     }
-    assert_true(results[6].again);
+    assert_true(results[6].is_duplicate);
     assert_string_equal(s->quality.aa, "same");
     assert_int_equal(s->fit_count, 3);
     assert_true(s->fits[0].law == PRN_LAW_AMDAHL && fabs(s->fits[0].fit.alpha - SERIAL) < 0.01);

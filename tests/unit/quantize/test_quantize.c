@@ -183,8 +183,8 @@ static void outputs_stay_near(void **unused)
         prony_quantize_options options = PRONY_QUANTIZE_OPTIONS_INIT;
         options.calibration = dynamic ? NULL : m.calibration;
         assert_int_equal(prony_model_quantize(&quantized, m.model, &options, NULL), PRONY_OK);
-        assert_true(prony_model_has_codes(quantized) && !prony_model_has_codes(m.model));
-        assert_int_equal(prony_model_quantized(quantized, &rows), 2);
+        assert_true(prony_model_is_quantized(quantized) && !prony_model_is_quantized(m.model));
+        assert_int_equal(prony_model_quantized_layers(quantized, &rows), 2);
         assert_string_equal(rows[0].name, "conv");
         assert_string_equal(rows[1].op, "Gemm");
         assert_true(rows[0].quantized == !dynamic && rows[1].quantized && isnan(rows[0].error));
@@ -192,7 +192,7 @@ static void outputs_stay_near(void **unused)
         assert_true(distance(floats, codes) > 0 && distance(floats, codes) < 0.05);
         prony_model_release(quantized);
     }
-    assert_int_equal(prony_model_quantized(m.model, NULL), 0);
+    assert_int_equal(prony_model_quantized_layers(m.model, NULL), 0);
     end(&m);
 }
 
@@ -260,7 +260,7 @@ static void transposed_convolutions_have_scales_of_outputs(void **unused)
     options.calibration = m.calibration;
     assert_int_equal(prony_calibration_count(m.calibration), STORED);
     assert_int_equal(prony_model_quantize(&quantized, m.model, &options, NULL), PRONY_OK);
-    assert_int_equal(prony_model_quantized(quantized, &rows), 2);
+    assert_int_equal(prony_model_quantized_layers(quantized, &rows), 2);
     assert_true(rows[0].quantized && rows[1].quantized);
     assert_string_equal(rows[0].op, "ConvTranspose");
     outputs_of(m.model, NULL, floats);
@@ -352,7 +352,7 @@ static void a_bound_is_kept(void **unused)
     for (options.keep_accuracy = 0.5; options.keep_accuracy > 1e-6; options.keep_accuracy *= 0.8) {
         if (prony_model_quantize(&quantized, m.model, &options, &error) != PRONY_OK) break;
         bound = options.keep_accuracy;
-        const size_t count = prony_model_quantized(quantized, &rows);
+        const size_t count = prony_model_quantized_layers(quantized, &rows);
         assert_int_equal(count, 2);
         const bool whole = rows[0].quantized && rows[1].quantized;
         assert_true(rows[0].quantized || rows[1].quantized);

@@ -102,7 +102,7 @@ static void test_policies(void **state)
     assert_non_null(strstr(error.message, "'x.3'"));
     float data[2 * 3 * 4 * 5] = {0};
     prony_value value = {.dtype = PRONY_FLOAT32, .shape = {4, {2, 3, 4, 5}}, .data = data};
-    prony_port port;
+    prony_value_info port;
     assert_int_equal(prony_session_set_input(session, "x", &value, &error), PRONY_OK);
     assert_int_equal(prony_session_input(session, "scale", &port, &error), PRONY_OK);
     assert_int_equal(port.shape.dim[0], 2); /* N follows from x */
@@ -229,14 +229,14 @@ static prony_status part_once(prony_model *model, prony_error *error)
     static const char *const from[] = {"c"};
     static const prony_dim dims[] = {{"*", 8}};
     prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
-    prony_part part = PRONY_PART_INIT;
+    prony_submodel part = PRONY_SUBMODEL_INIT;
     prony_model *cut = NULL;
     options.dims = dims;
     options.dim_count = 1;
     part.from = from;
     part.from_count = 1;
     part.options = &options;
-    prony_status status = prony_model_part(&cut, model, &part, error);
+    prony_status status = prony_model_extract(&cut, model, &part, error);
     if (status == PRONY_OK) {
         assert_int_equal(prony_model_input_count(cut), 2);
         assert_string_equal(prony_model_input(cut, 0)->name, "scale");

@@ -408,7 +408,7 @@ static prony_session *open_largest(prony_model *model, int workers, prony_error 
     options.inter_op_threads = workers;
     options.max_dims = most;
     for (size_t i = 0; i < prony_model_input_count(model) && i < RG_MOST_OPEN; i++) {
-        const prony_port *port = prony_model_input(model, i);
+        const prony_value_info *port = prony_model_input(model, i);
         const char *symbol = port->dim_names[0];
         snprintf(names[i], sizeof names[i], "%s.0", port->name);
         if (symbol && *symbol && options.max_dim_count) continue; /* one symbol for all of them */
@@ -462,7 +462,7 @@ static bool shapes_may_change(uint64_t seed, tally *t)
         prony_session_release(fresh);
     }
     const prony_preparations made = prony_session_preparations(largest);
-    followed_models += made.followed >= TURNS - 2;
+    followed_models += made.respecialized >= TURNS - 2;
     prony_session_release(kept);
     prony_session_release(largest);
     prony_model_release(model);

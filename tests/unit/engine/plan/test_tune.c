@@ -115,7 +115,7 @@ static const prony_tuning *tuning_of(const prony_report *report)
         for (size_t k = 0; k < c->trial_count; k++)
             tried |= strcmp(c->trials[k].kernel, c->kernel) == 0 && c->trials[k].time_ns >= 0;
         assert_true(c->trial_count >= 2);
-        assert_string_equal(c->trials[0].kernel, c->standard);
+        assert_string_equal(c->trials[0].kernel, c->default_kernel);
         assert_true(tried);
     }
     return tuning;
@@ -127,7 +127,7 @@ static void profile_expecting(const asked *how, bool measures, const char *note)
     const prony_tuning *tuning = tuning_of(report);
     assert_true(tuning->operators >= 2);
     assert_int_equal(tuning->measured > 0, measures);
-    assert_int_equal(tuning->kept > 0, !measures);
+    assert_int_equal(tuning->cached > 0, !measures);
     if (note)
         assert_non_null(strstr(tuning->note, note));
     else
@@ -165,7 +165,7 @@ static void test_kept(void **state)
 {
     (void)state;
     if (!has_choice()) skip();
-    const asked off = {PRONY_TUNE_OFF, 1, NULL}, on = {PRONY_TUNE, 1, NULL}, again = {PRONY_TUNE_AGAIN, 1, NULL};
+    const asked off = {PRONY_TUNE_OFF, 1, NULL}, on = {PRONY_TUNE, 1, NULL}, again = {PRONY_TUNE_NO_CACHE, 1, NULL};
     float plain[ELEMENTS];
     prony_report *report = profile(&off, plain);
     assert_null(prony_report_tuning(report));
@@ -173,7 +173,7 @@ static void test_kept(void **state)
 
     report = profile(&on, first_out);
     const prony_tuning *tuning = tuning_of(report);
-    assert_true(tuning->operators >= 2 && tuning->measured >= 1 && tuning->kept == 0);
+    assert_true(tuning->operators >= 2 && tuning->measured >= 1 && tuning->cached == 0);
     assert_true(tuning->measuring_ns > 0);
     assert_true(access(file, R_OK) == 0 && strncmp(file, folder, strlen(folder)) == 0);
     for (size_t i = 0; i < ELEMENTS; i++) assert_true(fabsf(first_out[i] - plain[i]) < 1e-4f);
@@ -181,10 +181,10 @@ static void test_kept(void **state)
     prony_report *other = profile(&on, second_out);
     const prony_tuning *from_file = tuning_of(other);
     assert_int_equal(from_file->measured, 0);
-    assert_int_equal(from_file->kept, tuning->measured);
+    assert_int_equal(from_file->cached, tuning->measured);
     assert_int_equal(from_file->choice_count, tuning->choice_count);
     for (size_t i = 0; i < tuning->choice_count; i++) {
-        assert_true(from_file->choices[i].kept && !tuning->choices[i].kept);
+        assert_true(from_file->choices[i].cached && !tuning->choices[i].cached);
         assert_string_equal(from_file->choices[i].kernel, tuning->choices[i].kernel);
     }
     assert_memory_equal(first_out, second_out, sizeof first_out); /* the same kernels, the same bits */

@@ -75,19 +75,19 @@ static void test_judge(void **state)
     (void)state;
     script s;
     fill_script(&s, 10000, 9901); /* within one per cent */
-    assert_true(judge(&s).taken_back);
+    assert_true(judge(&s).reverted);
     assert_int_equal(s.runs, 2 * (1 + PRN_TUNE_MOST_ROUNDS));
     fill_script(&s, 10000, 9900);
-    assert_false(judge(&s).taken_back);
+    assert_false(judge(&s).reverted);
     s.default_ns[0] = 1; /* of the warm-up nothing follows */
-    assert_false(judge(&s).taken_back);
+    assert_false(judge(&s).reverted);
     for (int i = 1; i <= 6; i++) s.tuned_ns[i] = 10001; /* fifteen wins of twenty-one */
     assert_int_equal(judge(&s).tuned_ns, 9900);
-    assert_true(judge(&s).taken_back);
+    assert_true(judge(&s).reverted);
     s.tuned_ns[6] = 9900;
-    assert_false(judge(&s).taken_back);
+    assert_false(judge(&s).reverted);
     fill_script(&s, 10000, 20000);
-    assert_true(judge(&s).taken_back);
+    assert_true(judge(&s).reverted);
     assert_int_equal(judge(&s).default_ns, 10000);
     assert_int_equal(judge(&s).tuned_ns, 20000);
 }
@@ -97,10 +97,10 @@ static void test_judge_long_runs(void **state)
     (void)state;
     script s;
     fill_script(&s, INT64_C(300000000), INT64_C(200000000));
-    assert_false(judge(&s).taken_back);
+    assert_false(judge(&s).reverted);
     assert_int_equal(s.runs, 2 * (1 + PRN_TUNE_LEAST_ROUNDS));
     fill_script(&s, INT64_C(30000000000), INT64_C(20000000000));
-    assert_false(judge(&s).taken_back);
+    assert_false(judge(&s).reverted);
     assert_int_equal(s.runs, 2 * (1 + 1));
 }
 

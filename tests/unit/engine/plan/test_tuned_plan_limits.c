@@ -64,7 +64,7 @@ static void test_failing_run(void **state)
         set_index(pass == 1 ? 40 : 3);
         assert_int_equal(prony_session_prepare(tc_run.session, &tc_run.error), PRONY_OK);
         if (pass) {
-            assert_true(tc_run.session->current->plan->verdict->taken_back);
+            assert_true(tc_run.session->current->plan->verdict->reverted);
             assert_int_equal(tc_run.session->current->plan->verdict->tuned_ns, -1);
             assert_non_null(strstr(tc_run.session->tuning->note, "taken back, a run failed: "));
             assert_int_equal(tc_run.session->tuning->measured, 0);
@@ -91,7 +91,7 @@ static void test_bound_index(void **state)
         mr_set(&tc_run, "x", PRONY_FLOAT32, "1,32,12,12", tc_x);
         assert_int_equal(prony_session_bind_input(tc_run.session, "i", &value, &tc_run.error), PRONY_OK);
         assert_int_equal(prony_session_prepare(tc_run.session, &tc_run.error), PRONY_OK);
-        if (pass) assert_false(tc_run.session->current->plan->verdict->taken_back);
+        if (pass) assert_false(tc_run.session->current->plan->verdict->reverted);
         assert_string_equal(tc_run.session->tuning->note, "");
         index = 2;
         mr_run(&tc_run, 0);
@@ -120,7 +120,7 @@ static void test_dynamic_shapes(void **state)
         tc_open(m);
         mr_set(&tc_run, "x", PRONY_FLOAT32, "1,32,12,12", tc_x);
         assert_int_equal(prony_session_prepare(tc_run.session, &tc_run.error), PRONY_OK);
-        if (pass) assert_int_equal(tc_run.session->current->plan->verdict->taken_back, pass == 2);
+        if (pass) assert_int_equal(tc_run.session->current->plan->verdict->reverted, pass == 2);
         assert_int_equal(mr_live_bytes(&tc_run), 0);
         const int64_t count = mr_run(&tc_run, 0)->shape.dim[1];
         assert_true(wanted < 0 || count == wanted);
@@ -182,7 +182,7 @@ static void test_gives_back(void **state)
             tc_rows = kept ? TC_AS_KEPT : TC_OTHERS;
             tc_clock_says(1000, loses ? 2000 : 500);
             assert_int_equal(prepare_within(0), PRONY_OK);
-            assert_int_equal(tc_run.session->current->plan->verdict->taken_back, loses);
+            assert_int_equal(tc_run.session->current->plan->verdict->reverted, loses);
             prn_tuning_release(tc_run.session->tuning);
             tc_run.session->tuning = NULL;
             held[kept] = prn_budget_held(tc_run.session->budget);
@@ -228,9 +228,9 @@ static void test_threads(void **state)
 {
     (void)state;
     if (!tc_has_choice()) skip();
-    prony_pool *pool;
+    prony_thread_pool *pool;
     prony_error error = {0};
-    assert_int_equal(prony_pool_create(&pool, 1, &error), PRONY_OK);
+    assert_int_equal(prony_thread_pool_create(&pool, 1, &error), PRONY_OK);
     for (int way = 0; way < 2; way++) {
         tc_rows = TC_AS_KEPT;
         tc_forgets = false;
@@ -239,18 +239,18 @@ static void test_threads(void **state)
             tc_run.options = (prony_session_options)PRONY_SESSION_OPTIONS_INIT;
             tc_run.options.intra_op_threads = way ? 2 : 1;
             tc_run.options.inter_op_threads = way ? 1 : 2;
-            tc_run.options.pool = way ? pool : NULL;
+            tc_run.options.thread_pool = way ? pool : NULL;
             tc_open(tc_build());
             mr_set(&tc_run, "x", PRONY_FLOAT32, "1,32,12,12", tc_x);
             assert_int_equal(prony_session_prepare(tc_run.session, &tc_run.error), PRONY_OK);
-            if (pass) assert_int_equal(tc_run.session->current->plan->verdict->taken_back, pass == 2);
+            if (pass) assert_int_equal(tc_run.session->current->plan->verdict->reverted, pass == 2);
             mr_run(&tc_run, 0);
             tc_close();
             tc_rows = TC_OTHERS;
             tc_forgets = true;
         }
     }
-    prony_pool_release(pool);
+    prony_thread_pool_release(pool);
 }
 
 int main(void)

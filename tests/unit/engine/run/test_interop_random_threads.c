@@ -79,7 +79,11 @@ static void threads_give_the_same_bits(void **state)
     static const graph_way ways[] = {
         {.name = "2 workers", .threads = 1, .workers = 2, .runs = 3},
         {.name = "3 workers of 2 threads", .threads = 2, .workers = 3, .runs = 3},
-        {.name = "2 workers of 2 threads that do not help", .threads = 2, .workers = 2, .runs = 3, .no_help = true},
+        {.name = "2 workers of 2 threads that do not help",
+         .threads = 2,
+         .workers = 2,
+         .runs = 3,
+         .no_work_stealing = true},
         {.name = "several workers, nothing reused", .threads = 1, .workers = 2, .runs = 2, .no_reuse = true}};
     uint64_t refused = 0;
     for (uint64_t seed = first_seed; seed < first_seed + seed_count / 3; seed++) agree(seed, ways, 4, &refused);

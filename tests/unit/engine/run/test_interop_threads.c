@@ -289,13 +289,13 @@ static void every_allocation_may_fail(void **state)
             if (!fails_or_runs(workers, n)) break;
     }
     for (uint64_t n = 1;; n++) {
-        prony_pool *pool = NULL;
+        prony_thread_pool *pool = NULL;
         prony_error error = {0};
         prn_alloc_fail_at(n);
-        prony_status status = prony_pool_create(&pool, 2, &error);
+        prony_status status = prony_thread_pool_create(&pool, 2, &error);
         bool failed = prn_alloc_failed();
         prn_alloc_fail_at(0);
-        prony_pool_release(pool);
+        prony_thread_pool_release(pool);
         if (!failed) break;
         assert_true(status == PRONY_OK || status == PRONY_OUT_OF_MEMORY);
     }
@@ -305,7 +305,7 @@ static void every_allocation_may_fail(void **state)
 
 typedef struct sharer {
     prony_model *model;
-    prony_pool *pool;
+    prony_thread_pool *pool;
     int workers;
     float first[256 * 64];
     prony_status status;
@@ -321,7 +321,7 @@ static void *run_many(void *argument)
     const prony_value *y = NULL;
     options.intra_op_threads = 1;
     options.inter_op_threads = s->workers;
-    options.pool = s->pool;
+    options.thread_pool = s->pool;
     s->status = prony_session_create(&session, s->model, &options, &s->error);
     if (s->status == PRONY_OK) s->status = prony_session_set_input(session, "x", &x, &s->error);
     for (int run = 0; run < 12 && s->status == PRONY_OK; run++) {
@@ -340,14 +340,14 @@ static void share_with(int sharers, int pool_threads, int workers)
     static sharer all[8];
     pthread_t threads[8];
     prony_error error = {0};
-    prony_pool *pool = NULL;
+    prony_thread_pool *pool = NULL;
     model_builder *m = wide(8);
     size_t size;
     const void *bytes = mb_finish(m, &size);
     prony_model *model = NULL;
     if (prony_model_load_memory(&model, "wide", bytes, size, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
-    if (pool_threads) assert_int_equal(prony_pool_create(&pool, pool_threads, &error), PRONY_OK);
-    if (pool_threads) assert_int_equal(prony_pool_threads(pool), pool_threads);
+    if (pool_threads) assert_int_equal(prony_thread_pool_create(&pool, pool_threads, &error), PRONY_OK);
+    if (pool_threads) assert_int_equal(prony_thread_pool_threads(pool), pool_threads);
     for (int i = 0; i < sharers; i++) {
         all[i].model = model;
         all[i].pool = pool;
@@ -359,7 +359,7 @@ static void share_with(int sharers, int pool_threads, int workers)
         if (all[i].status != PRONY_OK) fail_msg("%d: %s", all[i].status, all[i].error.message);
         assert_memory_equal(all[i].first, all[0].first, sizeof all[0].first);
     }
-    prony_pool_release(pool);
+    prony_thread_pool_release(pool);
     prony_model_release(model);
     mb_free(m);
 }
@@ -383,14 +383,14 @@ static void a_pool_outlives_its_handle(void **state)
 {
     (void)state;
     prony_error error = {0};
-    prony_pool *pool = NULL;
+    prony_thread_pool *pool = NULL;
     fill_picture();
-    assert_int_equal(prony_pool_create(&pool, -1, &error), PRONY_INVALID_ARGUMENT);
-    assert_int_equal(prony_pool_create(&pool, 100000, &error), PRONY_INVALID_ARGUMENT);
-    assert_int_equal(prony_pool_create(&pool, 1, &error), PRONY_OK);
-    model_run r = {.options = {.inter_op_threads = 2, .intra_op_threads = 2, .pool = pool}};
+    assert_int_equal(prony_thread_pool_create(&pool, -1, &error), PRONY_INVALID_ARGUMENT);
+    assert_int_equal(prony_thread_pool_create(&pool, 100000, &error), PRONY_INVALID_ARGUMENT);
+    assert_int_equal(prony_thread_pool_create(&pool, 1, &error), PRONY_OK);
+    model_run r = {.options = {.inter_op_threads = 2, .intra_op_threads = 2, .thread_pool = pool}};
     mr_open(&r, wide(4));
-    prony_pool_release(pool);
+    prony_thread_pool_release(pool);
     mr_set(&r, "x", PRONY_FLOAT32, "1,8,32,32", picture);
     mr_run(&r, 0);
     mr_run(&r, 0);
@@ -439,14 +439,15 @@ static void a_chain_is_not_scheduled(void **state)
 {
     (void)state;
     fill_picture();
-    for (int no_help = 0; no_help < 2; no_help++) {
-        model_run r = {.options = {.inter_op_threads = 2, .intra_op_threads = 2, .no_help = no_help == 1}};
+    for (int no_work_stealing = 0; no_work_stealing < 2; no_work_stealing++) {
+        model_run r = {
+            .options = {.inter_op_threads = 2, .intra_op_threads = 2, .no_work_stealing = no_work_stealing == 1}};
         mr_open(&r, wide(1));
         for (int batch = 1; batch < 3; batch++) { /* another plan for another shape */
             mr_set(&r, "x", PRONY_FLOAT32, batch == 1 ? "1,8,32,32" : "1,8,16,32", picture);
             mr_run(&r, 0);
             assert_int_equal(prony_session_workers(r.session), 1);
-            assert_int_equal(prony_session_threads(r.session), no_help ? 2 : 4);
+            assert_int_equal(prony_session_threads(r.session), no_work_stealing ? 2 : 4);
             assert_null(r.session->current->plan->schedule);
             assert_non_null(strstr(r.session->current->plan->workers_note, "no two can run side by side"));
         }
@@ -491,7 +492,7 @@ static void there_is_room_for_those_that_help(void **state)
     const prn_plan_options one = {.threads = 1, .cores = 2}, two = {.threads = 2, .cores = 2};
     const prn_plan_options help = {.threads = 1, .workers = 2, .cores = 2},
                            automatic = {.workers = PRN_WORKERS_AUTO, .cores = 2};
-    const prn_plan_options alone = {.threads = 1, .workers = 2, .cores = 2, .no_help = true};
+    const prn_plan_options alone = {.threads = 1, .workers = 2, .cores = 2, .no_work_stealing = true};
     const size_t room = scratch_of_steps(program, &two);
     assert_int_equal(scratch_of_steps(program, &help), room);
     assert_int_equal(scratch_of_steps(program, &automatic), room);

@@ -330,7 +330,7 @@ static void sessions_count_for_themselves(void **state)
     prony_profile_options profile = PRONY_PROFILE_OPTIONS_INIT;
     profile.runs = 6;
     profile.warmup_runs = 1;
-    if (prony_sessions_profile(reports, both, 2, &profile, &first.error) != PRONY_OK)
+    if (prony_profile_interleaved(reports, both, 2, &profile, &first.error) != PRONY_OK)
         fail_msg("%s", first.error.message);
     assert_int_equal(nested_row(reports[0], LAYER, "/loop/Add")->executions, 5);
     assert_int_equal(nested_row(reports[1], LAYER, "/loop/Add")->executions, 0);

@@ -99,11 +99,11 @@ static void a_run_that_was_called_off_says_where(void **state)
     assert_non_null(report);
     assert_int_equal(prony_report_latency(report)->count, 3);
     const prony_nested_row *row = nested_row(report, PRONY_LEVEL_OPERATOR, "touch");
-    assert_true(row->stopped);
+    assert_true(row->cancelled);
     assert_int_equal(row->executions, 10);
     assert_int_equal(row->cost.flops, 10);
-    assert_true(nested_row(report, PRONY_LEVEL_LAYER, "touch")->stopped);
-    assert_false(nested_row(report, PRONY_LEVEL_OPERATOR, "before")->stopped);
+    assert_true(nested_row(report, PRONY_LEVEL_LAYER, "touch")->cancelled);
+    assert_false(nested_row(report, PRONY_LEVEL_OPERATOR, "before")->cancelled);
     assert_string_equal(report->stopped_at, "loop > body > touch");
     assert_true(report->conserved);
     char *text = nested_write(report, PRONY_FORMAT_TEXT, NULL);
@@ -118,7 +118,7 @@ static void a_run_that_was_called_off_says_where(void **state)
     prony_report_release(report);
     c.at = 0; /* the session goes on */
     report = nested_profile(&r, 2);
-    assert_false(nested_row(report, PRONY_LEVEL_OPERATOR, "touch")->stopped);
+    assert_false(nested_row(report, PRONY_LEVEL_OPERATOR, "touch")->cancelled);
     assert_null(report->stopped_at);
     prony_report_release(report);
     mr_close(&r);

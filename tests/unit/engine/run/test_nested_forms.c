@@ -402,7 +402,7 @@ static void a_comparison_pairs_them(void **state)
     prony_error error = {0};
     size_t count, seen = 0;
     assert_int_equal(prony_compare(&comparison, a, b, NULL, &error), PRONY_OK);
-    const prony_compare_part *parts = prony_comparison_nested(comparison, &count);
+    const prony_compare_row *parts = prony_comparison_nested(comparison, &count);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(parts[i].name, "/outer > then_branch > /loop > body > /loop/Add") != 0) continue;
         seen++;

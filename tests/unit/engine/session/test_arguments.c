@@ -57,7 +57,7 @@ static void null_is_refused(void **state)
         REFUSED(prony_inspect(NULL, NULL, NULL, &e)),
         REFUSED(prony_session_profile(NULL, NULL, NULL, &e)),
         REFUSED(prony_session_profile(&report, NULL, NULL, &e)),
-        REFUSED(prony_sessions_profile(NULL, NULL, 0, NULL, &e)),
+        REFUSED(prony_profile_interleaved(NULL, NULL, 0, NULL, &e)),
         REFUSED(prony_session_monitor(NULL, NULL, &e)),
         REFUSED(prony_dataset_open(NULL, NULL, NULL, NULL, &e)),
         REFUSED(prony_dataset_create(NULL, NULL, NULL, NULL, 0, NULL, NULL, &e)),
@@ -168,7 +168,7 @@ static void null_is_harmless(void **state)
     assert_int_equal(prony_metrics_count(NULL), 0);
     assert_null(prony_metrics_at(NULL, 0));
     assert_null(prony_metrics_find(NULL, "latency"));
-    assert_null(prony_machine_about(NULL));
+    assert_null(prony_machine_get_info(NULL));
     assert_null(prony_machine_compute(NULL, &n));
     assert_null(prony_machine_bandwidth(NULL, &n));
     assert_null(prony_comparison_metrics(NULL, &n));

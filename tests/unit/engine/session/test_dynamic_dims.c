@@ -249,7 +249,7 @@ static prony_session *open_session(prony_model *model, const char *dim, int64_t 
 static prony_status set_inputs(prony_session *session, const prony_model *model, int64_t extent, prony_error *error)
 {
     for (size_t i = 0; i < prony_model_input_count(model); i++) {
-        const prony_port *port = prony_model_input(model, i);
+        const prony_value_info *port = prony_model_input(model, i);
         prony_value value = {.dtype = PRONY_FLOAT32, .shape = port->shape};
         uint32_t seed = (uint32_t)(100 * i + 7 + (size_t)extent);
         for (int d = 0; d < value.shape.rank; d++)
@@ -316,7 +316,7 @@ static void test_cache_grows(void **state)
         const prony_preparations made = run_all(decoder, "past", MOST, extents, bare);
         assert_int_equal(made.bound, 1);
         assert_int_equal(made.planned, 1);
-        assert_int_equal(made.followed, 11);
+        assert_int_equal(made.respecialized, 11);
     }
 }
 
@@ -327,7 +327,7 @@ static void test_positions(void **state)
     const prony_preparations made = run_all(positions, "rows", 128, extents, false);
     assert_int_equal(made.bound, 1);
     assert_int_equal(made.planned, 1);
-    assert_int_equal(made.followed, 6);
+    assert_int_equal(made.respecialized, 6);
 }
 
 static void test_tokens(void **state)
@@ -390,8 +390,8 @@ static void test_branches(void **state)
     (void)state;
     static const int64_t extents[] = {3, 40, 20, 21, 3, 0};
     const prony_preparations made = run_all(branches, "rows", 64, extents, false);
-    assert_int_equal(made.followed, 2); /* 40 and 21 */
-    assert_int_equal(made.bound, 3);    /* for them, for 3, for 20 */
+    assert_int_equal(made.respecialized, 2); /* 40 and 21 */
+    assert_int_equal(made.bound, 3);         /* for them, for 3, for 20 */
 }
 
 /* If extents to bind at do not fit the model, others are tried. */
@@ -399,8 +399,8 @@ static void test_multiples(void **state)
 {
     (void)state;
     static const int64_t few[] = {4, 8, 12, 16, 20, 0}, across[] = {8, 48, 64, 24, 16, 0};
-    assert_int_equal(run_all(fours, "rows", 20, few, false).followed, 5);
-    assert_int_equal(run_all(fours, "rows", 64, across, false).followed, 5);
+    assert_int_equal(run_all(fours, "rows", 20, few, false).respecialized, 5);
+    assert_int_equal(run_all(fours, "rows", 64, across, false).respecialized, 5);
 }
 
 /* Extents that a rewrite found equal differ at larger sizes, which get plans of their own. */
@@ -409,9 +409,9 @@ static void test_equal_no_more(void **state)
     (void)state;
     static const int64_t extents[] = {40, 64, 50, 51, 3, 0};
     const prony_preparations made = run_all(cut, "rows", 96, extents, false);
-    assert_int_equal(made.bound, 3);    /* for up to 50, for 64, for 51 */
-    assert_int_equal(made.planned, 4);  /* as 96 does not fit, there is room for 40, and then for 50 */
-    assert_int_equal(made.followed, 1); /* 3 */
+    assert_int_equal(made.bound, 3);         /* for up to 50, for 64, for 51 */
+    assert_int_equal(made.planned, 4);       /* as 96 does not fit, there is room for 40, and then for 50 */
+    assert_int_equal(made.respecialized, 1); /* 3 */
 }
 
 /* An extent of 0, and a dimension that changes without being named. */
@@ -428,7 +428,7 @@ static void test_others(void **state)
         assert_int_equal(run_at(fresh, model, extents[i], &error), PRONY_OK);
         check_same(session, fresh, model, extents[i]);
     }
-    assert_int_equal(prony_session_preparations(session).followed, 2);
+    assert_int_equal(prony_session_preparations(session).respecialized, 2);
     prony_session_release(session);
     prony_session_release(fresh);
     prony_model_release(model);

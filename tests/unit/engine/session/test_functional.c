@@ -64,7 +64,7 @@ static void test_figures(void **state)
     model_builder *m = small_model();
     prony_model *model = load(m);
     prony_session_options options = batch_of(1000);
-    prony_figure f;
+    prony_quantity f;
     prony_error error = {0};
     assert_int_equal(prony_profile_macs(&f, model, &options, &error), PRONY_OK);
     assert_int_equal(f.value, 1000 * (48 * 2 + 48 * 5));

@@ -91,7 +91,7 @@ static void both_branches_of_an_if_run(void **state)
     prony_error error = {0};
     prony_model *model = load(BRANCHES, NULL);
     prony_session *session = open(model, NULL);
-    const prony_port *port = prony_model_input(model, 0);
+    const prony_value_info *port = prony_model_input(model, 0);
     prony_shape shape = port->shape;
     for (int d = 0; d < shape.rank; d++)
         if (shape.dim[d] < 0) shape.dim[d] = 1;

@@ -1,4 +1,4 @@
-/* prony_model_part and prony_model_save_part. Types that the file does not declare come from a static bind, which is
+/* prony_model_extract and prony_model_extract_save. Types that the file does not declare come from a static bind, which is
  * made when the first one is asked for. */
 #include "base/os/file.h"
 #include "base/option_struct.h"
@@ -27,10 +27,10 @@ static prony_status model_part_type_of(void *user, const char *name, prony_value
     return PRONY_OK;
 }
 
-static prony_status model_part_write(uint8_t **data, size_t *size, prony_model *model, const prony_part *part,
+static prony_status model_part_write(uint8_t **data, size_t *size, prony_model *model, const prony_submodel *part,
                                      prony_error *error)
 {
-    prony_part own = PRONY_PART_INIT;
+    prony_submodel own = PRONY_SUBMODEL_INIT;
     PRN_TRY(prn_options_read(&own, sizeof own, part, "part", error));
     part = &own;
     typing t = {.model = model, .options = part->options};
@@ -50,10 +50,10 @@ static prony_status model_part_write(uint8_t **data, size_t *size, prony_model *
     return status;
 }
 
-prony_status prony_model_part(prony_model **out, prony_model *model, const prony_part *part, prony_error *error)
+prony_status prony_model_extract(prony_model **out, prony_model *model, const prony_submodel *part, prony_error *error)
 {
     if (!out || !model || !part)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_part: an argument is NULL");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_extract: an argument is NULL");
     uint8_t *data = NULL;
     size_t size = 0;
     prony_model_options options = PRONY_MODEL_OPTIONS_INIT;
@@ -71,10 +71,11 @@ prony_status prony_model_part(prony_model **out, prony_model *model, const prony
     return status;
 }
 
-prony_status prony_model_save_part(prony_model *model, const prony_part *part, const char *path, prony_error *error)
+prony_status prony_model_extract_save(prony_model *model, const prony_submodel *part, const char *path,
+                                      prony_error *error)
 {
     if (!model || !part || !path)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_save_part: an argument is NULL");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_extract_save: an argument is NULL");
     uint8_t *data = NULL;
     size_t size = 0;
     prn_file_writer *writer = NULL;
