@@ -29,9 +29,9 @@
  *              prony_node_int
  *   the rest   prony_value_load, prony_value_release, prony_rows_release
  *
- * One call per question (prony_analysis.h): prony_profile_X gives one number for the whole model (macs, madds, flops,
- * params, memory, runtime); prony_count_params, prony_estimate_ops, prony_trace_io_sizes and
- * prony_estimate_inference_time give a row per layer.
+ * One call per question (prony_analysis.h): prony_profile_macs, prony_profile_madds, prony_profile_flops,
+ * prony_profile_params, prony_profile_memory and prony_profile_runtime give one number for the whole model;
+ * prony_count_params, prony_estimate_ops, prony_trace_io_sizes and prony_estimate_inference_time a row per layer.
  *
  * Conventions
  *  - Functions that can fail return prony_status; the value must be used. Out-parameters come first. The last
@@ -86,14 +86,13 @@ PRONY_API void prony_heap_hook_install(uint64_t (*count)(void));
 /* ---- memory ---- */
 
 /* Bounds what Prony's own code holds on the heap of this process, all models, sessions and reports together; 0: no
- * bound. A model's and a session's options bound those alone. What does not fit is refused with PRONY_LIMIT; the
+ * bound. A model's and a session's options bound those alone. A request that does not fit is refused with PRONY_LIMIT; the
  * message names who asked, for how much, and the limit. Mapped files do not count, nor does what libraries take for
- * themselves. Thread-safe; what is held already stays. */
+ * themselves. Thread-safe; bytes that are held already stay. */
 PRONY_API void prony_memory_set_limit(uint64_t bytes);
-/* What Prony's own code holds now. Thread-safe. */
+/* Heap bytes that Prony's own code holds now. Thread-safe. */
 PRONY_API uint64_t prony_memory_in_use(void);
-/* What this process can still get: the least of what the machine has available and of what each control group around
- * the process leaves, pages of files that can be given up included. 0: not known. */
+/* Bytes that this process can still get: the least of the machine's available memory and of what each control group around the process leaves, pages of files that can be given up included. 0: not known. */
 PRONY_API uint64_t prony_memory_available(void);
 
 /* Ends the worker threads that runs of the calling thread started, waits for them, and frees their memory. A thread's
@@ -148,8 +147,7 @@ typedef struct prony_model_options {
 } prony_model_options;
 #define PRONY_MODEL_OPTIONS_INIT PRONY_INIT(prony_model_options)
 
-/* Maps and checks the file; weights are borrowed from the map. A file that somebody makes shorter while it is mapped
- * ends the process with SIGBUS when the lost part is read, and one that is written to changes the weights: replace
+/* Maps and checks the file; weights are borrowed from the map. A file that another program shortens while it is mapped ends the process with SIGBUS when the lost part is read, and one that is written to changes the weights: replace
  * model files by rename, or set `copy`. A file that is no longer what was loaded (size, time of modification) is
  * PRONY_IO_ERROR when a session plans, and between the runs of a profile. Operators that cannot run are no error here
  * (prony_inspect names them); prony_session_create refuses them. */
@@ -180,7 +178,7 @@ PRONY_API const prony_value_info *prony_model_input(const prony_model *model, si
 /* Output `index` as the model declares it, in the file's order. Borrowed from the model; NULL: no such index. */
 PRONY_API const prony_value_info *prony_model_output(const prony_model *model, size_t index);
 /* Inputs that need not be given: the initializer of the same name is their default (from IR version 4 on; before,
- * initializers had to be listed as inputs). They are no inputs in the sense of the functions above. A session that is
+ * initializers had to be listed as inputs). The functions above do not list them. A session that is
  * given one is planned with it as an input; one that is not has the constant. */
 PRONY_API size_t prony_model_optional_input_count(const prony_model *model);
 /* Optional input `index`, in the file's order. Borrowed from the model; NULL: no such index. */
@@ -226,7 +224,7 @@ typedef struct prony_named_shape {
 } prony_named_shape;
 
 /* Threads that several sessions share, so that many sessions on few cores do not make many threads: each session's
- * caller works itself, and the pool's threads help whoever has something to do. Outputs do not depend on it.
+ * caller works itself, and the pool's threads help any session that has work. Outputs do not depend on it.
  * Thread-safe. */
 typedef struct prony_thread_pool prony_thread_pool;
 
@@ -241,20 +239,22 @@ PRONY_API int prony_thread_pool_threads(const prony_thread_pool *pool);
 
 /* For inter_op_threads: as many workers as the plan gains from, which may be one. */
 #define PRONY_INTER_OP_AUTO (-1)
-/* What becomes of a free dimension that neither options nor bound inputs fix. */
+/* The value of a free dimension that neither options nor bound inputs fix. */
 typedef enum prony_free_dims {
-    PRONY_FREE_ONE, /* 1 */
-    PRONY_FREE_ASK  /* 1 where it is a batch: an input's first dimension unless its name says otherwise, or any that is
-                       called so; what the model tells (metadata, shapes it declares of other tensors); else
-                       PRONY_NEEDS_DIMENSION */
+    /* 1, or the least extent for which the model's first windows and tree ensembles fit. */
+    PRONY_FREE_ONE,
+    /* The same for a batch: an input's first dimension unless its name says otherwise, or any that is called so. Else
+     * what the model tells (features of tree ensembles, metadata, declared shapes of other tensors). Else
+     * PRONY_NEEDS_DIMENSION. */
+    PRONY_FREE_ASK
 } prony_free_dims;
 
-/* How kernels are chosen where several can run an operator at the precision asked for. */
+/* The choice among several kernels that can run an operator at the requested precision. */
 typedef enum prony_tune {
     PRONY_TUNE_OFF,     /* by shapes and processor */
     PRONY_TUNE,         /* by measurement, when a plan is made, or by what an earlier process measured: kept in
                         $XDG_CACHE_HOME/prony/tune or ~/.cache/prony/tune, for this model, processor, version, precision
-                        and these threads. What is in the way of keeping it is no error; prony_report_tuning says it.
+                        and these threads. A failure to keep it is not an error; prony_report_tuning tells the reason.
                         Outputs may differ in their last bits from those of other kernels */
     PRONY_TUNE_NO_CACHE /* by measurement; what is kept is replaced */
 } prony_tune;
@@ -289,12 +289,11 @@ typedef struct prony_session_options {
         *thread_pool; /* NULL: threads of the session's own. Otherwise the pool's help, as many as are asked for
                                  above and free; the session keeps them, the pool may be released before */
     prony_free_dims free_dims;
-    /* Free dimensions that change from run to run, by name ("*" is none), and the largest extent of each, from 1. The
-     * model is bound once and planned once, for the largest, where the model lets it
-     * (docs/guides/changing_dimensions.md), whose memory is
-     * taken then; runs with other extents up to that bind, rewrite and plan nothing. Larger ones are
-     * PRONY_OUT_OF_RANGE. The bits are those of a session of its own for each extent, but for last places where a
-     * kernel is chosen by what stands beside it in memory. */
+    /* Free dimensions that change from run to run, by name ("*" is invalid), and the largest extent of each, from 1. The
+     * model is bound and planned once, for the largest extents, where the model lets it
+     * (docs/guides/changing_dimensions.md); the memory for them is taken then. Runs with other extents up to those bind,
+     * rewrite and plan nothing; larger ones are PRONY_OUT_OF_RANGE. The bits are those of a session of its own for each
+     * extent, but for last places where a kernel is chosen by what stands beside it in memory. */
     const prony_dim *max_dims;
     size_t max_dim_count;
     prony_tune tune; /* nothing is with "fp32-strict", nor for max_dims */
@@ -306,14 +305,14 @@ typedef struct prony_free_dim {
     const char *name;  /* as prony_dim takes it */
     const char *input; /* the first that has it */
     int axis;
-    int64_t value;      /* what it becomes; -1: nothing tells */
-    const char *reason; /* "given", "batch", "metadata imgsz", "declared shapes", "nothing reads it"; "" where nothing
+    int64_t value; /* what it becomes; -1: nothing tells */
+    const char *
+        reason; /* "given", "batch", "tree features", "least that fits", "metadata imgsz", "declared shapes", "nothing reads it"; "" where nothing
                            tells, or it is simply 1 */
-    int64_t example;    /* where nothing tells: together with the others' a value for which the shapes fit; -1: none was
+    int64_t example; /* where nothing tells: together with the others' a value for which the shapes fit; -1: none was
                            found */
 } prony_free_dim;
-/* What free dimensions the model has, and what `options` (NULL: PRONY_FREE_ASK) make of them. Where nothing tells,
- * shapes are inferred for some usual sizes to find an example. Released by prony_rows_release. */
+/* Lists the model's free dimensions and their values by `options` (NULL: PRONY_FREE_ASK). For a dimension without a value, shapes are inferred for some usual sizes to find an example. *rows receives *count rows. Released by prony_rows_release. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_free_dims(prony_free_dim **rows, size_t *count, prony_model *model,
                                                             const prony_session_options *options, prony_error *error);
 
@@ -323,7 +322,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_create(prony_session **out, 
 /* Ends the session. Values borrowed from it become invalid. NULL is accepted. Not while another thread uses the
  * session. */
 PRONY_API void prony_session_release(prony_session *session);
-/* How often the session has prepared its model so far. */
+/* Counts of the session's preparations so far. */
 typedef struct prony_preparations {
     uint64_t bound;         /* the whole model: shapes, constants, rewrites */
     uint64_t planned;       /* kernels, memory */
@@ -340,8 +339,7 @@ PRONY_API int prony_session_workers(const prony_session *session);
  * are. */
 PRONY_API PRONY_MUST_USE prony_status prony_affinity_check(const char *list, prony_error *error);
 /* Processors that the session's threads are pinned to, "0,2,1,3": thread i (0 is the one that calls) has the i-th. One
- * processor of each core comes first, NUMA node after NUMA node, then their siblings. Where there are more threads than
- * processors, each may use all of them. NULL: masks are left alone. The calling thread is pinned while a run lasts, and
+ * processor of each core comes first, NUMA node after NUMA node, then their siblings. With more threads than processors, each may use all of them. NULL: masks are left alone. The calling thread is pinned while a run lasts, and
  * has its own mask again when the call returns. *failure (may be NULL): what of the list could not be had (processors
  * that do not exist or are not allowed are left out) or which thread the system did not pin; the session runs
  * nevertheless. NULL: nothing. Borrowed until the next run. */
@@ -368,15 +366,13 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_reset_input(prony_session *s
 PRONY_API PRONY_MUST_USE prony_status prony_session_bind_input(prony_session *session, const char *name,
                                                                const prony_value *value, prony_error *error);
 /* Runs write output `index` to `data`, which has room for `bytes` bytes, stays the caller's and must stay valid until
- * other bytes (or NULL: none) are bound or the session is released. What can be made there is made there; an output
- * that is a view of an input or constant, shares bytes with another output or gets its shape in the run is copied at
- * the end of the run, and so is one whose bytes are not aligned for its elements or are those of a bound input. Two
+ * other bytes (or NULL: none) are bound or the session is released. Kernels write to these bytes directly if they can. Otherwise the output is copied at the end of the run: a view of an input or constant, an output that shares bytes with another or gets its shape in the run, and bytes that are not aligned for its elements or belong to a bound input. Two
  * outputs whose bytes overlap, and an output that is an input which another output is bound onto, make the run fail
  * with PRONY_INVALID_ARGUMENT. A run whose output needs more fails with PRONY_OUT_OF_RANGE. The elements are also what
  * prony_session_output gives. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_bind_output(prony_session *session, size_t index, void *data,
                                                                 size_t bytes, prony_error *error);
-/* What is bound to input `index`; NULL: nothing. Optional inputs come behind the others. Borrowed until the input is
+/* The value bound to input `index`; NULL: nothing. Optional inputs come behind the others. Borrowed until the input is
  * set again. */
 PRONY_API const prony_value *prony_session_input_value(const prony_session *session, size_t index);
 /* Fills every input not set by the caller from `seed`, one stream per input: floats uniform in [-0.5, 0.5), integers
@@ -397,10 +393,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_prepare(prony_session *sessi
  * be read. PRONY_BUSY: another call of this session is under way; PRONY_CANCELLED: prony_session_cancel was
  * called; PRONY_LIMIT: a memory or loop limit was reached. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, prony_error *error);
-/* Calls off what the session is doing, from any thread or from a signal handler: the call that is under way (or else
- * the next one: set_input, generate_inputs, prepare, run, profile, evaluation) ends with PRONY_CANCELLED within a
- * moment, whether it binds, plans, packs weights or is inside an operator, and so uses the request up. No output can be
- * asked for then; the session is as usable as before. A custom operator is waited for, unless it looks at
+/* Cancels the session's call, from any thread or a signal handler. The call under way, else the next one (set_input, generate_inputs, prepare, run, profile, evaluation), ends with PRONY_CANCELLED within a moment, and uses the request up. Binding, planning, packing and operators all stop. No output can be read then; the session stays usable. A custom operator is waited for, unless it looks at
  * prony_cancelled. */
 PRONY_API void prony_session_cancel(prony_session *session);
 /* Takes back a request that no call has answered. PRONY_BUSY while one is under way. */
@@ -409,21 +402,17 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_uncancel(prony_session *sess
 PRONY_API PRONY_MUST_USE prony_status prony_session_output(const prony_session *session, size_t index,
                                                            const prony_value **out, prony_error *error);
 
-/* What output `index` will be by the plan at hand (prony_session_prepare, or a run), for the inputs as they were bound
- * then: type and shape without data. rank -1: only a run tells. So bytes for prony_session_bind_output can be made
- * beforehand. */
+/* Type and shape of output `index` by the present plan (prony_session_prepare, or a run), for the inputs as they were bound then; no data. rank -1: only a run tells. A caller can so allocate the bytes for prony_session_bind_output beforehand. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_planned_output(const prony_session *session, size_t index,
                                                                    prony_value *out, prony_error *error);
 
-/* Where the elements of an output that was drawn at random lie; infinite where nothing bounds them. */
+/* The range of the elements of an output that was drawn at random; infinite: no bound. */
 typedef struct prony_random_range {
     double low, high;
     bool whole; /* only whole numbers: classes, zeros and ones */
 } prony_random_range;
 
-/* Whether output `index` of the last run depends on what a random operator drew (RandomNormal, RandomUniform, their
- * Like forms, Bernoulli, Multinomial, Dropout in training), wherever that stands: two engines then agree on type, shape
- * and range alone. *range is set if so. */
+/* Sets *random: output `index` of the last run depends on a random operator (RandomNormal, RandomUniform, their Like variants, Bernoulli, Multinomial, Dropout in training). Two engines then agree on type, shape and range only; *range is set. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_output_random(const prony_session *session, size_t index,
                                                                   bool *random, prony_random_range *range,
                                                                   prony_error *error);

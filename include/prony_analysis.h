@@ -23,7 +23,7 @@ typedef struct prony_type_row {
 PRONY_API PRONY_MUST_USE prony_status prony_report_types(prony_type_row **rows, size_t *count,
                                                          const prony_report *report, prony_error *error);
 
-/* What each layer or operator has of a quantity: `level` is PRONY_LEVEL_LAYER or PRONY_LEVEL_OPERATOR, `key` one of the
+/* Each layer's or operator's share of a quantity: `level` is PRONY_LEVEL_LAYER or PRONY_LEVEL_OPERATOR, `key` one of the
  * sort keys that are numbers and sum up ("time", "macs", "madds", "flops", "special", "int_ops", "parameters", "bytes",
  * "memory", "count"), `filter` KEY=GLOB or NULL, `top` 0 for all. Largest first. */
 typedef struct prony_impact_row {
@@ -37,13 +37,13 @@ PRONY_API PRONY_MUST_USE prony_status prony_report_impact(prony_impact_row **row
                                                           const prony_report *report, unsigned level, const char *key,
                                                           const char *filter, size_t top, prony_error *error);
 
-/* The chain of operators that nothing can shorten but faster operators: each waits for the one before. `operators` are
+/* The critical path: the longest chain of operators that wait for one another. `operators` are
  * indices in order of execution; *time_ns is their summed mean time. PRONY_UNSUPPORTED if the report has no times or
  * does not know what reads what. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_critical_path(uint32_t **operators, size_t *count, int64_t *time_ns,
                                                                  const prony_report *report, prony_error *error);
 
-/* What keeps an operator from being faster, by the roofline of this machine. */
+/* The bound of an operator's speed, by the roofline of this machine. */
 typedef enum prony_bound {
     PRONY_BOUND_UNKNOWN, /* not measured, `prony machine` has not been run, or products of integers */
     PRONY_BOUND_COMPUTE, /* the arithmetic takes longer than the traffic */
@@ -69,12 +69,11 @@ typedef struct prony_outlier {
     bool severe;       /* beyond 3 interquartile ranges, else beyond 1.5 (Tukey's fences) */
     double modified_z; /* 0.6745 (x - median) / median absolute deviation; above 3.5 in size is an outlier by itself */
 } prony_outlier;
-/* Runs outside of Tukey's inner fences or with a modified z-score above 3.5, in order of time. They stay in all
- * figures. */
+/* Runs outside of Tukey's inner fences or with a modified z-score above 3.5, in order of time. They stay in all statistics. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_outliers(prony_outlier **rows, size_t *count,
                                                             const prony_report *report, prony_error *error);
 
-/* What others took of the machine while the runs were measured. Shares; negative: not known. */
+/* The use of the machine by others while the runs were measured. Shares; negative: not known. */
 typedef enum prony_load { PRONY_LOAD_UNKNOWN, PRONY_LOAD_QUIET, PRONY_LOAD_BUSY } prony_load;
 typedef struct prony_disturbance {
     double others_share; /* of the time of all usable processors: other processes, and what the hypervisor took */
@@ -97,7 +96,7 @@ PRONY_API void prony_load_watch_end(prony_load_watch *watch, prony_disturbance *
 typedef struct prony_steady_state {
     bool known;   /* there were 10 runs or more */
     bool steady;  /* no significant trend (Mann-Kendall, 5 %) of more than 1 % of the median */
-    bool unsure;  /* nor do they show that there is none: the level moved by more than 2 % by chance alone, it may be */
+    bool unsure;  /* nor is a trend excluded: the level moved by more than 2 %, perhaps by chance */
     double drift; /* (median of the last third - median of the first) / median */
     double p;     /* two-sided, of the trend */
 } prony_steady_state;
@@ -112,7 +111,7 @@ PRONY_API size_t prony_report_layer_samples(const prony_report *report, size_t l
 
 /* ---- metrics ---- */
 
-/* How a value becomes text: the unit follows the prefix. */
+/* The text of a value: the unit follows the prefix. */
 typedef enum prony_scale {
     PRONY_SCALE_NONE,   /* 17.5 FLOP/byte */
     PRONY_SCALE_SI,     /* 4.09 GMACs */
@@ -146,7 +145,7 @@ typedef struct prony_metric_value {
 /* Sets values[i] for the i-th metric it was registered with; NaN: not known. Both arrive as NaN. */
 typedef prony_status (*prony_metric_fn)(double *values, const prony_report *report, void *user, prony_error *error);
 
-/* The metrics there are: the built-in ones, and what the user adds. Not to be changed while another thread reads it. */
+/* A registry of metrics: the built-in ones and the user's. Not to be changed while another thread reads it. */
 typedef struct prony_metrics prony_metrics;
 /* A registry with the built-in metrics. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_metrics_create(prony_metrics **out, prony_error *error);

@@ -10,7 +10,7 @@ extern "C" {
 
 /* ---- images ---- */
 
-/* What happens to an image before the centre crop. */
+/* The resizing of an image before the centre crop. */
 typedef enum prony_image_resize {
     PRONY_IMAGE_RESIZE_FIT, /* to the crop's size exactly, or the input's; where both are free: as it is */
     PRONY_IMAGE_RESIZE_NONE,
@@ -20,7 +20,7 @@ typedef enum prony_image_resize {
                                    224 */
 } prony_image_resize;
 
-/* What becomes of a channel's value v, 0..255. */
+/* The normalisation of a channel's value v, 0..255. */
 typedef enum prony_image_normalize {
     PRONY_NORMALIZE_DEFAULT,  /* as 0..1 where the input is of floats, as 0..255 where it is uint8 */
     PRONY_NORMALIZE_UNIT,     /* 0..1:     v / 255 */
@@ -54,7 +54,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_image_options_parse(prony_image_opti
                                                                 prony_error *error);
 /* Formats that this build decodes, "PNG, JPEG"; "" if none. */
 PRONY_API const char *prony_image_formats(void);
-/* Whether a name ends in .png, .jpg or .jpeg. */
+/* true: the name ends in .png, .jpg or .jpeg. */
 PRONY_API bool prony_image_is_file(const char *path);
 /* Decodes an image and makes it the tensor that an input wants: `port` says type (float32, float64, uint8), channels (1
  * or 3), layout and size; where its first dimension is fixed, the image stands there so many times, else once. Palettes
@@ -76,7 +76,7 @@ typedef struct prony_dataset prony_dataset;
 typedef struct prony_dataset_options {
     size_t struct_size;
     const char *classes;              /* file with a class name per line, the first one's for class 0; NULL: none */
-    const prony_image_options *image; /* copied; NULL: the defaults, and arrays are no images */
+    const prony_image_options *image; /* copied; NULL: the defaults, and arrays are not images */
     bool unlabelled; /* for calibration: labels are left out or not looked at; a folder's files and lists of files alone
                         do too */
 } prony_dataset_options;

@@ -20,7 +20,7 @@ typedef enum prony_verdict {
 } prony_verdict;
 PRONY_API const char *prony_verdict_name(prony_verdict verdict); /* "none", "same", "better", "worse", "cannot tell" */
 
-/* What a verdict rests on. */
+/* The basis of a verdict. */
 typedef enum prony_basis {
     PRONY_BASIS_NONE,     /* a single measurement: shown, not judged */
     PRONY_BASIS_EXACT,    /* follows from model and configuration: any difference beyond the noise threshold
@@ -34,7 +34,7 @@ PRONY_API const char *prony_basis_name(prony_basis basis); /* "single", "exact",
 
 typedef struct prony_compare_options {
     size_t struct_size;
-    double noise; /* part of the first value (of fractions: absolute) below which a difference is none; 0: 0.01 */
+    double noise; /* part of the first value (of fractions: absolute) below which two values are the same; 0: 0.01 */
     const prony_metrics *metrics; /* NULL: the built-in ones; else it must outlive the comparison. A metric that the
                                      user defined is judged as exact. */
     const char *first_name, *second_name; /* as shown; NULL: the models' names */
@@ -84,7 +84,7 @@ PRONY_API const prony_compare_row *prony_comparison_types(const prony_comparison
 /* Layers in subgraphs, named by their whole path ("decode > body > Add_3"), likewise; their times are part of those of
  * the layers around them. */
 PRONY_API const prony_compare_row *prony_comparison_nested(const prony_comparison *comparison, size_t *count);
-/* What differs in model, configuration and machine, and what weakens the verdict; each a sentence. */
+/* Differences in model, configuration and machine, and reasons that weaken the verdict; each a sentence. */
 PRONY_API const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count);
 /* Deciding metrics whose verdict is PRONY_VERDICT_WORSE: latency, throughput, memory held, those that the user defined;
  * accuracy; or those of `keys`. */
@@ -148,9 +148,8 @@ typedef struct prony_advice {
     double gain;        /* part of the metric's value: 0.25 is a quarter less latency, or a quarter more throughput */
     char gain_text[96];
 } prony_advice;
-/* What to change, each with its measured or computed reason. `variants` are reports of the same model with another
- * batch, another number of threads, or rewrites on, measured beside `report` (prony_profile_interleaved); without them
- * nothing is said of batch and threads. At least one row per topic; those that apply come first. */
+/* Proposed changes, each with its measured or computed reason. `variants` are reports of the same model with another
+ * batch, another number of threads, or rewrites on, measured beside `report` (prony_profile_interleaved); without them there is no advice on batch and threads. At least one row per topic; those that apply come first. */
 PRONY_API PRONY_MUST_USE prony_status prony_recommend(prony_advice **rows, size_t *count, const prony_report *report,
                                                       const prony_report *const *variants, size_t variant_count,
                                                       prony_error *error);
@@ -161,7 +160,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_advice_write(const prony_advice *row
 
 /* ---- beside another engine ---- */
 
-/* What two engines make of one model on one machine, "prony.versus/1". The caller measures both in turns, each time in
+/* Two engines on one model and machine, "prony.versus/1". The caller measures both in turns, each time in
  * a fresh process with the same inputs (`prony versus` does), and adds what each found. Not thread-safe. */
 typedef struct prony_versus prony_versus;
 
@@ -181,7 +180,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_versus_create(prony_versus **out, co
                                                           const char *peer, const char *library, prony_error *error);
 /* Frees the comparison of engines. NULL is accepted. */
 PRONY_API void prony_versus_release(prony_versus *versus);
-/* What a process of this engine measured, by its report: loading, binding, rewriting and planning are its start. */
+/* The measurement of a process of this engine, by its report; loading, binding, rewriting and planning are its start. */
 PRONY_API PRONY_MUST_USE prony_status prony_versus_process_of(prony_versus_process *out, const prony_report *report,
                                                               int64_t peak_rss_bytes, prony_error *error);
 /* A process of this engine or of the other one: the k-th of each with one number of threads are a pair. */
@@ -222,11 +221,10 @@ PRONY_API PRONY_MUST_USE prony_status prony_versus_results(const prony_versus_re
 
 typedef struct prony_versus_operator {
     const char *name, *kernel; /* of this engine's operator; of what the peer has alone its operator type, and "" */
-    double own_ns, peer_ns;    /* negative: there is none of that name */
+    double own_ns, peer_ns;    /* negative: no operator of that name */
     size_t nodes;              /* of the peer */
 } prony_versus_operator;
-/* Where the peer is ahead first; operators and nodes that have no counterpart behind the others, by their time. None
- * without a profile of the peer. */
+/* Operators on which the peer is ahead come first; those without a counterpart come last, by their time. NULL without a profile of the peer. */
 PRONY_API const prony_versus_operator *prony_versus_operators(const prony_versus *versus, size_t *count);
 
 /* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON; colour, width and top (rows of operators) count. */
@@ -236,7 +234,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_versus_write(prony_versus *versus, p
 
 /* ---- thread-scaling studies ---- */
 
-/* An experiment that can be sent to somebody else, "prony.study/1": a plan of configurations in a random order from a
+/* An experiment that others can repeat, "prony.study/1": a plan of configurations in a random order from a
  * stated seed, each measured in several fresh processes, and what follows from it. The caller starts the processes
  * (`prony scale` does); each of them measures, and writes what it found by prony_study_sample_write. Not
  * thread-safe. */
@@ -290,9 +288,9 @@ typedef struct prony_study_task {
     double seconds;
 } prony_study_task;
 
-/* What to measure next; false: all is done. */
+/* The next measurement; false: all are done. */
 PRONY_API bool prony_study_next(const prony_study *study, prony_study_task *out);
-/* What a process measured: `latency` of a session without stamps, `operators` (may be NULL) of one with
+/* Writes a process's measurement: `latency` of a session without stamps, `operators` (may be NULL) of one with
  * trace_threads. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_sample_write(const prony_report *latency,
                                                                const prony_report *operators, prony_write_fn write,
@@ -388,7 +386,7 @@ typedef struct prony_study_result {
 PRONY_API const prony_study_result *prony_study_results(const prony_study *study, size_t *count);
 /* Those of one node; NULL: the study has no such node. */
 PRONY_API const prony_study_result *prony_study_results_on(const prony_study *study, size_t node, size_t *count);
-/* How a node's times compare with those of all others, after prony_study_analyse. */
+/* A node's times beside those of all others, after prony_study_analyse. */
 typedef struct prony_study_node_verdict {
     const char *verdict; /* "slower", "faster", "same" or "cannot tell" */
     double ratio;        /* of the node's times to the others'; NaN: not measured */

@@ -1,4 +1,4 @@
-/* What this machine can do: measured peaks of arithmetic and memory, and its state. Conventions: prony.h. */
+/* This machine: measured peaks of arithmetic and memory, and its state. Conventions: prony.h. */
 #ifndef PRONY_MACHINE_H
 #define PRONY_MACHINE_H
 
@@ -31,7 +31,7 @@ typedef struct prony_peak_bandwidth {
     bool doubtful;
 } prony_peak_bandwidth;
 
-/* What one kind of work makes of a second: FLOPs of matrix products, results of what follows, bytes that are moved; by
+/* The rate of one kind of work: FLOPs of matrix products, results of what follows, bytes that are moved; by
  * the loops that operators use, on data in the first two levels of the cache. */
 typedef struct prony_work_rate {
     const char *work; /* "product", "simple", "divide", "sqrt", "exp", "log", "erf", "tanh", "sin", "pow", "move" */

@@ -38,7 +38,7 @@ PRONY_API bool prony_node_tensor(const prony_node *node, const char *name, const
 
 /* ---- the context an operator's functions see ---- */
 
-/* How exactly an operator that multiplies and adds many numbers has to compute on float32. */
+/* The precision that an operator with sums of many float32 products has to keep. */
 typedef enum prony_precision {
     PRONY_PRECISION_FP32,         /* as exactly as by plain sums in float32 */
     PRONY_PRECISION_FAST,         /* about 1e-5 of the output's range */
@@ -87,7 +87,7 @@ typedef struct prony_context {
     void *services_data;
 } prony_context;
 
-/* What prepare hands to the plan; arrives zeroed. */
+/* State and working memory, from prepare to the plan; arrives zeroed. */
 typedef struct prony_prepared {
     void *state;          /* handed to every run as context->state, and to release once; may be NULL */
     size_t scratch_bytes; /* working memory of one run, planned together with the model's buffers */
@@ -112,8 +112,7 @@ PRONY_API prony_status prony_fail(const prony_context *context, prony_status sta
 PRONY_API void prony_parallel_for(const prony_context *context, int64_t count, int64_t grain,
                                   void (*fn)(void *argument, int64_t begin, int64_t end), void *argument);
 
-/* Whether the work that the calling thread does for a session was cancelled (prony_session_cancel); for loops that
- * take long. What run makes does not count then, whatever it returns. True on every thread of prony_parallel_for, which
+/* true: the session's call was cancelled (prony_session_cancel); for loops that take long. The result of run does not count then, whatever it returns. True on every thread of prony_parallel_for, which
  * leaves no piece out by itself. */
 PRONY_API bool prony_cancelled(const prony_context *context);
 

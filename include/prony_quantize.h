@@ -1,4 +1,4 @@
-/* Quantization: ranges of a float model's values from data, and the model on codes of 8 bits that follows from them.
+/* Quantization: ranges of a float model's values from data, and the 8-bit model that follows from them.
  * Conventions: prony.h. */
 #ifndef PRONY_QUANTIZE_H
 #define PRONY_QUANTIZE_H
@@ -11,7 +11,7 @@ extern "C" {
 
 /* ---- calibration ---- */
 
-/* What becomes of the elements that were seen. Zero is always inside of the range. */
+/* The choice of a range from the elements that were seen. Zero is always inside the range. */
 typedef enum prony_calibration_method {
     PRONY_CALIBRATE_MINMAX,     /* all of them */
     PRONY_CALIBRATE_PERCENTILE, /* the share that is asked for, by size: of histograms with 2048 bins */
@@ -38,8 +38,7 @@ typedef struct prony_calibrate_options {
 } prony_calibrate_options;
 #define PRONY_CALIBRATE_OPTIONS_INIT PRONY_INIT(prony_calibrate_options)
 
-/* Runs every sample through the model and keeps the ranges of the values that quantizing it would store: activations
- * are codes 0 to 255, (code - zero point) scale. A model with nothing to quantize (no Conv, ConvTranspose, Gemm or
+/* Runs every sample through the model and keeps the ranges of the values that quantizing it would store: activations are 0 to 255, of the value (q - zero point) scale. A model with nothing to quantize (no Conv, ConvTranspose, Gemm or
  * MatMul with constant weights of float32 in its main graph) is PRONY_UNSUPPORTED; data without samples, of shapes that
  * the model does not take, or that make a value which is not finite, are refused by name. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_calibrate(prony_calibration **out, prony_model *model,
@@ -54,8 +53,8 @@ PRONY_API size_t prony_calibration_count(const prony_calibration *calibration);
 /* JSON, "prony.calibration/1": to a temporary name, then renamed. */
 PRONY_API PRONY_MUST_USE prony_status prony_calibration_save(const prony_calibration *calibration, const char *path,
                                                              prony_error *error);
-/* Scales that are no positive float32, zero points outside of 0 to 255 and empty ranges are PRONY_INVALID_ARGUMENT or
- * PRONY_INVALID_MODEL, naming file, key and value. Whether it is of a model, prony_model_quantize finds out. */
+/* Scales that are not positive float32 numbers, zero points outside 0 to 255 and empty ranges are PRONY_INVALID_ARGUMENT or
+ * PRONY_INVALID_MODEL, naming file, key and value. prony_model_quantize checks that it belongs to the model. */
 PRONY_API PRONY_MUST_USE prony_status prony_calibration_load(prony_calibration **out, const char *path,
                                                              prony_error *error);
 
@@ -66,9 +65,7 @@ typedef struct prony_quantize_options {
     /* NULL: ranges of activations are found in every run, by products of matrices alone (Gemm, MatMul: they become
      * DynamicQuantizeMatMul of the domain com.microsoft); convolutions stay in float. */
     const prony_calibration *calibration;
-    /* > 0: as many layers stay in float as it takes for the model's outputs on `data` to keep within this part of their
-     * range (root mean square of the difference over largest minus smallest value, of each output) of the float
-     * model's. */
+    /* > 0: layers stay in float until the outputs on `data` differ from the float model's by at most this part of their range. The difference of an output is its root mean square; the range is the largest minus the smallest value. */
     double keep_accuracy;
     const prony_dataset *data; /* of keep_accuracy: its first samples, 32 at most */
     bool power_of_two;         /* scales are rounded up to powers of two: integers and floats then give the same bits */
@@ -85,7 +82,7 @@ typedef struct prony_quantized_row {
     double error; /* that quantizing this one alone makes at the outputs, as part of their range; NaN: not measured */
 } prony_quantized_row;
 
-/* The model with QuantizeLinear and DequantizeLinear pairs around what computes on codes (opset 13 or newer; weights
+/* The model with QuantizeLinear and DequantizeLinear pairs around its quantised operators (opset 13 or newer; weights
  * int8 with one symmetric scale per output channel, activations uint8, biases int32), as a model of its own in memory;
  * sessions of it take the precision "int8". A calibration of another model, one that lacks a value, a model of an older
  * opset than 13 and one that has nothing to quantize are refused. The caller owns *out. */
@@ -94,14 +91,13 @@ PRONY_API PRONY_MUST_USE prony_status prony_model_quantize(prony_model **out, pr
 /* The layers that were, or could have been, quantized, in order of execution: contractions. Borrowed; 0: the model was
  * not made by prony_model_quantize. */
 PRONY_API size_t prony_model_quantized_layers(const prony_model *model, const prony_quantized_row **rows);
-/* Whether operators on codes stand in its main graph (QuantizeLinear, QLinearConv, MatMulInteger, …): sessions of it
- * take the precision "int8" as it is. */
+/* true: the main graph has quantised operators (QuantizeLinear, QLinearConv, MatMulInteger, …). Sessions of it take the precision "int8" as it is. */
 PRONY_API bool prony_model_is_quantized(const prony_model *model);
 /* Writes a model that was made in memory (prony_model_extract, prony_model_quantize) as an ONNX file: to a temporary name,
  * then renamed. `external`: weights of 1 KiB or more to "PATH.data" beside it, which is written first. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_save(const prony_model *model, const char *path, bool external,
                                                        prony_error *error);
-/* Whether the model's weights, or some of them, lie in files of their own. */
+/* true: weights of the model lie in files of their own. */
 PRONY_API bool prony_model_is_external(const prony_model *model);
 
 #ifdef __cplusplus

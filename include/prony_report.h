@@ -54,7 +54,7 @@ typedef struct prony_layer_row {
     double operator_share;   /* of its operator's time, 0..1; worth about one digit where time_attributed */
 } prony_layer_row;
 
-/* What one thread of a thread pool did of an operator, in the last run. */
+/* The work of one thread of a thread pool on an operator, in the last run. */
 typedef struct prony_thread_share {
     int thread;               /* 0: the one that called */
     int64_t start_ns, end_ns; /* of its first and last task, from the run's entry */
@@ -62,8 +62,7 @@ typedef struct prony_thread_share {
     int64_t tasks;            /* pieces of the work */
 } prony_thread_share;
 
-/* How well the threads were used, means of the runs in which they were traced. Work is what tasks of the thread pool
- * are; an operator that gives its thread pool none is all work of the thread that calls. */
+/* Use of the threads: means of the runs in which they were traced. Tasks of the thread pool are work; an operator without such tasks is work of the calling thread. */
 typedef struct prony_parallel {
     double threads_used;   /* that had work; 0: not known, and the rest is not set */
     int64_t busy_ns;       /* at work, all threads together */
@@ -205,7 +204,7 @@ typedef struct prony_memory_point {
     uint64_t live_bytes;
 } prony_memory_point;
 
-/* What the process holds when its runs are done; the parts add up to resident_bytes. Anonymous memory that was never
+/* Memory of the process when its runs are done; the parts add up to resident_bytes. Anonymous memory that was never
  * touched is not resident: then `other_bytes` is 0 and the parts are what was asked for. */
 typedef struct prony_memory_held {
     uint64_t resident_bytes;
@@ -240,7 +239,7 @@ typedef struct prony_memory_report {
 typedef struct prony_report prony_report;
 
 /* Static report: parameters, shapes, counts; nothing runs, weights are not read. `options` gives free dimensions and
- * says what becomes of the others (NULL: they take 1). Operators that cannot run are listed in the report and make the
+ * says what becomes of the others (NULL: PRONY_FREE_ONE). Operators that cannot run are listed in the report and make the
  * affected shapes unknown. */
 PRONY_API PRONY_MUST_USE prony_status prony_inspect(prony_report **out, prony_model *model,
                                                     const prony_session_options *options, prony_error *error);
@@ -300,7 +299,7 @@ PRONY_API void prony_report_set_background(prony_report *report, int threads);
 /* Preprocessing, run and postprocessing together, where prony_profile_options gave such callbacks; else NULL. */
 PRONY_API const prony_time_stats *prony_report_end_to_end(const prony_report *report);
 
-/* ---- counting presets: the figure another tool would give, beside the native ones ---- */
+/* ---- counting presets: the numbers of other tools, beside the native ones ---- */
 
 typedef struct prony_count_rule {
     const char *operators; /* operator types, separated by blanks */
@@ -335,8 +334,7 @@ PRONY_API const prony_layer_row *prony_report_layers(const prony_report *report,
 /* *count rows, a row per executed kernel, in the order of execution. Owned by the report; NULL and 0: an
  * inspection, in which nothing ran. */
 PRONY_API const prony_operator_row *prony_report_operators(const prony_report *report, size_t *count);
-/* What runs in subgraphs: `level` is PRONY_LEVEL_LAYER (nodes of the model) or PRONY_LEVEL_OPERATOR (executed kernels;
- * none in a report that nothing ran for). NULL, and 0 rows: there is none. Owned by the report. */
+/* Rows of subgraphs: `level` is PRONY_LEVEL_LAYER (nodes of the model) or PRONY_LEVEL_OPERATOR (executed kernels, in a measured report). *count rows, owned by the report; NULL and 0: the model has no subgraphs. */
 PRONY_API const prony_nested_row *prony_report_nested(const prony_report *report, unsigned level, size_t *count);
 /* The module tree, parents before children; the root is first. */
 PRONY_API const prony_module_row *prony_report_modules(const prony_report *report, size_t *count);
@@ -355,15 +353,16 @@ typedef struct prony_core_row {
  * start. NULL: not measured, or too short a measurement for the kernel's clock. */
 PRONY_API const prony_core_row *prony_report_cores(const prony_report *report, size_t *cores, const int64_t **times_ns,
                                                    size_t *points);
-/* A free dimension of the inputs that nobody fixed, and what it became. */
+/* A free dimension of the inputs that the caller did not fix, and its value. */
 typedef struct prony_assumed_dim {
     const char *name; /* as prony_dim takes it */
     int64_t value;
-    const char *reason; /* "batch", "metadata imgsz", "declared shapes", "nothing reads it"; "": simply 1 */
+    const char *
+        reason; /* "batch", "tree features", "least that fits", "metadata imgsz", "declared shapes", "nothing reads it"; "": simply 1 */
 } prony_assumed_dim;
 /* *count rows, a row per free dimension that neither options nor inputs fixed. Owned by the report. */
 PRONY_API const prony_assumed_dim *prony_report_assumed_dims(const prony_report *report, size_t *count);
-/* Why there are no hardware counters although they were asked for; "" if there are. NULL: not asked for. */
+/* The reason for missing hardware counters; "": they are there. NULL: not requested. */
 PRONY_API const char *prony_report_counters_missing(const prony_report *report);
 /* A kernel that was tried for an operator. */
 typedef struct prony_tune_trial {
@@ -383,7 +382,7 @@ typedef struct prony_tuned_operator {
     size_t trial_count;
 } prony_tuned_operator;
 
-/* What was chosen by measurement (prony_session_options.tune). */
+/* Kernels chosen by measurement (prony_session_options.tune). */
 typedef struct prony_tuning {
     uint64_t operators, changed;   /* that had a choice; that take another kernel than by default */
     uint64_t measured, cached;     /* problems, equal operators once: measured by this process; taken from the file. Of
@@ -422,15 +421,14 @@ typedef struct prony_evaluation_row {
     double value;
     int64_t samples;
 } prony_evaluation_row;
-/* What evaluations gave; the first one is the metric `evaluation`. NULL: there was none. */
+/* Results of evaluations; the first one is the metric `evaluation`. *count rows, owned by the report; NULL: no evaluation. */
 PRONY_API const prony_evaluation_row *prony_report_evaluations(const prony_report *report, size_t *count);
 
 /* ---- accuracy: every operator beside a float64 reference ---- */
 
-/* How far values y are from their reference r, over the elements in which both are finite. Where y are codes with one
- * scale, both are what the codes stand for. */
+/* The distance of values y from their reference r, over the elements in which both are finite. Quantised values with one scale are compared as the numbers that they stand for. */
 typedef struct prony_error_metrics {
-    bool known;     /* false: there is no such figure, and the rest is not set */
+    bool known;     /* false: not measured, and the rest is not set */
     double max_abs; /* max |y - r| */
     double max_rel; /* max_abs over the range of r, max r - min r; where r is one number throughout, over |r|; where
                            it is 0 throughout, 1 if there is any error */
@@ -498,16 +496,15 @@ typedef struct prony_accuracy_options {
  * PRONY_UNSUPPORTED: nothing in the model can be compared. The report is then as it was. One thread at a time. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_accuracy(prony_report *report, prony_session *session,
                                                              const prony_accuracy_options *options, prony_error *error);
-/* NULL: there is no accuracy profile. */
+/* The accuracy profile, owned by the report; NULL: prony_session_accuracy was not called. */
 PRONY_API const prony_accuracy *prony_report_accuracy(const prony_report *report);
-/* One row per layer (PRONY_LEVEL_LAYER) or operator (PRONY_LEVEL_OPERATOR), in the order of theirs. NULL: there are
- * none. */
+/* *count rows, one per layer (PRONY_LEVEL_LAYER) or operator (PRONY_LEVEL_OPERATOR), in the same order. NULL: no accuracy profile. */
 PRONY_API const prony_accuracy_row *prony_report_accuracy_rows(const prony_report *report, unsigned level,
                                                                size_t *count);
 /* Operators that lose most, worst first, by what they add themselves: `own.max_rel`, non-finite elements before
  * anything else. Fills `indices` with up to `capacity`; returns how many have any error. */
 PRONY_API size_t prony_report_accuracy_worst(const prony_report *report, uint32_t *indices, size_t capacity);
-/* One sentence; storage of the report. NULL: there is no accuracy profile. */
+/* The verdict in one sentence, owned by the report. NULL: no accuracy profile. */
 PRONY_API const char *prony_report_accuracy_verdict(const prony_report *report);
 
 typedef enum prony_format {
@@ -549,7 +546,7 @@ typedef struct prony_write_options {
 
 /* Charts that PRONY_FORMAT_SVG draws, ending with NULL. */
 PRONY_API const char *const *prony_chart_names(void);
-/* Whether this build holds the chart library for PRONY_FORMAT_HTML; without it the page has tables and says so. */
+/* true: this build holds the chart library for PRONY_FORMAT_HTML; without it the page has tables and says so. */
 PRONY_API bool prony_html_has_charts(void);
 
 /* Bytes of the UTF-8 character that `text` (zero-terminated) begins with, if it may be shown as it is. 0: it is
@@ -568,7 +565,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_report_save(const prony_report *repo
                                                         prony_error *error);
 
 /* Reads a "prony.report/1" JSON report back. A report of another version, damaged JSON, a value of the wrong type and
- * an integer above 2^53 are errors that name the file and the key. What is not known here is skipped. */
+ * an integer above 2^53 are errors that name the file and the key. Unknown keys are skipped. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_load(prony_report **out, const char *path, prony_error *error);
 /* As above from `size` bytes; `name` appears in messages. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_load_memory(prony_report **out, const char *name, const char *data,

@@ -15,8 +15,7 @@ extern "C" {
  *
  * A run takes 1, max_batch, or one of two sizes between (powers of two), so that each session keeps its plans; of the
  * requests that wait it takes the largest such number, oldest first. Requests are combined if each is one sample (first
- * dimension 1 of every input) and their types and other dimensions agree; every other request runs alone. Where a
- * combined run fails, each of its requests runs again alone, so that only those fail that must.
+ * dimension 1 of every input) and their types and other dimensions agree; every other request runs alone. If a combined run fails, each of its requests runs again alone, so that a bad request fails alone.
  *
  * Combining is right for models that treat the samples of a batch apart, which a model file does not tell:
  * normalisation or quantisation over the batch is not. Even then a sample's result may differ in the last bits from
@@ -36,8 +35,7 @@ typedef struct prony_batcher_options {
 
 /* Starts the threads and makes one run of every batch size on generated inputs in each session, so that no request pays
  * for planning. `session` may be NULL; auto threads are the machine's over `sessions`, and sessions share its affinity
- * list one after another. With max_batch above 1, an input or output whose first dimension is fixed, or that is no
- * tensor of numbers (outputs: no tensor), is PRONY_INVALID_ARGUMENT. */
+ * list one after another. With max_batch above 1, an input or output whose first dimension is fixed, or that is not a tensor of numbers (outputs: not a tensor), is PRONY_INVALID_ARGUMENT. */
 PRONY_API PRONY_MUST_USE prony_status prony_batcher_create(prony_batcher **out, prony_model *model,
                                                            const prony_session_options *session,
                                                            const prony_batcher_options *options, prony_error *error);
@@ -65,7 +63,7 @@ typedef struct prony_batch_result {
 typedef void (*prony_batch_done)(void *user, const prony_batch_result *result);
 
 /* Takes a request: a value per model input, in model order. The values and their data are borrowed until `done`
- * returns. What the model's inputs do not allow is refused here; a full queue is PRONY_LIMIT. Thread-safe. */
+ * returns. Values that do not fit the model's inputs are refused here; a full queue is PRONY_LIMIT. Thread-safe. */
 PRONY_API PRONY_MUST_USE prony_status prony_batcher_submit(prony_batcher *batcher, const prony_value *const *inputs,
                                                            size_t count, prony_batch_done done, void *user,
                                                            prony_error *error);
@@ -75,7 +73,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_batcher_run(prony_batcher *batcher, 
                                                         size_t count, prony_value **outputs, size_t output_count,
                                                         prony_error *error);
 
-/* What the runs of prony_batcher_create showed: samples run alone against the same samples combined. */
+/* Result of the runs of prony_batcher_create: samples run alone against the same samples combined. */
 typedef struct prony_batch_trial {
     bool known;      /* false: nothing is combined, or the model did not run on generated inputs */
     bool identical;  /* bit for bit */

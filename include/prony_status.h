@@ -1,4 +1,4 @@
-/* How functions fail: statuses and messages. Conventions: prony.h, which includes it. */
+/* Failures of functions: statuses and messages. Conventions: prony.h, which includes it. */
 #ifndef PRONY_STATUS_H
 #define PRONY_STATUS_H
 

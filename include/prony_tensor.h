@@ -64,7 +64,7 @@ typedef struct prony_string {
 } prony_string;
 
 /* A value, or only its type and shape while `data` is NULL. Tensor: `data` holds numel elements of `dtype` (4-bit and
- * 2-bit types: packed, low bits first). Who owns `data` is said where the value is given. Sequence and optional:
+ * 2-bit types: packed, low bits first). The function that gives a value tells the owner of `data`. Sequence and optional:
  * `items` holds `count` values (an empty optional has count 0). `layout` is 0 (plain, row-major) in every value a user
  * sees. */
 typedef struct prony_value {
@@ -103,7 +103,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_value_load_raw(prony_value **out, co
  * caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_parse(prony_value **out, const char *text, prony_dtype dtype,
                                                         const prony_shape *shape, uint64_t seed, prony_error *error);
-/* Whether a text is one that prony_value_parse may read. */
+/* true: prony_value_parse may read the text. */
 PRONY_API bool prony_value_is_literal(const char *text);
 /* Writes a tensor as .npy (format 1.0), to a temporary name first, then renamed. Text is <U; an element that ends with
  * NUL is PRONY_UNSUPPORTED. Types that NumPy lacks are widened without loss: bfloat16, 8-bit and 4-bit floats to

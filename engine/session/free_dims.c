@@ -24,6 +24,7 @@ void prn_input_shapes_free(prn_input_shapes *s)
     prn_free(s->shapes);
     prn_free(s->assumed.items);
     prn_names_free(&s->read);
+    prn_least_extents_free(s->least);
     prn_dims_free(&s->dims);
     *s = (prn_input_shapes){0};
 }
@@ -131,16 +132,43 @@ static bool resolve_by_symbol(prn_input_shapes *s, const prony_value_info *port,
     return known != NULL;
 }
 
+/* Assumes 1, or what the first windows and trees need. */
+static prony_status assume_least(prn_input_shapes *s, const prony_model *model, size_t input, int axis,
+                                 const char *reason, prony_error *error)
+{
+    bool features = false;
+    const char *name = model->file->graph.inputs[input].name;
+    if (!s->least) PRN_TRY(prn_least_extents_find(&s->least, &model->file->graph, error));
+    const int64_t least = prn_least_extent(s->least, name, axis, &features);
+    return assume(s, model, input, axis, least,
+                  least == 1 ? reason
+                  : features ? "tree features"
+                             : "least that fits",
+                  error);
+}
+
+/* true: trees read the axis, and it is settled by the number of their features. */
+static prony_status settle_features(prn_input_shapes *s, const prony_model *model, size_t input, int axis,
+                                    bool *settled, prony_error *error)
+{
+    const char *name = model->file->graph.inputs[input].name;
+    if (!s->least) PRN_TRY(prn_least_extents_find(&s->least, &model->file->graph, error));
+    (void)prn_least_extent(s->least, name, axis, settled);
+    return *settled ? assume_least(s, model, input, axis, "", error) : PRONY_OK;
+}
+
 static prony_status resolve_axis(prn_input_shapes *s, const prony_model *model, size_t input, int axis, bool ask,
                                  prony_error *error)
 {
     const prony_value_info *port = &model->file->graph.inputs[input];
     if (resolve_by_symbol(s, port, input, axis)) return PRONY_OK;
-    if (!ask) return assume(s, model, input, axis, 1, "", error);
-    if (is_batch(port, axis)) return assume(s, model, input, axis, 1, "batch", error);
-    bool is_read = false;
+    if (!ask) return assume_least(s, model, input, axis, "", error);
+    if (is_batch(port, axis)) return assume_least(s, model, input, axis, "batch", error);
+    bool is_read = false, settled = false;
     PRN_TRY(find_reader(s, &model->file->graph, port->name, &is_read, error));
     if (!is_read) return assume(s, model, input, axis, 1, "nothing reads it", error);
+    PRN_TRY(settle_features(s, model, input, axis, &settled, error));
+    if (settled) return PRONY_OK;
     int64_t extent = metadata_extent(s, port, axis, model);
     return extent > 0 ? assume(s, model, input, axis, extent, "metadata imgsz", error) : PRONY_OK;
 }

@@ -18,15 +18,23 @@ typedef struct prn_assumed_list {
     size_t count, capacity;
 } prn_assumed_list;
 
+/* What the values of a graph need at least (free_dims_least.c). */
+typedef struct prn_least_extents prn_least_extents;
+PRN_MUST_USE prony_status prn_least_extents_find(prn_least_extents **out, const prn_graph *graph, prony_error *error);
+void prn_least_extents_free(prn_least_extents *least);
+/* The least extent of an axis of the value `name`, from 1; *features: the features of a tree ensemble say so. */
+int64_t prn_least_extent(const prn_least_extents *least, const char *name, int axis, bool *features);
+
 /* Shapes of all inputs while they are resolved. */
 typedef struct prn_input_shapes {
     prony_shape *shapes; /* one per input; those of bound inputs are given, the others are filled */
     const bool *bound;   /* NULL: none is */
     prn_dims dims;       /* first of the bound inputs, finally of all inputs */
     prn_assumed_list assumed;
-    int64_t image[2]; /* height and width that the file's metadata gives, -1: none; 0: not read yet */
-    prn_names read;   /* names that the graph reads, once an input has asked */
-    size_t open;      /* dimensions that stay open */
+    int64_t image[2];         /* height and width that the file's metadata gives, -1: none; 0: not read yet */
+    prn_names read;           /* names that the graph reads, once an input has asked */
+    prn_least_extents *least; /* once an axis has asked */
+    size_t open;              /* dimensions that stay open */
 } prn_input_shapes;
 
 PRN_MUST_USE prony_status prn_input_shapes_init(prn_input_shapes *s, const prony_model *model, prony_error *error);

@@ -10,7 +10,7 @@ mv "$work/first" "$work/prefix"
 prefix=$work/prefix
 model=$root/models/digits.onnx
 
-for file in include/prony.h include/prony_status.h include/prony_tensor.h include/prony_report.h include/prony_operator.h "$libdir/libprony.so" "$libdir/libprony.a" "$libdir/pkgconfig/prony.pc" bin/prony share/prony/schemas/report.schema.json \
+for file in include/prony.h include/prony_status.h include/prony_tensor.h include/prony_report.h include/prony_operator.h "$libdir/libprony.so" "$libdir/libprony.a" "$libdir/pkgconfig/prony.pc" bin/prony share/prony/schemas/report.schema.json share/prony/valgrind.supp \
             share/prony/schemas/matrix.schema.json share/doc/prony/docs/reference/report.md share/doc/prony/copyright \
             share/bash-completion/completions/prony share/zsh/site-functions/_prony share/fish/vendor_completions.d/prony.fish; do
     [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }

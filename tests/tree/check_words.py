@@ -31,6 +31,14 @@ RETIRED = [  # a pattern, and what to write
     (r"\bprn_form\b", "tensor type"),
     (r"\bprn_\w+_(usable|worth)\b", "supported, profitable"),
     (r"\bprony_evidence\w*", "basis"),
+    (r"\bprony_port\b", "value info (prony_value_info)"),
+    (r"\bprony_figure\b|\bprony_error_figures\b", "prony_quantity, prony_error_metrics"),
+    (r"\bprony_pool(_\w+)?\b", "thread pool (prony_thread_pool)"),
+    (r"\bprony_part\b|\bprony_model_(save_)?part\b", "submodel (prony_model_extract)"),
+    (r"\bprony_compare_part\b", "prony_compare_row"),
+    (r"\bprony_sessions_profile\b", "prony_profile_interleaved"),
+    (r"\bprony_accuracy_against\b", "prony_accuracy_expected"),
+    (r"\bprony_model_has_codes\b", "prony_model_is_quantized"),
 ]
 FOLDERS = ("api", "base", "bench", "engine", "evaluate", "include", "loaders", "ops", "profiler", "python", "quantize", "tests")
 
