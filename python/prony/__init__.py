@@ -55,12 +55,13 @@ _LATER = {
     "study": ("Study", "load_study", "scale"),
 }
 
-__all__ = ["Advice", "Batcher", "Bench", "Busy", "Cancelled", "Check", "ClosedError", "Comparison", "Error", "FileError", "ForkError", "FreeDim",
-           "InternalError", "InvalidArgument", "InvalidModel", "LimitExceeded", "Model", "Monitor", "NeedsDimension", "Node", "OutOfMemory",
-           "OutOfRange", "PackageMissing", "Quantized", "Registry", "Report", "Rows", "Session", "ShapeMismatch",
-           "Study", "TensorInfo", "ThresholdMissed", "Unsupported", "ValueInfo", "VersionError", "__version__", "bench", "build", "builtin_operators", "check", "compare",
-           "count_params", "count_presets", "errors", "estimate_ops", "evaluate", "inspect", "load_report", "load_study", "machine",
-           "memory_in_use", "profile", "quantize", "recommend", "scale", "set_memory_limit", "trace_io_sizes"]
+__all__ = ["Advice", "Batcher", "Bench", "Busy", "Cancelled", "Check", "ClosedError", "Comparison", "Error", "FileError", "ForkError",
+           "FreeDim", "InternalError", "InvalidArgument", "InvalidModel", "LimitExceeded", "Model", "Monitor", "NeedsDimension", "Node",
+           "OutOfMemory", "OutOfRange", "PackageMissing", "Quantized", "Registry", "Report", "Rows", "Session", "ShapeMismatch",
+           "Study", "TensorInfo", "ThresholdMissed", "Unsupported", "ValueInfo", "VersionError", "__version__", "bench", "build",
+           "builtin_operators", "check", "compare", "count_params", "count_presets", "errors", "estimate_ops", "evaluate", "inspect",
+           "load_report", "load_study", "machine", "memory_in_use", "profile", "quantize", "recommend", "scale", "set_memory_limit",
+           "trace_io_sizes"]
 
 
 def build() -> dict[str, str]:

@@ -24,7 +24,8 @@ def main():
         print(f"exported, but in no header: {name}")
     for name in sorted(declared - exported):
         print(f"in a header, but not exported: {name}")
-    head = re.search(r"\* Core functions\.(.*?)\n \*\n \* One call per question", (pathlib.Path(folder) / "prony.h").read_text(encoding="utf-8"), re.S)
+    main_header = (pathlib.Path(folder) / "prony.h").read_text(encoding="utf-8")
+    head = re.search(r"\* Core functions\.(.*?)\n \*\n \* One call per question", main_header, re.S)
     core = set(re.findall(r"\bprony_\w+", head.group(1))) if head else set()
     for name in sorted(core - declared):
         print(f"a core function in prony.h, but declared nowhere: {name}")

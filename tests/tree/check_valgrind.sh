@@ -10,7 +10,8 @@ trap 'rm -rf "$work"' EXIT
 "$compiler" -std=c17 -Wall -Werror -I"$root/include" "$root/tests/tree/outside/shut_down.c" -o "$work/program" "$library" \
     -Wl,-rpath,"$(dirname "$library")"
 model=$root/models/digits.onnx
-check=(env PRONY_MAX_ISA=scalar "$valgrind" -q --leak-check=full --show-leak-kinds=definite,possible --errors-for-leak-kinds=definite,possible
+kinds='definite,possible'
+check=(env PRONY_MAX_ISA=scalar "$valgrind" -q --leak-check=full "--show-leak-kinds=$kinds" "--errors-for-leak-kinds=$kinds"
        --error-exitcode=9)
 "${check[@]}" --leak-check=no "$work/program" "$model" >"$work/log" 2>&1 || { cat "$work/log"; echo "Valgrind cannot run it"; exit 77; }
 "${check[@]}" "$work/program" "$model" shut_down || { echo "leaks in spite of prony_threads_shut_down"; exit 1; }
