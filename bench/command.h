@@ -203,6 +203,8 @@ int write_all_forms(const options *o, const prony_report *report);
 int make_output_dir(const options *o);
 /* Terminal width, colour and progress follow the stream and the environment. */
 int terminal_width(void);
+/* A pipe or a file gets names as long as they are. */
+bool want_whole_names(void);
 bool want_color(const options *o);
 bool want_progress(const options *o);
 /* Progress callback of prony_profile_options; user is the options. */

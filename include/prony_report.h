@@ -541,6 +541,7 @@ typedef struct prony_write_options {
     const char *chart;  /* SVG: a name from prony_chart_names */
     int64_t module_depth; /* text and CSV: levels of the module tree below the root; 0: all */
     bool all;             /* text: everything that is known, not what a first look needs */
+    int64_t whole_names;  /* text: not 0: tables do not cut their names, however long the lines become */
 } prony_write_options;
 #define PRONY_WRITE_OPTIONS_INIT PRONY_INIT(prony_write_options)
 

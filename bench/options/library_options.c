@@ -68,6 +68,7 @@ prony_write_options write_options(const options *o)
     w.sort = o->shown.sort;
     w.filter = o->shown.filter;
     w.all = o->shown.all;
+    w.whole_names = want_whole_names();
     w.memory = o->shown.memory;
     w.module_depth = o->shown.depth;
     return w;

@@ -8,14 +8,21 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+enum { NARROWEST = 40, WIDEST = 160 };
+
 int terminal_width(void)
 {
     struct winsize size;
     const char *columns = getenv("COLUMNS");
     int width = columns ? atoi(columns) : 0;
     if (width <= 0 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
-    if (width < 80) width = 80;
-    return width > 160 ? 160 : width;
+    if (width <= 0) return 80;
+    return width < NARROWEST ? NARROWEST : width > WIDEST ? WIDEST : width;
+}
+
+bool want_whole_names(void)
+{
+    return !getenv("COLUMNS") && !isatty(STDOUT_FILENO);
 }
 
 bool want_color(const options *o)

@@ -257,6 +257,7 @@ static prony_status put_parts(prn_text *text, const prony_compare_row *parts, si
     prn_table table = {.columns = part_columns,
                        .column_count = sizeof part_columns / sizeof part_columns[0],
                        .hidden = by == PRN_BY_TYPE ? 1U << 1 : 0,
+                       .names = 1U << 0,
                        .rows = count < top ? count : top,
                        .cell = part_cell,
                        .user = &view};
@@ -354,6 +355,7 @@ static prony_status comparison_write_text(const prony_comparison *c, const prony
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
     prn_text_begin(text, options->width ? options->width : 80, options->color, write, user, error);
+    text->whole_names = options->whole_names != 0;
     put_side(text, "A", &c->side[0]);
     put_side(text, "B", &c->side[1]);
     put_conclusion(text, c);

@@ -240,6 +240,7 @@ static size_t put_operators(prn_text *text, const prony_versus *v, const char *t
     prn_table table = {.columns = operator_columns,
                        .column_count = sizeof operator_columns / sizeof operator_columns[0],
                        .hidden = hidden,
+                       .names = 1U << 0,
                        .rows = found < top ? found : top,
                        .cell = versus_write_operator_cell,
                        .user = &view};
@@ -326,6 +327,7 @@ static prony_status versus_write_text(const prony_versus *v, const prony_write_o
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
     prn_text_begin(text, options->width ? options->width : 80, options->color, write, user, error);
+    text->whole_names = options->whole_names != 0;
     put_head(text, v);
     const prn_table results = {.columns = result_columns,
                                .column_count = sizeof result_columns / sizeof result_columns[0],

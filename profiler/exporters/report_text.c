@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NARROWEST 60
+#define NARROWEST 40
 #define MAX_PORTS 8
 #define FEWEST_RUNS 6 /* fewest runs whose range holds the median with 95 %: 1 - 2 / 2^6 */
 #define MOST_ROWS 20  /* default rows of a table */
@@ -596,6 +596,7 @@ prony_status prn_report_write_text(const prony_report *report, const prony_write
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
     prn_text_begin(text, width < NARROWEST ? NARROWEST : width, options->color, write, user, error);
+    text->whole_names = options->whole_names != 0;
     prony_status status = put_levels(text, &selection, &shown, error);
     prony_status written = prn_text_end(text);
     prn_free(text);

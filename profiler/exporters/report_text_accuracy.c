@@ -130,6 +130,7 @@ prony_status prn_text_accuracy(prn_text *text, const prony_report *report, size_
     if (shown) {
         prn_table table = {.columns = columns,
                            .column_count = sizeof columns / sizeof *columns,
+                           .names = 1U << NAME,
                            .rows = shown,
                            .cell = error_cell,
                            .user = &l};

@@ -85,6 +85,7 @@ prony_status prn_text_counters(prn_text *text, const prony_report *report, size_
     size_t shown = prn_text_shown_rows(count, top ? top : 20);
     prn_table table = {.columns = columns,
                        .column_count = sizeof columns / sizeof *columns,
+                       .names = 1U << COUNTER_NAME,
                        .rows = shown,
                        .cell = counter_cell,
                        .user = rows};

@@ -271,6 +271,7 @@ prony_status prn_text_layers(prn_text *text, const prn_selection *selection, siz
     prn_table table = {.columns = layer_columns,
                        .column_count = sizeof layer_columns / sizeof layer_columns[0],
                        .hidden = hidden,
+                       .names = 1U << LAYER_NAME,
                        .footer = true,
                        .rows = v.lines.count,
                        .cell = layer_cell,

@@ -165,6 +165,7 @@ prony_status prn_text_roof(prn_text *text, const prony_report *r, prony_error *e
     put_roofs(text, r);
     prn_table table = {.columns = roof_columns,
                        .column_count = sizeof roof_columns / sizeof roof_columns[0],
+                       .names = 1U << ROOF_NAME,
                        .rows = count,
                        .cell = roof_cell,
                        .user = &view};

@@ -95,11 +95,16 @@ void prn_svg_text(prn_out *out, double x, double y, prn_anchor anchor, double si
     prn_out_text(out, "</text>\n");
 }
 
+int prn_svg_columns(double size, double width)
+{
+    return width > 0 ? (int)(width / (size * CHARACTER_WIDTH)) : 0;
+}
+
 void prn_svg_text_fit(prn_out *out, double x, double y, prn_anchor anchor, double size, const char *color,
                       const char *text, double width)
 {
     char cut[256];
-    size_t length = prn_utf8_length(text), room = width > 0 ? (size_t)(width / (size * CHARACTER_WIDTH)) : 0;
+    size_t length = prn_utf8_length(text), room = (size_t)prn_svg_columns(size, width);
     if (length <= room) {
         prn_svg_text(out, x, y, anchor, size, color, text);
         return;

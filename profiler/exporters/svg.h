@@ -31,6 +31,8 @@ void prn_svg_line(prn_out *out, double x1, double y1, double x2, double y2, cons
 void prn_svg_circle(prn_out *out, double x, double y, double radius, const char *fill, const char *tip);
 void prn_svg_text(prn_out *out, double x, double y, prn_anchor anchor, double size, const char *color,
                   const char *text);
+/* Characters of this size that `width` pixels hold. */
+int prn_svg_columns(double size, double width);
 /* Cut to what `width` pixels hold, its end (the telling part of a layer's name) kept. */
 void prn_svg_text_fit(prn_out *out, double x, double y, prn_anchor anchor, double size, const char *color,
                       const char *text, double width);

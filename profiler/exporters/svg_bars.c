@@ -3,15 +3,17 @@
 #include "profiler/exporters/report_svg.h"
 #include "profiler/exporters/color_map.h"
 #include "profiler/report/type_summary.h"
+#include "profiler/text/short_names.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BAR_HEIGHT = 18, BARS_TOP = 76, MOST_BARS = 40, MOST_TYPES = 20 };
+enum { BAR_HEIGHT = 18, BARS_TOP = 76, MOST_BARS = 40, MOST_TYPES = 20, NAME_WIDTH = 300 };
 
-/* Draws one bar per layer with its share and the sum of shares so far. */
-static void draw_layer_bars(prn_out *out, const prony_report *r, const prn_hot_layer *hot, size_t shown)
+/* Draws one bar per layer with its share and the sum of shares so far. */ static void
+draw_layer_bars(prn_out *out, const prony_report *r, const prn_hot_layer *hot, size_t shown,
+                const prn_short_names *names)
 {
     bool stamped = prn_report_stamped(r);
     double bottom = BARS_TOP + (double)shown * BAR_HEIGHT, sum = 0;
@@ -33,7 +35,7 @@ static void draw_layer_bars(prn_out *out, const prony_report *r, const prn_hot_l
             snprintf(label, sizeof label, "%s FLOPs  %s %%  (%s %%)",
                      prn_number_si(time, (double)l->cost.flops, 3, " "), share, total);
         prn_color color;
-        prn_svg_text_fit(out, 312, y + 13, PRN_ANCHOR_END, 11, PRN_SVG_INK, l->name, 300);
+        prn_svg_text_fit(out, 312, y + 13, PRN_ANCHOR_END, 11, PRN_SVG_INK, names->shown[i], NAME_WIDTH);
         prn_svg_rect(out, axis.from, y + 2, prn_axis_at(&axis, hot[i].heat) - axis.from, BAR_HEIGHT - 4,
                      prn_color_map_color(color, 0.35 + 0.65 * hot[i].heat / axis.high), l->name);
         prn_svg_text(out, prn_axis_at(&axis, hot[i].heat) + 6, y + 13, PRN_ANCHOR_START, 11, PRN_SVG_GREY, label);
@@ -48,13 +50,22 @@ prony_status prn_svg_layers(prn_out *out, const prony_report *r, prony_error *er
     while (count && !(hot[count - 1].heat > 0)) count--;
     size_t shown = count < MOST_BARS ? count : MOST_BARS;
     char note[240];
+    const char *given[MOST_BARS];
+    prn_short_names names;
+    for (size_t i = 0; i < shown; i++) given[i] = r->layers[hot[i].layer].name;
+    if (!prn_short_names_make(&names, given, shown, prn_svg_columns(11, NAME_WIDTH))) {
+        prn_short_names_free(&names);
+        prn_free(hot);
+        return prn_no_memory(error);
+    }
     snprintf(note, sizeof note,
              "%.80s: the %zu of %zu layers that take most; in brackets the cumulative share; ~ estimated",
              prn_report_title(r), shown, r->layer_count);
     prn_svg_begin(out, 960, BARS_TOP + (double)shown * BAR_HEIGHT + 50,
                   prn_report_stamped(r) ? "Time by layer" : "FLOPs by layer", note);
-    draw_layer_bars(out, r, hot, shown);
+    draw_layer_bars(out, r, hot, shown, &names);
     prn_svg_end(out);
+    prn_short_names_free(&names);
     prn_free(hot);
     return PRONY_OK;
 }

@@ -2,15 +2,18 @@
  * the fits (drawn only where something was measured), operators by what they lose, and the blocks in order of time. */
 #include "profiler/exporters/svg.h"
 #include "profiler/study/study.h"
+#include "profiler/text/short_names.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 760, HEIGHT = 440, LEFT = 70, RIGHT = 600, TOP = 70, BOTTOM = 390, ROW = 24, MOST_ROWS = 15 };
+enum { WIDTH = 760, HEIGHT = 440, LEFT = 70, RIGHT = 600, TOP = 70, BOTTOM = 390, ROW = 24, MOST_ROWS = 15, NAME_WIDTH = 235 };
 
 static const char *const colors[] = {PRN_SVG_BLUE, PRN_SVG_ORANGE, PRN_SVG_GREEN, PRN_SVG_RED};
 #define COLORS (sizeof colors / sizeof colors[0])
+#define WORKERS_COLOR "#8250df"
+#define TOP_OF_TIMELINE 1.0 /* twice the median: slower blocks are drawn at the edge */
 
 static char *tick_fixed(prn_number_text text, double value)
 {
@@ -39,33 +42,56 @@ static void draw_fit(prn_out *out, const prn_axis *x, const prn_axis *y, const p
     prn_out_text(out, "\"/>\n");
 }
 
-static void study_svg_draw_points(prn_out *out, const prony_study *s, const prn_axis *x, const prn_axis *y,
-                                  bool efficiency)
+/* Workers (-y) have a colour and a shape of their own: a configuration of 4 threads and one of 4 workers lie at the
+ * same number of threads. */
+static const char *point_color(const prn_study_configuration *c)
+{
+    if (c->beyond || c->again) return PRN_SVG_GREY;
+    return c->inter_op > 1 && c->group == 0 ? WORKERS_COLOR : colors[c->group % COLORS];
+}
+
+static void draw_square(prn_out *out, double x, double y, const char *color, const char *tip)
+{
+    prn_svg_rect(out, x - 4.5, y - 4.5, 9, 9, color, tip);
+    prn_svg_rect(out, x - 2, y - 2, 4, 4, "#ffffff", tip);
+}
+
+static void study_svg_draw_points(prn_out *out, const prony_study *s, const prn_axis *x, const prn_axis *y, bool efficiency)
 {
     for (size_t i = 0; i < s->configuration_count; i++) {
         const prn_study_configuration *c = &s->configurations[i];
         const prony_study_result *r = &s->results[i];
-        const char *color = c->beyond || c->again ? PRN_SVG_GREY : colors[c->group % COLORS];
+        const char *color = point_color(c);
         char label[PRN_STUDY_LABEL_BYTES], tip[200];
-        double at = prn_axis_at(x, prn_study_threads(c)) + (c->again ? 9 : 0), ends[2];
+        double at = prn_axis_at(x, prn_study_threads(c)) + (c->again ? 9 : c->inter_op > 1 ? -9 : 0), ends[2];
         if (!isfinite(study_svg_value_of(r, efficiency, -1))) continue;
-        for (int end = 0; end < 2; end++)
-            ends[end] = fmin(fmax(study_svg_value_of(r, efficiency, end), y->low), y->high);
+        for (int end = 0; end < 2; end++) ends[end] = fmin(fmax(study_svg_value_of(r, efficiency, end), y->low), y->high);
         prn_number_text number;
         snprintf(tip, sizeof tip, "%s: %s", prn_study_label(s, i, label),
                  prn_number_fixed(number, study_svg_value_of(r, efficiency, -1), 3));
         prn_svg_line(out, at, prn_axis_at(y, ends[0]), at, prn_axis_at(y, ends[1]), color, 2, false);
         for (int end = 0; end < 2; end++)
             prn_svg_line(out, at - 5, prn_axis_at(y, ends[end]), at + 5, prn_axis_at(y, ends[end]), color, 2, false);
-        prn_svg_circle(out, at, prn_axis_at(y, study_svg_value_of(r, efficiency, -1)), c->inter_op > 1 ? 3 : 4.5, color,
-                       tip);
+        const double height = prn_axis_at(y, study_svg_value_of(r, efficiency, -1));
+        if (c->inter_op > 1)
+            draw_square(out, at, height, color, tip);
+        else
+            prn_svg_circle(out, at, height, 4.5, color, tip);
     }
+}
+
+static bool study_svg_has_workers(const prony_study *s)
+{
+    for (size_t i = 0; i < s->configuration_count; i++)
+        if (s->configurations[i].inter_op > 1) return true;
+    return false;
 }
 
 /* Draws the legend: groups, fitted laws, and the limit if shown. */
 static void study_svg_draw_key(prn_out *out, const prony_study *s, bool limits)
 {
     double y = TOP + 8;
+    const bool workers = study_svg_has_workers(s);
     char text[PRN_STUDY_LABEL_BYTES + 40], label[PRN_STUDY_LABEL_BYTES];
     prn_svg_line(out, RIGHT + 12, y, RIGHT + 32, y, PRN_SVG_GREY, 1.5, true);
     prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, "ideal");
@@ -74,8 +100,13 @@ static void study_svg_draw_key(prn_out *out, const prony_study *s, bool limits)
         prn_svg_circle(out, RIGHT + 22, y, 4.5, colors[g % COLORS], NULL);
         prn_study_label(s, prn_study_baseline(s, g), label);
         const char *rest = strchr(label, ',');
-        snprintf(text, sizeof text, "%.60s", rest ? rest + 2 : "measured, 95 %");
+        snprintf(text, sizeof text, "%.60s", rest ? rest + 2 : workers ? "threads (-x), 95 %" : "measured, 95 %");
         prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, text);
+    }
+    if (workers) {
+        y += 18;
+        draw_square(out, RIGHT + 22, y, WORKERS_COLOR, NULL);
+        prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, "with workers (-y)");
     }
     for (size_t i = 0; i < s->fit_count; i++) {
         static const char *const names[] = {"Amdahl", "Gustafson", "USL"};
@@ -147,20 +178,29 @@ static void draw_operators(prn_out *out, const prony_study *s)
     prn_svg_begin(out, WIDTH, TOP + (double)ROW * (double)rows + 30, "Operators that do not scale", note);
     if (rows == 0)
         prn_svg_text(out, LEFT, TOP, PRN_ANCHOR_START, 12, PRN_SVG_GREY, "nothing is lost, or no operator was traced");
+    const char *given[MOST_ROWS];
+    prn_short_names names;
     rows = 0;
-    for (size_t i = 0; i < s->loss_count && rows < MOST_ROWS; i++) {
+    for (size_t i = 0; i < s->loss_count && rows < MOST_ROWS; i++)
+        if (s->losses[i].configuration == shown && s->losses[i].lost_ns > 0)
+            given[rows++] = s->configurations[shown].operators[s->losses[i].operator].name;
+    const bool named = prn_short_names_make(&names, given, rows, prn_svg_columns(11, NAME_WIDTH));
+    if (!named && out->status == PRONY_OK) out->status = prn_no_memory(out->error);
+    rows = 0;
+    for (size_t i = 0; named && i < s->loss_count && rows < MOST_ROWS; i++) {
         const prn_study_loss *l = &s->losses[i];
         if (l->configuration != shown || l->lost_ns <= 0) continue;
         prn_number_text number;
+        const char *name = names.shown[rows];
         double top = TOP + (double)ROW * (double)rows++;
         char text[160];
-        prn_svg_text_fit(out, 250, top + 13, PRN_ANCHOR_END, 11, PRN_SVG_INK, s->configurations[shown].operators[l->operator].name,
-                         235);
+        prn_svg_text_fit(out, 250, top + 13, PRN_ANCHOR_END, 11, PRN_SVG_INK, name, NAME_WIDTH);
         prn_svg_rect(out, 258, top, fmax(1, 250 * l->lost_ns / most), ROW - 7, PRN_SVG_ORANGE, l->reason);
         snprintf(text, sizeof text, "%s, %.60s", prn_number_time(number, (int64_t)l->lost_ns, 3, " "), l->reason);
         prn_svg_text(out, 264 + 250 * l->lost_ns / most, top + 13, PRN_ANCHOR_START, 11, PRN_SVG_GREY, text);
     }
     prn_svg_end(out);
+    prn_short_names_free(&names);
 }
 
 /* ---- blocks over time ---- */
@@ -174,17 +214,20 @@ static char *tick_seconds(prn_number_text text, double ns)
 static void draw_timeline(prn_out *out, const prony_study *s)
 {
     int64_t begin = s->block_count ? s->blocks[0].before.time_ns : 0, end = begin + 1000000000;
-    double reach = 0.02;
+    double low = -0.02, high = 0.02;
     for (size_t i = 0; i < s->block_count; i++) {
         const prn_study_block *b = &s->blocks[i];
         double median = s->results[b->configuration].median_ns;
         if (b->before.time_ns < begin) begin = b->before.time_ns;
         if (b->after.time_ns > end) end = b->after.time_ns;
-        if (!b->failure && median > 0) reach = fmax(reach, fabs(prn_study_block_median(b) / median - 1) * 1.1);
+        if (b->failure || !(median > 0)) continue;
+        const double slower = prn_study_block_median(b) / median - 1;
+        low = fmin(low, slower * 1.1);
+        high = fmin(fmax(high, slower * 1.1), TOP_OF_TIMELINE);
     }
-    prn_axis x = {0, (double)(end - begin), LEFT, RIGHT, false, false}, y = {-reach, reach, BOTTOM, TOP, false, false};
+    prn_axis x = {0, (double)(end - begin), LEFT, RIGHT, false, false}, y = {low, high, BOTTOM, TOP, false, false};
     prn_svg_begin(out, WIDTH, HEIGHT, "Blocks in order of time",
-                  "each process's median, beside its configuration's; red ring: disturbed");
+                  "each process's median against its configuration's; red ring: disturbed; at the top edge: slower than shown");
     prn_svg_axis_x(out, &x, TOP, BOTTOM, tick_seconds, "seconds since the study began");
     prn_svg_axis_y(out, &y, LEFT, RIGHT, prn_tick_percent, "slower than its median");
     for (size_t i = 0; i < s->block_count; i++) {
@@ -203,7 +246,7 @@ static void draw_timeline(prn_out *out, const prony_study *s)
             prn_svg_rect(out, at - 3, BOTTOM - 8, 6, 6, PRN_SVG_RED, tip);
             continue;
         }
-        double up = prn_axis_at(&y, prn_study_block_median(b) / median - 1);
+        double up = prn_axis_at(&y, fmin(prn_study_block_median(b) / median - 1, high));
         if (b->disturbed) prn_svg_circle(out, at, up, 6.5, PRN_SVG_RED, NULL);
         prn_svg_circle(out, at, up, 4, colors[b->configuration % 3], tip);
     }

@@ -195,7 +195,12 @@ static void difference_cell(const void *user, size_t row, int column, prn_cell *
 static void put_table(prn_text *text, const study_view *view, const prn_column *columns, int count, size_t rows,
                       void (*cell)(const void *, size_t, int, prn_cell *))
 {
-    prn_table table = {.columns = columns, .column_count = count, .rows = rows, .cell = cell, .user = view};
+    prn_table table = {.columns = columns,
+                       .column_count = count,
+                       .names = columns == loss_columns ? 1U << 0 : 0,
+                       .rows = rows,
+                       .cell = cell,
+                       .user = view};
     prn_text_table(text, &table);
 }
 
@@ -452,6 +457,7 @@ prony_status prn_study_write_text(const prony_study *s, const prony_write_option
     study_view view = {s, NULL};
     prn_bump pool = {0};
     prn_text_begin(text, options->width ? options->width : 80, options->color, write, user, error);
+    text->whole_names = options->whole_names != 0;
     prn_text_putf(text, PRN_STYLE_TITLE, "%s", prn_report_title(s->manifest));
     prn_text_putf(text, PRN_STYLE_DIM, ", %s scaling, %zu blocks, seed %llu", s->weak ? "weak" : "strong",
                   s->block_count, (unsigned long long)s->seed);

@@ -16,6 +16,7 @@ void prn_text_begin(prn_text *text, int width, bool color, prony_write_fn write,
     text->status = PRONY_OK;
     text->color = color;
     text->width = width;
+    text->whole_names = false;
     text->column = text->pending = 0;
     text->size = 0;
 }
@@ -75,6 +76,11 @@ static glyph next_glyph(const char **string)
                 : size == 3 ? letter_columns((s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu))
                             : 0;
     return g.columns ? g : (glyph){"?", 1, 1};
+}
+
+int prn_text_next(const char **string)
+{
+    return next_glyph(string).columns;
 }
 
 int prn_text_width(const char *string)

@@ -23,9 +23,10 @@ typedef struct prn_text {
     prony_error *error;
     prony_status status;
     bool color;
-    int width;   /* columns; nothing is written beyond */
-    int column;  /* of the next character, pending blanks included */
-    int pending; /* blanks that are written only if text follows on the line */
+    int width;        /* columns; nothing is written beyond, but for whole names */
+    bool whole_names; /* tables do not cut their names, however long the line becomes */
+    int column;       /* of the next character, pending blanks included */
+    int pending;      /* blanks that are written only if text follows on the line */
     size_t size;
     char buffer[8192];
 } prn_text;
@@ -43,7 +44,10 @@ void prn_text_wrap(prn_text *text, prn_style style, int indent, const char *stri
 
 /* Columns that `string` takes. */
 int prn_text_width(const char *string);
-/* Copies `string` as it will be shown; if it is wider than `columns`, ".." replaces the middle.
+/* Moves on by one character and returns its columns. `*string` is not at its end. */
+int prn_text_next(
+    const char *
+        *string); /* Copies `string` as it will be shown; if it is wider than `columns`, ".." replaces the middle.
  */
 void prn_text_shorten(char *out, size_t size, const char *string, int columns);
 
@@ -69,13 +73,15 @@ typedef struct prn_table {
     const prn_column *columns;
     int column_count; /* at most PRN_TABLE_COLUMNS */
     uint32_t hidden;  /* bit c: column c is left out */
+    uint32_t names;   /* bit c: column c has names; where it is narrowed, different names stay different */
     size_t rows;
     bool footer;                                                            /* row number `rows` is a closing line */
     void (*cell)(const void *user, size_t row, int column, prn_cell *cell); /* `cell` arrives empty and plain */
     const void *user;
 } prn_table;
 
-/* Columns without a title whose cells are all empty are left out. */
+/* Columns without a title whose cells are all empty are left out. Names that lost a common beginning or end are followed
+ * by a line that says so. */
 void prn_text_table(prn_text *text, const prn_table *table);
 
 /* Label and value pairs, top to bottom in as many columns as fit. */

@@ -1,12 +1,16 @@
-/* Tables and lists of pairs on a prn_text. A table is walked twice, to measure and to write; cells are made each time,
- * so nothing is allocated. */
+/* Tables and lists of pairs on a prn_text. A table is walked twice, to measure and to write; cells are made each time.
+ * Only the names of a narrowed column are kept, to be shortened together. */
+#include "profiler/text/short_names.h"
 #include "profiler/text/text_out.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct layout {
     int width[PRN_TABLE_COLUMNS]; /* 0: left out */
     int gap;
+    uint32_t whole; /* bit c: column c is not narrowed */
+    prn_short_names names[PRN_TABLE_COLUMNS]; /* count 0: the cells are shown as they are */
 } layout;
 
 static const char *cell_string(const prn_table *table, size_t row, int column, prn_cell *cell)
@@ -45,7 +49,7 @@ static int total_width(const prn_table *table, const layout *l, int gap)
 static int text_table_narrowed(const prn_table *table, const layout *l, int column, int share_unit)
 {
     const prn_column *d = &table->columns[column];
-    if (!d->share || !l->width[column]) return l->width[column];
+    if (!d->share || !l->width[column] || l->whole >> column & 1) return l->width[column];
     int wanted = d->share * share_unit > d->least ? d->share * share_unit : d->least;
     return wanted < l->width[column] ? wanted : l->width[column];
 }
@@ -81,32 +85,88 @@ static void text_table_fit(const prn_table *table, layout *l, int width)
 static void put_aligned(prn_text *text, prn_style style, const char *string, int begin, int width, bool right)
 {
     char shown[512];
-    prn_text_shorten(shown, sizeof shown, string, width);
-    prn_text_to(text, begin + (right ? width - prn_text_width(shown) : 0));
-    prn_text_put(text, style, shown);
+    const bool whole = text->whole_names && prn_text_width(string) <= width;
+    if (!whole) prn_text_shorten(shown, sizeof shown, string, width);
+    prn_text_to(text, begin + (right ? width - prn_text_width(whole ? string : shown) : 0));
+    prn_text_put(text, style, whole ? string : shown);
+}
+
+/* The names of a column, the footer aside, cut to its width. False: out of memory. */
+static bool shorten_names(const prn_table *table, layout *l, int column)
+{
+    prn_cell cell;
+    prn_bump pool = {0};
+    const char **names = prn_calloc(table->rows + 1, sizeof *names);
+    bool ok = names != NULL;
+    for (size_t r = 0; ok && r < table->rows; r++) {
+        const char *string = cell_string(table, r, column, &cell);
+        names[r] = prn_bump_strndup(&pool, string, strlen(string));
+        ok = names[r] != NULL;
+    }
+    if (ok) ok = prn_short_names_make(&l->names[column], names, table->rows, l->width[column]);
+    prn_bump_release(&pool);
+    prn_free(names);
+    return ok;
+}
+
+static const char *shown_string(const prn_table *table, const layout *l, size_t row, int column, prn_cell *cell)
+{
+    const char *string = cell_string(table, row, column, cell);
+    return row < l->names[column].count ? l->names[column].shown[row] : string;
+}
+
+static void put_left_out(prn_text *text, const char *title, const prn_short_names *names)
+{
+    char line[400], before[120], after[120];
+    if (names->count == 0 || (!*names->before && !*names->after)) return;
+    prn_text_shorten(before, sizeof before, names->before, 110);
+    prn_text_shorten(after, sizeof after, names->after, 110);
+    snprintf(line, sizeof line, "each %s %s%s%s%s%s", title, *before ? "begins with " : "", before,
+             *before && *after ? " and " : "", *after ? "ends with " : "", after);
+    prn_text_wrap(text, PRN_STYLE_DIM, 0, line);
+}
+
+static void put_rows(prn_text *text, const prn_table *table, const layout *l)
+{
+    prn_cell cell;
+    for (size_t r = 0; r < table->rows + table->footer; r++) {
+        for (int c = 0, begin = 0; c < table->column_count; c++) {
+            if (!l->width[c]) continue;
+            const char *string = shown_string(table, l, r, c, &cell);
+            prn_style style = r == table->rows ? PRN_STYLE_BOLD : cell.style;
+            put_aligned(text, style, string, begin, l->width[c], table->columns[c].right);
+            begin += l->width[c] + l->gap;
+        }
+        prn_text_line(text);
+    }
 }
 
 void prn_text_table(prn_text *text, const prn_table *table)
 {
-    layout l;
-    prn_cell cell;
+    layout l = {.whole = text->whole_names ? table->names : 0};
+    int natural[PRN_TABLE_COLUMNS];
+    const int width = text->width;
     text_table_measure(table, &l);
-    text_table_fit(table, &l, text->width);
-    for (int c = 0, begin = 0; c < table->column_count; c++) {
-        if (!l.width[c]) continue;
-        put_aligned(text, PRN_STYLE_BOLD, table->columns[c].title, begin, l.width[c], table->columns[c].right);
-        begin += l.width[c] + l.gap;
-    }
-    prn_text_line(text);
-    for (size_t r = 0; r < table->rows + table->footer; r++) {
+    memcpy(natural, l.width, sizeof natural);
+    text_table_fit(table, &l, width);
+    if (text->whole_names && total_width(table, &l, l.gap) > width) text->width = total_width(table, &l, l.gap);
+    for (int c = 0; c < table->column_count; c++)
+        if ((table->names >> c & 1) && l.width[c] && l.width[c] < natural[c] && !shorten_names(table, &l, c) &&
+            text->status == PRONY_OK)
+            text->status = prn_no_memory(text->error);
+    if (text->status == PRONY_OK) {
         for (int c = 0, begin = 0; c < table->column_count; c++) {
             if (!l.width[c]) continue;
-            const char *string = cell_string(table, r, c, &cell);
-            prn_style style = r == table->rows ? PRN_STYLE_BOLD : cell.style;
-            put_aligned(text, style, string, begin, l.width[c], table->columns[c].right);
+            put_aligned(text, PRN_STYLE_BOLD, table->columns[c].title, begin, l.width[c], table->columns[c].right);
             begin += l.width[c] + l.gap;
         }
         prn_text_line(text);
+        put_rows(text, table, &l);
+    }
+    text->width = width;
+    for (int c = 0; c < table->column_count; c++) {
+        put_left_out(text, table->columns[c].title, &l.names[c]);
+        prn_short_names_free(&l.names[c]);
     }
 }
 
