@@ -271,6 +271,7 @@ prony_status prn_text_layers(prn_text *text, const prn_selection *selection, siz
     prn_table table = {.columns = layer_columns,
                        .column_count = sizeof layer_columns / sizeof layer_columns[0],
                        .hidden = hidden,
+                       .minor = 1U << LAYER_OUTPUT | 1U << LAYER_PARAMETERS | 1U << LAYER_MACS | 1U << LAYER_FLOPS,
                        .names = 1U << LAYER_NAME,
                        .footer = true,
                        .rows = v.lines.count,

@@ -140,6 +140,7 @@ prony_status prn_text_modules(prn_text *text, const prony_report *report, int64_
     prn_table table = {.columns = module_columns,
                        .column_count = sizeof module_columns / sizeof module_columns[0],
                        .hidden = hidden,
+                       .minor = 1U << MODULE_TYPE | 1U << MODULE_PARAMETERS | 1U << MODULE_MACS | 1U << MODULE_FLOPS,
                        .names = 1U << MODULE_PATH,
                        .rows = shown,
                        .cell = module_cell,

@@ -73,6 +73,7 @@ typedef struct prn_table {
     const prn_column *columns;
     int column_count; /* at most PRN_TABLE_COLUMNS */
     uint32_t hidden;  /* bit c: column c is left out */
+    uint32_t minor;   /* bit c: column c is left out where even the narrowest columns do not fit; the last goes first */
     uint32_t names;   /* bit c: column c has names; where it is narrowed, different names stay different */
     size_t rows;
     bool footer;                                                            /* row number `rows` is a closing line */

@@ -69,6 +69,8 @@ static void text_table_fit(const prn_table *table, layout *l, int width)
     l->gap = 2;
     for (int c = table->column_count - 1; c >= 0 && narrowed_total(table, l, COMFORT) > width; c--)
         if (table->columns[c].extra) l->width[c] = 0;
+    for (int c = table->column_count - 1; c >= 0 && narrowed_total(table, l, 0) > width; c--)
+        if (table->minor >> c & 1) l->width[c] = 0;
     if (total_width(table, l, 2) > width) l->gap = narrowed_total(table, l, COMFORT) > width ? 1 : 2;
     int unit = 0;
     while (unit < width && narrowed_total(table, l, unit + 1) <= width) unit++;
@@ -118,7 +120,8 @@ static const char *shown_string(const prn_table *table, const layout *l, size_t 
 static void put_left_out(prn_text *text, const char *title, const prn_short_names *names)
 {
     char line[400], before[120], after[120];
-    if (names->count == 0 || (!*names->before && !*names->after)) return;
+    if (names->count == 0) return;
+    if (strspn(names->before, "/._:") == strlen(names->before) && !*names->after) return;
     prn_text_shorten(before, sizeof before, names->before, 110);
     prn_text_shorten(after, sizeof after, names->after, 110);
     snprintf(line, sizeof line, "each %s %s%s%s%s%s", title, *before ? "begins with " : "", before,
