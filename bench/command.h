@@ -199,6 +199,8 @@ bool forms_need_events(const options *o);
 int write_forms(const options *o, const prony_report *report);
 /* Every form, under names of its own, into --output-dir. */
 int write_all_forms(const options *o, const prony_report *report);
+/* "DIR/NAME_LEVEL.csv" beside "DIR/NAME.csv". The caller frees it; NULL: out of memory. */
+char *file_beside(const char *file, const char *level);
 /* Creates --output-dir if need be. */
 int make_output_dir(const options *o);
 /* Terminal width, colour and progress follow the stream and the environment. */

@@ -158,7 +158,21 @@ PRONY_API PRONY_MUST_USE prony_status prony_advice_write(const prony_advice *row
                                                          prony_format format, const prony_write_options *options,
                                                          prony_write_fn write, void *user, prony_error *error);
 
-/* ---- beside another engine ---- */
+/* ---- documents as tables ----------------------------------------------------------------------------------------- */
+
+/* Writes a JSON document of Prony as tables: PRONY_FORMAT_CSV (one table: options->chart names it; NULL: the first),
+ * PRONY_FORMAT_MARKDOWN, PRONY_FORMAT_HTML, and of "prony.check/1" PRONY_FORMAT_JUNIT. The schemas are
+ * "prony.comparison/1", "prony.check/1", "prony.versus/1", "prony.recommendation/1", "prony.load/1", "prony.matrix/1",
+ * "prony.study/1" and "prony.report/1". `name` stands in messages. */
+PRONY_API PRONY_MUST_USE prony_status prony_document_write(const char *name, const char *json, size_t size,
+                                                           prony_format format, const prony_write_options *options,
+                                                           prony_write_fn write, void *user, prony_error *error);
+/* To a temporary name, then renamed, so that a failure leaves an old file intact. */
+PRONY_API PRONY_MUST_USE prony_status prony_document_save(const char *name, const char *json, size_t size,
+                                                          prony_format format, const prony_write_options *options,
+                                                          const char *path, prony_error *error);
+/* The name of a schema's table; NULL behind the last one. */
+PRONY_API const char *prony_document_table_name(const char *schema, size_t index); /* ---- beside another engine ---- */
 
 /* Two engines on one model and machine, "prony.versus/1". The caller measures both in turns, each time in
  * a fresh process with the same inputs (`prony versus` does), and adds what each found. Not thread-safe. */
@@ -400,7 +414,7 @@ PRONY_API const char *const *prony_study_arguments(const prony_study *study, siz
 /* Seed of the random order of blocks and of generated inputs. */
 PRONY_API uint64_t prony_study_seed(const prony_study *study);
 
-/* PRONY_FORMAT_TEXT, JSON, CSV (a row a sample), HTML or SVG (options->chart: "speedup", "efficiency", "operators" or
+/* PRONY_FORMAT_TEXT, JSON, CSV (a row a sample), MARKDOWN, HTML or SVG (options->chart: "speedup", "efficiency", "operators" or
  * "timeline"). */
 PRONY_API PRONY_MUST_USE prony_status prony_study_write(const prony_study *study, prony_format format,
                                                         const prony_write_options *options, prony_write_fn write,

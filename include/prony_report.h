@@ -510,13 +510,15 @@ PRONY_API const char *prony_report_accuracy_verdict(const prony_report *report);
 typedef enum prony_format {
     PRONY_FORMAT_TEXT,
     PRONY_FORMAT_JSON,
-    PRONY_FORMAT_CSV,    /* one level: the single bit of options->levels; 0: layers */
-    PRONY_FORMAT_LATEX,  /* tables for booktabs, to be included in a document */
-    PRONY_FORMAT_TRACE,  /* Chrome trace events of the last run, for Perfetto */
-    PRONY_FORMAT_FOLDED, /* module;...;layer and nanoseconds, for flame graphs */
-    PRONY_FORMAT_DOT,    /* the graph, coloured by time (by FLOPs where nothing was measured), for Graphviz */
-    PRONY_FORMAT_SVG,    /* the chart that options->chart names */
-    PRONY_FORMAT_HTML    /* one file that needs no network */
+    PRONY_FORMAT_CSV,      /* one level: the single bit of options->levels; 0: layers */
+    PRONY_FORMAT_LATEX,    /* tables for booktabs, to be included in a document */
+    PRONY_FORMAT_TRACE,    /* Chrome trace events of the last run, for Perfetto */
+    PRONY_FORMAT_FOLDED,   /* module;...;layer and nanoseconds, for flame graphs */
+    PRONY_FORMAT_DOT,      /* the graph, coloured by time (by FLOPs where nothing was measured), for Graphviz */
+    PRONY_FORMAT_SVG,      /* the chart that options->chart names */
+    PRONY_FORMAT_HTML,     /* one file that needs no network */
+    PRONY_FORMAT_MARKDOWN, /* tables for a job summary; 20 rows each */
+    PRONY_FORMAT_JUNIT     /* of thresholds: a test case each (prony_document_write) */
 } prony_format;
 
 enum {

@@ -1,12 +1,12 @@
 /* prony check TARGET --threshold METRIC:VALUE...: a report, or a model that is profiled first, against limits. */
-#include "bench/terminal/json_file.h"
+#include "bench/session/document.h"
 #include "bench/session/judge.h"
 
 int command_check(const options *o)
 {
     target checked = {0};
     target *const all[] = {&checked};
-    json_file json = {0};
+    document json = {0};
     if (o->verdict.threshold_count == 0) {
         fail(o, "--threshold METRIC:VALUE is missing, such as --threshold latency:100ms");
         return EXIT_USAGE;
@@ -14,11 +14,11 @@ int command_check(const options *o)
     int code = refuse_run_options(o, 1);
     if (code == EXIT_DONE) code = target_open(o, 0, &checked);
     if (code == EXIT_DONE) code = targets_measure(o, all, 1);
-    if (code == EXIT_DONE) code = json_open(&json, o);
+    if (code == EXIT_DONE) code = document_open(&json, o);
     if (code == EXIT_DONE) {
         say_assumed(o, (const target *const *)all, 1);
         FILE *table = o->terminal.quiet || stdout_taken(o) ? NULL : stdout;
-        code = json_close(&json, o, check_thresholds(o, checked.report, o->arguments[0], table, json.stream, code));
+        code = document_close(&json, o, check_thresholds(o, checked.report, o->arguments[0], table, json.stream, code));
     }
     target_close(&checked);
     return code;

@@ -1,6 +1,6 @@
 /* prony compare A B: compares two reports, or two models measured interleaved in this process. A is the baseline. */
 #include "bench/session/accuracy.h"
-#include "bench/terminal/json_file.h"
+#include "bench/session/document.h"
 #include "bench/session/judge.h"
 #include "prony_judge.h"
 
@@ -10,9 +10,9 @@ static int write_comparison(const options *o, const prony_comparison *comparison
                             const target *second)
 {
     prony_error error = {0};
-    json_file json;
+    document json;
     prony_write_options w = write_options(o);
-    int code = json_open(&json, o);
+    int code = document_open(&json, o);
     if (code != EXIT_DONE) return code;
     prony_status status = PRONY_OK;
     say_assumed(o, (const target *const[]){first, second}, 2);
@@ -24,7 +24,7 @@ static int write_comparison(const options *o, const prony_comparison *comparison
     }
     if (status == PRONY_OK && json.stream)
         status = prony_comparison_write(comparison, PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error);
-    return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
+    return document_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
 }
 
 static int compare_command_compare(const options *o, const target *first, const target *second)

@@ -124,7 +124,7 @@ static int eval_command_write_rows(const options *o, prony_report *const *report
     json_file json;
     int code = json_open(&json, o);
     if (code != EXIT_DONE || !json.stream) return code;
-    json_begin(&json, "prony.evaluations/1");
+    json_begin(json.stream, "prony.evaluations/1");
     fputs(",\n  \"reports\": [\n", json.stream);
     for (size_t i = 0; i < o->precision.count && code == EXIT_DONE; i++) {
         if (prony_report_write(reports[i], PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error) != PRONY_OK)

@@ -1,6 +1,7 @@
 /* prony bench over a matrix: a session per combination of batch, threads and precision, all interleaved, one table, and
  * the configurations with the best throughput and latency. */
 #include "bench/process/interrupt.h"
+#include "bench/session/document.h"
 #include "bench/terminal/json_file.h"
 #include "bench/session/judge.h"
 #include "bench/commands/matrix.h"
@@ -306,12 +307,12 @@ static void matrix_command_write_verdict(FILE *to, const matrix *m, const char *
     fprintf(to, "]}");
 }
 
-static int matrix_command_write_json(const options *o, const matrix *m, const json_file *file)
+static int matrix_command_write_json(const options *o, const matrix *m, const document *file)
 {
     FILE *const to = file->stream;
     prony_error error = {0};
     prony_write_options w = write_options(o);
-    json_begin(file, "prony.matrix/1");
+    json_begin(file->stream, "prony.matrix/1");
     fputs(",\n  \"reports\": [\n", to);
     for (size_t i = 0; i < m->count; i++) {
         if (prony_report_write(m->reports[i], PRONY_FORMAT_JSON, &w, write_to_stream, to, &error) != PRONY_OK)
@@ -331,14 +332,14 @@ static int matrix_command_write_json(const options *o, const matrix *m, const js
 static int matrix_command_show(const options *o, const matrix *m)
 {
     char text[LABEL_BYTES];
-    json_file json;
+    document json;
     bool table = !o->terminal.quiet && !stdout_taken(o);
     clear_progress();
     if (table) print_table(o, m);
-    int code = json_open(&json, o);
+    int code = document_open(&json, o);
     if (code != EXIT_DONE) return code;
     if (json.stream) code = matrix_command_write_json(o, m, &json);
-    code = json_close(&json, o, code);
+    code = document_close(&json, o, code);
     for (size_t i = 0; i < m->count && o->verdict.threshold_count && code != EXIT_FAILED; i++) {
         if (table) putchar('\n');
         code = check_thresholds(o, m->reports[i], label(o, &m->rows[i], text), table ? stdout : NULL, NULL, code);

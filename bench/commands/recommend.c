@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "bench/session/inputs.h"
 #include "bench/process/interrupt.h"
-#include "bench/terminal/json_file.h"
+#include "bench/session/document.h"
 #include "bench/session/judge.h"
 #include "prony_judge.h"
 #include "prony_quantize.h"
@@ -251,11 +251,11 @@ static int recommend_command_measure(const options *o, study *s)
 static int write_advice(const options *o, const target *base, const prony_advice *rows, size_t count)
 {
     prony_error error = {0};
-    json_file json;
+    document json;
     prony_write_options w = write_options(o);
     prony_status status = PRONY_OK;
     prony_disturbance load;
-    int code = json_open(&json, o);
+    int code = document_open(&json, o);
     if (code != EXIT_DONE) return code;
     say_assumed(o, &base, 1);
     if (!o->terminal.quiet && !stdout_taken(o) && prony_report_disturbance(&load, base->report) && *load.text)
@@ -266,7 +266,7 @@ static int write_advice(const options *o, const target *base, const prony_advice
     if (status == PRONY_OK && json.stream)
         status = prony_advice_write(rows, count, o->arguments[0], PRONY_FORMAT_JSON, &w, write_to_stream, json.stream,
                                     &error);
-    return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
+    return document_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
 }
 
 static int advise(const options *o, const study *s)

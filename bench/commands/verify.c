@@ -249,7 +249,7 @@ int command_verify(const options *o)
     if (code != EXIT_DONE) return code;
     FILE *json = v.json.stream;
     if (json) {
-        json_begin(&v.json, "prony.verify/1");
+        json_begin(v.json.stream, "prony.verify/1");
         fputs(",\n  \"cases\": [", json);
     }
     for (size_t i = 0; i < o->argument_count; i++) {

@@ -4,7 +4,7 @@
  * requested. */
 #include "bench/process/child.h"
 #include "bench/process/interrupt.h"
-#include "bench/terminal/json_file.h"
+#include "bench/session/document.h"
 #include "bench/session/judge.h"
 #include "bench/versus/versus.h"
 
@@ -348,15 +348,15 @@ static int versus_command_show(const options *o, prony_versus *versus)
 {
     prony_error error = {0};
     const prony_write_options w = write_options(o);
-    json_file json;
-    int code = json_open(&json, o);
+    document json;
+    int code = document_open(&json, o);
     if (code != EXIT_DONE) return code;
     prony_status status = PRONY_OK;
-    if (json.stream != stdout && !o->terminal.quiet)
+    if (!o->terminal.quiet && !stdout_taken(o))
         status = prony_versus_write(versus, PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
     if (status == PRONY_OK && json.stream)
         status = prony_versus_write(versus, PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error);
-    return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
+    return document_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
 }
 
 /* Measures after a first successful run: outputs of both, this engine's stamped profile, then the pairs. */

@@ -1,5 +1,6 @@
 /* Writes the results of a load: text for a terminal of 80 columns, and "prony.load/1". Percentiles with too few queries
  * have a question mark, or "valid": false. */
+#include "bench/session/document.h"
 #include "bench/terminal/json_file.h"
 #include "bench/session/judge.h"
 #include "bench/load/load.h"
@@ -330,18 +331,18 @@ int load_write(const load *l, const load_result *r, const load_searched *searche
 {
     prony_error error = {0};
     printer p = {0};
-    json_file json;
+    document json;
     if (prony_metrics_create(&p.metrics, &error) != PRONY_OK) return report_error(l->o, &error);
     if (!l->o->terminal.quiet && !stdout_taken(l->o)) print_result(l, &p, r, searched);
     prony_metrics_release(p.metrics);
-    int code = json_open(&json, l->o);
+    int code = document_open(&json, l->o);
     if (code != EXIT_DONE || !json.stream) return code;
-    json_begin(&json, "prony.load/1");
+    json_begin(json.stream, "prony.load/1");
     fputs(",\n", json.stream);
     put_config(json.stream, l);
     put_batching(json.stream, &l->trial);
     put_result(json.stream, l, r);
     put_search(json.stream, l, searched);
     code = put_report(json.stream, l);
-    return json_close(&json, l->o, code);
+    return document_close(&json, l->o, code);
 }

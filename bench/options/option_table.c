@@ -15,7 +15,7 @@ static const command_row commands[COMMAND_COUNT] = {
         {"profile model.onnx", "profile model.onnx -b 8 -x 4 --html report.html", "profile model.onnx --json report.json --threshold latency:20ms"}},
     [COMMAND_BENCH] = {"bench", "MODEL", "latency and throughput", 1, 1,
         {"bench model.onnx", "bench model.onnx -x 1,2,4 -b 1,8", "bench model.onnx --scenario server --latency-bound 20ms"}},
-    [COMMAND_SCALE] = {"scale", "MODEL", "a thread-scaling study that others can repeat", 1, 1,
+    [COMMAND_SCALE] = {"scale", "[MODEL]", "a thread-scaling study that others can repeat", 0, 1,
         {"scale model.onnx --json study.json", "scale model.onnx -x 1,2,4 --budget 10m --html study.html",
          "scale model.onnx --repeat study.json"}},
     [COMMAND_VERSUS] = {"versus", "MODEL", "comparison with ONNX Runtime: ratio, interval, operators", 1, 1,
@@ -67,6 +67,7 @@ enum {
     PLANNED = RUN | EVAL | PROFILE | BENCH | TARGETS,
     QUANTIZED = RUN | EVAL | QUANTIZE | MEASURED,
     TABLES = INSPECT | EVAL | PROFILE,
+    DOCUMENTS = BENCH | COMPARE | CHECK | RECOMMEND | VERSUS, /* commands whose results are tables of their own */
     MATRIX = BENCH | SCALE
 };
 
@@ -294,11 +295,17 @@ static const option_row rows[] = {
     /* ---- files ---- */
     {"json", 0, OPTION_FIRST, GROUP_FILES, INSPECT | RUN | EVAL | PROFILE | BENCH | SCALE | VERSUS | TARGETS | VERIFY | OPS | MACHINE,
      OPTION_TEXT, F(files.json), .value = "F", .help = "JSON to F; - is stdout, with nothing else on it"},
-    {"html", 0, OPTION_FIRST, GROUP_FILES, TABLES | SCALE, OPTION_EXPORT, .least = PRONY_FORMAT_HTML, .value = "F",
+    {"html", 0, OPTION_FIRST, GROUP_FILES, TABLES | SCALE | DOCUMENTS, OPTION_EXPORT, .least = PRONY_FORMAT_HTML, .value = "F",
      .help = "one page with tables and charts; it needs no network"},
     {"csv", 0, OPTION_COMMON, GROUP_FILES, TABLES, OPTION_EXPORT, .least = PRONY_FORMAT_CSV, .value = "F",
      .help = "layers to F, other levels to files beside it", .details = "--level chooses the levels."},
     {"csv", 0, OPTION_COMMON, GROUP_FILES, SCALE, OPTION_EXPORT, .least = PRONY_FORMAT_CSV, .value = "F", .help = "the results as a table"},
+    {"csv", 0, OPTION_COMMON, GROUP_FILES, DOCUMENTS, OPTION_EXPORT, .least = PRONY_FORMAT_CSV, .value = "F",
+     .help = "the first table to F, others to files beside it"},
+    {"markdown", 0, OPTION_COMMON, GROUP_FILES, TABLES | SCALE | DOCUMENTS, OPTION_EXPORT, .least = PRONY_FORMAT_MARKDOWN, .value = "F",
+     .help = "tables for a job summary, 20 rows each", .aliases = "md"},
+    {"junit", 0, OPTION_COMMON, GROUP_FILES, CHECK, OPTION_EXPORT, .least = PRONY_FORMAT_JUNIT, .value = "F",
+     .help = "a test case for each threshold, as JUnit XML", .aliases = "junit-xml"},
     {"latex", 0, OPTION_RARE, GROUP_FILES, TABLES, OPTION_EXPORT, .least = PRONY_FORMAT_LATEX, .value = "F", .help = "tables for booktabs"},
     {"trace", 0, OPTION_COMMON, GROUP_FILES, TABLES | PEER, OPTION_EXPORT, .least = PRONY_FORMAT_TRACE, .value = "F",
      .help = "the last run, for Perfetto and chrome://tracing"},

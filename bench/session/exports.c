@@ -34,8 +34,7 @@ static int write_form(const options *o, const prony_report *report, prony_format
     return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }
 
-/* "DIR/NAME_LEVEL.csv" beside "DIR/NAME.csv". */
-static char *file_beside(const char *file, const char *level)
+char *file_beside(const char *file, const char *level)
 {
     size_t length = strlen(file), stem = length, size = length + strlen(level) + 8;
     const char *dot = strrchr(file, '.'), *slash = strrchr(file, '/');

@@ -50,14 +50,14 @@ int json_open(json_file *file, const options *o)
     return cannot_write(file, o, code);
 }
 
-void json_begin(const json_file *file, const char *schema)
+void json_begin(FILE *to, const char *schema)
 {
     char text[sizeof "2026-01-31T23:59:59Z"];
     struct tm parts;
     const time_t now = time(NULL);
-    fprintf(file->stream, "{\n  \"schema\": \"%s\"", schema);
+    fprintf(to, "{\n  \"schema\": \"%s\"", schema);
     if (gmtime_r(&now, &parts) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) > 0)
-        fprintf(file->stream, ",\n  \"created\": \"%s\"", text);
+        fprintf(to, ",\n  \"created\": \"%s\"", text);
 }
 
 int json_close(json_file *file, const options *o, int code)

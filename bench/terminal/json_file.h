@@ -14,7 +14,7 @@ typedef struct json_file {
 int json_open(json_file *file, const options *o);
 /* Begins the document's object with its "schema" and the time of writing ("created", UTC). Members follow, each after a
  * comma. */
-void json_begin(const json_file *file, const char *schema);
+void json_begin(FILE *to, const char *schema);
 /* Puts the file in place and returns `code`, or EXIT_FAILED after a message. */
 int json_close(json_file *file, const options *o, int code);
 /* A JSON string, quoted and escaped; invalid UTF-8 becomes U+FFFD. */

@@ -99,6 +99,15 @@ void prn_out_printable(prn_out *out, const char *text, size_t size, char special
     }
 }
 
+void prn_out_csv(prn_out *out, const char *text)
+{
+    const bool formula = *text && strchr("=+-@\t\r", *text),
+               quoted = formula || *text == ' ' || strpbrk(text, "\",;\r\n\t");
+    if (quoted) prn_out_text(out, formula ? "\"'" : "\"");
+    prn_out_printable(out, text, strlen(text), '"', "\"\"");
+    if (quoted) prn_out_text(out, "\"");
+}
+
 void prn_out_xml(prn_out *out, const char *text)
 {
     while (*text) {

@@ -28,17 +28,10 @@ static void end_line(csv *c)
     c->line_begun = false;
 }
 
-/* Writes text from a model. A spreadsheet runs text that begins with one of these as a formula. Semicolons separate
- * fields in locales with a decimal comma. */
 static void report_csv_put_text(csv *c, const char *text)
 {
     field(c);
-    if (!text) return;
-    const bool formula = *text && strchr("=+-@\t\r", *text),
-               quoted = formula || *text == ' ' || strpbrk(text, "\",;\r\n\t");
-    if (quoted) prn_out_text(&c->out, formula ? "\"'" : "\"");
-    prn_out_printable(&c->out, text, strlen(text), '"', "\"\"");
-    if (quoted) prn_out_text(&c->out, "\"");
+    if (text) prn_out_csv(&c->out, text);
 }
 
 static void put_uint(csv *c, uint64_t value)

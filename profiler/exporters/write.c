@@ -2,7 +2,9 @@
 #include "base/os/file.h"
 #include "base/option_struct.h"
 #include "engine/bind/engine_model.h"
+#include "profiler/exporters/document.h"
 #include "profiler/report/report.h"
+#include "prony_judge.h"
 
 #include <string.h>
 
@@ -15,6 +17,18 @@ static prony_report with_hash(const prony_report *report, char text[65])
         copy.model.sha256 = text;
     }
     return copy;
+}
+
+static prony_status write_markdown(const prony_report *report, const prony_write_options *options, prony_write_fn write,
+                                   void *user, prony_error *error)
+{
+    prn_document_json json = {0};
+    prony_status status = prn_report_write_json(report, options, prn_document_collect, &json, error);
+    if (status == PRONY_OK)
+        status = prony_document_write(report->model.name ? report->model.name : "report", json.data, json.size,
+                                      PRONY_FORMAT_MARKDOWN, NULL, write, user, error);
+    prn_free(json.data);
+    return status;
 }
 
 prony_status prony_report_write(const prony_report *report, prony_format format, const prony_write_options *options,
@@ -30,9 +44,9 @@ prony_status prony_report_write(const prony_report *report, prony_format format,
         [PRONY_FORMAT_CSV] = prn_report_write_csv,     [PRONY_FORMAT_LATEX] = prn_report_write_latex,
         [PRONY_FORMAT_TRACE] = prn_report_write_trace, [PRONY_FORMAT_FOLDED] = prn_report_write_folded,
         [PRONY_FORMAT_DOT] = prn_report_write_dot,     [PRONY_FORMAT_SVG] = prn_report_write_svg,
-        [PRONY_FORMAT_HTML] = prn_report_write_html,
+        [PRONY_FORMAT_HTML] = prn_report_write_html,   [PRONY_FORMAT_MARKDOWN] = write_markdown,
     };
-    if ((size_t)format >= sizeof writers / sizeof writers[0])
+    if ((size_t)format >= sizeof writers / sizeof writers[0] || !writers[format])
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "report format %d is not known", (int)format);
     if (format != PRONY_FORMAT_JSON && format != PRONY_FORMAT_HTML)
         return writers[format](report, options, write, user, error);

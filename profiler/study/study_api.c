@@ -5,6 +5,7 @@
 #include "base/os/machine_state.h"
 #include "base/option_struct.h"
 #include "engine/bind/engine_model.h"
+#include "profiler/exporters/document.h"
 #include "profiler/measure/machine_peaks.h"
 #include "profiler/study/study_keys.h"
 
@@ -111,6 +112,17 @@ prony_status prony_study_repeat(prony_study **out, const prony_study *earlier, p
     return status;
 }
 
+static prony_status study_markdown(const prony_study *study, const prony_write_options *options, prony_write_fn write,
+                                   void *user, prony_error *error)
+{
+    prn_document_json json = {0};
+    prony_status status = prn_study_write_json(study, options, prn_document_collect, &json, error);
+    if (status == PRONY_OK)
+        status = prony_document_write("study", json.data, json.size, PRONY_FORMAT_MARKDOWN, NULL, write, user, error);
+    prn_free(json.data);
+    return status;
+}
+
 prony_status prony_study_write(const prony_study *study, prony_format format, const prony_write_options *options,
                                prony_write_fn write, void *user, prony_error *error)
 {
@@ -131,8 +143,10 @@ prony_status prony_study_write(const prony_study *study, prony_format format, co
         return prn_study_write_svg(study, options, write, user, error);
     case PRONY_FORMAT_HTML:
         return prn_study_write_html(study, options, write, user, error);
+    case PRONY_FORMAT_MARKDOWN:
+        return study_markdown(study, options, write, user, error);
     default:
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a study is written as text, JSON, CSV, SVG or HTML");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a study is written as text, JSON, CSV, SVG, HTML or Markdown");
     }
 }
 

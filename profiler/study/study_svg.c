@@ -8,7 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 760, HEIGHT = 440, LEFT = 70, RIGHT = 600, TOP = 70, BOTTOM = 390, ROW = 24, MOST_ROWS = 15, NAME_WIDTH = 235 };
+enum {
+    WIDTH = 760,
+    HEIGHT = 440,
+    LEFT = 70,
+    RIGHT = 600,
+    TOP = 70,
+    BOTTOM = 390,
+    ROW = 24,
+    MOST_ROWS = 15,
+    NAME_WIDTH = 235
+};
 
 static const char *const colors[] = {PRN_SVG_BLUE, PRN_SVG_ORANGE, PRN_SVG_GREEN, PRN_SVG_RED};
 #define COLORS (sizeof colors / sizeof colors[0])
@@ -226,8 +236,9 @@ static void draw_timeline(prn_out *out, const prony_study *s)
         high = fmin(fmax(high, slower * 1.1), TOP_OF_TIMELINE);
     }
     prn_axis x = {0, (double)(end - begin), LEFT, RIGHT, false, false}, y = {low, high, BOTTOM, TOP, false, false};
-    prn_svg_begin(out, WIDTH, HEIGHT, "Blocks in order of time",
-                  "each process's median against its configuration's; red ring: disturbed; at the top edge: slower than shown");
+    prn_svg_begin(
+        out, WIDTH, HEIGHT, "Blocks in order of time",
+        "each process's median against its configuration's; red ring: disturbed; at the top edge: slower than shown");
     prn_svg_axis_x(out, &x, TOP, BOTTOM, tick_seconds, "seconds since the study began");
     prn_svg_axis_y(out, &y, LEFT, RIGHT, prn_tick_percent, "slower than its median");
     for (size_t i = 0; i < s->block_count; i++) {

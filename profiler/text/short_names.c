@@ -60,8 +60,8 @@ static const char *short_without_parents(prn_bump *pool, const char *text)
     for (const char *at = text; *at;) {
         const size_t length = strcspn(at, "/");
         const char *next = at[length] ? at + length + 1 : NULL;
-        const bool repeated = length && next && strncmp(next, at, length) == 0 && strchr("._", next[length]) &&
-                              next[length] != '\0';
+        const bool repeated =
+            length && next && strncmp(next, at, length) == 0 && strchr("._", next[length]) && next[length] != '\0';
         if (!repeated) {
             const size_t copied = length + (next ? 1 : 0);
             memcpy(end, at, copied);
@@ -193,8 +193,8 @@ static bool short_split(name_list *list, split_key *keys, int part)
         const short_name *name = &list->names[i];
         const int kept = short_room(list, name) - DOTS, head = kept * part / SPLITS;
         const char *tail = short_tail(name->text, kept - head);
-        uint64_t hash = short_hash(0xcbf29ce484222325U + (uint64_t)name->indent, name->text,
-                                   short_head_bytes(name->text, head));
+        uint64_t hash =
+            short_hash(0xcbf29ce484222325U + (uint64_t)name->indent, name->text, short_head_bytes(name->text, head));
         keys[i] = (split_key){short_hash(hash, tail, strlen(tail)), i};
     }
     qsort(keys, list->count, sizeof *keys, short_by_hash);

@@ -9,7 +9,7 @@
 typedef struct layout {
     int width[PRN_TABLE_COLUMNS]; /* 0: left out */
     int gap;
-    uint32_t whole; /* bit c: column c is not narrowed */
+    uint32_t whole;                           /* bit c: column c is not narrowed */
     prn_short_names names[PRN_TABLE_COLUMNS]; /* count 0: the cells are shown as they are */
 } layout;
 

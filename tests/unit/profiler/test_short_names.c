@@ -45,8 +45,8 @@ static void add_torchvision(void)
     for (int block = 0; block < 8; block++)
         for (int layer = 0; layer < 3; layer++) {
             char path[BYTES];
-            snprintf(path, sizeof path, "/features/denseblock%d/denselayer%d/denselayer%d.norm/BatchNormalization", block,
-                     layer, layer);
+            snprintf(path, sizeof path, "/features/denseblock%d/denselayer%d/denselayer%d.norm/BatchNormalization",
+                     block, layer, layer);
             add_name(path);
         }
     for (int block = 0; block < 12; block++) {
@@ -191,8 +191,10 @@ static void test_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_different_names_stay_different), cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_common_ends_are_reported),       cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_different_names_stay_different),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_common_ends_are_reported),
+        cmocka_unit_test(test_narrow),
         cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

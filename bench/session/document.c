@@ -1,0 +1,82 @@
+#define _GNU_SOURCE /* open_memstream */
+#include "bench/session/document.h"
+
+#include "bench/terminal/json_file.h"
+#include "prony_judge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int document_open(document *d, const options *o)
+{
+    *d = (document){0};
+    if (!o->json && !o->form_count) return EXIT_DONE;
+    d->stream = open_memstream(&d->text, &d->size);
+    return d->stream ? EXIT_DONE : fail(o, "out of memory");
+}
+
+static int document_stdout(void *user, const char *data, size_t size)
+{
+    (void)user;
+    return fwrite(data, 1, size, stdout) == size ? 0 : -1;
+}
+
+static int write_table(const document *d, const options *o, const form_file *form, const char *table, const char *file)
+{
+    prony_error error = {0};
+    prony_write_options w = write_options(o);
+    w.chart = table;
+    const prony_status status =
+        strcmp(file, "-") == 0
+            ? prony_document_write(o->command, d->text, d->size, form->format, &w, document_stdout, NULL, &error)
+            : prony_document_save(o->command, d->text, d->size, form->format, &w, file, &error);
+    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+}
+
+/* The schema's name: the first member of every document. */
+static bool schema_of(const document *d, char name[64])
+{
+    const char *at = strstr(d->text, "\"schema\"");
+    return at && sscanf(at, "\"schema\" : \"%63[^\"]\"", name) == 1;
+}
+
+/* The first table takes the file's name, the others stand beside it; on stdout there is room for one. */
+static int write_tables(const document *d, const options *o, const form_file *form)
+{
+    char schema[64];
+    int code = write_table(d, o, form, NULL, form->file);
+    if (strcmp(form->file, "-") == 0 || !schema_of(d, schema)) return code;
+    for (size_t t = 1; code == EXIT_DONE && prony_document_table_name(schema, t); t++) {
+        const char *table = prony_document_table_name(schema, t);
+        char *beside = file_beside(form->file, table);
+        code = beside ? write_table(d, o, form, table, beside) : fail(o, "out of memory");
+        free(beside);
+    }
+    return code;
+}
+
+static int write_json(const document *d, const options *o)
+{
+    json_file json;
+    int code = json_open(&json, o);
+    if (code != EXIT_DONE || !json.stream) return code;
+    fwrite(d->text, 1, d->size, json.stream);
+    return json_close(&json, o, EXIT_DONE);
+}
+
+int document_close(document *d, const options *o, int code)
+{
+    if (!d->stream) return code;
+    const bool failed = fclose(d->stream) != 0;
+    int written = failed ? fail(o, "out of memory") : EXIT_DONE;
+    d->stream = NULL;
+    if (written == EXIT_DONE && d->size) {
+        written = write_json(d, o);
+        for (size_t i = 0; written == EXIT_DONE && i < o->form_count; i++)
+            written = o->forms[i].format == PRONY_FORMAT_CSV ? write_tables(d, o, &o->forms[i])
+                                                             : write_table(d, o, &o->forms[i], NULL, o->forms[i].file);
+    }
+    free(d->text);
+    *d = (document){0};
+    return written == EXIT_DONE ? code : written;
+}

@@ -1,0 +1,20 @@
+/* The document of a subcommand whose result is no report: JSON, and the tables made of it. */
+#ifndef PRN_BENCH_SESSION_DOCUMENT_H
+#define PRN_BENCH_SESSION_DOCUMENT_H
+
+#include "bench/command.h"
+
+/* The JSON is written to `stream`; NULL while neither --json nor another format is wanted. */
+typedef struct document {
+    FILE *stream;
+    char *text;
+    size_t size;
+} document;
+
+/* EXIT_DONE, or EXIT_FAILED after a message. */
+int document_open(document *d, const options *o);
+/* Writes the JSON where --json says and its tables as --csv, --markdown, --html and --junit say. Returns `code`, or
+ * EXIT_FAILED after a message. */
+int document_close(document *d, const options *o, int code);
+
+#endif
