@@ -287,6 +287,12 @@ PRONY_API PRONY_MUST_USE prony_status prony_study_load(prony_study **out, const 
 /* The plan of `earlier`, to be measured here on the same model. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_repeat(prony_study **out, const prony_study *earlier,
                                                          prony_model *model, prony_error *error);
+/* Limits the whole study to `seconds`, as budget_seconds does; a replication may be cheaper. Must be called before the
+ * first block. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_set_budget(prony_study *study, double seconds, prony_error *error);
+/* The model's file when the study was planned: an absolute path, unless an older version planned it. Lives with the
+ * study. */
+PRONY_API const char *prony_study_model_path(const prony_study *study);
 /* Frees the study and its results. NULL is accepted. */
 PRONY_API void prony_study_release(prony_study *study);
 

@@ -126,6 +126,8 @@ int main(int argc, char **argv)
         status = prony_mpi_run_process(&o);
     else if (!stop && strcmp(o.command, "scale") != 0)
         status = (fail(&o, "prony-mpi has no command '%s'; run it with prony", o.command), EXIT_USAGE);
+    else if (!stop && o.argument_count == 0)
+        status = (fail(&o, "MODEL is missing"), EXIT_USAGE);
     else if (!stop)
         status = run_ranks(&o, &argc, &argv);
     options_free(&o);

@@ -154,9 +154,22 @@ typedef struct prn_study_node_difference {
     size_t manifest_count;
 } prn_study_node_difference;
 
+typedef struct prn_study_environment {
+    bool known;                   /* studies of older versions have none */
+    const char *model_path;       /* absolute; NULL: not a file */
+    const char *const *variables; /* "OMP_NUM_THREADS=4", sorted */
+    size_t variable_count;
+    char smt[32], microcode[32];
+    char huge_pages[16]; /* transparent ones: always, madvise, never */
+    char container[32];
+    const uint64_t *numa_memory_bytes;
+    size_t numa_count;
+} prn_study_environment;
+
 struct prony_study {
     prn_bump pool;
     prony_report *manifest;
+    prn_study_environment environment;
     uint64_t seed;
     bool weak;
     int processes, usable; /* usable: processors within the quota */
@@ -202,6 +215,11 @@ struct prony_study {
     const char *const *manifest_differences;
     size_t manifest_difference_count;
 };
+
+/* study_environment.c. `model` is a path, or NULL. */
+PRN_MUST_USE prony_status prn_study_environment_read(prony_study *study, const char *model, prony_error *error);
+/* All variables in one line, "" without any. NULL: out of memory. */
+const char *prn_study_variables(const prn_study_environment *environment, prn_bump *pool);
 
 /* study_plan.c and study_blocks.c. `usable` processors; the manifest is taken over. */
 PRN_MUST_USE prony_status prn_study_plan(prony_study **out, prony_report *manifest, const prony_study_options *options,

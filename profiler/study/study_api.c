@@ -38,6 +38,17 @@ static prony_status make_manifest(prony_report **out, prony_model *model, const 
     return status;
 }
 
+static prony_status study_with_environment(prony_study **out, prony_study *study, const prony_model *model,
+                                           prony_error *error)
+{
+    prony_status status = prn_study_environment_read(study, model->file->name, error);
+    if (status == PRONY_OK)
+        *out = study;
+    else
+        prony_study_release(study);
+    return status;
+}
+
 prony_status prony_study_create(prony_study **out, prony_model *model, const prony_study_options *options,
                                 prony_error *error)
 {
@@ -49,9 +60,13 @@ prony_status prony_study_create(prony_study **out, prony_model *model, const pro
     PRN_TRY(make_manifest(&manifest, model, options->session, error));
     manifest->config.seed = options->seed;
     manifest->config.seed_known = true;
-    prony_status status = prn_study_plan(out, manifest, options, prn_machine_auto_threads(1, NULL), error);
-    if (status != PRONY_OK) prony_report_release(manifest);
-    return status;
+    prony_study *study = NULL;
+    prony_status status = prn_study_plan(&study, manifest, options, prn_machine_auto_threads(1, NULL), error);
+    if (status != PRONY_OK) {
+        prony_report_release(manifest);
+        return status;
+    }
+    return study_with_environment(out, study, model, error);
 }
 
 prony_status prony_study_node_write(prony_model *model, const prony_session_options *session, prony_write_fn write,
@@ -107,9 +122,22 @@ prony_status prony_study_repeat(prony_study **out, const prony_study *earlier, p
     PRN_TRY(make_manifest(&manifest, model, NULL, error));
     manifest->config.seed = earlier->seed;
     manifest->config.seed_known = true;
-    prony_status status = prn_study_plan_again(out, manifest, earlier, prn_machine_auto_threads(1, NULL), error);
-    if (status != PRONY_OK) prony_report_release(manifest);
-    return status;
+    prony_study *study = NULL;
+    prony_status status = prn_study_plan_again(&study, manifest, earlier, prn_machine_auto_threads(1, NULL), error);
+    if (status != PRONY_OK) {
+        prony_report_release(manifest);
+        return status;
+    }
+    return study_with_environment(out, study, model, error);
+}
+
+prony_status prony_study_set_budget(prony_study *study, double seconds, prony_error *error)
+{
+    if (!study || !(seconds > 0) || !isfinite(seconds))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_set_budget: no study, or no time above 0");
+    if (study->block_count) return prn_fail(error, PRONY_INVALID_ARGUMENT, "the study has begun: its budget is fixed");
+    study->budget_seconds = seconds;
+    return PRONY_OK;
 }
 
 static prony_status study_markdown(const prony_study *study, const prony_write_options *options, prony_write_fn write,

@@ -334,6 +334,19 @@ const prn_key prn_study_node_keys[] = {
     {0}};
 #undef N
 
+#define V prn_study_environment
+static const prn_key environment_keys[] = {
+    {"model_path", PRN_AT(V, model_path), PRN_IF_SET, "Absolute; `scale --repeat` looks there."},
+    {"variables", PRN_LIST(V, variables, variable_count), PRN_ALWAYS,
+     "Of the environment, NAME=VALUE: OMP_*, PRONY_* and others that change how fast a process runs."},
+    {"smt", PRN_AT(V, smt), PRN_IF_SET, "The kernel's word: on, off, notsupported."},
+    {"microcode", PRN_AT(V, microcode), PRN_IF_SET, NULL},
+    {"numa_memory_bytes", PRN_LIST(V, numa_memory_bytes, numa_count), PRN_OLD | PRN_ROW_DIRECT, "Of each NUMA node."},
+    {"huge_pages", PRN_AT(V, huge_pages), PRN_IF_SET, "Transparent ones: always, madvise or never."},
+    {"container", PRN_AT(V, container), PRN_IF_SET, "Its kind; absent: none was found."},
+    {0}};
+#undef V
+
 #define E prn_study_node_difference
 static const prn_key node_difference_keys[] = {
     {"node", PRN_AT(E, node), PRN_ALWAYS, NULL},
@@ -538,6 +551,15 @@ static void write_created(prn_json *j, const prn_key *key, const prn_at *at)
     prn_json_string(j, key->name, ((const prony_study *)at->root)->manifest->created);
 }
 
+static void read_environment(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    prony_study *s = at->root;
+    const prn_json_value *inner = prn_json_get_object(j, object, key->name, false);
+    if (!inner) return;
+    prn_keys_read(j, inner, environment_keys, &(prn_at){.root = s, .row = &s->environment});
+    s->environment.known = true;
+}
+
 static bool has_nodes(const prn_at *at)
 {
     return ((const prony_study *)at->root)->over_nodes;
@@ -557,6 +579,8 @@ static bool has_date(const prn_at *at)
 const prn_key prn_study_keys[] = {
     {"created", PRN_MADE(STRING), PRN_DERIVED, "When it was begun, in UTC (ISO 8601).", .when = has_date, .write = write_created},
     {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, NULL, .write = write_manifest, .read = read_manifest},
+    {"environment", PRN_IN(S, environment, environment_keys), PRN_OLD, "What surrounded the study, beyond the manifest.",
+     .if_root = PRN_FLAG(S, environment.known), .read = read_environment},
     {"nodes", PRN_ROWS(S, nodes, node_count, prn_study_node_keys), PRN_OLD, "Of the cluster; absent: one machine.",
      .if_root = PRN_FLAG(S, over_nodes), .read = read_nodes},
     {"plan", PRN_HERE(plan_keys), PRN_ALWAYS, NULL},

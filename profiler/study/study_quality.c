@@ -216,11 +216,28 @@ static void differ_number(prony_study *s, const char **out, const char *what, do
     differ(s, out, what, a, b);
 }
 
+static void differ_or_none(prony_study *s, const char **out, const char *what, const char *now, const char *earlier)
+{
+    differ(s, out, what, now && *now ? now : "none", earlier && *earlier ? earlier : "none");
+}
+
+static void compare_environments(prony_study *s, const prony_study *earlier, const char **out)
+{
+    const prn_study_environment *a = &s->environment, *b = &earlier->environment;
+    differ_or_none(s, out, "environment variables", prn_study_variables(a, &s->results_pool),
+                   prn_study_variables(b, &s->results_pool));
+    differ(s, out, "SMT", a->smt, b->smt);
+    differ(s, out, "microcode", a->microcode, b->microcode);
+    differ(s, out, "huge pages", a->huge_pages, b->huge_pages);
+    differ_or_none(s, out, "container", a->container, b->container);
+    differ_number(s, out, "NUMA nodes", (double)a->numa_count, (double)b->numa_count);
+}
+
 static prony_status compare_manifests(prony_study *s, const prony_study *earlier, prony_error *error)
 {
     const prn_report_system *a = &s->manifest->system, *b = &earlier->manifest->system;
     const prn_machine *m = &a->machine, *n = &b->machine;
-    const char **out = prn_bump_alloc(&s->results_pool, 24, sizeof *out);
+    const char **out = prn_bump_alloc(&s->results_pool, 32, sizeof *out);
     if (!out) return prn_no_memory(error);
     s->manifest_differences = out;
     differ(s, out, "host", m->host_name, n->host_name);
@@ -239,6 +256,9 @@ static prony_status compare_manifests(prony_study *s, const prony_study *earlier
     differ(s, out, "commit", a->git_commit, b->git_commit);
     differ(s, out, "compiler", a->compiler, b->compiler);
     differ(s, out, "compiler flags", a->compiler_flags, b->compiler_flags);
+    if (fabs(s->budget_seconds - earlier->budget_seconds) > 0)
+        differ_number(s, out, "budget in seconds (0: none)", s->budget_seconds, earlier->budget_seconds);
+    if (s->environment.known && earlier->environment.known) compare_environments(s, earlier, out);
     return PRONY_OK;
 }
 
