@@ -33,7 +33,7 @@ typedef struct prn_document_table {
     const char *name; /* of its CSV file */
     const char *title;
     const char *path;  /* of its array in the document, or of an object, which is one row */
-    const char *order; /* numbers by which rows come, the largest first; NULL: as they are */
+    const char *order; /* member by which rows come: the largest number first, or true first; NULL: as they are */
     prn_document_column columns[PRN_DOCUMENT_COLUMNS]; /* up to the first without title */
 } prn_document_table;
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define STYLE                                                                                                          \
-    "td.n{text-align:right;font-variant-numeric:tabular-nums}table{width:100%;table-layout:auto}\n"                    \
+    "td.n,th.n{text-align:right!important;font-variant-numeric:tabular-nums}table{width:100%;table-layout:auto}\n"     \
     "th,td{white-space:normal;max-width:none;overflow-wrap:anywhere}th{text-align:left;padding:.2rem .5rem}\n"         \
     ".scroller{height:auto;max-height:520px}\n"
 
@@ -18,7 +18,7 @@ static void html_table(prn_document *d, const prn_document_table *table, const p
     for (int c = 0; c < PRN_DOCUMENT_COLUMNS && table->columns[c].title; c++) {
         shown[c] = *table->columns[c].title && prn_document_has_column(d, rows, &table->columns[c]);
         if (!shown[c]) continue;
-        prn_out_text(out, "<th>");
+        prn_out_text(out, table->columns[c].kind == PRN_CELL_TEXT ? "<th>" : "<th class=\"n\">");
         prn_out_xml(out, table->columns[c].title);
         prn_out_text(out, "</th>");
     }

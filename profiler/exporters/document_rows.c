@@ -89,7 +89,12 @@ static bool document_sort(prn_document *d, const char *order, prn_document_rows 
     if (!list) return false;
     for (size_t i = 0; i < out->count; i++) {
         double weight = 0;
-        prn_document_number(d, out->rows[i], order, &weight);
+        const char *key;
+        const prn_json_value *value = prn_document_at(d, out->rows[i], order, &key);
+        if (value && prn_json_is_bool(value))
+            weight = prn_json_is_true(value);
+        else
+            prn_document_number(d, out->rows[i], order, &weight);
         list[i] = (ordered_row){out->rows[i], fabs(weight), i};
     }
     qsort(list, out->count, sizeof *list, by_weight);
@@ -146,6 +151,7 @@ static const char *document_number_text(prn_document *d, const prn_json_value *r
     case PRN_CELL_BYTES:
         return prn_number_bytes(text, value, 4, " ");
     case PRN_CELL_SHARE:
+        if (fabs(value) >= 10) return strcpy(text, value > 0 ? "> 999 %" : "< -999 %");
         prn_number_fixed(text, 100 * value, 1);
         return strcat(text, " %");
     case PRN_CELL_RATIO:

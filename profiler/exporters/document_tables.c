@@ -147,7 +147,7 @@ static const prn_document_schema schemas[] = {
      {{"metrics",
        "Metrics",
        "metrics",
-       NULL,
+       "decides",
        {{"metric", "key", PRN_CELL_TEXT},
         {"A", "a", PRN_CELL_METRIC},
         {"B", "b", PRN_CELL_METRIC},

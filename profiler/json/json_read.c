@@ -155,6 +155,16 @@ bool prn_json_has(const prn_json_value *object, const char *key)
     return found && !cJSON_IsNull(found);
 }
 
+bool prn_json_is_bool(const prn_json_value *value)
+{
+    return cJSON_IsBool(value);
+}
+
+bool prn_json_is_true(const prn_json_value *value)
+{
+    return cJSON_IsTrue(value);
+}
+
 bool prn_json_is_null(const prn_json_value *value)
 {
     return cJSON_IsNull(value);

@@ -29,6 +29,8 @@ void prn_json_bad(prn_json_reader *reader, const char *key, const char *format, 
 /* true: `object` has a member `key` that is not null. */
 bool prn_json_has(const prn_json_value *object, const char *key);
 bool prn_json_is_null(const prn_json_value *value);
+bool prn_json_is_bool(const prn_json_value *value);
+bool prn_json_is_true(const prn_json_value *value);
 
 /* Each sets *out and returns true if the member is there, is not null and has the type. Absent or null: false, and an
  * error if `required`. Another type or a value outside the C type: false and an error. */

@@ -220,6 +220,14 @@ static char *tick_seconds(prn_number_text text, double ns)
     return prn_number_fixed(text, ns * 1e-9, ns < 20e9 ? 1 : 0);
 }
 
+/* Colours without red, which marks a disturbed block. */
+static const char *study_svg_block_color(size_t configuration)
+{
+    static const char *const own[] = {PRN_SVG_BLUE, PRN_SVG_ORANGE, PRN_SVG_GREEN, WORKERS_COLOR,
+                                      "#0891b2",    "#a16207",      "#be185d",     "#475569"};
+    return own[configuration % (sizeof own / sizeof *own)];
+}
+
 /* Draws each block's median relative to its configuration's, over time; disturbed and failed blocks in red. */
 static void draw_timeline(prn_out *out, const prony_study *s)
 {
@@ -259,11 +267,11 @@ static void draw_timeline(prn_out *out, const prony_study *s)
         }
         double up = prn_axis_at(&y, fmin(prn_study_block_median(b) / median - 1, high));
         if (b->disturbed) prn_svg_circle(out, at, up, 6.5, PRN_SVG_RED, NULL);
-        prn_svg_circle(out, at, up, 4, colors[b->configuration % 3], tip);
+        prn_svg_circle(out, at, up, 4, study_svg_block_color(b->configuration), tip);
     }
     for (size_t i = 0; i < s->configuration_count && i < 14; i++) {
         char label[PRN_STUDY_LABEL_BYTES];
-        prn_svg_circle(out, RIGHT + 18, TOP + 8 + 18 * (double)i, 4, colors[i % 3], NULL);
+        prn_svg_circle(out, RIGHT + 18, TOP + 8 + 18 * (double)i, 4, study_svg_block_color(i), NULL);
         prn_svg_text_fit(out, RIGHT + 28, TOP + 12 + 18 * (double)i, PRN_ANCHOR_START, 11, PRN_SVG_INK,
                          prn_study_label(s, i, label), 125);
     }

@@ -287,7 +287,7 @@ class Look(unittest.TestCase):
 
     def test_layout(self):
         self.open("branches.html")
-        count = self.js("graphView.nodes.length")
+        count = self.js("graphView.rebuild(0), graphView.nodes.length")
         self.assertGreaterEqual(count, 3000)
         boxes = self.js("[...graphView.nodes.keys()].map(i => [graphView.placed.x[i], graphView.placed.y[i]])")
         rows = {}
@@ -304,9 +304,56 @@ class Look(unittest.TestCase):
         self.assertEqual(wrong, 0)
         self.clean()
 
+    def test_graph_by_module(self):
+        """A large graph opens with its modules as nodes; one opens alone; a layer's row brings the layers back."""
+        self.open("branches.html")
+        self.to("graph")
+        layers = self.js("layers.filter(l => !l.folded).length")
+        few = self.js("graphView.nodes.length")
+        self.assertGreater(few, 2)
+        self.assertLessEqual(few, 160)
+        self.assertGreater(self.js("graphView.map.view.k"), 0.26, "the boxes have text")
+        sums = self.js("graphView.nodes.map(n => [n.flops, (n.inside || [n]).reduce((sum, l) => sum + l.flops, 0)])")
+        self.assertTrue(all(a == b for a, b in sums))
+        self.assertEqual(self.js("graphView.nodes.reduce((sum, n) => sum + (n.inside || [n]).length, 0)"), layers)
+        x, y = self.js("%s(3)" % self.NODE_AT)
+        self.browser.click(x, y)
+        self.assertEqual(self.js("graphView.chosen().inside.length > 1"), True)
+        self.assertNotIn("null", self.js("$('graph-row').textContent"))
+        self.js("[...document.querySelectorAll('#graph-row button')].find(b => b.textContent === 'open this module').click()")
+        self.browser.settle()
+        opened = self.js("graphView.nodes.length")
+        self.assertTrue(few < opened < layers, (few, opened, layers))
+        self.js("document.querySelector('#panel-graph select[aria-label=Detail]').value = '0'")
+        self.js("document.querySelector('#panel-graph select[aria-label=Detail]').dispatchEvent(new Event('change'))")
+        self.assertEqual(self.js("graphView.nodes.length"), layers)
+        self.js("graphView.rebuild(1), showInGraph('layers', layers[77])")
+        self.assertEqual(self.js("graphView.chosen().index"), 77)
+        self.js("graphView.whole()")
+        self.browser.settle()
+        self.assertGreater(self.js("graphView.map.box.getBoundingClientRect().height / innerHeight"), 0.8)
+        self.js("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
+        self.browser.settle()
+        self.assertLess(self.js("graphView.map.box.getBoundingClientRect().height / innerHeight"), 0.8)
+        self.clean()
+
+    def test_names_of_a_chart_differ(self):
+        self.open("branches.html")
+        names = ["/layer%d/layer%d.%d/conv%d/Conv" % (a, a, b, c) for a in (1, 2) for b in range(12) for c in (1, 2, 3)]
+        for room in (12, 16, 34):
+            shown = self.js("distinctNames(%s, %d)" % (json.dumps(names), room))
+            self.assertEqual(len(set(shown)), len(names))
+            self.assertLessEqual(max(map(len, shown)), room)
+        self.assertEqual(self.js("distinctNames(%s, 34)" % json.dumps(names))[0], "/layer1/layer1.0/conv1/Conv")
+        shown = self.js("[...document.querySelectorAll('#bars-layers .bar-name')].map(b => b.textContent)")
+        self.assertEqual(len(set(shown)), len(shown))
+        self.clean()
+
     def test_graph_of_three_thousand(self):
         self.open("branches.html")
         self.to("graph")
+        self.js("graphView.rebuild(0), 0")
+        self.browser.settle()
         for i in (1700, 40, 2999):
             x, y = self.js("%s(%d)" % (self.NODE_AT, i))
             self.browser.click(x, y)
@@ -359,7 +406,7 @@ class Look(unittest.TestCase):
             self.assertEqual(self.js("graphView.chosen().share"), share)
         self.browser.key("Escape")
         self.assertEqual(self.js("document.activeElement === graphView.map.canvas"), False)
-        name = self.js("graphView.nodes[2500].name")
+        name = self.js("layers[2500].name")
         self.js("(i => { i.value = %s; i.dispatchEvent(new Event('input')); i.focus(); })(graphView.search.input)" % json.dumps("name:" + name.lower()))
         self.assertEqual(self.js("graphView.search.count.textContent"), "1")
         self.browser.key("Enter")

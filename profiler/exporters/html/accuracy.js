@@ -71,6 +71,7 @@ function errorTable(rows) {
   const MOST = 12,
     number = text => h('td', { class: 'num' }, text);
   const worst = rows.filter(loses).sort(worstFirst),
+    names = distinctNames(worst.slice(0, MOST).map(o => o.name || ''), LABEL_ROOM),
     head = ['operator', 'kernel', 'own', '', 'ulp', 'beyond', 'accumulated', ''];
   if (!worst.length) return h('p', { class: 'sub' }, 'No operator is off by itself.');
   return h(
@@ -83,11 +84,11 @@ function errorTable(rows) {
       h(
         'tbody',
         {},
-        worst.slice(0, MOST).map(o =>
+        worst.slice(0, MOST).map((o, i) =>
           h(
             'tr',
             { click: () => showRow('operators', o), title: o.name },
-            h('td', {}, h('bdi', {}, shortName(o.name))),
+            h('td', {}, h('bdi', {}, names[i])),
             h('td', {}, o.kernel || ''),
             number(o.error.own.nonfinite ? grouped(o.error.own.nonfinite) + ' NaN/Inf' : errorText(o.error.own)),
             number(decibelText(o.error.own)),

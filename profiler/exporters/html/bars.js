@@ -129,10 +129,11 @@ function layerBars() {
         (ranked.length > rows.length ? '; ' + grouped(ranked.length - rows.length) + ' more have the rest' : '') +
         '. Coloured by operator type'
       : 'No layer has any.';
+    const names = distinctNames(rows.map(l => l.name || l.op), LABEL_ROOM);
     bars.replaceChildren(
-      ...rows.map(l =>
+      ...rows.map((l, i) =>
         barRow({
-          name: shortName(l.name || l.op),
+          name: names[i],
           title: l.name + '\n' + l.op + ', ' + rowTime(l) + ', ' + si(l.flops) + ' FLOPs',
           click: () => showRow('layers', l),
           bars: [

@@ -17,15 +17,72 @@ function mixer(from, to) {
       .join('');
 }
 
-function graphModel() {
-  const nodes = layers.filter(l => !l.folded),
-    place = new Map(nodes.map((l, i) => [l.index, i]));
-  const sources = nodes.map((l, i) => [
-    ...new Set((l.sources || []).map(s => place.get(s)).filter(s => s !== undefined && s < i)),
+const MOST_LEGIBLE = 160; /* nodes of a graph that opens whole; a larger one opens by module */
+const moduleParts = l => (l.module || '').split('/').filter(Boolean);
+
+/* A run of layers of one module as one node. Figures are sums; `inside` are the layers. */
+function moduleNode(key, run, again) {
+  const add = member => run.reduce((total, l) => total + (l[member] || 0), 0);
+  return {
+    name: key + (again ? ' (' + (again + 1) + ')' : ''),
+    op: plural(run.length, 'layer'),
+    inside: run,
+    main: [...run].sort((a, b) => (stamped ? b.share - a.share : b.flops - a.flops))[0].op,
+    key,
+    time: stamped ? add('time') : null,
+    share: stamped ? add('share') : null,
+    flops: add('flops'),
+    macs: add('macs'),
+    parameters: add('parameters'),
+    memory_bytes: add('memory_bytes'),
+    time_attributed: run.some(l => l.time_attributed),
+  };
+}
+
+/* The graph with the modules of `depth` levels as nodes; 0: every layer. `opened`: modules shown by what is in them.
+ * Only layers that follow one another join, so edges still lead from earlier nodes to later ones. */
+function graphModel(depth, opened) {
+  const shown = layers.filter(l => !l.folded),
+    nodes = [],
+    place = new Map(),
+    seen = new Map();
+  const keyOf = l => {
+    const parts = moduleParts(l);
+    let d = depth,
+      key = parts.slice(0, d).join('/');
+    while (opened.has(key) && d < parts.length) key = parts.slice(0, ++d).join('/');
+    return depth && key && !opened.has(key) ? key : null;
+  };
+  for (let i = 0; i < shown.length;) {
+    const key = keyOf(shown[i]),
+      run = [shown[i++]];
+    while (key !== null && i < shown.length && keyOf(shown[i]) === key) run.push(shown[i++]);
+    for (const l of run) place.set(l.index, nodes.length);
+    if (run.length > 1) {
+      nodes.push(moduleNode(key, run, seen.get(key) || 0));
+      seen.set(key, (seen.get(key) || 0) + 1);
+    } else nodes.push(run[0]);
+  }
+  const sources = nodes.map((node, i) => [
+    ...new Set(
+      (node.inside || [node]).flatMap(l => l.sources || []).map(s => place.get(s)).filter(s => s !== undefined && s < i),
+    ),
   ]);
   const readers = nodes.map(() => []);
   sources.forEach((list, i) => list.forEach(s => readers[s].push(i)));
   return { nodes, place, sources, readers };
+}
+
+/* Depths that make a graph of another size: [[depth, nodes]], the smallest graph first, every layer last. */
+function graphDepths() {
+  const deepest = Math.min(6, layers.reduce((most, l) => Math.max(most, moduleParts(l).length), 0)),
+    all = graphModel(0, new Set()).nodes.length,
+    depths = [];
+  for (let d = 1; d <= deepest; d++) {
+    const count = graphModel(d, new Set()).nodes.length;
+    if (count > 2 && count < all && (!depths.length || count > depths[depths.length - 1][1])) depths.push([d, count]);
+  }
+  return [...depths, [0, all]];
 }
 
 /* The ways of colouring: what a level of 0 to 1 says of a node. */
@@ -39,7 +96,7 @@ function graphColours(nodes) {
   };
   return by => {
     const fills = new Map(),
-      fill = by === 'op' ? l => typeColor(l.op) : heat(by);
+      fill = by === 'op' ? l => typeColor(l.main || l.op) : heat(by);
     for (const l of nodes) {
       const hex = fill(l);
       fills.set(l, { fill: hex, ink: inkOn(hex) });
@@ -49,20 +106,31 @@ function graphColours(nodes) {
 }
 
 function graphPanel() {
-  const model = graphModel(),
-    { nodes, place, sources, readers } = model;
+  const opened = new Set(),
+    depths = graphDepths(),
+    legible = depths.filter(([, count]) => count <= MOST_LEGIBLE);
+  let depth = depths[depths.length - 1][1] <= MOST_LEGIBLE || !legible.length ? 0 : legible[legible.length - 1][0],
+    { nodes, place, sources, readers } = graphModel(depth, opened);
   if (nodes.length < 2) return;
-  const placed = layoutGraph(sources),
-    ranked = nodes.map((l, i) => i).sort((a, b) => heatOf(nodes[b]) - heatOf(nodes[a]));
-  let selected = -1,
+  let placed = layoutGraph(sources),
+    names = namesOf(nodes),
+    ranked = rankNodes(),
+    selected = -1,
     rank = -1,
     fills = new Map(),
-    ink = {};
+    ink = {},
+    colour = graphColours(nodes);
+  function rankNodes() {
+    return nodes.map((l, i) => i).sort((a, b) => heatOf(nodes[b]) - heatOf(nodes[a]));
+  }
+  function namesOf(list) {
+    const shown = distinctNames(list.map(l => l.name || l.op), Math.floor((NODE.width - 12) / 5.9));
+    return new Map(list.map((l, i) => [l, shown[i]]));
+  }
   function heatOf(l) {
     return stamped ? l.share || 0 : l.flops || 0;
   }
   const figure = l => (stamped ? rowTime(l) + '  ' + percent(l.share) : si(l.flops) + ' FLOPs');
-  const colour = graphColours(nodes);
   const by = chooser(
     'Coloured by',
     [
@@ -158,7 +226,7 @@ function graphPanel() {
     context.font = '600 11px sans-serif';
     context.fillText(fit(l.op), left, placed.y[v] + 14);
     context.font = '10px sans-serif';
-    context.fillText(fit(shortName(l.name || '')), left, placed.y[v] + 27);
+    context.fillText(names.get(l), left, placed.y[v] + 27);
     if (heatOf(l) > 0) context.fillText(figure(l), left, placed.y[v] + 40);
   }
   /* From afar: the type alone, as large as it is on the screen. */
@@ -176,19 +244,20 @@ function graphPanel() {
     context.scale(view.k, view.k);
     context.translate(-view.x, -view.y);
     drawEdges(context, view, size);
-    const legible = view.k > 0.55,
+    const close = view.k > 0.55,
       set = search.found.set,
+      isFound = l => (l.inside ? l.inside.some(inner => set.has(inner)) : set.has(l)),
       named = [];
     inSight(view, size, v => {
       if (v >= placed.count) return;
       const l = nodes[v],
         look = fills.get(l);
-      context.globalAlpha = set && !set.has(l) ? 0.18 : 1;
+      context.globalAlpha = set && !isFound(l) ? 0.18 : 1;
       context.fillStyle = look.fill;
       context.fillRect(placed.x[v] - NODE.width / 2, placed.y[v], NODE.width, NODE.height);
       if (view.k > 0.26) {
         context.fillStyle = look.ink;
-        (legible ? drawText : drawType)(context, l, v, view.k);
+        (close ? drawText : drawType)(context, l, v, view.k);
       }
       named.push(v);
     });
@@ -197,7 +266,7 @@ function graphPanel() {
       context.strokeStyle = ink.accent;
       context.lineWidth = 2 / view.k;
       for (const v of named)
-        if (set.has(nodes[v])) context.strokeRect(placed.x[v] - NODE.width / 2, placed.y[v], NODE.width, NODE.height);
+        if (isFound(nodes[v])) context.strokeRect(placed.x[v] - NODE.width / 2, placed.y[v], NODE.width, NODE.height);
     }
     if (selected >= 0) drawChosen(context, view);
     context.restore();
@@ -227,8 +296,69 @@ function graphPanel() {
       ),
     );
   }
+  /* A module's figures, its layers that take most, and a way into it. */
+  function insideOf(node) {
+    const most = [...node.inside].sort((a, b) => heatOf(b) - heatOf(a)).slice(0, 8);
+    return h(
+      'div',
+      {},
+      h('p', {}, figure(node) + ', ' + si(node.flops) + ' FLOPs, ' + si(node.parameters) + ' parameters'),
+      h('p', {}, h('button', { type: 'button', click: () => open(node) }, 'open this module')),
+      h('h4', {}, node.op + ', the most expensive'),
+      ...most.map(l =>
+        h('button', { type: 'button', class: 'link', click: () => choose(l, true) }, (l.name || l.op) + ' · ' + figure(l)),
+      ),
+    );
+  }
+  /* Builds the graph anew at another depth, or with other modules opened. */
+  function rebuild(to) {
+    if (to !== depth) opened.clear();
+    depth = to;
+    detail.value = String(depth);
+    ({ nodes, place, sources, readers } = graphModel(depth, opened));
+    placed = layoutGraph(sources);
+    names = namesOf(nodes);
+    ranked = rankNodes();
+    colour = graphColours(nodes);
+    selected = rank = -1;
+    placed.fold(map.size.width - FRAME, map.size.height - FRAME);
+    map.world.width = placed.width;
+    map.world.height = placed.height;
+    note.textContent = describe();
+    Object.assign(graphView, { nodes, placed });
+    recolour();
+    map.all();
+  }
+  function open(node) {
+    opened.add(node.key);
+    rebuild(depth);
+    choose(nodes[place.get(node.inside[0].index)], true);
+  }
+  const describe = () =>
+    (nodes.length < shownLayers
+      ? plural(shownLayers, 'layer') + ' in ' + plural(nodes.length, 'node') + ', modules as one node each'
+      : plural(nodes.length, 'layer')) +
+    ', read from top to bottom, column by column; the stronger the colour, the more it takes';
+  const shownLayers = layers.filter(l => !l.folded).length;
+  const detail = chooser(
+    'Detail',
+    depths.map(([d, count]) => [d, (d ? 'modules, depth ' + d : 'every layer') + ' (' + grouped(count) + ')']),
+    () => {
+      prompt();
+      rebuild(+detail.value);
+    },
+  );
+  detail.value = String(depth);
+  function whole() {
+    const large = panel.classList.toggle('whole');
+    wide.textContent = large ? 'close' : 'whole window';
+    document.body.classList.toggle('behind', large);
+  }
+  const wide = h('button', { type: 'button', title: 'The graph in the whole window', click: whole }, 'whole window');
+
   function choose(l, bring) {
-    selected = l ? (place.get(l.index) ?? -1) : -1;
+    if (l && !nodes.includes(l)) rebuild(0);
+    selected = l ? nodes.indexOf(l) : -1;
     if (selected < 0) {
       prompt();
       map.redraw();
@@ -257,19 +387,20 @@ function graphPanel() {
         { class: 'hint' },
         'Number ' + grouped(rank + 1) + ' of ' + grouped(nodes.length) + (stamped ? ' by time' : ' by FLOPs'),
       ),
-      h(
-        'p',
-        {},
-        h('button', { type: 'button', click: () => showInTable('layers', l) }, 'in the table'),
-        ' ',
-        stamped && known(l.operator)
-          ? h('button', { type: 'button', click: () => showInTimeline(operators[l.operator]) }, 'in the timeline')
-          : null,
-      ),
+      l.inside
+        ? insideOf(l)
+        : h(
+            'p',
+            {},
+            h('button', { type: 'button', click: () => showInTable('layers', l) }, 'in the table'),
+            ' ',
+            stamped && known(l.operator)
+              ? h('button', { type: 'button', click: () => showInTimeline(operators[l.operator]) }, 'in the timeline')
+              : null,
+          ),
       ...near('Reads', sources[selected]),
       ...near('Read by', readers[selected]),
-      h('h4', {}, 'Row'),
-      rowDetails('layers', l),
+      ...(l.inside ? [] : [h('h4', {}, 'Row'), rowDetails('layers', l)]),
     );
     side.scrollTop = 0;
     if (bring) map.show(placed.x[selected], placed.y[selected] + NODE.height / 2, 0.9);
@@ -282,7 +413,7 @@ function graphPanel() {
   };
   const search = finder(
     'Graph',
-    () => nodes,
+    () => layers.filter(l => !l.folded),
     l => choose(l, true),
     () => map.redraw(),
   );
@@ -307,25 +438,27 @@ function graphPanel() {
     { type: 'button', title: 'The next most expensive node', click: () => step(1) },
     'next hottest',
   );
-  viewPanel(
+  const { box: panel, note } = viewPanel(
     'graph',
     'Graph',
-    plural(nodes.length, 'layer') +
-      ', read from top to bottom, column by column; the stronger the colour, the more it takes',
-    [search.input, search.count, by, hottest, ...map.controls],
+    describe(),
+    [search.input, search.count, depths.length > 1 ? detail : null, by, hottest, ...map.controls, wide].filter(Boolean),
     h('div', { class: 'split' }, map.box, side),
   );
+  document.addEventListener('keydown', event => {
+    if (event.key === 'Escape' && panel.classList.contains('whole')) whole();
+  });
   themeListeners.push(recolour);
   prompt();
   recolour();
   map.resize();
-  graphView = { map, choose, placed, nodes, search, chosen: () => nodes[selected] };
+  graphView = { map, choose, placed, nodes, search, rebuild, whole, chosen: () => nodes[selected] };
 }
 
 /* From a row to its node; a row of an operator shows the first of its layers. False: it has none. */
 function nodeOf(level, row) {
   const l = level === 'layers' ? row : level === 'operators' ? layers[row.layers[0]] : null;
-  return graphView && l && !l.folded && graphView.nodes.includes(l) ? l : null;
+  return graphView && l && !l.folded ? l : null;
 }
 function showInGraph(level, row) {
   const l = nodeOf(level, row);

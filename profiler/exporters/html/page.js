@@ -159,12 +159,44 @@ const faint = (hex, alpha) =>
   Math.round(alpha * 255)
     .toString(16)
     .padStart(2, '0');
-/* As many of the last parts of a path as a label holds. */
+/* Names of one chart cut to `room` characters, so that different names stay different: parents that a child repeats go
+ * first, then '…' where the rest belongs to no other name, then a number. The same as profiler/text/short_names.c. */
+function distinctNames(names, room) {
+  const distinct = list => new Set(list).size === list.length,
+    all = [...new Set(names)],
+    fits = list => list.every(text => text.length <= room);
+  const withoutParents = name => {
+    const parts = name.split('/');
+    return parts
+      .filter((part, i) => !(part && i + 1 < parts.length && parts[i + 1].startsWith(part) && /^[._]/.test(parts[i + 1].slice(part.length))))
+      .join('/');
+  };
+  let texts = all;
+  if (!fits(texts)) {
+    const shorter = texts.map(withoutParents);
+    if (distinct(shorter)) texts = shorter;
+  }
+  const kept = room - 1,
+    shown = texts.map(text => (text.length <= room ? text : null));
+  for (let turn = 0; turn <= 48 && shown.includes(null); turn++) {
+    const head = Math.floor((kept * Math.min(24, Math.max(0, 8 + (turn & 1 ? (turn + 1) / 2 : -turn / 2)))) / 24),
+      cut = text => text.slice(0, head) + '…' + text.slice(text.length - (kept - head)),
+      count = new Map();
+    for (const text of texts) count.set(cut(text), (count.get(cut(text)) || 0) + 1);
+    texts.forEach((text, i) => {
+      if (shown[i] === null && count.get(cut(text)) === 1) shown[i] = cut(text);
+    });
+  }
+  const taken = new Map(all.map((name, i) => [name, shown[i] ?? texts[i].slice(0, room - 4) + '~' + (i + 1)]));
+  return names.map(name => taken.get(name));
+}
+const LABEL_ROOM = 34;
+/* One name alone: as many of the last parts of its path as a label holds. */
 const shortName = name => {
   const parts = name.split('/').filter(Boolean);
   let text = parts.pop() || name;
-  while (parts.length && (parts[parts.length - 1] + text).length < 33) text = parts.pop() + '/' + text;
-  return text.length > 34 ? '…' + text.slice(-33) : text;
+  while (parts.length && (parts[parts.length - 1] + text).length < LABEL_ROOM - 1) text = parts.pop() + '/' + text;
+  return text.length > LABEL_ROOM ? '…' + text.slice(1 - LABEL_ROOM) : text;
 };
 /* White or black, whichever has more contrast on a colour. */
 const inkOn = hex => {
