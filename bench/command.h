@@ -209,6 +209,8 @@ int terminal_width(void);
 bool want_whole_names(void);
 bool want_color(const options *o);
 bool want_progress(const options *o);
+/* Below a report on a terminal: two commands that a user may run next. */
+void say_next_steps(const options *o);
 /* Progress callback of prony_profile_options; user is the options. */
 void show_progress(void *user, int64_t runs, double seconds, double relative_error);
 /* A line of progress that replaces the one before; blanks it out, if there is one. */

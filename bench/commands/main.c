@@ -42,6 +42,7 @@ int main(int argc, char **argv)
     if (!stop) {
         interrupt_begin(&o);
         status = interrupt_status(dispatch(&o));
+        if (status == EXIT_DONE || status == EXIT_VERDICT) say_next_steps(&o);
     }
     options_free(&o);
     return command_end(status);
