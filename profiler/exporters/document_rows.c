@@ -8,6 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* NULL, and the reader's error. */
+static void *document_no_memory(prn_document *d)
+{
+    if (d->reader.status == PRONY_OK) d->reader.status = prn_no_memory(d->reader.error);
+    return NULL;
+}
+
 /* The object that holds the last member of `path`; *key is that member's name. */
 static const prn_json_value *document_owner(prn_document *d, const prn_json_value *row, const char *path,
                                             const char **key)
@@ -16,7 +23,7 @@ static const prn_json_value *document_owner(prn_document *d, const prn_json_valu
     const char *dot;
     while (at && (dot = strchr(path, '.'))) {
         char *name = prn_bump_strndup(&d->pool, path, (size_t)(dot - path));
-        if (!name) return NULL;
+        if (!name) return document_no_memory(d);
         at = prn_json_get_object(&d->reader, at, name, false);
         path = dot + 1;
     }
@@ -32,7 +39,8 @@ static const prn_json_value *document_element(prn_document *d, const prn_json_va
     char *index_key = prn_bump_strndup(&d->pool, path, (size_t)(list - path)),
          *list_path = prn_bump_strndup(&d->pool, list + 1, (size_t)(member - list - 1));
     uint64_t index = 0;
-    if (!index_key || !list_path || !prn_json_get_u64(&d->reader, row, index_key, false, &index)) return NULL;
+    if (!index_key || !list_path) return document_no_memory(d);
+    if (!prn_json_get_u64(&d->reader, row, index_key, false, &index)) return NULL;
     const prn_json_value *element = prn_document_at(d, NULL, list_path, &leaf);
     for (element = element ? prn_json_first(element) : NULL; element && index > 0; index--)
         element = prn_json_next(element);
@@ -171,7 +179,8 @@ static const char *document_signed(prn_document *d, const prn_json_value *row, p
     prn_number_text text;
     const bool negative = value < 0 && (kind == PRN_CELL_TIME || kind == PRN_CELL_BYTES || kind == PRN_CELL_METRIC);
     const char *shown = document_number_text(d, row, kind, negative ? -value : value, text);
-    return prn_bump_printf(&d->pool, "%s%s", negative ? "-" : "", shown);
+    const char *whole = prn_bump_printf(&d->pool, "%s%s", negative ? "-" : "", shown);
+    return whole ? whole : document_no_memory(d);
 }
 
 static const char *document_interval(prn_document *d, const prn_json_value *row, prn_cell_kind kind,
@@ -184,7 +193,8 @@ static const char *document_interval(prn_document *d, const prn_json_value *row,
         !prn_json_element_double(&d->reader, high, "interval", &ends[1]))
         return "";
     const char *from = document_signed(d, row, kind, ends[0]), *to = document_signed(d, row, kind, ends[1]);
-    return from && to ? prn_bump_printf(&d->pool, "%s to %s", from, to) : NULL;
+    const char *whole = from && to ? prn_bump_printf(&d->pool, "%s to %s", from, to) : NULL;
+    return whole ? whole : document_no_memory(d);
 }
 
 const char *prn_document_cell(prn_document *d, const prn_json_value *row, const prn_document_column *column)

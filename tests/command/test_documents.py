@@ -6,6 +6,8 @@
 import glob
 import json
 import os
+import subprocess
+import xml.etree.ElementTree
 
 import command_case
 import onnx_bytes as ob
@@ -58,6 +60,66 @@ class Documents(DocumentTest):
         del document["metrics"][0]["verdict"]
         document["noise"] = "1 %"
         self.assertEqual(len(list(Schema("comparison").problems(document))), 2)
+
+    def tables(self, first, *arguments):
+        """Markdown, CSV and HTML of a command beside its JSON; `first` begins the CSV."""
+        names = {form: self.path("tables." + form) for form in ("markdown", "csv", "html", "json")}
+        code, _, err = run(*arguments, "-q", *(word for form, path in names.items() for word in ("--" + form, path)),
+                           environment=self.environment)
+        self.assertIn(code, (DONE, VERDICT), err)
+        texts = {form: self.read(path).decode() for form, path in names.items()}
+        self.assertTrue(texts["csv"].startswith(first), texts["csv"][:200])
+        self.assertGreater(texts["csv"].count("\r\n"), 1)
+        self.assertTrue(texts["markdown"].startswith("## "))
+        self.assertIn("\n|--", texts["markdown"])
+        self.assertIn("<table>", texts["html"])
+        self.assertEqual(json.loads(texts["html"].split('id="data">')[1].split("</script>")[0]), json.loads(texts["json"]))
+        return texts
+
+    def test_tables_of_every_command(self):
+        a, b = self.path("a.json"), self.path("b.json")
+        self.succeed("profile", self.lenet, *QUICK, "--json", a, "-q")
+        self.succeed("profile", self.lenet, *QUICK, "--json", b, "-q")
+        self.tables("key,a,b,ratio,", "compare", a, b, "--noise", "1000")
+        self.assertTrue(self.read(self.path("tables_layers.csv")).startswith(b"name,op,a_ns,"))
+        self.tables("metric,value_text,bound,", "check", a, "--threshold", "latency:100s")
+        self.tables("topic,action,reason,", "recommend", self.lenet, "-x", "1", "-r", "5", "-p", "fp32")
+        self.tables("config_batch,config_intra_op_threads,", "bench", self.lenet, *QUICK[2:], "-x", "1,2")
+        self.tables("queries,failed,", "bench", self.lenet, "--scenario", "offline", "-t", "100ms", "-x", "1")
+        model = self.save("doubled.onnx", ob.doubled_relu())
+        self.tables("intra_op_threads,prony_median_ns,", "versus", model, "--dim", "rows=2", "-r", "3", "-t", "10ms",
+                    "--processes", "3", "--ort-lib", command_case.fake_library())
+        markdown = self.succeed("bench", self.lenet, *QUICK, "--markdown", "-")
+        self.assertTrue(markdown.startswith("## Profile: ") and "Median latency" in markdown)
+
+    def test_junit(self):
+        path = self.path("check.xml")
+        code, _, _ = run("check", self.lenet, *QUICK, "--threshold", "latency:1ns", "parameters:1M", "--junit", path, "-q",
+                         environment=self.environment)
+        self.assertEqual(code, VERDICT)
+        suite = xml.etree.ElementTree.fromstring(self.read(path)).find("testsuite")
+        self.assertEqual((suite.get("tests"), suite.get("failures"), suite.get("errors")), ("2", "1", "0"))
+        self.assertEqual([case.find("failure") is not None for case in suite], [True, False])
+
+    def test_next_steps_stand_on_terminals_alone(self):
+        self.assertNotIn("next:", self.succeed("inspect", self.lenet))
+        leader, follower = command_case.open_pty()
+        process = subprocess.Popen([command_case.PRONY, "inspect", self.lenet, "--no-color"], stdout=follower)
+        os.close(follower)
+        data = b""
+        while True:
+            try:
+                chunk = os.read(leader, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            data += chunk
+        os.close(leader)
+        self.assertEqual(process.wait(), DONE)
+        lines = data.decode().split("\r\n")[-3:-1]
+        self.assertTrue(lines[0].startswith("next: prony profile " + self.lenet), lines)
+        self.assertTrue(lines[1].startswith("      prony inspect "), lines)
 
     def test_versus(self):
         model = self.save("doubled.onnx", ob.doubled_relu())

@@ -9,6 +9,7 @@ import json
 import os
 import statistics
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -270,6 +271,58 @@ class Repeat(ScaleTest):
         self.assertEqual([row["configuration"] for row in study["comparison"]], [0, 1, 2])
         self.assertEqual(study["manifest_differences"], [])
         self.assertIn("Beside the earlier study", out)
+
+    def test_the_model_is_found_by_the_study(self):
+        """Without MODEL: where the study says, or beside the study; another model under that name is refused."""
+        home = self.path("home")
+        os.makedirs(home)
+        model, study = os.path.join(home, "m.onnx"), os.path.join(home, "s.json")
+        shutil.copy(self.digits, model)
+        self.succeed("scale", model, "-x", "1", "--processes", "3", "-r", "5", "-w", "1", "--json", study, "-q")
+        self.assertEqual(self.load(study)["environment"]["model_path"], os.path.realpath(model))
+        code, out, err = run("scale", "--repeat", study)
+        self.assertIn(code, (DONE, VERDICT), err)
+        self.assertIn("m.onnx: the study's model, unchanged", out)
+        away = self.path("away")
+        os.rename(home, away)
+        code, out, err = run("scale", "--repeat", os.path.join(away, "s.json"))
+        self.assertIn(code, (DONE, VERDICT), err)
+        shutil.copy(self.lenet, os.path.join(away, "m.onnx"))
+        self.refuse(FAILED, ["changed", "name the model"], "scale", "--repeat", os.path.join(away, "s.json"))
+        os.remove(os.path.join(away, "m.onnx"))
+        self.refuse(FAILED, ["missing", "name the model"], "scale", "--repeat", os.path.join(away, "s.json"))
+        self.refuse(USAGE, ["MODEL is missing"], "scale")
+
+    def test_a_replication_may_be_cheaper(self):
+        path = self.path("cheap.json")
+        code, out, err = run("scale", self.digits, "--repeat", self.first, "--budget", "1s", "--json", path)
+        self.assertIn(code, (DONE, VERDICT), err)
+        study = self.load(path)
+        self.assertEqual(study["plan"]["budget_seconds"], 1)
+        self.assertIn("budget in seconds (0: none): 1, was 0", study["manifest_differences"])
+        self.assertIn("budget in seconds (0: none): 1, was 0", out)
+
+    def test_the_environment_is_recorded_and_compared(self):
+        path, again = self.path("env.json"), self.path("again.json")
+        self.succeed("scale", self.digits, "-x", "1", "--processes", "3", "-r", "5", "--json", path, "-q",
+                     environment={"OMP_NUM_THREADS": "3", "PRONY_MAX_ISA": "avx2"})
+        environment = self.load(path)["environment"]
+        self.assertIn("OMP_NUM_THREADS=3", environment["variables"])
+        self.assertIn("PRONY_MAX_ISA=avx2", environment["variables"])
+        run("scale", self.digits, "--repeat", path, "--json", again, "-q")
+        self.assertTrue(any(line.startswith("environment variables: ") and "was" in line and "OMP_NUM_THREADS=3" in line
+                            for line in self.load(again)["manifest_differences"]))
+        old = self.edited("old.json", lambda study: study.pop("environment"))  # as older versions wrote it
+        study, _ = self.repeat(old, (DONE, VERDICT))
+        self.assertEqual(study["manifest_differences"], [])
+
+    def test_a_study_is_shown_from_its_file(self):
+        page, table = self.path("page.html"), self.path("table.md")
+        text = self.succeed("scale", self.first, "--html", page, "--markdown", table)
+        self.assertTrue(text.splitlines()[1].startswith("Data quality: "))
+        self.assertEqual(self.read(page).decode().count("<svg"), 4)
+        self.assertIn("### Results", self.read(table).decode())
+        self.refuse(USAGE, ["is a study"], "scale", self.first, "--repeat", self.first)
 
     def test_another_machine_is_named_first(self):
         def move(study):
