@@ -1,6 +1,7 @@
 /* The run of the convolution by parts: tasks, strips, products (conv_bf16x3.c has the drawing). */
 #include "base/integers.h"
 #include "base/threads/parallel.h"
+#include "ops/kernels/copy/broadcast.h"
 #include "base/threads/cancel.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/vector/post_ops_vec.h"
@@ -348,5 +349,6 @@ prony_status prn_conv_bf16x3_run(const prony_context *context)
     sort_post_ops(context, &job);
     if (s->pieces) prn_parallel_tasks(context->threads, s->conv.batch * s->strips * s->pieces, split_piece, &job);
     prn_parallel_slots(context->threads, s->slots, s->conv.batch * s->strips * s->groups, conv_bf16x3_run_slot, &job);
+    prn_clear_spoiled_padding(context, context->outputs[0]);
     return PRONY_OK;
 }

@@ -1,6 +1,7 @@
 /* conv_f32_direct's run: tasks, passes, tiles (conv_direct.c has the drawing). */
 #include "base/integers.h"
 #include "base/threads/parallel.h"
+#include "ops/kernels/copy/broadcast.h"
 #include "base/threads/cancel.h"
 #include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_direct_plan.h"
@@ -274,5 +275,6 @@ prony_status prn_conv_direct_run(const prony_context *context)
     prn_parallel_tasks(context->threads, state->tasks, conv_direct_run_task, &job);
     if (plan->spread && prn_direct_has_rest(&plan->end))
         prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks, conv_direct_run_finish_plane, &job);
+    prn_clear_spoiled_padding(context, context->outputs[0]);
     return PRONY_OK;
 }

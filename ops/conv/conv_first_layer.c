@@ -13,6 +13,7 @@
 #include "base/integers.h"
 #include "base/cpu/isa.h"
 #include "base/threads/parallel.h"
+#include "ops/kernels/copy/broadcast.h"
 #include "base/threads/cancel.h"
 #include "ops/conv/conv_direct_plan.h"
 #include "ops/conv/conv_row_direct_simd.h"
@@ -362,5 +363,6 @@ prony_status prn_conv_first_layer_run(const prony_context *context)
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
     prn_parallel_tasks(context->threads, plan->conv.batch * plan->groups * plan->pieces, conv_first_layer_run_task,
                        &job);
+    prn_clear_spoiled_padding(context, context->outputs[0]);
     return PRONY_OK;
 }

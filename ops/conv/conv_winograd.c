@@ -19,6 +19,7 @@
 #include "base/memory/alloc.h"
 #include "base/integers.h"
 #include "base/threads/parallel.h"
+#include "ops/kernels/copy/broadcast.h"
 #include "base/cpu/simd.h"
 #include "base/threads/cancel.h"
 #include "ops/kernels/window/conv_problem.h"
@@ -667,5 +668,6 @@ prony_status prn_conv_winograd_run(const prony_context *context)
     conv_winograd_split_post_ops(context, &job);
     const int64_t slots = (int64_t)(context->scratch_bytes / sizeof(float)) / job.slot.total;
     prn_parallel_slots(context->threads, slots, plan->cut.tasks, conv_winograd_run_slot, &job);
+    prn_clear_spoiled_padding(context, context->outputs[0]);
     return PRONY_OK;
 }

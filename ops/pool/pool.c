@@ -337,7 +337,11 @@ static bool pool_is_left(int64_t row, const reach *reach)
     return reach->last[2] - reach->first[2] > 256 ? (row & 63) == 63 && prn_cancelled() : prn_cancelled_at(row);
 }
 
-/* Position in a plane of the largest element of the window; -1 if the window lies in the padding. */
+/* `b` is larger than `a`, or the first NaN. */
+#define EXCEEDS(a, b) ((b) > (a) || ((b) != (b) && (a) == (a)))
+
+/* Position in a plane of the largest element of the window, its first NaN if it has one; -1 if the window lies in the
+ * padding. */
 #define DEFINE_LARGEST(P, DTYPE, name, storage, work, load, store)                                                     \
     static int64_t largest_##name(const void *data, const prn_window *window, const reach *reach)                      \
     {                                                                                                                  \
@@ -349,7 +353,7 @@ static bool pool_is_left(int64_t row, const reach *reach)
                     int64_t z = reach->start[0] + i * window->dilation[0];                                             \
                     int64_t row = reach->start[1] + j * window->dilation[1];                                           \
                     int64_t p = (z * window->in[1] + row) * window->in[2] + reach->start[2] + t * window->dilation[2]; \
-                    if (best < 0 || load(x[p]) > load(x[best])) best = p;                                              \
+                    if (best < 0 || EXCEEDS(load(x[best]), load(x[p]))) best = p;                                      \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \

@@ -76,7 +76,7 @@ typedef struct job {
 
 static inline float pool_global_combine(float a, float b, bool average)
 {
-    return average ? a + b : (b > a ? b : a);
+    return average ? a + b : (b > a || b != b ? b : a);
 }
 
 /* In blocks a channel has two sums, for every size of blocks. */

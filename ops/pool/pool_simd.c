@@ -21,7 +21,7 @@ enum {
 
 VEC_INLINE vf combined(vf a, vf b, bool average)
 {
-    return average ? a + b : v_larger(a, b);
+    return average ? a + b : v_larger_or_nan(a, b);
 }
 
 /* Taps [first, last) of the window that begins at `start` lie in the input. */
@@ -413,7 +413,7 @@ VEC_INLINE void combine_runs(const prn_pool_runs *runs, const bool average, cons
         for (int p = 0; p < planes; p++) {
             float *to = &runs->partial[p][j];
             const float from = x[p * count + i + j];
-            *to = average ? *to + from : from > *to ? from : *to;
+            *to = average ? *to + from : from > *to || from != from ? from : *to;
         }
     }
 }

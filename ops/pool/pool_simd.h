@@ -49,7 +49,7 @@ typedef struct prn_pool_runs {
 } prn_pool_runs;
 
 typedef struct prn_pool_simd {
-    void (*max)(float *y, const prn_bump_row *row); /* NaN never exceeds anything */
+    void (*max)(float *y, const prn_bump_row *row); /* a window with a NaN gives NaN */
     void (*sum)(float *y, const prn_bump_row *row);
     void (*max_plane)(const prn_pool_plane *plane);
     void (*average_plane)(const prn_pool_plane *plane);

@@ -17,6 +17,7 @@
 #include "base/integers.h"
 #include "base/memory/alloc.h"
 #include "base/threads/parallel.h"
+#include "ops/kernels/copy/broadcast.h"
 #include "base/threads/cancel.h"
 #include "ops/vendor/dnnl_tiled.h"
 
@@ -508,6 +509,7 @@ prony_status prn_dnnl_conv_run(const prony_context *context)
             return prn_dnnl_failed(context, state->piece[i].status, "running the convolution");
     }
     if (state->lanes_to_clear) clear_lanes(state, context->outputs[0]->data);
+    prn_clear_spoiled_padding(context, context->outputs[0]);
     return PRONY_OK;
 }
 

@@ -372,6 +372,13 @@ static bool read_elements(reader *r, prony_value *value, int64_t count)
     return take(r, "}") || refuse(r, "wanted }");
 }
 
+/* The element in the middle, and about one of 61 others. */
+static void strew(prony_value *value, int64_t count, double x)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (i == count / 2 || (uint64_t)i * UINT64_C(2654435761) % 61 == 3) set_element(value, i, x);
+}
+
 static bool read_tensor(reader *r, prony_value *value, uint64_t seed)
 {
     size_t kind = peek_dtype(r);
@@ -395,6 +402,10 @@ static bool read_tensor(reader *r, prony_value *value, uint64_t seed)
         return refuse(r, "wanted lo:hi");
     }
     op_case_fill(value, lo, hi, seed);
+    if (take(r, "@")) {
+        if (!read_double(r, &lo)) return false;
+        strew(value, count, lo);
+    }
     return !take(r, "={") || read_elements(r, value, count);
 }
 

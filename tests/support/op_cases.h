@@ -8,7 +8,8 @@
  *   name=[1.0,2.0], name=['a','b'], name=f32[2]={1,2} (a tensor).
  * Inputs, separated by spaces: dtype[dims] with f32 f64 f16 bf16 i8 u8 i16 u16 i32 u32 i64 u64 bool i4 u4 i2 u2 f4e2m1
  *   f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz f8e8m0. `!` before it: the
- *   value is a constant; ={v,v,…} after it: the data; ~lo:hi after it: the range of random data; `?`: omitted.
+ *   value is a constant; ={v,v,…} after it: the data; ~lo:hi after it: the range of random data; @nan (@inf) after
+ *   that: some of the elements; `?`: omitted.
  * `->n` at the end of the inputs asks for n outputs; the default is max(1, the operator's minimum).
  */
 #ifndef PRN_TESTS_SUPPORT_OP_CASES_H

@@ -208,3 +208,33 @@ void prn_clear_padding(const prony_value *value)
         for (int64_t p = 0; p < pixels; p++, lanes += (size_t)block * width) memset(lanes, 0, beyond);
     }
 }
+
+/* The last block of every image. */
+typedef struct last_blocks {
+    float *data;
+    int64_t pixels, blocks, block, used;
+} last_blocks;
+
+static void clear_spoiled_pixels(void *argument, int64_t begin, int64_t end)
+{
+    const last_blocks *last = argument;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t n = i / last->pixels, p = i % last->pixels;
+        float *lanes = last->data + (((n + 1) * last->blocks - 1) * last->pixels + p) * last->block;
+        if (lanes[last->block - 1] == 0) continue; /* what spoils one padding lane spoils all of a pixel */
+        for (int64_t l = last->used; l < last->block; l++) lanes[l] = 0;
+    }
+}
+
+void prn_clear_spoiled_padding(const prony_context *context, const prony_value *value)
+{
+    const int64_t block = prn_layout_block((prn_layout)value->layout);
+    if (block == 0 || value->shape.rank < 2 || value->shape.dim[1] % block == 0) return;
+    last_blocks last = {.data = value->data,
+                        .pixels = prn_shape_count(&value->shape, 2, value->shape.rank),
+                        .blocks = value->shape.dim[1] / block + 1,
+                        .block = block,
+                        .used = value->shape.dim[1] % block};
+    const int64_t count = value->shape.dim[0] * last.pixels;
+    prn_parallel_items(context->threads, count, 8 * count, clear_spoiled_pixels, &last);
+}

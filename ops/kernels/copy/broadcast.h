@@ -43,5 +43,8 @@ void prn_same_layout(const prony_context *context, prn_layout *in, prn_layout *o
 
 /* Restores the invariant of ops/layout.h on a value of whole-byte elements: lanes beyond the channels are zero. */
 void prn_clear_padding(const prony_value *value);
+/* The same on a float32 value whose padding lanes are sums of x 0: an infinite or NaN x makes all of a pixel's lanes
+ * NaN, which a reader that multiplies them by 0 would hand on to its channels. */
+void prn_clear_spoiled_padding(const prony_context *context, const prony_value *value);
 
 #endif

@@ -156,6 +156,17 @@ VEC_INLINE vf v_larger(vf a, vf b)
 #endif
 }
 
+/* b where it exceeds a or is NaN, otherwise a: a NaN of either stays. Two instructions with AVX-512, else three. */
+VEC_INLINE vf v_larger_or_nan(vf a, vf b)
+{
+#if defined(__AVX512F__)
+    return (vf)_mm512_mask_max_ps((__m512)b, _mm512_cmp_ps_mask((__m512)b, (__m512)b, _CMP_ORD_Q), (__m512)b,
+                                  (__m512)a);
+#else
+    return v_select(b != b, b, v_larger(a, b));
+#endif
+}
+
 /* b where it is below a, otherwise a: also where either is NaN. */
 VEC_INLINE vf v_smaller(vf a, vf b)
 {
