@@ -1,5 +1,5 @@
-/* Recipes of what owns bodies (If, Loop, Scan), whose nodes capture values of the graphs around them, and of what makes
- * shapes that only a run knows. */
+/* Recipes of operators that own bodies (If, Loop, Scan), whose nodes capture values of the graphs around them, and of
+ * operators whose output shapes only a run knows. */
 #include "tests/support/random_graph_maker.h"
 
 #include "base/shape.h"

@@ -1,5 +1,4 @@
-/* Recipes of what has layouts of its own (convolutions, pools) and of products, and the patterns that rewrites look
- * for. */
+/* Recipes of operators with layouts (convolutions, pools), of products, and of the patterns that rewrites look for. */
 #include "tests/support/random_graph_maker.h"
 
 #include "base/shape.h"

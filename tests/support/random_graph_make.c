@@ -1,4 +1,4 @@
-/* The maker of random graphs: numbers, choosing operands, and the frame around the lazy constants. */
+/* The maker of random graphs: numbers, choosing operands, and the frame around the recipes. */
 #include "tests/support/random_graph_maker.h"
 
 #include "base/shape.h"

@@ -1,5 +1,4 @@
-/* The maker of QDQ networks: parameters, what all lazy constants store through, and the frame around the lazy
- * constants. */
+/* The maker of QDQ networks: parameters, the store functions of all recipes, and the frame around the recipes. */
 #include "tests/support/random_qdq.h"
 #include "tests/support/random_qdq_maker.h"
 

@@ -1,4 +1,4 @@
-/* The lazy constants of QDQ networks: what stands between a DequantizeLinear and a QuantizeLinear. */
+/* Recipes of QDQ networks: what stands between a DequantizeLinear and a QuantizeLinear. */
 #include "tests/support/random_qdq_maker.h"
 
 #include "base/shape.h"

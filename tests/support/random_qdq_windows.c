@@ -1,4 +1,4 @@
-/* The lazy constants of QDQ networks that slide windows: convolutions, with biases and residuals, and pools. */
+/* Recipes of QDQ networks that slide windows: convolutions, with biases and residuals, and pools. */
 #include "tests/support/random_qdq_maker.h"
 
 #include "base/shape.h"
