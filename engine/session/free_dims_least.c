@@ -146,25 +146,36 @@ static void add_tree(const prn_model_node *node, value_need *in)
     if (largest >= 0 && largest < MOST_NEED) raise_need(in, 1, largest + 1, true);
 }
 
-/* Axes that Unsqueeze inserts, which say by how much those behind them move; -1: not known, or counted from the end. */
-static int inserted_before(const prn_graph *graph, const prn_model_node *node, int axis)
+/* Axes that Unsqueeze inserts, from an attribute or a constant, which may lie unaligned in the file. 0: not known. */
+static size_t inserted_axes(const prn_graph *graph, const prn_model_node *node, int64_t out[PRONY_MAX_RANK])
 {
     const prn_attr *attribute = prn_attr_find(&node->attributes, "axes");
-    const int64_t *list = attribute ? attribute->ints : NULL;
+    const void *data = attribute ? attribute->ints : NULL;
     size_t count = attribute ? attribute->count : 0;
     for (size_t i = 0; !attribute && node->input_count > 1 && i < graph->initializer_count; i++) {
         const prony_value *v = &graph->initializers[i].value;
         if (strcmp(graph->initializers[i].name, node->inputs[1]) != 0 || v->dtype != PRONY_INT64 || v->shape.rank != 1)
             continue;
-        list = graph->initializers[i].aligned ? v->data : NULL;
-        count = list ? (size_t)v->shape.dim[0] : 0;
+        data = v->data;
+        count = (size_t)v->shape.dim[0];
     }
-    int moved = 0;
+    if (!data || count > PRONY_MAX_RANK) return 0;
+    memcpy(out, data, count * sizeof *out);
+    return count;
+}
+
+/* Hands needs back over Unsqueeze. Axes counted from the end stand for ranks that are not known here. */
+static void add_unsqueezed(const prn_graph *graph, const prn_model_node *node, const value_need *out, value_need *in)
+{
+    int64_t axes[PRONY_MAX_RANK];
+    const size_t count = inserted_axes(graph, node, axes);
     for (size_t i = 0; i < count; i++)
-        if (list[i] < 0) return -1;
-    for (int at = 0; at <= axis + moved && moved <= PRONY_MAX_RANK; at++)
-        for (size_t i = 0; i < count; i++) moved += list[i] == at;
-    return count ? moved : -1;
+        if (axes[i] < 0) return;
+    for (int d = 0, from = 0; count && from < PRONY_MAX_RANK; from++) {
+        bool inserted = false;
+        for (size_t i = 0; i < count; i++) inserted = inserted || axes[i] == from;
+        if (!inserted) raise_to(in, d++, out, from);
+    }
 }
 
 static bool add_needs(prn_least_extents *l, const prn_graph *graph, const prn_model_node *node)
@@ -187,10 +198,7 @@ static bool add_needs(prn_least_extents *l, const prn_graph *graph, const prn_mo
         for (int d = 0; plain && strcmp(node->op_type, "Transpose") == 0 && perm && d < (int)perm->count; d++)
             if (perm->ints && perm->ints[d] >= 0 && perm->ints[d] < PRONY_MAX_RANK)
                 raise_to(in, (int)perm->ints[d], &out, d);
-        for (int d = 0; plain && strcmp(node->op_type, "Unsqueeze") == 0 && d < PRONY_MAX_RANK; d++) {
-            const int moved = inserted_before(graph, node, d);
-            if (moved >= 0) raise_to(in, d, &out, d + moved);
-        }
+        if (plain && strcmp(node->op_type, "Unsqueeze") == 0) add_unsqueezed(graph, node, &out, in);
     }
     return true;
 }
