@@ -1,7 +1,6 @@
 #define _GNU_SOURCE /* open_memstream */
 #include "bench/session/document.h"
 
-#include "bench/terminal/json_file.h"
 #include "prony_judge.h"
 
 #include <stdlib.h>
@@ -11,8 +10,10 @@ int document_open(document *d, const options *o)
 {
     *d = (document){0};
     if (!o->json && !o->form_count) return EXIT_DONE;
+    const int code = json_open(&d->json, o);
+    if (code != EXIT_DONE) return code;
     d->stream = open_memstream(&d->text, &d->size);
-    return d->stream ? EXIT_DONE : fail(o, "out of memory");
+    return d->stream ? EXIT_DONE : json_close(&d->json, o, fail(o, "out of memory"));
 }
 
 static int document_stdout(void *user, const char *data, size_t size)
@@ -55,23 +56,15 @@ static int write_tables(const document *d, const options *o, const form_file *fo
     return code;
 }
 
-static int write_json(const document *d, const options *o)
-{
-    json_file json;
-    int code = json_open(&json, o);
-    if (code != EXIT_DONE || !json.stream) return code;
-    fwrite(d->text, 1, d->size, json.stream);
-    return json_close(&json, o, EXIT_DONE);
-}
-
 int document_close(document *d, const options *o, int code)
 {
     if (!d->stream) return code;
     const bool failed = fclose(d->stream) != 0;
     int written = failed ? fail(o, "out of memory") : EXIT_DONE;
     d->stream = NULL;
+    if (written == EXIT_DONE && d->json.stream) fwrite(d->text, 1, d->size, d->json.stream);
+    written = json_close(&d->json, o, written);
     if (written == EXIT_DONE && d->size) {
-        written = write_json(d, o);
         for (size_t i = 0; written == EXIT_DONE && i < o->form_count; i++)
             written = o->forms[i].format == PRONY_FORMAT_CSV ? write_tables(d, o, &o->forms[i])
                                                              : write_table(d, o, &o->forms[i], NULL, o->forms[i].file);

@@ -2,13 +2,14 @@
 #ifndef PRN_BENCH_SESSION_DOCUMENT_H
 #define PRN_BENCH_SESSION_DOCUMENT_H
 
-#include "bench/command.h"
+#include "bench/terminal/json_file.h"
 
 /* The JSON is written to `stream`; NULL while neither --json nor another format is wanted. */
 typedef struct document {
     FILE *stream;
     char *text;
     size_t size;
+    json_file json; /* opened before anything is shown: a file that cannot be written ends the command */
 } document;
 
 /* EXIT_DONE, or EXIT_FAILED after a message. */

@@ -313,10 +313,33 @@ class Text(CommandTest):
                           ["bench", self.lenet, "-x", "1", "-r", "3"], ["profile", self.digits, "-x", "1", "-r", "3", "--memory"],
                           ["run", self.lenet], ["ops"], ["ops", "--count", "deepspeed"], ["--help"],
                           ["recommend", self.digits, "-r", "3"]):
-            text = self.succeed(*arguments)
+            text = self.succeed(*arguments, environment={"COLUMNS": "80"})
             self.assertNotIn("\x1b", text)
             self.assertNotIn("\r", text)
             self.assertLessEqual(max(map(len, text.splitlines())), 80, arguments)
+
+    def deep(self):
+        """Nested names, as torch.onnx writes those of a ResNet, that 80 columns do not hold."""
+        names = ["/encoder/encoder.layer%d/encoder.layer%d.%d/residual_branch/convolution/Relu" % (a, a, b)
+                 for a in range(3) for b in range(12)]
+        nodes = [ob.node("Relu", ["t%d" % i], ["t%d" % (i + 1)], name=name) for i, name in enumerate(names)]
+        return names, self.save("deep.onnx", ob.graph(nodes, [ob.value("t0", ob.FLOAT, [4])],
+                                                      [ob.value("t%d" % len(names), ob.FLOAT, [4])]))
+
+    def test_different_names_are_shown_differently(self):
+        names, model = self.deep()
+        for columns in ("40", "60", "80", "120"):
+            lines = self.lines("inspect", model, "--level", "layer", "--all", environment={"COLUMNS": columns})
+            self.assertLessEqual(max(map(len, lines)), int(columns))
+            rows = [line.split() for line in lines if line.split() and line.split()[0].isdigit()]
+            self.assertEqual(len(rows), len(names))
+            self.assertEqual(len({row[1] for row in rows}), len(names), (columns, rows))
+
+    def test_text_in_a_file_has_whole_names(self):
+        names, model = self.deep()
+        text = self.succeed("inspect", model, "--level", "layer", "--all")
+        for name in names:
+            self.assertIn(" %s " % name, text)
 
     def test_letters_of_other_languages(self):
         for name in ("gr\u00fc\u00df e.onnx", "\u043c\u043e\u0434\u0435\u043b\u044c.onnx", "\u5c64.onnx"):

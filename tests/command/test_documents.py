@@ -80,7 +80,7 @@ class Documents(DocumentTest):
         a, b = self.path("a.json"), self.path("b.json")
         self.succeed("profile", self.lenet, *QUICK, "--json", a, "-q")
         self.succeed("profile", self.lenet, *QUICK, "--json", b, "-q")
-        self.tables("key,a,b,ratio,", "compare", a, b, "--noise", "1000")
+        self.tables("key,a,b,ratio,", "compare", a, b)
         self.assertTrue(self.read(self.path("tables_layers.csv")).startswith(b"name,op,a_ns,"))
         self.tables("metric,value_text,bound,", "check", a, "--threshold", "latency:100s")
         self.tables("topic,action,reason,", "recommend", self.lenet, "-x", "1", "-r", "5", "-p", "fp32")
