@@ -5,7 +5,7 @@
 #include "base/os/machine_state.h"
 #include "base/option_struct.h"
 #include "engine/bind/engine_model.h"
-#include "profiler/exporters/document.h"
+#include "profiler/documents/document.h"
 #include "profiler/measure/machine_peaks.h"
 #include "profiler/study/study_keys.h"
 

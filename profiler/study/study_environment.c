@@ -5,6 +5,7 @@
 #include "base/os/text_file.h"
 #include "profiler/study/study.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,10 +79,10 @@ prony_status prn_study_environment_read(prony_study *s, const char *model, prony
     read_huge_pages(e->huge_pages, sizeof e->huge_pages);
     snprintf(e->container, sizeof e->container, "%s", container());
     uint64_t *numa = prn_bump_alloc(&s->pool, facts.numa_count + 1, sizeof *numa);
-    char *path = model ? realpath(model, NULL) : NULL;
+    char whole[PATH_MAX];
+    const char *path = model ? realpath(model, whole) : NULL;
     if (path) e->model_path = prn_bump_strndup(&s->pool, path, strlen(path));
     const bool ok = numa && (!path || e->model_path) && keep_variables(s);
-    free(path);
     if (!ok) return prn_no_memory(error);
     memcpy(numa, facts.numa_memory_bytes, facts.numa_count * sizeof *numa);
     e->numa_memory_bytes = numa;

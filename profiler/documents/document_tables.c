@@ -1,5 +1,5 @@
 /* The tables of each schema, and the sentence that says its result. */
-#include "profiler/exporters/document.h"
+#include "profiler/documents/document.h"
 
 #include "profiler/text/number_text.h"
 

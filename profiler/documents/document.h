@@ -1,9 +1,9 @@
 /* Documents of the command (JSON, a "schema" each) as tables, for every format that is made of tables. A schema's tables
- * are rows of data (document_tables.c); document_rows.c reads cells; document_write.c and document_html.c write them. */
-#ifndef PRN_PROFILER_EXPORTERS_DOCUMENT_H
-#define PRN_PROFILER_EXPORTERS_DOCUMENT_H
+ * are rows of data (document_tables.c); document_rows.c reads cells; profiler/exporters/document_write.c
+ * writes them. */
+#ifndef PRN_PROFILER_DOCUMENTS_DOCUMENT_H
+#define PRN_PROFILER_DOCUMENTS_DOCUMENT_H
 
-#include "profiler/exporters/export_out.h"
 #include "profiler/json/json_read.h"
 
 /* How a cell is shown to people. CSV has the number itself. */
@@ -82,9 +82,5 @@ bool prn_document_rows_of(prn_document *document, const prn_document_table *tabl
 const char *prn_document_cell(prn_document *document, const prn_json_value *row, const prn_document_column *column);
 /* Whether any row has a value there. */
 bool prn_document_has_column(prn_document *document, const prn_document_rows *rows, const prn_document_column *column);
-
-/* ---- document_html.c ---- */
-
-PRN_MUST_USE prony_status prn_document_html(prn_document *document, const char *json, size_t size, prn_out *out);
 
 #endif

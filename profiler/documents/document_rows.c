@@ -1,5 +1,5 @@
 /* Rows and cells of a document. */
-#include "profiler/exporters/document.h"
+#include "profiler/documents/document.h"
 
 #include "profiler/text/number_text.h"
 
@@ -213,4 +213,16 @@ const char *prn_document_cell(prn_document *d, const prn_json_value *row, const 
     if (low) return document_interval(d, row, column->kind, low);
     return prn_json_get_double(&d->reader, owner, key, false, &number) ? document_signed(d, row, column->kind, number)
                                                                        : "";
+}
+
+/* ---- JSON ---- */
+
+int prn_document_collect(void *user, const char *data, size_t size)
+{
+    prn_document_json *json = user;
+    if (!PRN_GROW(json->data, json->capacity, json->size + size + 1)) return -1;
+    memcpy(json->data + json->size, data, size);
+    json->size += size;
+    json->data[json->size] = '\0';
+    return 0;
 }
